@@ -1,0 +1,207 @@
+//! A device chosen at run time: one type for all backends, and the rules for choosing.
+
+use std::time::Duration;
+
+use super::{Decoded, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Ledger, Placed, Word};
+use crate::cpu::{Cpu, Memory};
+#[cfg(feature = "opencl")]
+use crate::error::Error;
+use crate::error::Result;
+#[cfg(feature = "opencl")]
+use crate::opencl::{Buffer, OpenCl};
+use crate::spec;
+
+/// The CPU or an OpenCL device, whichever was chosen when the program ran.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Any {
+    /// The CPU backend.
+    Cpu(Cpu),
+    /// An OpenCL device.
+    #[cfg(feature = "opencl")]
+    OpenCl(OpenCl),
+}
+
+/// Memory of an [`Any`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyBuffer<T: Word> {
+    /// Of the CPU backend.
+    Cpu(Memory<T>),
+    /// Of an OpenCL device.
+    #[cfg(feature = "opencl")]
+    OpenCl(Buffer<T>),
+}
+
+impl<T: Word> DeviceBuffer for AnyBuffer<T> {
+    fn len(&self) -> usize {
+        match self {
+            AnyBuffer::Cpu(memory) => memory.len(),
+            #[cfg(feature = "opencl")]
+            AnyBuffer::OpenCl(buffer) => buffer.len(),
+        }
+    }
+}
+
+/// Wrapping and unwrapping the buffers of one variant; a buffer of the other is a typed error.
+macro_rules! side {
+    ($module:ident, $variant:ident, $buffer:ident) => {
+        mod $module {
+            use super::*;
+
+            pub(super) fn wrap<T: Word>(buffer: $buffer<T>) -> AnyBuffer<T> {
+                AnyBuffer::$variant(buffer)
+            }
+            pub(super) fn of<T: Word>(any: &AnyBuffer<T>) -> Result<&$buffer<T>> {
+                match any {
+                    AnyBuffer::$variant(buffer) => Ok(buffer),
+                    #[cfg(feature = "opencl")]
+                    _ => Err(Error::WrongDevice),
+                }
+            }
+            pub(super) fn of_mut<T: Word>(any: &mut AnyBuffer<T>) -> Result<&mut $buffer<T>> {
+                match any {
+                    AnyBuffer::$variant(buffer) => Ok(buffer),
+                    #[cfg(feature = "opencl")]
+                    _ => Err(Error::WrongDevice),
+                }
+            }
+        }
+    };
+}
+side!(cpu_side, Cpu, Memory);
+#[cfg(feature = "opencl")]
+side!(opencl_side, OpenCl, Buffer);
+
+/// Runs the body on the device inside, with `$side` naming the functions that wrap and unwrap its buffers.
+macro_rules! on_device {
+    ($any:expr, |$device:ident, $side:ident| $body:expr) => {
+        match $any {
+            Any::Cpu($device) => {
+                #[allow(unused_imports)]
+                use cpu_side as $side;
+                $body
+            }
+            #[cfg(feature = "opencl")]
+            Any::OpenCl($device) => {
+                #[allow(unused_imports)]
+                use opencl_side as $side;
+                $body
+            }
+        }
+    };
+}
+
+impl HashBackend for Any {
+    type Buffer<T: Word> = AnyBuffer<T>;
+
+    fn info(&self) -> &DeviceInfo {
+        on_device!(self, |device, side| device.info())
+    }
+    fn ledger(&self) -> &Ledger {
+        on_device!(self, |device, side| device.ledger())
+    }
+    fn filled<T: Word>(&self, len: usize, value: T) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.filled(len, value).map(side::wrap))
+    }
+    fn upload<T: Word>(&self, data: &[T]) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.upload(data).map(side::wrap))
+    }
+    fn write<T: Word>(&self, buffer: &mut AnyBuffer<T>, at: usize, data: &[T]) -> Result<()> {
+        on_device!(self, |device, side| device.write(side::of_mut(buffer)?, at, data))
+    }
+    fn read<T: Word>(&self, buffer: &AnyBuffer<T>, at: usize, data: &mut [T]) -> Result<()> {
+        on_device!(self, |device, side| device.read(side::of(buffer)?, at, data))
+    }
+    fn copy<T: Word>(
+        &self,
+        from: &AnyBuffer<T>,
+        from_at: usize,
+        to: &mut AnyBuffer<T>,
+        to_at: usize,
+        len: usize,
+    ) -> Result<()> {
+        on_device!(self, |device, side| device.copy(side::of(from)?, from_at, side::of_mut(to)?, to_at, len))
+    }
+    fn finish(&self) -> Result<()> {
+        on_device!(self, |device, side| device.finish())
+    }
+    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+        on_device!(self, |device, side| device.timed(work))
+    }
+    fn iota(&self, len: usize) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.iota(len).map(side::wrap))
+    }
+    fn complement(&self, buffer: &mut AnyBuffer<u32>) -> Result<()> {
+        on_device!(self, |device, side| device.complement(side::of_mut(buffer)?))
+    }
+    fn gather(&self, from: &AnyBuffer<u32>, index: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.gather(side::of(from)?, side::of(index)?).map(side::wrap))
+    }
+    fn select(&self, bits: &AnyBuffer<u32>, keep: bool, columns: &[&AnyBuffer<u32>]) -> Result<Vec<AnyBuffer<u32>>> {
+        on_device!(self, |device, side| {
+            let columns = columns.iter().map(|column| side::of(column)).collect::<Result<Vec<_>>>()?;
+            let selected = device.select(side::of(bits)?, keep, &columns)?;
+            Ok(selected.into_iter().map(side::wrap).collect())
+        })
+    }
+    fn random_reads(&self, buffer: &AnyBuffer<u64>, reads: usize) -> Result<u64> {
+        on_device!(self, |device, side| device.random_reads(side::of(buffer)?, reads))
+    }
+    fn random_updates(&self, buffer: &mut AnyBuffer<u64>, writes: usize) -> Result<()> {
+        on_device!(self, |device, side| device.random_updates(side::of_mut(buffer)?, writes))
+    }
+}
+
+macro_rules! kernels_of_any {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
+        impl Kernels<spec::$scheme> for Any {
+            fn place(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                image: &mut AnyBuffer<u64>,
+                keys: &AnyBuffer<u32>,
+                values: &AnyBuffer<u32>,
+            ) -> Result<Placed> {
+                on_device!(self, |device, side| Kernels::<spec::$scheme>::place(
+                    device, plan, side::of_mut(image)?, side::of(keys)?, side::of(values)?,
+                ))
+            }
+            fn lookup(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                image: &AnyBuffer<u64>,
+                queries: &AnyBuffer<u32>,
+                values: &mut AnyBuffer<u32>,
+                found: &mut AnyBuffer<u32>,
+            ) -> Result<()> {
+                on_device!(self, |device, side| Kernels::<spec::$scheme>::lookup(
+                    device, plan, side::of(image)?, side::of(queries)?, side::of_mut(values)?, side::of_mut(found)?,
+                ))
+            }
+            fn assign(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                image: &mut AnyBuffer<u64>,
+                keys: &AnyBuffer<u32>,
+                values: &AnyBuffer<u32>,
+            ) -> Result<()> {
+                on_device!(self, |device, side| Kernels::<spec::$scheme>::assign(
+                    device, plan, side::of_mut(image)?, side::of(keys)?, side::of(values)?,
+                ))
+            }
+            fn decode(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                image: &AnyBuffer<u64>,
+            ) -> Result<Decoded<AnyBuffer<u32>>> {
+                on_device!(self, |device, side| {
+                    let Decoded { keys, values, taken } =
+                        Kernels::<spec::$scheme>::decode(device, plan, side::of(image)?)?;
+                    Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
+                })
+            }
+        }
+    )*};
+}
+crate::for_each_scheme!(kernels_of_any);

@@ -1,0 +1,234 @@
+//! The contract between tables and devices.
+//!
+//! A **backend** owns the memory of one device and runs passes over it. It knows no policy: lengths are checked, sizes are
+//! planned and retries are decided above it (`table/`), once for all devices.
+//!
+//! ```text
+//! HashBackend      memory (filled, upload, download, copy), and the primitives that no scheme owns
+//! Kernels<S>       place, lookup, assign, pairs: what a device must provide to run scheme S
+//! ```
+//!
+//! Rules for implementors:
+//! - Work is done in the order of the calls. A call may return before its work is done, except where it returns data.
+//! - An error leaves buffers passed as `&mut` in an unspecified but valid state; tables work on copies for that reason.
+//! - Buffers of length 0 are legal everywhere.
+//! - Every pass over keys runs in kernels; where the host must loop over keys, it says so in the [`Ledger`].
+
+mod any;
+mod choice;
+mod ledger;
+
+pub use any::{Any, AnyBuffer};
+pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};
+pub use ledger::{Ledger, Stage};
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::spec::{Cuckoo, Scheme};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
+/// An integer that buffers hold: `u32` or `u64`.
+pub trait Word: bytemuck::Pod + PartialEq + fmt::Debug + Send + Sync + sealed::Sealed + WordOnDevice {}
+impl Word for u32 {}
+impl Word for u64 {}
+
+/// What the OpenCL crate asks of a buffer's elements; nothing without the feature `opencl`.
+#[cfg(feature = "opencl")]
+pub trait WordOnDevice: ocl::OclPrm {}
+#[cfg(feature = "opencl")]
+impl<T: ocl::OclPrm> WordOnDevice for T {}
+/// What the OpenCL crate asks of a buffer's elements; nothing without the feature `opencl`.
+#[cfg(not(feature = "opencl"))]
+pub trait WordOnDevice {}
+#[cfg(not(feature = "opencl"))]
+impl<T> WordOnDevice for T {}
+
+/// Memory of one device.
+pub trait DeviceBuffer: Send + Sync + fmt::Debug {
+    /// Elements.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What a device is called and what it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The name that `--device` takes: `cpu`, or `opencl:0`, `opencl:1`, ..
+    pub id: String,
+    /// The device's own name.
+    pub name: String,
+    /// The platform, and the driver's version.
+    pub driver: String,
+    /// Memory in bytes, if known.
+    pub memory: Option<u64>,
+    /// The largest single buffer in bytes, if limited.
+    pub largest_buffer: Option<u64>,
+    /// Threads (CPU) or compute units (OpenCL).
+    pub units: usize,
+}
+
+impl DeviceInfo {
+    pub(crate) fn new(id: impl Into<String>, name: impl Into<String>, driver: impl Into<String>, units: usize) -> Self {
+        let (id, name, driver) = (id.into(), name.into(), driver.into());
+        DeviceInfo { id, name, driver, memory: None, largest_buffer: None, units }
+    }
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.id, self.name)
+    }
+}
+
+/// 32-bit words of a bitmap for `len` answers. Bit `i % 32` of word `i / 32` belongs to answer `i`; bits past the end are 0.
+pub fn bitmap_words(len: usize) -> usize {
+    len.div_ceil(32)
+}
+
+/// Memory and data-parallel primitives of one device.
+pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
+    /// Memory there, freed on drop.
+    type Buffer<T: Word>: DeviceBuffer;
+
+    /// Name and limits.
+    fn info(&self) -> &DeviceInfo;
+    /// The record of what ran where.
+    fn ledger(&self) -> &Ledger;
+
+    /// A buffer of `len` copies of `value`.
+    fn filled<T: Word>(&self, len: usize, value: T) -> Result<Self::Buffer<T>>;
+    /// A buffer with the host's data.
+    fn upload<T: Word>(&self, data: &[T]) -> Result<Self::Buffer<T>>;
+    /// Writes the host's data over `buffer[at..]`.
+    fn write<T: Word>(&self, buffer: &mut Self::Buffer<T>, at: usize, data: &[T]) -> Result<()>;
+    /// Reads `buffer[at..at + data.len()]` to the host.
+    fn read<T: Word>(&self, buffer: &Self::Buffer<T>, at: usize, data: &mut [T]) -> Result<()>;
+    /// Copies `from[from_at..from_at + len]` over `to[to_at..]`, on the device.
+    fn copy<T: Word>(
+        &self,
+        from: &Self::Buffer<T>,
+        from_at: usize,
+        to: &mut Self::Buffer<T>,
+        to_at: usize,
+        len: usize,
+    ) -> Result<()>;
+    /// Waits until all work is done, and reports an error that came late.
+    fn finish(&self) -> Result<()>;
+    /// Runs `work` and tells how long the device was busy with it: kernels alone on OpenCL, wall time on the CPU.
+    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)>;
+
+    /// `0, 1, .., len - 1`.
+    fn iota(&self, len: usize) -> Result<Self::Buffer<u32>>;
+    /// Replaces every x by `!x`, which reverses the order of integers.
+    fn complement(&self, buffer: &mut Self::Buffer<u32>) -> Result<()>;
+    /// `from[index[0]], from[index[1]], ..`; an index past the end reads as 0.
+    fn gather(&self, from: &Self::Buffer<u32>, index: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>>;
+    /// The elements of each of `columns` whose bit in `bits` equals `keep`, in their order.
+    fn select(
+        &self,
+        bits: &Self::Buffer<u32>,
+        keep: bool,
+        columns: &[&Self::Buffer<u32>],
+    ) -> Result<Vec<Self::Buffer<u32>>>;
+    /// Reads `reads` words of `buffer` at pseudo-random places and XORs them: the limit any lookup has. The places are
+    /// `reduce(mix(i))` with a mixer without keys, so the answer is the same on every device.
+    fn random_reads(&self, buffer: &Self::Buffer<u64>, reads: usize) -> Result<u64>;
+    /// Raises `writes` words of `buffer` at the places of [`HashBackend::random_reads`] by an atomic maximum with
+    /// `i + 1`: the limit any build by random atomics has.
+    fn random_updates(&self, buffer: &mut Self::Buffer<u64>, writes: usize) -> Result<()>;
+
+    /// Reads a whole buffer to the host.
+    fn download<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<Vec<T>> {
+        let mut data = vec![T::zeroed(); buffer.len()];
+        self.read(buffer, 0, &mut data)?;
+        Ok(data)
+    }
+
+    /// A second buffer with the same contents.
+    fn duplicate<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<Self::Buffer<T>> {
+        let mut copy = self.filled(buffer.len(), T::zeroed())?;
+        self.copy(buffer, 0, &mut copy, 0, buffer.len())?;
+        Ok(copy)
+    }
+
+    /// One buffer with the elements of `first`, then those of `second`.
+    fn concat(&self, first: &Self::Buffer<u32>, second: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>> {
+        let mut both = self.filled(first.len() + second.len(), 0)?;
+        self.copy(first, 0, &mut both, 0, first.len())?;
+        self.copy(second, 0, &mut both, first.len(), second.len())?;
+        Ok(both)
+    }
+}
+
+/// What became of a batch of pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// Pairs without a slot (classic: chains that were cut). Above 0 the attempt has failed and the image is of no use.
+    pub unplaced: u64,
+    /// Pairs beyond the first of each key, the image's own pairs counted; exact if nothing is unplaced.
+    pub copies: u64,
+    /// The smallest key with copies; exact if nothing is unplaced.
+    pub least_copy: Option<u32>,
+    /// The value that came with the key that cannot stand in the image (classic: the empty marker's).
+    pub outside: Option<u32>,
+}
+
+/// The pairs of an image, slot by slot.
+#[derive(Debug)]
+pub struct Decoded<Column> {
+    /// The key in each slot, 0 where there is none.
+    pub keys: Column,
+    /// The value in each slot, 0 where there is none.
+    pub values: Column,
+    /// A bitmap of the slots that hold a pair.
+    pub taken: Column,
+}
+
+/// What a backend provides to run scheme `S`.
+pub trait Kernels<S: Scheme>: HashBackend {
+    /// Adds pairs to an image that may hold others already. Pairs that share a key: one of them stays.
+    fn place(
+        &self,
+        plan: &S::Plan,
+        image: &mut Self::Buffer<u64>,
+        keys: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+    ) -> Result<Placed>;
+
+    /// Answers `queries`: `values[i]` is the value or 0, bit i of `found` tells which.
+    fn lookup(
+        &self,
+        plan: &S::Plan,
+        image: &Self::Buffer<u64>,
+        queries: &Self::Buffer<u32>,
+        values: &mut Self::Buffer<u32>,
+        found: &mut Self::Buffer<u32>,
+    ) -> Result<()>;
+
+    /// Overwrites the values of keys. The keys are distinct; one that is absent, or stands outside the image, is passed over.
+    fn assign(
+        &self,
+        plan: &S::Plan,
+        image: &mut Self::Buffer<u64>,
+        keys: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+    ) -> Result<()>;
+
+    /// The pair of each of the slots.
+    fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
+}
+
+/// A backend that can hold tables of scheme `S`: it runs `S`, and the cuckoo table with which copies of keys are told apart.
+pub trait Runs<S: Scheme>: Kernels<S> + Kernels<Cuckoo> {}
+impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<Cuckoo> {}

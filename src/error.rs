@@ -1,0 +1,150 @@
+//! Every way an operation can fail, each with what to do about it.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use crate::spec::Violation;
+
+/// The result of every fallible operation here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong. After any error the table in hand holds what it held before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter out of its range.
+    #[error("{what} {given} is not possible: {advice}")]
+    InvalidParameter {
+        /// Which parameter.
+        what: &'static str,
+        /// The value given.
+        given: String,
+        /// What to give instead.
+        advice: &'static str,
+    },
+    /// Two slices or buffers that belong together differ in length.
+    #[error("{what} has length {found} where {expected} is needed")]
+    LengthMismatch {
+        /// Which argument.
+        what: &'static str,
+        /// Its length.
+        found: u64,
+        /// The length it must have.
+        expected: u64,
+    },
+    /// The input holds a key more than once and the table was to hold each once.
+    #[error(
+        "key {key} is given more than once (it is the smallest such key): remove the copies, or build with KeepFirst or \
+         KeepLast (`--duplicates first|last`)"
+    )]
+    DuplicateKey {
+        /// The smallest key that occurs more than once, on every device.
+        key: u32,
+    },
+    /// No attempt placed every pair.
+    #[error(
+        "{pairs} pairs do not fit {slots} slots (load {:.3}); attempts made: {attempts}, pairs left over in the last: \
+         {unplaced}. Lower the load, give more slots, or use more hash functions",
+        *pairs as f64 / *slots as f64
+    )]
+    TooFull {
+        /// Pairs to be placed.
+        pairs: u64,
+        /// Slots there were.
+        slots: u64,
+        /// Attempts made, each with its own constants.
+        attempts: u32,
+        /// Pairs without a slot at the end of the last attempt (classic: chains that were cut).
+        unplaced: u64,
+    },
+    /// A size beyond what the format or the device can hold.
+    #[error("{asked} is too many {what}; the most is {most}")]
+    TooLarge {
+        /// Of what.
+        what: &'static str,
+        /// How many were asked for.
+        asked: u64,
+        /// How many there can be.
+        most: u64,
+    },
+    /// A device had no room.
+    #[error("{device} has no room for {bytes} bytes more: free tables, take fewer pairs, or use another device")]
+    OutOfMemory {
+        /// Which.
+        device: String,
+        /// The size of the allocation that failed.
+        bytes: u64,
+    },
+    /// No such device.
+    #[error("no device for {wanted}: {reason}")]
+    NoDevice {
+        /// What was asked for.
+        wanted: String,
+        /// Why there is none, and what there is.
+        reason: String,
+    },
+    /// A device that lacks something koel needs.
+    #[error("{device} cannot be used: {missing}")]
+    Unsupported {
+        /// Which.
+        device: String,
+        /// What it lacks, and how that was found out.
+        missing: String,
+    },
+    /// A buffer of another device, or of another context, was passed.
+    #[error("this buffer belongs to another device: move it with `to_backend`, or upload it where the table is")]
+    WrongDevice,
+    /// The device's driver reported an error.
+    #[error("{device}, while {doing}: {message}")]
+    Device {
+        /// Which.
+        device: String,
+        /// During what.
+        doing: String,
+        /// The driver's words.
+        message: String,
+    },
+    /// The device's compiler refused a program.
+    #[error("{device} does not compile {program}; this is a fault of koel or of the driver, please report it:\n{log}")]
+    Compile {
+        /// Which device.
+        device: String,
+        /// Which program.
+        program: String,
+        /// The build log.
+        log: String,
+    },
+    /// Reading or writing a file failed.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file that is no table, or a damaged one.
+    #[error("{} is not a usable table: {reason}", path.display())]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An image that breaks an invariant of its scheme.
+    #[error("the table is damaged: {0}")]
+    Damaged(#[from] Violation),
+}
+
+impl Error {
+    pub(crate) fn parameter(what: &'static str, given: impl Display, advice: &'static str) -> Error {
+        Error::InvalidParameter { what, given: given.to_string(), advice }
+    }
+
+    /// Refuses a length other than the one needed.
+    pub(crate) fn check_length(what: &'static str, found: usize, expected: usize) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::LengthMismatch { what, found: found as u64, expected: expected as u64 })
+    }
+}

@@ -1,0 +1,67 @@
+//! Bulk hash tables for CPUs and GPUs that hold the same bytes on every device.
+//!
+//! A [`HashTable`] maps `u32` keys to `u32` values. It is built from whole arrays at once, on a device, and answers arrays of
+//! queries. There is one API for all devices: the CPU ([`Cpu`]), OpenCL devices (`OpenCl`), or whichever there is ([`auto`]).
+//!
+//! ```
+//! use koel::{Cuckoo, HashTable, auto};
+//!
+//! let device = auto().backend;
+//! let keys: Vec<u32> = (0..1000).map(|i| i * i).collect();
+//! let values: Vec<u32> = (0..1000).collect();
+//! let mut table = HashTable::builder(Cuckoo::canonical(4)).build(&device, &keys, &values)?;
+//! assert_eq!(table.get(&[9, 10])?, [Some(3), None]);
+//!
+//! table.upsert(&[10], &[77])?;
+//! assert_eq!(table.len(), 1001);
+//! println!("{}", table.digest()?);
+//! # Ok::<(), koel::Error>(())
+//! ```
+//!
+//! # Two kinds
+//!
+//! [`Kind::Canonical`] tables (the default) are a pure function of parameters, seed and contents: the same bytes, the same
+//! order of pairs and the same digest on every device, whatever the order of the input. [`Kind::Classic`] tables are built by
+//! the paper's own algorithm, a race: the same answers, other bytes.
+//!
+//! # Where to look
+//!
+//! - [`HashTable`] and [`TableBuilder`]: everything a table can do.
+//! - [`Cuckoo`]: the parameters of the single-level cuckoo table (Alcantara et al. 2011).
+//! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
+//! - [`spec`]: layouts and arithmetic, the reference for every backend.
+//! - [`Error`]: everything that can go wrong, with what to do.
+//!
+//! # Features
+//!
+//! - `opencl` (default): the OpenCL backend. It needs no OpenCL to build, link or start.
+//! - `cli` (default): the `koel` command and its dependencies. Libraries switch it off.
+//! - `bench-peers`: other maps beside koel's tables in the benches.
+//!
+//! Without features koel is the CPU library alone.
+
+#[cfg(not(target_endian = "little"))]
+compile_error!("koel's images and files are little-endian; this target is not supported");
+
+pub mod backend;
+pub mod cpu;
+mod error;
+mod fault;
+#[cfg(feature = "opencl")]
+pub mod opencl;
+pub mod spec;
+pub mod table;
+pub mod workload;
+
+pub use backend::{Any, DeviceBuffer, DeviceInfo, HashBackend, Kernels, auto};
+pub use cpu::Cpu;
+pub use error::{Error, Result};
+#[cfg(feature = "opencl")]
+pub use opencl::OpenCl;
+pub use spec::{Cuckoo, HashFamily, Kind, Load, Reinsertion, Scheme};
+pub use table::{Digest, Duplicates, HashTable, TableBuilder};
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

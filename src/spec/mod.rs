@@ -1,0 +1,287 @@
+//! What every table is: arithmetic and a memory layout, in plain safe Rust with no device and no threads.
+//!
+//! A **scheme** is a value that holds its user's parameters. From them, a size and a seed it makes a **plan**: the few
+//! integers that fix the meaning of an **image**, one buffer of 64-bit words. Everything else (`cpu/`, `cl/`) only fills and
+//! reads images faster than the functions here do. A scheme `x` is the files `spec/x.rs`, `cpu/x.rs`, `cl/x.cl` and one line
+//! in the registry below.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+
+pub mod cuckoo;
+pub mod hash;
+pub mod slot;
+
+pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
+
+/// The registry: hands the callback macro one line a scheme: module, type, name.
+///
+/// The OpenCL sources, the command line, the benches and the test lists are all made from it.
+#[macro_export]
+macro_rules! for_each_scheme {
+    ($callback:ident) => {
+        $callback! {
+            cuckoo, Cuckoo, "cuckoo";
+        }
+    };
+}
+
+/// How a table's bytes come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The bytes are a pure function of parameters, seed and contents: the same on every device and in every run.
+    #[default]
+    Canonical,
+    /// The paper's own race: the same answers everywhere, but which slot holds which key depends on the schedule.
+    Classic,
+}
+
+impl Kind {
+    /// Both kinds.
+    pub const ALL: [Kind; 2] = [Kind::Canonical, Kind::Classic];
+
+    /// The name that the command line and the tables print.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Canonical => "canonical",
+            Kind::Classic => "classic",
+        }
+    }
+
+    /// The number that plans and files hold.
+    pub fn code(self) -> u32 {
+        match self {
+            Kind::Canonical => 0,
+            Kind::Classic => 1,
+        }
+    }
+
+    /// The kind with this number.
+    pub fn from_code(code: u32) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A load factor, kept as parts in a million so that every size is computed in integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Load(u32);
+
+const MILLION: u64 = 1_000_000;
+
+impl Load {
+    /// The load `pairs / slots`, rounded to a millionth.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] unless `0.000001 <= load <= 1`.
+    pub fn new(load: f64) -> Result<Load> {
+        let millionths = (load * MILLION as f64).round();
+        if !(1.0..=MILLION as f64).contains(&millionths) {
+            return Err(Error::parameter("load factor", load, "give a number above 0 and up to 1"));
+        }
+        Ok(Load(millionths as u32))
+    }
+
+    /// A load written down in millionths; for constants and stored files.
+    pub(crate) const fn from_millionths(millionths: u32) -> Load {
+        Load(millionths)
+    }
+
+    pub(crate) fn millionths(self) -> u32 {
+        self.0
+    }
+
+    /// The load as a number.
+    pub fn get(self) -> f64 {
+        f64::from(self.0) / MILLION as f64
+    }
+
+    /// The fewest slots in which `pairs` are at most this load: `ceil(pairs / load)`. The one place where sizes come from.
+    pub fn slots_for(self, pairs: u64) -> u64 {
+        let slots = (u128::from(pairs) * u128::from(MILLION)).div_ceil(u128::from(self.0.max(1)));
+        u64::try_from(slots).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Slots asked for; a scheme may pad a tiny table to its minimum.
+    pub slots: u64,
+    /// Pairs that are to go in.
+    pub pairs: u64,
+    /// The user's seed.
+    pub seed: u64,
+    /// Which set of constants drawn from the seed, counted from 0.
+    pub attempt: u32,
+}
+
+/// The integers that fix what an image means. `Pod`: its bytes are what files and digests hold.
+pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
+    /// Canonical or classic.
+    fn kind(&self) -> Kind;
+    /// Slots of the table; each can hold one pair.
+    fn slots(&self) -> u64;
+    /// 64-bit words of the image.
+    fn words(&self) -> u64;
+    /// The word that fills an image without pairs.
+    fn empty_word(&self) -> u64;
+    /// The user's seed.
+    fn seed(&self) -> u64;
+    /// The attempt at which the build succeeded, from 0: how often it was restarted.
+    fn attempt(&self) -> u32;
+    /// The pair that stands beside the image because its key marks empty slots there, if the table holds that key.
+    fn outside(&self) -> Option<(u32, u32)>;
+    /// The same plan with another pair, or none, beside the image.
+    fn with_outside(self, value: Option<u32>) -> Self;
+}
+
+/// A layout and the arithmetic on it; a value of it holds the user's parameters.
+///
+/// The functions on a plan and an image are the reference: one key at a time, and too simple to be wrong. They stay in
+/// bounds for **any** image and for any plan that [`Scheme::from_plan`] accepted.
+pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The one name: type, files, kernels, command line.
+    const NAME: &'static str;
+    /// The number in files and digests.
+    const ID: u32;
+    /// The kinds this scheme can be built as.
+    const KINDS: &'static [Kind];
+    /// Whether tables of this kind are built by one host thread and uploaded (`verify` says so).
+    fn host_built(kind: Kind) -> bool;
+    /// Its plan.
+    type Plan: Plan;
+
+    /// The default parameters of a kind.
+    fn of_kind(kind: Kind) -> Self;
+    /// The kind these parameters ask for.
+    fn kind(&self) -> Kind;
+    /// Refuses parameters that make no table.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] naming the parameter and its range.
+    fn check(&self) -> Result<()>;
+    /// The load for users who ask for none.
+    fn default_load(&self) -> Load;
+    /// The plan for a request.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] or [`Error::TooLarge`] where no such table can exist.
+    fn plan(&self, request: Request) -> Result<Self::Plan>;
+    /// The parameters in a stored plan, which may come from a hostile file.
+    ///
+    /// # Errors
+    /// A sentence that says which field is out of range.
+    fn from_plan(plan: &Self::Plan) -> std::result::Result<Self, String>;
+
+    /// The value of a key.
+    fn find(plan: &Self::Plan, image: &[u64], key: u32) -> Option<u32>;
+    /// How many slots (or buckets) a lookup of this key reads.
+    fn reads(plan: &Self::Plan, image: &[u64], key: u32) -> u32;
+    /// The pair in a slot.
+    fn pair(plan: &Self::Plan, image: &[u64], slot: u64) -> Option<(u32, u32)>;
+    /// The age of the pair in a slot: which of its proposals placed it, from 1. 0 where the slot is empty.
+    fn age(plan: &Self::Plan, image: &[u64], slot: u64) -> u32;
+    /// Adds a pair to an image, sequentially: what a build is, said in the fewest words.
+    fn place(plan: &Self::Plan, image: &mut [u64], key: u32, value: u32) -> Placing;
+    /// Checks every invariant of the pairs in some of the slots; the image is as long as the plan says.
+    ///
+    /// # Errors
+    /// The first [`Violation`], in slot order.
+    fn audit(plan: &Self::Plan, image: &[u64], slots: Range<u64>) -> std::result::Result<Audit, Violation>;
+}
+
+/// What became of one pair that was placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// It has a slot, and so has every pair it displaced.
+    Placed,
+    /// A pair with this key was there; the greater of the two words stayed, the other was dropped.
+    Copy(u32),
+    /// Some pair ran out of slots to go to: this attempt failed.
+    Unplaced,
+}
+
+/// What an audit counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Pairs in the image.
+    pub pairs: u64,
+    /// The greatest age among them.
+    pub greatest_age: u32,
+}
+
+impl Audit {
+    /// Both counts of two parts of one image.
+    pub fn join(self, other: Audit) -> Audit {
+        Audit { pairs: self.pairs + other.pairs, greatest_age: self.greatest_age.max(other.greatest_age) }
+    }
+}
+
+/// An invariant that an image breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Violation {
+    /// The image is not as long as its plan says.
+    #[error("the image holds {found} words where the plan says {expected}")]
+    Length {
+        /// Words by the plan.
+        expected: u64,
+        /// Words there are.
+        found: u64,
+    },
+    /// A word that no pair has.
+    #[error("slot {slot} holds {word:#018x}, which is no pair's word")]
+    Word {
+        /// Where.
+        slot: u64,
+        /// What.
+        word: u64,
+    },
+    /// A pair in a slot that is not on its key's list.
+    #[error("slot {slot} holds key {key}, whose list does not lead there")]
+    Misplaced {
+        /// Where.
+        slot: u64,
+        /// Whose.
+        key: u32,
+    },
+    /// A pair that stands at a later place though an earlier one would have taken it.
+    #[error("slot {slot} holds key {key} at age {age}, but its place at age {earlier} should have kept it")]
+    Blocking {
+        /// Where.
+        slot: u64,
+        /// Whose.
+        key: u32,
+        /// Its age there.
+        age: u32,
+        /// The earlier age at which it was stronger than what stands there.
+        earlier: u32,
+    },
+    /// One key in two slots.
+    #[error("key {key} stands in slot {slot} and in slot {other}")]
+    Twice {
+        /// The later slot.
+        slot: u64,
+        /// The slot that a lookup finds.
+        other: u64,
+        /// Whose.
+        key: u32,
+    },
+    /// The image does not hold as many pairs as the table says.
+    #[error("the table says {expected} pairs and its image holds {found}")]
+    Count {
+        /// Pairs by the header.
+        expected: u64,
+        /// Pairs counted.
+        found: u64,
+    },
+}
