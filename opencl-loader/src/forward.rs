@@ -1,0 +1,74 @@
+//! The two macros that define a `cl…` function by its declaration.
+
+/// `CL_INVALID_PLATFORM`: what a call answers that cannot be passed on. Of the codes that OpenCL
+/// has, it comes nearest to the truth, and ocl-core does not try again on it.
+pub(crate) const CL_INVALID_PLATFORM: i32 = -32;
+
+/// The real function of this name as an `Option`, looked up at the first use only.
+macro_rules! real {
+    ($name:ident: $type:ty) => {{
+        static REAL: std::sync::OnceLock<Option<$type>> = std::sync::OnceLock::new();
+        // SAFETY: the type is the one that OpenCL gives this function; src/signatures.rs compares
+        // it with cl-sys.
+        *REAL.get_or_init(|| unsafe { $crate::library::resolve::<$type>(stringify!($name)) })
+    }};
+}
+
+/// Defines forwarding functions. The word in front of a declaration says what the function returns,
+/// which arguments it has after those that are written out, and so what it does when there is
+/// nothing to forward to:
+///
+/// - `status` returns an error code; then `CL_INVALID_PLATFORM`. Output arguments stay untouched.
+/// - `query` is a status whose arguments end like those of every `clGet...Info`.
+/// - `command` is a status whose arguments end like those of every `clEnqueue...`.
+/// - `object` returns a pointer, and an error code through its last argument; then null, and
+///   `CL_INVALID_PLATFORM` if the caller wants a code.
+/// - `pointer` returns a pointer; then null.
+/// - `nothing` returns nothing, either way.
+///
+/// Nothing here unwinds into the caller: a panic in an `extern "system"` function aborts.
+macro_rules! forward {
+    ($($kind:ident $name:ident ($($argument:ident: $type:ty),*);)*) => {
+        $(forward! { @ $kind $name ($($argument: $type),*) })*
+    };
+    (@ status $name:ident ($($argument:ident: $type:ty),*)) => {
+        forward! { @define $name ($($argument: $type),*) -> i32 { CL_INVALID_PLATFORM } }
+    };
+    (@ query $name:ident ($($argument:ident: $type:ty),*)) => {
+        forward! { @ status $name (
+            $($argument: $type,)* param: u32, size: usize, value: Out, size_ret: *mut usize
+        ) }
+    };
+    (@ command $name:ident ($($argument:ident: $type:ty),*)) => {
+        forward! { @ status $name (
+            $($argument: $type,)* num_waits: u32, waits: Handles, event: *mut Handle
+        ) }
+    };
+    (@ object $name:ident ($($argument:ident: $type:ty),*)) => {
+        forward! { @define $name ($($argument: $type,)* errcode_ret: *mut i32) -> *mut c_void {
+            if !errcode_ret.is_null() {
+                // SAFETY: OpenCL has the caller pass null or a valid place for the code.
+                unsafe { errcode_ret.write(CL_INVALID_PLATFORM) };
+            }
+            std::ptr::null_mut()
+        } }
+    };
+    (@ pointer $name:ident ($($argument:ident: $type:ty),*)) => {
+        forward! { @define $name ($($argument: $type),*) -> *mut c_void { std::ptr::null_mut() } }
+    };
+    (@ nothing $name:ident ($($argument:ident: $type:ty),*)) => {
+        forward! { @define $name ($($argument: $type),*) -> () {} }
+    };
+    (@define $name:ident ($($argument:ident: $type:ty),*) -> $result:ty $missing:block) => {
+        // The attribute also settles the order of linking, which matters to GNU ld: rustc refers
+        // to every `no_mangle` function of every crate from an object at the front of the line.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn $name($($argument: $type),*) -> $result {
+            match real!($name: unsafe extern "system" fn($($type),*) -> $result) {
+                // SAFETY: the arguments are the caller's, who made the promises that go with them.
+                Some(real) => unsafe { real($($argument),*) },
+                None => $missing,
+            }
+        }
+    };
+}

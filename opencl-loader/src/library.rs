@@ -1,0 +1,90 @@
+//! The real OpenCL library: opened once, searched by name, never closed.
+
+#![expect(unsafe_code, reason = "loading a library runs its code, and symbols carry no types")]
+
+use std::env;
+use std::error::Error;
+use std::ffi::{OsStr, OsString};
+use std::mem::ManuallyDrop;
+use std::sync::OnceLock;
+
+use libloading::Library;
+
+use crate::{Status, VARIABLE};
+
+/// The names that stand for "this system's OpenCL". The first is what every loader installs; the
+/// second exists with a development package, and on Android.
+#[cfg(not(windows))]
+const DEFAULT_NAMES: &[&str] = &["libOpenCL.so.1", "libOpenCL.so"];
+#[cfg(windows)]
+const DEFAULT_NAMES: &[&str] = &["OpenCL.dll"];
+
+/// The result of the one attempt to open a library.
+pub(crate) struct Opened {
+    pub(crate) status: Status,
+    /// Present exactly if the status is `Loaded`.
+    library: Option<ManuallyDrop<Library>>,
+}
+
+/// Opens the library on the first call; later calls return the same result, whatever it was.
+pub(crate) fn opened() -> &'static Opened {
+    static OPENED: OnceLock<Opened> = OnceLock::new();
+    OPENED.get_or_init(|| {
+        let choice = env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        match choice {
+            Some(value) if value.eq_ignore_ascii_case("off") => Opened { status: Status::Off, library: None },
+            Some(value) => open_first(&[value]),
+            None => open_first(&DEFAULT_NAMES.iter().map(OsString::from).collect::<Vec<_>>()),
+        }
+    })
+}
+
+fn open_first(names: &[OsString]) -> Opened {
+    let mut tried = Vec::new();
+    for file in names {
+        let name = file.to_string_lossy().into_owned();
+        match open(file) {
+            Ok(library) => {
+                return Opened { status: Status::Loaded { name }, library: Some(library) };
+            }
+            // Some systems start their message with the name.
+            Err(reason) if reason.starts_with(&name) => tried.push(reason),
+            Err(reason) => tried.push(format!("{name}: {reason}")),
+        }
+    }
+    Opened { status: Status::NotFound { tried }, library: None }
+}
+
+/// Opens one file, or says why it is of no use.
+fn open(name: &OsStr) -> Result<ManuallyDrop<Library>, String> {
+    // SAFETY: opening runs the library's initialisers. The name is the system's OpenCL or the
+    // user's explicit choice, as trusted as a library that the program had been linked to.
+    let library = unsafe { Library::new(name) }.map_err(|error| match error.source() {
+        Some(system) => system.to_string(), // the outer error only says that opening failed
+        None => error.to_string(),
+    })?;
+
+    // Never closed, not even when it is rejected below: drivers start threads and register exit
+    // handlers, and their code must not vanish underneath those.
+    let library = ManuallyDrop::new(library);
+
+    // A driver named in place of a loader opens well, and then every call would fail obscurely.
+    // SAFETY: the address is not used.
+    match unsafe { library.get::<*const ()>("clGetPlatformIDs") } {
+        Ok(_) => Ok(library),
+        Err(_) => Err("it has no function clGetPlatformIDs".to_owned()),
+    }
+}
+
+/// Finds a function in the library, if there is a library and the function is in it.
+///
+/// # Safety
+///
+/// The caller must make sure that `F` is the function pointer type of the symbol called `name`.
+pub(crate) unsafe fn resolve<F: Copy>(name: &str) -> Option<F> {
+    let library = opened().library.as_ref()?;
+    // SAFETY: the type is the caller's promise. The `Option` makes a null address `None`, where a
+    // bare `F` would be an invalid function pointer.
+    let symbol = unsafe { library.get::<Option<F>>(name) };
+    symbol.ok().and_then(|address| *address)
+}

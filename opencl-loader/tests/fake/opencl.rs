@@ -1,0 +1,50 @@
+//! An OpenCL library of which everything is known. tests/forwarding.rs compiles and loads it.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+static BUSY: AtomicBool = AtomicBool::new(false);
+
+/// Returns `status`, or -7777 if another thread is in here as well.
+fn alone(status: i32) -> i32 {
+    if BUSY.swap(true, Ordering::SeqCst) {
+        return -7777;
+    }
+    sleep(Duration::from_millis(2));
+    BUSY.store(false, Ordering::SeqCst);
+    status
+}
+
+/// A loader without drivers.
+#[unsafe(no_mangle)]
+extern "system" fn clGetPlatformIDs(_: u32, _: *mut *mut c_void, _: *mut u32) -> i32 {
+    alone(-1001)
+}
+
+#[unsafe(no_mangle)]
+extern "system" fn clGetDeviceIDs(_: *mut c_void, _: u64, _: u32, _: *mut *mut c_void, _: *mut u32) -> i32 {
+    alone(-1)
+}
+
+/// Answers with its argument.
+#[unsafe(no_mangle)]
+extern "system" fn clFinish(queue: *mut c_void) -> i32 {
+    queue as usize as i32
+}
+
+/// Answers with the sum of its numbers, on both ways.
+#[unsafe(no_mangle)]
+unsafe extern "system" fn clCreateBuffer(
+    context: *mut c_void,
+    flags: u64,
+    size: usize,
+    host_ptr: *mut c_void,
+    errcode_ret: *mut i32,
+) -> *mut c_void {
+    let sum = context as usize + flags as usize + size + host_ptr as usize;
+    unsafe { errcode_ret.write(sum as i32) };
+    null_mut::<c_void>().wrapping_byte_add(sum)
+}
