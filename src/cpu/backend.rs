@@ -1,0 +1,126 @@
+//! [`HashBackend`] for [`Cpu`]: ranges are checked, the pool is entered, the ledger is written; the work is done
+//! elsewhere.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::memory::{atomic, copy};
+use super::{Cpu, Memory, primitives};
+use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word, bitmap_words};
+use crate::error::{Error, Result};
+
+/// `at..at + len` if a buffer of `of` words has it.
+fn range(at: usize, len: usize, of: usize) -> Result<Range<usize>> {
+    match at.checked_add(len) {
+        Some(end) if end <= of => Ok(at..end),
+        end => {
+            let expected = end.map_or(u64::MAX, |end| end as u64);
+            Err(Error::LengthMismatch { what: "the buffer", found: of as u64, expected })
+        }
+    }
+}
+
+impl HashBackend for Cpu {
+    type Buffer<T: Word> = Memory<T>;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.inner.info
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.inner.ledger
+    }
+
+    fn filled<T: Word>(&self, len: usize, value: T) -> Result<Memory<T>> {
+        self.run(|| Memory::filled(len, value))
+    }
+
+    fn upload<T: Word>(&self, data: &[T]) -> Result<Memory<T>> {
+        self.run(|| Memory::of(data))
+    }
+
+    fn write<T: Word>(&self, buffer: &mut Memory<T>, at: usize, data: &[T]) -> Result<()> {
+        let range = range(at, data.len(), buffer.len())?;
+        let to = &mut buffer.words_mut()?[range];
+        self.run(|| copy(data, to));
+        Ok(())
+    }
+
+    fn read<T: Word>(&self, buffer: &Memory<T>, at: usize, data: &mut [T]) -> Result<()> {
+        let from = &buffer.words()[range(at, data.len(), buffer.len())?];
+        self.run(|| copy(from, data));
+        Ok(())
+    }
+
+    fn copy<T: Word>(
+        &self,
+        from: &Memory<T>,
+        from_at: usize,
+        to: &mut Memory<T>,
+        to_at: usize,
+        len: usize,
+    ) -> Result<()> {
+        let from = &from.words()[range(from_at, len, from.len())?];
+        let range = range(to_at, len, to.len())?;
+        let to = &mut to.words_mut()?[range];
+        self.run(|| copy(from, to));
+        Ok(())
+    }
+
+    /// Does nothing: every call here returns when its work is done.
+    fn finish(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+        let start = Instant::now();
+        let result = work()?;
+        Ok((result, start.elapsed()))
+    }
+
+    fn iota(&self, len: usize) -> Result<Memory<u32>> {
+        self.ledger().kernel("iota", len);
+        let mut to = Memory::zeroed(len)?;
+        let words = to.words_mut()?;
+        self.run(|| primitives::iota(words));
+        Ok(to)
+    }
+
+    fn complement(&self, buffer: &mut Memory<u32>) -> Result<()> {
+        self.ledger().kernel("complement", buffer.len());
+        let words = buffer.words_mut()?;
+        self.run(|| primitives::complement(words));
+        Ok(())
+    }
+
+    fn gather(&self, from: &Memory<u32>, index: &Memory<u32>) -> Result<Memory<u32>> {
+        self.ledger().kernel("gather", index.len());
+        let mut to = Memory::zeroed(index.len())?;
+        let words = to.words_mut()?;
+        self.run(|| primitives::gather(from.words(), index.words(), words));
+        Ok(to)
+    }
+
+    fn select(&self, bits: &Memory<u32>, keep: bool, columns: &[&Memory<u32>]) -> Result<Vec<Memory<u32>>> {
+        let Some(first) = columns.first() else { return Ok(Vec::new()) };
+        Error::check_length("the bitmap", bits.len(), bitmap_words(first.len()))?;
+        for column in columns {
+            Error::check_length("a column", column.len(), first.len())?;
+        }
+        self.ledger().kernel("select", first.len());
+        let columns: Vec<&[u32]> = columns.iter().map(|column| column.words()).collect();
+        self.run(|| primitives::select(bits.words(), keep, &columns))
+    }
+
+    fn random_reads(&self, buffer: &Memory<u64>, reads: usize) -> Result<u64> {
+        self.ledger().kernel("random_reads", reads);
+        Ok(self.run(|| primitives::random_reads(buffer.words(), reads)))
+    }
+
+    fn random_updates(&self, buffer: &mut Memory<u64>, writes: usize) -> Result<()> {
+        self.ledger().kernel("random_updates", writes);
+        let words = atomic(buffer.words_mut()?);
+        self.run(|| primitives::random_updates(words, writes));
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! How the threads of one pass share its input when each keeps work of its own from chunk to chunk.
+//!
+//! A thread takes the next chunk from a counter until none is left, then finishes what it has queued, and returns what
+//! it counted. Nothing is shared but that counter and one flag. A thread's queues never hold more than a few blocks, so
+//! nobody waits long for the last one, and no work needs to be taken over at the end.
+//!
+//! What it is not: needed by passes without such queues; they are rayon's parallel iterators over chunks.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use crossbeam::utils::CachePadded;
+use rayon::prelude::*;
+
+use super::CHUNK;
+
+/// The input `0..len` of one pass, in chunks.
+pub(super) struct Crew {
+    len: usize,
+    /// Written by every thread all the time, so it must not share a line with `stop`, which every thread reads.
+    next: CachePadded<AtomicUsize>,
+    stop: CachePadded<AtomicBool>,
+}
+
+impl Crew {
+    pub(super) fn new(len: usize) -> Self {
+        Crew { len, next: CachePadded::default(), stop: CachePadded::default() }
+    }
+
+    /// Runs `job` once on each thread that is free, and returns what each returned. A job that starts late finds no
+    /// chunk left.
+    pub(super) fn run<R: Send>(&self, job: impl Fn(&Crew) -> R + Sync) -> Vec<R> {
+        let threads = rayon::current_num_threads().min(self.len.div_ceil(CHUNK));
+        (0..threads).into_par_iter().with_max_len(1).map(|_| job(self)).collect()
+    }
+
+    /// The next chunk that nobody has.
+    pub(super) fn take(&self) -> Option<Range<usize>> {
+        let start = self.next.fetch_add(CHUNK, Relaxed);
+        (start < self.len).then(|| start..self.len.min(start + CHUNK))
+    }
+
+    /// Tells all that going on is of no use.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    /// Whether somebody said so.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+}

@@ -1,0 +1,144 @@
+//! Blocks of keys that ask the same function at the same time, and the queues in which keys wait for their next block.
+//!
+//! ```text
+//! fill     from fresh input, or from the queue of one age
+//! aim      slots and upper halves of all keys, eight at a time; every slot is prefetched
+//! (then the block before this one is resolved, while these lines travel)
+//! resolve  `canonical.rs` places, `lookup.rs` compares; a key that must go on is queued under the next age
+//! ```
+//!
+//! Queues are kept by age because lanes share the constants of one function. A place and a lookup count alike: the
+//! first question of a key is age 1 and goes to function 0.
+
+use std::array;
+
+use wide::u32x8;
+
+use crate::cpu::BLOCK;
+use crate::cpu::memory::prefetch;
+use crate::spec::slot::MAX_AGE;
+
+/// Where the keys of one kind of table stand.
+pub(super) trait Lists: Sync {
+    /// Slots at this age, and what the upper half of a word of these keys would be there.
+    fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8);
+
+    /// What a word says to a key that asks at this age and would be `upper` there: `(hit, end)`, where `end` means that
+    /// the key stands nowhere. Never both.
+    fn judge(&self, age: u32) -> impl Fn(u32, u64) -> (bool, bool);
+
+    /// The age of the last question that a lookup asks.
+    fn last_age(&self) -> u32;
+}
+
+/// Up to [`BLOCK`] keys of one age. Arrays beyond `len` hold leftovers.
+pub(super) struct Block {
+    pub(super) age: u32,
+    pub(super) len: usize,
+    pub(super) keys: [u32; BLOCK],
+    /// What belongs to each key: the value to place, or the number of the query.
+    pub(super) tags: [u32; BLOCK],
+    pub(super) slots: [u32; BLOCK],
+    pub(super) uppers: [u32; BLOCK],
+}
+
+impl Block {
+    pub(super) fn empty() -> Self {
+        Block { age: 1, len: 0, keys: [0; BLOCK], tags: [0; BLOCK], slots: [0; BLOCK], uppers: [0; BLOCK] }
+    }
+
+    /// Takes at most [`BLOCK`] fresh keys, and tells how many.
+    pub(super) fn fill(&mut self, keys: &[u32], tags: impl Iterator<Item = u32>) -> usize {
+        self.age = 1;
+        self.len = keys.len().min(BLOCK);
+        self.keys[..self.len].copy_from_slice(&keys[..self.len]);
+        self.tags[..self.len].iter_mut().zip(tags).for_each(|(to, tag)| *to = tag);
+        self.len
+    }
+
+    /// Computes all slots and asks for their lines.
+    #[inline(always)]
+    pub(super) fn aim<T>(&mut self, lists: &impl Lists, image: &[T]) {
+        let lanes = self.len.div_ceil(8);
+        let keys = self.keys.as_chunks::<8>().0.iter();
+        let slots = self.slots.as_chunks_mut::<8>().0.iter_mut();
+        let uppers = self.uppers.as_chunks_mut::<8>().0.iter_mut();
+        for ((keys, slots), uppers) in keys.zip(slots).zip(uppers).take(lanes) {
+            let (slot, upper) = lists.aim(self.age, u32x8::new(*keys));
+            (*slots, *uppers) = (slot.to_array(), upper.to_array());
+        }
+        for &slot in &self.slots[..self.len] {
+            prefetch(image, slot as usize);
+        }
+    }
+}
+
+/// Keys that wait to ask at one age.
+#[derive(Default)]
+struct Queue {
+    keys: Vec<u32>,
+    tags: Vec<u32>,
+    /// The first `len` of both vectors are waiting; the rest is room.
+    len: usize,
+}
+
+/// A queue for every age.
+pub(super) struct Waiting {
+    queues: [Queue; MAX_AGE as usize + 1],
+}
+
+impl Waiting {
+    pub(super) fn new() -> Self {
+        Waiting { queues: array::from_fn(|_| Queue::default()) }
+    }
+
+    /// Queues keys under `age`: `each` is given room for one block, writes keys and tags from the front, and tells how
+    /// many. It may write behind them, which is how pushing needs no branch.
+    #[inline(always)]
+    pub(super) fn extend(&mut self, age: u32, each: impl FnOnce(&mut [u32; BLOCK], &mut [u32; BLOCK]) -> usize) {
+        let Some(queue) = self.queues.get_mut(age as usize) else { return };
+        if queue.keys.len() < queue.len + BLOCK {
+            queue.keys.resize(queue.len + 2 * BLOCK, 0);
+            queue.tags.resize(queue.len + 2 * BLOCK, 0);
+        }
+        let keys = queue.keys[queue.len..].first_chunk_mut();
+        let tags = queue.tags[queue.len..].first_chunk_mut();
+        if let (Some(keys), Some(tags)) = (keys, tags) {
+            queue.len += each(keys, tags).min(BLOCK);
+        }
+    }
+
+    /// Queues one key.
+    #[inline(always)]
+    pub(super) fn push(&mut self, age: u32, key: u32, tag: u32) {
+        self.extend(age, |keys, tags| {
+            (keys[0], tags[0]) = (key, tag);
+            1
+        });
+    }
+
+    /// Fills a block from a queue that has a whole one.
+    pub(super) fn take_whole(&mut self, block: &mut Block) -> bool {
+        self.take(BLOCK, block)
+    }
+
+    /// Fills a block with what there is at the least age, so that those who lose there can join the ones who wait.
+    pub(super) fn take_any(&mut self, block: &mut Block) -> bool {
+        self.take(1, block)
+    }
+
+    fn take(&mut self, least: usize, block: &mut Block) -> bool {
+        let Some(age) = self.queues.iter().position(|queue| queue.len >= least) else {
+            block.len = 0;
+            return false;
+        };
+        let queue = &mut self.queues[age];
+        let rest = queue.len.saturating_sub(BLOCK);
+        block.age = age as u32;
+        block.len = queue.len - rest;
+        block.keys[..block.len].copy_from_slice(&queue.keys[rest..queue.len]);
+        block.tags[..block.len].copy_from_slice(&queue.tags[rest..queue.len]);
+        queue.len = rest;
+        true
+    }
+}

@@ -1,0 +1,179 @@
+//! The paper's own build (Alcantara et al. 2011, Listing 4.1) on all threads at once.
+//!
+//! ```text
+//! each thread keeps up to 128 chains in flight:   loop  start chains from fresh pairs; their slots are prefetched
+//!     for each chain:   entry = swap(image[at], entry);  ends if the slot was empty
+//!                       at = the next place on the evicted key's list, prefetched for the next time around
+//!                       after `chain` swaps: cut; all threads stop, because the build must start again
+//! ```
+//!
+//! A chain depends on what it evicts, so one chain alone waits for one line at a time; 128 of them wait together. A
+//! swap carries its entry by value and nothing else is read on the strength of it, so relaxed order does.
+//!
+//! Copies of a key are not seen on the way. A pass over the finished image looks every slot's key up and counts the
+//! slots that a lookup does not reach. The empty marker's key never enters the image: its value goes to
+//! [`Placed::outside`].
+
+use std::array;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rayon::prelude::*;
+use wide::u32x8;
+
+use super::block::Lists;
+use super::lookup::search;
+use super::{Pairs, sum};
+use crate::backend::Placed;
+use crate::cpu::crew::Crew;
+use crate::cpu::memory::prefetch;
+use crate::cpu::{BLOCK, CHUNK};
+use crate::spec::Plan;
+use crate::spec::cuckoo::classic::{EMPTY_KEY, entry, key, next_location, rule};
+use crate::spec::cuckoo::{CuckooPlan, Functions, HashFamily, Reinsertion};
+
+/// The lists of a classic table.
+pub(super) struct Classic<'a> {
+    functions: &'a Functions,
+    mixes: bool,
+}
+
+impl<'a> Classic<'a> {
+    pub(super) fn new(plan: &CuckooPlan, functions: &'a Functions) -> Self {
+        Classic { functions, mixes: plan.family_code() == HashFamily::Mixer as u32 }
+    }
+}
+
+impl Lists for Classic<'_> {
+    #[inline(always)]
+    fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8) {
+        let function = self.functions.turn(age);
+        if self.mixes {
+            return (self.functions.probe(function, keys).0, keys);
+        }
+        let each = keys.to_array();
+        (u32x8::new(array::from_fn(|i| self.functions.location(function, each[i]))), keys)
+    }
+
+    /// An empty slot is no hit, for its own marker neither.
+    #[inline(always)]
+    fn judge(&self, _: u32) -> impl Fn(u32, u64) -> (bool, bool) {
+        |wanted, word| ((key(word) == wanted) & (wanted != EMPTY_KEY), false)
+    }
+
+    fn last_age(&self) -> u32 {
+        self.functions.count
+    }
+}
+
+/// Adds pairs to an image; copies are left to [`copies`].
+pub(super) fn place(plan: &CuckooPlan, functions: &Functions, image: &[AtomicU64], pairs: Pairs<'_>) -> Placed {
+    let work = |crew: &Crew| {
+        let (rule, most) = (rule(plan), plan.chain());
+        let mut chains = Chains { functions, rule, most, image, flying: Vec::with_capacity(BLOCK), marked: 0 };
+        chains.place(pairs, crew)
+    };
+    let placed = Crew::new(pairs.keys.len()).run(work);
+    let marked: u64 = placed.iter().map(|(_, marked)| marked).sum();
+    let mut placed = placed.into_iter().map(|(placed, _)| placed).fold(Placed::default(), sum);
+    let beyond_first = (marked + u64::from(plan.outside().is_some())).saturating_sub(1);
+    if marked > 0 && beyond_first > 0 {
+        placed.copies += beyond_first;
+        placed.least_copy = Some(EMPTY_KEY);
+    }
+    placed
+}
+
+/// Slots whose key a lookup finds in an earlier one, and the least such key.
+pub(super) fn copies(plan: &CuckooPlan, functions: &Functions, image: &[u64]) -> Placed {
+    let lists = Classic::new(plan, functions);
+    let of_chunk = |(chunk, words): (usize, &[u64])| {
+        let first = (chunk * CHUNK) as u32;
+        let full = |&(_, &word): &(u32, &u64)| key(word) != EMPTY_KEY;
+        let (slots, keys): (Vec<u32>, Vec<u32>) =
+            (first..).zip(words).filter(full).map(|(slot, &word)| (slot, key(word))).unzip();
+        let mut placed = Placed::default();
+        search(&lists, image, &keys, |i, hit, slot, _| {
+            if hit && slot != slots[i] {
+                placed.copies += 1;
+                placed.least_copy = Some(placed.least_copy.map_or(keys[i], |least| least.min(keys[i])));
+            }
+        });
+        placed
+    };
+    image.par_chunks(CHUNK).enumerate().map(of_chunk).reduce(Placed::default, sum)
+}
+
+/// A pair on its way, and where it goes next.
+#[derive(Clone, Copy)]
+struct Chain {
+    entry: u64,
+    at: u32,
+    swaps: u32,
+}
+
+/// One thread of a build.
+struct Chains<'a> {
+    functions: &'a Functions,
+    rule: Reinsertion,
+    most: u32,
+    image: &'a [AtomicU64],
+    flying: Vec<Chain>,
+    /// How often the empty marker's key came.
+    marked: u64,
+}
+
+impl Chains<'_> {
+    fn place(&mut self, pairs: Pairs<'_>, crew: &Crew) -> (Placed, u64) {
+        let mut placed = Placed::default();
+        let mut chunk = 0..0;
+        loop {
+            while self.flying.len() < BLOCK {
+                if chunk.is_empty() {
+                    chunk = crew.take().unwrap_or(0..0);
+                }
+                let Some(i) = chunk.next() else { break };
+                self.start(pairs.keys[i], pairs.values[i], &mut placed);
+            }
+            if self.flying.is_empty() || crew.stopped() {
+                return (placed, self.marked);
+            }
+            let cut = self.swap_each();
+            if cut > 0 {
+                placed.unplaced += cut;
+                crew.stop();
+            }
+        }
+    }
+
+    fn start(&mut self, key: u32, value: u32, placed: &mut Placed) {
+        if key == EMPTY_KEY {
+            // Of several values one stays; the greatest, so that it is the same one in every run.
+            self.marked += 1;
+            placed.outside = placed.outside.max(Some(value));
+            return;
+        }
+        let at = self.functions.location(0, key);
+        prefetch(self.image, at as usize);
+        self.flying.push(Chain { entry: entry(key, value), at, swaps: 0 });
+    }
+
+    /// One swap of every chain in flight; the number of chains that were cut.
+    fn swap_each(&mut self) -> u64 {
+        let mut cut = 0;
+        self.flying.retain_mut(|chain| {
+            chain.entry = self.image[chain.at as usize].swap(chain.entry, Relaxed);
+            if key(chain.entry) == EMPTY_KEY {
+                return false;
+            }
+            if chain.swaps + 1 >= self.most {
+                cut += 1;
+                return false;
+            }
+            chain.at = next_location(self.functions, self.rule, key(chain.entry), chain.at, chain.swaps);
+            chain.swaps += 1;
+            prefetch(self.image, chain.at as usize);
+            true
+        });
+        cut
+    }
+}

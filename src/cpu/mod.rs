@@ -1,0 +1,148 @@
+//! The CPU backend: rayon threads, `wide` lanes, software prefetch.
+//!
+//! ```text
+//! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
+//! crew.rs        how the threads of one pass share its input
+//! primitives.rs  the passes that no scheme owns, on plain slices
+//! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
+//! cuckoo/        `Kernels<Cuckoo>`
+//! ```
+//!
+//! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
+//! can wait for a hundred of them at once. Each pass therefore works on **blocks** of 128 keys: hash all of them
+//! with SIMD lanes, prefetch all their slots, and only then look, while the lines of the next block are already on
+//! their way. A key that needs another slot is queued for a later block instead of being followed at once.
+//!
+//! What it is not: dispatched at run time. `wide` chooses its instructions when koel is compiled, so a build for
+//! baseline x86-64 hashes with SSE2 whatever the machine has.
+
+mod backend;
+mod crew;
+mod cuckoo;
+mod memory;
+mod primitives;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::sync::Arc;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::backend::{DeviceInfo, Ledger};
+use crate::error::{Error, Result};
+
+pub use memory::Memory;
+
+/// Keys whose slots are fetched together. One core keeps gaining up to 64 to 128 lines in flight, and two blocks (one
+/// being read, one on its way) are 16 KiB of lines: a third of the L1 cache.
+const BLOCK: usize = 128;
+
+/// Items that a thread takes at a time: enough that handing them out costs nothing, and a multiple of 32 so that no two
+/// threads write to one word of a bitmap.
+const CHUNK: usize = 4 << 10;
+
+/// The processors of this machine as a device, driven by a pool of threads.
+///
+/// Clones are handles of the same device and share pool and ledger.
+///
+/// ```
+/// use koel::{Cpu, HashBackend};
+/// let cpu = Cpu::with_threads(2)?;
+/// let buffer = cpu.upload(&[1u32, 2, 3])?;
+/// assert_eq!(cpu.download(&buffer)?, [1, 2, 3]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// None: rayon's global pool, or the pool of the thread that calls.
+    pool: Option<Arc<ThreadPool>>,
+    info: DeviceInfo,
+    ledger: Ledger,
+}
+
+impl Cpu {
+    /// All threads: rayon's global pool, which honours `RAYON_NUM_THREADS`. Called from a thread of another rayon pool,
+    /// work stays in that pool.
+    pub fn new() -> Cpu {
+        Cpu::on(None, rayon::current_num_threads())
+    }
+
+    /// A pool of its own with `threads` threads; they end with the last clone.
+    ///
+    /// With one thread, classic tables repeat byte for byte too; canonical tables do so with any number.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for 0 threads, [`Error::Device`] if the system gives none.
+    pub fn with_threads(threads: usize) -> Result<Cpu> {
+        if threads == 0 {
+            return Err(Error::parameter("threads", threads, "give at least 1"));
+        }
+        let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("koel-{i}")).build();
+        let pool = pool.map_err(|error| failed("starting threads", error))?;
+        Ok(Cpu::from_pool(Arc::new(pool)))
+    }
+
+    /// The threads of a pool that the caller has already.
+    pub fn from_pool(pool: Arc<ThreadPool>) -> Cpu {
+        let threads = pool.current_num_threads();
+        Cpu::on(Some(pool), threads)
+    }
+
+    fn on(pool: Option<Arc<ThreadPool>>, threads: usize) -> Cpu {
+        let driver = format!("rayon, {threads} thread{}, {} lanes", if threads == 1 { "" } else { "s" }, lanes());
+        let name = proc_field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+        let mut info = DeviceInfo::new("cpu", name, driver, threads);
+        info.memory = proc_field("/proc/meminfo", "MemTotal")
+            .and_then(|field| field.strip_suffix(" kB")?.parse::<u64>().ok())
+            .map(|kib| kib * 1024);
+        Cpu { inner: Arc::new(Inner { pool, info, ledger: Ledger::default() }) }
+    }
+
+    /// Runs `work` on a thread of the pool, so that every parallel iterator in it uses that pool.
+    fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.inner.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Cpu::new()
+    }
+}
+
+/// What `wide` was compiled to.
+fn lanes() -> &'static str {
+    if cfg!(target_feature = "avx2") {
+        "AVX2"
+    } else if cfg!(target_feature = "sse2") {
+        "SSE2"
+    } else if cfg!(target_feature = "neon") {
+        "NEON"
+    } else {
+        "scalar"
+    }
+}
+
+/// The first `name: value` of a file under /proc, where there is one.
+fn proc_field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let of_line = |line: &str| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    };
+    text.lines().find_map(of_line)
+}
+
+/// An error of the system, as this device's.
+fn failed(doing: &str, error: impl std::fmt::Display) -> Error {
+    Error::Device { device: "cpu".into(), doing: doing.into(), message: error.to_string() }
+}

@@ -1,0 +1,126 @@
+//! The passes that no scheme owns, on plain slices. Callers have checked the lengths.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rayon::prelude::*;
+use wide::u32x8;
+
+use super::memory::{Memory, prefetch};
+use super::{BLOCK, CHUNK};
+use crate::error::Result;
+use crate::spec::hash::{MixKeys, mix, reduce};
+
+/// Words of a bitmap for one chunk.
+const CHUNK_WORDS: usize = CHUNK / 32;
+
+/// 0, 1, ..
+pub(super) fn iota(to: &mut [u32]) {
+    to.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, to)| {
+        let first = (chunk * CHUNK) as u32;
+        to.iter_mut().zip(0..).for_each(|(to, i)| *to = first.wrapping_add(i));
+    });
+}
+
+/// `!x` for every x.
+pub(super) fn complement(words: &mut [u32]) {
+    words.par_chunks_mut(CHUNK).for_each(|chunk| chunk.iter_mut().for_each(|x| *x = !*x));
+}
+
+/// `from[index[i]]`, or 0 past the end.
+pub(super) fn gather(from: &[u32], index: &[u32], to: &mut [u32]) {
+    to.par_chunks_mut(CHUNK).zip(index.par_chunks(CHUNK)).for_each(|(to, index)| {
+        for (i, to) in to.iter_mut().enumerate() {
+            if let Some(&ahead) = index.get(i + BLOCK) {
+                prefetch(from, ahead as usize);
+            }
+            *to = from.get(index[i] as usize).copied().unwrap_or(0);
+        }
+    });
+}
+
+/// The elements of each column whose bit equals `keep`, in their order.
+///
+/// Count the kept ones of each chunk, cut the output where the chunks' shares begin, and let each chunk fill its own.
+pub(super) fn select(bits: &[u32], keep: bool, columns: &[&[u32]]) -> Result<Vec<Memory<u32>>> {
+    let len = columns.first().map_or(0, |column| column.len());
+    let kept = |word: usize| {
+        let wanted = if keep { bits[word] } else { !bits[word] };
+        let past = 32 - (len - 32 * word).min(32) as u32;
+        wanted & (u32::MAX >> past)
+    };
+    let words_of = |chunk: usize| chunk * CHUNK_WORDS..bits.len().min((chunk + 1) * CHUNK_WORDS);
+    let count = |chunk| words_of(chunk).map(|word| kept(word).count_ones() as usize).sum();
+    let counts: Vec<usize> = (0..bits.len().div_ceil(CHUNK_WORDS)).into_par_iter().map(count).collect();
+    let select_column = |column: &&[u32]| {
+        let mut selected = Memory::zeroed(counts.iter().sum())?;
+        let mut rest = selected.words_mut()?;
+        let mut shares = Vec::with_capacity(counts.len());
+        for &count in &counts {
+            shares.push(rest.split_off_mut(..count).unwrap_or_default());
+        }
+        shares.into_par_iter().enumerate().for_each(|(chunk, share)| {
+            let mut share = share.iter_mut();
+            for word in words_of(chunk) {
+                let mut left = kept(word);
+                while left != 0 {
+                    let bit = left.trailing_zeros() as usize;
+                    if let Some(to) = share.next() {
+                        *to = column[32 * word + bit];
+                    }
+                    left &= left - 1;
+                }
+            }
+        });
+        Ok(selected)
+    };
+    columns.iter().map(select_column).collect()
+}
+
+/// XORs `reads` words at pseudo-random places.
+pub(super) fn random_reads(words: &[u64], reads: usize) -> u64 {
+    at_random_places(words, reads, |found: &mut u64, _, &word| *found ^= word).into_iter().fold(0, |a, b| a ^ b)
+}
+
+/// Raises the words at the same places to `i + 1` at least.
+pub(super) fn random_updates(words: &[AtomicU64], writes: usize) {
+    at_random_places(words, writes, |&mut (), i, word| {
+        word.fetch_max(i as u64 + 1, Relaxed);
+    });
+}
+
+/// Visits `words[reduce(mix(i))]` for `i` in `0..count`, with one block's lines on their way while the last one's are
+/// used.
+fn at_random_places<T: Sync, A: Default + Send>(
+    words: &[T],
+    count: usize,
+    visit: impl Fn(&mut A, usize, &T) + Sync,
+) -> Vec<A> {
+    let slots = u32::try_from(words.len()).unwrap_or(u32::MAX);
+    if slots == 0 {
+        return Vec::new();
+    }
+    let aim = |first: usize| {
+        let mut places = [0u32; BLOCK];
+        for (lane, places) in places.chunks_exact_mut(8).enumerate() {
+            let i = u32x8::splat((first + 8 * lane) as u32) + u32x8::new([0, 1, 2, 3, 4, 5, 6, 7]);
+            places.copy_from_slice(&reduce(mix(i, MixKeys::default()), slots).to_array());
+        }
+        places.iter().for_each(|&at| prefetch(words, at as usize));
+        places
+    };
+    let of_chunk = |chunk: usize| {
+        let end = count.min((chunk + 1) * CHUNK);
+        let mut first = chunk * CHUNK;
+        let mut all = A::default();
+        let mut places = aim(first);
+        while first < end {
+            let next = aim(first + BLOCK);
+            for (i, &at) in (first..end).zip(&places) {
+                visit(&mut all, i, &words[at as usize]);
+            }
+            (first, places) = (first + BLOCK, next);
+        }
+        all
+    };
+    (0..count.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect()
+}
