@@ -1,0 +1,327 @@
+// Both kinds of cuckoo table: src/spec/cuckoo/canonical.rs and classic.rs, one work-item a key.
+//
+// Fixed when the program is built (one program for each combination that is used):
+//   KOEL_CLASSIC       0 canonical, 1 classic
+//   KOEL_FUNCTIONS     H, 2 to 5
+//   KOEL_FAMILY        place in HashFamily::ALL      (classic)
+//   KOEL_REINSERTION   place in Reinsertion::ALL     (classic)
+//   KOEL_GROUP         work-items of a group, a multiple of 32
+// Fixed by the plan, hence arguments: the constants of the H functions, the slots, the longest chain, the pair outside.
+//
+// No work-item waits for another, and none reads plainly what another changes with an atomic. All lengths are 64 bits
+// wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
+
+// ---- The functions, as they come in vectors by value: before, times and between of each in `forth`, back in `back`.
+//
+// Taken out by selects and not from an array: NVIDIA's compiler puts an array that is indexed at run time on the stack.
+
+typedef struct {
+    uint16 forth;
+    uint16 back;
+} functions;
+
+static inline mix_keys keys_of(functions f, uint i) {
+    mix_keys keys = {f.forth.s0, f.forth.s1, f.back.s0, f.forth.s2};
+#define SELECT(n, first, second, third, inverse)                \
+    keys.before = i == n ? f.forth.first : keys.before;         \
+    keys.times = i == n ? f.forth.second : keys.times;          \
+    keys.between = i == n ? f.forth.third : keys.between;       \
+    keys.back = i == n ? f.back.inverse : keys.back;
+    SELECT(1, s3, s4, s5, s1)
+#if KOEL_FUNCTIONS > 2
+    SELECT(2, s6, s7, s8, s2)
+#endif
+#if KOEL_FUNCTIONS > 3
+    SELECT(3, s9, sa, sb, s3)
+#endif
+#if KOEL_FUNCTIONS > 4
+    SELECT(4, sc, sd, se, s4)
+#endif
+#undef SELECT
+    return keys;
+}
+
+// ---- What one probe of a lookup says.
+
+#define GO_ON 0
+#define FOUND 1
+#define ABSENT 2
+
+// ---- What became of a batch. The indices into `status` and into a group's tally, and the codes, are printed by
+// src/opencl/cuckoo.rs. Work-items count in local memory and each group reports once: a batch of a million copies would
+// otherwise be a million atomics on one address.
+
+static inline void clear_tally(__local uint *tally) {
+    if (get_local_id(0) < 3) tally[get_local_id(0)] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+static inline void count_unplaced(__local uint *tally) { atomic_inc(&tally[KOEL_UNPLACED]); }
+
+// The least key is found as a maximum of complements, so that zeros mean "none so far" everywhere.
+static inline void count_copy(__local uint *tally, uint key) {
+    atomic_inc(&tally[KOEL_COPIES]);
+    atomic_max(&tally[KOEL_LEAST], ~key);
+}
+
+static inline void report_tally(__local const uint *tally, __global ulong *status) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) != 0) return;
+    if (tally[KOEL_UNPLACED]) atom_add(&status[KOEL_UNPLACED], (ulong)tally[KOEL_UNPLACED]);
+    if (tally[KOEL_COPIES]) {
+        atom_add(&status[KOEL_COPIES], (ulong)tally[KOEL_COPIES]);
+        atom_max(&status[KOEL_LEAST], (ulong)tally[KOEL_LEAST]);
+    }
+}
+
+#if KOEL_CLASSIC
+
+// ---- Classic: a slot is [key][value].
+
+static inline uint location(functions f, uint i, uint key, uint slots) {
+    mix_keys c = keys_of(f, i);
+#if KOEL_FAMILY == KOEL_FAMILY_MIXER
+    return reduce(mix(key, c), slots);
+#elif KOEL_FAMILY == KOEL_FAMILY_LINEAR
+    return linear_family(key, c.before, c.between, KOEL_ALCANTARA_PRIME, slots);
+#else
+    return xor_family(key, c.before, c.between, KOEL_ALCANTARA_PRIME, slots);
+#endif
+}
+
+// Where a pair goes that was evicted from `from` after `swaps` swaps (Listing 4.1, and the two cures of Section
+// 4.3.1.2).
+static inline uint next_location(functions f, uint key, uint from, uint swaps, uint slots) {
+#if KOEL_REINSERTION == KOEL_RANDOM_FUNCTION
+    mix_keys drawn = {swaps, 1, 1, from};
+    return location(f, reduce(mix(key, drawn), KOEL_FUNCTIONS), key, slots);
+#else
+    uint places[KOEL_FUNCTIONS];
+    #pragma unroll
+    for (uint i = 0; i < KOEL_FUNCTIONS; i++) places[i] = location(f, i, key, slots);
+    // Going down, so that the earliest function that points here is the last to be written: `to` is the place after it.
+    // A pair that none leads here (`here` stays the last function) starts again at the first.
+    uint to = places[0];
+#if KOEL_REINSERTION == KOEL_AS_PUBLISHED
+    #pragma unroll
+    for (uint i = KOEL_FUNCTIONS; i-- > 0;) to = places[i] == from ? places[(i + 1) % KOEL_FUNCTIONS] : to;
+#else
+    uint here = KOEL_FUNCTIONS - 1;
+    #pragma unroll
+    for (uint i = KOEL_FUNCTIONS; i-- > 0;) here = places[i] == from ? i : here;
+    // The nearest place behind `here`, round the circle, that is another slot. `here` is the earliest place at this
+    // slot, so those before it differ too: behind it comes the first that differs, or else the very first, unless all
+    // agree.
+    to = here > 0 ? places[0] : from;
+    #pragma unroll
+    for (uint i = KOEL_FUNCTIONS; i-- > 1;) to = (i > here && places[i] != from) ? places[i] : to;
+    to = (here == KOEL_FUNCTIONS - 1) ? places[0] : to;
+#endif
+    return to;
+#endif
+}
+
+__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
+void cuckoo_place(__global ulong *image, __global const uint *keys, __global const uint *values, const ulong pairs,
+                  const uint slots, const uint16 forth, const uint16 back, const uint chain, __global ulong *status) {
+    functions f = {forth, back};
+    __local uint tally[3];
+    clear_tally(tally);
+    ulong item = get_global_id(0);
+    if (item < pairs) {
+        uint key = keys[item], value = values[item];
+        if (key == KOEL_CLASSIC_EMPTY_KEY) {
+            // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
+            // all.
+            atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
+            atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
+        } else {
+            // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
+            // out of an empty one.
+            ulong moving = ((ulong)key << 32) | value;
+            uint at = location(f, 0, key, slots);
+            for (uint swaps = 0; swaps < chain; swaps++) {
+                moving = atom_xchg(&image[at], moving);
+                key = (uint)(moving >> 32);
+                if (key == KOEL_CLASSIC_EMPTY_KEY) break;
+                at = next_location(f, key, at, swaps, slots);
+            }
+            if (key != KOEL_CLASSIC_EMPTY_KEY) count_unplaced(tally);
+        }
+    }
+    report_tally(tally, status);
+}
+
+// After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with
+// one key a lookup finds one, so k - 1 are counted.
+__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
+void cuckoo_copies(__global const ulong *image, const uint slots, const uint16 forth, const uint16 back, __global ulong *status) {
+    functions f = {forth, back};
+    __local uint tally[3];
+    clear_tally(tally);
+    ulong slot = get_global_id(0);
+    if (slot < slots) {
+        uint key = (uint)(image[slot] >> 32);
+        if (key != KOEL_CLASSIC_EMPTY_KEY) {
+            for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
+                uint at = location(f, i, key, slots);
+                // The slot itself ends the search without a second read.
+                if (at == slot) break;
+                if ((uint)(image[at] >> 32) == key) {
+                    count_copy(tally, key);
+                    break;
+                }
+            }
+        }
+    }
+    report_tally(tally, status);
+}
+
+// Where function i sends the key, and what the upper half of its slot must be.
+static inline uint2 probe(functions f, uint i, uint key, uint slots) {
+    return (uint2)(location(f, i, key, slots), key);
+}
+
+static inline int verdict(uint i, uint wanted, uint upper_there) { return upper_there == wanted ? FOUND : GO_ON; }
+
+static inline bool taken(ulong there) { return upper_of(there) != KOEL_CLASSIC_EMPTY_KEY; }
+
+static inline uint key_in(functions f, uint slot, uint slots, ulong there) { return upper_of(there); }
+
+#else
+
+// ---- Canonical: a slot is [age][remainder][value].
+
+// The function that a proposal of this age uses. Age 0 is no proposal; it must not go out of range, whatever the image.
+static inline uint turn_of(uint age) { return (max(age, 1u) - 1) % KOEL_FUNCTIONS; }
+
+// Where function i sends the key, and with which remainder.
+static inline uint2 probe(functions f, uint i, uint key, uint slots) {
+    return split(mix(key, keys_of(f, i)), slots);
+}
+
+// Not the remainder alone: it names a key only together with the function, which the age tells. And a slot that holds
+// less than the key's proposal there proves that the key never came by: it would have displaced what stands there.
+static inline int verdict(uint i, uint remainder, uint upper_there) {
+    uint age = age_of(upper_there);
+    if (remainder_of(upper_there) == remainder && age != 0 && turn_of(age) == i) return FOUND;
+    return upper_there < upper(i + 1, remainder) ? ABSENT : GO_ON;
+}
+
+static inline bool taken(ulong there) { return there != KOEL_SLOT_EMPTY; }
+
+static inline uint key_in(functions f, uint slot, uint slots, ulong there) {
+    uint turn = turn_of(age_of(upper_of(there)));
+    return unmix(join(slot, remainder_of(upper_of(there)), slots), keys_of(f, turn));
+}
+
+__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
+void cuckoo_place(__global ulong *image, __global const uint *keys, __global const uint *values, const ulong pairs,
+                  const uint slots, const uint16 forth, const uint16 back, const uint chain, __global ulong *status) {
+    functions f = {forth, back};
+    __local uint tally[3];
+    clear_tally(tally);
+    ulong item = get_global_id(0);
+    if (item < pairs) {
+        uint key = keys[item], value = values[item];
+        uint age = 1, turn = 0;
+        while (age <= KOEL_MAX_AGE) {
+            uint2 at = probe(f, turn, key, slots);
+            ulong mine = word(age, at.y, value);
+            // The whole rule is this maximum. What it returns tells which of the two words is left without a slot.
+            ulong there = atom_max(&image[at.x], mine);
+            if (upper_of(there) == upper_of(mine)) {
+                // My own key at my own age: the greater word stays, the other is dropped.
+                count_copy(tally, key);
+                break;
+            }
+            if (there < mine) {
+                if (there == KOEL_SLOT_EMPTY) break;
+                key = key_in(f, at.x, slots, there);
+                value = (uint)there;
+                age = age_of(upper_of(there));
+                turn = turn_of(age);
+            }
+            age++;
+            turn = turn + 1 == KOEL_FUNCTIONS ? 0 : turn + 1;
+        }
+        if (age > KOEL_MAX_AGE) count_unplaced(tally);
+    }
+    report_tally(tally, status);
+}
+
+#endif
+
+// ---- Both kinds, by `probe`, `verdict`, `taken` and `key_in`.
+
+// One read at a time, because most keys end at their first or second: on an H200, four reads up front halved the rate.
+__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
+void cuckoo_lookup(__global const ulong *image, const uint slots, const uint16 forth, const uint16 back, const uint outside,
+                   const uint outside_value, __global const uint *queries, const ulong count, __global uint *values,
+                   __global uint *found) {
+    functions f = {forth, back};
+    __local ulong answers[KOEL_GROUP / 8];
+    ulong item = get_global_id(0);
+    bool hit = false;
+    if (item < count) {
+        uint key = queries[item], value = 0;
+#if KOEL_CLASSIC
+        if (key == KOEL_CLASSIC_EMPTY_KEY) {
+            hit = outside;
+            value = outside_value;
+        } else
+#endif
+        for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
+            uint2 at = probe(f, i, key, slots);
+            ulong there = image[at.x];
+            int says = verdict(i, at.y, upper_of(there));
+            if (says == GO_ON) continue;
+            hit = says == FOUND;
+            value = hit ? (uint)there : 0;
+            break;
+        }
+        values[item] = value;
+    }
+    put_answer(answers, hit);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
+}
+
+// The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image
+// comes as halves: only upper ones (odd) are read, only lower ones (even, the values) are written.
+__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
+void cuckoo_assign(__global uint *halves, const uint slots, const uint16 forth, const uint16 back, __global const uint *keys,
+                   __global const uint *values, const ulong count) {
+    functions f = {forth, back};
+    ulong item = get_global_id(0);
+    if (item >= count) return;
+    uint key = keys[item];
+#if KOEL_CLASSIC
+    if (key == KOEL_CLASSIC_EMPTY_KEY) return;
+#endif
+    for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
+        uint2 at = probe(f, i, key, slots);
+        int says = verdict(i, at.y, halves[2 * (ulong)at.x + 1]);
+        if (says == GO_ON) continue;
+        if (says == FOUND) halves[2 * (ulong)at.x] = values[item];
+        return;
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
+void cuckoo_decode(__global const ulong *image, const uint slots, const uint16 forth, const uint16 back, __global uint *keys,
+                   __global uint *values, __global uint *held) {
+    functions f = {forth, back};
+    __local ulong answers[KOEL_GROUP / 8];
+    ulong slot = get_global_id(0);
+    bool pair = false;
+    if (slot < slots) {
+        ulong there = image[slot];
+        pair = taken(there);
+        keys[slot] = pair ? key_in(f, (uint)slot, slots, there) : 0;
+        values[slot] = pair ? (uint)there : 0;
+    }
+    put_answer(answers, pair);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (slot % 32 == 0 && slot < slots) held[slot / 32] = pack_answers(answers);
+}
