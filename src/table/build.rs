@@ -1,0 +1,119 @@
+//! Attempts: the loop round every build, for every scheme and device.
+//!
+//! ```text
+//! for attempt = first, first + 1, ..:   constants of (seed, attempt);  place all pairs;  done if none is left over
+//! after the first failure:              do keys come more than once? decided exactly, before anything is tried again
+//! after the last, or a hopeless one:    Error::TooFull
+//! ```
+//!
+//! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is one on
+//! every device; and the number of pairs left over is exact, so to stop at a hopeless attempt is deterministic too.
+
+use super::builder::{Duplicates, Settings};
+use super::distinct;
+use crate::backend::{DeviceBuffer, Kernels, Runs};
+use crate::error::{Error, Result};
+use crate::spec::{Kind, Plan, Request, Scheme};
+
+/// A finished image.
+pub(super) struct Built<B: Runs<S>, S: Scheme> {
+    pub(super) plan: S::Plan,
+    pub(super) image: B::Buffer<u64>,
+    pub(super) in_image: u64,
+}
+
+/// How a loop of attempts ended.
+pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
+    Built(Built<B, S>),
+    /// Some key comes more than once; the smallest such key.
+    Copies(u32),
+    /// The keys are distinct and do not fit.
+    TooFull(Error),
+}
+
+/// Builds from pairs in which a key may come more than once.
+pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
+    backend: &B,
+    scheme: &S,
+    settings: &Settings,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<Built<B, S>> {
+    let slots = settings.slots(scheme, keys.len() as u64);
+    let least = match attempts(backend, scheme, settings, slots, 0, keys, values)? {
+        Outcome::Built(built) => return Ok(built),
+        Outcome::TooFull(error) => return Err(error),
+        Outcome::Copies(least) => least,
+    };
+    if settings.duplicates == Duplicates::Error {
+        return Err(Error::DuplicateKey { key: least });
+    }
+    let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates)?;
+    let slots = settings.slots(scheme, pairs.keys.len() as u64);
+    match attempts(backend, scheme, settings, slots, 0, &pairs.keys, &pairs.values)? {
+        Outcome::Built(built) => Ok(built),
+        Outcome::TooFull(error) => Err(error),
+        Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
+    }
+}
+
+/// Tries constants from attempt `first` on.
+pub(super) fn attempts<B: Runs<S>, S: Scheme>(
+    backend: &B,
+    scheme: &S,
+    settings: &Settings,
+    slots: u64,
+    first: u32,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<Outcome<B, S>> {
+    let pairs = keys.len() as u64;
+    let mut plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: first })?;
+    let mut tried = 0;
+    let mut unplaced = pairs.saturating_sub(plan.slots());
+    // More pairs than slots can only be built if some are copies, which the check below finds out.
+    let last = if unplaced > 0 { first } else { first.saturating_add(settings.attempts) };
+    for attempt in first..last {
+        plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
+        let mut image = backend.filled(word_count(&plan)?, plan.empty_word())?;
+        let placed = Kernels::<S>::place(backend, &plan, &mut image, keys, values)?;
+        tried += 1;
+        unplaced = placed.unplaced;
+        if unplaced == 0 {
+            if let Some(least) = placed.least_copy {
+                return Ok(Outcome::Copies(least));
+            }
+            let in_image = pairs - u64::from(placed.outside.is_some());
+            return Ok(Outcome::Built(Built { plan: plan.with_outside(placed.outside), image, in_image }));
+        }
+        if tried == 1
+            && let Some(least) = distinct::least_copy(backend, keys)?
+        {
+            return Ok(Outcome::Copies(least));
+        }
+        if scheme.kind() == Kind::Canonical && hopeless(unplaced, pairs) {
+            break;
+        }
+    }
+    if tried == 0
+        && let Some(least) = distinct::least_copy(backend, keys)?
+    {
+        return Ok(Outcome::Copies(least));
+    }
+    Ok(Outcome::TooFull(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced }))
+}
+
+/// Attempts fail by a handful of pairs when luck was against them, and by a share of all when the load is beyond what the
+/// functions can do; other constants cure only the first.
+fn hopeless(unplaced: u64, pairs: u64) -> bool {
+    unplaced > 64 + pairs / 1024
+}
+
+/// The image's length as a `usize`, which a 32-bit machine may not have.
+pub(super) fn word_count(plan: &impl Plan) -> Result<usize> {
+    usize::try_from(plan.words()).map_err(|_| Error::TooLarge {
+        what: "words of an image on this machine",
+        asked: plan.words(),
+        most: usize::MAX as u64,
+    })
+}

@@ -1,0 +1,246 @@
+//! What a user says before a build: parameters, size, seed, what to do with copies.
+
+use super::{HashTable, Pairs, build};
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::{Error, Result};
+use crate::spec::{Load, Plan, Request, Scheme};
+
+/// What a key that comes more than once means. Positions count through all batches, from the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Duplicates {
+    /// It is an error that names the smallest such key.
+    #[default]
+    Error,
+    /// The pair that came first stays.
+    KeepFirst,
+    /// The pair that came last stays.
+    KeepLast,
+}
+
+impl Duplicates {
+    /// Every rule.
+    pub const ALL: [Duplicates; 3] = [Duplicates::Error, Duplicates::KeepFirst, Duplicates::KeepLast];
+}
+
+/// How many slots a table gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// The scheme's default load.
+    Default,
+    /// As many as this load needs; a table that grows is rebuilt to keep to it.
+    Load(Load),
+    /// So many, for good.
+    Capacity(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) size: Size,
+    pub(super) seed: u64,
+    pub(super) duplicates: Duplicates,
+    pub(super) attempts: u32,
+}
+
+impl Settings {
+    /// The slots for so many pairs.
+    pub(super) fn slots<S: Scheme>(&self, scheme: &S, pairs: u64) -> u64 {
+        match self.size {
+            Size::Default => scheme.default_load().slots_for(pairs),
+            Size::Load(load) => load.slots_for(pairs),
+            Size::Capacity(slots) => slots,
+        }
+    }
+}
+
+/// Builds tables; made by [`HashTable::builder`].
+///
+/// ```
+/// use koel::{Cpu, Cuckoo, Duplicates, HashTable};
+/// let table = HashTable::builder(Cuckoo::canonical(3))
+///     .load_factor(0.9)
+///     .seed(7)
+///     .duplicates(Duplicates::KeepLast)
+///     .build(&Cpu::new(), &[5, 6, 5], &[1, 2, 3])?;
+/// assert_eq!(table.get(&[5])?, [Some(3)]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TableBuilder<S: Scheme> {
+    scheme: S,
+    load: Option<f64>,
+    capacity: Option<u64>,
+    seed: u64,
+    duplicates: Duplicates,
+    attempts: u32,
+}
+
+/// The seed of tables whose user gives none.
+const DEFAULT_SEED: u64 = 0x6b6f_656c;
+/// Enough for tables of a few dozen slots, of which up to 22% of attempts fail; larger ones succeed at the first.
+const DEFAULT_ATTEMPTS: u32 = 32;
+
+impl<S: Scheme> TableBuilder<S> {
+    pub(super) fn new(scheme: S) -> Self {
+        TableBuilder {
+            scheme,
+            load: None,
+            capacity: None,
+            seed: DEFAULT_SEED,
+            duplicates: Duplicates::default(),
+            attempts: DEFAULT_ATTEMPTS,
+        }
+    }
+
+    /// Pairs per slot, above 0 and up to 1. The table always has the slots that its number of pairs needs at this load, so a
+    /// batch that adds pairs rebuilds it; give a [`capacity`](Self::capacity) to insert in place. The two exclude each other.
+    pub fn load_factor(mut self, load: f64) -> Self {
+        self.load = Some(load);
+        self
+    }
+
+    /// Slots, for good; at least 16 in canonical tables. Batches are inserted in place while they fit.
+    pub fn capacity(mut self, slots: u64) -> Self {
+        self.capacity = Some(slots);
+        self
+    }
+
+    /// The seed of all constants. Equal seeds, parameters and contents give equal bytes.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// What a key that comes more than once means.
+    pub fn duplicates(mut self, rule: Duplicates) -> Self {
+        self.duplicates = rule;
+        self
+    }
+
+    /// The most attempts with new constants, at least 1; otherwise 32.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// Builds a table of `keys[i] -> values[i]` on a device.
+    ///
+    /// Cost: about two random accesses a pair at load 0.8 with four functions (Alcantara 2011, Section 4.5.3), the transfer
+    /// of 8 bytes a pair, and [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come more than once and
+    /// one is to stay, two builds more.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`],
+    /// [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
+    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32], values: &[u32]) -> Result<HashTable<B, S>> {
+        Error::check_length("values", values.len(), keys.len())?;
+        self.settings()?;
+        let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
+        self.build_on(backend, &keys, &values)
+    }
+
+    /// Builds a table from buffers that are on the device already; nothing is transferred.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
+    /// let cpu = Cpu::new();
+    /// let (keys, values) = (cpu.upload(&[1, 2, 3])?, cpu.upload(&[4, 5, 6])?);
+    /// let table = HashTable::builder(Cuckoo::default()).build_on(&cpu, &keys, &values)?;
+    /// assert_eq!(table.len(), 3);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_on<B: Runs<S>>(
+        &self,
+        backend: &B,
+        keys: &B::Buffer<u32>,
+        values: &B::Buffer<u32>,
+    ) -> Result<HashTable<B, S>> {
+        Error::check_length("values", values.len(), keys.len())?;
+        let settings = self.settings()?;
+        let built = build::with_rule(backend, &self.scheme, &settings, keys, values)?;
+        Ok(HashTable {
+            backend: backend.clone(),
+            scheme: self.scheme.clone(),
+            settings,
+            plan: built.plan,
+            image: built.image,
+            in_image: built.in_image,
+        })
+    }
+
+    /// The memory a table of `pairs` takes, before it is built.
+    ///
+    /// ```
+    /// use koel::{Cuckoo, HashTable};
+    /// let estimate = HashTable::builder(Cuckoo::canonical(4)).memory_estimate(1_000_000)?;
+    /// assert_eq!(estimate.image, 10_000_000);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), where no such table can exist.
+    pub fn memory_estimate(&self, pairs: u64) -> Result<MemoryEstimate> {
+        let settings = self.settings()?;
+        let slots = settings.slots(&self.scheme, pairs);
+        let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
+        let image = 8 * plan.words();
+        Ok(MemoryEstimate::new(image, pairs))
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        self.scheme.check()?;
+        let size = match (self.load, self.capacity) {
+            (Some(load), None) => Size::Load(Load::new(load)?),
+            (None, Some(slots)) => Size::Capacity(slots),
+            (None, None) => Size::Default,
+            (Some(load), Some(_)) => {
+                let advice = "a capacity was given too, and they exclude each other: give one of the two";
+                return Err(Error::parameter("load factor", load, advice));
+            }
+        };
+        if self.attempts == 0 {
+            return Err(Error::parameter("attempts", 0, "a build needs at least one"));
+        }
+        Ok(Settings { size, seed: self.seed, duplicates: self.duplicates, attempts: self.attempts })
+    }
+}
+
+/// Bytes of device memory that a table needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryEstimate {
+    /// The finished table.
+    pub image: u64,
+    /// While it is built: the table and its input.
+    pub build: u64,
+    /// While it is built if keys come more than once and one pair of each is to stay.
+    pub build_with_copies: u64,
+    /// While a batch of as many pairs is inserted: the table, the copy that is worked on, and the batch.
+    pub insert: u64,
+}
+
+impl MemoryEstimate {
+    fn new(image: u64, pairs: u64) -> Self {
+        let input = 8 * pairs;
+        // A table of positions at load 0.8, its pairs read out slot by slot, and the distinct pairs.
+        let positions = 10 * pairs;
+        let decoded = positions + positions / 64;
+        MemoryEstimate {
+            image,
+            build: image + input,
+            build_with_copies: (image + input).max(positions + decoded + input) + input,
+            insert: 2 * image + 2 * input,
+        }
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
+    /// The pairs of two host slices on this table's device.
+    pub(super) fn upload_pairs(&self, keys: &[u32], values: &[u32]) -> Result<Pairs<B>> {
+        Error::check_length("values", values.len(), keys.len())?;
+        Ok(Pairs { keys: self.backend.upload(keys)?, values: self.backend.upload(values)? })
+    }
+}

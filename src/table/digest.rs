@@ -1,0 +1,136 @@
+//! The header that tells what an image means, and the digest over both.
+//!
+//! ```text
+//! digest = BLAKE3( header, padded to HEADER_BYTES | image, 64-bit words, little-endian )
+//! ```
+//!
+//! A file begins with exactly these bytes, so a table's digest is also its file's checksum.
+
+use std::fmt;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::HashTable;
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::Result;
+use crate::spec::{Plan, Scheme};
+
+/// Header and plan with their padding; the image that follows is aligned for any vector load.
+pub(super) const HEADER_BYTES: usize = 128;
+/// The first bytes of every table file.
+pub(super) const MAGIC: [u8; 8] = *b"koeltabl";
+/// The format's version. It changes with any change of header, plan or slot.
+pub(super) const VERSION: u32 = 1;
+/// Words that pass through the host at a time when an image is read for its digest or a file: 8 MiB.
+pub(super) const CHUNK_WORDS: usize = 1 << 20;
+
+/// What a stored table says of itself, before its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Header {
+    pub(super) magic: [u8; 8],
+    pub(super) version: u32,
+    pub(super) scheme: u32,
+    pub(super) kind: u32,
+    pub(super) plan_bytes: u32,
+    /// Pairs in the image.
+    pub(super) pairs: u64,
+    /// 64-bit words of the image.
+    pub(super) words: u64,
+}
+
+const _: () = assert!(size_of::<Header>() == 40);
+
+/// The BLAKE3 hash of a table's header and image: equal digests, equal tables.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The 32 bytes.
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
+    /// The first 16 hexadecimal digits, for tables on a screen.
+    pub fn short(&self) -> String {
+        self.to_string()[..16].to_owned()
+    }
+}
+
+impl From<blake3::Hash> for Digest {
+    fn from(hash: blake3::Hash) -> Self {
+        Digest(*hash.as_bytes())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
+    /// The digest of header and image; the image is read from the device.
+    ///
+    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents. How it came to have
+    /// that many slots (by load or by capacity) plays no part.
+    ///
+    /// Cost: the image is read from the device once, in pieces of 8 MiB, and hashed by all threads.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let build = |keys: &[u32]| HashTable::builder(Cuckoo::default()).build(&Cpu::new(), keys, keys);
+    /// assert_eq!(build(&[1, 2, 3])?.digest()?, build(&[3, 1, 2])?.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn digest(&self) -> Result<Digest> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.header());
+        self.read_image(|words| {
+            hasher.update_rayon(bytemuck::cast_slice(words));
+            Ok(())
+        })?;
+        Ok(hasher.finalize().into())
+    }
+
+    /// Header and plan, padded with zeros.
+    pub(super) fn header(&self) -> [u8; HEADER_BYTES] {
+        let plan = bytemuck::bytes_of(&self.plan);
+        let header = Header {
+            magic: MAGIC,
+            version: VERSION,
+            scheme: S::ID,
+            kind: self.plan.kind().code(),
+            plan_bytes: plan.len() as u32,
+            pairs: self.in_image,
+            words: self.plan.words(),
+        };
+        let mut bytes = [0; HEADER_BYTES];
+        let header = bytemuck::bytes_of(&header);
+        bytes[..header.len()].copy_from_slice(header);
+        bytes[header.len()..header.len() + plan.len()].copy_from_slice(plan);
+        bytes
+    }
+
+    /// Hands the image to `sink` piece by piece, in order.
+    pub(super) fn read_image(&self, mut sink: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
+        let mut piece = vec![0; CHUNK_WORDS.min(self.image.len())];
+        let mut at = 0;
+        while at < self.image.len() {
+            let len = CHUNK_WORDS.min(self.image.len() - at);
+            self.backend.read(&self.image, at, &mut piece[..len])?;
+            sink(&piece[..len])?;
+            at += len;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! One pair of each key: which keys come more than once, and which of their pairs stays.
+//!
+//! ```text
+//! a canonical cuckoo table of  key -> position     (KeepLast)
+//!                          or  key -> !position    (KeepFirst)
+//! ```
+//!
+//! Where two copies of a key meet in such a table the greater word stays, that is, the later or the earlier position; and
+//! copies take no slots, so the table builds whatever the multiplicity. What stands in it at the end is one position for
+//! each key, the same on every device. It is neither a sort nor a second hash table of its own kind: the one rule of
+//! `spec/cuckoo/canonical.rs` does it, in about two random accesses a pair.
+
+use super::Pairs;
+use super::builder::Duplicates;
+use crate::backend::{Decoded, DeviceBuffer, Kernels};
+use crate::error::{Error, Result};
+use crate::spec::{Cuckoo, Load, Plan, Request, Scheme};
+
+/// Far from where four functions fail, so that a second attempt is rare.
+const LOAD: Load = Load::from_millionths(800_000);
+const ATTEMPTS: u32 = 64;
+const SEED: u64 = 0x0064_6973_7469_6e63;
+
+/// The smallest key that comes more than once.
+pub(super) fn least_copy<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<u32>> {
+    Ok(positions(backend, keys, keys)?.least_copy)
+}
+
+/// The pairs that stay under `rule`, in an order that is the same on every device.
+pub(super) fn one_of_each<B: Kernels<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+    rule: Duplicates,
+) -> Result<Pairs<B>> {
+    let first_wins = rule == Duplicates::KeepFirst;
+    let mut position = backend.iota(keys.len())?;
+    if first_wins {
+        backend.complement(&mut position)?;
+    }
+    let table = positions(backend, keys, &position)?;
+    drop(position);
+    let mut kept = occupied(backend, &table.plan, &table.image)?;
+    drop(table.image);
+    if first_wins {
+        backend.complement(&mut kept.values)?;
+    }
+    let values = backend.gather(values, &kept.values)?;
+    Ok(Pairs { keys: kept.keys, values })
+}
+
+/// The pairs in an image, in slot order.
+pub(super) fn occupied<B: Kernels<S>, S: Scheme>(
+    backend: &B,
+    plan: &S::Plan,
+    image: &B::Buffer<u64>,
+) -> Result<Pairs<B>> {
+    let Decoded { keys, values, taken } = backend.decode(plan, image)?;
+    let mut columns = backend.select(&taken, true, &[&keys, &values])?.into_iter();
+    match (columns.next(), columns.next()) {
+        (Some(keys), Some(values)) => Ok(Pairs { keys, values }),
+        _ => unreachable!("`select` returns as many columns as it is given"),
+    }
+}
+
+struct Positions<B: Kernels<Cuckoo>> {
+    plan: <Cuckoo as Scheme>::Plan,
+    image: B::Buffer<u64>,
+    least_copy: Option<u32>,
+}
+
+/// A table in which of all pairs with one key the one with the greatest value stays.
+fn positions<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Positions<B>> {
+    let scheme = Cuckoo::canonical(4);
+    let pairs = keys.len() as u64;
+    let mut unplaced = 0;
+    for attempt in 0..ATTEMPTS {
+        let plan = scheme.plan(Request { slots: LOAD.slots_for(pairs), pairs, seed: SEED, attempt })?;
+        let mut image = backend.filled(super::build::word_count(&plan)?, plan.empty_word())?;
+        let placed = Kernels::<Cuckoo>::place(backend, &plan, &mut image, keys, values)?;
+        if placed.unplaced == 0 {
+            return Ok(Positions { plan, image, least_copy: placed.least_copy });
+        }
+        unplaced = placed.unplaced;
+    }
+    Err(Error::TooFull { pairs, slots: LOAD.slots_for(pairs), attempts: ATTEMPTS, unplaced })
+}

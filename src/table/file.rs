@@ -1,0 +1,295 @@
+//! Tables as files: `save`, `open`, `open_mapped`.
+//!
+//! ```text
+//! offset 0         magic "koeltabl", version u32, scheme u32, kind u32, bytes of the plan u32, pairs u64, words u64
+//!        40        the plan, then zeros up to 128
+//!        128       the image: 64-bit words
+//!        the end   load in millionths u32 (0: a fixed capacity), rule for copies u32, attempts u32, 0 u32,
+//!                  32 bytes: BLAKE3( digest of all before the end | those four numbers )
+//! ```
+//!
+//! All numbers are little-endian. Everything before the end is what [`HashTable::digest`] hashes; the settings behind it say
+//! how the table goes on when batches are inserted, and are no part of what it is.
+//!
+//! A file may be damaged or hostile, with a right checksum too. `open` therefore checks sizes before it allocates, the
+//! checksum, the plan field by field, and then audits the image. `open_mapped` reads the header alone: a damaged image can
+//! give wrong answers there, but every slot a lookup computes is below the number of slots that the file was seen to hold.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use bytemuck::{Pod, Zeroable};
+
+use super::builder::{Duplicates, Settings, Size};
+use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, VERSION};
+use super::{HashTable, build, inspect};
+use crate::backend::Runs;
+use crate::cpu::{Cpu, Memory};
+use crate::error::{Error, Result};
+use crate::spec::{Kind, Load, Plan, Scheme};
+
+/// The bytes behind the image.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Trailer {
+    load_millionths: u32,
+    duplicates: u32,
+    attempts: u32,
+    reserved: u32,
+    check: [u8; 32],
+}
+
+const TRAILER_BYTES: usize = size_of::<Trailer>();
+
+impl Trailer {
+    fn new(settings: &Settings, default_load: Load, digest: Digest) -> Trailer {
+        let load_millionths = match settings.size {
+            Size::Default => default_load.millionths(),
+            Size::Load(load) => load.millionths(),
+            Size::Capacity(_) => 0,
+        };
+        let duplicates = Duplicates::ALL.iter().position(|&rule| rule == settings.duplicates).unwrap_or(0) as u32;
+        let bare = Trailer { load_millionths, duplicates, attempts: settings.attempts, reserved: 0, check: [0; 32] };
+        Trailer { check: bare.sum(digest), ..bare }
+    }
+
+    fn sum(&self, digest: Digest) -> [u8; 32] {
+        let numbers = [self.load_millionths, self.duplicates, self.attempts, self.reserved];
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&digest.bytes());
+        hasher.update(bytemuck::cast_slice(&numbers));
+        *hasher.finalize().as_bytes()
+    }
+
+    fn settings(&self, plan: &impl Plan) -> std::result::Result<Settings, String> {
+        let size = match self.load_millionths {
+            0 => Size::Capacity(plan.slots()),
+            load if load <= 1_000_000 => Size::Load(Load::from_millionths(load)),
+            load => return Err(format!("a load of {load} millionths is above 1")),
+        };
+        let duplicates = *Duplicates::ALL
+            .get(self.duplicates as usize)
+            .ok_or(format!("rule {} for copies is unknown", self.duplicates))?;
+        if self.attempts == 0 || self.reserved != 0 {
+            return Err("its settings contradict each other".into());
+        }
+        Ok(Settings { size, seed: plan.seed(), duplicates, attempts: self.attempts })
+    }
+}
+
+/// What a table file says of itself, known from its header alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileInfo {
+    /// The scheme's number, [`Scheme::ID`].
+    pub scheme: u32,
+    /// Canonical or classic.
+    pub kind: Kind,
+    /// 64-bit words of the image.
+    pub words: u64,
+}
+
+/// Reads what kind of table a file holds, so that it can be opened as that.
+///
+/// # Errors
+/// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
+pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
+    let source = Source::open(path.as_ref())?;
+    let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
+    Ok(FileInfo { scheme: source.header.scheme, kind, words: source.header.words })
+}
+
+/// A file whose header has been read and whose length agrees with it.
+struct Source {
+    path: PathBuf,
+    file: File,
+    header: Header,
+    start: [u8; HEADER_BYTES],
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Source> {
+        let io = |source| Error::Io { path: path.into(), source };
+        let mut file = File::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        let bad = |reason: String| Error::BadFile { path: path.into(), reason };
+        if length < (HEADER_BYTES + TRAILER_BYTES) as u64 {
+            return Err(bad(format!("{length} bytes are too few for any table")));
+        }
+        let mut start = [0; HEADER_BYTES];
+        file.read_exact(&mut start).map_err(io)?;
+        let header: Header = bytemuck::pod_read_unaligned(&start[..size_of::<Header>()]);
+        if header.magic != MAGIC {
+            return Err(bad("it does not begin with `koeltabl`".into()));
+        }
+        if header.version != VERSION {
+            let version = header.version;
+            return Err(bad(format!("it has format {version}; this koel reads format {VERSION}: build it again")));
+        }
+        let expected =
+            header.words.checked_mul(8).and_then(|bytes| bytes.checked_add((HEADER_BYTES + TRAILER_BYTES) as u64));
+        if expected != Some(length) {
+            return Err(bad(format!("its header speaks of {} words, which {length} bytes do not hold", header.words)));
+        }
+        Ok(Source { path: path.into(), file, header, start })
+    }
+
+    fn bad(&self, reason: impl Into<String>) -> Error {
+        Error::BadFile { path: self.path.clone(), reason: reason.into() }
+    }
+
+    fn io(&self, source: std::io::Error) -> Error {
+        Error::Io { path: self.path.clone(), source }
+    }
+
+    /// The plan, checked field by field, and the parameters it stands for.
+    fn plan<S: Scheme>(&self) -> Result<(S::Plan, S)> {
+        let header = &self.header;
+        if header.scheme != S::ID {
+            return Err(self.bad(format!("it holds scheme number {}, and {} was wanted", header.scheme, S::NAME)));
+        }
+        let (from, to) = (size_of::<Header>(), size_of::<Header>() + size_of::<S::Plan>());
+        if header.plan_bytes as usize != size_of::<S::Plan>() || self.start[to..].iter().any(|&byte| byte != 0) {
+            return Err(self.bad("its plan has the wrong length"));
+        }
+        let plan: S::Plan = bytemuck::pod_read_unaligned(&self.start[from..to]);
+        let scheme = S::from_plan(&plan).map_err(|reason| self.bad(reason))?;
+        if plan.words() != header.words || plan.kind().code() != header.kind || header.pairs > plan.slots() {
+            return Err(self.bad("header and plan contradict each other"));
+        }
+        Ok((plan, scheme))
+    }
+
+    fn trailer(&mut self) -> Result<Trailer> {
+        let mut bytes = [0; TRAILER_BYTES];
+        self.file.seek(SeekFrom::End(-(TRAILER_BYTES as i64))).map_err(|error| self.io(error))?;
+        self.file.read_exact(&mut bytes).map_err(|error| self.io(error))?;
+        Ok(bytemuck::pod_read_unaligned(&bytes))
+    }
+
+    fn image(&mut self, words: usize) -> Result<Vec<u64>> {
+        let mut image = Vec::new();
+        let bytes = 8 * words as u64;
+        image.try_reserve_exact(words).map_err(|_| Error::OutOfMemory { device: "this machine".into(), bytes })?;
+        image.resize(words, 0);
+        self.file.seek(SeekFrom::Start(HEADER_BYTES as u64)).map_err(|error| self.io(error))?;
+        self.file.read_exact(bytemuck::cast_slice_mut(&mut image)).map_err(|error| self.io(error))?;
+        Ok(image)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
+    /// Writes the table to a file. It appears under its name only when it is complete.
+    ///
+    /// Cost: the image is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever device
+    /// and order they were built from.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("table.koel");
+    /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[3, 4])?;
+    /// table.save(&path)?;
+    /// let again = HashTable::<_, Cuckoo>::open(&Cpu::new(), &path)?;
+    /// assert_eq!(again.digest()?, table.digest()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let io = |source| Error::Io { path: path.into(), source };
+        // A pipe or a device is written to as it is; only a plain file can be replaced in one step.
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            return self.write_to(&mut File::create(path).map_err(io)?, path);
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        let written = File::create(&part).map_err(io).and_then(|mut file| {
+            self.write_to(&mut file, path)?;
+            file.sync_all().map_err(io)
+        });
+        let finished = written.and_then(|()| std::fs::rename(&part, path).map_err(io));
+        if finished.is_err() {
+            // The error in hand says more than a failure to clean up would.
+            let _ = std::fs::remove_file(&part);
+        }
+        finished
+    }
+
+    fn write_to(&self, file: &mut File, path: &Path) -> Result<()> {
+        let io = |source| Error::Io { path: path.into(), source };
+        let header = self.header();
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&header);
+        file.write_all(&header).map_err(io)?;
+        self.read_image(|words| {
+            let bytes = bytemuck::cast_slice(words);
+            hasher.update_rayon(bytes);
+            file.write_all(bytes).map_err(io)
+        })?;
+        let trailer = Trailer::new(&self.settings, self.scheme.default_load(), hasher.finalize().into());
+        file.write_all(bytemuck::bytes_of(&trailer)).map_err(io)
+    }
+
+    /// Opens a file, checks everything in it, and puts the table on a device.
+    ///
+    /// Cost: the file is read once, hashed and audited by all threads, and uploaded.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no table of this scheme, is damaged, or contradicts itself;
+    /// [`Error::OutOfMemory`] or what the device reports.
+    pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
+        let mut source = Source::open(path.as_ref())?;
+        let (plan, scheme) = source.plan::<S>()?;
+        let trailer = source.trailer()?;
+        let settings = trailer.settings(&plan).map_err(|reason| source.bad(reason))?;
+        let image = source.image(build::word_count(&plan)?)?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&source.start).update_rayon(bytemuck::cast_slice(&image));
+        if trailer.check != trailer.sum(hasher.finalize().into()) {
+            return Err(source.bad("its checksum is wrong: it was damaged after it was written"));
+        }
+        inspect::audit_image::<S>(&plan, &image, source.header.pairs)
+            .map_err(|violation| source.bad(violation.to_string()))?;
+        let image = backend.upload(&image)?;
+        Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image: source.header.pairs })
+    }
+}
+
+impl<S: Scheme> HashTable<Cpu, S>
+where
+    Cpu: Runs<S>,
+{
+    /// Opens a file without reading it: the system pages the image in as lookups touch it.
+    ///
+    /// Header and sizes are checked, the image is not: call [`audit`](Self::audit) if the file comes from elsewhere. Lookups
+    /// stay in bounds whatever it holds. Inserting works on a copy in memory; the file is never written.
+    ///
+    /// The file must not be changed or cut short by another program while the table lives; replacing it by `save` is fine,
+    /// because that makes a new file.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("table.koel");
+    /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[3, 4])?;
+    /// table.save(&path)?;
+    /// let mapped = HashTable::<_, Cuckoo>::open_mapped(&Cpu::new(), &path)?;
+    /// assert_eq!(mapped.get(&[2])?, [Some(4)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a table of this scheme.
+    pub fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
+        let mut source = Source::open(path.as_ref())?;
+        let (plan, scheme) = source.plan::<S>()?;
+        let settings = source.trailer()?.settings(&plan).map_err(|reason| source.bad(reason))?;
+        let image = Memory::map_file(&source.file, HEADER_BYTES as u64, build::word_count(&plan)?)?;
+        Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image: source.header.pairs })
+    }
+}

@@ -1,0 +1,242 @@
+//! Further batches: `insert` under the table's rule for copies, `upsert` with the newer value.
+//!
+//! ```text
+//! rule Error:        every pair of the batch must bring a new key; place finds out (a copy is an error)
+//! other rules:       one pair of each key of the batch (distinct.rs);  lookup splits it into known keys and new ones;
+//!                    known: KeepFirst leaves them, KeepLast and upsert overwrite their values in place;  new: place
+//! room:              the work is done on a copy of the image, which becomes the table only when all went well
+//! no room:           a build of all pairs, from the next attempt on (or from the first, if the size changes)
+//! ```
+//!
+//! Why the bytes are those of one build: a slot ends with the greatest word ever offered to it, whenever it was offered; and
+//! a set that fails at an attempt fails there with every further key too, so attempts never need to go back.
+
+use super::builder::{Duplicates, Size};
+use super::{HashTable, Pairs, build, distinct};
+use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
+use crate::error::{Error, Result};
+use crate::spec::{Plan, Request, Scheme};
+
+/// What a batch changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inserted {
+    /// Keys that were new.
+    pub added: u64,
+    /// Keys that were there and have got the batch's value.
+    pub overwritten: u64,
+    /// Whether the whole table had to be built again.
+    pub rebuilt: bool,
+}
+
+/// A batch of distinct keys, split by whether the table holds them.
+struct Split<B: Runs<S>, S: Scheme> {
+    fresh: Pairs<B>,
+    /// The pairs whose values are to be overwritten, if any are.
+    known: Option<Pairs<B>>,
+    _scheme: std::marker::PhantomData<S>,
+}
+
+/// A finished change that has not been made the table yet.
+struct Change<B: Runs<S>, S: Scheme> {
+    plan: S::Plan,
+    image: B::Buffer<u64>,
+    in_image: u64,
+    rebuilt: bool,
+}
+
+impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
+    /// Adds pairs; a key that comes more than once, in the batch or in the table, follows the table's [`Duplicates`] rule.
+    ///
+    /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set.
+    ///
+    /// Cost: a copy of the image and about two random accesses a new pair; a whole build if the table was given a load
+    /// factor and the number of slots must change, or if the batch needs new constants. Under `KeepFirst` and `KeepLast`
+    /// also a table of the batch's positions and a lookup of the batch. Memory: a second image while it works.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let mut table = HashTable::builder(Cuckoo::default()).capacity(100).build(&Cpu::new(), &[1, 2], &[10, 20])?;
+    /// let done = table.insert(&[3], &[30])?;
+    /// assert_eq!((done.added, table.len()), (1, 3));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As a build. The table, its contents and its digest are then as before.
+    pub fn insert(&mut self, keys: &[u32], values: &[u32]) -> Result<Inserted> {
+        let batch = self.upload_pairs(keys, values)?;
+        self.merge(&batch.keys, &batch.values, self.settings.duplicates)
+    }
+
+    /// Adds pairs, and overwrites the value of a key that is there; of copies in the batch the last wins.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let mut table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[10, 20])?;
+    /// let done = table.upsert(&[2, 3], &[5, 30])?;
+    /// assert_eq!((done.added, done.overwritten), (1, 1));
+    /// assert_eq!(table.get(&[1, 2, 3])?, [Some(10), Some(5), Some(30)]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// Cost and errors: as [`insert`](Self::insert) under `KeepLast`.
+    ///
+    /// # Errors
+    /// As a build. The table, its contents and its digest are then as before.
+    pub fn upsert(&mut self, keys: &[u32], values: &[u32]) -> Result<Inserted> {
+        let batch = self.upload_pairs(keys, values)?;
+        self.merge(&batch.keys, &batch.values, Duplicates::KeepLast)
+    }
+
+    /// [`insert`](Self::insert) from buffers on the table's device.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_on(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Inserted> {
+        self.merge(keys, values, self.settings.duplicates)
+    }
+
+    /// [`upsert`](Self::upsert) from buffers on the table's device.
+    ///
+    /// # Errors
+    /// As [`upsert`](Self::upsert).
+    pub fn upsert_on(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Inserted> {
+        self.merge(keys, values, Duplicates::KeepLast)
+    }
+
+    fn merge(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Inserted> {
+        Error::check_length("values", values.len(), keys.len())?;
+        if keys.is_empty() {
+            return Ok(Inserted::default());
+        }
+        if rule == Duplicates::Error {
+            return self.change(keys, values, None, rule);
+        }
+        let split = self.split(keys, values, rule)?;
+        self.change(&split.fresh.keys, &split.fresh.values, split.known.as_ref(), rule)
+    }
+
+    /// One pair of each key of the batch: the new keys, and those whose values are to be overwritten.
+    fn split(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Split<B, S>> {
+        let batch = distinct::one_of_each(&self.backend, keys, values, rule)?;
+        let mut answers = self.backend.filled(batch.keys.len(), 0)?;
+        let mut found = self.backend.filled(bitmap_words(batch.keys.len()), 0)?;
+        // Without the pair beside the image: its key then counts as new, and `change` decides between old and new value.
+        let bare = self.plan.with_outside(None);
+        Kernels::<S>::lookup(&self.backend, &bare, &self.image, &batch.keys, &mut answers, &mut found)?;
+        drop(answers);
+        let fresh = self.select(&found, false, &batch)?;
+        let known = match rule {
+            Duplicates::KeepLast => Some(self.select(&found, true, &batch)?),
+            Duplicates::Error | Duplicates::KeepFirst => None,
+        };
+        Ok(Split { fresh, known, _scheme: std::marker::PhantomData })
+    }
+
+    fn select(&self, bits: &B::Buffer<u32>, keep: bool, pairs: &Pairs<B>) -> Result<Pairs<B>> {
+        let mut columns = self.backend.select(bits, keep, &[&pairs.keys, &pairs.values])?.into_iter();
+        match (columns.next(), columns.next()) {
+            (Some(keys), Some(values)) => Ok(Pairs { keys, values }),
+            _ => unreachable!("`select` returns as many columns as it is given"),
+        }
+    }
+
+    /// Places new keys, overwrites known ones, and only then lets the table be the result.
+    fn change(
+        &mut self,
+        keys: &B::Buffer<u32>,
+        values: &B::Buffer<u32>,
+        known: Option<&Pairs<B>>,
+        rule: Duplicates,
+    ) -> Result<Inserted> {
+        let before = self.len();
+        let slots = match self.settings.size {
+            Size::Capacity(_) => self.plan.slots(),
+            Size::Default | Size::Load(_) => {
+                let slots = self.settings.slots(&self.scheme, before + keys.len() as u64);
+                self.scheme.plan(self.request(slots, 0, 0))?.slots()
+            }
+        };
+        let in_place = if slots == self.plan.slots() { self.place_in_copy(keys, values, rule)? } else { None };
+        let mut change = match in_place {
+            Some(change) => change,
+            None => self.rebuild(slots, keys, values, rule)?,
+        };
+        let mut overwritten = 0;
+        if let Some(known) = known {
+            Kernels::<S>::assign(&self.backend, &change.plan, &mut change.image, &known.keys, &known.values)?;
+            overwritten = known.keys.len() as u64;
+        }
+        self.backend.finish()?;
+        (self.plan, self.image, self.in_image) = (change.plan, change.image, change.in_image);
+        // Saturating, because a mapped file may lie about the number of its pairs.
+        let added = self.len().saturating_sub(before);
+        // A new key that added nothing was the one beside the image.
+        if rule == Duplicates::KeepLast {
+            overwritten += (keys.len() as u64).saturating_sub(added);
+        }
+        Ok(Inserted { added, overwritten, rebuilt: change.rebuilt })
+    }
+
+    fn request(&self, slots: u64, pairs: u64, attempt: u32) -> Request {
+        Request { slots, pairs, seed: self.settings.seed, attempt }
+    }
+
+    /// The batch placed in a copy of the image; `None` if this attempt's constants have no room for it.
+    fn place_in_copy(
+        &self,
+        keys: &B::Buffer<u32>,
+        values: &B::Buffer<u32>,
+        rule: Duplicates,
+    ) -> Result<Option<Change<B, S>>> {
+        let pairs = self.in_image + keys.len() as u64;
+        let plan = self.scheme.plan(self.request(self.plan.slots(), pairs, self.plan.attempt()))?;
+        let mut image = self.backend.duplicate(&self.image)?;
+        let placed = Kernels::<S>::place(&self.backend, &plan, &mut image, keys, values)?;
+        if placed.unplaced > 0 {
+            return Ok(None);
+        }
+        let outside = self.outside_after(placed.outside, placed.least_copy, rule)?;
+        let in_image = pairs - u64::from(placed.outside.is_some());
+        Ok(Some(Change { plan: plan.with_outside(outside), image, in_image, rebuilt: false }))
+    }
+
+    /// All pairs, old and new, built afresh.
+    fn rebuild(
+        &self,
+        slots: u64,
+        keys: &B::Buffer<u32>,
+        values: &B::Buffer<u32>,
+        rule: Duplicates,
+    ) -> Result<Change<B, S>> {
+        let first = if slots == self.plan.slots() { self.plan.attempt().saturating_add(1) } else { 0 };
+        let old = distinct::occupied::<B, S>(&self.backend, &self.plan, &self.image)?;
+        let all_keys = self.backend.concat(&old.keys, keys)?;
+        let all_values = self.backend.concat(&old.values, values)?;
+        drop(old);
+        let outcome =
+            build::attempts(&self.backend, &self.scheme, &self.settings, slots, first, &all_keys, &all_values)?;
+        match outcome {
+            build::Outcome::Built(built) => {
+                let new = built.plan.outside().map(|(_, value)| value);
+                let outside = self.outside_after(new, None, rule)?;
+                let plan = built.plan.with_outside(outside);
+                Ok(Change { plan, image: built.image, in_image: built.in_image, rebuilt: true })
+            }
+            build::Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
+            build::Outcome::TooFull(error) => Err(error),
+        }
+    }
+
+    /// The value beside the image after a batch that brought `new` for that key, and refuses copies under `Error`.
+    fn outside_after(&self, new: Option<u32>, least_copy: Option<u32>, rule: Duplicates) -> Result<Option<u32>> {
+        let old = self.plan.outside();
+        let copy_outside = old.filter(|_| new.is_some() && rule == Duplicates::Error).map(|(key, _)| key);
+        if let Some(key) = least_copy.into_iter().chain(copy_outside).min() {
+            return Err(Error::DuplicateKey { key });
+        }
+        let old = old.map(|(_, value)| value);
+        Ok(if rule == Duplicates::KeepFirst { old.or(new) } else { new.or(old) })
+    }
+}

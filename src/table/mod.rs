@@ -1,0 +1,147 @@
+//! The hash table that users hold: a plan, an image on a device, and everything that is decided once for all devices.
+//!
+//! ```text
+//! builder.rs    parameters, sizes, what to do with copies, the memory a build takes
+//! build.rs      attempts: new constants until every pair has a slot, or a typed error
+//! distinct.rs   which pair of each key stays, found with a table of positions
+//! insert.rs     further batches, `upsert`; nothing is lost on an error
+//! reading.rs    get, contains, pairs, from host slices and device buffers
+//! inspect.rs    audit, statistics
+//! digest.rs     the header and the digest;   file.rs   save, open, open_mapped
+//! ```
+
+mod build;
+mod builder;
+mod digest;
+mod distinct;
+mod file;
+mod insert;
+mod inspect;
+mod reading;
+
+pub use builder::{Duplicates, MemoryEstimate, TableBuilder};
+pub use digest::Digest;
+pub use file::{FileInfo, read_info};
+pub use insert::Inserted;
+pub use inspect::Stats;
+
+use crate::backend::{HashBackend, Runs};
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::spec::{Plan, Scheme};
+use builder::Settings;
+
+/// A hash table from `u32` keys to `u32` values on backend `B`, laid out by scheme `S`.
+///
+/// Every operation takes many keys at once. Every `u32` is a legal key and a legal value.
+///
+/// ```
+/// use koel::{Cpu, Cuckoo, HashTable};
+///
+/// let (keys, values) = ([10, 20, 30], [1, 2, 3]);
+/// let table = HashTable::builder(Cuckoo::canonical(4)).build(&Cpu::new(), &keys, &values)?;
+/// assert_eq!(table.get(&[20, 25])?, [Some(2), None]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+pub struct HashTable<B: HashBackend, S: Scheme> {
+    backend: B,
+    scheme: S,
+    settings: Settings,
+    plan: S::Plan,
+    image: B::Buffer<u64>,
+    /// Pairs in the image; one more may stand beside it, in the plan.
+    in_image: u64,
+}
+
+/// Keys and values of equal length on one device.
+struct Pairs<B: HashBackend> {
+    keys: B::Buffer<u32>,
+    values: B::Buffer<u32>,
+}
+
+/// Written for one backend so that `HashTable::builder(..)` needs no type; it builds on any.
+impl<S: Scheme> HashTable<Cpu, S> {
+    /// Starts a table with these parameters, for any backend; see [`TableBuilder`].
+    pub fn builder(scheme: S) -> TableBuilder<S> {
+        TableBuilder::new(scheme)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
+    /// The number of pairs.
+    pub fn len(&self) -> u64 {
+        self.in_image + u64::from(self.plan.outside().is_some())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Slots: the pairs there could be at most.
+    pub fn capacity(&self) -> u64 {
+        self.plan.slots()
+    }
+
+    /// Pairs per slot.
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.capacity() as f64
+    }
+
+    /// How often a build of this table was started again with new constants.
+    pub fn restarts(&self) -> u32 {
+        self.plan.attempt()
+    }
+
+    /// The integers that fix the image's meaning.
+    pub fn plan(&self) -> &S::Plan {
+        &self.plan
+    }
+
+    /// The slots, where they are.
+    pub fn image(&self) -> &B::Buffer<u64> {
+        &self.image
+    }
+
+    /// The device.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The same table on another device: the bytes are copied, nothing is built again.
+    ///
+    /// Cost: the image is read to this machine's memory and written to the device.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable, auto};
+    /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[3, 4])?;
+    /// let there = table.to_backend(&auto().backend)?;
+    /// assert_eq!(there.digest()?, table.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or [`crate::Error::Device`] of either device.
+    pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<HashTable<C, S>> {
+        let image = other.upload(&self.backend.download(&self.image)?)?;
+        Ok(HashTable {
+            backend: other.clone(),
+            scheme: self.scheme.clone(),
+            settings: self.settings.clone(),
+            plan: self.plan,
+            image,
+            in_image: self.in_image,
+        })
+    }
+}
+
+impl<B: HashBackend, S: Scheme> std::fmt::Debug for HashTable<B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HashTable")
+            .field("scheme", &S::NAME)
+            .field("device", &self.backend.info().id)
+            .field("plan", &self.plan)
+            .field("pairs_in_image", &self.in_image)
+            .finish_non_exhaustive()
+    }
+}
