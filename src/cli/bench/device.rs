@@ -1,0 +1,203 @@
+//! One scheme and kind on one device: the limit, builds, lookups.
+
+use std::time::Duration;
+
+use koel::backend::{Any, HashBackend, Runs, bitmap_words};
+use koel::spec::Plan;
+use koel::table::TableBuilder;
+use koel::{Cpu, HashTable, Kind, Scheme};
+
+use super::measure::{Row, Setup, wall};
+use super::wrong;
+use crate::cli::answers::{self, POISON};
+use crate::cli::failure::Result;
+use crate::cli::progress::Progress;
+use crate::cli::scheme::{Job, Parameters};
+
+pub(super) struct OnDevice<'a> {
+    pub(super) setup: &'a Setup<'a>,
+    pub(super) device: &'a Any,
+    pub(super) kind: Kind,
+    pub(super) progress: &'a Progress,
+}
+
+/// Accesses a second that the device's memory allows.
+#[derive(Clone, Copy)]
+struct Limits {
+    reads: f64,
+    updates: f64,
+}
+
+impl Job for OnDevice<'_> {
+    type Output = Vec<Row>;
+
+    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Vec<Row>>
+    where
+        Any: Runs<S>,
+        Cpu: Runs<S>,
+    {
+        let mut builder = HashTable::builder(scheme).seed(self.setup.seed);
+        if let Some(load) = self.setup.load {
+            builder = builder.load_factor(load);
+        }
+        // The first build also compiles kernels; every pair in it is looked up before anything is timed.
+        let table = builder.build(self.device, &self.setup.keys, &self.setup.values)?;
+        self.check_pairs(&table)?;
+        let (words, load) = (table.plan().words() as usize, table.load_factor());
+        drop(table);
+
+        let mut rows = self.limits::<S>(words, load)?;
+        let limits = Limits { reads: rows[0].rate, updates: rows[1].rate };
+        let table = self.builds(&builder, load, limits, &mut rows)?;
+        for &hits in self.setup.hits {
+            self.lookups(&table, hits, limits, &mut rows)?;
+        }
+        Ok(rows)
+    }
+}
+
+impl OnDevice<'_> {
+    fn row<S: Scheme>(&self, what: &'static str, place: &'static str, load: f64) -> Row {
+        Row {
+            device: self.device.info().id.clone(),
+            scheme: S::NAME.into(),
+            kind: Some(self.kind),
+            n: self.setup.n,
+            load: Some(load),
+            what,
+            place,
+            hits: None,
+            time: Duration::ZERO,
+            rate: 0.0,
+            limit: None,
+        }
+    }
+
+    fn check_pairs<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let keys = &self.setup.keys;
+        let (mut values, mut found) = answers::poisoned(keys.len());
+        table.get_into(keys, &mut values, &mut found)?;
+        let right = |i: usize| self.setup.values.get(i).copied();
+        answers::check(keys, &values, &found, right).map_err(|reason| wrong("a lookup of every key", reason))
+    }
+
+    /// Random reads and random updates of a buffer as large as the image.
+    fn limits<S: Scheme>(&self, words: usize, load: f64) -> Result<Vec<Row>> {
+        let (device, setup) = (self.device, self.setup);
+        self.progress.say(format!("the random-access limit of {}", device.info().id));
+        let mut buffer = device.filled(words, 0u64)?;
+        let reads = setup.queries.max(1);
+        // Once for nothing, to compile the kernels.
+        let expected = device.random_reads(&buffer, reads)?;
+        let read_time = setup.median(|| {
+            let (sum, time) = device.timed(|| device.random_reads(&buffer, reads))?;
+            match sum == expected {
+                true => Ok(time),
+                false => Err(wrong("random reads", format!("{sum:#x} was read and not {expected:#x}"))),
+            }
+        })?;
+        let updates = setup.keys.len().max(1);
+        device.random_updates(&mut buffer, updates)?;
+        drop(buffer);
+        let update_time = setup.median(|| {
+            // Afresh every time: a maximum that is there already is not written again.
+            let mut buffer = device.filled(words, 0u64)?;
+            device.finish()?;
+            Ok(device.timed(|| device.random_updates(&mut buffer, updates))?.1)
+        })?;
+        Ok(vec![
+            self.row::<S>("random reads", "device", load).timed(reads, read_time),
+            self.row::<S>("random updates", "device", load).timed(updates, update_time),
+        ])
+    }
+
+    /// Builds from device buffers and from host slices; the last table.
+    fn builds<S: Scheme>(
+        &self,
+        builder: &TableBuilder<S>,
+        load: f64,
+        limits: Limits,
+        rows: &mut Vec<Row>,
+    ) -> Result<HashTable<Any, S>>
+    where
+        Any: Runs<S>,
+    {
+        let (device, setup) = (self.device, self.setup);
+        let (keys, values) = (device.upload(&setup.keys)?, device.upload(&setup.values)?);
+        let mut last = None;
+        let time = setup.median(|| {
+            last = None;
+            device.finish()?;
+            let (table, time) = device.timed(|| builder.build_on(device, &keys, &values))?;
+            last = Some(table);
+            Ok(time)
+        })?;
+        drop((keys, values));
+        let mut row = self.row::<S>("build", "device", load).timed(setup.keys.len(), time);
+        row.limit = Some(limits.updates);
+        rows.push(row);
+
+        let time = setup.median(|| {
+            last = None;
+            let build = || {
+                let table = builder.build(device, &setup.keys, &setup.values)?;
+                device.finish()?;
+                Ok(table)
+            };
+            let (table, time) = wall(build)?;
+            last = Some(table);
+            Ok(time)
+        })?;
+        let mut row = self.row::<S>("build", "end-to-end", load).timed(setup.keys.len(), time);
+        row.limit = Some(limits.updates);
+        rows.push(row);
+        match last {
+            Some(table) => Ok(table),
+            None => Ok(builder.build(device, &setup.keys, &setup.values)?),
+        }
+    }
+
+    fn lookups<S: Scheme>(
+        &self,
+        table: &HashTable<Any, S>,
+        hits: u32,
+        limits: Limits,
+        rows: &mut Vec<Row>,
+    ) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let (device, setup) = (self.device, self.setup);
+        let queries = setup.workload.queries(setup.queries, hits);
+        let check = |values: &[u32], found: &[u32]| {
+            setup.check(&queries, values, found).map_err(|reason| wrong("a lookup", reason))
+        };
+        let on_device = device.upload(&queries)?;
+        let time = setup.median(|| {
+            let mut values = device.filled(queries.len(), POISON)?;
+            let mut found = device.filled(bitmap_words(queries.len()), POISON)?;
+            device.finish()?;
+            let ((), time) = device.timed(|| table.lookup(&on_device, &mut values, &mut found))?;
+            check(&device.download(&values)?, &device.download(&found)?)?;
+            Ok(time)
+        })?;
+        drop(on_device);
+        let row = |place, time| {
+            let row = self.row::<S>("lookup", place, table.load_factor()).timed(queries.len(), time);
+            Row { hits: Some(hits), limit: Some(limits.reads), ..row }
+        };
+        rows.push(row("device", time));
+
+        let time = setup.median(|| {
+            let (mut values, mut found) = answers::poisoned(queries.len());
+            let ((), time) = wall(|| Ok(table.get_into(&queries, &mut values, &mut found)?))?;
+            check(&values, &found)?;
+            Ok(time)
+        })?;
+        rows.push(row("end-to-end", time));
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! What is measured on, how often, and what comes out.
+
+use std::time::{Duration, Instant};
+
+use koel::Kind;
+use koel::workload::Workload;
+
+use super::Args;
+use crate::cli::answers;
+use crate::cli::failure::Result;
+
+/// Keys, values and settings of one number of pairs.
+pub(super) struct Setup<'a> {
+    pub(super) workload: Workload,
+    pub(super) n: u32,
+    pub(super) keys: Vec<u32>,
+    pub(super) values: Vec<u32>,
+    pub(super) queries: usize,
+    pub(super) hits: &'a [u32],
+    pub(super) load: Option<f64>,
+    pub(super) seed: u64,
+    repeats: u32,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) fn new(workload: Workload, n: u32, queries: usize, args: &'a Args) -> Setup<'a> {
+        let (keys, values) = (workload.keys(), workload.values());
+        let (hits, load, seed, repeats) = (&args.hits[..], args.load, args.seed, args.repeats);
+        Setup { workload, n, keys, values, queries, hits, load, seed, repeats }
+    }
+
+    /// The median of several runs, each of which tells its own time.
+    pub(super) fn median(&self, mut run: impl FnMut() -> Result<Duration>) -> Result<Duration> {
+        let mut times = (0..self.repeats).map(|_| run()).collect::<Result<Vec<_>>>()?;
+        times.sort_unstable();
+        Ok(times[times.len() / 2])
+    }
+
+    /// Compares answers to queries of the workload with the right ones.
+    pub(super) fn check(&self, queries: &[u32], values: &[u32], found: &[u32]) -> std::result::Result<(), String> {
+        answers::check(queries, values, found, |i| self.workload.answer(queries[i]))
+    }
+}
+
+/// Something that was timed.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) device: String,
+    pub(super) scheme: String,
+    pub(super) kind: Option<Kind>,
+    pub(super) n: u32,
+    /// None for tables without slots.
+    pub(super) load: Option<f64>,
+    pub(super) what: &'static str,
+    pub(super) place: &'static str,
+    pub(super) hits: Option<u32>,
+    pub(super) time: Duration,
+    /// Pairs, queries or accesses a second.
+    pub(super) rate: f64,
+    /// Accesses a second that the memory allows.
+    pub(super) limit: Option<f64>,
+}
+
+impl Row {
+    pub(super) fn share(&self) -> Option<f64> {
+        self.limit.map(|limit| self.rate / limit)
+    }
+
+    /// The row with the rate at which `count` things were done in `time`.
+    pub(super) fn timed(mut self, count: usize, time: Duration) -> Row {
+        self.time = time;
+        self.rate = count as f64 / time.as_secs_f64().max(1e-9);
+        self
+    }
+}
+
+/// The wall time of some work.
+pub(super) fn wall<R>(work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+    let start = Instant::now();
+    let done = work()?;
+    Ok((done, start.elapsed()))
+}

@@ -1,0 +1,136 @@
+//! What one would use instead, on the host: a general hash map and a sorted array.
+//!
+//! A hash map is filled by one thread, as its interface wants it, at a size given beforehand; the array is sorted by all
+//! threads. Lookups of both go over all threads.
+
+use std::hash::BuildHasher;
+use std::time::Duration;
+
+use hashbrown::{DefaultHashBuilder, HashMap};
+use rayon::prelude::*;
+
+use super::measure::{Row, Setup, wall};
+use super::wrong;
+use crate::cli::answers;
+use crate::cli::failure::Result;
+use crate::cli::progress::Progress;
+
+/// Queries that one task answers: words of the bitmap are then never shared.
+const TASK: usize = 1 << 14;
+
+/// Every peer on one set of keys.
+pub(super) fn measure(setup: &Setup<'_>, progress: &Progress) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let say = |name: &str| progress.say(format!("{name}, {} pairs", setup.n));
+    say("hashbrown");
+    rows.extend(peer(setup, "hashbrown", || map::<DefaultHashBuilder>(setup), find_in_map)?);
+    #[cfg(feature = "bench-peers")]
+    {
+        say("hashbrown with rustc-hash");
+        rows.extend(peer(setup, "hashbrown+fx", || map::<rustc_hash::FxBuildHasher>(setup), find_in_map)?);
+    }
+    say("a sorted array");
+    rows.extend(peer(setup, "sorted array", || sorted(setup), |array, key| find_in_array(array, key))?);
+    #[cfg(feature = "bench-peers")]
+    {
+        say("an array sorted by rdst");
+        rows.extend(peer(setup, "sorted by rdst", || radix_sorted(setup), |array, key| find_in_array(array, key))?);
+    }
+    Ok(rows)
+}
+
+/// Times one peer's build and lookups, with every answer checked.
+fn peer<T: Sync>(
+    setup: &Setup<'_>,
+    name: &str,
+    build: impl Fn() -> T,
+    find: impl Fn(&T, u32) -> Option<u32> + Sync,
+) -> Result<Vec<Row>> {
+    let row = |what, hits| Row {
+        device: "host".into(),
+        scheme: name.into(),
+        kind: None,
+        n: setup.n,
+        load: None,
+        what,
+        place: "host",
+        hits,
+        time: Duration::ZERO,
+        rate: 0.0,
+        limit: None,
+    };
+    let mut last = None;
+    let time = setup.median(|| {
+        last = None;
+        let (table, time) = wall(|| Ok(build()))?;
+        last = Some(table);
+        Ok(time)
+    })?;
+    let table = last.unwrap_or_else(&build);
+    let mut rows = vec![row("build", None).timed(setup.keys.len(), time)];
+    for &hits in setup.hits {
+        let queries = setup.workload.queries(setup.queries, hits);
+        let time = setup.median(|| {
+            let (mut values, mut found) = answers::poisoned(queries.len());
+            let ((), time) = wall(|| {
+                answer(&queries, &mut values, &mut found, |key| find(&table, key));
+                Ok(())
+            })?;
+            setup.check(&queries, &values, &found).map_err(|reason| wrong(name, reason))?;
+            Ok(time)
+        })?;
+        rows.push(row("lookup", Some(hits)).timed(queries.len(), time));
+    }
+    Ok(rows)
+}
+
+/// The same output that koel's lookups give: values and a bitmap.
+fn answer(queries: &[u32], values: &mut [u32], found: &mut [u32], find: impl Fn(u32) -> Option<u32> + Sync) {
+    let tasks = queries.par_chunks(TASK).zip(values.par_chunks_mut(TASK)).zip(found.par_chunks_mut(TASK / 32));
+    tasks.for_each(|((queries, values), found)| {
+        for ((queries, values), found) in queries.chunks(32).zip(values.chunks_mut(32)).zip(found) {
+            let mut bits = 0;
+            for (i, (&query, value)) in queries.iter().zip(values).enumerate() {
+                let answer = find(query);
+                *value = answer.unwrap_or(0);
+                bits |= u32::from(answer.is_some()) << i;
+            }
+            *found = bits;
+        }
+    });
+}
+
+fn map<H: BuildHasher + Default>(setup: &Setup<'_>) -> HashMap<u32, u32, H> {
+    let mut map = HashMap::with_capacity_and_hasher(setup.keys.len(), H::default());
+    map.extend(setup.keys.iter().copied().zip(setup.values.iter().copied()));
+    map
+}
+
+fn find_in_map<H: BuildHasher>(map: &HashMap<u32, u32, H>, key: u32) -> Option<u32> {
+    map.get(&key).copied()
+}
+
+/// Key and value in a word, so that words sort as keys do.
+fn packed(setup: &Setup<'_>) -> Vec<u64> {
+    let pack = |(&key, &value)| u64::from(key) << 32 | u64::from(value);
+    setup.keys.par_iter().zip(&setup.values).map(pack).collect()
+}
+
+fn sorted(setup: &Setup<'_>) -> Vec<u64> {
+    let mut array = packed(setup);
+    array.par_sort_unstable();
+    array
+}
+
+#[cfg(feature = "bench-peers")]
+fn radix_sorted(setup: &Setup<'_>) -> Vec<u64> {
+    use rdst::RadixSort;
+    let mut array = packed(setup);
+    array.radix_sort_unstable();
+    array
+}
+
+fn find_in_array(array: &[u64], key: u32) -> Option<u32> {
+    let at = array.partition_point(|&word| ((word >> 32) as u32) < key);
+    array.get(at).filter(|&&word| (word >> 32) as u32 == key).map(|&word| word as u32)
+}

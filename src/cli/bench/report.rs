@@ -1,0 +1,68 @@
+//! What `bench` prints.
+
+use serde_json::{Value, json};
+
+use koel::backend::{Any, HashBackend};
+
+use super::measure::Row;
+use crate::cli::text::{self, Align, Table};
+
+/// A table for each number of pairs, and what it was measured on.
+pub(super) fn text(rows: &[Row], devices: &[Any], repeats: u32) -> String {
+    let mut shown = String::new();
+    for device in devices {
+        shown.push_str(&format!("{}, {}\n", device.info(), device.info().driver));
+    }
+    let threads = rayon::current_num_threads();
+    shown.push_str(&format!("host: {threads} threads; medians of {repeats} runs; every answer checked\n"));
+    for of_one_size in rows.chunk_by(|a, b| a.n == b.n) {
+        let mut table = Table::new(&[
+            ("table", Align::Left),
+            ("load", Align::Right),
+            ("on", Align::Left),
+            ("what", Align::Left),
+            ("hits", Align::Right),
+            ("from", Align::Left),
+            ("time", Align::Right),
+            ("rate", Align::Right),
+            ("of limit", Align::Right),
+        ]);
+        for row in of_one_size {
+            let kind = row.kind.map(|kind| format!(" {kind}")).unwrap_or_default();
+            let limit = row.limit.is_none() && row.place == "device";
+            table.row([
+                if limit { "(limit)".into() } else { format!("{}{kind}", row.scheme) },
+                row.load.filter(|_| !limit).map(|load| format!("{load:.3}")).unwrap_or_default(),
+                row.device.clone(),
+                row.what.into(),
+                row.hits.map(|hits| format!("{hits}%")).unwrap_or_default(),
+                row.place.into(),
+                text::seconds(row.time),
+                text::rate(row.rate),
+                row.share().map(|share| format!("{:.0}%", 100.0 * share)).unwrap_or_default(),
+            ]);
+        }
+        shown.push_str(&format!("\nn = {}\n{}", text::grouped(of_one_size[0].n.into()), table.render()));
+    }
+    shown
+}
+
+/// Everything, for programs.
+pub(super) fn json(rows: &[Row], devices: &[Any], repeats: u32) -> Value {
+    let devices = devices.iter().map(|device| {
+        let info = device.info();
+        json!({ "id": info.id, "name": info.name, "driver": info.driver, "units": info.units, "memory": info.memory })
+    });
+    let rows = rows.iter().map(|row| {
+        json!({
+            "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name), "n": row.n,
+            "load": row.load, "what": row.what, "where": row.place, "hits": row.hits,
+            "seconds": row.time.as_secs_f64(), "rate": row.rate, "limit": row.limit, "share": row.share(),
+            "checked": true,
+        })
+    });
+    json!({
+        "koel": env!("CARGO_PKG_VERSION"), "repeats": repeats, "threads": rayon::current_num_threads(),
+        "devices": devices.collect::<Vec<_>>(), "rows": rows.collect::<Vec<_>>(),
+    })
+}

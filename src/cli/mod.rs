@@ -1,0 +1,94 @@
+//! The command line.
+//!
+//! ```text
+//! devices, build, lookup, info, verify/, bench/     one module a command: its options, then what it does
+//! options.rs      options that several commands share
+//! scheme.rs       from option values to a scheme, through the registry; the one place that names schemes
+//! input/          tables as text, .npy and FASTA, streamed
+//! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
+//! ```
+//!
+//! Exit codes: 0 fine, 1 a check failed, 2 an error. Errors go to stderr and begin with `koel: `. A closed stdout is no error.
+
+mod answers;
+mod bench;
+mod build;
+mod devices;
+mod failure;
+mod info;
+mod input;
+mod lookup;
+mod options;
+mod out;
+mod progress;
+mod scheme;
+mod text;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use failure::{Failure, Verdict};
+
+const EXAMPLES: &str = "\
+Examples:
+  koel verify                                 check every device of this machine
+  koel build pairs.csv -o pairs.koel          build a table
+  koel lookup pairs.koel queries.csv          ask it; rows `key,value`, the value empty for a miss
+  koel build genome.fa --kmer 16 -o kmers.koel --duplicates first
+  koel bench --n 2^24                         how fast is it here
+
+Exit codes: 0 fine, 1 a check failed, 2 an error.";
+
+/// Bulk hash tables for CPUs and GPUs that hold the same bytes on every device.
+#[derive(Parser)]
+#[command(name = "koel", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Devices(devices::Args),
+    Verify(verify::Args),
+    Build(build::Args),
+    Lookup(lookup::Args),
+    Info(info::Args),
+    Bench(bench::Args),
+}
+
+/// Runs the command that the process was started with.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            let message = error.render().to_string();
+            out::complain(message.strip_prefix("error: ").unwrap_or(&message).trim_end());
+            return ExitCode::from(2);
+        }
+        // Help or version was asked for; whether anybody reads it is not our concern.
+        Err(help) => {
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
+    let outcome = match cli.command {
+        None => out::print(&Cli::command().render_help().to_string()).map(|()| Verdict::Fine),
+        Some(Command::Devices(args)) => devices::run(&args),
+        Some(Command::Verify(args)) => verify::run(&args),
+        Some(Command::Build(args)) => build::run(&args),
+        Some(Command::Lookup(args)) => lookup::run(&args),
+        Some(Command::Info(args)) => info::run(&args),
+        Some(Command::Bench(args)) => bench::run(&args),
+    };
+    match outcome {
+        Ok(Verdict::Fine) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(Verdict::CheckFailed) => ExitCode::from(1),
+        Err(failure) => {
+            out::complain(&failure.to_string());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The sequential reference: a canonical table by the scheme's own `place`, one pair after the other on one host thread.
+//!
+//! It shares no code with the backends but the scheme's arithmetic in `spec/`, so a machine with a CPU alone still compares
+//! two implementations.
+
+use rayon::prelude::*;
+
+use koel::Scheme;
+use koel::spec::{Placing, Plan, Request};
+
+use super::data::DataSet;
+
+/// More pairs than this take one thread too long.
+pub(super) const MOST_PAIRS: usize = 1 << 22;
+/// As many attempts as a builder makes.
+const ATTEMPTS: u32 = 32;
+
+/// A table on the host.
+pub(super) struct Reference<S: Scheme> {
+    pub(super) plan: S::Plan,
+    pub(super) image: Vec<u64>,
+}
+
+impl<S: Scheme> Reference<S> {
+    /// Builds with the first constants that place every pair.
+    ///
+    /// # Errors
+    /// A sentence that says why there is no table.
+    pub(super) fn build(scheme: &S, slots: u64, seed: u64, data: &DataSet) -> Result<Reference<S>, String> {
+        let pairs = data.keys.len() as u64;
+        for attempt in 0..ATTEMPTS {
+            let plan = scheme.plan(Request { slots, pairs, seed, attempt }).map_err(|error| error.to_string())?;
+            let words = usize::try_from(plan.words()).map_err(|error| error.to_string())?;
+            let mut image = vec![plan.empty_word(); words];
+            let place = |(&key, &value)| S::place(&plan, &mut image, key, value);
+            match data.keys.iter().zip(&data.values).map(place).find(|&placing| placing != Placing::Placed) {
+                None => return Ok(Reference { plan, image }),
+                Some(Placing::Copy(key)) => return Err(format!("key {key} was taken for a copy")),
+                Some(_) => {}
+            }
+        }
+        Err(format!("{pairs} pairs do not fit {slots} slots after {ATTEMPTS} attempts"))
+    }
+
+    /// Checks that it is a right table itself: its invariants, and every answer.
+    pub(super) fn check(&self, data: &DataSet) -> Result<(), String> {
+        let audit = S::audit(&self.plan, &self.image, 0..self.plan.slots()).map_err(|error| error.to_string())?;
+        if audit.pairs != data.keys.len() as u64 {
+            return Err(format!("{} pairs stand where {} were placed", audit.pairs, data.keys.len()));
+        }
+        let wrong = |&i: &usize| S::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);
+        match (0..data.queries.len()).into_par_iter().find_first(wrong) {
+            None => Ok(()),
+            Some(i) => Err(format!("the answer to key {} is wrong", data.queries[i])),
+        }
+    }
+
+    /// Compares a device's table with it, bit for bit.
+    pub(super) fn compare(&self, plan: &S::Plan, image: &[u64]) -> Result<(), String> {
+        if plan.attempt() != self.plan.attempt() {
+            let (device, reference) = (plan.attempt(), self.plan.attempt());
+            return Err(format!("built at attempt {device} where the reference is at attempt {reference}"));
+        }
+        if *plan != self.plan {
+            return Err(format!("its plan is {plan:?} where the reference has {:?}", self.plan));
+        }
+        if image.len() != self.image.len() {
+            return Err(format!("it has {} words where the reference has {}", image.len(), self.image.len()));
+        }
+        let differing = image.par_iter().zip(&self.image).filter(|(device, reference)| device != reference).count();
+        match image.iter().zip(&self.image).position(|(device, reference)| device != reference) {
+            None => Ok(()),
+            Some(at) => Err(format!(
+                "{differing} of {} words differ from the reference; the first is word {at}: {:#018x} and not {:#018x}",
+                image.len(),
+                image[at],
+                self.image[at]
+            )),
+        }
+    }
+}

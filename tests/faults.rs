@@ -1,0 +1,80 @@
+//! The checkers checked: `koel verify` must exit 1 when an error is planted in one of its sides.
+#![allow(clippy::unwrap_used)]
+
+use std::io::Write;
+use std::process::{Command, Output};
+
+fn koel(arguments: &str, fault: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel"));
+    command.args(arguments.split_whitespace()).env_remove("KOEL_FAULT");
+    if let Some(fault) = fault {
+        command.env("KOEL_FAULT", fault);
+    }
+    command.output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether there is an OpenCL device to plant errors in. A skip says why, and is a failure where OpenCL is required.
+fn has_opencl(test: &str) -> bool {
+    let listed: serde_json::Value = serde_json::from_slice(&koel("devices --json", None).stdout).unwrap();
+    let usable = |device: &serde_json::Value| device["id"] != "cpu" && device["usable"] == true;
+    if listed["devices"].as_array().unwrap().iter().any(usable) {
+        return true;
+    }
+    let reason = format!("{test} skipped: no usable OpenCL device; {}\n", listed["opencl"]);
+    // Past the capture of libtest, so that a skip is seen.
+    std::io::stderr().write_all(reason.as_bytes()).unwrap();
+    assert!(std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(), "KOEL_REQUIRE_OPENCL is set: {reason}");
+    false
+}
+
+#[test]
+fn without_a_fault_all_is_well() {
+    let output = koel("verify --n 5000", None);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+}
+
+/// Both kinds must notice, each by itself.
+fn is_noticed(side: &str) {
+    for fault in ["hash", "stale", "drop"] {
+        let fault = format!("{side}:{fault}");
+        for kind in ["canonical", "classic"] {
+            let output = koel(&format!("verify --n 5000 --kind {kind}"), Some(&fault));
+            let said = stdout(&output);
+            assert_eq!(output.status.code(), Some(1), "KOEL_FAULT={fault}, {kind}:\n{said}");
+            assert!(said.contains("checks FAILED"), "KOEL_FAULT={fault}, {kind}:\n{said}");
+        }
+    }
+}
+
+#[test]
+fn faults_of_the_cpu_are_noticed() {
+    is_noticed("cpu");
+}
+
+#[test]
+fn faults_of_opencl_are_noticed() {
+    if has_opencl("faults_of_opencl_are_noticed") {
+        is_noticed("opencl");
+    }
+}
+
+#[test]
+fn devices_with_bad_atomics_are_refused() {
+    if !has_opencl("devices_with_bad_atomics_are_refused") {
+        return;
+    }
+    let listed = koel("devices --json", Some("atomics"));
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    for device in listed["devices"].as_array().unwrap().iter().filter(|device| device["id"] != "cpu") {
+        assert_eq!(device["usable"], false, "{device}");
+        assert!(device["reason"].as_str().unwrap().contains("atomic"), "{device}");
+    }
+    assert_eq!(listed["auto"]["id"], "cpu");
+    let output = koel("verify --n 5000", Some("atomics"));
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert!(stdout(&output).contains("not used: opencl:0"), "{}", stdout(&output));
+}
