@@ -1,0 +1,91 @@
+//! What every integration test shares: the devices, the sizes, the models to compare with.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of it")]
+
+use std::io::Write;
+
+use koel::backend::{self, Any, HashBackend};
+use koel::spec::{Kind, Plan, Scheme};
+use koel::{Cpu, HashTable};
+
+/// Every backend of this machine: the CPU with one thread and with three, and each usable OpenCL device.
+///
+/// A machine without OpenCL is told so on stderr; with `KOEL_REQUIRE_OPENCL` set (to a part of a platform's or device's
+/// name, or to 1 for any) its absence is a failure.
+pub fn devices() -> Vec<Any> {
+    let cpus = [1, 3].map(|threads| Any::Cpu(Cpu::with_threads(threads).expect("a thread pool")));
+    cpus.into_iter().chain(opencl_devices()).collect()
+}
+
+/// Each usable OpenCL device.
+pub fn opencl_devices() -> Vec<Any> {
+    let listed = backend::devices();
+    let found: Vec<_> = (0..listed.len().saturating_sub(1))
+        .filter_map(|number| backend::choose(&format!("opencl:{number}"), None).ok())
+        .flatten()
+        .collect();
+    let required = std::env::var("KOEL_REQUIRE_OPENCL").ok();
+    if let Some(name) = &required {
+        let there = found.iter().any(|device| {
+            let info = device.info();
+            name == "1" || info.name.contains(name) || info.driver.contains(name)
+        });
+        assert!(there, "KOEL_REQUIRE_OPENCL={name}, but the devices are {listed:#?}");
+    }
+    if found.is_empty() {
+        skip("no usable OpenCL device", &backend::opencl_status());
+    }
+    found
+}
+
+/// Says on stderr, where the test runner does not swallow it, what is not tested and why.
+pub fn skip(what: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {what}: {why}");
+}
+
+/// `large`, or `small` under `KOEL_TEST_SMALL`, for simulators that take a second for what a CPU does in a millisecond.
+pub fn size(large: u32, small: u32) -> u32 {
+    if std::env::var_os("KOEL_TEST_SMALL").is_some() { small } else { large }
+}
+
+/// The image that the one-key-at-a-time rule builds from these pairs under `plan`; `None` if they do not fit.
+pub fn reference<S: Scheme>(plan: &S::Plan, pairs: impl IntoIterator<Item = (u32, u32)>) -> Option<Vec<u64>> {
+    let mut image = vec![plan.empty_word(); plan.words() as usize];
+    for (key, value) in pairs {
+        if S::place(plan, &mut image, key, value) == koel::spec::Placing::Unplaced {
+            return None;
+        }
+    }
+    Some(image)
+}
+
+/// The image of a table, read from its device.
+pub fn image<S: Scheme>(table: &HashTable<Any, S>) -> Vec<u64>
+where
+    Any: backend::Runs<S>,
+{
+    table.backend().download(table.image()).expect("readable")
+}
+
+/// A check that is generic over schemes; [`for_every_kind`] runs it for each in the registry.
+pub trait Check {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: backend::Runs<S>;
+}
+
+/// Runs a check for every scheme and kind in the registry.
+pub fn for_every_kind(check: &impl Check) {
+    macro_rules! each_scheme {
+        ($($module:ident, $scheme:ident, $name:literal;)*) => {
+            $(for &kind in <koel::spec::$scheme as Scheme>::KINDS {
+                check.run::<koel::spec::$scheme>(kind);
+            })*
+        };
+    }
+    koel::for_each_scheme!(each_scheme);
+}
+
+/// The kinds of a scheme, for messages.
+pub fn label<S: Scheme>(kind: Kind, device: &Any) -> String {
+    format!("{} {kind} on {}", S::NAME, device.info())
+}

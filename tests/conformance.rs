@@ -1,0 +1,359 @@
+//! One suite for every backend, scheme and kind: what a table promises, checked against `std::collections::HashMap`, the
+//! one-key-at-a-time rule and the audit.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::{BTreeMap, HashMap};
+
+use common::{Check, devices, for_every_kind, label, size};
+use koel::backend::{Any, DeviceBuffer, HashBackend, Runs};
+use koel::workload::Workload;
+use koel::{Duplicates, Error, HashTable, Kind, Scheme};
+
+fn builder<S: Scheme>(kind: Kind) -> koel::TableBuilder<S>
+where
+    Any: Runs<S>,
+{
+    HashTable::builder(S::of_kind(kind)).seed(11)
+}
+
+/// Every question a table can be asked, against a map.
+fn holds_exactly<S: Scheme>(table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, at: &str)
+where
+    Any: Runs<S>,
+{
+    assert_eq!(table.len(), model.len() as u64, "{at}: len");
+    assert_eq!(table.is_empty(), model.is_empty(), "{at}");
+    let keys: Vec<_> = model.keys().copied().collect();
+    let values: Vec<_> = model.values().map(|&value| Some(value)).collect();
+    assert_eq!(table.get(&keys).unwrap(), values, "{at}: hits");
+    let absent: Vec<_> = keys.iter().flat_map(|k| [k.wrapping_add(1), !k]).filter(|k| !model.contains_key(k)).collect();
+    assert!(table.get(&absent).unwrap().iter().all(Option::is_none), "{at}: misses");
+    assert!(!table.contains(&absent).unwrap().contains(&true), "{at}: contains");
+    let pairs: BTreeMap<_, _> = table.iter().unwrap().collect();
+    assert_eq!(&pairs, model, "{at}: pairs");
+    let audit = table.audit().unwrap_or_else(|error| panic!("{at}: {error}"));
+    assert!(audit.pairs == table.len() || audit.pairs + 1 == table.len(), "{at}");
+    let load = table.load_factor();
+    assert!((load - model.len() as f64 / table.capacity() as f64).abs() < 1e-12, "{at}");
+}
+
+fn workload(n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
+    let load = Workload::new(n, 5);
+    let (mut keys, mut values) = (load.keys(), load.values());
+    // The extremes of keys and values, each with each.
+    for (at, (key, value)) in [(0, u32::MAX), (u32::MAX, 0)].into_iter().enumerate() {
+        if let Some(replaced) = keys.get_mut(at) {
+            *replaced = key;
+            values[at] = value;
+        }
+    }
+    let model: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
+    assert_eq!(model.len(), n as usize, "the workload's keys are distinct");
+    (keys, values, model)
+}
+
+struct Builds;
+impl Check for Builds {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        for device in devices() {
+            for n in [0, 1, 2, 3, 16, 63, 64, 65, 1000, size(30_000, 300)] {
+                let at = format!("{}, n = {n}", label::<S>(kind, &device));
+                let (keys, values, model) = workload(n);
+                let table = builder::<S>(kind).build(&device, &keys, &values).unwrap_or_else(|e| panic!("{at}: {e}"));
+                holds_exactly(&table, &model, &at);
+                if kind == Kind::Canonical {
+                    let expected = common::reference::<S>(table.plan(), model);
+                    assert_eq!(Some(common::image(&table)), expected, "{at}: the bytes");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn builds_of_every_size_hold_what_was_put_in() {
+    for_every_kind(&Builds);
+}
+
+struct Buffers;
+impl Check for Buffers {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            let (keys, values, model) = workload(777);
+            let (keys_there, values_there) = (device.upload(&keys).unwrap(), device.upload(&values).unwrap());
+            let table = builder::<S>(kind).build_on(&device, &keys_there, &values_there).unwrap();
+            for count in [0, 1, 31, 32, 33, 700] {
+                let queries: Vec<u32> =
+                    (0..count).map(|i| if i % 3 == 0 { i as u32 * 7 + 1 } else { keys[i % keys.len()] }).collect();
+                let there = device.upload(&queries).unwrap();
+                // Poisoned, so that what is not written shows.
+                let mut answers = device.filled(count, 0xdead_beef).unwrap();
+                let mut found = device.filled(count.div_ceil(32), u32::MAX).unwrap();
+                table.lookup(&there, &mut answers, &mut found).unwrap();
+                let (answers, found) = (device.download(&answers).unwrap(), device.download(&found).unwrap());
+                for (i, query) in queries.iter().enumerate() {
+                    let bit = found[i / 32] >> (i % 32) & 1 == 1;
+                    let expected = model.get(query);
+                    assert_eq!((bit, answers[i]), (expected.is_some(), expected.copied().unwrap_or(0)), "{at}");
+                }
+                let tail = found.last().map_or(0, |word| if count % 32 == 0 { 0 } else { word >> (count % 32) });
+                assert_eq!(tail, 0, "{at}: bits past the end");
+                let mut short = device.filled::<u32>(count + 1, 0).unwrap();
+                let mut bits = device.filled(count.div_ceil(32), 0).unwrap();
+                let refused = table.lookup(&there, &mut short, &mut bits);
+                assert!(matches!(refused, Err(Error::LengthMismatch { .. })), "{at}: {refused:?}");
+                assert_eq!(there.len(), count);
+            }
+        }
+    }
+}
+
+#[test]
+fn device_buffers_are_answered_with_a_bitmap() {
+    for_every_kind(&Buffers);
+}
+
+struct Copies;
+impl Check for Copies {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let n = size(5000, 200) as usize;
+        let (keys, values, _) = workload(n as u32);
+        // Three copies of one key, far apart; an identical pair; both extremes.
+        let mut copied = (keys.clone(), values.clone());
+        let (a, b) = (keys[n / 2].max(1), keys[n / 3].max(1));
+        for (key, value) in [(a, 1), (b, values[n / 3]), (a, 2), (u32::MAX, 3), (0, u32::MAX)] {
+            copied.0.push(key);
+            copied.1.push(value);
+        }
+        let fold = |keep_first: bool| {
+            let mut model = BTreeMap::new();
+            for (&key, &value) in copied.0.iter().zip(&copied.1) {
+                if !(keep_first && model.contains_key(&key)) {
+                    model.insert(key, value);
+                }
+            }
+            model
+        };
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            let build = |rule| builder::<S>(kind).duplicates(rule).build(&device, &copied.0, &copied.1);
+            assert!(matches!(build(Duplicates::Error), Err(Error::DuplicateKey { key: 0 })), "{at}");
+            let without_extremes: Vec<_> =
+                (0..copied.0.len() - 2).filter(|&i| copied.0[i] != 0 && copied.0[i] != u32::MAX).collect();
+            let some: (Vec<_>, Vec<_>) = without_extremes.iter().map(|&i| (copied.0[i], copied.1[i])).unzip();
+            let refused = builder::<S>(kind).build(&device, &some.0, &some.1);
+            assert!(matches!(&refused, Err(Error::DuplicateKey { key }) if *key == a.min(b)), "{at}: {refused:?}");
+            for (rule, keep_first) in [(Duplicates::KeepFirst, true), (Duplicates::KeepLast, false)] {
+                let table = build(rule).unwrap_or_else(|e| panic!("{at}, {rule:?}: {e}"));
+                let model = fold(keep_first);
+                holds_exactly(&table, &model, &at);
+                if kind == Kind::Canonical {
+                    let (keys, values): (Vec<_>, Vec<_>) = model.into_iter().unzip();
+                    let clean = builder::<S>(kind).build(&device, &keys, &values).unwrap();
+                    assert_eq!(clean.digest().unwrap(), table.digest().unwrap(), "{at}: as if there were no copies");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn copies_follow_their_rule_and_the_error_names_the_smallest() {
+    for_every_kind(&Copies);
+}
+
+struct OneKey;
+impl Check for OneKey {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let n = size(20_000, 300);
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            for key in [7, u32::MAX] {
+                let (keys, values) = (vec![key; n as usize], (0..n).collect::<Vec<_>>());
+                let build = |rule| builder::<S>(kind).duplicates(rule).build(&device, &keys, &values);
+                assert!(matches!(build(Duplicates::Error), Err(Error::DuplicateKey { key: k }) if k == key), "{at}");
+                for (rule, value) in [(Duplicates::KeepFirst, 0), (Duplicates::KeepLast, n - 1)] {
+                    holds_exactly(&build(rule).unwrap(), &BTreeMap::from([(key, value)]), &at);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn n_copies_of_one_key_are_one_pair() {
+    for_every_kind(&OneKey);
+}
+
+struct Batches;
+impl Check for Batches {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let n = size(3000, 200) as usize;
+        let (keys, values, model) = workload(n as u32);
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            for by_capacity in [true, false] {
+                let sized = || match by_capacity {
+                    true => builder::<S>(kind).capacity(n as u64 * 5 / 4),
+                    false => builder::<S>(kind).load_factor(0.75),
+                };
+                let whole = sized().build(&device, &keys, &values).unwrap();
+                let mut table = sized().build(&device, &[], &[]).unwrap();
+                for chunk in [0..1, 1..n / 2, n / 2..n / 2, n / 2..n] {
+                    let done = table.insert(&keys[chunk.clone()], &values[chunk.clone()]).unwrap();
+                    assert_eq!((done.added, done.overwritten), (chunk.len() as u64, 0), "{at}");
+                }
+                holds_exactly(&table, &model, &at);
+                if kind == Kind::Canonical {
+                    assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}: batches against one build");
+                }
+                // A copy across batches: refused, and nothing changed.
+                let before = table.digest().unwrap();
+                let refused = table.insert(&[keys[3].wrapping_add(1), keys[5], keys[4]], &[0, 0, 0]);
+                let least = keys[4].min(keys[5]);
+                assert!(matches!(&refused, Err(Error::DuplicateKey { key }) if *key == least), "{at}: {refused:?}");
+                assert_eq!(table.digest().unwrap(), before, "{at}: after a refusal");
+                holds_exactly(&table, &model, &at);
+            }
+        }
+    }
+}
+
+#[test]
+fn batches_equal_one_build_and_a_refused_batch_changes_nothing() {
+    for_every_kind(&Batches);
+}
+
+struct Upserts;
+impl Check for Upserts {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let n = size(2000, 150) as usize;
+        let (keys, values, mut model) = workload(n as u32);
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            let start = |rule| builder::<S>(kind).duplicates(rule).capacity(2 * n as u64);
+            let mut table = start(Duplicates::Error).build(&device, &keys, &values).unwrap();
+            // Rising and falling values, new keys, copies in the batch, both extremes.
+            let mut batch: Vec<(u32, u32)> = keys.iter().step_by(3).map(|&k| (k, model[&k].wrapping_sub(9))).collect();
+            batch.extend(keys.iter().step_by(5).map(|&k| (k, k)));
+            batch.extend((0..n as u32 / 2).map(|i| (i * 3 + 1, i)));
+            batch.extend([(0, 1), (u32::MAX, 2), (0, 3)]);
+            let (batch_keys, batch_values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
+            let old = model.clone();
+            let done = table.upsert(&batch_keys, &batch_values).unwrap();
+            model.extend(batch.iter().copied());
+            let touched: BTreeMap<_, _> = batch.iter().copied().collect();
+            let known = touched.keys().filter(|k| old.contains_key(k)).count();
+            assert_eq!(done.overwritten, known as u64, "{at}");
+            assert_eq!(done.added, (touched.len() - known) as u64, "{at}");
+            holds_exactly(&table, &model, &at);
+            if kind == Kind::Canonical {
+                let (keys, values): (Vec<_>, Vec<_>) = model.iter().map(|(&k, &v)| (k, v)).unzip();
+                let whole = start(Duplicates::Error).build(&device, &keys, &values).unwrap();
+                assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}");
+            }
+            // KeepFirst leaves what is there, and takes the first of what is new.
+            let mut first = start(Duplicates::KeepFirst).build(&device, &keys, &values).unwrap();
+            first.insert(&batch_keys, &batch_values).unwrap();
+            let mut expected: BTreeMap<_, _> = old.clone();
+            batch.iter().for_each(|&(k, v)| _ = expected.entry(k).or_insert(v));
+            holds_exactly(&first, &expected, &at);
+            model = old;
+        }
+    }
+}
+
+#[test]
+fn upsert_overwrites_and_keep_first_does_not() {
+    for_every_kind(&Upserts);
+}
+
+struct Impossible;
+impl Check for Impossible {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let (keys, values, model) = workload(400);
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            for slots in [100, 399] {
+                let refused = builder::<S>(kind).capacity(slots).build(&device, &keys, &values);
+                assert!(matches!(refused, Err(Error::TooFull { pairs: 400, .. })), "{at}: {refused:?}");
+            }
+            // Copies are named even where the set would not fit.
+            let refused = builder::<S>(kind).capacity(100).build(&device, &[&keys[..], &[9, 9]].concat(), &[0; 402]);
+            assert!(matches!(refused, Err(Error::DuplicateKey { key: 9 })), "{at}: {refused:?}");
+            for bad in [0.0, -1.0, 1.01, f64::NAN, f64::INFINITY] {
+                let refused = builder::<S>(kind).load_factor(bad).build(&device, &keys, &values);
+                assert!(matches!(refused, Err(Error::InvalidParameter { .. })), "{at}: {bad} {refused:?}");
+            }
+            let both = builder::<S>(kind).load_factor(0.5).capacity(1000).build(&device, &keys, &values);
+            assert!(matches!(both, Err(Error::InvalidParameter { .. })), "{at}");
+            let short = builder::<S>(kind).build(&device, &keys, &values[1..]);
+            assert!(matches!(short, Err(Error::LengthMismatch { .. })), "{at}");
+            let vast = builder::<S>(kind).capacity(1 << 33).build(&device, &keys, &values);
+            assert!(matches!(vast, Err(Error::TooLarge { .. })), "{at}: {vast:?}");
+            // A batch that does not fit leaves the table as it was.
+            let mut table = builder::<S>(kind).capacity(500).build(&device, &keys, &values).unwrap();
+            let before = table.digest().unwrap();
+            let more: Vec<u32> = (0..600).map(|i| 0x8000_0001 + 5 * i).filter(|k| !model.contains_key(k)).collect();
+            let refused = table.insert(&more, &more);
+            assert!(matches!(refused, Err(Error::TooFull { .. })), "{at}: {refused:?}");
+            assert_eq!(table.digest().unwrap(), before, "{at}");
+            holds_exactly(&table, &model, &at);
+        }
+    }
+}
+
+#[test]
+fn impossible_builds_end_in_typed_errors_and_nothing_is_lost() {
+    for_every_kind(&Impossible);
+}
+
+struct Hashed;
+impl Check for Hashed {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        for device in devices() {
+            let (keys, values, model) = workload(size(100_000, 400));
+            let map: HashMap<_, _> = model.into_iter().collect();
+            let table = builder::<S>(kind).build(&device, &keys, &values).unwrap();
+            let queries = Workload::new(0, 99).queries(size(200_000, 400) as usize, 0);
+            let answers = table.get(&queries).unwrap();
+            let expected: Vec<_> = queries.iter().map(|query| map.get(query).copied()).collect();
+            assert_eq!(answers, expected, "{}", label::<S>(kind, &device));
+            let stats = table.stats().unwrap();
+            assert!(stats.reads_per_hit >= 1.0 && stats.reads_per_miss >= 0.9);
+            assert_eq!(stats.pairs, table.len());
+        }
+    }
+}
+
+#[test]
+fn random_queries_are_answered_as_by_a_map() {
+    for_every_kind(&Hashed);
+}

@@ -1,0 +1,142 @@
+//! The cuckoo table's own promises: loads, tiny tables, families, rules of re-insertion, restarts.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{opencl_devices, size};
+use koel::backend::{Any, HashBackend};
+use koel::workload::Workload;
+use koel::{Cpu, Cuckoo, Error, HashFamily, HashTable, Reinsertion};
+
+fn one_thread() -> Any {
+    Any::Cpu(Cpu::with_threads(1).unwrap())
+}
+
+/// No build of a tiny table fails at the default load: n = 1..64, 1,000 seeds each.
+fn tiny_tables(device: &Any, scheme: &Cuckoo, seeds: u64) {
+    for n in 1..=64 {
+        for seed in 0..seeds {
+            let load = Workload::new(n, seed ^ 0xabc);
+            let (keys, values) = (load.keys(), load.values());
+            let built = HashTable::builder(scheme.clone()).seed(seed).build(device, &keys, &values);
+            let table = built.unwrap_or_else(|error| panic!("{scheme:?}, n = {n}, seed {seed}: {error}"));
+            assert_eq!(table.len(), u64::from(n));
+            if seed % 16 == 0 {
+                assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, value)| *got == Some(*value)));
+                table.audit().unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn tiny_canonical_tables_always_build() {
+    for functions in 2..=5 {
+        tiny_tables(&one_thread(), &Cuckoo::canonical(functions), u64::from(size(1000, 3)));
+        opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Cuckoo::canonical(functions), 2));
+    }
+}
+
+#[test]
+fn tiny_classic_tables_always_build_with_the_papers_cures() {
+    for rule in [Reinsertion::SkipSameSlot, Reinsertion::RandomFunction] {
+        for functions in 2..=5 {
+            let scheme = Cuckoo::classic(functions).reinsertion(rule);
+            tiny_tables(&one_thread(), &scheme, u64::from(size(1000, 2)));
+            opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
+        }
+    }
+}
+
+#[test]
+fn canonical_tables_reach_their_loads() {
+    let n = size(200_000, 500);
+    let devices = [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices());
+    for device in devices {
+        for (functions, load_factor) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.99)] {
+            for seed in 0..4 {
+                let load = Workload::new(n, seed);
+                let built = HashTable::builder(Cuckoo::canonical(functions)).load_factor(load_factor).seed(seed).build(
+                    &device,
+                    &load.keys(),
+                    &load.values(),
+                );
+                let table = built.unwrap_or_else(|e| panic!("H = {functions} on {}: {e}", device.info()));
+                assert!((table.load_factor() - load_factor).abs() < 1e-3 * f64::from(size(1, 10)));
+                table.audit().unwrap();
+            }
+        }
+    }
+}
+
+/// Space from 1.02 to 4.5 N, every family and every rule; the answers are checked.
+#[test]
+fn classic_tables_build_in_every_space_with_every_family_and_rule() {
+    let n = size(50_000, 300);
+    let load = Workload::new(n, 4);
+    let (keys, values) = (load.keys(), load.values());
+    let devices: Vec<_> = std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()).collect();
+    for device in &devices {
+        for (functions, space) in [(2, 2.3), (3, 1.15), (4, 1.25), (4, 1.05), (5, 1.02), (4, 4.5)] {
+            for family in HashFamily::ALL {
+                for rule in Reinsertion::ALL {
+                    let scheme = Cuckoo::classic(functions).family(family).reinsertion(rule);
+                    let capacity = (f64::from(n) * space) as u64;
+                    let built = HashTable::builder(scheme.clone()).capacity(capacity).build(device, &keys, &values);
+                    let table = built.unwrap_or_else(|e| panic!("{scheme:?} in {space} N: {e}"));
+                    assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, want)| *got == Some(*want)));
+                    table.audit().unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// A chain of two swaps cannot hold at load 0.8 in one attempt of a large table: restarts happen, and are counted.
+#[test]
+fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
+    let load = Workload::new(40, 4);
+    let (keys, values) = (load.keys(), load.values());
+    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
+        let restarted = (0..20).any(|seed| {
+            let builder = HashTable::builder(Cuckoo::classic(4).chain(3)).seed(seed).capacity(64);
+            builder.build(&device, &keys, &values).is_ok_and(|table| table.restarts() > 0)
+        });
+        assert!(restarted);
+        let load = Workload::new(2000, 4);
+        let builder = HashTable::builder(Cuckoo::classic(4).chain(1)).attempts(5);
+        let refused = builder.build(&device, &load.keys(), &load.values());
+        assert!(matches!(refused, Err(Error::TooFull { attempts: 5, .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn one_thread_builds_classic_tables_reproducibly() {
+    let load = Workload::new(20_000, 4);
+    let build = || {
+        HashTable::builder(Cuckoo::classic(4))
+            .build(&one_thread(), &load.keys(), &load.values())
+            .unwrap()
+            .digest()
+            .unwrap()
+    };
+    assert_eq!(build(), build());
+}
+
+/// Keys as people have them: counters, strides, all bits in the high half, reversed bits.
+#[test]
+fn structured_keys_build_like_random_ones() {
+    let n = size(20_000, 300);
+    let patterns: [fn(u32) -> u32; 6] =
+        [|i| i, |i| i << 12, |i| i.reverse_bits(), |i| i * 0x1_0001, |i| i.rotate_right(16), |i| u32::MAX - 3 * i];
+    for (functions, load) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.98)] {
+        for pattern in patterns {
+            let keys: Vec<u32> = (0..n).map(pattern).collect();
+            for seed in 0..5 {
+                let builder = HashTable::builder(Cuckoo::canonical(functions)).load_factor(load).seed(seed);
+                let table = builder.build(&Any::Cpu(Cpu::new()), &keys, &keys).unwrap();
+                assert!(table.restarts() < 8, "H = {functions}: {} restarts", table.restarts());
+            }
+        }
+    }
+}

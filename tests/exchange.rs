@@ -1,0 +1,82 @@
+//! Built on one device, read on another: the strongest test there is, and free because images are the same everywhere.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Check, devices, for_every_kind, size};
+use koel::backend::{Any, HashBackend, Runs};
+use koel::workload::Workload;
+use koel::{Error, HashTable, Kind, Scheme};
+
+struct Exchange;
+impl Check for Exchange {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let load = Workload::new(size(50_000, 400), 8);
+        let (keys, values) = (load.keys(), load.values());
+        let queries = load.queries(size(100_000, 800) as usize, 50);
+        let expected: Vec<_> = queries.iter().map(|&query| load.answer(query)).collect();
+        let devices = devices();
+        let tables: Vec<_> = devices
+            .iter()
+            .map(|device| HashTable::builder(S::of_kind(kind)).build(device, &keys, &values).unwrap())
+            .collect();
+        for (table, from) in tables.iter().zip(&devices) {
+            if kind == Kind::Canonical {
+                assert_eq!(common::image(table), common::image(&tables[0]), "the bytes of {}", from.info());
+                assert_eq!(table.digest().unwrap(), tables[0].digest().unwrap());
+                assert_eq!(table.to_pairs().unwrap(), tables[0].to_pairs().unwrap(), "the order of {}", from.info());
+            }
+            for to in &devices {
+                let moved = table.to_backend(to).unwrap();
+                assert_eq!(moved.digest().unwrap(), table.digest().unwrap());
+                assert!(moved.get(&queries).unwrap() == expected, "{} to {}", from.info(), to.info());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_device_reads_what_every_other_built() {
+    for_every_kind(&Exchange);
+}
+
+struct Batches;
+impl Check for Batches {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        // A table that travels while it grows is the table of one build.
+        let load = Workload::new(900, 8);
+        let (keys, values) = (load.keys(), load.values());
+        let builder = || HashTable::builder(S::of_kind(kind)).capacity(1200);
+        let devices = devices();
+        let mut table = builder().build(&devices[0], &[], &[]).unwrap();
+        for (i, device) in devices.iter().cycle().take(9).enumerate() {
+            table = table.to_backend(device).unwrap();
+            table.insert(&keys[100 * i..100 * (i + 1)], &values[100 * i..100 * (i + 1)]).unwrap();
+        }
+        let whole = builder().build(&devices[0], &keys, &values).unwrap();
+        assert_eq!(table.len(), whole.len());
+        assert!(kind == Kind::Classic || table.digest().unwrap() == whole.digest().unwrap());
+    }
+}
+
+#[test]
+fn a_table_may_travel_while_it_grows() {
+    for_every_kind(&Batches);
+}
+
+#[test]
+fn a_buffer_of_another_device_is_refused() {
+    let Some(gpu) = common::opencl_devices().pop() else { return };
+    let cpu = Any::Cpu(koel::Cpu::new());
+    let there = gpu.upload(&[1u32, 2]).unwrap();
+    assert!(matches!(cpu.download(&there), Err(Error::WrongDevice)));
+    let table = HashTable::builder(koel::Cuckoo::default()).build(&cpu, &[1], &[2]).unwrap();
+    let (mut values, mut found) = (cpu.filled(2, 0).unwrap(), cpu.filled(1, 0).unwrap());
+    assert!(matches!(table.lookup(&there, &mut values, &mut found), Err(Error::WrongDevice)));
+}

@@ -1,0 +1,60 @@
+//! One set, one digest: whatever the order of the input, its split into batches, the number of threads or the device.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{opencl_devices, size};
+use koel::backend::Any;
+use koel::workload::Workload;
+use koel::{Cpu, Cuckoo, HashTable};
+
+/// The same pairs in another order.
+fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
+    let mut stream = koel::spec::hash::SplitMix64::new(seed);
+    let mut pairs = pairs.to_vec();
+    for i in (1..pairs.len()).rev() {
+        pairs.swap(i, (stream.next_u64() % (i as u64 + 1)) as usize);
+    }
+    pairs
+}
+
+fn split(pairs: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>) {
+    pairs.iter().copied().unzip()
+}
+
+#[test]
+fn order_batches_threads_and_devices_do_not_matter() {
+    let n = size(40_000, 300);
+    let load = Workload::new(n, 21);
+    let pairs: Vec<_> = load.keys().into_iter().zip(load.values()).collect();
+    for (functions, share) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.98)] {
+        let capacity = (f64::from(n) / share) as u64;
+        let builder = || HashTable::builder(Cuckoo::canonical(functions)).capacity(capacity).seed(5);
+        let (keys, values) = split(&pairs);
+        let expected = builder().build(&Cpu::with_threads(1).unwrap(), &keys, &values).unwrap().digest().unwrap();
+        let cpus = [1, 2, 3, 8].map(|threads| Any::Cpu(Cpu::with_threads(threads).unwrap()));
+        for device in cpus.into_iter().chain(opencl_devices()) {
+            for seed in 0..3 {
+                let (keys, values) = split(&shuffled(&pairs, seed));
+                let whole = builder().build(&device, &keys, &values).unwrap();
+                assert_eq!(whole.digest().unwrap(), expected, "H = {functions}, order {seed}");
+                let mut grown = builder().build(&device, &[], &[]).unwrap();
+                let third = keys.len() / 3;
+                for batch in [0..third, third..third + 1, third + 1..keys.len()] {
+                    grown.insert(&keys[batch.clone()], &values[batch]).unwrap();
+                }
+                assert_eq!(grown.digest().unwrap(), expected, "H = {functions}, batches of order {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn values_play_no_part_in_where_keys_stand() {
+    let load = Workload::new(1000, 2);
+    let builder = || HashTable::builder(Cuckoo::canonical(4));
+    let one = builder().build(&Cpu::new(), &load.keys(), &load.values()).unwrap();
+    let other = builder().build(&Cpu::new(), &load.keys(), &vec![7; 1000]).unwrap();
+    let keys = |table: &HashTable<Cpu, Cuckoo>| table.iter().unwrap().map(|(key, _)| key).collect::<Vec<_>>();
+    assert_eq!(keys(&one), keys(&other));
+}
