@@ -11,13 +11,14 @@
 // No work-item waits for another, and none reads plainly what another changes with an atomic. All lengths are 64 bits
 // wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
 
+#define GROUP_SIZE __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
+
 // ---- The functions, as they come in vectors by value: before, times and between of each in `forth`, back in `back`.
 //
 // Taken out by selects and not from an array: NVIDIA's compiler puts an array that is indexed at run time on the stack.
 
 typedef struct {
-    uint16 forth;
-    uint16 back;
+    uint16 forth, back;
 } functions;
 
 static inline mix_keys keys_of(functions f, uint i) {
@@ -40,6 +41,9 @@ static inline mix_keys keys_of(functions f, uint i) {
 #undef SELECT
     return keys;
 }
+
+// What every kernel of a table takes.
+#define TABLE const uint slots, const uint16 forth, const uint16 back
 
 // ---- What one probe of a lookup says.
 
@@ -115,15 +119,13 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
     to = here > 0 ? places[0] : from;
     #pragma unroll
     for (uint i = KOEL_FUNCTIONS; i-- > 1;) to = (i > here && places[i] != from) ? places[i] : to;
-    to = (here == KOEL_FUNCTIONS - 1) ? places[0] : to;
 #endif
     return to;
 #endif
 }
 
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void cuckoo_place(__global ulong *image, __global const uint *keys, __global const uint *values, const ulong pairs,
-                  const uint slots, const uint16 forth, const uint16 back, const uint chain, __global ulong *status) {
+__kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint chain, __global const uint *keys,
+                                      __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[3];
     clear_tally(tally);
@@ -154,8 +156,7 @@ void cuckoo_place(__global ulong *image, __global const uint *keys, __global con
 
 // After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with
 // one key a lookup finds one, so k - 1 are counted.
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void cuckoo_copies(__global const ulong *image, const uint slots, const uint16 forth, const uint16 back, __global ulong *status) {
+__kernel GROUP_SIZE void cuckoo_copies(__global const ulong *image, TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[3];
     clear_tally(tally);
@@ -215,9 +216,8 @@ static inline uint key_in(functions f, uint slot, uint slots, ulong there) {
     return unmix(join(slot, remainder_of(upper_of(there)), slots), keys_of(f, turn));
 }
 
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void cuckoo_place(__global ulong *image, __global const uint *keys, __global const uint *values, const ulong pairs,
-                  const uint slots, const uint16 forth, const uint16 back, const uint chain, __global ulong *status) {
+__kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint chain, __global const uint *keys,
+                                      __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[3];
     clear_tally(tally);
@@ -255,10 +255,9 @@ void cuckoo_place(__global ulong *image, __global const uint *keys, __global con
 // ---- Both kinds, by `probe`, `verdict`, `taken` and `key_in`.
 
 // One read at a time, because most keys end at their first or second: on an H200, four reads up front halved the rate.
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void cuckoo_lookup(__global const ulong *image, const uint slots, const uint16 forth, const uint16 back, const uint outside,
-                   const uint outside_value, __global const uint *queries, const ulong count, __global uint *values,
-                   __global uint *found) {
+__kernel GROUP_SIZE void cuckoo_lookup(__global const ulong *image, TABLE, const uint outside, const uint outside_value,
+                                       __global const uint *queries, const ulong count, __global uint *values,
+                                       __global uint *found) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
     ulong item = get_global_id(0);
@@ -289,9 +288,8 @@ void cuckoo_lookup(__global const ulong *image, const uint slots, const uint16 f
 
 // The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image
 // comes as halves: only upper ones (odd) are read, only lower ones (even, the values) are written.
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void cuckoo_assign(__global uint *halves, const uint slots, const uint16 forth, const uint16 back, __global const uint *keys,
-                   __global const uint *values, const ulong count) {
+__kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global const uint *keys,
+                                       __global const uint *values, const ulong count) {
     functions f = {forth, back};
     ulong item = get_global_id(0);
     if (item >= count) return;
@@ -308,9 +306,8 @@ void cuckoo_assign(__global uint *halves, const uint slots, const uint16 forth, 
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void cuckoo_decode(__global const ulong *image, const uint slots, const uint16 forth, const uint16 back, __global uint *keys,
-                   __global uint *values, __global uint *held) {
+__kernel GROUP_SIZE void cuckoo_decode(__global const ulong *image, TABLE, __global uint *keys, __global uint *values,
+                                       __global uint *taken_bits) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
     ulong slot = get_global_id(0);
@@ -323,5 +320,5 @@ void cuckoo_decode(__global const ulong *image, const uint slots, const uint16 f
     }
     put_answer(answers, pair);
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (slot % 32 == 0 && slot < slots) held[slot / 32] = pack_answers(answers);
+    if (slot % 32 == 0 && slot < slots) taken_bits[slot / 32] = pack_answers(answers);
 }

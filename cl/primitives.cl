@@ -1,98 +1,124 @@
-// The primitives that no scheme owns. Lengths are 64 bits wide; work-items past the end do nothing but reach every barrier.
+// What no scheme owns: sequences, selection by a bitmap, and the limits of random access.
+//
+// KOEL_GROUP, the work-items of a group, is a power of two here. All lengths are 64 bits wide, and the global size is a
+// multiple of the group's: work-items past the end do nothing, but reach every barrier.
 
-__kernel void iota(__global uint *out, const ulong len) {
+#define GROUP_SIZE __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
+
+__kernel GROUP_SIZE void iota(__global uint *to, const ulong len) {
     ulong i = get_global_id(0);
-    if (i < len) out[i] = (uint)i;
+    if (i < len) to[i] = (uint)i;
 }
 
-__kernel void complement(__global uint *x, const ulong len) {
+__kernel GROUP_SIZE void complement(__global uint *words, const ulong len) {
     ulong i = get_global_id(0);
-    if (i < len) x[i] = ~x[i];
+    if (i < len) words[i] = ~words[i];
 }
 
-__kernel void gather(__global const uint *from, const ulong from_len, __global const uint *index, __global uint *out,
-                     const ulong len) {
-    ulong i = get_global_id(0);
-    if (i < len) out[i] = index[i] < from_len ? from[index[i]] : 0;
-}
-
-// ---- select: which elements stay is a bitmap; `flip` is all ones to keep those whose bit is 0.
-
-// Bits of a word that belong to elements, of `len` in all.
-static inline uint kept(uint bits, uint flip, ulong word, ulong len) {
-    ulong rest = len - word * 32;
-    return (bits ^ flip) & (rest >= 32 ? 0xffffffffu : (1u << rest) - 1);
-}
-
-__kernel void count_bits(__global const uint *bits, const uint flip, const ulong len, __global uint *counts,
-                         const ulong words) {
-    ulong i = get_global_id(0);
-    if (i < words) counts[i] = popcount(kept(bits[i], flip, i, len));
-}
-
-__kernel void select_column(__global const uint *bits, const uint flip, __global const uint *offsets,
-                            __global const uint *column, const ulong len, __global uint *out) {
+__kernel GROUP_SIZE void gather(__global const uint *from, const ulong from_len, __global const uint *index,
+                                __global uint *to, const ulong len) {
     ulong i = get_global_id(0);
     if (i >= len) return;
-    uint word = kept(bits[i / 32], flip, i / 32, len);
-    uint bit = 1u << (i % 32);
-    if (word & bit) out[offsets[i / 32] + popcount(word & (bit - 1))] = column[i];
+    uint at = index[i];
+    to[i] = at < from_len ? from[at] : 0;
 }
 
-// ---- scan: each group turns its numbers into the sums of those before, and leaves the sum of all.
+// ---- Selection. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.
+//
+//   select_count   one group a tile: how many elements it keeps               -> offsets[tile]
+//   select_scan    one group in all: exclusive prefix sums of these, in place -> offsets[tiles]: the total
+//   select_move    one group a tile, once a column: writes the kept elements from offsets[tile] on
 
-// Doubling steps (Hillis and Steele): lg(group) of them, each reading what the one before wrote.
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void scan_groups(__global uint *numbers, const ulong len, __global uint *sums) {
-    __local uint sum[KOEL_GROUP];
-    uint local_id = get_local_id(0);
-    ulong i = get_global_id(0);
-    uint mine = i < len ? numbers[i] : 0;
-    sum[local_id] = mine;
+// Word `at` of the bitmap with the elements to keep as ones, and zeros past the end.
+static inline uint kept(__global const uint *bits, ulong at, ulong len, uint flip) {
+    if (at * 32 >= len) return 0;
+    ulong rest = len - at * 32;
+    uint valid = rest < 32 ? (1u << rest) - 1 : 0xffffffffu;
+    return (bits[at] ^ flip) & valid;
+}
+
+// Inclusive prefix sums of a group's numbers (Hillis and Steele). Ends with a barrier.
+static inline void prefix_sums(__local ulong *sums) {
+    uint me = get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint step = 1; step < KOEL_GROUP; step *= 2) {
-        uint before = local_id >= step ? sum[local_id - step] : 0;
+        ulong mine = sums[me] + (me >= step ? sums[me - step] : 0);
         barrier(CLK_LOCAL_MEM_FENCE);
-        sum[local_id] += before;
+        sums[me] = mine;
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (i < len) numbers[i] = sum[local_id] - mine;
-    if (local_id == KOEL_GROUP - 1) sums[get_group_id(0)] = sum[local_id];
 }
 
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void add_sums(__global uint *numbers, const ulong len, __global const uint *sums) {
-    ulong i = get_global_id(0);
-    if (i < len) numbers[i] += sums[get_group_id(0)];
-}
-
-// ---- The limit of random access: what any lookup and any build by atomics must stay under.
-
-static inline uint random_place(ulong i, uint places) {
-    mix_keys none = {0, 1, 1, 0};
-    return reduce(mix((uint)i, none), places);
-}
-
-// Several independent reads a work-item, their addresses a grid apart; the XOR of all is the same in any order.
-__kernel __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
-void random_reads(__global const ulong *words, const uint places, const ulong reads, __global ulong *sum) {
+__kernel GROUP_SIZE void select_count(__global const uint *bits, const ulong len, const uint flip,
+                                      __global ulong *offsets) {
     __local ulong sums[KOEL_GROUP];
-    uint local_id = get_local_id(0);
-    ulong mine = 0;
-    #pragma unroll
-    for (uint k = 0; k < KOEL_READS_AN_ITEM; k++) {
-        ulong i = get_global_id(0) + k * get_global_size(0);
-        if (i < reads) mine ^= words[random_place(i, places)];
-    }
-    sums[local_id] = mine;
-    for (uint step = KOEL_GROUP / 2; step > 0; step /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (local_id < step) sums[local_id] ^= sums[local_id + step];
-    }
-    if (local_id == 0) atom_xor(sum, sums[0]);
+    uint me = get_local_id(0);
+    sums[me] = popcount(kept(bits, get_global_id(0), len, flip));
+    prefix_sums(sums);
+    if (me == KOEL_GROUP - 1) offsets[get_group_id(0)] = sums[me];
 }
 
-__kernel void random_updates(__global ulong *words, const uint places, const ulong writes) {
+__kernel GROUP_SIZE void select_scan(__global ulong *offsets, const ulong tiles) {
+    __local ulong sums[KOEL_GROUP];
+    uint me = get_local_id(0);
+    ulong before = 0;
+    for (ulong base = 0; base < tiles; base += KOEL_GROUP) {
+        ulong at = base + me;
+        ulong count = at < tiles ? offsets[at] : 0;
+        sums[me] = count;
+        prefix_sums(sums);
+        if (at < tiles) offsets[at] = before + sums[me] - count;
+        before += sums[KOEL_GROUP - 1];
+        // The next round overwrites the sums.
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (me == 0) offsets[tiles] = before;
+}
+
+// The words and their prefix sums stay in local memory, and the group walks its elements in order: neighbours read and
+// write neighbours.
+__kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len, const uint flip,
+                                     __global const ulong *offsets, __global const uint *from, __global uint *to) {
+    __local ulong sums[KOEL_GROUP];
+    __local uint words[KOEL_GROUP];
+    uint me = get_local_id(0);
+    words[me] = kept(bits, get_global_id(0), len, flip);
+    sums[me] = popcount(words[me]);
+    prefix_sums(sums);
+    ulong first = (ulong)get_group_id(0) * KOEL_GROUP * 32;
+    ulong out = offsets[get_group_id(0)];
+    for (uint round = 0; round < 32; round++) {
+        uint element = round * KOEL_GROUP + me;
+        uint word = words[element / 32], bit = element % 32;
+        if (!((word >> bit) & 1)) continue;
+        uint rest = popcount(word >> bit);
+        to[out + sums[element / 32] - rest] = from[first + element];
+    }
+}
+
+// ---- The limits of random access: the places are those of `HashBackend::random_reads`.
+
+static inline ulong random_place(ulong i, uint len) {
+    mix_keys none = {0, 1, 1, 0};
+    return reduce(mix((uint)i, none), len);
+}
+
+// Several reads a work-item, so that the one atomic of each group weighs nothing.
+__kernel GROUP_SIZE void random_reads(__global const ulong *words, const uint len, const ulong reads,
+                                      __global ulong *result) {
+    __local ulong parts[KOEL_GROUP];
+    uint me = get_local_id(0);
+    ulong part = 0;
+    for (ulong i = get_global_id(0); i < reads; i += get_global_size(0)) part ^= words[random_place(i, len)];
+    parts[me] = part;
+    for (uint below = KOEL_GROUP / 2; below > 0; below /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (me < below) parts[me] ^= parts[me + below];
+    }
+    if (me == 0) atom_xor(result, parts[0]);
+}
+
+__kernel GROUP_SIZE void random_updates(__global ulong *words, const uint len, const ulong writes) {
     ulong i = get_global_id(0);
-    if (i < writes) atom_max(&words[random_place(i, places)], i + 1);
+    if (i < writes) atom_max(&words[random_place(i, len)], i + 1);
 }

@@ -1,94 +1,76 @@
-//! `cl/cuckoo.cl`, launched: what each kernel is given, and what its counts mean.
+//! The host side of cl/cuckoo.cl: which program, which arguments, and what the counts mean.
 
-use ocl::Program;
 use ocl::prm::Uint16;
 
-use super::launch::Arg::{self, Buffer as Memory, U32, U32x16, U64};
-use super::program::Source;
+use super::launch::Launch;
+use super::program::CUCKOO;
 use super::{Buffer, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::cuckoo::classic;
-use crate::spec::{Cuckoo, CuckooPlan, Kind, Plan, Scheme};
+use crate::spec::cuckoo::{MAX_FUNCTIONS, classic};
+use crate::spec::{Cuckoo, CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
-/// Where `cuckoo_place` and `cuckoo_copies` leave their counts; printed in front of the program.
-const UNPLACED: usize = 0;
-const COPIES: usize = 1;
-/// The complement of the least key with copies, or 0.
-const LEAST: usize = 2;
-const OUTSIDE_COUNT: usize = 3;
-const OUTSIDE_VALUE: usize = 4;
-const COUNTS: usize = 5;
+/// The counts of a batch and where each stands in the kernels' status buffer. All start at 0, and 0 means none.
+#[derive(Clone, Copy)]
+enum Status {
+    Unplaced,
+    Copies,
+    /// The complement of the least key with copies.
+    Least,
+    /// How many pairs came with the key that cannot stand in the image.
+    OutsideCount,
+    /// The greatest of their values.
+    OutsideValue,
+}
+const STATUS_WORDS: usize = 5;
 
 impl OpenCl {
-    fn cuckoo(&self, plan: &CuckooPlan) -> Result<Program> {
-        let defines = [
-            ("KOEL_CLASSIC", plan.kind().code()),
-            ("KOEL_FUNCTIONS", plan.function_count()),
-            ("KOEL_FAMILY", plan.family_code()),
-            ("KOEL_REINSERTION", plan.reinsertion_code()),
-            ("KOEL_UNPLACED", UNPLACED as u32),
-            ("KOEL_COPIES", COPIES as u32),
-            ("KOEL_LEAST", LEAST as u32),
-            ("KOEL_OUTSIDE_COUNT", OUTSIDE_COUNT as u32),
-            ("KOEL_OUTSIDE_VALUE", OUTSIDE_VALUE as u32),
-        ];
-        self.program(Source::Scheme(Cuckoo::NAME), &defines)
+    /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
+    pub(super) fn cuckoo(&self, plan: &CuckooPlan) -> Result<ocl::core::Program> {
+        let family = HashFamily::ALL[plan.family_code() as usize % HashFamily::ALL.len()];
+        self.program(
+            CUCKOO,
+            &[
+                ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
+                ("FUNCTIONS", plan.functions().count),
+                ("FAMILY", family as u32),
+                ("FAMILY_MIXER", HashFamily::Mixer as u32),
+                ("FAMILY_LINEAR", HashFamily::Linear as u32),
+                ("REINSERTION", classic::rule(plan) as u32),
+                ("AS_PUBLISHED", Reinsertion::AsPublished as u32),
+                ("RANDOM_FUNCTION", Reinsertion::RandomFunction as u32),
+                ("UNPLACED", Status::Unplaced as u32),
+                ("COPIES", Status::Copies as u32),
+                ("LEAST", Status::Least as u32),
+                ("OUTSIDE_COUNT", Status::OutsideCount as u32),
+                ("OUTSIDE_VALUE", Status::OutsideValue as u32),
+                ("GROUP", self.0.group as u32),
+            ],
+        )
     }
 
-    /// Refuses an image that is not as long as its plan says, which the kernels rely on.
-    fn check_image(&self, plan: &CuckooPlan, image: &Buffer<u64>) -> Result<()> {
-        self.check(image)?;
-        Error::check_length("the image", image.len(), plan.slot_count() as usize)
-    }
-}
-
-/// The constants of all functions as two arguments: `before`, `times` and `between` of each, and `back` of each. (Eight
-/// numbers would do for the second, but the eight-element vector of `ocl` 0.19 holds bytes.)
-struct Constants {
-    forth: Uint16,
-    back: Uint16,
-}
-
-impl Constants {
-    fn new(plan: &CuckooPlan) -> Self {
-        let mut constants = Constants { forth: Uint16::default(), back: Uint16::default() };
-        for (i, keys) in plan.functions().keys.iter().enumerate() {
-            constants.forth[3 * i] = keys.before;
-            constants.forth[3 * i + 1] = keys.times;
-            constants.forth[3 * i + 2] = keys.between;
-            constants.back[i] = keys.back;
+    /// A kernel with the arguments that all of cl/cuckoo.cl begin with: the image, and `TABLE`.
+    ///
+    /// The kernels trust the image to have a slot for each place of a key.
+    fn cuckoo_kernel(&self, plan: &CuckooPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+        if plan.slot_count() == 0 {
+            return Err(Error::parameter("slots", 0, "a cuckoo table has at least one"));
         }
-        constants
-    }
-
-    fn forth(&self) -> Arg<'_> {
-        U32x16(&self.forth)
-    }
-
-    fn back(&self) -> Arg<'_> {
-        U32x16(&self.back)
-    }
-}
-
-/// The counts of a batch, in the words of the contract.
-fn placed(plan: &CuckooPlan, counts: &[u64; COUNTS]) -> Placed {
-    let came = counts[OUTSIDE_COUNT];
-    let outside_copies = (came + u64::from(plan.outside().is_some())).saturating_sub(1).min(came);
-    let least = (counts[LEAST] != 0).then_some(!(counts[LEAST] as u32));
-    let least_outside = (outside_copies > 0).then_some(classic::EMPTY_KEY);
-    // A least key of 0xFFFFFFFF has the complement 0; canonical tables count it without naming it.
-    let nameless = (counts[COPIES] > 0 && least.is_none()).then_some(u32::MAX);
-    Placed {
-        unplaced: counts[UNPLACED],
-        copies: counts[COPIES] + outside_copies,
-        least_copy: least.into_iter().chain(least_outside).chain(nameless).min(),
-        outside: (came > 0).then_some(counts[OUTSIDE_VALUE] as u32),
+        Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
+        // Sixteen numbers for `back` too, because the crate's `Uint8` holds eight bytes.
+        let (mut forth, mut back) = ([0; 16], [0; 16]);
+        for (i, keys) in plan.functions().keys.iter().enumerate().take(MAX_FUNCTIONS) {
+            forth[3 * i..3 * i + 3].copy_from_slice(&[keys.before, keys.times, keys.between]);
+            back[i] = keys.back;
+        }
+        let launch = self.kernel(&self.cuckoo(plan)?, name)?.buffer(image);
+        Ok(launch.value(plan.slot_count()).value(Uint16::from(forth)).value(Uint16::from(back)))
     }
 }
 
 impl Kernels<Cuckoo> for OpenCl {
+    /// One kernel (classic: two), one fill of 40 bytes and one read of them.
     fn place(
         &self,
         plan: &CuckooPlan,
@@ -96,42 +78,21 @@ impl Kernels<Cuckoo> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        self.check_image(plan, image)?;
-        self.check(keys)?;
-        self.check(values)?;
-        Error::check_length("values", values.len(), keys.len())?;
-        let program = self.cuckoo(plan)?;
-        let constants = Constants::new(plan);
-        // A planted fault works on what nobody will look at, or leaves the last pair out.
-        let stale = if planted("opencl", Fault::Stale) { Some(self.duplicate(image)?) } else { None };
-        let image = stale.as_ref().unwrap_or(image);
-        let pairs = keys.len().saturating_sub(planted("opencl", Fault::Drop).into());
-        let status = self.upload(&[0u64; COUNTS])?;
-        let args = [
-            Memory(image.core()),
-            Memory(keys.core()),
-            Memory(values.core()),
-            U64(pairs as u64),
-            U32(plan.slot_count()),
-            constants.forth(),
-            constants.back(),
-            U32(plan.chain()),
-            Memory(status.core()),
-        ];
-        self.launch(&program, "cuckoo_place", pairs, &args)?;
-        if plan.kind() == Kind::Classic {
-            let args = [
-                Memory(image.core()),
-                U32(plan.slot_count()),
-                constants.forth(),
-                constants.back(),
-                Memory(status.core()),
-            ];
-            self.launch(&program, "cuckoo_copies", image.len(), &args)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("opencl", Fault::Stale) {
+            return Ok(Placed::default());
         }
-        let mut counts = [0; COUNTS];
+        let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
+        let status: Buffer<u64> = self.filled(STATUS_WORDS, 0)?;
+        let place = self.cuckoo_kernel(plan, "cuckoo_place", image)?.value(plan.chain()).buffer(keys).buffer(values);
+        place.value(pairs as u64).buffer(&status).over(pairs)?;
+        if plan.kind() == Kind::Classic {
+            // Copies are not noticed on the way, as each may have come to rest at another of its places.
+            self.cuckoo_kernel(plan, "cuckoo_copies", image)?.buffer(&status).over(image.len())?;
+        }
+        let mut counts = [0; STATUS_WORDS];
         self.read(&status, 0, &mut counts)?;
-        Ok(placed(plan, &counts))
+        Ok(placed(plan, counts))
     }
 
     fn lookup(
@@ -142,27 +103,13 @@ impl Kernels<Cuckoo> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        self.check_image(plan, image)?;
-        self.check(queries)?;
-        self.check(values)?;
-        self.check(found)?;
-        Error::check_length("values", values.len(), queries.len())?;
-        Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
-        let constants = Constants::new(plan);
-        let (outside, outside_value) = outside(plan);
-        let args = [
-            Memory(image.core()),
-            U32(plan.slot_count()),
-            constants.forth(),
-            constants.back(),
-            outside,
-            outside_value,
-            Memory(queries.core()),
-            U64(queries.len() as u64),
-            Memory(values.core()),
-            Memory(found.core()),
-        ];
-        self.launch(&self.cuckoo(plan)?, "cuckoo_lookup", queries.len(), &args)
+        let len = queries.len();
+        Error::check_length("the values", values.len(), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let outside = plan.outside();
+        let launch = self.cuckoo_kernel(plan, "cuckoo_lookup", image)?.value(u32::from(outside.is_some()));
+        let launch = launch.value(outside.map_or(0, |(_, value)| value)).buffer(queries).value(len as u64);
+        launch.buffer(values).buffer(found).over(len)
     }
 
     fn assign(
@@ -172,44 +119,33 @@ impl Kernels<Cuckoo> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<()> {
-        self.check_image(plan, image)?;
-        self.check(keys)?;
-        self.check(values)?;
-        Error::check_length("values", values.len(), keys.len())?;
-        let constants = Constants::new(plan);
-        let args = [
-            Memory(image.core()),
-            U32(plan.slot_count()),
-            constants.forth(),
-            constants.back(),
-            Memory(keys.core()),
-            Memory(values.core()),
-            U64(keys.len() as u64),
-        ];
-        self.launch(&self.cuckoo(plan)?, "cuckoo_assign", keys.len(), &args)
+        Error::check_length("the values", values.len(), keys.len())?;
+        let launch = self.cuckoo_kernel(plan, "cuckoo_assign", image)?.buffer(keys).buffer(values);
+        launch.value(keys.len() as u64).over(keys.len())
     }
 
     fn decode(&self, plan: &CuckooPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        self.check_image(plan, image)?;
-        let (keys, values) = (self.allocate(image.len())?, self.allocate(image.len())?);
-        let taken = self.allocate(bitmap_words(image.len()))?;
-        let constants = Constants::new(plan);
-        let args = [
-            Memory(image.core()),
-            U32(plan.slot_count()),
-            constants.forth(),
-            constants.back(),
-            Memory(keys.core()),
-            Memory(values.core()),
-            Memory(taken.core()),
-        ];
-        self.launch(&self.cuckoo(plan)?, "cuckoo_decode", image.len(), &args)?;
+        let slots = image.len();
+        let (keys, values) = (Buffer::allocate(self, slots)?, Buffer::allocate(self, slots)?);
+        let taken = Buffer::allocate(self, bitmap_words(slots))?;
+        let launch = self.cuckoo_kernel(plan, "cuckoo_decode", image)?.buffer(&keys).buffer(&values);
+        launch.buffer(&taken).over(slots)?;
         Ok(Decoded { keys, values, taken })
     }
 }
 
-/// The pair beside the image as two arguments: whether there is one, and its value.
-fn outside(plan: &CuckooPlan) -> (Arg<'static>, Arg<'static>) {
-    let value = plan.outside().map(|(_, value)| value);
-    (U32(value.is_some().into()), U32(value.unwrap_or(0)))
+/// What the counts say.
+fn placed(plan: &CuckooPlan, counts: [u64; STATUS_WORDS]) -> Placed {
+    let count = |status: Status| counts[status as usize];
+    let came_outside = count(Status::OutsideCount);
+    // Of the pairs with the key that stands beside the image one is no copy: the one there already, or one that came.
+    let copies_outside = (came_outside + u64::from(plan.outside().is_some())).saturating_sub(1);
+    let least = (count(Status::Copies) > 0).then(|| !(count(Status::Least) as u32));
+    let least_outside = (copies_outside > 0).then_some(classic::EMPTY_KEY);
+    Placed {
+        unplaced: count(Status::Unplaced),
+        copies: count(Status::Copies) + copies_outside,
+        least_copy: least.into_iter().chain(least_outside).min(),
+        outside: (came_outside > 0).then(|| count(Status::OutsideValue) as u32),
+    }
 }

@@ -1,295 +1,267 @@
-//! Finding devices, refusing those that cannot be trusted, and opening one.
+//! Which devices there are, and how one is opened.
 //!
-//! Drivers are enumerated once in a process, behind a lock: PoCL 3.1 and ocl-icd are not safe to start from two threads. A
-//! device is opened once too, when it is first asked for: context, queue, self-test. All `OpenCl` values of one device share
-//! these, so their buffers are interchangeable.
+//! ```text
+//! listed once:    platforms -> devices -> name, limits, and what rules a device out without touching it
+//! when opened:    context, queue with profiling, self-test of the 64-bit atomics
+//! ```
 //!
-//! What it is not: a place that may fail as a whole. A platform without devices, or one that reports nonsense, is passed
-//! over, and what is refused is listed with its reason.
+//! A device that is opened twice while in use is one [`OpenCl`]: tables on it share context, queue and programs. A
+//! platform without devices, a device that does not answer, and no OpenCL at all are ordinary, so nothing here gives up
+//! early.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use ocl::core::{self, DeviceInfo as Query, DeviceInfoResult as Answer, PlatformInfo};
-use ocl::{Context, Device, DeviceType, Event, Queue};
+use ocl::core::{self, CommandQueueInfo, CommandQueueInfoResult, CommandQueueProperties};
+use ocl::enums::{DeviceInfo as Ask, DeviceInfoResult as Answer};
+use ocl::flags::DeviceType;
+use ocl::{Context, Device, Platform, Queue};
 
-use super::program::Programs;
-use super::selftest;
-use crate::backend::{DeviceInfo, HashBackend, Ledger};
+use super::selftest::{missing, unsupported};
+use super::{Inner, OpenCl, START_UP, lock, primitives, timing, told};
+use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};
-
-/// The work-items of a group: the paper's 64 (Alcantara 2011, Section 4.3.1.2), so that one long chain keeps few waiting.
-const GROUP: usize = 64;
-
-/// The extensions that `spec.clh` switches on.
-const NEEDED: [&str; 2] = ["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"];
-
-/// An OpenCL device that holds tables. Cheap to clone; clones share queue, programs and memory.
-#[derive(Clone)]
-pub struct OpenCl {
-    pub(super) shared: Arc<Shared>,
-    /// Work-items of a group; a power of two.
-    pub(super) group: usize,
-}
-
-/// What all values of one device have in common.
-pub(super) struct Shared {
-    pub(super) info: DeviceInfo,
-    pub(super) context: Context,
-    pub(super) queue: Queue,
-    pub(super) device: Device,
-    pub(super) programs: Programs,
-    pub(super) ledger: Ledger,
-    /// The events of all commands since `timed` began, while it runs.
-    pub(super) timing: Mutex<Option<Vec<Event>>>,
-    /// Whether the queue measures its commands.
-    pub(super) profiled: bool,
-    pub(super) largest_group: usize,
-}
 
 /// A device that was found, usable or not.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Found {
-    /// Its name and limits. The number in its id counts all devices of all platforms, usable or not.
+pub struct Candidate {
+    /// Name and limits; the number in `info.id` is what [`OpenCl::nth`] takes.
     pub info: DeviceInfo,
     /// Why it cannot be used, if so.
     pub refused: Option<String>,
 }
 
-struct Entry {
-    platform: core::PlatformId,
+/// A device as it was listed.
+struct Listing {
+    platform: Platform,
     device: Device,
-    kind: DeviceType,
     info: DeviceInfo,
-    opened: OnceLock<std::result::Result<OpenCl, String>>,
+    /// GPU before accelerator before CPU, then by compute units: the best is the greatest.
+    rank: (u8, usize),
+    refused: Option<String>,
+    opened: Mutex<Weak<Inner>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Every device of every platform, once a process.
-fn entries() -> &'static [Entry] {
-    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
-    ENTRIES.get_or_init(|| {
-        let mut entries = Vec::new();
-        // No platform, no library: an empty list, never an error (the loader crate sees to it).
-        for platform in core::get_platform_ids().unwrap_or_default() {
-            let text = |what| core::get_platform_info(platform, what).map(|text| text.to_string()).unwrap_or_default();
-            let name = format!("{} {}", text(PlatformInfo::Name), text(PlatformInfo::Version));
-            // A platform without a device answers with an error.
-            for device in core::get_device_ids(platform, None, None).unwrap_or_default() {
-                let device = Device::from(device);
-                let info = describe(device, &format!("opencl:{}", entries.len()), &name);
-                let kind = match device.info(Query::Type) {
-                    Ok(Answer::Type(kind)) => kind,
-                    _ => DeviceType::DEFAULT,
-                };
-                entries.push(Entry { platform, device, kind, info, opened: OnceLock::new() });
-            }
-        }
-        entries
-    })
-}
-
-fn describe(device: Device, id: &str, platform: &str) -> DeviceInfo {
-    let text = |what| device.info(what).map(|text| text.to_string()).unwrap_or_default();
-    let number = |what| match device.info(what) {
-        Ok(Answer::GlobalMemSize(bytes) | Answer::MaxMemAllocSize(bytes)) => Some(bytes),
-        Ok(Answer::MaxComputeUnits(units)) => Some(units.into()),
-        _ => None,
-    };
-    let driver = format!("{platform}, driver {}", text(Query::DriverVersion));
-    let units = number(Query::MaxComputeUnits).unwrap_or(1) as usize;
-    let mut info = DeviceInfo::new(id, text(Query::Name), driver, units);
-    info.memory = number(Query::GlobalMemSize);
-    info.largest_buffer = number(Query::MaxMemAllocSize);
-    info
-}
-
-impl Entry {
-    /// The device, opened and tested when it is first asked for.
-    fn open(&self) -> Result<OpenCl> {
-        // One at a time: simulators and some drivers do not stand two contexts being made at once.
-        static OPENING: Mutex<()> = Mutex::new(());
-        let opened = self.opened.get_or_init(|| {
-            let _alone = lock(&OPENING);
-            self.connect()
-        });
-        opened.clone().map_err(|missing| Error::Unsupported { device: self.info.to_string(), missing })
-    }
-
-    fn connect(&self) -> std::result::Result<OpenCl, String> {
-        check_extensions(self.device)?;
-        let words = |error: ocl::Error| error.to_string();
-        let context = Context::builder().platform(self.platform.into()).devices(self.device).build().map_err(words)?;
-        let queue = Queue::new(&context, self.device, Some(core::QUEUE_PROFILING_ENABLE)).map_err(words)?;
-        OpenCl::new(context, queue, self.device, self.info.clone(), true)
-    }
-}
-
-/// The first of the needed extensions that a device does not name.
-fn check_extensions(device: Device) -> std::result::Result<(), String> {
-    let extensions = device.info(Query::Extensions).map(|text| text.to_string()).unwrap_or_default();
-    match NEEDED.iter().find(|needed| !extensions.split_whitespace().any(|extension| extension == **needed)) {
-        Some(missing) => Err(format!("it has no 64-bit atomics (the extension {missing}), which every build needs")),
-        None => Ok(()),
-    }
-}
-
-/// Every device that OpenCL has, in the order of their numbers, with the reason where one is refused.
+/// Every device of every platform, in a fixed order, each opened and tested if it is not in use already.
 ///
-/// Cost: the first call starts every driver and tests every device, which compiles a kernel on each.
-pub fn devices() -> Vec<Found> {
-    let reason = |entry: &Entry| match entry.open() {
-        Ok(_) => None,
-        Err(Error::Unsupported { missing, .. }) => Some(missing),
-        Err(other) => Some(other.to_string()),
+/// The first call costs what the drivers take to start (up to a second). Never an error: see [`Candidate::refused`].
+pub fn devices() -> Vec<Candidate> {
+    let candidate = |listing: &Listing| {
+        let refused = listing.open().err().map(|error| match error {
+            Error::Unsupported { missing, .. } => missing,
+            other => other.to_string(),
+        });
+        Candidate { info: listing.info.clone(), refused }
     };
-    entries().iter().map(|entry| Found { info: entry.info.clone(), refused: reason(entry) }).collect()
+    listed().iter().map(candidate).collect()
 }
 
 impl OpenCl {
-    /// Device number `number` of [`devices`].
+    /// The best usable device: a GPU if there is one, then an accelerator, then a CPU; of several the one with the most
+    /// compute units. Costs a context and a self-test of some milliseconds, unless the device is in use already.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] if there are fewer; [`Error::Unsupported`] if it was refused, with the reason.
+    /// [`Error::NoDevice`] with the reason for each device that was refused, or why there is no OpenCL.
+    pub fn best() -> Result<OpenCl> {
+        let mut by_rank: Vec<_> = listed().iter().collect();
+        by_rank.sort_by_key(|listing| std::cmp::Reverse(listing.rank));
+        first_usable("OpenCL", by_rank)
+    }
+
+    /// Device number `number` in the order of [`devices`].
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] if there are fewer; [`Error::Unsupported`] if koel cannot use it; [`Error::Device`] if it
+    /// fails.
     pub fn nth(number: usize) -> Result<OpenCl> {
-        match entries().get(number) {
-            Some(entry) => entry.open(),
-            None => Err(no_device(format!("opencl:{number}"))),
+        match listed().get(number) {
+            Some(listing) => listing.open(),
+            None => Err(none(&format!("opencl:{number}"))),
         }
     }
 
-    /// The first usable device with `part` in its name or its platform's, in upper or lower case.
+    /// The best usable device whose name, platform or driver contains `part`, in upper or lower case.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] if none has it; [`Error::Unsupported`] if all that do are refused.
+    /// [`Error::NoDevice`] if no name matches, or none that does is usable; the reason says which.
     pub fn by_name(part: &str) -> Result<OpenCl> {
         let wanted = part.to_lowercase();
-        let has =
-            |entry: &&Entry| format!("{} {}", entry.info.name, entry.info.driver).to_lowercase().contains(&wanted);
-        first_usable(entries().iter().filter(has), format!("opencl:{part}"))
+        let matches =
+            |info: &DeviceInfo| [&info.name, &info.driver].iter().any(|name| name.to_lowercase().contains(&wanted));
+        let mut found: Vec<_> = listed().iter().filter(|listing| matches(&listing.info)).collect();
+        if found.is_empty() {
+            return Err(none(&format!("opencl:{part}")));
+        }
+        found.sort_by_key(|listing| std::cmp::Reverse(listing.rank));
+        first_usable(&format!("opencl:{part}"), found)
     }
 
-    /// The best usable device: GPUs first, then accelerators, then CPUs; among equals the one with the most compute units.
+    /// The device of a queue that you made with the `ocl` crate, sharing its context and the queue itself.
+    ///
+    /// With profiling on in the queue, times are the device's; without, they are the clock's on the wall.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] if there is none at all; [`Error::Unsupported`] if all are refused.
-    pub fn best() -> Result<OpenCl> {
-        let rank = |kind: DeviceType| match kind {
-            _ if kind.contains(DeviceType::GPU) => 0,
-            _ if kind.contains(DeviceType::ACCELERATOR) => 1,
-            _ => 2,
-        };
-        let mut by_rank: Vec<_> = entries().iter().collect();
-        by_rank.sort_by_key(|entry| (rank(entry.kind), std::cmp::Reverse(entry.info.units)));
-        first_usable(by_rank.into_iter(), "opencl".into())
-    }
-
-    /// A device that a program already uses through `ocl`: its context and its queue, which must be in order. Buffers made in
-    /// that context can be handed in by [`adopt`](Self::adopt).
-    ///
-    /// Without profiling on the queue, [`HashBackend::timed`] measures wall time.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if the device lacks 64-bit atomics, fails their test, or the queue is out of order.
+    /// [`Error::WrongDevice`] if the queue is of another context; [`Error::Unsupported`] if its device is not usable or
+    /// the queue runs commands out of order; [`Error::Device`] if it fails.
     pub fn from_ocl(context: &Context, queue: &Queue) -> Result<OpenCl> {
-        let device = queue.device();
-        let info = describe(device, "opencl", "from the caller's context");
-        let refuse = |missing| Error::Unsupported { device: info.to_string(), missing };
-        check_extensions(device).map_err(refuse)?;
-        let properties = match queue.info(core::CommandQueueInfo::Properties) {
-            Ok(core::CommandQueueInfoResult::Properties(properties)) => properties,
-            _ => core::CommandQueueProperties::empty(),
+        let raw = queue.as_core();
+        let ours = raw.context_ptr().is_ok_and(|of_queue| of_queue == context.as_core().as_ptr());
+        let device = raw.device().map(Device::from).ok().filter(|_| ours).ok_or(Error::WrongDevice)?;
+        let listing = listed().iter().find(|listing| listing.device == device);
+        let info = match listing {
+            Some(listing) => listing.info.clone(),
+            None => info_of("opencl:given".into(), &device, "of a context that was handed in".into()),
         };
-        if properties.contains(core::CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE) {
-            return Err(refuse("its queue runs commands out of order; koel needs an in-order queue".into()));
+        if let Some(reason) = ruled_out(&device) {
+            return Err(unsupported(&info, reason));
         }
-        let profiled = properties.contains(core::CommandQueueProperties::PROFILING_ENABLE);
-        OpenCl::new(context.clone(), queue.clone(), device, info.clone(), profiled).map_err(refuse)
-    }
-
-    /// The same device with another number of work-items to a group, for tuning and for tests: a power of two from 32 to
-    /// what the device allows. Results do not depend on it.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] for another number.
-    pub fn work_group(&self, items: usize) -> Result<OpenCl> {
-        if !items.is_power_of_two() || !(32..=self.shared.largest_group).contains(&items) {
-            let advice = "give a power of two from 32 to the device's largest work-group";
-            return Err(Error::parameter("work-group size", items, advice));
+        let unordered = CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE;
+        if let Ok(CommandQueueInfoResult::Properties(set)) = queue.info(CommandQueueInfo::Properties)
+            && set.contains(unordered)
+        {
+            return Err(unsupported(&info, "the queue handed in runs commands out of order; give one that does not"));
         }
-        Ok(OpenCl { shared: self.shared.clone(), group: items })
-    }
-
-    fn new(
-        context: Context,
-        queue: Queue,
-        device: Device,
-        info: DeviceInfo,
-        profiled: bool,
-    ) -> std::result::Result<OpenCl, String> {
-        let largest_group = device.max_wg_size().map_err(|error| error.to_string())?;
-        if largest_group < 32 {
-            return Err(format!("its work-groups hold {largest_group} items, and 32 are needed"));
-        }
-        let shared = Shared {
-            info,
-            context,
-            queue,
-            device,
-            programs: Programs::default(),
-            ledger: Ledger::default(),
-            timing: Mutex::new(None),
-            profiled,
-            largest_group,
-        };
-        let group = GROUP.min(1 << largest_group.ilog2());
-        let opened = OpenCl { shared: Arc::new(shared), group };
-        selftest::atomics(&opened)?;
-        // What the test did is nobody's work.
-        opened.shared.ledger.take();
+        let opened = OpenCl::new(info, context.clone(), queue.clone(), device);
+        opened.test_atomics()?;
         Ok(opened)
     }
+
+    fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> OpenCl {
+        let clocks = timing::Clocks::of(&queue);
+        let (ledger, programs) = (Ledger::default(), Mutex::default());
+        OpenCl(Arc::new(Inner { info, ledger, context, queue, device, group: super::GROUP, programs, clocks }))
+    }
 }
 
-impl Shared {
-    pub(super) fn timing(&self) -> MutexGuard<'_, Option<Vec<Event>>> {
-        lock(&self.timing)
-    }
-
-    /// Keeps the event of a command while `timed` runs.
-    pub(super) fn record(&self, event: Event) {
-        if let Some(events) = self.timing().as_mut() {
-            events.push(event);
+impl Listing {
+    fn open(&self) -> Result<OpenCl> {
+        if let Some(reason) = &self.refused {
+            return Err(unsupported(&self.info, reason.as_str()));
         }
+        let mut opened = lock(&self.opened);
+        if let Some(inner) = opened.upgrade() {
+            return Ok(OpenCl(inner));
+        }
+        let (context, queue) = self.connect().map_err(|error| Error::Device {
+            device: self.info.to_string(),
+            doing: "making a context and a queue".into(),
+            message: told(&error),
+        })?;
+        let device = OpenCl::new(self.info.clone(), context, queue, self.device);
+        device.test_atomics()?;
+        *opened = Arc::downgrade(&device.0);
+        Ok(device)
+    }
+
+    fn connect(&self) -> ocl::Result<(Context, Queue)> {
+        let _one_at_a_time = lock(&START_UP);
+        let context = Context::builder().platform(self.platform).devices(self.device).build()?;
+        let queue = Queue::new(&context, self.device, Some(CommandQueueProperties::PROFILING_ENABLE))?;
+        Ok((context, queue))
     }
 }
 
-impl fmt::Debug for OpenCl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OpenCl({})", self.info())
-    }
+/// The devices of this process, listed at the first call.
+fn listed() -> &'static [Listing] {
+    static LISTED: OnceLock<Vec<Listing>> = OnceLock::new();
+    LISTED.get_or_init(|| {
+        let _one_at_a_time = lock(&START_UP);
+        let mut all = Vec::new();
+        // `core`'s function, because `Platform::list` panics where there is no platform.
+        for platform in core::get_platform_ids().unwrap_or_default().into_iter().map(Platform::new) {
+            let driver = [platform.name(), platform.version()].into_iter().flatten().collect::<Vec<_>>().join(", ");
+            // A platform without devices reports that as an error.
+            for device in Device::list_all(platform).unwrap_or_default() {
+                let info = info_of(format!("opencl:{}", all.len()), &device, driver.clone());
+                let rank = (kind_rank(&device), info.units);
+                let refused = ruled_out(&device);
+                all.push(Listing { platform, device, info, rank, refused, opened: Mutex::default() });
+            }
+        }
+        all
+    })
 }
 
-fn first_usable<'a>(candidates: impl Iterator<Item = &'a Entry>, wanted: String) -> Result<OpenCl> {
-    let mut refusal = None;
-    for entry in candidates {
-        match entry.open() {
+fn first_usable(wanted: &str, candidates: Vec<&Listing>) -> Result<OpenCl> {
+    let mut reasons = Vec::new();
+    for listing in candidates {
+        match listing.open() {
             Ok(device) => return Ok(device),
-            Err(error) => refusal = refusal.or(Some(error)),
+            Err(error) => reasons.push(error.to_string()),
         }
     }
-    Err(refusal.unwrap_or_else(|| no_device(wanted)))
+    if reasons.is_empty() {
+        return Err(none(wanted));
+    }
+    Err(Error::NoDevice { wanted: wanted.into(), reason: reasons.join("; ") })
 }
 
-fn no_device(wanted: String) -> Error {
-    let names: Vec<_> = entries().iter().map(|entry| entry.info.to_string()).collect();
-    let reason = match names.is_empty() {
-        true => koel_opencl_loader::status().to_string(),
-        false => format!("there are {}", names.join(", ")),
+/// There is no such device: what there is instead.
+fn none(wanted: &str) -> Error {
+    let names: Vec<_> = listed().iter().map(|listing| listing.info.to_string()).collect();
+    let reason = match (names.is_empty(), koel_opencl_loader::status()) {
+        (false, _) => format!("there are {}", names.join(", ")),
+        (true, status @ koel_opencl_loader::Status::Loaded { .. }) => format!("{status}, but lists no device"),
+        (true, status) => status.to_string(),
     };
-    Error::NoDevice { wanted, reason }
+    Error::NoDevice { wanted: wanted.into(), reason }
+}
+
+fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
+    let name = device.name().unwrap_or_else(|_| "unnamed device".into());
+    let driver = match device.info(Ask::DriverVersion) {
+        Ok(Answer::DriverVersion(version)) => format!("{platform}, driver {version}"),
+        _ => platform,
+    };
+    let units = match device.info(Ask::MaxComputeUnits) {
+        Ok(Answer::MaxComputeUnits(units)) => units as usize,
+        _ => 0,
+    };
+    let mut info = DeviceInfo::new(id, name.trim(), driver, units);
+    if let Ok(Answer::GlobalMemSize(bytes)) = device.info(Ask::GlobalMemSize) {
+        info.memory = Some(bytes);
+    }
+    if let Ok(Answer::MaxMemAllocSize(bytes)) = device.info(Ask::MaxMemAllocSize) {
+        info.largest_buffer = Some(bytes);
+    }
+    info
+}
+
+fn kind_rank(device: &Device) -> u8 {
+    match device.info(Ask::Type) {
+        Ok(Answer::Type(kind)) if kind.contains(DeviceType::GPU) => 3,
+        Ok(Answer::Type(kind)) if kind.contains(DeviceType::ACCELERATOR) => 2,
+        Ok(Answer::Type(kind)) if kind.contains(DeviceType::CPU) => 1,
+        _ => 0,
+    }
+}
+
+/// What makes a device unusable by its own account.
+fn ruled_out(device: &Device) -> Option<String> {
+    if let Ok(Answer::Available(false)) = device.info(Ask::Available) {
+        return Some("it says that it is not available".into());
+    }
+    if let Ok(Answer::CompilerAvailable(false)) = device.info(Ask::CompilerAvailable) {
+        return Some("its driver has no compiler for OpenCL C".into());
+    }
+    if let Ok(Answer::EndianLittle(false)) = device.info(Ask::EndianLittle) {
+        return Some("it is big-endian, and images are little-endian".into());
+    }
+    match device.version() {
+        Ok(version) if version < [1, 2].into() => return Some(format!("it has OpenCL {version}, and 1.2 is needed")),
+        Ok(_) => {}
+        Err(error) => return Some(format!("it does not tell its version: {}", told(&error.into()))),
+    }
+    match device.info(Ask::Extensions) {
+        Ok(Answer::Extensions(listed)) => {
+            if let Some(missing) = missing(&listed) {
+                return Some(missing);
+            }
+        }
+        _ => return Some("it does not list its extensions, and 64-bit atomics are one".into()),
+    }
+    match device.max_wg_size() {
+        Ok(most) if most < primitives::GROUP => Some(format!("its work-groups end at {most}; 256 are needed")),
+        _ => None,
+    }
 }

@@ -1,73 +1,104 @@
-//! Running a kernel: the one place of the OpenCL backend with `unsafe`.
+//! Running a kernel: the one place with `unsafe`.
 //!
-//! `ocl` checks buffers by itself; what it cannot check is a kernel, which may do anything with the memory it is given. So
-//! every kernel goes through [`OpenCl::launch`], whose safety rests on three things: arguments are passed with their types as
-//! the kernel declares them (`ocl` compares sizes), every kernel in `cl/` guards its indices by lengths it is passed, and its
-//! sizes are those of buffers that the caller borrows until the command is enqueued. The queue keeps buffers alive after
-//! that: OpenCL releases memory when the last command on it is done.
+//! ```text
+//! device.kernel(&program, "gather")?.buffer(&from).value(from.len() as u64)....over(len)
+//! ```
+//!
+//! A kernel is trusted with its arguments. What makes that sound: every kernel stands in cl/ and every call of it in
+//! one function of this folder, which checks the lengths that the kernel relies on; each kernel guards its own index by
+//! a length it is given; the driver checks number and sizes of the arguments; and buffers of other contexts are refused
+//! here.
+//!
+//! Kernel objects are made for each launch (about a microsecond), because they hold their arguments and so cannot be
+//! shared by threads.
 
-use ocl::core::{self, ArgVal, Mem};
-use ocl::prm::Uint16;
-use ocl::{Event, Program};
+use ocl::OclPrm;
+use ocl::core::{self, ArgVal};
 
-use super::OpenCl;
-use crate::backend::HashBackend;
+use super::{Buffer, OpenCl};
+use crate::backend::Word;
 use crate::error::{Error, Result};
 
-/// An argument of a kernel.
-#[derive(Clone, Copy)]
-pub(super) enum Arg<'a> {
-    /// A `__global` pointer.
-    Buffer(&'a Mem),
-    /// A `uint`.
-    U32(u32),
-    /// A `ulong`.
-    U64(u64),
-    /// A `uint16`.
-    U32x16(&'a Uint16),
+/// A kernel that is being given its arguments, in order.
+pub(super) struct Launch<'a> {
+    device: &'a OpenCl,
+    kernel: core::Kernel,
+    name: &'static str,
+    arguments: u32,
+    /// Of all buffers given: what a driver that allocates late may lack.
+    bytes: u64,
+    /// The first thing that went wrong.
+    failed: Option<Error>,
 }
 
 impl OpenCl {
-    /// Runs a kernel over at least `items` work-items, rounded up to whole groups; the kernel guards the rest.
-    pub(super) fn launch(&self, program: &Program, name: &'static str, items: usize, args: &[Arg]) -> Result<()> {
-        self.shared.ledger.kernel(name, items);
-        if items == 0 {
-            return Ok(());
+    pub(super) fn kernel(&self, program: &core::Program, name: &'static str) -> Result<Launch<'_>> {
+        let kernel = core::create_kernel(program, name);
+        let kernel = kernel.map_err(|error| self.failed(format!("taking kernel {name} from its program"), error))?;
+        Ok(Launch { device: self, kernel, name, arguments: 0, bytes: 0, failed: None })
+    }
+}
+
+impl Launch<'_> {
+    /// The next argument is a buffer.
+    pub(super) fn buffer<T: Word>(mut self, buffer: &Buffer<T>) -> Self {
+        if let Err(error) = self.device.check_owner(buffer) {
+            self.failed.get_or_insert(error);
         }
-        let failed = |error: core::Error| self.error(name, error.into(), 0);
-        // A kernel object is not to be shared between threads, and making one is cheap.
-        let kernel = core::create_kernel(program.as_core(), name).map_err(failed)?;
-        for (index, arg) in args.iter().enumerate() {
-            let value = match arg {
-                Arg::Buffer(memory) => ArgVal::mem(memory),
-                Arg::U32(number) => ArgVal::scalar(number),
-                Arg::U64(number) => ArgVal::scalar(number),
-                Arg::U32x16(numbers) => ArgVal::vector(*numbers),
-            };
-            core::set_kernel_arg(&kernel, index as u32, value).map_err(failed)?;
-        }
-        let mut event = Event::empty();
-        let global = [items.next_multiple_of(self.group), 1, 1];
-        let local = Some([self.group, 1, 1]);
-        #[expect(unsafe_code, reason = "enqueueing a kernel gives it memory that nobody can check")]
-        // SAFETY: see the head of this file.
-        unsafe {
-            let queue = self.shared.queue.as_core();
-            core::enqueue_kernel(queue, &kernel, 1, None, &global, local, None::<&Event>, Some(&mut event))
-                .map_err(failed)?;
-        }
-        self.shared.record(event);
-        Ok(())
+        self.bytes += buffer.bytes();
+        self.argument(ArgVal::mem(buffer.ocl().as_core()))
     }
 
-    /// A driver's error in our words. `bytes` is the size of what was being allocated, if anything was.
-    pub(super) fn error(&self, doing: &str, error: ocl::Error, bytes: u64) -> Error {
-        use core::Status::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES};
-        let device = self.info().to_string();
-        match error.api_status() {
-            Some(CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_OUT_OF_HOST_MEMORY) => Error::OutOfMemory { device, bytes },
-            Some(CL_OUT_OF_RESOURCES) if bytes > 0 => Error::OutOfMemory { device, bytes },
-            _ => Error::Device { device, doing: doing.into(), message: error.to_string() },
+    /// The next argument is a number, or a vector of them.
+    pub(super) fn value<T: OclPrm>(self, value: T) -> Self {
+        self.argument(ArgVal::primitive(&value))
+    }
+
+    fn argument(mut self, value: ArgVal<'_>) -> Self {
+        if let Err(error) = core::set_kernel_arg(&self.kernel, self.arguments, value) {
+            let doing = format!("setting argument {} of kernel {}", self.arguments, self.name);
+            let error = self.device.failed(doing, error);
+            self.failed.get_or_insert(error);
         }
+        self.arguments += 1;
+        self
+    }
+
+    /// Runs it with one work-item for each of `items`, in groups of the device's usual size.
+    pub(super) fn over(self, items: usize) -> Result<()> {
+        let group = self.device.0.group;
+        self.over_groups_of(group, items, items)
+    }
+
+    /// Runs it with at least `work_items` in groups of `group`; the ledger counts `items`.
+    #[expect(unsafe_code, reason = "the one kernel launch; the file's head says why it is sound")]
+    pub(super) fn over_groups_of(self, group: usize, work_items: usize, items: usize) -> Result<()> {
+        let Launch { device, kernel, name, bytes, failed, .. } = self;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if work_items == 0 {
+            return Ok(());
+        }
+        // Not every device takes a last group that is smaller than the others.
+        let global = [work_items.div_ceil(group) * group, 1, 1];
+        let queued = device.0.clocks.record(|event| {
+            // SAFETY: the arguments are set and were accepted; the file's head says why the kernel stays within them.
+            unsafe {
+                core::enqueue_kernel(
+                    device.0.queue.as_core(),
+                    &kernel,
+                    1,
+                    None,
+                    &global,
+                    Some([group, 1, 1]),
+                    None::<&core::Event>,
+                    event,
+                )
+            }
+        });
+        queued.map_err(|error| device.failed_using(format!("running kernel {name}"), bytes, error))?;
+        device.0.ledger.kernel(name, items);
+        Ok(())
     }
 }

@@ -1,80 +1,65 @@
-//! `HashBackend` for OpenCL: memory, and where the primitives are.
+//! `HashBackend` on OpenCL: transfers between host and device, fills and copies; the rest is in primitives.rs.
+//!
+//! Transfers block and use the caller's memory as it is.
 
-use std::time::{Duration, Instant};
+use std::ops::Range;
+use std::time::Duration;
 
-use ocl::Event;
-use ocl::core::ProfilingInfo;
+use ocl::core::{self, Event};
 
 use super::{Buffer, OpenCl};
 use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word};
 use crate::error::{Error, Result};
 
-/// Refuses a range that is not inside a buffer.
-fn check_range<T: Word>(buffer: &Buffer<T>, at: usize, len: usize) -> Result<()> {
-    match at.checked_add(len) {
-        Some(end) if end <= buffer.len() => Ok(()),
-        _ => Err(Error::LengthMismatch {
-            what: "the buffer",
-            found: buffer.len() as u64,
-            expected: (at as u64).saturating_add(len as u64),
-        }),
-    }
-}
-
 impl HashBackend for OpenCl {
     type Buffer<T: Word> = Buffer<T>;
 
     fn info(&self) -> &DeviceInfo {
-        &self.shared.info
+        &self.0.info
     }
 
     fn ledger(&self) -> &Ledger {
-        &self.shared.ledger
+        &self.0.ledger
     }
 
     fn filled<T: Word>(&self, len: usize, value: T) -> Result<Buffer<T>> {
-        let buffer = self.allocate(len)?;
+        let buffer = Buffer::allocate(self, len)?;
         if len > 0 {
-            let mut event = Event::empty();
-            // Drivers may allocate only now, so "no room" can come from here too.
-            let bytes = (len * size_of::<T>()) as u64;
-            let fill = buffer.memory.cmd().fill(value, Some(len)).enew(&mut event).enq();
-            fill.map_err(|error| self.error("filling a buffer", error, bytes))?;
-            self.shared.record(event);
+            let (queue, memory) = (self.0.queue.as_core(), buffer.ocl().as_core());
+            let filled = self
+                .0
+                .clocks
+                .record(|event| core::enqueue_fill_buffer(queue, memory, value, 0, len, None::<&Event>, event, None));
+            filled.map_err(|error| self.failed_allocating(format!("filling {len} elements"), buffer.bytes(), error))?;
         }
         Ok(buffer)
     }
 
     fn upload<T: Word>(&self, data: &[T]) -> Result<Buffer<T>> {
-        let mut buffer = self.allocate(data.len())?;
+        let mut buffer = Buffer::allocate(self, data.len())?;
         self.write(&mut buffer, 0, data)?;
         Ok(buffer)
     }
 
     fn write<T: Word>(&self, buffer: &mut Buffer<T>, at: usize, data: &[T]) -> Result<()> {
-        self.check(buffer)?;
-        check_range(buffer, at, data.len())?;
+        self.check_owner(buffer)?;
+        range(at, data.len(), buffer)?;
         if data.is_empty() {
             return Ok(());
         }
-        let mut event = Event::empty();
-        let write = buffer.memory.write(data).offset(at).enew(&mut event).enq();
-        write.map_err(|error| self.error("writing a buffer", error, size_of_val(data) as u64))?;
-        self.shared.record(event);
-        Ok(())
+        let written = buffer.ocl().write(data).queue(&self.0.queue).offset(at).enq();
+        written.map_err(|error| self.failed_using(format!("writing {} elements", data.len()), buffer.bytes(), error))
     }
 
     fn read<T: Word>(&self, buffer: &Buffer<T>, at: usize, data: &mut [T]) -> Result<()> {
-        self.check(buffer)?;
-        check_range(buffer, at, data.len())?;
+        self.check_owner(buffer)?;
+        range(at, data.len(), buffer)?;
         if data.is_empty() {
             return Ok(());
         }
-        let mut event = Event::empty();
-        let read = buffer.memory.read(data).offset(at).enew(&mut event).enq();
-        read.map_err(|error| self.error("reading a buffer", error, 0))?;
-        self.shared.record(event);
-        Ok(())
+        let len = data.len();
+        let read = buffer.ocl().read(data).queue(&self.0.queue).offset(at).enq();
+        read.map_err(|error| self.failed_using(format!("reading {len} elements"), buffer.bytes(), error))
     }
 
     fn copy<T: Word>(
@@ -85,47 +70,35 @@ impl HashBackend for OpenCl {
         to_at: usize,
         len: usize,
     ) -> Result<()> {
-        self.check(from)?;
-        self.check(to)?;
-        check_range(from, from_at, len)?;
-        check_range(to, to_at, len)?;
+        self.check_owner(from)?;
+        self.check_owner(to)?;
+        range(from_at, len, from)?;
+        range(to_at, len, to)?;
         if len == 0 {
             return Ok(());
         }
-        let mut event = Event::empty();
-        let copy = from.memory.cmd().offset(from_at).copy(&to.memory, Some(to_at), Some(len));
-        copy.enew(&mut event).enq().map_err(|error| self.error("copying a buffer", error, 0))?;
-        self.shared.record(event);
-        Ok(())
+        let (queue, from_memory, to_memory) = (self.0.queue.as_core(), from.ocl().as_core(), to.ocl().as_core());
+        let copied = self.0.clocks.record(|event| {
+            core::enqueue_copy_buffer::<T, _, _, _>(
+                queue,
+                from_memory,
+                to_memory,
+                from_at,
+                to_at,
+                len,
+                None::<&Event>,
+                event,
+            )
+        });
+        copied.map_err(|error| self.failed_using(format!("copying {len} elements"), from.bytes() + to.bytes(), error))
     }
 
     fn finish(&self) -> Result<()> {
-        self.shared.queue.finish().map_err(|error| self.error("finishing", error, 0))
+        self.drain()
     }
 
-    /// The sum over all commands of the time from start to end that the device measured; what other threads enqueue on the
-    /// same device meanwhile is counted too. Wall time if the queue does not measure.
     fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
-        self.finish()?;
-        *self.shared.timing() = Some(Vec::new());
-        let start = Instant::now();
-        let worked = work();
-        let finished = self.finish();
-        let wall = start.elapsed();
-        let events = self.shared.timing().take().unwrap_or_default();
-        let worked = worked?;
-        finished?;
-        if !self.shared.profiled {
-            return Ok((worked, wall));
-        }
-        let mut nanoseconds = 0;
-        for event in events {
-            let at = |what| event.profiling_info(what).and_then(|found| found.time().map_err(ocl::Error::from));
-            let failed = |error| self.error("reading a command's times", error, 0);
-            nanoseconds +=
-                at(ProfilingInfo::End).map_err(failed)?.saturating_sub(at(ProfilingInfo::Start).map_err(failed)?);
-        }
-        Ok((worked, Duration::from_nanos(nanoseconds)))
+        self.busy_time(work)
     }
 
     fn iota(&self, len: usize) -> Result<Buffer<u32>> {
@@ -150,5 +123,17 @@ impl HashBackend for OpenCl {
 
     fn random_updates(&self, buffer: &mut Buffer<u64>, writes: usize) -> Result<()> {
         self.run_random_updates(buffer, writes)
+    }
+}
+
+/// Refuses `len` elements from `at` on that do not lie in the buffer.
+fn range<T: Word>(at: usize, len: usize, buffer: &Buffer<T>) -> Result<Range<usize>> {
+    match at.checked_add(len) {
+        Some(end) if end <= buffer.len() => Ok(at..end),
+        _ => Err(Error::LengthMismatch {
+            what: "the buffer",
+            found: buffer.len() as u64,
+            expected: (at as u64).saturating_add(len as u64),
+        }),
     }
 }

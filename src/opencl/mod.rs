@@ -1,20 +1,24 @@
-//! The OpenCL backend: tables on AMD, NVIDIA and Intel GPUs, and on CPUs through their OpenCL drivers.
+//! The OpenCL backend: any device with OpenCL 1.2 and 64-bit atomics, GPU or CPU.
 //!
 //! ```text
-//! device.rs      finding devices, refusing those that cannot be trusted, opening one
-//! selftest.rs    64-bit atomics, run and checked before they are relied on
-//! buffer.rs      device memory that users may hold, hand in and get back
-//! program.rs     sources: constants printed from Rust, the twin of `spec/`, the scheme's file; compiled once, kept
-//! launch.rs      the one place that runs a kernel, and the one place with `unsafe`
-//! memory.rs      `HashBackend`
-//! primitives.rs  `cl/primitives.cl`          cuckoo.rs  `cl/cuckoo.cl`
-//! mirror.rs      (tests) every twin function against its Rust original, bit for bit
+//! device.rs      which devices there are, which can be used, which is best
+//! selftest.rs    the proof that a device's 64-bit atomics work
+//! program.rs     the sources in cl/, the numbers printed in front of them, the compiler
+//! launch.rs      running a kernel: the one place with `unsafe`
+//! timing.rs      how long the device was busy
+//! buffer.rs      memory, and how it comes from and goes to the `ocl` crate
+//! memory.rs      `HashBackend`: transfers; the rest by primitives.rs
+//! cuckoo.rs      `Kernels<Cuckoo>`
 //! ```
 //!
-//! What is needed: OpenCL C 1.2 with `cl_khr_int64_base_atomics` and `cl_khr_int64_extended_atomics`. Nothing else is used: no
-//! sub-groups, no SVM, no program-scope variables, because the devices that matter lack one or the other.
+//! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
+//! [`devices`] is empty and [`OpenCl::best`] an error that says what was tried.
 //!
-//! One in-order queue a device: passes run in the order of their calls, and every pass sees what the one before it wrote.
+//! The order of work is that of the calls: each [`OpenCl`] has one in-order queue, and its clones share it. Several
+//! threads may use one at once.
+//!
+//! What it is not: a wrapper of OpenCL. Kernels of your own run next to koel's through the `ocl` crate: make the
+//! context and the queue there ([`OpenCl::from_ocl`]), and hand buffers over ([`Buffer::from_ocl`], [`Buffer::ocl`]).
 
 mod buffer;
 mod cuckoo;
@@ -24,6 +28,123 @@ mod memory;
 mod primitives;
 mod program;
 mod selftest;
+mod timing;
+
+#[cfg(test)]
+mod mirror;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use koel_opencl_loader as _; // defines what `ocl` links to
+use ocl::core::Status;
 
 pub use buffer::Buffer;
-pub use device::{Found, OpenCl, devices};
+pub use device::{Candidate, devices};
+
+use crate::backend::{DeviceInfo, Ledger};
+use crate::error::{Error, Result};
+
+/// An OpenCL device with a context and an in-order queue. Clones are the same device.
+///
+/// ```no_run
+/// use koel::{HashBackend, OpenCl};
+/// let device = OpenCl::best()?;
+/// println!("{}", device.info());
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct OpenCl(Arc<Inner>);
+
+struct Inner {
+    info: DeviceInfo,
+    ledger: Ledger,
+    context: ocl::Context,
+    queue: ocl::Queue,
+    device: ocl::Device,
+    /// Work-items of a group of a table's kernels: [`GROUP`], or what a test wants.
+    group: usize,
+    programs: Mutex<HashMap<program::Key, ocl::core::Program>>,
+    clocks: timing::Clocks,
+}
+
+/// Work-items of a group: the paper's 64, which in an H200's L2 is 5% better than 128 or 256; from memory all are
+/// alike.
+const GROUP: usize = 64;
+
+impl fmt::Debug for OpenCl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenCl").field("info", &self.0.info).finish_non_exhaustive()
+    }
+}
+
+impl OpenCl {
+    /// The same device, context and queue with another size of work-groups, so that tests can vary it.
+    #[cfg(test)]
+    fn with_group(&self, group: usize) -> OpenCl {
+        let Inner { info, context, queue, device, .. } = &*self.0;
+        OpenCl(Arc::new(Inner {
+            info: info.clone(),
+            ledger: Ledger::default(),
+            context: context.clone(),
+            queue: queue.clone(),
+            device: *device,
+            group,
+            programs: Mutex::default(),
+            clocks: timing::Clocks::of(queue),
+        }))
+    }
+
+    /// What the driver said, as an error that names the device and the deed.
+    fn failed(&self, doing: impl Into<String>, error: impl Into<ocl::Error>) -> Error {
+        Error::Device { device: self.0.info.to_string(), doing: doing.into(), message: told(&error.into()) }
+    }
+
+    /// The same where memory was asked for: `bytes` of it.
+    fn failed_allocating(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
+        let error = error.into();
+        match error.api_status() {
+            Some(Status::CL_OUT_OF_RESOURCES) => self.no_room(bytes),
+            _ => self.failed_using(doing, bytes, error),
+        }
+    }
+
+    /// The same where memory was used, `bytes` of it: drivers that allocate late only then find out that there is none.
+    /// Here "out of resources" may have any cause, a kernel gone wrong among them.
+    fn failed_using(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
+        let error = error.into();
+        match error.api_status() {
+            Some(Status::CL_MEM_OBJECT_ALLOCATION_FAILURE | Status::CL_OUT_OF_HOST_MEMORY) => self.no_room(bytes),
+            _ => self.failed(doing, error),
+        }
+    }
+
+    fn no_room(&self, bytes: u64) -> Error {
+        Error::OutOfMemory { device: self.0.info.to_string(), bytes }
+    }
+
+    /// Refuses a buffer of another context.
+    fn check_owner<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
+        if buffer.context().as_ptr() == self.0.context.as_core().as_ptr() { Ok(()) } else { Err(Error::WrongDevice) }
+    }
+}
+
+/// The driver's words, without the banner that the crate puts round them.
+fn told(error: &ocl::Error) -> String {
+    match error.api_status() {
+        Some(status) => format!("{status:?}"),
+        None => error.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// A lock whose holder cannot leave a broken value behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held while platforms, contexts and programs come about: no driver is trusted to do that on two threads at once (PoCL
+/// 3.1 then loses devices, Oclgrind crashes).
+static START_UP: Mutex<()> = Mutex::new(());

@@ -1,62 +1,102 @@
-//! The test of 64-bit atomics that a device must pass before a table is trusted to it.
+//! The proof that a device's 64-bit atomics work: its word for it (the extensions), and a run whose outcome is known.
 //!
-//! The extension strings are a claim; this runs `cl/atomics.cl`, in which many work-items meet on few cells, and checks that
-//! what remains is what must remain whatever the order was. A driver that implements a 64-bit atomic by two 32-bit ones, or
-//! not at all, loses tokens here and not in somebody's table.
+//! A device that claims them and gets them wrong would build tables that lose pairs, which no error would ever report.
 
-use super::OpenCl;
-use super::launch::Arg;
-use super::program::Source;
-use crate::backend::HashBackend;
-use crate::error::Result;
-use crate::fault::{Fault, planted};
+use super::program::ATOMICS;
+use super::{Buffer, OpenCl};
+use crate::backend::{DeviceInfo, HashBackend};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, VARIABLE, planted};
 
-const ITEMS: usize = 4096;
+const EXTENSIONS: [&str; 2] = ["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"];
 
-/// The sentence that says what is wrong, or nothing.
-pub(super) fn atomics(device: &OpenCl) -> std::result::Result<(), String> {
-    if planted("opencl", Fault::Atomics) {
-        return Err("its 64-bit atomics failed their test (KOEL_FAULT=atomics)".into());
-    }
-    match run(device) {
-        Ok(None) => Ok(()),
-        Ok(Some(operation)) => Err(format!("its 64-bit atomic {operation} gives wrong results")),
-        Err(error) => Err(format!("its 64-bit atomics could not be tested: {error}")),
+/// Work-items of the run: several groups, so that they compete from different compute units.
+const ITEMS: usize = 1024;
+/// Cells for exchanges that only succeed on an empty cell, each with four that compete.
+const CONTESTS: usize = ITEMS / 4;
+
+/// The extensions that `listed` lacks, as a reason to refuse the device.
+pub(super) fn missing(listed: &str) -> Option<String> {
+    let lacks = |wanted: &&str| !listed.split_whitespace().any(|extension| extension == *wanted);
+    let missing: Vec<_> = EXTENSIONS.into_iter().filter(lacks).collect();
+    (!missing.is_empty()).then(|| format!("it has no 64-bit atomics (it does not list {})", missing.join(" and ")))
+}
+
+pub(super) fn unsupported(info: &DeviceInfo, missing: impl Into<String>) -> Error {
+    Error::Unsupported { device: info.to_string(), missing: missing.into() }
+}
+
+impl OpenCl {
+    /// Runs exchanges, conditional exchanges, maxima and sums, and compares what they leave.
+    pub(super) fn test_atomics(&self) -> Result<()> {
+        if planted("opencl", Fault::Atomics) {
+            let planted = format!("its 64-bit atomics failed the self-test, as {VARIABLE} asks");
+            return Err(unsupported(&self.0.info, planted));
+        }
+        let program = self.program(ATOMICS, &[])?;
+        let cells: Buffer<u64> = self.filled(3 + CONTESTS, 0)?;
+        let exchanged: Buffer<u64> = self.filled(ITEMS, 0)?;
+        let before: Buffer<u64> = self.filled(ITEMS, 0)?;
+        let launch = self.kernel(&program, "atomics")?.buffer(&cells).buffer(&exchanged).buffer(&before);
+        launch.over_groups_of(64, ITEMS, ITEMS)?;
+        let (cells, exchanged, before) = (self.download(&cells)?, self.download(&exchanged)?, self.download(&before)?);
+        match wrong(&cells, &exchanged, &before) {
+            None => Ok(()),
+            Some(which) => {
+                let failed = format!("its 64-bit {which} gives wrong results (self-test of {ITEMS} work-items)");
+                Err(unsupported(&self.0.info, failed))
+            }
+        }
     }
 }
 
-fn run(device: &OpenCl) -> Result<Option<&'static str>> {
-    let cells = device.upload(&vec![0u64; 3 + ITEMS / 4])?;
-    let exchanged = device.upload(&vec![0u64; ITEMS])?;
-    let before = device.upload(&vec![0u64; ITEMS])?;
-    let program = device.program(Source::Atomics, &[])?;
-    let args = [Arg::Buffer(cells.core()), Arg::Buffer(exchanged.core()), Arg::Buffer(before.core())];
-    device.launch(&program, "atomics", ITEMS, &args)?;
-    let (cells, mut exchanged, before) =
-        (device.download(&cells)?, device.download(&exchanged)?, device.download(&before)?);
+fn token(item: usize) -> u64 {
+    let n = item as u64 + 1;
+    n << 33 | n
+}
 
-    let tokens: Vec<u64> = (1..=ITEMS as u64).map(|item| item << 33 | item).collect();
-    if cells[0] != tokens.iter().sum::<u64>() {
-        return Ok(Some("add"));
+/// The first operation whose results cannot be.
+fn wrong(cells: &[u64], exchanged: &[u64], before: &[u64]) -> Option<&'static str> {
+    let tokens: Vec<u64> = (0..ITEMS).map(token).collect();
+    if cells[0] != tokens.iter().sum() {
+        return Some("atom_add");
     }
-    if cells[1] != tokens[ITEMS - 1] {
-        return Ok(Some("max"));
+    if cells[1] != token(ITEMS - 1) {
+        return Some("atom_max");
     }
-    // Each exchange took out what another put in: with what stayed, every token once, and the zero of the beginning.
-    exchanged.push(cells[2]);
-    exchanged.sort_unstable();
-    if exchanged[0] != 0 || exchanged[1..] != tokens {
-        return Ok(Some("exchange"));
+    // Each token is in one hand or in the cell, and so is the zero from the start.
+    let mut seen: Vec<u64> = exchanged.iter().copied().chain([cells[2]]).collect();
+    seen.sort_unstable();
+    if seen[0] != 0 || seen[1..] != tokens {
+        return Some("atom_xchg");
     }
-    // Of the four work-items of a cell one found it empty, and the others found its token.
-    for (cell, &winner) in cells[3..].iter().enumerate() {
-        let four = &before[4 * cell..4 * cell + 4];
-        let empty = four.iter().filter(|&&found| found == 0).count();
-        let won = tokens[4 * cell..4 * cell + 4].iter().position(|&token| token == winner);
-        let right = won.is_some_and(|won| four[won] == 0) && four.iter().all(|&found| found == 0 || found == winner);
-        if empty != 1 || !right {
-            return Ok(Some("compare-and-exchange"));
+    // In each contest one work-item saw zero, the cell holds its token, and the others saw that.
+    let fair = |contest: usize| {
+        let (entered, saw) = (contest * 4..contest * 4 + 4, &before[contest * 4..contest * 4 + 4]);
+        let left = cells[3 + contest];
+        saw.iter().filter(|&&saw| saw == 0).count() == 1
+            && entered.zip(saw).all(|(item, &saw)| if saw == 0 { left == token(item) } else { saw == left })
+    };
+    (!(0..CONTESTS).all(fair)).then_some("atom_cmpxchg")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_that_cannot_be_is_seen() {
+        let mut cells = vec![(0..ITEMS).map(token).sum(), token(ITEMS - 1), token(ITEMS - 1)];
+        cells.extend((0..CONTESTS).map(|c| token(4 * c)));
+        let exchanged: Vec<u64> = (0..ITEMS).map(|item| if item == 0 { 0 } else { token(item - 1) }).collect();
+        let before: Vec<u64> = (0..ITEMS).map(|item| if item % 4 == 0 { 0 } else { token(item / 4 * 4) }).collect();
+        assert_eq!(wrong(&cells, &exchanged, &before), None);
+        for (at, name) in [(0, "atom_add"), (1, "atom_max"), (2, "atom_xchg"), (3, "atom_cmpxchg")] {
+            let mut damaged = cells.clone();
+            damaged[at] ^= 1 << 32;
+            assert_eq!(wrong(&damaged, &exchanged, &before), Some(name));
         }
+        assert_eq!(missing("cl_khr_fp64 cl_khr_int64_base_atomics cl_khr_int64_extended_atomics"), None);
+        assert!(missing("cl_khr_int64_base_atomics").is_some_and(|m| m.contains("extended") && !m.contains("base")));
     }
-    Ok(None)
 }

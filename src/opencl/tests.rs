@@ -1,0 +1,260 @@
+//! The device to test on, and the backend without a scheme: memory, primitives, errors.
+//!
+//! `KOEL_REQUIRE_OPENCL` names a platform (or `1`: any) without which these tests fail; otherwise they say on stderr
+//! that they were skipped, past cargo's capture. `KOEL_TEST_SMALL=1` keeps to sizes that a simulator manages.
+
+mod cuckoo;
+
+use std::io::Write as _;
+use std::sync::OnceLock;
+
+use super::program::{ATOMICS, CUCKOO, MIRROR, PRIMITIVES};
+use super::*;
+use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
+use crate::error::Error;
+use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+
+/// The device that all tests share, or nothing with the reason on stderr.
+pub(super) fn device() -> Option<&'static OpenCl> {
+    static DEVICE: OnceLock<std::result::Result<OpenCl, String>> = OnceLock::new();
+    let required = std::env::var("KOEL_REQUIRE_OPENCL").ok();
+    let found = DEVICE.get_or_init(|| {
+        let found = match required.as_deref() {
+            None | Some("1") => OpenCl::best(),
+            Some(platform) => OpenCl::by_name(platform),
+        };
+        found.map_err(|error| error.to_string())
+    });
+    match found {
+        Ok(device) => Some(device),
+        Err(reason) => {
+            assert!(required.is_none(), "KOEL_REQUIRE_OPENCL is set: {reason}");
+            let test = std::thread::current().name().unwrap_or("a test").to_owned();
+            let _ = std::io::stderr().write_all(format!("SKIPPED {test}: {reason}\n").as_bytes());
+            None
+        }
+    }
+}
+
+/// Whether to keep to sizes for a simulator.
+pub(super) fn small() -> bool {
+    std::env::var_os("KOEL_TEST_SMALL").is_some()
+}
+
+/// Lengths round the borders of groups, tiles and words of a bitmap.
+pub(super) fn sizes() -> Vec<usize> {
+    let mut sizes = vec![0, 1, 2, 31, 32, 33, 63, 64, 65, 1000];
+    if !small() {
+        sizes.extend([8191, 8192, 8193, 20_000, 3_000_001]);
+    }
+    sizes
+}
+
+pub(super) fn noise(seed: u64, len: usize) -> Vec<u32> {
+    let mut stream = SplitMix64::new(seed);
+    (0..len).map(|_| stream.next_u32()).collect()
+}
+
+#[test]
+fn memory_goes_there_and_back() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for len in sizes() {
+        let data = noise(len as u64, len);
+        let mut buffer = cl.upload(&data)?;
+        assert_eq!((buffer.len(), cl.download(&buffer)?), (len, data.clone()));
+        assert_eq!(cl.download(&cl.duplicate(&buffer)?)?, data);
+        assert_eq!(cl.download(&cl.concat(&buffer, &buffer)?)?, data.repeat(2));
+        let mut part = vec![0; len / 2];
+        cl.read(&buffer, len / 3, &mut part)?;
+        assert_eq!(part, data[len / 3..len / 3 + len / 2]);
+        cl.write(&mut buffer, len - part.len(), &part)?;
+        assert_eq!(cl.download(&buffer)?[len - part.len()..], part);
+        assert_eq!(cl.download(&cl.filled(len, 0x1234_5678_9abc_def0u64)?)?, vec![0x1234_5678_9abc_def0u64; len]);
+    }
+    cl.finish()
+}
+
+#[test]
+fn primitives_agree_with_plain_rust() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for len in sizes() {
+        let data = noise(1, len);
+        let mut on_device = cl.upload(&data)?;
+        assert_eq!(cl.download(&cl.iota(len)?)?, (0..len as u32).collect::<Vec<_>>());
+        let index: Vec<u32> = noise(2, len).iter().map(|&x| reduce(x, len as u32 + 3)).collect();
+        let gathered = cl.download(&cl.gather(&on_device, &cl.upload(&index)?)?)?;
+        let expected: Vec<u32> = index.iter().map(|&i| data.get(i as usize).copied().unwrap_or(0)).collect();
+        assert_eq!(gathered, expected);
+        cl.complement(&mut on_device)?;
+        assert_eq!(cl.download(&on_device)?, data.iter().map(|x| !x).collect::<Vec<_>>());
+    }
+    let nothing = cl.filled(0, 0u32)?;
+    assert_eq!(cl.download(&cl.gather(&nothing, &cl.upload(&[0, 7])?)?)?, [0, 0]);
+    Ok(())
+}
+
+#[test]
+fn select_keeps_order_and_ignores_bits_past_the_end() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for len in sizes() {
+        let (first, second) = (noise(3, len), noise(4, len));
+        let columns = [&cl.upload(&first)?, &cl.upload(&second)?];
+        for bits in [noise(5, bitmap_words(len)), vec![0; bitmap_words(len)], vec![u32::MAX; bitmap_words(len)]] {
+            let on_device = cl.upload(&bits)?;
+            for keep in [true, false] {
+                let kept = |column: &[u32]| -> Vec<u32> {
+                    let chosen = (0..len).filter(|&i| (bits[i / 32] >> (i % 32) & 1 == 1) == keep);
+                    chosen.map(|i| column[i]).collect()
+                };
+                let selected = cl.select(&on_device, keep, &columns)?;
+                assert_eq!(cl.download(&selected[0])?, kept(&first));
+                assert_eq!(cl.download(&selected[1])?, kept(&second));
+            }
+        }
+    }
+    assert!(cl.select(&cl.filled(0, 0)?, true, &[])?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn random_access_visits_the_places_of_the_contract() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for len in [1, 2, 1000, 4097] {
+        let mut stream = SplitMix64::new(len as u64);
+        let words: Vec<u64> = (0..len).map(|_| stream.next_u64() >> 40).collect();
+        for count in [0, 1, 7, 255, 2049] {
+            let place = |i: usize| reduce(mix(i as u32, MixKeys::default()), len as u32) as usize;
+            let mut on_device = cl.upload(&words)?;
+            let xor = (0..count).fold(0, |xor, i| xor ^ words[place(i)]);
+            assert_eq!(cl.random_reads(&on_device, count)?, xor);
+            let mut raised = words.clone();
+            (0..count).for_each(|i| raised[place(i)] = raised[place(i)].max(i as u64 + 1));
+            cl.random_updates(&mut on_device, count)?;
+            assert_eq!(cl.download(&on_device)?, raised);
+        }
+    }
+    let mut nothing = cl.filled(0, 0u64)?;
+    cl.random_updates(&mut nothing, 9)?;
+    assert_eq!(cl.random_reads(&nothing, 9)?, 0);
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (mut to, from) = (cl.filled(4, 0u32)?, cl.filled(9, 0u32)?);
+    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
+    refused(cl.write(&mut to, 2, &[1, 2, 3]));
+    refused(cl.write(&mut to, usize::MAX, &[1]));
+    refused(cl.read(&to, 5, &mut []));
+    refused(cl.copy(&from, 0, &mut to, 0, 5));
+    refused(cl.copy(&from, 8, &mut to, 0, 2));
+    refused(cl.select(&from, true, &[&to]).map(drop));
+    refused(cl.select(&cl.filled(1, 0)?, true, &[&to, &from]).map(drop));
+    if let Some(most) = cl.info().largest_buffer {
+        let too_large = cl.filled(most as usize / 4 + 1, 0u32);
+        assert!(matches!(too_large, Err(Error::TooLarge { .. })), "{too_large:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn contexts_of_the_ocl_crate_can_be_shared_and_strangers_are_refused() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let context = ocl::Context::builder().devices(cl.0.device).build().expect("a context");
+    let queue = ocl::Queue::new(&context, cl.0.device, None).expect("a queue");
+    let guest = OpenCl::from_ocl(&context, &queue)?;
+    assert_eq!(guest.info(), cl.info());
+
+    let theirs = ocl::Buffer::<u32>::builder().queue(queue.clone()).len(3).copy_host_slice(&[1, 2, 3]);
+    let theirs = theirs.build().expect("a buffer");
+    let mut ours = Buffer::from_ocl(&guest, theirs.clone())?;
+    guest.complement(&mut ours)?;
+    let mut seen = [0; 3];
+    theirs.read(&mut seen[..]).enq().expect("a read in the same queue");
+    assert_eq!(seen, [!1, !2, !3]);
+
+    let stranger = |result: Result<()>| assert!(matches!(result, Err(Error::WrongDevice)), "{result:?}");
+    stranger(Buffer::from_ocl(cl, theirs).map(drop));
+    stranger(cl.complement(&mut ours));
+    stranger(cl.read(&ours, 0, &mut seen));
+    stranger(cl.write(&mut ours, 0, &seen));
+    stranger(cl.duplicate(&ours).map(drop));
+    stranger(OpenCl::from_ocl(&context, &cl.0.queue).map(drop));
+
+    // A queue without profiling is timed by the wall's clock, and one that runs out of order is refused.
+    assert!(guest.timed(|| guest.complement(&mut ours))?.1.as_nanos() > 0);
+    let unordered = Some(ocl::core::CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    if let Ok(queue) = ocl::Queue::new(&context, cl.0.device, unordered) {
+        assert!(matches!(OpenCl::from_ocl(&context, &queue), Err(Error::Unsupported { .. })));
+    }
+    Ok(())
+}
+
+#[test]
+fn time_is_that_of_the_commands_in_between() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let len = if small() { 1 << 10 } else { 1 << 20 };
+    let mut buffer = cl.iota(len)?;
+    let (nothing, none) = cl.timed(|| Ok(7))?;
+    assert_eq!((nothing, none.as_nanos()), (7, 0));
+    let mut inner = None;
+    let (_, outer) = cl.timed(|| {
+        inner = Some(cl.timed(|| cl.complement(&mut buffer))?.1);
+        cl.complement(&mut buffer)
+    })?;
+    let inner = inner.expect("an inner time");
+    // Oclgrind's stamps may be all alike.
+    assert!(outer > inner && inner.as_nanos() > 0 || small(), "{outer:?} {inner:?}");
+    let failed: Result<((), _)> = cl.timed(|| Err(Error::WrongDevice));
+    assert!(failed.is_err());
+    assert!(!cl.0.clocks.is_running(), "a failure leaves no clock running");
+    Ok(())
+}
+
+#[test]
+fn the_ledger_names_kernels_and_items() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let cl = cl.with_group(64);
+    cl.iota(100)?;
+    cl.iota(5)?;
+    let stages = cl.ledger().take();
+    assert_eq!((stages.len(), stages[0].name, stages[0].kernel, stages[0].host), (1, "iota", 105, 0));
+    Ok(())
+}
+
+#[test]
+fn compilers_have_nothing_to_say() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let mut programs = vec![cl.program(ATOMICS, &[])?];
+    programs.push(cl.program(PRIMITIVES, &[("GROUP", 256)])?);
+    programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
+    programs.extend(cuckoo::plans(8).iter().map(|plan| cl.cuckoo(plan)).collect::<Result<Vec<_>>>()?);
+    for program in &programs {
+        let log = ocl::core::get_program_build_info(program, cl.0.device, ocl::enums::ProgramBuildInfo::BuildLog);
+        let log = log.expect("a build log").to_string();
+        assert!(!log.to_lowercase().contains("warning"), "{log}");
+    }
+    let broken = cl.program(CUCKOO, &[("CLASSIC", 0)]);
+    let Err(Error::Compile { log, .. }) = broken else { panic!("KOEL_FUNCTIONS is missing: {broken:?}") };
+    assert!(log.contains("KOEL_FUNCTIONS"), "{log}");
+    // Oclgrind forgets `#line`.
+    assert!(log.contains("cuckoo.cl:") || cl.info().driver.contains("Oclgrind"), "the log names our file: {log}");
+    Ok(())
+}
+
+#[test]
+fn devices_are_numbered_and_found_by_name() -> Result<()> {
+    let found = devices();
+    for (number, candidate) in found.iter().enumerate() {
+        assert_eq!(candidate.info.id, format!("opencl:{number}"));
+        let opened = OpenCl::nth(number);
+        assert_eq!(opened.is_ok(), candidate.refused.is_none(), "{opened:?}");
+    }
+    assert!(matches!(OpenCl::nth(found.len()), Err(Error::NoDevice { .. })));
+    assert!(matches!(OpenCl::by_name("no device has this name"), Err(Error::NoDevice { .. })));
+    let Some(cl) = device() else { return Ok(()) };
+    let again = OpenCl::by_name(&cl.info().name.to_uppercase())?;
+    again.complement(&mut cl.iota(3)?)?;
+    Ok(())
+}

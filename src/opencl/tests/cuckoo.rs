@@ -1,0 +1,287 @@
+//! Cuckoo tables of the device against the sequential functions of src/spec/cuckoo.
+
+use super::{device, noise, small};
+use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::opencl::{Buffer, OpenCl};
+use crate::spec::cuckoo::classic::EMPTY_KEY;
+use crate::spec::{Cuckoo, CuckooPlan, HashFamily, Kind, Placing, Plan as _, Reinsertion, Request, Scheme as _, slot};
+
+fn canonical(functions: u32, pairs: usize) -> CuckooPlan {
+    let load = [45, 80, 80, 90][functions as usize - 2];
+    plan(&Cuckoo::canonical(functions), pairs, load)
+}
+
+fn plan(scheme: &Cuckoo, pairs: usize, load_percent: usize) -> CuckooPlan {
+    let slots = (pairs * 100).div_ceil(load_percent) as u64;
+    scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt: 0 }).expect("a plan")
+}
+
+/// Every program that cl/cuckoo.cl makes, for `pairs` pairs.
+pub(super) fn plans(pairs: usize) -> Vec<CuckooPlan> {
+    let mut plans = Vec::new();
+    for functions in 2..=5 {
+        plans.push(canonical(functions, pairs));
+        for family in HashFamily::ALL {
+            for rule in Reinsertion::ALL {
+                let scheme = Cuckoo::classic(functions).family(family).reinsertion(rule);
+                plans.push(plan(&scheme, pairs, [35, 65, 80, 80][functions as usize - 2]));
+            }
+        }
+    }
+    plans
+}
+
+/// Plans with attempts until one can be built, as tables do it.
+fn attempt(plan: &CuckooPlan, number: u32) -> CuckooPlan {
+    let scheme = Cuckoo::from_plan(plan).expect("its scheme");
+    let scheme = if plan.kind() == Kind::Classic { scheme.chain(plan.chain()) } else { scheme };
+    scheme.plan(Request { slots: plan.slots(), pairs: 0, seed: plan.seed(), attempt: number }).expect("a plan")
+}
+
+fn sizes() -> &'static [usize] {
+    if small() { &[0, 1, 2, 63, 64, 65, 300] } else { &[0, 1, 2, 63, 64, 65, 1000, 20_000] }
+}
+
+/// `len` distinct keys with values, edges first.
+fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
+    let edges = [0, u32::MAX - 1, 1, 1 << 31];
+    let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1).filter(|key| !edges.contains(key));
+    let keys = edges.into_iter().chain(mixed.filter(|&key| key != EMPTY_KEY)).take(len).collect();
+    (keys, noise(len as u64 + 9, len))
+}
+
+fn empty(cl: &OpenCl, plan: &CuckooPlan) -> Result<Buffer<u64>> {
+    cl.filled(plan.words() as usize, plan.empty_word())
+}
+
+fn place(cl: &OpenCl, plan: &CuckooPlan, image: &mut Buffer<u64>, keys: &[u32], values: &[u32]) -> Result<Placed> {
+    cl.place(plan, image, &cl.upload(keys)?, &cl.upload(values)?)
+}
+
+/// The first attempt that places all, with what it placed.
+fn build(cl: &OpenCl, plan: &CuckooPlan, keys: &[u32], values: &[u32]) -> Result<(CuckooPlan, Buffer<u64>, Placed)> {
+    for number in 0..40 {
+        let plan = attempt(plan, number);
+        let mut image = empty(cl, &plan)?;
+        let placed = place(cl, &plan, &mut image, keys, values)?;
+        if placed.unplaced == 0 {
+            return Ok((plan, image, placed));
+        }
+    }
+    panic!("{plan:?} takes {} pairs in no attempt", keys.len());
+}
+
+/// Looks queries up on the device and compares each answer with the sequential lookup in the same image.
+fn compare_lookups(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
+    let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
+    let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
+    cl.lookup(plan, image, &cl.upload(queries)?, &mut values, &mut found)?;
+    let (image, values, found) = (cl.download(image)?, cl.download(&values)?, cl.download(&found)?);
+    let mut bits = vec![0; bitmap_words(queries.len())];
+    for (i, &query) in queries.iter().enumerate() {
+        let expected = Cuckoo::find(plan, &image, query);
+        assert_eq!(values[i], expected.unwrap_or(0), "{plan:?}: value of {query}");
+        bits[i / 32] |= u32::from(expected.is_some()) << (i % 32);
+    }
+    assert_eq!(found, bits, "{plan:?}");
+    Ok(())
+}
+
+/// Decodes on the device and compares with the pair that each slot holds.
+fn compare_decoded(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>) -> Result<()> {
+    let Decoded { keys, values, taken } = Kernels::<Cuckoo>::decode(cl, plan, image)?;
+    let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
+    let image = cl.download(image)?;
+    assert_eq!(taken.len(), bitmap_words(image.len()));
+    for at in 0..taken.len() * 32 {
+        let pair = Cuckoo::pair(plan, &image, at as u64);
+        assert_eq!(taken[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "slot {at}");
+        if at < image.len() {
+            assert_eq!((keys[at], values[at]), pair.unwrap_or((0, 0)), "slot {at}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for group in [32, 64, 256] {
+        let cl = cl.with_group(group);
+        for functions in 2..=5 {
+            for &len in sizes() {
+                let (keys, values) = pairs(len);
+                let (plan, image, placed) = build(&cl, &canonical(functions, len), &keys, &values)?;
+                assert_eq!(placed, Placed::default());
+                let mut expected = vec![slot::EMPTY; plan.words() as usize];
+                for (&key, &value) in keys.iter().zip(&values) {
+                    assert_eq!(Cuckoo::place(&plan, &mut expected, key, value), Placing::Placed);
+                }
+                assert!(cl.download(&image)? == expected, "H = {functions}, {len} pairs in groups of {group}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn any_split_into_batches_gives_the_same_canonical_image() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values) = pairs(500);
+    let (plan, image, _) = build(cl, &canonical(3, 500), &keys, &values)?;
+    let mut batches = empty(cl, &plan)?;
+    for part in [300..500, 0..1, 1..300] {
+        place(cl, &plan, &mut batches, &keys[part.clone()], &values[part])?;
+    }
+    assert_eq!(cl.download(&batches)?, cl.download(&image)?);
+    Ok(())
+}
+
+#[test]
+fn every_kind_family_and_rule_builds_sound_tables_with_the_right_answers() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for &len in if small() { &[65, 300][..] } else { &[0, 1, 65, 5000][..] } {
+        let (keys, values) = pairs(len);
+        for plan in plans(len) {
+            let (plan, image, placed) = build(cl, &plan, &keys, &values)?;
+            assert_eq!(placed, Placed::default());
+            let words = cl.download(&image)?;
+            let audited = Cuckoo::audit(&plan, &words, 0..plan.words()).expect("a sound image");
+            assert_eq!(audited.pairs, len as u64);
+            assert!(keys.iter().zip(&values).all(|(&key, &value)| Cuckoo::find(&plan, &words, key) == Some(value)));
+            let queries: Vec<u32> = keys.iter().copied().chain(noise(77, len)).chain([0, EMPTY_KEY]).collect();
+            compare_lookups(cl, &plan, &image, &queries)?;
+            compare_decoded(cl, &plan, &image)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn lookups_of_no_keys_and_in_no_pairs() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for plan in [canonical(4, 0), plan(&Cuckoo::classic(4), 0, 80)] {
+        let image = empty(cl, &plan)?;
+        compare_lookups(cl, &plan, &image, &[])?;
+        compare_lookups(cl, &plan, &image, &[0, 1, EMPTY_KEY])?;
+        compare_decoded(cl, &plan, &image)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for plan in [canonical(4, 300), plan(&Cuckoo::classic(4), 300, 80)] {
+        let (keys, values) = pairs(300);
+        let (plan, mut image, _) = build(cl, &plan, &keys, &values)?;
+        let before = cl.download(&image)?;
+        let strangers: Vec<u32> = (2_000_000_000..2_000_000_050).chain([EMPTY_KEY]).collect();
+        assert!(strangers.iter().all(|&key| Cuckoo::find(&plan, &before, key).is_none()));
+        let changed: Vec<u32> = keys[..200].iter().copied().chain(strangers).collect();
+        let new = vec![0xabcd_1234; changed.len()];
+        cl.assign(&plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
+        let after = cl.download(&image)?;
+        for (i, &key) in keys.iter().enumerate() {
+            let value = if i < 200 { 0xabcd_1234 } else { values[i] };
+            assert_eq!(Cuckoo::find(&plan, &after, key), Some(value));
+        }
+        let moved = before.iter().zip(&after).filter(|(old, new)| *old >> 32 != *new >> 32).count();
+        assert_eq!(moved, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn copies_are_counted_and_the_least_is_named() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (mut keys, mut values) = pairs(300);
+    // Two more of one key, one more of two others: four copies, of which 17 is the least key.
+    keys.splice(0..0, [17, 900_000_001, 5_000_000, 17, 900_000_001]);
+    values.splice(0..0, [1, 2, 3, 9, 8]);
+    keys.extend([17, 5_000_000]);
+    values.extend([5, 7]);
+    let in_canonical = canonical(4, keys.len());
+    for plan in [in_canonical, plan(&Cuckoo::classic(4), keys.len(), 60)] {
+        let (plan, image, placed) = build(cl, &plan, &keys, &values)?;
+        assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() });
+        if plan.kind() == Kind::Canonical {
+            // The greatest value stays, as in a sequential build.
+            let mut expected = vec![slot::EMPTY; plan.words() as usize];
+            for (&key, &value) in keys.iter().zip(&values) {
+                assert_ne!(Cuckoo::place(&plan, &mut expected, key, value), Placing::Unplaced);
+            }
+            assert_eq!(cl.download(&image)?, expected);
+        }
+    }
+    // A batch whose every pair is a copy: the report must not be the bottleneck, and nothing may be lost.
+    let many = if small() { 1000 } else { 1 << 20 };
+    let plan = canonical(4, 16);
+    let mut image = empty(cl, &plan)?;
+    let placed = place(cl, &plan, &mut image, &vec![3; many], &noise(1, many))?;
+    assert_eq!(placed, Placed { copies: many as u64 - 1, least_copy: Some(3), ..Placed::default() });
+    // And copies of what an earlier batch brought.
+    let placed = place(cl, &plan, &mut image, &[3, 4, 3], &[0, 0, 0])?;
+    assert_eq!((placed.copies, placed.least_copy), (2, Some(3)));
+    Ok(())
+}
+
+#[test]
+fn the_empty_markers_key_stands_outside() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let classic = plan(&Cuckoo::classic(3), 100, 50);
+    let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);
+    let mut image = empty(cl, &classic)?;
+    let placed = place(cl, &classic, &mut image, &keys[..2], &values[..2])?;
+    assert_eq!(placed, Placed { outside: Some(3), ..Placed::default() });
+    for (outside, copies) in [(None, 2), (Some(1), 3)] {
+        let plan = classic.with_outside(outside);
+        let mut image = empty(cl, &plan)?;
+        let placed = place(cl, &plan, &mut image, &keys, &values)?;
+        let expected = Placed { copies, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0 };
+        assert_eq!(placed, expected);
+        let present = plan.with_outside(placed.outside);
+        for plan in [classic, present, classic.with_outside(Some(0))] {
+            compare_lookups(cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
+        }
+    }
+    // It is not a copy of itself when the batch does not bring it.
+    let mut image = empty(cl, &classic)?;
+    assert_eq!(place(cl, &classic.with_outside(Some(1)), &mut image, &[1], &[1])?, Placed::default());
+    // In a canonical table it is a key like any other.
+    let plan = canonical(4, 100);
+    let mut image = empty(cl, &plan)?;
+    assert_eq!(place(cl, &plan, &mut image, &[EMPTY_KEY], &[6])?, Placed::default());
+    compare_lookups(cl, &plan, &image, &[EMPTY_KEY])
+}
+
+#[test]
+fn what_cannot_be_built_says_so() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values) = pairs(400);
+    for scheme in [Cuckoo::canonical(3), Cuckoo::classic(3), Cuckoo::classic(3).chain(1)] {
+        let plan = plan(&scheme, 300, 100);
+        let mut image = empty(cl, &plan)?;
+        assert!(place(cl, &plan, &mut image, &keys, &values)?.unplaced >= 100);
+    }
+    Ok(())
+}
+
+#[test]
+fn wrong_lengths_are_refused_before_any_kernel_sees_them() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let plan = canonical(4, 100);
+    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })), "{result:?}");
+    let (mut image, mut short) = (empty(cl, &plan)?, cl.filled(plan.words() as usize - 1, 0u64)?);
+    let (mut ten, mut nine, mut one) = (cl.filled(10, 0u32)?, cl.filled(9, 0u32)?, cl.filled(1, 0u32)?);
+    refused(cl.place(&plan, &mut short, &ten, &ten).map(drop));
+    refused(cl.place(&plan, &mut image, &ten, &nine).map(drop));
+    refused(cl.lookup(&plan, &short, &ten, &mut cl.filled(10, 0)?, &mut one));
+    refused(cl.lookup(&plan, &image, &ten, &mut nine, &mut one));
+    refused(cl.lookup(&plan, &image, &nine, &mut cl.filled(9, 0)?, &mut ten));
+    refused(cl.assign(&plan, &mut short, &ten, &ten));
+    refused(cl.assign(&plan, &mut image, &ten, &nine));
+    refused(Kernels::<Cuckoo>::decode(cl, &plan, &short).map(drop));
+    Ok(())
+}
