@@ -31,6 +31,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};
+use cuckoo::Workspaces;
 
 pub use memory::Memory;
 
@@ -64,6 +65,7 @@ struct Inner {
     pool: Option<Arc<ThreadPool>>,
     info: DeviceInfo,
     ledger: Ledger,
+    workspaces: Workspaces,
 }
 
 impl Cpu {
@@ -101,7 +103,11 @@ impl Cpu {
         info.memory = proc_field("/proc/meminfo", "MemTotal")
             .and_then(|field| field.strip_suffix(" kB")?.parse::<u64>().ok())
             .map(|kib| kib * 1024);
-        Cpu { inner: Arc::new(Inner { pool, info, ledger: Ledger::default() }) }
+        Cpu { inner: Arc::new(Inner { pool, info, ledger: Ledger::default(), workspaces: Workspaces::default() }) }
+    }
+
+    fn workspaces(&self) -> &Workspaces {
+        &self.inner.workspaces
     }
 
     /// Runs `work` on a thread of the pool, so that every parallel iterator in it uses that pool.

@@ -43,10 +43,9 @@ impl Job for OnDevice<'_> {
         // The first build also compiles kernels; every pair in it is looked up before anything is timed.
         let table = builder.build(self.device, &self.setup.keys, &self.setup.values)?;
         self.check_pairs(&table)?;
-        let (words, load) = (table.plan().words() as usize, table.load_factor());
+        let load = table.load_factor();
+        let mut rows = self.limits(&table)?;
         drop(table);
-
-        let mut rows = self.limits::<S>(words, load)?;
         let limits = Limits { reads: rows[0].rate, updates: rows[1].rate };
         let table = self.builds(&builder, load, limits, &mut rows)?;
         for &hits in self.setup.hits {
@@ -84,27 +83,30 @@ impl OnDevice<'_> {
         answers::check(keys, &values, &found, right).map_err(|reason| wrong("a lookup of every key", reason))
     }
 
-    /// Random reads and random updates of a buffer as large as the image.
-    fn limits<S: Scheme>(&self, words: usize, load: f64) -> Result<Vec<Row>> {
+    /// Random reads of the table's own image, and random updates of a buffer as large. Not of fresh zeros: an operating
+    /// system backs those by one page, and reads of it never leave the cache.
+    fn limits<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<Vec<Row>>
+    where
+        Any: Runs<S>,
+    {
         let (device, setup) = (self.device, self.setup);
         self.progress.say(format!("the random-access limit of {}", device.info().id));
-        let mut buffer = device.filled(words, 0u64)?;
+        let (words, load) = (table.plan().words() as usize, table.load_factor());
         let reads = setup.queries.max(1);
         // Once for nothing, to compile the kernels.
-        let expected = device.random_reads(&buffer, reads)?;
+        let expected = device.random_reads(table.image(), reads)?;
         let read_time = setup.median(|| {
-            let (sum, time) = device.timed(|| device.random_reads(&buffer, reads))?;
+            let (sum, time) = device.timed(|| device.random_reads(table.image(), reads))?;
             match sum == expected {
                 true => Ok(time),
                 false => Err(wrong("random reads", format!("{sum:#x} was read and not {expected:#x}"))),
             }
         })?;
-        let updates = setup.keys.len().max(1);
-        device.random_updates(&mut buffer, updates)?;
-        drop(buffer);
+        let updates = setup.queries.max(1);
+        device.random_updates(&mut device.filled(words, 1u64)?, updates)?;
         let update_time = setup.median(|| {
             // Afresh every time: a maximum that is there already is not written again.
-            let mut buffer = device.filled(words, 0u64)?;
+            let mut buffer = device.filled(words, 1u64)?;
             device.finish()?;
             Ok(device.timed(|| device.random_updates(&mut buffer, updates))?.1)
         })?;

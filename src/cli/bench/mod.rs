@@ -4,8 +4,8 @@
 //! device      input and output stay on the device; its own clock (kernels alone on OpenCL, wall time on the CPU)
 //! end-to-end  from host slices to host slices, wall time
 //! host        other tables, on this machine's threads, wall time
-//! limit       random reads (for lookups) and random atomic updates (for builds) of a buffer as large as the image,
-//!             in the same run on the same device
+//! limit       random reads of the image (for lookups) and random atomic updates of a buffer as large (for builds), in
+//!             the same run on the same device
 //! ```
 //!
 //! Outputs are poisoned before every run, and every answer is compared with the right one after it. Times are medians.
@@ -70,7 +70,7 @@ pub(crate) struct Args {
         help_heading = "Data"
     )]
     n: Vec<u32>,
-    /// Queries of a lookup [default: as many as pairs, at least 2^20]
+    /// Queries of a lookup [default: as many as pairs, at least 2^22]
     #[arg(long, value_name = "COUNT", value_parser = options::pair_count, help_heading = "Data")]
     queries: Option<u32>,
     /// Hits in a hundred queries, separated by commas
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let progress = Progress::line();
     let mut rows: Vec<Row> = Vec::new();
     for &n in &args.n {
-        let queries = args.queries.unwrap_or(n.max(1 << 20)) as usize;
+        let queries = args.queries.unwrap_or(n.max(1 << 22)) as usize;
         let setup = Setup::new(Workload::new(n, args.seed), n, queries, args);
         for &(name, kind) in &combinations {
             let mut options = args.parameters.clone();

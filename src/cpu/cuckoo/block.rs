@@ -10,8 +10,9 @@
 //! Queues are kept by age because lanes share the constants of one function. A place and a lookup count alike: the
 //! first question of a key is age 1 and goes to function 0.
 
-use std::array;
+use std::{array, fmt};
 
+use crossbeam::queue::SegQueue;
 use wide::u32x8;
 
 use crate::cpu::BLOCK;
@@ -140,5 +141,34 @@ impl Waiting {
         block.tags[..block.len].copy_from_slice(&queue.tags[rest..queue.len]);
         queue.len = rest;
         true
+    }
+}
+
+/// What one thread works in: a block on its way, the block after it, and the queues. Between passes all of it is empty.
+pub(super) struct Workspace {
+    pub(super) flying: Block,
+    pub(super) next: Block,
+    pub(super) waiting: Waiting,
+}
+
+/// The workspaces that no thread is using, kept from pass to pass, because every chunk of queries would otherwise begin
+/// with a dozen allocations.
+#[derive(Default)]
+pub(in crate::cpu) struct Workspaces(SegQueue<Box<Workspace>>);
+
+impl Workspaces {
+    /// Lends a workspace to `work`, which leaves it empty.
+    pub(super) fn lend<R>(&self, work: impl FnOnce(&mut Workspace) -> R) -> R {
+        let fresh = || Box::new(Workspace { flying: Block::empty(), next: Block::empty(), waiting: Waiting::new() });
+        let mut workspace = self.0.pop().unwrap_or_else(fresh);
+        let done = work(&mut workspace);
+        self.0.push(workspace);
+        done
+    }
+}
+
+impl fmt::Debug for Workspaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} workspaces", self.0.len())
     }
 }

@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wide::u32x8;
 
 use super::Pairs;
-use super::block::{Block, Lists, Waiting};
+use super::block::{Lists, Workspace, Workspaces};
 use crate::backend::Placed;
 use crate::cpu::BLOCK;
 use crate::cpu::crew::Crew;
@@ -90,9 +90,9 @@ impl Lists for Canonical<'_> {
 }
 
 /// Adds pairs to an image.
-pub(super) fn place(functions: &Functions, image: &[AtomicU64], pairs: Pairs<'_>) -> Placed {
+pub(super) fn place(functions: &Functions, image: &[AtomicU64], pairs: Pairs<'_>, workspaces: &Workspaces) -> Placed {
     let lists = Canonical::new(functions);
-    let work = |crew: &Crew| Placer::new(&lists, image).place(pairs, crew);
+    let work = |crew: &Crew| workspaces.lend(|workspace| Placer::new(&lists, image, workspace).place(pairs, crew));
     Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), super::sum)
 }
 
@@ -102,22 +102,22 @@ struct Placer<'a> {
     image: &'a [AtomicU64],
     /// What is left of the fresh pairs that this thread took.
     chunk: Range<usize>,
-    waiting: Waiting,
+    workspace: &'a mut Workspace,
     placed: Placed,
 }
 
 impl<'a> Placer<'a> {
-    fn new(lists: &'a Canonical<'a>, image: &'a [AtomicU64]) -> Self {
-        Placer { lists, image, chunk: 0..0, waiting: Waiting::new(), placed: Placed::default() }
+    fn new(lists: &'a Canonical<'a>, image: &'a [AtomicU64], workspace: &'a mut Workspace) -> Self {
+        Placer { lists, image, chunk: 0..0, workspace, placed: Placed::default() }
     }
 
     fn place(mut self, pairs: Pairs<'_>, crew: &Crew) -> Placed {
-        let (mut flying, mut next) = (Block::empty(), Block::empty());
         loop {
-            self.next_block(&mut next, pairs, crew);
-            next.aim(self.lists, self.image);
-            self.resolve(&flying);
-            std::mem::swap(&mut flying, &mut next);
+            self.next_block(pairs, crew);
+            self.workspace.next.aim(self.lists, self.image);
+            self.resolve();
+            let Workspace { flying, next, .. } = self.workspace;
+            std::mem::swap(flying, next);
             // Without a block on its way, nothing has been queued since the last look either.
             if flying.len == 0 && next.len == 0 {
                 return self.placed;
@@ -126,15 +126,16 @@ impl<'a> Placer<'a> {
     }
 
     /// Whole blocks of losers go first, which keeps the queues short; broken ones last, which keeps blocks whole.
-    fn next_block(&mut self, block: &mut Block, pairs: Pairs<'_>, crew: &Crew) {
-        if self.waiting.take_whole(block) {
+    fn next_block(&mut self, pairs: Pairs<'_>, crew: &Crew) {
+        let Workspace { next: block, waiting, .. } = &mut *self.workspace;
+        if waiting.take_whole(block) {
             return;
         }
         if self.chunk.is_empty() {
             self.chunk = crew.take().unwrap_or(0..0);
         }
         if self.chunk.is_empty() {
-            self.waiting.take_any(block);
+            waiting.take_any(block);
             return;
         }
         let fresh = self.chunk.start..self.chunk.end.min(self.chunk.start + BLOCK);
@@ -145,7 +146,8 @@ impl<'a> Placer<'a> {
     /// both kinds of losers are written to the end of a list in any case, and only the lists' lengths depend on the
     /// outcome.
     #[inline(always)]
-    fn resolve(&mut self, block: &Block) {
+    fn resolve(&mut self) {
+        let Workspace { flying: block, waiting, .. } = &mut *self.workspace;
         let mut copies = self.placed.copies;
         let mut least_copy = self.placed.least_copy;
         let mut displaced = [(0, 0); BLOCK];
@@ -169,7 +171,7 @@ impl<'a> Placer<'a> {
             refusals
         };
         if block.age < slot::MAX_AGE {
-            self.waiting.extend(block.age + 1, refuse);
+            waiting.extend(block.age + 1, refuse);
         } else {
             self.placed.unplaced += refuse(&mut [0; BLOCK], &mut [0; BLOCK]) as u64;
         }
@@ -177,7 +179,7 @@ impl<'a> Placer<'a> {
         for &(at, word) in &displaced[..displacements] {
             match canonical::pair(self.lists.functions, at, word) {
                 Some((key, value)) if slot::age(word) < slot::MAX_AGE => {
-                    self.waiting.push(slot::age(word) + 1, key, value);
+                    waiting.push(slot::age(word) + 1, key, value);
                 }
                 _ => self.placed.unplaced += 1,
             }

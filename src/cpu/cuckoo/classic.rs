@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 use wide::u32x8;
 
-use super::block::Lists;
+use super::block::{Lists, Workspaces};
 use super::lookup::search;
 use super::{Pairs, sum};
 use crate::backend::Placed;
@@ -84,7 +84,7 @@ pub(super) fn place(plan: &CuckooPlan, functions: &Functions, image: &[AtomicU64
 }
 
 /// Slots whose key a lookup finds in an earlier one, and the least such key.
-pub(super) fn copies(plan: &CuckooPlan, functions: &Functions, image: &[u64]) -> Placed {
+pub(super) fn copies(plan: &CuckooPlan, functions: &Functions, image: &[u64], workspaces: &Workspaces) -> Placed {
     let lists = Classic::new(plan, functions);
     let of_chunk = |(chunk, words): (usize, &[u64])| {
         let first = (chunk * CHUNK) as u32;
@@ -92,12 +92,13 @@ pub(super) fn copies(plan: &CuckooPlan, functions: &Functions, image: &[u64]) ->
         let (slots, keys): (Vec<u32>, Vec<u32>) =
             (first..).zip(words).filter(full).map(|(slot, &word)| (slot, key(word))).unzip();
         let mut placed = Placed::default();
-        search(&lists, image, &keys, |i, hit, slot, _| {
+        let mut count = |i: usize, hit, slot, _| {
             if hit && slot != slots[i] {
                 placed.copies += 1;
                 placed.least_copy = Some(placed.least_copy.map_or(keys[i], |least| least.min(keys[i])));
             }
-        });
+        };
+        workspaces.lend(|workspace| search(&lists, image, &keys, workspace, &mut count));
         placed
     };
     image.par_chunks(CHUNK).enumerate().map(of_chunk).reduce(Placed::default, sum)

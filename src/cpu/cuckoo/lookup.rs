@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::block::{Block, Lists, Waiting};
+use super::block::{Block, Lists, Waiting, Workspace};
 use crate::cpu::{BLOCK, CHUNK};
 
 /// Words that can be read: an image at rest, or one whose values others are changing.
@@ -35,23 +35,27 @@ impl Words for [AtomicU64] {
 /// Looks `keys` up and calls `answer(number of the key, hit, slot, word)` after every probe, the last one of a key
 /// last.
 #[inline(always)]
-pub(super) fn search<T>(lists: &impl Lists, image: &[T], keys: &[u32], mut answer: impl FnMut(usize, bool, u32, u64))
-where
+pub(super) fn search<T>(
+    lists: &impl Lists,
+    image: &[T],
+    keys: &[u32],
+    workspace: &mut Workspace,
+    mut answer: impl FnMut(usize, bool, u32, u64),
+) where
     [T]: Words,
 {
-    let mut waiting = Waiting::new();
-    let (mut flying, mut next) = (Block::empty(), Block::empty());
+    let Workspace { flying, next, waiting } = workspace;
     let mut fresh = 0;
     loop {
-        if !waiting.take_whole(&mut next) {
+        if !waiting.take_whole(next) {
             match next.fill(&keys[fresh..], fresh as u32..) {
-                0 => _ = waiting.take_any(&mut next),
+                0 => _ = waiting.take_any(next),
                 taken => fresh += taken,
             }
         }
         next.aim(lists, image);
-        resolve(lists, image, &flying, &mut waiting, &mut answer);
-        std::mem::swap(&mut flying, &mut next);
+        resolve(lists, image, flying, waiting, &mut answer);
+        std::mem::swap(flying, next);
         // Without a block on its way, nothing has been queued since the last look either.
         if flying.len == 0 && next.len == 0 {
             return;
@@ -90,10 +94,17 @@ fn resolve<T>(
 }
 
 /// Values and found bits of one chunk of queries.
-pub(super) fn answer(lists: &impl Lists, image: &[u64], queries: &[u32], values: &mut [u32], found: &mut [u32]) {
+pub(super) fn answer(
+    lists: &impl Lists,
+    image: &[u64],
+    queries: &[u32],
+    values: &mut [u32],
+    found: &mut [u32],
+    workspace: &mut Workspace,
+) {
     // A byte a query on the way: adding bits to a word of the bitmap would make each probe wait for the one before.
     let mut hits = [0u8; CHUNK];
-    search(lists, image, queries, |i, hit, _, word| {
+    search(lists, image, queries, workspace, |i, hit, _, word| {
         values[i] = if hit { word as u32 } else { 0 };
         hits[i] = u8::from(hit);
     });

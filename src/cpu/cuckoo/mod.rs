@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use self::block::Lists;
+pub(super) use self::block::Workspaces;
 use self::canonical::Canonical;
 use self::classic::Classic;
 use super::memory::{Memory, atomic};
@@ -72,16 +73,16 @@ impl Kernels<Cuckoo> for Cpu {
         let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
         let functions = functions(plan);
         self.ledger().kernel("place", len);
-        let words = image.words_mut()?;
+        let (words, workspaces) = (image.words_mut()?, self.workspaces());
         if plan.kind() == Kind::Canonical {
-            return Ok(self.run(|| canonical::place(&functions, atomic(words), pairs)));
+            return Ok(self.run(|| canonical::place(&functions, atomic(words), pairs, workspaces)));
         }
         let placed = self.run(|| classic::place(plan, &functions, atomic(words), pairs));
         if placed.unplaced > 0 {
             return Ok(placed);
         }
         self.ledger().kernel("copies", words.len());
-        Ok(sum(placed, self.run(|| classic::copies(plan, &functions, words))))
+        Ok(sum(placed, self.run(|| classic::copies(plan, &functions, words, workspaces))))
     }
 
     fn lookup(
@@ -99,8 +100,10 @@ impl Kernels<Cuckoo> for Cpu {
         let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
         let (values, found) = (values.words_mut()?, found.words_mut()?);
         self.run(|| match plan.kind() {
-            Kind::Canonical => look_up(&Canonical::new(&functions), None, image, queries, values, found),
-            Kind::Classic => look_up(&Classic::new(plan, &functions), plan.outside(), image, queries, values, found),
+            Kind::Canonical => self.look_up(&Canonical::new(&functions), None, image, queries, values, found),
+            Kind::Classic => {
+                self.look_up(&Classic::new(plan, &functions), plan.outside(), image, queries, values, found)
+            }
         });
         Ok(())
     }
@@ -119,8 +122,8 @@ impl Kernels<Cuckoo> for Cpu {
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let image = atomic(image.words_mut()?);
         self.run(|| match plan.kind() {
-            Kind::Canonical => overwrite(&Canonical::new(&functions), image, pairs),
-            Kind::Classic => overwrite(&Classic::new(plan, &functions), image, pairs),
+            Kind::Canonical => self.overwrite(&Canonical::new(&functions), image, pairs),
+            Kind::Classic => self.overwrite(&Classic::new(plan, &functions), image, pairs),
         });
         Ok(())
     }
@@ -157,35 +160,39 @@ fn check_image(plan: &CuckooPlan, image: &Memory<u64>) -> Result<()> {
     Error::check_length("the image", image.len(), plan.slot_count() as usize)
 }
 
-/// Lookup on all threads. `outside` is the pair that stands beside the image.
-fn look_up(
-    lists: &impl Lists,
-    outside: Option<(u32, u32)>,
-    image: &[u64],
-    queries: &[u32],
-    values: &mut [u32],
-    found: &mut [u32],
-) {
-    let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
-    queries.par_chunks(CHUNK).zip(to).for_each(|(queries, (values, found))| {
-        lookup::answer(lists, image, queries, values, found);
-        let Some((key, value)) = outside else { return };
-        for i in (0..queries.len()).filter(|&i| queries[i] == key) {
-            values[i] = value;
-            found[i / 32] |= 1 << (i % 32);
-        }
-    });
-}
-
-/// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no part in
-/// the search for another key, so those who read the slot meanwhile are not misled.
-fn overwrite(lists: &impl Lists, image: &[AtomicU64], pairs: Pairs<'_>) {
-    pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each(|(keys, values)| {
-        lookup::search(lists, image, keys, |i, hit, slot, word| {
-            if hit {
-                let upper = word >> 32 << 32;
-                image[slot as usize].store(upper | u64::from(values[i]), Relaxed);
+impl Cpu {
+    /// Lookup on all threads. `outside` is the pair that stands beside the image.
+    fn look_up(
+        &self,
+        lists: &impl Lists,
+        outside: Option<(u32, u32)>,
+        image: &[u64],
+        queries: &[u32],
+        values: &mut [u32],
+        found: &mut [u32],
+    ) {
+        let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
+        queries.par_chunks(CHUNK).zip(to).for_each(|(queries, (values, found))| {
+            self.workspaces().lend(|workspace| lookup::answer(lists, image, queries, values, found, workspace));
+            let Some((key, value)) = outside else { return };
+            for i in (0..queries.len()).filter(|&i| queries[i] == key) {
+                values[i] = value;
+                found[i / 32] |= 1 << (i % 32);
             }
         });
-    });
+    }
+
+    /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no part
+    /// in the search for another key, so those who read the slot meanwhile are not misled.
+    fn overwrite(&self, lists: &impl Lists, image: &[AtomicU64], pairs: Pairs<'_>) {
+        pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each(|(keys, values)| {
+            let write = |i: usize, hit, slot: u32, word: u64| {
+                if hit {
+                    let upper = word >> 32 << 32;
+                    image[slot as usize].store(upper | u64::from(values[i]), Relaxed);
+                }
+            };
+            self.workspaces().lend(|workspace| lookup::search(lists, image, keys, workspace, write));
+        });
+    }
 }
