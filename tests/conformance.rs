@@ -242,6 +242,51 @@ fn batches_equal_one_build_and_a_refused_batch_changes_nothing() {
     for_every_kind(&Batches);
 }
 
+struct Across;
+impl Check for Across {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        // One key in three batches, with a value that falls and rises, and the empty marker's key likewise.
+        let batches: [[(u32, u32); 3]; 3] =
+            [[(5, 20), (6, 1), (u32::MAX, 20)], [(u32::MAX, 10), (7, 2), (5, 10)], [(5, 30), (u32::MAX, 30), (8, 3)]];
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            for by_capacity in [true, false] {
+                for rule in Duplicates::ALL {
+                    let builder = builder::<S>(kind).duplicates(rule);
+                    let builder = if by_capacity { builder.capacity(64) } else { builder };
+                    let mut table = builder.build(&device, &[], &[]).unwrap();
+                    let mut model = BTreeMap::new();
+                    for batch in &batches {
+                        let (keys, values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
+                        let inserted = table.insert(&keys, &values);
+                        let copies = batch.iter().any(|(key, _)| model.contains_key(key));
+                        if rule == Duplicates::Error && copies {
+                            assert!(matches!(inserted, Err(Error::DuplicateKey { key: 5 })), "{at}: {inserted:?}");
+                            continue;
+                        }
+                        inserted.unwrap();
+                        for &(key, value) in batch {
+                            match rule {
+                                Duplicates::KeepFirst => _ = model.entry(key).or_insert(value),
+                                _ => _ = model.insert(key, value),
+                            }
+                        }
+                    }
+                    holds_exactly(&table, &model, &format!("{at}, {rule:?}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn three_copies_in_three_batches_follow_their_rule() {
+    for_every_kind(&Across);
+}
+
 struct Upserts;
 impl Check for Upserts {
     fn run<S: Scheme>(&self, kind: Kind)

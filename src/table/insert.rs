@@ -89,7 +89,16 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.merge(&batch.keys, &batch.values, Duplicates::KeepLast)
     }
 
-    /// [`insert`](Self::insert) from buffers on the table's device.
+    /// [`insert`](Self::insert) from buffers on the table's device; nothing is transferred.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
+    /// let cpu = Cpu::new();
+    /// let mut table = HashTable::builder(Cuckoo::default()).capacity(100).build(&cpu, &[1], &[10])?;
+    /// table.insert_on(&cpu.upload(&[2, 3])?, &cpu.upload(&[20, 30])?)?;
+    /// assert_eq!(table.len(), 3);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -97,7 +106,16 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.merge(keys, values, self.settings.duplicates)
     }
 
-    /// [`upsert`](Self::upsert) from buffers on the table's device.
+    /// [`upsert`](Self::upsert) from buffers on the table's device; nothing is transferred.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
+    /// let cpu = Cpu::new();
+    /// let mut table = HashTable::builder(Cuckoo::default()).build(&cpu, &[1], &[10])?;
+    /// let done = table.upsert_on(&cpu.upload(&[1])?, &cpu.upload(&[11])?)?;
+    /// assert_eq!((done.overwritten, table.get(&[1])?), (1, vec![Some(11)]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`upsert`](Self::upsert).

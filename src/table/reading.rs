@@ -31,7 +31,16 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]` tells
-    /// which.
+    /// which. Cost: as `get`, without its allocations.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 6], &[50, 0])?;
+    /// let (mut values, mut found) = ([9; 3], [0; 1]);
+    /// table.get_into(&[6, 7, 5], &mut values, &mut found)?;
+    /// assert_eq!((values, found), ([0, 0, 50], [0b101]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
@@ -131,7 +140,14 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(keys.into_iter().zip(values).chain(self.plan.outside()).collect())
     }
 
-    /// Iterates over [`to_pairs`](Self::to_pairs).
+    /// Iterates over [`to_pairs`](Self::to_pairs), at its cost.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 6], &[1, 2])?;
+    /// assert_eq!(table.iter()?.map(|(_, value)| value).sum::<u32>(), 3);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`to_pairs`](Self::to_pairs).

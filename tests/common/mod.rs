@@ -1,7 +1,9 @@
 //! What every integration test shares: the devices, the sizes, the models to compare with.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of it")]
 
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::Mutex;
 
 use koel::backend::{self, Any, HashBackend};
 use koel::spec::{Kind, Plan, Scheme};
@@ -37,9 +39,12 @@ pub fn opencl_devices() -> Vec<Any> {
     found
 }
 
-/// Says on stderr, where the test runner does not swallow it, what is not tested and why.
+/// Says on stderr, where the test runner does not swallow it, what is not tested and why; once for each test file.
 pub fn skip(what: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {what}: {why}");
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().expect("nobody panics here").insert(what.to_owned()) {
+        let _ = writeln!(std::io::stderr(), "skipped: {what}: {why}");
+    }
 }
 
 /// `large`, or `small` under `KOEL_TEST_SMALL`, for simulators that take a second for what a CPU does in a millisecond.
