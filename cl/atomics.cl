@@ -1,10 +1,8 @@
 // The self-test of 64-bit atomics: what src/opencl/selftest.rs asks of a device before it is trusted with a table.
 //
 // Every work-item leaves its token in cells that all or some others use as well. The host knows what must remain
-// whatever the order was: a sum, a maximum, a multiset of tokens, and one winner for each cell that four compete for.
-
-#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
-#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
+// whatever the order was: a sum, a maximum, a XOR, a multiset of tokens, and one winner for each cell that four compete
+// for.
 
 __kernel void atomics(__global ulong *cells, __global ulong *exchanged, __global ulong *before) {
     uint item = get_global_id(0);
@@ -12,6 +10,7 @@ __kernel void atomics(__global ulong *cells, __global ulong *exchanged, __global
     ulong token = ((ulong)(item + 1) << 33) | (item + 1);
     atom_add(&cells[0], token);
     atom_max(&cells[1], token);
-    exchanged[item] = atom_xchg(&cells[2], token);
-    before[item] = atom_cmpxchg(&cells[3 + item / 4], 0UL, token);
+    atom_xor(&cells[2], token);
+    exchanged[item] = atom_xchg(&cells[3], token);
+    before[item] = atom_cmpxchg(&cells[4 + item / 4], 0UL, token);
 }

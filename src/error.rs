@@ -35,7 +35,7 @@ pub enum Error {
     /// The input holds a key more than once and the table was to hold each once.
     #[error(
         "key {key} is given more than once (it is the smallest such key): remove the copies, or build with KeepFirst or \
-         KeepLast (`--duplicates first|last`)"
+         KeepLast"
     )]
     DuplicateKey {
         /// The smallest key that occurs more than once, on every device.

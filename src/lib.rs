@@ -53,7 +53,7 @@ pub mod spec;
 pub mod table;
 pub mod workload;
 
-pub use backend::{Any, DeviceBuffer, DeviceInfo, HashBackend, Kernels, auto};
+pub use backend::{Any, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Runs, auto};
 pub use cpu::Cpu;
 pub use error::{Error, Result};
 #[cfg(feature = "opencl")]

@@ -92,7 +92,7 @@ fn classic_tables_build_in_every_space_with_every_family_and_rule() {
     }
 }
 
-/// A chain of two swaps cannot hold at load 0.8 in one attempt of a large table: restarts happen, and are counted.
+/// Chains of three swaps are too short for some seeds: restarts happen, and are counted. One swap is too short for all.
 #[test]
 fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
     let load = Workload::new(40, 4);

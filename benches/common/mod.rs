@@ -1,4 +1,4 @@
-//! The axes of every bench, in one file: devices, sizes, hit rates, schemes.
+//! The axes of every bench, in one file: devices, sizes, hit rates.
 #![allow(dead_code, unreachable_pub, reason = "each bench uses its own part of it")]
 
 use koel::backend::{Any, choose};

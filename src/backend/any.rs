@@ -1,4 +1,4 @@
-//! A device chosen at run time: one type for all backends, and the rules for choosing.
+//! A device chosen at run time: one type for all backends.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Which device: listing them, taking the best, taking one by name.
 
-use super::{Any, DeviceInfo, HashBackend};
+use super::{Any, DeviceInfo, DeviceKind, HashBackend};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 #[cfg(feature = "opencl")]
@@ -31,13 +31,14 @@ pub struct Choice {
 pub fn devices() -> Vec<Listed> {
     let cpu = Listed { info: Cpu::new().info().clone(), refused: None };
     #[cfg(feature = "opencl")]
-    let others = opencl::devices().into_iter().map(|found| Listed { info: found.info, refused: found.refused });
+    let others = opencl::devices();
     #[cfg(not(feature = "opencl"))]
     let others = [];
     std::iter::once(cpu).chain(others).collect()
 }
 
-/// The best OpenCL device if one is usable, otherwise the CPU.
+/// The best OpenCL device that is no CPU, otherwise the CPU backend, which drives the same cores faster than their OpenCL
+/// driver does.
 ///
 /// ```
 /// let choice = koel::auto();
@@ -46,6 +47,9 @@ pub fn devices() -> Vec<Listed> {
 pub fn auto() -> Choice {
     #[cfg(feature = "opencl")]
     let why_not = match OpenCl::best() {
+        Ok(device) if device.info().kind == DeviceKind::Cpu => {
+            format!("OpenCL has {} alone, the same processors", device.info())
+        }
         Ok(device) => {
             let why = format!("{}: the best OpenCL device", device.info());
             return Choice { backend: Any::OpenCl(device), why };
@@ -96,7 +100,7 @@ pub fn choose(device: &str, threads: Option<usize>) -> Result<Vec<Any>> {
             Some(which) => one_opencl(which).map(|found| vec![found]),
             None => Err(Error::NoDevice {
                 wanted: device.into(),
-                reason: "give all, auto, cpu, opencl, opencl:NUMBER or opencl:NAME; `koel devices` lists them".into(),
+                reason: "give all, auto, cpu, opencl, opencl:NUMBER or opencl:NAME".into(),
             }),
         },
     }

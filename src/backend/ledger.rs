@@ -32,12 +32,7 @@ impl Ledger {
         self.add(name, 0, items as u64);
     }
 
-    /// All stages so far.
-    pub fn stages(&self) -> Vec<Stage> {
-        self.lock().clone()
-    }
-
-    /// Forgets all stages, and returns them.
+    /// All stages since this was last asked.
     pub fn take(&self) -> Vec<Stage> {
         std::mem::take(&mut *self.lock())
     }

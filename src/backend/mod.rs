@@ -1,17 +1,21 @@
 //! The contract between tables and devices.
 //!
-//! A **backend** owns the memory of one device and runs passes over it. It knows no policy: lengths are checked, sizes are
-//! planned and retries are decided above it (`table/`), once for all devices.
+//! A **backend** owns the memory of one device and runs passes over it. It knows no policy: sizes are planned, retries decided
+//! and duplicates judged above it (`table/`), once for all devices. It checks what its passes rely on, because it is public:
+//! lengths that belong together, and that buffers are its own.
 //!
 //! ```text
-//! HashBackend      memory (filled, upload, download, copy), and the primitives that no scheme owns
-//! Kernels<S>       place, lookup, assign, pairs: what a device must provide to run scheme S
+//! HashBackend      memory (filled, upload, read, write, copy), and the primitives that no scheme owns
+//! Kernels<S>       place, lookup, assign, decode: what a device must provide to run scheme S
 //! ```
 //!
 //! Rules for implementors:
 //! - Work is done in the order of the calls. A call may return before its work is done, except where it returns data.
 //! - An error leaves buffers passed as `&mut` in an unspecified but valid state; tables work on copies for that reason.
 //! - Buffers of length 0 are legal everywhere.
+//! - Errors are [`crate::Error::LengthMismatch`], [`crate::Error::WrongDevice`], [`crate::Error::OutOfMemory`], and
+//!   [`crate::Error::Device`] or [`crate::Error::Compile`] with the driver's words. A device may report one late: at the
+//!   next call that waits.
 //! - Every pass over keys runs in kernels; where the host must loop over keys, it says so in the [`Ledger`].
 
 mod any;
@@ -60,12 +64,37 @@ pub trait DeviceBuffer: Send + Sync + fmt::Debug {
     }
 }
 
+/// What sort of processor a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// A processor that programs run on.
+    Cpu,
+    /// Anything else that is no GPU.
+    Accelerator,
+    /// A graphics processor.
+    Gpu,
+}
+
+impl DeviceKind {
+    /// The name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Accelerator => "accelerator",
+            DeviceKind::Gpu => "gpu",
+        }
+    }
+}
+
 /// What a device is called and what it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// The name that `--device` takes: `cpu`, or `opencl:0`, `opencl:1`, ..
+    /// The name that [`choose`] takes: `cpu`, or `opencl:0`, `opencl:1`, ..
     pub id: String,
+    /// What sort of processor it is.
+    pub kind: DeviceKind,
     /// The device's own name.
     pub name: String,
     /// The platform, and the driver's version.
@@ -79,9 +108,8 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    pub(crate) fn new(id: impl Into<String>, name: impl Into<String>, driver: impl Into<String>, units: usize) -> Self {
-        let (id, name, driver) = (id.into(), name.into(), driver.into());
-        DeviceInfo { id, name, driver, memory: None, largest_buffer: None, units }
+    pub(crate) fn new(id: impl Into<String>, kind: DeviceKind, name: &str, driver: String, units: usize) -> Self {
+        DeviceInfo { id: id.into(), kind, name: name.into(), driver, memory: None, largest_buffer: None, units }
     }
 }
 
@@ -156,7 +184,7 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     }
 
     /// A second buffer with the same contents.
-    fn duplicate<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<Self::Buffer<T>> {
+    fn clone_buffer<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<Self::Buffer<T>> {
         let mut copy = self.filled(buffer.len(), T::zeroed())?;
         self.copy(buffer, 0, &mut copy, 0, buffer.len())?;
         Ok(copy)

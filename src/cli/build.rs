@@ -120,9 +120,8 @@ impl Job for Build<'_> {
         self.device.finish()?;
         let build_seconds = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        table.save(&args.output)?;
+        let digest = table.save(&args.output)?;
         let save_seconds = start.elapsed().as_secs_f64();
-        let digest = table.digest()?;
         // Clears the line before anything is printed there.
         self.progress = None;
 

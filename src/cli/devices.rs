@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             .map(|device| {
                 let info = &device.info;
                 json!({
-                    "id": info.id, "name": info.name, "driver": info.driver, "units": info.units, "memory": info.memory,
+                    "id": info.id, "kind": info.kind.name(), "name": info.name, "driver": info.driver, "units": info.units, "memory": info.memory,
                     "largest_buffer": info.largest_buffer, "usable": device.refused.is_none(), "reason": device.refused,
                 })
             })

@@ -46,6 +46,8 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Failure::Koel(error @ koel::Error::DuplicateKey { .. }) => write!(f, "{error} (--duplicates first|last)"),
+            Failure::Koel(error @ koel::Error::NoDevice { .. }) => write!(f, "{error} (`koel devices` lists them)"),
             Failure::Koel(error) => error.fmt(f),
             Failure::Input(message) | Failure::Wrong(message) => f.write_str(message),
             Failure::ClosedPipe => f.write_str("the output was closed"),

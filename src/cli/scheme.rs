@@ -2,7 +2,7 @@
 //! are mapped here and nowhere else.
 
 use koel::backend::{Any, Runs};
-use koel::spec::{CuckooPlan, HashFamily, Reinsertion};
+use koel::spec::CuckooPlan;
 use koel::{Cpu, Cuckoo, Kind, Scheme};
 
 use super::failure::{Failure, Result};
@@ -47,11 +47,10 @@ impl Parameters for Cuckoo {
     }
 
     fn describe(plan: &CuckooPlan) -> Vec<(&'static str, serde_json::Value)> {
-        let name = |names: &[&'static str], code: u32| names.get(code as usize).copied().unwrap_or("unknown");
-        let family = name(&HashFamily::ALL.map(HashFamily::name), plan.family_code());
+        let family = plan.family().name();
         let mut parameters = vec![("functions", plan.function_count().into()), ("hash", family.into())];
         if koel::spec::Plan::kind(plan) == Kind::Classic {
-            let rule = name(&Reinsertion::ALL.map(Reinsertion::name), plan.reinsertion_code());
+            let rule = plan.reinsertion().name();
             parameters.extend([("reinsertion", rule.into()), ("chain", plan.chain().into())]);
         }
         parameters

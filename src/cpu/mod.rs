@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::backend::{DeviceInfo, Ledger};
+use crate::backend::{DeviceInfo, DeviceKind, Ledger};
 use crate::error::{Error, Result};
 use cuckoo::Workspaces;
 
@@ -99,7 +99,7 @@ impl Cpu {
     fn on(pool: Option<Arc<ThreadPool>>, threads: usize) -> Cpu {
         let driver = format!("rayon, {threads} thread{}, {} lanes", if threads == 1 { "" } else { "s" }, lanes());
         let name = proc_field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-        let mut info = DeviceInfo::new("cpu", name, driver, threads);
+        let mut info = DeviceInfo::new("cpu", DeviceKind::Cpu, &name, driver, threads);
         info.memory = proc_field("/proc/meminfo", "MemTotal")
             .and_then(|field| field.strip_suffix(" kB")?.parse::<u64>().ok())
             .map(|kib| kib * 1024);

@@ -23,7 +23,7 @@ fn memory_goes_there_and_back() -> Result<()> {
             let data = noise(len);
             let mut buffer = cpu.upload(&data)?;
             assert_eq!(cpu.download(&buffer)?, data);
-            assert_eq!(cpu.duplicate(&buffer)?.words(), data);
+            assert_eq!(cpu.clone_buffer(&buffer)?.words(), data);
             assert_eq!(cpu.concat(&buffer, &buffer)?.words(), data.repeat(2));
             let mut part = vec![0; len / 2];
             cpu.read(&buffer, len / 3, &mut part)?;
@@ -134,7 +134,7 @@ fn a_mapped_file_is_a_source_and_never_a_target() -> Result<()> {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(bytemuck::cast_slice(&words)).expect("written");
     let mut mapped = Memory::map_file(&file, 0, words.len())?;
-    assert_eq!(cpu.duplicate(&mapped)?.words(), words);
+    assert_eq!(cpu.clone_buffer(&mapped)?.words(), words);
     let refused = |result: Result<()>| assert!(matches!(result, Err(Error::Device { .. })));
     refused(cpu.write(&mut mapped, 0, &[1]));
     refused(cpu.random_updates(&mut mapped, 1));

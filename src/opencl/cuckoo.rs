@@ -28,7 +28,7 @@ const STATUS_WORDS: usize = 5;
 impl OpenCl {
     /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
     pub(super) fn cuckoo(&self, plan: &CuckooPlan) -> Result<ocl::core::Program> {
-        let family = HashFamily::ALL[plan.family_code() as usize % HashFamily::ALL.len()];
+        let family = plan.family();
         self.program(
             CUCKOO,
             &[
@@ -37,7 +37,7 @@ impl OpenCl {
                 ("FAMILY", family as u32),
                 ("FAMILY_MIXER", HashFamily::Mixer as u32),
                 ("FAMILY_LINEAR", HashFamily::Linear as u32),
-                ("REINSERTION", classic::rule(plan) as u32),
+                ("REINSERTION", plan.reinsertion() as u32),
                 ("AS_PUBLISHED", Reinsertion::AsPublished as u32),
                 ("RANDOM_FUNCTION", Reinsertion::RandomFunction as u32),
                 ("UNPLACED", Status::Unplaced as u32),

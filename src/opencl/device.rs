@@ -18,18 +18,8 @@ use ocl::{Context, Device, Platform, Queue};
 
 use super::selftest::{missing, unsupported};
 use super::{Inner, OpenCl, START_UP, lock, primitives, timing, told};
-use crate::backend::{DeviceInfo, Ledger};
+use crate::backend::{DeviceInfo, DeviceKind, Ledger, Listed};
 use crate::error::{Error, Result};
-
-/// A device that was found, usable or not.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Candidate {
-    /// Name and limits; the number in `info.id` is what [`OpenCl::nth`] takes.
-    pub info: DeviceInfo,
-    /// Why it cannot be used, if so.
-    pub refused: Option<String>,
-}
 
 /// A device as it was listed.
 struct Listing {
@@ -37,21 +27,21 @@ struct Listing {
     device: Device,
     info: DeviceInfo,
     /// GPU before accelerator before CPU, then by compute units: the best is the greatest.
-    rank: (u8, usize),
+    rank: (DeviceKind, usize),
     refused: Option<String>,
     opened: Mutex<Weak<Inner>>,
 }
 
 /// Every device of every platform, in a fixed order, each opened and tested if it is not in use already.
 ///
-/// The first call costs what the drivers take to start (up to a second). Never an error: see [`Candidate::refused`].
-pub fn devices() -> Vec<Candidate> {
+/// The first call costs what the drivers take to start (up to a second). Never an error: see [`Listed::refused`].
+pub fn devices() -> Vec<Listed> {
     let candidate = |listing: &Listing| {
         let refused = listing.open().err().map(|error| match error {
             Error::Unsupported { missing, .. } => missing,
             other => other.to_string(),
         });
-        Candidate { info: listing.info.clone(), refused }
+        Listed { info: listing.info.clone(), refused }
     };
     listed().iter().map(candidate).collect()
 }
@@ -173,7 +163,7 @@ fn listed() -> &'static [Listing] {
             // A platform without devices reports that as an error.
             for device in Device::list_all(platform).unwrap_or_default() {
                 let info = info_of(format!("opencl:{}", all.len()), &device, driver.clone());
-                let rank = (kind_rank(&device), info.units);
+                let rank = (info.kind, info.units);
                 let refused = ruled_out(&device);
                 all.push(Listing { platform, device, info, rank, refused, opened: Mutex::default() });
             }
@@ -217,7 +207,7 @@ fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
         Ok(Answer::MaxComputeUnits(units)) => units as usize,
         _ => 0,
     };
-    let mut info = DeviceInfo::new(id, name.trim(), driver, units);
+    let mut info = DeviceInfo::new(id, kind_of(device), name.trim(), driver, units);
     if let Ok(Answer::GlobalMemSize(bytes)) = device.info(Ask::GlobalMemSize) {
         info.memory = Some(bytes);
     }
@@ -227,12 +217,11 @@ fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
     info
 }
 
-fn kind_rank(device: &Device) -> u8 {
+fn kind_of(device: &Device) -> DeviceKind {
     match device.info(Ask::Type) {
-        Ok(Answer::Type(kind)) if kind.contains(DeviceType::GPU) => 3,
-        Ok(Answer::Type(kind)) if kind.contains(DeviceType::ACCELERATOR) => 2,
-        Ok(Answer::Type(kind)) if kind.contains(DeviceType::CPU) => 1,
-        _ => 0,
+        Ok(Answer::Type(kind)) if kind.contains(DeviceType::GPU) => DeviceKind::Gpu,
+        Ok(Answer::Type(kind)) if kind.contains(DeviceType::CPU) => DeviceKind::Cpu,
+        _ => DeviceKind::Accelerator,
     }
 }
 

@@ -43,7 +43,7 @@ use koel_opencl_loader as _; // defines what `ocl` links to
 use ocl::core::Status;
 
 pub use buffer::Buffer;
-pub use device::{Candidate, devices};
+pub use device::devices;
 
 use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};

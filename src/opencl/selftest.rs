@@ -27,14 +27,14 @@ pub(super) fn unsupported(info: &DeviceInfo, missing: impl Into<String>) -> Erro
 }
 
 impl OpenCl {
-    /// Runs exchanges, conditional exchanges, maxima and sums, and compares what they leave.
+    /// Runs exchanges, conditional exchanges, maxima, sums and XORs, and compares what they leave.
     pub(super) fn test_atomics(&self) -> Result<()> {
         if planted("opencl", Fault::Atomics) {
             let planted = format!("its 64-bit atomics failed the self-test, as {VARIABLE} asks");
             return Err(unsupported(&self.0.info, planted));
         }
         let program = self.program(ATOMICS, &[])?;
-        let cells: Buffer<u64> = self.filled(3 + CONTESTS, 0)?;
+        let cells: Buffer<u64> = self.filled(4 + CONTESTS, 0)?;
         let exchanged: Buffer<u64> = self.filled(ITEMS, 0)?;
         let before: Buffer<u64> = self.filled(ITEMS, 0)?;
         let launch = self.kernel(&program, "atomics")?.buffer(&cells).buffer(&exchanged).buffer(&before);
@@ -64,8 +64,11 @@ fn wrong(cells: &[u64], exchanged: &[u64], before: &[u64]) -> Option<&'static st
     if cells[1] != token(ITEMS - 1) {
         return Some("atom_max");
     }
+    if cells[2] != tokens.iter().fold(0, |xor, token| xor ^ token) {
+        return Some("atom_xor");
+    }
     // Each token is in one hand or in the cell, and so is the zero from the start.
-    let mut seen: Vec<u64> = exchanged.iter().copied().chain([cells[2]]).collect();
+    let mut seen: Vec<u64> = exchanged.iter().copied().chain([cells[3]]).collect();
     seen.sort_unstable();
     if seen[0] != 0 || seen[1..] != tokens {
         return Some("atom_xchg");
@@ -73,7 +76,7 @@ fn wrong(cells: &[u64], exchanged: &[u64], before: &[u64]) -> Option<&'static st
     // In each contest one work-item saw zero, the cell holds its token, and the others saw that.
     let fair = |contest: usize| {
         let (entered, saw) = (contest * 4..contest * 4 + 4, &before[contest * 4..contest * 4 + 4]);
-        let left = cells[3 + contest];
+        let left = cells[4 + contest];
         saw.iter().filter(|&&saw| saw == 0).count() == 1
             && entered.zip(saw).all(|(item, &saw)| if saw == 0 { left == token(item) } else { saw == left })
     };
@@ -86,12 +89,13 @@ mod tests {
 
     #[test]
     fn an_outcome_that_cannot_be_is_seen() {
-        let mut cells = vec![(0..ITEMS).map(token).sum(), token(ITEMS - 1), token(ITEMS - 1)];
+        let xor = (0..ITEMS).map(token).fold(0, |xor, token| xor ^ token);
+        let mut cells = vec![(0..ITEMS).map(token).sum(), token(ITEMS - 1), xor, token(ITEMS - 1)];
         cells.extend((0..CONTESTS).map(|c| token(4 * c)));
         let exchanged: Vec<u64> = (0..ITEMS).map(|item| if item == 0 { 0 } else { token(item - 1) }).collect();
         let before: Vec<u64> = (0..ITEMS).map(|item| if item % 4 == 0 { 0 } else { token(item / 4 * 4) }).collect();
         assert_eq!(wrong(&cells, &exchanged, &before), None);
-        for (at, name) in [(0, "atom_add"), (1, "atom_max"), (2, "atom_xchg"), (3, "atom_cmpxchg")] {
+        for (at, name) in [(0, "atom_add"), (1, "atom_max"), (2, "atom_xor"), (3, "atom_xchg"), (4, "atom_cmpxchg")] {
             let mut damaged = cells.clone();
             damaged[at] ^= 1 << 32;
             assert_eq!(wrong(&damaged, &exchanged, &before), Some(name));

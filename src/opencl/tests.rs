@@ -62,7 +62,7 @@ fn memory_goes_there_and_back() -> Result<()> {
         let data = noise(len as u64, len);
         let mut buffer = cl.upload(&data)?;
         assert_eq!((buffer.len(), cl.download(&buffer)?), (len, data.clone()));
-        assert_eq!(cl.download(&cl.duplicate(&buffer)?)?, data);
+        assert_eq!(cl.download(&cl.clone_buffer(&buffer)?)?, data);
         assert_eq!(cl.download(&cl.concat(&buffer, &buffer)?)?, data.repeat(2));
         let mut part = vec![0; len / 2];
         cl.read(&buffer, len / 3, &mut part)?;
@@ -179,7 +179,7 @@ fn contexts_of_the_ocl_crate_can_be_shared_and_strangers_are_refused() -> Result
     stranger(cl.complement(&mut ours));
     stranger(cl.read(&ours, 0, &mut seen));
     stranger(cl.write(&mut ours, 0, &seen));
-    stranger(cl.duplicate(&ours).map(drop));
+    stranger(cl.clone_buffer(&ours).map(drop));
     stranger(OpenCl::from_ocl(&context, &cl.0.queue).map(drop));
 
     // A queue without profiling is timed by the wall's clock, and one that runs out of order is refused.

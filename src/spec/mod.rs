@@ -2,8 +2,8 @@
 //!
 //! A **scheme** is a value that holds its user's parameters. From them, a size and a seed it makes a **plan**: the few
 //! integers that fix the meaning of an **image**, one buffer of 64-bit words. Everything else (`cpu/`, `cl/`) only fills and
-//! reads images faster than the functions here do. A scheme `x` is the files `spec/x.rs`, `cpu/x.rs`, `cl/x.cl` and one line
-//! in the registry below.
+//! reads images faster than the functions here do. A scheme `x` is `spec/x`, `cpu/x`, `opencl/x.rs`, `cl/x.cl` and one line in
+//! the registry below.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
-/// The OpenCL sources, the command line, the benches and the test lists are all made from it.
+/// The backend chosen at run time, the command line, the benches and the test lists are made from it.
 #[macro_export]
 macro_rules! for_each_scheme {
     ($callback:ident) => {

@@ -23,7 +23,7 @@ use super::hash::Lane;
 pub const AGE_BITS: u32 = 4;
 /// The shift that brings the age down.
 pub const AGE_SHIFT: u32 = 64 - AGE_BITS;
-/// The largest age a living pair may reach. The next one, all ones, is kept for a tombstone.
+/// The largest age a living pair may reach: 14. The next one, all ones, is kept for a tombstone.
 pub const MAX_AGE: u32 = (1 << AGE_BITS) - 2;
 /// The fewest buckets for which remainders stay distinct.
 pub const MIN_BUCKETS: u32 = 1 << AGE_BITS;

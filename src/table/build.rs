@@ -86,6 +86,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
             let in_image = pairs - u64::from(placed.outside.is_some());
             return Ok(Outcome::Built(Built { plan: plan.with_outside(placed.outside), image, in_image }));
         }
+        drop(image);
         if tried == 1
             && let Some(least) = distinct::least_copy(backend, keys)?
         {

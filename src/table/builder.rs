@@ -93,13 +93,15 @@ impl<S: Scheme> TableBuilder<S> {
     }
 
     /// Pairs per slot, above 0 and up to 1. The table always has the slots that its number of pairs needs at this load, so a
-    /// batch that adds pairs rebuilds it; give a [`capacity`](Self::capacity) to insert in place. The two exclude each other.
+    /// batch that adds pairs rebuilds it; give a [`capacity`](Self::capacity) to insert in place. The two exclude each other:
+    /// giving both is an error of the build.
     pub fn load_factor(mut self, load: f64) -> Self {
         self.load = Some(load);
         self
     }
 
-    /// Slots, for good; at least 16 in canonical tables. Batches are inserted in place while they fit.
+    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good; at least 16 in canonical
+    /// tables. Batches are inserted in place while they fit.
     pub fn capacity(mut self, slots: u64) -> Self {
         self.capacity = Some(slots);
         self
@@ -176,7 +178,7 @@ impl<S: Scheme> TableBuilder<S> {
     /// ```
     /// use koel::{Cuckoo, HashTable};
     /// let estimate = HashTable::builder(Cuckoo::canonical(4)).memory_estimate(1_000_000)?;
-    /// assert_eq!(estimate.image, 10_000_000);
+    /// assert_eq!((estimate.image, estimate.build), (10_000_000, 18_000_000));
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
@@ -186,8 +188,7 @@ impl<S: Scheme> TableBuilder<S> {
         let settings = self.settings()?;
         let slots = settings.slots(&self.scheme, pairs);
         let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
-        let image = 8 * plan.words();
-        Ok(MemoryEstimate::new(image, pairs))
+        Ok(MemoryEstimate::new(&plan, pairs, matches!(settings.size, Size::Capacity(_))))
     }
 
     fn settings(&self) -> Result<Settings> {
@@ -218,21 +219,27 @@ pub struct MemoryEstimate {
     pub build: u64,
     /// While it is built if keys come more than once and one pair of each is to stay.
     pub build_with_copies: u64,
-    /// While a batch of as many pairs is inserted: the table, the copy that is worked on, and the batch.
+    /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and the
+    /// batch. With a load: also all pairs, and the larger table that they are built into.
     pub insert: u64,
 }
 
 impl MemoryEstimate {
-    fn new(image: u64, pairs: u64) -> Self {
+    fn new(plan: &impl Plan, pairs: u64, fixed: bool) -> Self {
+        let image = 8 * plan.words();
         let input = 8 * pairs;
-        // A table of positions at load 0.8, its pairs read out slot by slot, and the distinct pairs.
+        // Keys, values and a bitmap of all slots, and the pairs picked out of them.
+        let decoded = |slots: u64| 8 * slots + slots / 8 + input;
+        // A table of positions, at load 0.8.
         let positions = 10 * pairs;
-        let decoded = positions + positions / 64;
+        let in_place = 2 * image + input;
+        let rebuilt =
+            (image + input + decoded(plan.slots())).max(image + 3 * input + 2 * input).max(3 * image + 3 * input);
         MemoryEstimate {
             image,
             build: image + input,
-            build_with_copies: (image + input).max(positions + decoded + input) + input,
-            insert: 2 * image + 2 * input,
+            build_with_copies: (positions + decoded(pairs * 5 / 4) + input).max(image + 2 * input),
+            insert: if fixed { in_place } else { rebuilt },
         }
     }
 }

@@ -50,11 +50,6 @@ impl Digest {
     pub fn bytes(&self) -> [u8; 32] {
         self.0
     }
-
-    /// The first 16 hexadecimal digits, for tables on a screen.
-    pub fn short(&self) -> String {
-        self.to_string()[..16].to_owned()
-    }
 }
 
 impl From<blake3::Hash> for Digest {

@@ -12,7 +12,7 @@
 
 use super::Pairs;
 use super::builder::Duplicates;
-use crate::backend::{Decoded, DeviceBuffer, Kernels};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels};
 use crate::error::{Error, Result};
 use crate::spec::{Cuckoo, Load, Plan, Request, Scheme};
 
@@ -56,10 +56,17 @@ pub(super) fn occupied<B: Kernels<S>, S: Scheme>(
     image: &B::Buffer<u64>,
 ) -> Result<Pairs<B>> {
     let Decoded { keys, values, taken } = backend.decode(plan, image)?;
-    let mut columns = backend.select(&taken, true, &[&keys, &values])?.into_iter();
-    match (columns.next(), columns.next()) {
-        (Some(keys), Some(values)) => Ok(Pairs { keys, values }),
-        _ => unreachable!("`select` returns as many columns as it is given"),
+    Pairs { keys, values }.select(backend, &taken, true)
+}
+
+impl<B: HashBackend> Pairs<B> {
+    /// The pairs whose bit is `keep`, in their order.
+    pub(super) fn select(&self, backend: &B, bits: &B::Buffer<u32>, keep: bool) -> Result<Pairs<B>> {
+        let mut columns = backend.select(bits, keep, &[&self.keys, &self.values])?.into_iter();
+        match (columns.next(), columns.next()) {
+            (Some(keys), Some(values)) => Ok(Pairs { keys, values }),
+            _ => unreachable!("`select` returns as many columns as it is given"),
+        }
     }
 }
 

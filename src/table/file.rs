@@ -86,8 +86,6 @@ pub struct FileInfo {
     pub scheme: u32,
     /// Canonical or classic.
     pub kind: Kind,
-    /// 64-bit words of the image.
-    pub words: u64,
 }
 
 /// Reads what kind of table a file holds, so that it can be opened as that.
@@ -97,7 +95,7 @@ pub struct FileInfo {
 pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     let source = Source::open(path.as_ref())?;
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
-    Ok(FileInfo { scheme: source.header.scheme, kind, words: source.header.words })
+    Ok(FileInfo { scheme: source.header.scheme, kind })
 }
 
 /// A file whose header has been read and whose length agrees with it.
@@ -180,7 +178,7 @@ impl Source {
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Writes the table to a file. It appears under its name only when it is complete.
+    /// Writes the table to a file, and returns its digest. The file appears under its name only when it is complete.
     ///
     /// Cost: the image is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever device
     /// and order they were built from.
@@ -190,15 +188,15 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("table.koel");
     /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[3, 4])?;
-    /// table.save(&path)?;
-    /// let again = HashTable::<_, Cuckoo>::open(&Cpu::new(), &path)?;
-    /// assert_eq!(again.digest()?, table.digest()?);
+    /// let digest = table.save(&path)?;
+    /// let again: HashTable<Cpu> = HashTable::open(&Cpu::new(), &path)?;
+    /// assert_eq!(again.digest()?, digest);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
         let io = |source| Error::Io { path: path.into(), source };
         // A pipe or a device is written to as it is; only a plain file can be replaced in one step.
@@ -209,10 +207,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         part.push(format!(".{}.part", std::process::id()));
         let part = PathBuf::from(part);
         let written = File::create(&part).map_err(io).and_then(|mut file| {
-            self.write_to(&mut file, path)?;
-            file.sync_all().map_err(io)
+            let digest = self.write_to(&mut file, path)?;
+            file.sync_all().map_err(io)?;
+            Ok(digest)
         });
-        let finished = written.and_then(|()| std::fs::rename(&part, path).map_err(io));
+        let finished = written.and_then(|digest| std::fs::rename(&part, path).map_err(io).map(|()| digest));
         if finished.is_err() {
             // The error in hand says more than a failure to clean up would.
             let _ = std::fs::remove_file(&part);
@@ -220,7 +219,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         finished
     }
 
-    fn write_to(&self, file: &mut File, path: &Path) -> Result<()> {
+    fn write_to(&self, file: &mut File, path: &Path) -> Result<Digest> {
         let io = |source| Error::Io { path: path.into(), source };
         let header = self.header();
         let mut hasher = blake3::Hasher::new();
@@ -231,13 +230,16 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             hasher.update_rayon(bytes);
             file.write_all(bytes).map_err(io)
         })?;
-        let trailer = Trailer::new(&self.settings, self.scheme.default_load(), hasher.finalize().into());
-        file.write_all(bytemuck::bytes_of(&trailer)).map_err(io)
+        let digest = hasher.finalize().into();
+        let trailer = Trailer::new(&self.settings, self.scheme.default_load(), digest);
+        file.write_all(bytemuck::bytes_of(&trailer)).map_err(io)?;
+        Ok(digest)
     }
 
     /// Opens a file, checks everything in it, and puts the table on a device.
     ///
-    /// Cost: the file is read once, hashed and audited by all threads, and uploaded.
+    /// Cost: the file is read once into this machine's memory, hashed and audited by all threads, and uploaded. The longest
+    /// chain of a classic table (`Cuckoo::chain`) is not in the file; batches to come use the default.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is no table of this scheme, is damaged, or contradicts itself;
@@ -278,7 +280,7 @@ where
     /// # let path = folder.path().join("table.koel");
     /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[3, 4])?;
     /// table.save(&path)?;
-    /// let mapped = HashTable::<_, Cuckoo>::open_mapped(&Cpu::new(), &path)?;
+    /// let mapped: HashTable<Cpu> = HashTable::open_mapped(&Cpu::new(), &path)?;
     /// assert_eq!(mapped.get(&[2])?, [Some(4)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -13,7 +13,7 @@
 
 use super::builder::{Duplicates, Size};
 use super::{HashTable, Pairs, build, distinct};
-use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::{Plan, Request, Scheme};
 
@@ -30,11 +30,10 @@ pub struct Inserted {
 }
 
 /// A batch of distinct keys, split by whether the table holds them.
-struct Split<B: Runs<S>, S: Scheme> {
+struct Split<B: HashBackend> {
     fresh: Pairs<B>,
     /// The pairs whose values are to be overwritten, if any are.
     known: Option<Pairs<B>>,
-    _scheme: std::marker::PhantomData<S>,
 }
 
 /// A finished change that has not been made the table yet.
@@ -136,7 +135,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// One pair of each key of the batch: the new keys, and those whose values are to be overwritten.
-    fn split(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Split<B, S>> {
+    fn split(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Split<B>> {
         let batch = distinct::one_of_each(&self.backend, keys, values, rule)?;
         let mut answers = self.backend.filled(batch.keys.len(), 0)?;
         let mut found = self.backend.filled(bitmap_words(batch.keys.len()), 0)?;
@@ -144,20 +143,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let bare = self.plan.with_outside(None);
         Kernels::<S>::lookup(&self.backend, &bare, &self.image, &batch.keys, &mut answers, &mut found)?;
         drop(answers);
-        let fresh = self.select(&found, false, &batch)?;
+        let fresh = batch.select(&self.backend, &found, false)?;
         let known = match rule {
-            Duplicates::KeepLast => Some(self.select(&found, true, &batch)?),
+            Duplicates::KeepLast => Some(batch.select(&self.backend, &found, true)?),
             Duplicates::Error | Duplicates::KeepFirst => None,
         };
-        Ok(Split { fresh, known, _scheme: std::marker::PhantomData })
-    }
-
-    fn select(&self, bits: &B::Buffer<u32>, keep: bool, pairs: &Pairs<B>) -> Result<Pairs<B>> {
-        let mut columns = self.backend.select(bits, keep, &[&pairs.keys, &pairs.values])?.into_iter();
-        match (columns.next(), columns.next()) {
-            (Some(keys), Some(values)) => Ok(Pairs { keys, values }),
-            _ => unreachable!("`select` returns as many columns as it is given"),
-        }
+        Ok(Split { fresh, known })
     }
 
     /// Places new keys, overwrites known ones, and only then lets the table be the result.
@@ -210,7 +201,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ) -> Result<Option<Change<B, S>>> {
         let pairs = self.in_image + keys.len() as u64;
         let plan = self.scheme.plan(self.request(self.plan.slots(), pairs, self.plan.attempt()))?;
-        let mut image = self.backend.duplicate(&self.image)?;
+        let mut image = self.backend.clone_buffer(&self.image)?;
         let placed = Kernels::<S>::place(&self.backend, &plan, &mut image, keys, values)?;
         if placed.unplaced > 0 {
             return Ok(None);

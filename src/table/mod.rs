@@ -28,7 +28,7 @@ pub use inspect::Stats;
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::spec::{Plan, Scheme};
+use crate::spec::{Cuckoo, Plan, Scheme};
 use builder::Settings;
 
 /// A hash table from `u32` keys to `u32` values on backend `B`, laid out by scheme `S`.
@@ -43,7 +43,7 @@ use builder::Settings;
 /// assert_eq!(table.get(&[20, 25])?, [Some(2), None]);
 /// # Ok::<(), koel::Error>(())
 /// ```
-pub struct HashTable<B: HashBackend, S: Scheme> {
+pub struct HashTable<B: HashBackend, S: Scheme = Cuckoo> {
     backend: B,
     scheme: S,
     settings: Settings,
@@ -78,7 +78,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.len() == 0
     }
 
-    /// Slots: the pairs there could be at most.
+    /// Slots: the pairs there could be at most. How many of them really fit is a matter of load; see [`TableBuilder`].
     pub fn capacity(&self) -> u64 {
         self.plan.slots()
     }
@@ -110,7 +110,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// The same table on another device: the bytes are copied, nothing is built again.
     ///
-    /// Cost: the image is read to this machine's memory and written to the device.
+    /// Cost: the image is read to this machine's memory, which holds it once, and written to the device.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable, auto};

@@ -90,7 +90,7 @@ pub fn for_every_kind(check: &impl Check) {
     koel::for_each_scheme!(each_scheme);
 }
 
-/// The kinds of a scheme, for messages.
+/// Scheme, kind and device, for messages.
 pub fn label<S: Scheme>(kind: Kind, device: &Any) -> String {
     format!("{} {kind} on {}", S::NAME, device.info())
 }

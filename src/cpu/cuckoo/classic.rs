@@ -28,7 +28,7 @@ use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
 use crate::cpu::{BLOCK, CHUNK};
 use crate::spec::Plan;
-use crate::spec::cuckoo::classic::{EMPTY_KEY, entry, key, next_location, rule};
+use crate::spec::cuckoo::classic::{EMPTY_KEY, entry, key, next_location};
 use crate::spec::cuckoo::{CuckooPlan, Functions, HashFamily, Reinsertion};
 
 /// The lists of a classic table.
@@ -39,7 +39,7 @@ pub(super) struct Classic<'a> {
 
 impl<'a> Classic<'a> {
     pub(super) fn new(plan: &CuckooPlan, functions: &'a Functions) -> Self {
-        Classic { functions, mixes: plan.family_code() == HashFamily::Mixer as u32 }
+        Classic { functions, mixes: plan.family() == HashFamily::Mixer }
     }
 }
 
@@ -68,7 +68,7 @@ impl Lists for Classic<'_> {
 /// Adds pairs to an image; copies are left to [`copies`].
 pub(super) fn place(plan: &CuckooPlan, functions: &Functions, image: &[AtomicU64], pairs: Pairs<'_>) -> Placed {
     let work = |crew: &Crew| {
-        let (rule, most) = (rule(plan), plan.chain());
+        let (rule, most) = (plan.reinsertion(), plan.chain());
         let mut chains = Chains { functions, rule, most, image, flying: Vec::with_capacity(BLOCK), marked: 0 };
         chains.place(pairs, crew)
     };

@@ -72,7 +72,7 @@ impl Kernels<Cuckoo> for Cpu {
         let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
         let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
         let functions = functions(plan);
-        self.ledger().kernel("place", len);
+        self.ledger().kernel("cuckoo_place", len);
         let (words, workspaces) = (image.words_mut()?, self.workspaces());
         if plan.kind() == Kind::Canonical {
             return Ok(self.run(|| canonical::place(&functions, atomic(words), pairs, workspaces)));
@@ -81,7 +81,7 @@ impl Kernels<Cuckoo> for Cpu {
         if placed.unplaced > 0 {
             return Ok(placed);
         }
-        self.ledger().kernel("copies", words.len());
+        self.ledger().kernel("cuckoo_copies", words.len());
         Ok(sum(placed, self.run(|| classic::copies(plan, &functions, words, workspaces))))
     }
 
@@ -96,7 +96,7 @@ impl Kernels<Cuckoo> for Cpu {
         check_image(plan, image)?;
         Error::check_length("the values", values.len(), queries.len())?;
         Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
-        self.ledger().kernel("lookup", queries.len());
+        self.ledger().kernel("cuckoo_lookup", queries.len());
         let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
         let (values, found) = (values.words_mut()?, found.words_mut()?);
         self.run(|| match plan.kind() {
@@ -117,7 +117,7 @@ impl Kernels<Cuckoo> for Cpu {
     ) -> Result<()> {
         check_image(plan, image)?;
         Error::check_length("the values", values.len(), keys.len())?;
-        self.ledger().kernel("assign", keys.len());
+        self.ledger().kernel("cuckoo_assign", keys.len());
         let functions = functions(plan);
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let image = atomic(image.words_mut()?);
@@ -130,7 +130,7 @@ impl Kernels<Cuckoo> for Cpu {
 
     fn decode(&self, plan: &CuckooPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         check_image(plan, image)?;
-        self.ledger().kernel("decode", image.len());
+        self.ledger().kernel("cuckoo_decode", image.len());
         let mut keys = Memory::zeroed(image.len())?;
         let mut values = Memory::zeroed(image.len())?;
         let mut taken = Memory::zeroed(bitmap_words(image.len()))?;

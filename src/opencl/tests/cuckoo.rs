@@ -285,3 +285,25 @@ fn wrong_lengths_are_refused_before_any_kernel_sees_them() -> Result<()> {
     refused(Kernels::<Cuckoo>::decode(cl, &plan, &short).map(drop));
     Ok(())
 }
+
+/// One pair at a time there is no race, so the device must walk exactly the chains of the sequential rule: this is what
+/// holds `next_location` and its three rules to their original, which answers alone would not.
+#[test]
+fn classic_chains_of_one_work_item_are_the_sequential_ones() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values) = pairs(if small() { 12 } else { 40 });
+    for plan in plans(keys.len()).into_iter().filter(|plan| plan.kind() == Kind::Classic) {
+        let mut expected = vec![plan.empty_word(); plan.words() as usize];
+        let mut image = empty(cl, &plan)?;
+        for (&key, &value) in keys.iter().zip(&values) {
+            let rule = Cuckoo::place(&plan, &mut expected, key, value);
+            let placed = place(cl, &plan, &mut image, &[key], &[value])?;
+            assert_eq!(placed.unplaced > 0, rule == Placing::Unplaced, "{plan:?}");
+            assert_eq!(cl.download(&image)?, expected, "{plan:?}, key {key}");
+            if placed.unplaced > 0 {
+                break;
+            }
+        }
+    }
+    Ok(())
+}

@@ -76,11 +76,6 @@ pub fn next_location(functions: &Functions, rule: Reinsertion, key: u32, from: u
     (1..count).map(after).find(|&location| location != from).unwrap_or(from)
 }
 
-/// The rule in a plan.
-pub fn rule(plan: &CuckooPlan) -> Reinsertion {
-    Reinsertion::ALL[plan.reinsertion as usize % Reinsertion::ALL.len()]
-}
-
 /// Reads and value of a lookup. The empty marker's key costs none: it stands in the plan.
 pub fn search(plan: &CuckooPlan, image: &[u64], wanted: u32) -> (u32, Option<u32>) {
     if wanted == EMPTY_KEY {
@@ -108,7 +103,7 @@ pub fn place(plan: &CuckooPlan, image: &mut [u64], new: u32, value: u32) -> Plac
         if key(moving) == EMPTY_KEY {
             return Placing::Placed;
         }
-        location = next_location(&functions, rule(plan), key(moving), location, swaps);
+        location = next_location(&functions, plan.reinsertion(), key(moving), location, swaps);
     }
     Placing::Unplaced
 }
