@@ -1,4 +1,5 @@
-//! Builds and lookups of every scheme and kind on every device, device-resident, beside the maps users would take instead.
+//! Builds and lookups of every scheme and kind on every device, device-resident, beside the maps users would take
+//! instead.
 //!
 //! Answers are checked before anything is timed. `koel bench` measures the same with device timers, medians and the
 //! machine's limit beside each row; this file is for criterion's comparisons between two versions of the code.

@@ -1,8 +1,8 @@
 //! Errors planted on purpose, so that the checks themselves can be checked (`KOEL_FAULT`).
 //!
-//! `KOEL_FAULT=atomics` makes the self-test of a device's 64-bit atomics fail in every build: nothing can go wrong by it but
-//! that OpenCL is refused. The others exist only with the feature `fault-injection` and name a side: `opencl:hash`,
-//! `cpu:drop`, ..; a `verify` that does not exit 1 under them is broken.
+//! `KOEL_FAULT=atomics` makes the self-test of a device's 64-bit atomics fail in every build: nothing can go wrong by
+//! it but that OpenCL is refused. The others exist only with the feature `fault-injection` and name a side:
+//! `opencl:hash`, `cpu:drop`, ..; a `verify` that does not exit 1 under them is broken.
 
 /// The environment variable.
 pub(crate) const VARIABLE: &str = "KOEL_FAULT";

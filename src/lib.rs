@@ -1,7 +1,8 @@
 //! Bulk hash tables for CPUs and GPUs that hold the same bytes on every device.
 //!
-//! A [`HashTable`] maps `u32` keys to `u32` values. It is built from whole arrays at once, on a device, and answers arrays of
-//! queries. There is one API for all devices: the CPU ([`Cpu`]), OpenCL devices (`OpenCl`), or whichever there is ([`auto`]).
+//! A [`HashTable`] maps `u32` keys to `u32` values. It is built from whole arrays at once, on a device, and answers
+//! arrays of queries. There is one API for all devices: the CPU ([`Cpu`]), OpenCL devices (`OpenCl`), or whichever
+//! there is ([`auto`]).
 //!
 //! ```
 //! use koel::{Cuckoo, HashTable, auto};
@@ -20,9 +21,9 @@
 //!
 //! # Two kinds
 //!
-//! [`Kind::Canonical`] tables (the default) are a pure function of parameters, seed and contents: the same bytes, the same
-//! order of pairs and the same digest on every device, whatever the order of the input. [`Kind::Classic`] tables are built by
-//! the paper's own algorithm, a race: the same answers, other bytes.
+//! [`Kind::Canonical`] tables (the default) are a pure function of parameters, seed and contents: the same bytes, the
+//! same order of pairs and the same digest on every device, whatever the order of the input. [`Kind::Classic`] tables
+//! are built by the paper's own algorithm, a race: the same answers, other bytes.
 //!
 //! # Where to look
 //!

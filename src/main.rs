@@ -1,4 +1,5 @@
-//! The `koel` command: builds, looks up, verifies and measures tables. All the work is the library's; `cli/` reads and prints.
+//! The `koel` command: builds, looks up, verifies and measures tables. All the work is the library's; `cli/` reads and
+//! prints.
 
 mod cli;
 

@@ -45,8 +45,8 @@ impl Workload {
         (0..self.pairs).into_par_iter().map(|i| self.value(mix(i, self.keys))).collect()
     }
 
-    /// `count` queries of which `hits` in a hundred are keys, in random order. Hits are drawn with replacement; misses are
-    /// keys that were never inserted.
+    /// `count` queries of which `hits` in a hundred are keys, in random order. Hits are drawn with replacement; misses
+    /// are keys that were never inserted.
     pub fn queries(&self, count: usize, hits: u32) -> Vec<u32> {
         (0..count as u64)
             .into_par_iter()

@@ -1,5 +1,5 @@
-//! One suite for every backend, scheme and kind: what a table promises, checked against `std::collections::HashMap`, the
-//! one-key-at-a-time rule and the audit.
+//! One suite for every backend, scheme and kind: what a table promises, checked against `std::collections::HashMap`,
+//! the one-key-at-a-time rule and the audit.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Does the detector detect? Oclgrind is trusted to find races and bad accesses in koel's kernels (`.ci/run` runs the suites
-//! on it and wants an empty log); here it is given kernels that are wrong on purpose, and one that is right.
+//! Does the detector detect? Oclgrind is trusted to find races and bad accesses in koel's kernels (`.ci/run` runs the
+//! suites on it and wants an empty log); here it is given kernels that are wrong on purpose, and one that is right.
 #![cfg(feature = "opencl")]
 #![allow(clippy::unwrap_used)]
 

@@ -21,8 +21,8 @@ macro_rules! real {
 /// - `status` returns an error code; then `CL_INVALID_PLATFORM`. Output arguments stay untouched.
 /// - `query` is a status whose arguments end like those of every `clGet...Info`.
 /// - `command` is a status whose arguments end like those of every `clEnqueue...`.
-/// - `object` returns a pointer, and an error code through its last argument; then null, and
-///   `CL_INVALID_PLATFORM` if the caller wants a code.
+/// - `object` returns a pointer, and an error code through its last argument; then null, and `CL_INVALID_PLATFORM` if
+///   the caller wants a code.
 /// - `pointer` returns a pointer; then null.
 /// - `nothing` returns nothing, either way.
 ///

@@ -1,11 +1,11 @@
 //! The two functions by which a program discovers OpenCL, and which need care.
 //!
-//! - They take turns. ocl-icd 2.3 and PoCL 3.1 set themselves up during these calls, and threads
-//!   that do so at once have been seen to find no devices, or devices that fail later. A lock
-//!   around the first function alone does not cure it.
-//! - "There are no platforms" is a success with the count zero, be it that the library says
-//!   `CL_PLATFORM_NOT_FOUND_KHR` or that there is no library. ocl-core takes that code for a sign
-//!   of the race above, and tries again for ten seconds.
+//! - They take turns. ocl-icd 2.3 and PoCL 3.1 set themselves up during these calls, and threads that do so at once
+//!   have been seen to find no devices, or devices that fail later. A lock around the first function alone does not
+//!   cure it.
+//! - "There are no platforms" is a success with the count zero, be it that the library says `CL_PLATFORM_NOT_FOUND_KHR`
+//!   or that there is no library. ocl-core takes that code for a sign of the race above, and tries again for ten
+//!   seconds.
 
 #![expect(unsafe_code, reason = "defines and calls C functions")]
 #![allow(non_snake_case, reason = "the names are OpenCL's")]

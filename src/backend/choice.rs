@@ -26,8 +26,8 @@ pub struct Choice {
     pub why: String,
 }
 
-/// Every device of this machine: the CPU, then OpenCL's in the order of their numbers. Never an error: a device that does not
-/// work is listed with its reason.
+/// Every device of this machine: the CPU, then OpenCL's in the order of their numbers. Never an error: a device that
+/// does not work is listed with its reason.
 pub fn devices() -> Vec<Listed> {
     let cpu = Listed { info: Cpu::new().info().clone(), refused: None };
     #[cfg(feature = "opencl")]
@@ -37,8 +37,8 @@ pub fn devices() -> Vec<Listed> {
     std::iter::once(cpu).chain(others).collect()
 }
 
-/// The best OpenCL device that is no CPU, otherwise the CPU backend, which drives the same cores faster than their OpenCL
-/// driver does.
+/// The best OpenCL device that is no CPU, otherwise the CPU backend, which drives the same cores faster than their
+/// OpenCL driver does.
 ///
 /// ```
 /// let choice = koel::auto();
@@ -63,8 +63,8 @@ pub fn auto() -> Choice {
     Choice { backend: Any::Cpu(cpu), why }
 }
 
-/// The devices that a user names: `all` (the CPU and every usable OpenCL device), `auto`, `cpu`, `opencl` (every usable one),
-/// `opencl:N` by number, or `opencl:NAME` by a part of its name. `threads` is for the CPU; without it, all.
+/// The devices that a user names: `all` (the CPU and every usable OpenCL device), `auto`, `cpu`, `opencl` (every usable
+/// one), `opencl:N` by number, or `opencl:NAME` by a part of its name. `threads` is for the CPU; without it, all.
 ///
 /// ```
 /// use koel::backend::{HashBackend, choose};

@@ -1,8 +1,8 @@
 //! The contract between tables and devices.
 //!
-//! A **backend** owns the memory of one device and runs passes over it. It knows no policy: sizes are planned, retries decided
-//! and duplicates judged above it (`table/`), once for all devices. It checks what its passes rely on, because it is public:
-//! lengths that belong together, and that buffers are its own.
+//! A **backend** owns the memory of one device and runs passes over it. It knows no policy: sizes are planned, retries
+//! decided and duplicates judged above it (`table/`), once for all devices. It checks what its passes rely on, because
+//! it is public: lengths that belong together, and that buffers are its own.
 //!
 //! ```text
 //! HashBackend      memory (filled, upload, read, write, copy), and the primitives that no scheme owns
@@ -14,8 +14,8 @@
 //! - An error leaves buffers passed as `&mut` in an unspecified but valid state; tables work on copies for that reason.
 //! - Buffers of length 0 are legal everywhere.
 //! - Errors are [`crate::Error::LengthMismatch`], [`crate::Error::WrongDevice`], [`crate::Error::OutOfMemory`], and
-//!   [`crate::Error::Device`] or [`crate::Error::Compile`] with the driver's words. A device may report one late: at the
-//!   next call that waits.
+//!   [`crate::Error::Device`] or [`crate::Error::Compile`] with the driver's words. A device may report one late: at
+//!   the next call that waits.
 //! - Every pass over keys runs in kernels; where the host must loop over keys, it says so in the [`Ledger`].
 
 mod any;
@@ -119,7 +119,8 @@ impl fmt::Display for DeviceInfo {
     }
 }
 
-/// 32-bit words of a bitmap for `len` answers. Bit `i % 32` of word `i / 32` belongs to answer `i`; bits past the end are 0.
+/// 32-bit words of a bitmap for `len` answers. Bit `i % 32` of word `i / 32` belongs to answer `i`; bits past the end
+/// are 0.
 pub fn bitmap_words(len: usize) -> usize {
     len.div_ceil(32)
 }
@@ -202,7 +203,8 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
 /// What became of a batch of pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// Pairs without a slot (classic: chains that were cut). Above 0 the attempt has failed and the image is of no use.
+    /// Pairs without a slot (classic: chains that were cut). Above 0 the attempt has failed and the image is of no
+    /// use.
     pub unplaced: u64,
     /// Pairs beyond the first of each key, the image's own pairs counted; exact if nothing is unplaced.
     pub copies: u64,
@@ -244,7 +246,8 @@ pub trait Kernels<S: Scheme>: HashBackend {
         found: &mut Self::Buffer<u32>,
     ) -> Result<()>;
 
-    /// Overwrites the values of keys. The keys are distinct; one that is absent, or stands outside the image, is passed over.
+    /// Overwrites the values of keys. The keys are distinct; one that is absent, or stands outside the image, is passed
+    /// over.
     fn assign(
         &self,
         plan: &S::Plan,
@@ -257,6 +260,7 @@ pub trait Kernels<S: Scheme>: HashBackend {
     fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
 }
 
-/// A backend that can hold tables of scheme `S`: it runs `S`, and the cuckoo table with which copies of keys are told apart.
+/// A backend that can hold tables of scheme `S`: it runs `S`, and the cuckoo table with which copies of keys are told
+/// apart.
 pub trait Runs<S: Scheme>: Kernels<S> + Kernels<Cuckoo> {}
 impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<Cuckoo> {}

@@ -8,7 +8,8 @@
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
 //!
-//! Exit codes: 0 fine, 1 a check failed, 2 an error. Errors go to stderr and begin with `koel: `. A closed stdout is no error.
+//! Exit codes: 0 fine, 1 a check failed, 2 an error. Errors go to stderr and begin with `koel: `. A closed stdout is no
+//! error.
 
 mod answers;
 mod bench;

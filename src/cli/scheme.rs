@@ -1,5 +1,5 @@
-//! From names and option values to a scheme. The registry says which schemes there are; a scheme's own options and fields
-//! are mapped here and nowhere else.
+//! From names and option values to a scheme. The registry says which schemes there are; a scheme's own options and
+//! fields are mapped here and nowhere else.
 
 use koel::backend::{Any, Runs};
 use koel::spec::CuckooPlan;

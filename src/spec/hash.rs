@@ -14,13 +14,14 @@
 //! ([`unmix`]). Without keys it is MurmurHash3's public 32-bit finaliser, which gives it known answers from outside.
 //!
 //! What it is not, and why it has three secret numbers:
-//! - One mixer with another seed XOR-ed in front for each function: two keys whose XOR is that of two seeds then swap their
-//!   buckets (`h1(k) = h2(k')` and the reverse), and tables of two functions stop building. `between` breaks that symmetry.
-//! - The finaliser with `before` and `between` alone: its first step XORs the halves of a key, so keys whose halves agree (or
-//!   differ by a constant) keep 16 bits of 32, and 40% of tables of 20,000 such keys with two functions at load 0.45 could
-//!   not be built, some lacking 7,500 slots. `times` in front spreads them first: over 26 patterns of keys (counters,
-//!   strides, reversed bits, grids, floats, Morton order, ..) and 300 seeds each the tables then fail as rarely as with
-//!   random keys (0 to 1%).
+//! - One mixer with another seed XOR-ed in front for each function: two keys whose XOR is that of two seeds then swap
+//!   their buckets (`h1(k) = h2(k')` and the reverse), and tables of two functions stop building. `between` breaks that
+//!   symmetry.
+//! - The finaliser with `before` and `between` alone: its first step XORs the halves of a key, so keys whose halves
+//!   agree (or differ by a constant) keep 16 bits of 32, and 40% of tables of 20,000 such keys with two functions at
+//!   load 0.45 could not be built, some lacking 7,500 slots. `times` in front spreads them first: over 26 patterns of
+//!   keys (counters, strides, reversed bits, grids, floats, Morton order, ..) and 300 seeds each the tables then fail
+//!   as rarely as with random keys (0 to 1%).
 
 use std::ops::{BitXor, Mul};
 
@@ -159,10 +160,11 @@ pub fn reduce<L: Lane>(x: L, n: u32) -> L {
     x.halves(L::splat(n)).0
 }
 
-/// `((a k + b) mod p) mod m` as the papers' CUDA code computes it: the sum wraps modulo 2^32 **before** the first `mod`.
+/// `((a k + b) mod p) mod m` as the papers' CUDA code computes it: the sum wraps modulo 2^32 **before** the first
+/// `mod`.
 ///
-/// That wrap is not sloppiness to be mended. In wider arithmetic all keys equal modulo p would share every function, and
-/// a set with more such keys than functions could never be built; p is about 2^28.3, so each key would have twelve
+/// That wrap is not sloppiness to be mended. In wider arithmetic all keys equal modulo p would share every function,
+/// and a set with more such keys than functions could never be built; p is about 2^28.3, so each key would have twelve
 /// companions.
 #[inline(always)]
 pub fn linear_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {

@@ -1,9 +1,9 @@
 //! What every table is: arithmetic and a memory layout, in plain safe Rust with no device and no threads.
 //!
 //! A **scheme** is a value that holds its user's parameters. From them, a size and a seed it makes a **plan**: the few
-//! integers that fix the meaning of an **image**, one buffer of 64-bit words. Everything else (`cpu/`, `cl/`) only fills and
-//! reads images faster than the functions here do. A scheme `x` is `spec/x`, `cpu/x`, `opencl/x.rs`, `cl/x.cl` and one line in
-//! the registry below.
+//! integers that fix the meaning of an **image**, one buffer of 64-bit words. Everything else (`cpu/`, `cl/`) only
+//! fills and reads images faster than the functions here do. A scheme `x` is `spec/x`, `cpu/x`, `opencl/x.rs`,
+//! `cl/x.cl` and one line in the registry below.
 
 use std::fmt;
 use std::ops::Range;
@@ -104,7 +104,8 @@ impl Load {
         f64::from(self.0) / MILLION as f64
     }
 
-    /// The fewest slots in which `pairs` are at most this load: `ceil(pairs / load)`. The one place where sizes come from.
+    /// The fewest slots in which `pairs` are at most this load: `ceil(pairs / load)`. The one place where sizes come
+    /// from.
     pub fn slots_for(self, pairs: u64) -> u64 {
         let slots = (u128::from(pairs) * u128::from(MILLION)).div_ceil(u128::from(self.0.max(1)));
         u64::try_from(slots).unwrap_or(u64::MAX)

@@ -8,8 +8,9 @@
 //! back:    x = ceil((bucket << 32 | rem << AGE_BITS) / n),  key = unmix_i(x)
 //! ```
 //!
-//! Why the bits dropped from the low half do no harm: for one bucket the low halves of different x are at least n apart, so
-//! with `n >= 2^AGE_BITS` they still differ after the shift. Tables are padded to [`MIN_BUCKETS`] for that reason.
+//! Why the bits dropped from the low half do no harm: for one bucket the low halves of different x are at least n
+//! apart, so with `n >= 2^AGE_BITS` they still differ after the shift. Tables are padded to [`MIN_BUCKETS`] for that
+//! reason.
 //!
 //! What it is not: self-contained. A word names its key only together with its bucket and with the function it stands
 //! under, which its age tells. Comparing remainders alone gives wrong answers.

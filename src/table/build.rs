@@ -6,8 +6,9 @@
 //! after the last, or a hopeless one:    Error::TooFull
 //! ```
 //!
-//! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is one on
-//! every device; and the number of pairs left over is exact, so to stop at a hopeless attempt is deterministic too.
+//! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
+//! one on every device; and the number of pairs left over is exact, so to stop at a hopeless attempt is deterministic
+//! too.
 
 use super::builder::{Duplicates, Settings};
 use super::distinct;
@@ -104,8 +105,8 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     Ok(Outcome::TooFull(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced }))
 }
 
-/// Attempts fail by a handful of pairs when luck was against them, and by a share of all when the load is beyond what the
-/// functions can do; other constants cure only the first.
+/// Attempts fail by a handful of pairs when luck was against them, and by a share of all when the load is beyond what
+/// the functions can do; other constants cure only the first.
 fn hopeless(unplaced: u64, pairs: u64) -> bool {
     unplaced > 64 + pairs / 1024
 }

@@ -92,16 +92,16 @@ impl<S: Scheme> TableBuilder<S> {
         }
     }
 
-    /// Pairs per slot, above 0 and up to 1. The table always has the slots that its number of pairs needs at this load, so a
-    /// batch that adds pairs rebuilds it; give a [`capacity`](Self::capacity) to insert in place. The two exclude each other:
-    /// giving both is an error of the build.
+    /// Pairs per slot, above 0 and up to 1. The table always has the slots that its number of pairs needs at this load,
+    /// so a batch that adds pairs rebuilds it; give a [`capacity`](Self::capacity) to insert in place. The two
+    /// exclude each other: giving both is an error of the build.
     pub fn load_factor(mut self, load: f64) -> Self {
         self.load = Some(load);
         self
     }
 
-    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good; at least 16 in canonical
-    /// tables. Batches are inserted in place while they fit.
+    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good; at least 16 in
+    /// canonical tables. Batches are inserted in place while they fit.
     pub fn capacity(mut self, slots: u64) -> Self {
         self.capacity = Some(slots);
         self
@@ -127,9 +127,9 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// Builds a table of `keys[i] -> values[i]` on a device.
     ///
-    /// Cost: about two random accesses a pair at load 0.8 with four functions (Alcantara 2011, Section 4.5.3), the transfer
-    /// of 8 bytes a pair, and [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come more than once and
-    /// one is to stay, two builds more.
+    /// Cost: about two random accesses a pair at load 0.8 with four functions (Alcantara 2011, Section 4.5.3), the
+    /// transfer of 8 bytes a pair, and [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come
+    /// more than once and one is to stay, two builds more.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`],
@@ -219,8 +219,8 @@ pub struct MemoryEstimate {
     pub build: u64,
     /// While it is built if keys come more than once and one pair of each is to stay.
     pub build_with_copies: u64,
-    /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and the
-    /// batch. With a load: also all pairs, and the larger table that they are built into.
+    /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and
+    /// the batch. With a load: also all pairs, and the larger table that they are built into.
     pub insert: u64,
 }
 

@@ -73,8 +73,8 @@ impl fmt::Debug for Digest {
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The digest of header and image; the image is read from the device.
     ///
-    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents. How it came to have
-    /// that many slots (by load or by capacity) plays no part.
+    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents. How it came to
+    /// have that many slots (by load or by capacity) plays no part.
     ///
     /// Cost: the image is read from the device once, in pieces of 8 MiB, and hashed by all threads.
     ///

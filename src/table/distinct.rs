@@ -5,10 +5,10 @@
 //!                          or  key -> !position    (KeepFirst)
 //! ```
 //!
-//! Where two copies of a key meet in such a table the greater word stays, that is, the later or the earlier position; and
-//! copies take no slots, so the table builds whatever the multiplicity. What stands in it at the end is one position for
-//! each key, the same on every device. It is neither a sort nor a second hash table of its own kind: the one rule of
-//! `spec/cuckoo/canonical.rs` does it, in about two random accesses a pair.
+//! Where two copies of a key meet in such a table the greater word stays, that is, the later or the earlier position;
+//! and copies take no slots, so the table builds whatever the multiplicity. What stands in it at the end is one
+//! position for each key, the same on every device. It is neither a sort nor a second hash table of its own kind: the
+//! one rule of `spec/cuckoo/canonical.rs` does it, in about two random accesses a pair.
 
 use super::Pairs;
 use super::builder::Duplicates;

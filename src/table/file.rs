@@ -8,12 +8,13 @@
 //!                  32 bytes: BLAKE3( digest of all before the end | those four numbers )
 //! ```
 //!
-//! All numbers are little-endian. Everything before the end is what [`HashTable::digest`] hashes; the settings behind it say
-//! how the table goes on when batches are inserted, and are no part of what it is.
+//! All numbers are little-endian. Everything before the end is what [`HashTable::digest`] hashes; the settings behind
+//! it say how the table goes on when batches are inserted, and are no part of what it is.
 //!
 //! A file may be damaged or hostile, with a right checksum too. `open` therefore checks sizes before it allocates, the
-//! checksum, the plan field by field, and then audits the image. `open_mapped` reads the header alone: a damaged image can
-//! give wrong answers there, but every slot a lookup computes is below the number of slots that the file was seen to hold.
+//! checksum, the plan field by field, and then audits the image. `open_mapped` reads the header alone: a damaged image
+//! can give wrong answers there, but every slot a lookup computes is below the number of slots that the file was seen
+//! to hold.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -180,8 +181,8 @@ impl Source {
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Writes the table to a file, and returns its digest. The file appears under its name only when it is complete.
     ///
-    /// Cost: the image is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever device
-    /// and order they were built from.
+    /// Cost: the image is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
+    /// device and order they were built from.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -238,8 +239,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// Opens a file, checks everything in it, and puts the table on a device.
     ///
-    /// Cost: the file is read once into this machine's memory, hashed and audited by all threads, and uploaded. The longest
-    /// chain of a classic table (`Cuckoo::chain`) is not in the file; batches to come use the default.
+    /// Cost: the file is read once into this machine's memory, hashed and audited by all threads, and uploaded. The
+    /// longest chain of a classic table (`Cuckoo::chain`) is not in the file; batches to come use the default.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is no table of this scheme, is damaged, or contradicts itself;
@@ -268,11 +269,11 @@ where
 {
     /// Opens a file without reading it: the system pages the image in as lookups touch it.
     ///
-    /// Header and sizes are checked, the image is not: call [`audit`](Self::audit) if the file comes from elsewhere. Lookups
-    /// stay in bounds whatever it holds. Inserting works on a copy in memory; the file is never written.
+    /// Header and sizes are checked, the image is not: call [`audit`](Self::audit) if the file comes from elsewhere.
+    /// Lookups stay in bounds whatever it holds. Inserting works on a copy in memory; the file is never written.
     ///
-    /// The file must not be changed or cut short by another program while the table lives; replacing it by `save` is fine,
-    /// because that makes a new file.
+    /// The file must not be changed or cut short by another program while the table lives; replacing it by `save` is
+    /// fine, because that makes a new file.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

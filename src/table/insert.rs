@@ -8,8 +8,9 @@
 //! no room:           a build of all pairs, from the next attempt on (or from the first, if the size changes)
 //! ```
 //!
-//! Why the bytes are those of one build: a slot ends with the greatest word ever offered to it, whenever it was offered; and
-//! a set that fails at an attempt fails there with every further key too, so attempts never need to go back.
+//! Why the bytes are those of one build: a slot ends with the greatest word ever offered to it, whenever it was
+//! offered; and a set that fails at an attempt fails there with every further key too, so attempts never need to go
+//! back.
 
 use super::builder::{Duplicates, Size};
 use super::{HashTable, Pairs, build, distinct};
@@ -45,13 +46,15 @@ struct Change<B: Runs<S>, S: Scheme> {
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Adds pairs; a key that comes more than once, in the batch or in the table, follows the table's [`Duplicates`] rule.
+    /// Adds pairs; a key that comes more than once, in the batch or in the table, follows the table's [`Duplicates`]
+    /// rule.
     ///
     /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set.
     ///
     /// Cost: a copy of the image and about two random accesses a new pair; a whole build if the table was given a load
-    /// factor and the number of slots must change, or if the batch needs new constants. Under `KeepFirst` and `KeepLast`
-    /// also a table of the batch's positions and a lookup of the batch. Memory: a second image while it works.
+    /// factor and the number of slots must change, or if the batch needs new constants. Under `KeepFirst` and
+    /// `KeepLast` also a table of the batch's positions and a lookup of the batch. Memory: a second image while it
+    /// works.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -139,7 +142,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let batch = distinct::one_of_each(&self.backend, keys, values, rule)?;
         let mut answers = self.backend.filled(batch.keys.len(), 0)?;
         let mut found = self.backend.filled(bitmap_words(batch.keys.len()), 0)?;
-        // Without the pair beside the image: its key then counts as new, and `change` decides between old and new value.
+        // Without the pair beside the image: its key then counts as new, and `change` decides between old and new
+        // value.
         let bare = self.plan.with_outside(None);
         Kernels::<S>::lookup(&self.backend, &bare, &self.image, &batch.keys, &mut answers, &mut found)?;
         drop(answers);

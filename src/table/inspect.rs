@@ -1,7 +1,7 @@
 //! Looking at a table from outside: the audit of every invariant, and statistics by really walking it.
 //!
-//! Both read the image to this machine and run the scheme's one-key-at-a-time functions there, in parallel: the point is that
-//! they share nothing with the kernels that built it.
+//! Both read the image to this machine and run the scheme's one-key-at-a-time functions there, in parallel: the point
+//! is that they share nothing with the kernels that built it.
 
 use rayon::prelude::*;
 

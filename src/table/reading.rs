@@ -5,8 +5,8 @@ use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::{Plan, Scheme};
 
-/// Queries that are on the device at a time: 8 bytes each, whatever the number asked. A multiple of 32, so that the bitmaps
-/// of chunks join without shifting.
+/// Queries that are on the device at a time: 8 bytes each, whatever the number asked. A multiple of 32, so that the
+/// bitmaps of chunks join without shifting.
 const CHUNK: usize = 1 << 20;
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
@@ -30,8 +30,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(values.iter().enumerate().map(|(i, &value)| is_set(&found, i).then_some(value)).collect())
     }
 
-    /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]` tells
-    /// which. Cost: as `get`, without its allocations.
+    /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]`
+    /// tells which. Cost: as `get`, without its allocations.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -43,8 +43,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
-    /// whole words; otherwise as [`get`](Self::get).
+    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up
+    /// to whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[u32], values: &mut [u32], found: &mut [u32]) -> Result<()> {
         Error::check_length("values", values.len(), queries.len())?;
         Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
@@ -72,8 +72,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// Looks up device-resident queries: no transfer, no allocation. `values[i]` is the value or 0; bit `i % 32` of
-    /// `found[i / 32]` tells which, so that a stored 0 is not a miss. The call may return before the work is done; reading a
-    /// buffer waits for it.
+    /// `found[i / 32]` tells which, so that a stored 0 is not a miss. The call may return before the work is done;
+    /// reading a buffer waits for it.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
@@ -117,8 +117,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok((0..queries.len()).map(|i| is_set(&found, i)).collect())
     }
 
-    /// All pairs in table order: slot by slot, then the one beside the image. In a canonical table that is one order on every
-    /// device.
+    /// All pairs in table order: slot by slot, then the one beside the image. In a canonical table that is one order on
+    /// every device.
     ///
     /// Cost: the image is decoded on the device, which takes 8 bytes a slot there, and 8 bytes a pair are read back.
     ///

@@ -1,4 +1,5 @@
-//! `koel bench`: how fast tables are built and read on a device, beside what a host's own tables do and what memory allows.
+//! `koel bench`: how fast tables are built and read on a device, beside what a host's own tables do and what memory
+//! allows.
 //!
 //! ```text
 //! device      input and output stay on the device; its own clock (kernels alone on OpenCL, wall time on the CPU)

@@ -1,7 +1,7 @@
 //! What one would use instead, on the host: a general hash map and a sorted array.
 //!
-//! A hash map is filled by one thread, as its interface wants it, at a size given beforehand; the array is sorted by all
-//! threads. Lookups of both go over all threads.
+//! A hash map is filled by one thread, as its interface wants it, at a size given beforehand; the array is sorted by
+//! all threads. Lookups of both go over all threads.
 
 use std::hash::BuildHasher;
 use std::time::Duration;

@@ -118,8 +118,8 @@ impl Job for Check<'_> {
     }
 }
 
-/// Has every device compile its kernels and start its threads, so that they are not timed. What goes wrong here goes wrong
-/// again in what follows, and is reported there.
+/// Has every device compile its kernels and start its threads, so that they are not timed. What goes wrong here goes
+/// wrong again in what follows, and is reported there.
 pub(super) struct WarmUp<'a> {
     pub(super) devices: &'a [Any],
 }

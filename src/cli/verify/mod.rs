@@ -24,8 +24,8 @@ use super::scheme;
 use check::{Check, Row, WarmUp};
 use data::DataSet;
 
-/// Large enough that the tables outgrow the caches of most machines and threads really race; small enough that the one-thread
-/// reference and a software OpenCL device on two cores are done with it in seconds.
+/// Large enough that the tables outgrow the caches of most machines and threads really race; small enough that the
+/// one-thread reference and a software OpenCL device on two cores are done with it in seconds.
 const DEFAULT_PAIRS: &str = "2^20";
 
 const EXAMPLES: &str = "\

@@ -1,7 +1,8 @@
-//! The sequential reference: a canonical table by the scheme's own `place`, one pair after the other on one host thread.
+//! The sequential reference: a canonical table by the scheme's own `place`, one pair after the other on one host
+//! thread.
 //!
-//! It shares no code with the backends but the scheme's arithmetic in `spec/`, so a machine with a CPU alone still compares
-//! two implementations.
+//! It shares no code with the backends but the scheme's arithmetic in `spec/`, so a machine with a CPU alone still
+//! compares two implementations.
 
 use rayon::prelude::*;
 

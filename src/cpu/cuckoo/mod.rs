@@ -182,8 +182,8 @@ impl Cpu {
         });
     }
 
-    /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no part
-    /// in the search for another key, so those who read the slot meanwhile are not misled.
+    /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no
+    /// part in the search for another key, so those who read the slot meanwhile are not misled.
     fn overwrite(&self, lists: &impl Lists, image: &[AtomicU64], pairs: Pairs<'_>) {
         pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each(|(keys, values)| {
             let write = |i: usize, hit, slot: u32, word: u64| {

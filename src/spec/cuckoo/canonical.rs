@@ -11,14 +11,15 @@
 //!          absent if [age][rem] there is below [i][rem]: the key would have displaced it
 //! ```
 //!
-//! Why the image does not depend on order: a key's proposals are a fixed list of (slot, word), a slot ends with the greatest
-//! word ever offered to it, and a word is offered exactly when the one before it on its list was refused or displaced. That
-//! is Gale and Shapley's deferred acceptance, whose outcome is one whatever the order of proposals. Ages rise along a list,
-//! so a pair that was refused often grows strong, and lists that name a slot twice still end.
+//! Why the image does not depend on order: a key's proposals are a fixed list of (slot, word), a slot ends with the
+//! greatest word ever offered to it, and a word is offered exactly when the one before it on its list was refused or
+//! displaced. That is Gale and Shapley's deferred acceptance, whose outcome is one whatever the order of proposals.
+//! Ages rise along a list, so a pair that was refused often grows strong, and lists that name a slot twice still end.
 //!
-//! Why a dropped copy changes nothing: copies have one list, and at each place the greatest copy is the strongest of them, so
-//! whatever a lesser copy would have won, the greatest wins. Every lesser copy meets one that beats it, so the number of
-//! drops is exact. And no two *different* keys ever differ in the value alone, so values never decide who stays where.
+//! Why a dropped copy changes nothing: copies have one list, and at each place the greatest copy is the strongest of
+//! them, so whatever a lesser copy would have won, the greatest wins. Every lesser copy meets one that beats it, so the
+//! number of drops is exact. And no two *different* keys ever differ in the value alone, so values never decide who
+//! stays where.
 
 use std::ops::Range;
 

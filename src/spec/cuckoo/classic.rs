@@ -8,11 +8,11 @@
 //! find:    the first of the H slots whose key is mine
 //! ```
 //!
-//! The paper's slot marks emptiness by the key 0xFFFFFFFF. That key is not refused here: its pair stands beside the image,
-//! in the plan, and no kernel puts it into a slot.
+//! The paper's slot marks emptiness by the key 0xFFFFFFFF. That key is not refused here: its pair stands beside the
+//! image, in the plan, and no kernel puts it into a slot.
 //!
-//! What it is not: free of copies by itself. The paper's input has none; here every build ends with a pass that looks each
-//! slot's key up and counts those that a lookup finds elsewhere.
+//! What it is not: free of copies by itself. The paper's input has none; here every build ends with a pass that looks
+//! each slot's key up and counts those that a lookup finds elsewhere.
 
 use std::ops::Range;
 
@@ -27,10 +27,10 @@ pub const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
 
 /// The most swaps of a chain: the paper's 7 lg N, which is right for four functions in 1.25 N and more.
 ///
-/// Nearer to the load at which H functions stop placing random keys (0.5, 0.918, 0.977, 0.992 for H = 2..5), chains grow as
-/// the distance shrinks; the limit grows with its square, up to 64 times (with its first power, random re-insertion of three
-/// functions in 1.15 N failed 32 attempts). The paper leaves that case open ("it depends on both the table size and the
-/// number of items").
+/// Nearer to the load at which H functions stop placing random keys (0.5, 0.918, 0.977, 0.992 for H = 2..5), chains
+/// grow as the distance shrinks; the limit grows with its square, up to 64 times (with its first power, random
+/// re-insertion of three functions in 1.15 N failed 32 attempts). The paper leaves that case open ("it depends on both
+/// the table size and the number of items").
 pub fn default_chain(functions: u32, pairs: u64, slots: u64) -> u32 {
     let lg = u64::from(pairs.max(16).next_power_of_two().trailing_zeros());
     let limit_permille: u64 = [500, 918, 977, 992][(functions.clamp(2, 5) - 2) as usize];
@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn as_published_skips_functions_that_share_a_slot_and_the_cure_does_not() {
-        // A key whose first two functions agree and whose third differs: the published rule sends it back to the same slot.
+        // A key whose first two functions agree and whose third differs: the published rule sends it back to the same
+        // slot.
         let plan = plan(&Cuckoo::classic(3), 8, 8);
         let functions = plan.functions();
         let agreeing = (0..10_000u32).find(|&k| {

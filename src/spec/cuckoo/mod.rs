@@ -7,7 +7,8 @@
 //!            functions, for at most `chain` swaps; then everything starts again with new constants      (`classic.rs`)
 //! ```
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go; here they become a scheme.
+//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go; here they become a
+//! scheme.
 
 pub mod canonical;
 pub mod classic;

@@ -29,8 +29,8 @@ impl HashFamily {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reinsertion {
-    /// Listing 4.1: the function after the first one that points at the slot. When two functions of a key agree it never
-    /// reaches the later ones, which matters in tables of a few hundred slots.
+    /// Listing 4.1: the function after the first one that points at the slot. When two functions of a key agree it
+    /// never reaches the later ones, which matters in tables of a few hundred slots.
     AsPublished,
     /// The paper's first cure: on to the next function that does not point at the same slot.
     SkipSameSlot,
@@ -99,8 +99,8 @@ impl Cuckoo {
         Cuckoo { reinsertion, ..self }
     }
 
-    /// The most swaps one pair may cause before a classic build starts again; otherwise [`super::classic::default_chain`]. It means
-    /// nothing to canonical tables.
+    /// The most swaps one pair may cause before a classic build starts again; otherwise
+    /// [`super::classic::default_chain`]. It means nothing to canonical tables.
     pub fn chain(self, swaps: u32) -> Self {
         Cuckoo { chain: Some(swaps), ..self }
     }
