@@ -127,31 +127,31 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
 __kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
-    __local uint tally[3];
-    clear_tally(tally);
     ulong item = get_global_id(0);
-    if (item < pairs) {
-        uint key = keys[item], value = values[item];
-        if (key == KOEL_CLASSIC_EMPTY_KEY) {
-            // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
-            // all.
-            atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
-            atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
-        } else {
-            // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
-            // out of an empty one.
-            ulong moving = ((ulong)key << 32) | value;
-            uint at = location(f, 0, key, slots);
-            for (uint swaps = 0; swaps < chain; swaps++) {
-                moving = atom_xchg(&image[at], moving);
-                key = (uint)(moving >> 32);
-                if (key == KOEL_CLASSIC_EMPTY_KEY) break;
-                at = next_location(f, key, at, swaps, slots);
-            }
-            if (key != KOEL_CLASSIC_EMPTY_KEY) count_unplaced(tally);
+    if (item >= pairs) return;
+    uint key = keys[item], value = values[item];
+    if (key == KOEL_CLASSIC_EMPTY_KEY) {
+        // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
+        // all.
+        atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
+        atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
+    } else {
+        // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
+        // out of an empty one.
+        ulong moving = ((ulong)key << 32) | value;
+        uint at = location(f, 0, key, slots);
+        for (uint swaps = 0; swaps < chain; swaps++) {
+            moving = atom_xchg(&image[at], moving);
+            key = (uint)(moving >> 32);
+            if (key == KOEL_CLASSIC_EMPTY_KEY) break;
+            at = next_location(f, key, at, swaps, slots);
+            // One cut chain fails the attempt, so those who have been at it for long ask now and then whether there
+            // is one, and stop. Most chains end after two swaps and never ask.
+            if (swaps % 64 == 63 && atom_or(&status[KOEL_UNPLACED], 0UL)) break;
         }
+        // Counted at once and not with the group's tally, so that others see it while this group goes on.
+        if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
     }
-    report_tally(tally, status);
 }
 
 // After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with

@@ -110,6 +110,74 @@ fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
     }
 }
 
+/// Tables so full that a batch often needs other constants: rebuilt or not, they are those of one build, also where the
+/// number of attempts is short and the one build fails.
+#[test]
+fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
+    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
+        let (mut rebuilt, mut refused) = (0, 0);
+        for (functions, slots, n) in [(2, 34, 16), (3, 40, 37)] {
+            for seed in 0..u64::from(size(150, 5)) {
+                for attempts in [1, 2, 32] {
+                    let load = Workload::new(n, seed);
+                    let (keys, values) = (load.keys(), load.values());
+                    let scheme = Cuckoo::canonical(functions);
+                    let builder = HashTable::builder(scheme).capacity(slots).seed(seed).attempts(attempts);
+                    let half = keys.len() / 2;
+                    let Ok(mut table) = builder.build(&device, &keys[..half], &values[..half]) else { continue };
+                    let before = table.digest().unwrap();
+                    let done = table.insert(&keys[half..], &values[half..]);
+                    match (builder.build(&device, &keys, &values), done) {
+                        (Ok(whole), Ok(done)) => {
+                            assert_eq!(table.digest().unwrap(), whole.digest().unwrap());
+                            rebuilt += u32::from(done.rebuilt);
+                        }
+                        (Err(Error::TooFull { .. }), Err(Error::TooFull { .. })) => {
+                            assert_eq!(table.digest().unwrap(), before, "as before after a refusal");
+                            refused += 1;
+                        }
+                        (whole, done) => panic!("{whole:?} at once, {done:?} in batches"),
+                    }
+                }
+            }
+        }
+        assert!(rebuilt > 0 && refused > 0 || size(1, 0) == 0, "{rebuilt} rebuilt, {refused} refused");
+    }
+}
+
+/// The key beside the image counts once, however often it comes, and is named like any other.
+#[test]
+fn the_empty_markers_key_takes_no_slot_and_is_no_exception() {
+    for device in std::iter::once(one_thread()).chain(opencl_devices()) {
+        let scheme = Cuckoo::classic(4);
+        let pair = HashTable::builder(scheme.clone()).capacity(1).build(&device, &[1, u32::MAX], &[5, 6]).unwrap();
+        assert_eq!(pair.get(&[1, u32::MAX]).unwrap(), [Some(5), Some(6)]);
+        let mut table =
+            HashTable::builder(scheme.clone()).load_factor(0.5).build(&device, &[1, 2, u32::MAX], &[3, 4, 5]).unwrap();
+        let slots = table.capacity();
+        let done = table.upsert(&[u32::MAX], &[9]).unwrap();
+        assert_eq!((done.added, done.overwritten, done.rebuilt, table.capacity()), (0, 1, false, slots));
+        assert_eq!(table.get(&[u32::MAX]).unwrap(), [Some(9)]);
+        let mut full = HashTable::builder(scheme).capacity(40).build(&device, &[7, u32::MAX], &[1, 1]).unwrap();
+        let mut batch: Vec<u32> = (100..140).collect();
+        batch.push(u32::MAX);
+        let refused = full.insert(&batch, &batch);
+        assert!(matches!(refused, Err(Error::DuplicateKey { key: u32::MAX })), "{refused:?}");
+    }
+}
+
+/// A classic build that cannot succeed ends soon on every device: the first cut chain stops the others.
+#[test]
+fn hopeless_classic_builds_end_soon() {
+    let load = Workload::new(size(20_000, 200), 4);
+    let (keys, values) = (load.keys(), load.values());
+    for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
+        let builder = HashTable::builder(Cuckoo::classic(2)).load_factor(1.0).attempts(4);
+        let refused = builder.build(&device, &keys, &values);
+        assert!(matches!(refused, Err(Error::TooFull { attempts: 4, .. })), "{refused:?}");
+    }
+}
+
 #[test]
 fn one_thread_builds_classic_tables_reproducibly() {
     let load = Workload::new(20_000, 4);

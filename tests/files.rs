@@ -75,6 +75,43 @@ fn a_failed_save_leaves_the_old_file() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_is_written_through_and_threads_may_save_to_one_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1], &[2]).unwrap();
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    std::fs::write(&real, "old").unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let digest = table.save(&link).unwrap();
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    let opened: HashTable<Cpu> = HashTable::open(&Cpu::new(), &real).unwrap();
+    assert_eq!(opened.digest().unwrap(), digest);
+    let path = folder.path().join("shared");
+    std::thread::scope(|scope| {
+        let saves: Vec<_> = (0..8).map(|_| scope.spawn(|| table.save(&path).map(drop))).collect();
+        saves.into_iter().for_each(|save| save.join().unwrap().unwrap());
+    });
+    assert!(HashTable::<Cpu>::open(&Cpu::new(), &path).is_ok());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no parts are left");
+}
+
+/// A number of attempts that no build could finish is refused, whoever wrote it.
+#[test]
+fn endless_attempts_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.koel");
+    let mut bytes = saved(&path, Cuckoo::canonical(2));
+    let at = bytes.len() - TRAILER + 8;
+    bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+    reseal(&mut bytes);
+    let (opened, mapped) = try_both(&path, &bytes);
+    assert!(matches!(opened, Err(Error::BadFile { .. })), "{opened:?}");
+    assert!(matches!(mapped, Err(Error::BadFile { .. })), "{mapped:?}");
+    let refused = HashTable::builder(Cuckoo::default()).attempts(u32::MAX).build(&Cpu::new(), &[1], &[2]);
+    assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
+}
+
 /// Opens bytes both ways, and looks things up if that worked.
 fn try_both(path: &Path, bytes: &[u8]) -> (Result<(), Error>, Result<(), Error>) {
     std::fs::write(path, bytes).unwrap();

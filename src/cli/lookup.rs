@@ -91,10 +91,13 @@ fn answer<B: Runs<S>, S: Parameters>(args: &Args, table: &HashTable<B, S>) -> Re
     let rows = Rows::open(args.output.as_deref())?;
     let mut answers =
         Answers { table, queries: Vec::new(), values: Vec::new(), found: Vec::new(), rows, asked: 0, missed: 0 };
-    input::read(&args.queries, &args.fasta, Want::Keys, &mut answers)?;
-    answers.flush()?;
+    let read = input::read(&args.queries, &args.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
-    rows.finish()?;
+    match read.and_then(|()| rows.finish()) {
+        // A reader that has seen enough does not undo the misses that were seen.
+        Err(Failure::ClosedPipe) if args.strict && missed > 0 => return Ok(Verdict::CheckFailed),
+        done => done?,
+    }
     if let Some(output) = &args.output {
         let hits = text::grouped(asked - missed);
         let (asked, missed) = (text::grouped(asked), text::grouped(missed));

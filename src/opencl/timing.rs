@@ -101,7 +101,8 @@ impl OpenCl {
         self.drain()?;
         let mut nanoseconds = 0;
         for event in running.take() {
-            nanoseconds += self.stamp(&event, ProfilingInfo::End)? - self.stamp(&event, ProfilingInfo::Start)?;
+            nanoseconds +=
+                self.stamp(&event, ProfilingInfo::End)?.saturating_sub(self.stamp(&event, ProfilingInfo::Start)?);
         }
         Ok((done, Duration::from_nanos(nanoseconds)))
     }

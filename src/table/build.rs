@@ -49,7 +49,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     if settings.duplicates == Duplicates::Error {
         return Err(Error::DuplicateKey { key: least });
     }
-    let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates)?;
+    let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates, None)?.pairs;
     let slots = settings.slots(scheme, pairs.keys.len() as u64);
     match attempts(backend, scheme, settings, slots, 0, &pairs.keys, &pairs.values)? {
         Outcome::Built(built) => Ok(built),
@@ -58,7 +58,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     }
 }
 
-/// Tries constants from attempt `first` on.
+/// Tries constants from attempt `first` on, up to the same last one that a build from the beginning would try.
 pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     backend: &B,
     scheme: &S,
@@ -71,9 +71,11 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     let pairs = keys.len() as u64;
     let mut plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: first })?;
     let mut tried = 0;
-    let mut unplaced = pairs.saturating_sub(plan.slots());
-    // More pairs than slots can only be built if some are copies, which the check below finds out.
-    let last = if unplaced > 0 { first } else { first.saturating_add(settings.attempts) };
+    // A classic table has room for one pair beside its slots.
+    let room = plan.slots() + u64::from(scheme.kind() == Kind::Classic);
+    let mut unplaced = pairs.saturating_sub(room);
+    // More pairs than room can only be built if some are copies, which the check below finds out.
+    let last = if unplaced > 0 { first } else { settings.attempts };
     for attempt in first..last {
         plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
         let mut image = backend.filled(word_count(&plan)?, plan.empty_word())?;

@@ -79,6 +79,8 @@ pub struct TableBuilder<S: Scheme> {
 const DEFAULT_SEED: u64 = 0x6b6f_656c;
 /// Enough for tables of a few dozen slots, of which up to 22% of attempts fail; larger ones succeed at the first.
 const DEFAULT_ATTEMPTS: u32 = 32;
+/// A bound on how long a build can take that never succeeds, whoever chose the number (a hostile file, for one).
+pub(super) const MOST_ATTEMPTS: u32 = 1024;
 
 impl<S: Scheme> TableBuilder<S> {
     pub(super) fn new(scheme: S) -> Self {
@@ -119,7 +121,7 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// The most attempts with new constants, at least 1; otherwise 32.
+    /// The most attempts with new constants, 1 to 1024; otherwise 32.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
@@ -188,7 +190,7 @@ impl<S: Scheme> TableBuilder<S> {
         let settings = self.settings()?;
         let slots = settings.slots(&self.scheme, pairs);
         let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
-        Ok(MemoryEstimate::new(&plan, pairs, matches!(settings.size, Size::Capacity(_))))
+        Ok(MemoryEstimate::new(&plan, pairs, &settings))
     }
 
     fn settings(&self) -> Result<Settings> {
@@ -202,8 +204,8 @@ impl<S: Scheme> TableBuilder<S> {
                 return Err(Error::parameter("load factor", load, advice));
             }
         };
-        if self.attempts == 0 {
-            return Err(Error::parameter("attempts", 0, "a build needs at least one"));
+        if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
+            return Err(Error::parameter("attempts", self.attempts, "give 1 to 1024"));
         }
         Ok(Settings { size, seed: self.seed, duplicates: self.duplicates, attempts: self.attempts })
     }
@@ -225,13 +227,15 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    fn new(plan: &impl Plan, pairs: u64, fixed: bool) -> Self {
+    fn new(plan: &impl Plan, pairs: u64, settings: &Settings) -> Self {
         let image = 8 * plan.words();
         let input = 8 * pairs;
         // Keys, values and a bitmap of all slots, and the pairs picked out of them.
         let decoded = |slots: u64| 8 * slots + slots / 8 + input;
         // A table of positions, at load 0.8.
         let positions = 10 * pairs;
+        // The batch with each key once, and its parts that are new and known.
+        let split = if settings.duplicates == Duplicates::Error { 0 } else { 2 * input };
         let in_place = 2 * image + input;
         let rebuilt =
             (image + input + decoded(plan.slots())).max(image + 3 * input + 2 * input).max(3 * image + 3 * input);
@@ -239,7 +243,7 @@ impl MemoryEstimate {
             image,
             build: image + input,
             build_with_copies: (positions + decoded(pairs * 5 / 4) + input).max(image + 2 * input),
-            insert: if fixed { in_place } else { rebuilt },
+            insert: if matches!(settings.size, Size::Capacity(_)) { in_place } else { rebuilt } + split,
         }
     }
 }

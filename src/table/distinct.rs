@@ -26,13 +26,22 @@ pub(super) fn least_copy<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>)
     Ok(positions(backend, keys, keys)?.least_copy)
 }
 
-/// The pairs that stay under `rule`, in an order that is the same on every device.
+/// A batch in which every key comes once.
+pub(super) struct Batch<B: HashBackend> {
+    /// The pairs that stay, in an order that is the same on every device.
+    pub(super) pairs: Pairs<B>,
+    /// The value that stays for the key that was asked about, if it is among them.
+    pub(super) watched: Option<u32>,
+}
+
+/// The pairs that stay under `rule`; and what became of the key `watch`, whose value is wanted on the host.
 pub(super) fn one_of_each<B: Kernels<Cuckoo>>(
     backend: &B,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
     rule: Duplicates,
-) -> Result<Pairs<B>> {
+    watch: Option<u32>,
+) -> Result<Batch<B>> {
     let first_wins = rule == Duplicates::KeepFirst;
     let mut position = backend.iota(keys.len())?;
     if first_wins {
@@ -40,13 +49,30 @@ pub(super) fn one_of_each<B: Kernels<Cuckoo>>(
     }
     let table = positions(backend, keys, &position)?;
     drop(position);
+    let watched = match watch {
+        None => None,
+        Some(key) => value_of(backend, &table, key)?.map(|at| if first_wins { !at } else { at }),
+    };
     let mut kept = occupied(backend, &table.plan, &table.image)?;
     drop(table.image);
     if first_wins {
         backend.complement(&mut kept.values)?;
     }
-    let values = backend.gather(values, &kept.values)?;
-    Ok(Pairs { keys: kept.keys, values })
+    let pairs = Pairs { values: backend.gather(values, &kept.values)?, keys: kept.keys };
+    let mut value = [0];
+    if let Some(at) = watched {
+        backend.read(values, at as usize, &mut value)?;
+    }
+    Ok(Batch { pairs, watched: watched.map(|_| value[0]) })
+}
+
+/// What a table of positions holds for one key.
+fn value_of<B: Kernels<Cuckoo>>(backend: &B, table: &Positions<B>, key: u32) -> Result<Option<u32>> {
+    let query = backend.upload(&[key])?;
+    let (mut value, mut found) = (backend.filled(1, 0)?, backend.filled(1, 0)?);
+    backend.lookup(&table.plan, &table.image, &query, &mut value, &mut found)?;
+    let (value, found) = (backend.download(&value)?, backend.download(&found)?);
+    Ok((found == [1]).then(|| value[0]))
 }
 
 /// The pairs in an image, in slot order.

@@ -19,10 +19,11 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytemuck::{Pod, Zeroable};
 
-use super::builder::{Duplicates, Settings, Size};
+use super::builder::{Duplicates, MOST_ATTEMPTS, Settings, Size};
 use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, VERSION};
 use super::{HashTable, build, inspect};
 use crate::backend::Runs;
@@ -72,7 +73,7 @@ impl Trailer {
         let duplicates = *Duplicates::ALL
             .get(self.duplicates as usize)
             .ok_or(format!("rule {} for copies is unknown", self.duplicates))?;
-        if self.attempts == 0 || self.reserved != 0 {
+        if !(1..=MOST_ATTEMPTS).contains(&self.attempts) || self.reserved != 0 {
             return Err("its settings contradict each other".into());
         }
         Ok(Settings { size, seed: plan.seed(), duplicates, attempts: self.attempts })
@@ -179,7 +180,8 @@ impl Source {
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Writes the table to a file, and returns its digest. The file appears under its name only when it is complete.
+    /// Writes the table to a file, and returns its digest. A plain file appears under its name only when it is complete; a
+    /// link, a pipe or a device is written through.
     ///
     /// Cost: the image is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
     /// device and order they were built from.
@@ -200,12 +202,13 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
         let io = |source| Error::Io { path: path.into(), source };
-        // A pipe or a device is written to as it is; only a plain file can be replaced in one step.
-        if path.metadata().is_ok_and(|there| !there.is_file()) {
+        // A link, a pipe or a device is written through; only a plain file can be replaced in one step.
+        if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
             return self.write_to(&mut File::create(path).map_err(io)?, path);
         }
+        static SAVES: AtomicU64 = AtomicU64::new(0);
         let mut part = path.as_os_str().to_owned();
-        part.push(format!(".{}.part", std::process::id()));
+        part.push(format!(".{}-{}.part", std::process::id(), SAVES.fetch_add(1, Relaxed)));
         let part = PathBuf::from(part);
         let written = File::create(&part).map_err(io).and_then(|mut file| {
             let digest = self.write_to(&mut file, path)?;

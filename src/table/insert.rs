@@ -33,8 +33,15 @@ pub struct Inserted {
 /// A batch of distinct keys, split by whether the table holds them.
 struct Split<B: HashBackend> {
     fresh: Pairs<B>,
-    /// The pairs whose values are to be overwritten, if any are.
-    known: Option<Pairs<B>>,
+    /// What is to be overwritten, if anything is.
+    known: Option<Known<B>>,
+}
+
+/// Keys that the table holds, with their new values.
+struct Known<B: HashBackend> {
+    pairs: Pairs<B>,
+    /// The new value of the pair beside the image, if its key is among them; kernels pass it over.
+    outside: Option<u32>,
 }
 
 /// A finished change that has not been made the table yet.
@@ -131,38 +138,30 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(Inserted::default());
         }
         if rule == Duplicates::Error {
-            return self.change(keys, values, None, rule);
+            return self.change(keys, values, None);
         }
         let split = self.split(keys, values, rule)?;
-        self.change(&split.fresh.keys, &split.fresh.values, split.known.as_ref(), rule)
+        self.change(&split.fresh.keys, &split.fresh.values, split.known.as_ref())
     }
 
     /// One pair of each key of the batch: the new keys, and those whose values are to be overwritten.
     fn split(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Split<B>> {
-        let batch = distinct::one_of_each(&self.backend, keys, values, rule)?;
-        let mut answers = self.backend.filled(batch.keys.len(), 0)?;
-        let mut found = self.backend.filled(bitmap_words(batch.keys.len()), 0)?;
-        // Without the pair beside the image: its key then counts as new, and `change` decides between old and new
-        // value.
-        let bare = self.plan.with_outside(None);
-        Kernels::<S>::lookup(&self.backend, &bare, &self.image, &batch.keys, &mut answers, &mut found)?;
+        let outside = self.plan.outside().map(|(key, _)| key);
+        let distinct::Batch { pairs, watched } = distinct::one_of_each(&self.backend, keys, values, rule, outside)?;
+        let mut answers = self.backend.filled(pairs.keys.len(), 0)?;
+        let mut found = self.backend.filled(bitmap_words(pairs.keys.len()), 0)?;
+        Kernels::<S>::lookup(&self.backend, &self.plan, &self.image, &pairs.keys, &mut answers, &mut found)?;
         drop(answers);
-        let fresh = batch.select(&self.backend, &found, false)?;
+        let fresh = pairs.select(&self.backend, &found, false)?;
         let known = match rule {
-            Duplicates::KeepLast => Some(batch.select(&self.backend, &found, true)?),
+            Duplicates::KeepLast => Some(Known { pairs: pairs.select(&self.backend, &found, true)?, outside: watched }),
             Duplicates::Error | Duplicates::KeepFirst => None,
         };
         Ok(Split { fresh, known })
     }
 
     /// Places new keys, overwrites known ones, and only then lets the table be the result.
-    fn change(
-        &mut self,
-        keys: &B::Buffer<u32>,
-        values: &B::Buffer<u32>,
-        known: Option<&Pairs<B>>,
-        rule: Duplicates,
-    ) -> Result<Inserted> {
+    fn change(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, known: Option<&Known<B>>) -> Result<Inserted> {
         let before = self.len();
         let slots = match self.settings.size {
             Size::Capacity(_) => self.plan.slots(),
@@ -171,24 +170,23 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
                 self.scheme.plan(self.request(slots, 0, 0))?.slots()
             }
         };
-        let in_place = if slots == self.plan.slots() { self.place_in_copy(keys, values, rule)? } else { None };
+        let in_place = if slots == self.plan.slots() { self.place_in_copy(keys, values)? } else { None };
         let mut change = match in_place {
             Some(change) => change,
-            None => self.rebuild(slots, keys, values, rule)?,
+            None => self.rebuild(slots, keys, values)?,
         };
         let mut overwritten = 0;
-        if let Some(known) = known {
-            Kernels::<S>::assign(&self.backend, &change.plan, &mut change.image, &known.keys, &known.values)?;
-            overwritten = known.keys.len() as u64;
+        if let Some(Known { pairs, outside }) = known {
+            Kernels::<S>::assign(&self.backend, &change.plan, &mut change.image, &pairs.keys, &pairs.values)?;
+            if outside.is_some() {
+                change.plan = change.plan.with_outside(*outside);
+            }
+            overwritten = pairs.keys.len() as u64;
         }
         self.backend.finish()?;
         (self.plan, self.image, self.in_image) = (change.plan, change.image, change.in_image);
         // Saturating, because a mapped file may lie about the number of its pairs.
         let added = self.len().saturating_sub(before);
-        // A new key that added nothing was the one beside the image.
-        if rule == Duplicates::KeepLast {
-            overwritten += (keys.len() as u64).saturating_sub(added);
-        }
         Ok(Inserted { added, overwritten, rebuilt: change.rebuilt })
     }
 
@@ -196,60 +194,42 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Request { slots, pairs, seed: self.settings.seed, attempt }
     }
 
-    /// The batch placed in a copy of the image; `None` if this attempt's constants have no room for it.
-    fn place_in_copy(
-        &self,
-        keys: &B::Buffer<u32>,
-        values: &B::Buffer<u32>,
-        rule: Duplicates,
-    ) -> Result<Option<Change<B, S>>> {
+    /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
+    fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Change<B, S>>> {
         let pairs = self.in_image + keys.len() as u64;
-        let plan = self.scheme.plan(self.request(self.plan.slots(), pairs, self.plan.attempt()))?;
+        let old = self.plan.outside().map(|(_, value)| value);
+        let plan = self.scheme.plan(self.request(self.plan.slots(), pairs, self.plan.attempt()))?.with_outside(old);
         let mut image = self.backend.clone_buffer(&self.image)?;
         let placed = Kernels::<S>::place(&self.backend, &plan, &mut image, keys, values)?;
         if placed.unplaced > 0 {
             return Ok(None);
         }
-        let outside = self.outside_after(placed.outside, placed.least_copy, rule)?;
+        if let Some(key) = placed.least_copy {
+            return Err(Error::DuplicateKey { key });
+        }
         let in_image = pairs - u64::from(placed.outside.is_some());
-        Ok(Some(Change { plan: plan.with_outside(outside), image, in_image, rebuilt: false }))
+        Ok(Some(Change { plan: plan.with_outside(placed.outside.or(old)), image, in_image, rebuilt: false }))
     }
 
     /// All pairs, old and new, built afresh.
-    fn rebuild(
-        &self,
-        slots: u64,
-        keys: &B::Buffer<u32>,
-        values: &B::Buffer<u32>,
-        rule: Duplicates,
-    ) -> Result<Change<B, S>> {
+    fn rebuild(&self, slots: u64, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Change<B, S>> {
         let first = if slots == self.plan.slots() { self.plan.attempt().saturating_add(1) } else { 0 };
-        let old = distinct::occupied::<B, S>(&self.backend, &self.plan, &self.image)?;
+        let mut old = distinct::occupied::<B, S>(&self.backend, &self.plan, &self.image)?;
+        if let Some((key, value)) = self.plan.outside() {
+            old.keys = self.backend.concat(&old.keys, &self.backend.upload(&[key])?)?;
+            old.values = self.backend.concat(&old.values, &self.backend.upload(&[value])?)?;
+        }
         let all_keys = self.backend.concat(&old.keys, keys)?;
         let all_values = self.backend.concat(&old.values, values)?;
         drop(old);
         let outcome =
             build::attempts(&self.backend, &self.scheme, &self.settings, slots, first, &all_keys, &all_values)?;
         match outcome {
-            build::Outcome::Built(built) => {
-                let new = built.plan.outside().map(|(_, value)| value);
-                let outside = self.outside_after(new, None, rule)?;
-                let plan = built.plan.with_outside(outside);
-                Ok(Change { plan, image: built.image, in_image: built.in_image, rebuilt: true })
+            build::Outcome::Built(build::Built { plan, image, in_image }) => {
+                Ok(Change { plan, image, in_image, rebuilt: true })
             }
             build::Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
             build::Outcome::TooFull(error) => Err(error),
         }
-    }
-
-    /// The value beside the image after a batch that brought `new` for that key, and refuses copies under `Error`.
-    fn outside_after(&self, new: Option<u32>, least_copy: Option<u32>, rule: Duplicates) -> Result<Option<u32>> {
-        let old = self.plan.outside();
-        let copy_outside = old.filter(|_| new.is_some() && rule == Duplicates::Error).map(|(key, _)| key);
-        if let Some(key) = least_copy.into_iter().chain(copy_outside).min() {
-            return Err(Error::DuplicateKey { key });
-        }
-        let old = old.map(|(_, value)| value);
-        Ok(if rule == Duplicates::KeepFirst { old.or(new) } else { new.or(old) })
     }
 }

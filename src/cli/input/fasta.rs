@@ -36,6 +36,8 @@ pub(super) fn read(mut reader: impl BufRead, name: &Name, k: u32, sink: &mut imp
                     place = Place::LineStart;
                     line += 1;
                 }
+                // Alone it ends a line too, as it once did on one system; before a line feed that makes no difference.
+                (b'\r', _) => place = Place::LineStart,
                 (_, Place::Header) => {}
                 (b'>', Place::LineStart) => {
                     (place, letters) = (Place::Header, 0);

@@ -34,8 +34,8 @@ impl Rows {
         let Some(path) = path else {
             return Rows::text(Box::new(io::stdout().lock()), ',', None);
         };
-        // A pipe or a device is written to as it is; only a plain file can be replaced in one step.
-        let in_place = path.metadata().is_ok_and(|there| !there.is_file());
+        // A link, a pipe or a device is written through; only a plain file can be replaced in one step.
+        let in_place = path.symlink_metadata().is_ok_and(|there| !there.is_file());
         let mut part = path.as_os_str().to_owned();
         if !in_place {
             part.push(format!(".{}.part", std::process::id()));
@@ -97,7 +97,12 @@ impl Drop for Target {
 }
 
 fn failed(file: Option<&Target>, error: &io::Error) -> Failure {
-    file.map_or_else(|| out::stdout_failed(error), |target| Failure::io(&target.path, error))
+    match file {
+        None => out::stdout_failed(error),
+        // A pipe that was named by `-o` may be closed early like any other.
+        Some(_) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+        Some(target) => Failure::io(&target.path, error),
+    }
 }
 
 /// One element of the array: `key` u4, `value` u4, `found` b1. The value of a miss is 0.

@@ -11,8 +11,8 @@ use koel::spec::{Placing, Plan, Request};
 
 use super::data::DataSet;
 
-/// More pairs than this take one thread too long.
-pub(super) const MOST_PAIRS: usize = 1 << 22;
+/// More pairs than this take one thread too long: about 20 s.
+pub(super) const MOST_PAIRS: usize = 1 << 26;
 /// As many attempts as a builder makes.
 const ATTEMPTS: u32 = 32;
 
