@@ -10,6 +10,7 @@ use koel::table::read_info;
 use koel::{Cpu, HashTable, Kind};
 
 use super::failure::{Failure, Result, Verdict};
+use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
 use super::{build, out, text};
 
@@ -43,9 +44,12 @@ impl Job for Info<'_> {
         Cpu: Runs<S>,
     {
         let path = &self.args.table;
+        let progress = Progress::line();
+        progress.say("reading, checking and walking the table");
         let table = HashTable::<Cpu, S>::open(&Cpu::new(), path)?;
         let bytes = path.metadata().map_err(|error| Failure::io(path, &error))?.len();
         let (audit, stats, digest) = (table.audit()?, table.stats()?, table.digest()?);
+        drop(progress);
         let parameters = S::describe(table.plan());
         let (seed, outside) = (table.plan().seed(), table.plan().outside());
         // ages[0] counts empty slots, of which there are none among pairs.

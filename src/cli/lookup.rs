@@ -11,6 +11,7 @@ use koel::{Cpu, HashTable};
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, FastaOptions, Sink, Want};
 use super::options::{self, Threads};
+use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
 use super::{out, text};
 use rows::Rows;
@@ -89,8 +90,10 @@ impl Job for Lookup<'_> {
 /// Answers all queries and says how many hit.
 fn answer<B: Runs<S>, S: Parameters>(args: &Args, table: &HashTable<B, S>) -> Result<Verdict> {
     let rows = Rows::open(args.output.as_deref())?;
-    let mut answers =
-        Answers { table, queries: Vec::new(), values: Vec::new(), found: Vec::new(), rows, asked: 0, missed: 0 };
+    // Rows on a terminal are progress enough.
+    let progress = args.output.is_some().then(Progress::line);
+    let (queries, values, found) = (Vec::new(), Vec::new(), Vec::new());
+    let mut answers = Answers { table, queries, values, found, rows, asked: 0, missed: 0, progress };
     let read = input::read(&args.queries, &args.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
     match read.and_then(|()| rows.finish()) {
@@ -119,6 +122,7 @@ struct Answers<'t, B: Runs<S>, S: Parameters> {
     rows: Rows,
     asked: u64,
     missed: u64,
+    progress: Option<Progress>,
 }
 
 impl<B: Runs<S>, S: Parameters> Sink for Answers<'_, B, S> {
@@ -137,6 +141,9 @@ impl<B: Runs<S>, S: Parameters> Answers<'_, B, S> {
         let hits: u64 = self.found.iter().map(|word| u64::from(word.count_ones())).sum();
         self.asked += count as u64;
         self.missed += count as u64 - hits;
+        if let Some(progress) = &self.progress {
+            progress.say(format!("{} queries answered", text::grouped(self.asked)));
+        }
         for (i, (&key, &value)) in self.queries.iter().zip(&self.values).enumerate() {
             self.rows.write(key, (self.found[i / 32] >> (i % 32) & 1 == 1).then_some(value))?;
         }

@@ -8,7 +8,7 @@
 //!                  32 bytes: BLAKE3( digest of all before the end | those four numbers )
 //! ```
 //!
-//! All numbers are little-endian. Everything before the end is what [`HashTable::digest`] hashes; the settings behind
+//! All numbers are little-endian; `docs/file-format.md` has every field of the plan too. Everything before the end is what [`HashTable::digest`] hashes; the settings behind
 //! it say how the table goes on when batches are inserted, and are no part of what it is.
 //!
 //! A file may be damaged or hostile, with a right checksum too. `open` therefore checks sizes before it allocates, the
@@ -271,6 +271,8 @@ where
     Cpu: Runs<S>,
 {
     /// Opens a file without reading it: the system pages the image in as lookups touch it.
+    ///
+    /// Cost: none at once; a lookup of a page that is not in memory waits for the disk.
     ///
     /// Header and sizes are checked, the image is not: call [`audit`](Self::audit) if the file comes from elsewhere.
     /// Lookups stay in bounds whatever it holds. Inserting works on a copy in memory; the file is never written.

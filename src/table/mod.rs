@@ -68,7 +68,14 @@ impl<S: Scheme> HashTable<Cpu, S> {
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// The number of pairs.
+    /// The number of pairs; known, not counted.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let table = HashTable::builder(Cuckoo::default()).capacity(20).build(&Cpu::new(), &[5, 6], &[1, 2])?;
+    /// assert_eq!((table.len(), table.capacity(), table.load_factor()), (2, 20, 0.1));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
     pub fn len(&self) -> u64 {
         self.in_image + u64::from(self.plan.outside().is_some())
     }

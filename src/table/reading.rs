@@ -99,7 +99,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Kernels::<S>::lookup(&self.backend, &self.plan, &self.image, queries, values, found)
     }
 
-    /// Whether each query is a key of the table.
+    /// Whether each query is a key of the table, at the cost of [`get`](Self::get).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

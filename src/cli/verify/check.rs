@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{Any, HashBackend, Runs, Stage};
 use koel::table::TableBuilder;
 use koel::{Cpu, HashTable, Kind, Scheme};
 
@@ -47,6 +47,8 @@ pub(super) struct Row {
     same_bytes: bool,
     pub(super) restarts: u32,
     pub(super) host_built: bool,
+    /// What ran where on this device for this row: building, auditing, answering.
+    pub(super) stages: Vec<Stage>,
     /// From host slices to a finished table, pairs a second.
     pub(super) build: Option<f64>,
     /// From host slices to host slices, queries a second.
@@ -90,7 +92,10 @@ impl Job for Check<'_> {
         for device in self.devices {
             self.say::<S>(&device.info().id);
             let mut row = self.row::<S>(device.info().id.clone());
+            // What other tables did here as guests is no part of this row.
+            device.ledger().take();
             let table = self.device(device, &builder, reference.as_ref(), &mut row);
+            row.stages = device.ledger().take();
             rows.push(row);
             tables.push(table);
         }
@@ -160,6 +165,7 @@ impl Check<'_> {
             same_bytes: false,
             restarts: 0,
             host_built: S::host_built(self.kind),
+            stages: Vec::new(),
             build: None,
             lookup: None,
         }

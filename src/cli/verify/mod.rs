@@ -14,7 +14,7 @@ mod reference;
 mod report;
 
 use koel::Kind;
-use koel::backend::{Any, HashBackend, Stage, choose, devices, opencl_status};
+use koel::backend::{Any, choose, devices, opencl_status};
 
 use super::failure::{Result, Verdict};
 use super::options::{self, SchemeList, SchemeOptions, SizeOptions, Threads};
@@ -71,8 +71,6 @@ struct Findings {
     seed: u64,
     rows: Vec<Row>,
     devices: Vec<Any>,
-    /// Of each device, what ran where.
-    stages: Vec<Vec<Stage>>,
     /// Devices that are there and cannot be used.
     refused: Vec<String>,
     opencl: String,
@@ -99,9 +97,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     drop(progress);
 
-    let stages = devices.iter().map(|device| device.ledger().take()).collect();
     let refused = refused_devices();
-    let findings = Findings { pairs: args.n, seed: args.seed, rows, devices, stages, refused, opencl: opencl_status() };
+    let findings = Findings { pairs: args.n, seed: args.seed, rows, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed =
         if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };

@@ -6,6 +6,7 @@ use koel::backend::HashBackend;
 
 use super::Findings;
 use super::check::Row;
+use super::reference::MOST_PAIRS;
 use crate::cli::text::{self, Align, Table};
 
 fn verdict(row: &Row) -> &'static str {
@@ -64,11 +65,20 @@ pub(super) fn text(findings: &Findings) -> String {
         lines.push_str(&format!("not used: {refused}\n"));
     }
     lines.push_str(&format!("OpenCL: {}\n", findings.opencl));
+    if uncompared(findings) {
+        lines.push_str("the bytes were compared with nothing: one device, and too many pairs for the reference\n");
+    }
     lines.push_str(&match checks(findings) {
         (all, 0) => format!("all {all} checks passed"),
         (all, failed) => format!("{failed} of {all} checks FAILED"),
     });
     lines
+}
+
+/// Whether a canonical table had neither another device nor the reference to agree with.
+fn uncompared(findings: &Findings) -> bool {
+    let alone = findings.devices.len() == 1;
+    alone && findings.rows.iter().any(|row| row.kind == koel::Kind::Canonical && row.pairs > MOST_PAIRS)
 }
 
 fn note(row: &Row) -> String {
@@ -79,21 +89,18 @@ fn note(row: &Row) -> String {
 
 /// Everything, for programs.
 pub(super) fn json(findings: &Findings) -> Value {
-    let devices = findings.devices.iter().zip(&findings.stages).map(|(device, stages)| {
+    let devices = findings.devices.iter().map(|device| {
         let info = device.info();
-        let stage =
-            |stage: &koel::backend::Stage| json!({ "name": stage.name, "kernel": stage.kernel, "host": stage.host });
-        json!({
-            "id": info.id, "name": info.name, "driver": info.driver, "units": info.units, "memory": info.memory,
-            "stages": stages.iter().map(stage).collect::<Vec<_>>(),
-        })
+        json!({ "id": info.id, "name": info.name, "driver": info.driver, "units": info.units, "memory": info.memory })
     });
+    let stage =
+        |stage: &koel::backend::Stage| json!({ "name": stage.name, "kernel": stage.kernel, "host": stage.host });
     let rows = findings.rows.iter().map(|row| {
         json!({
             "scheme": row.scheme, "kind": row.kind.name(), "data": row.data, "pairs": row.pairs, "device": row.device,
             "verdict": verdict(row), "reasons": row.problems.iter().map(|p| p.text.as_str()).collect::<Vec<_>>(),
             "checks": row.checks, "digest": row.digest, "restarts": row.restarts, "host_built": row.host_built,
-            "build_per_second": row.build, "lookup_per_second": row.lookup,
+            "stages": row.stages.iter().map(stage).collect::<Vec<_>>(), "build_per_second": row.build, "lookup_per_second": row.lookup,
         })
     });
     let (all, failed) = checks(findings);
