@@ -1,6 +1,8 @@
 //! Which device: listing them, taking the best, taking one by name.
 
-use super::{Any, DeviceInfo, DeviceKind, HashBackend};
+#[cfg(feature = "opencl")]
+use super::DeviceKind;
+use super::{Any, DeviceInfo, HashBackend};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 #[cfg(feature = "opencl")]

@@ -156,14 +156,40 @@ pub(super) struct Workspace {
 #[derive(Default)]
 pub(in crate::cpu) struct Workspaces(SegQueue<Box<Workspace>>);
 
+/// A workspace on loan; it goes back when this is dropped. A thread keeps it for all its chunks: the queue is first in,
+/// first out, so one taken for each chunk would come from another core's cache every time.
+pub(super) struct Loan<'a> {
+    /// `None` only while it is being given back.
+    workspace: Option<Box<Workspace>>,
+    to: &'a Workspaces,
+}
+
 impl Workspaces {
-    /// Lends a workspace to `work`, which leaves it empty.
-    pub(super) fn lend<R>(&self, work: impl FnOnce(&mut Workspace) -> R) -> R {
-        let fresh = || Box::new(Workspace { flying: Block::empty(), next: Block::empty(), waiting: Waiting::new() });
-        let mut workspace = self.0.pop().unwrap_or_else(fresh);
-        let done = work(&mut workspace);
-        self.0.push(workspace);
-        done
+    /// Lends a workspace, which must be empty again in the end.
+    pub(super) fn lend(&self) -> Loan<'_> {
+        Loan { workspace: Some(self.0.pop().unwrap_or_default()), to: self }
+    }
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Workspace { flying: Block::empty(), next: Block::empty(), waiting: Waiting::new() }
+    }
+}
+
+impl Loan<'_> {
+    #[inline(always)]
+    pub(super) fn workspace(&mut self) -> &mut Workspace {
+        self.workspace.get_or_insert_default()
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        // After a panic it may not be empty.
+        if let Some(workspace) = self.workspace.take().filter(|_| !std::thread::panicking()) {
+            self.to.0.push(workspace);
+        }
     }
 }
 

@@ -92,7 +92,7 @@ impl Lists for Canonical<'_> {
 /// Adds pairs to an image.
 pub(super) fn place(functions: &Functions, image: &[AtomicU64], pairs: Pairs<'_>, workspaces: &Workspaces) -> Placed {
     let lists = Canonical::new(functions);
-    let work = |crew: &Crew| workspaces.lend(|workspace| Placer::new(&lists, image, workspace).place(pairs, crew));
+    let work = |crew: &Crew| Placer::new(&lists, image, workspaces.lend().workspace()).place(pairs, crew);
     Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), super::sum)
 }
 

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 use wide::u32x8;
 
-use super::block::{Lists, Workspaces};
+use super::block::{Lists, Loan, Workspaces};
 use super::lookup::search;
 use super::{Pairs, sum};
 use crate::backend::Placed;
@@ -86,7 +86,7 @@ pub(super) fn place(plan: &CuckooPlan, functions: &Functions, image: &[AtomicU64
 /// Slots whose key a lookup finds in an earlier one, and the least such key.
 pub(super) fn copies(plan: &CuckooPlan, functions: &Functions, image: &[u64], workspaces: &Workspaces) -> Placed {
     let lists = Classic::new(plan, functions);
-    let of_chunk = |(chunk, words): (usize, &[u64])| {
+    let of_chunk = |loan: &mut Loan<'_>, (chunk, words): (usize, &[u64])| {
         let first = (chunk * CHUNK) as u32;
         let full = |&(_, &word): &(u32, &u64)| key(word) != EMPTY_KEY;
         let (slots, keys): (Vec<u32>, Vec<u32>) =
@@ -98,10 +98,10 @@ pub(super) fn copies(plan: &CuckooPlan, functions: &Functions, image: &[u64], wo
                 placed.least_copy = Some(placed.least_copy.map_or(keys[i], |least| least.min(keys[i])));
             }
         };
-        workspaces.lend(|workspace| search(&lists, image, &keys, workspace, &mut count));
+        search(&lists, image, &keys, loan.workspace(), &mut count);
         placed
     };
-    image.par_chunks(CHUNK).enumerate().map(of_chunk).reduce(Placed::default, sum)
+    image.par_chunks(CHUNK).enumerate().map_init(|| workspaces.lend(), of_chunk).reduce(Placed::default, sum)
 }
 
 /// A pair on its way, and where it goes next.

@@ -172,27 +172,34 @@ impl Cpu {
         found: &mut [u32],
     ) {
         let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
-        queries.par_chunks(CHUNK).zip(to).for_each(|(queries, (values, found))| {
-            self.workspaces().lend(|workspace| lookup::answer(lists, image, queries, values, found, workspace));
-            let Some((key, value)) = outside else { return };
-            for i in (0..queries.len()).filter(|&i| queries[i] == key) {
-                values[i] = value;
-                found[i / 32] |= 1 << (i % 32);
-            }
-        });
+        let chunks = queries.par_chunks(CHUNK).zip(to);
+        chunks.for_each_init(
+            || self.workspaces().lend(),
+            |loan, (queries, (values, found))| {
+                lookup::answer(lists, image, queries, values, found, loan.workspace());
+                let Some((key, value)) = outside else { return };
+                for i in (0..queries.len()).filter(|&i| queries[i] == key) {
+                    values[i] = value;
+                    found[i / 32] |= 1 << (i % 32);
+                }
+            },
+        );
     }
 
     /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no
     /// part in the search for another key, so those who read the slot meanwhile are not misled.
     fn overwrite(&self, lists: &impl Lists, image: &[AtomicU64], pairs: Pairs<'_>) {
-        pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each(|(keys, values)| {
-            let write = |i: usize, hit, slot: u32, word: u64| {
-                if hit {
-                    let upper = word >> 32 << 32;
-                    image[slot as usize].store(upper | u64::from(values[i]), Relaxed);
-                }
-            };
-            self.workspaces().lend(|workspace| lookup::search(lists, image, keys, workspace, write));
-        });
+        pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each_init(
+            || self.workspaces().lend(),
+            |loan, (keys, values)| {
+                let write = |i: usize, hit, slot: u32, word: u64| {
+                    if hit {
+                        let upper = word >> 32 << 32;
+                        image[slot as usize].store(upper | u64::from(values[i]), Relaxed);
+                    }
+                };
+                lookup::search(lists, image, keys, loan.workspace(), write);
+            },
+        );
     }
 }
