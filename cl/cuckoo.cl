@@ -254,7 +254,8 @@ __kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint c
 
 // ---- Both kinds, by `probe`, `verdict`, `taken` and `key_in`.
 
-// One read at a time, because most keys end at their first or second: on an H200, four reads up front halved the rate.
+// One read at a time, because most keys end at their first or second: in the prototypes, four reads up front halved the
+// rate of an H200.
 __kernel GROUP_SIZE void cuckoo_lookup(__global const ulong *image, TABLE, const uint outside, const uint outside_value,
                                        __global const uint *queries, const ulong count, __global uint *values,
                                        __global uint *found) {

@@ -7,7 +7,7 @@
 //! launch.rs      running a kernel: the one place with `unsafe`
 //! timing.rs      how long the device was busy
 //! buffer.rs      memory, and how it comes from and goes to the `ocl` crate
-//! memory.rs      `HashBackend`: transfers; the rest by primitives.rs
+//! backend.rs     `HashBackend`: transfers; the rest by primitives.rs
 //! cuckoo.rs      `Kernels<Cuckoo>`
 //! ```
 //!
@@ -20,11 +20,11 @@
 //! What it is not: a wrapper of OpenCL. Kernels of your own run next to koel's through the `ocl` crate: make the
 //! context and the queue there ([`OpenCl::from_ocl`]), and hand buffers over ([`Buffer::from_ocl`], [`Buffer::ocl`]).
 
+mod backend;
 mod buffer;
 mod cuckoo;
 mod device;
 mod launch;
-mod memory;
 mod primitives;
 mod program;
 mod selftest;
@@ -44,6 +44,8 @@ use ocl::core::Status;
 
 pub use buffer::Buffer;
 pub use device::devices;
+/// The crate whose contexts, queues and buffers can be shared with koel.
+pub use ocl;
 
 use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};
@@ -71,8 +73,8 @@ struct Inner {
     clocks: timing::Clocks,
 }
 
-/// Work-items of a group: the paper's 64, which in an H200's L2 is 5% better than 128 or 256; from memory all are
-/// alike.
+/// Work-items of a group: the paper's 64. In the prototypes that was 5% better than 128 or 256 on an H200 while a table
+/// fits the L2 cache; from memory all were alike.
 const GROUP: usize = 64;
 
 impl fmt::Debug for OpenCl {
