@@ -408,6 +408,7 @@ fn verify_compares_devices_with_the_reference() {
     }
     let said = folder.ok("verify --n 300 --device cpu");
     assert!(said.contains("lambda  48,487") && said.contains("checks passed"), "{said}");
+    folder.refused("verify --n 300 --load 1.0 --device cpu", "lower --load");
 }
 
 #[test]

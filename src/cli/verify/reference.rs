@@ -40,7 +40,10 @@ impl<S: Scheme> Reference<S> {
                 Some(_) => {}
             }
         }
-        Err(format!("{pairs} pairs do not fit {slots} slots after {ATTEMPTS} attempts"))
+        Err(format!(
+            "{pairs} pairs of the {} keys do not fit {slots} slots in {ATTEMPTS} attempts: lower --load or raise --capacity",
+            data.name
+        ))
     }
 
     /// Checks that it is a right table itself: its invariants, and every answer.
