@@ -73,7 +73,7 @@ impl Job for Info<'_> {
              scheme    {} {}, {}\n\
              seed      {seed}\n\
              restarts  {}\n\
-             file      {} ({} bytes)\n\
+             file      {} bytes\n\
              digest    {digest}\n\
              reads     {:.3} slots a hit, {:.3} a miss\n\
              ages      {}{more}\n\
@@ -86,7 +86,6 @@ impl Job for Info<'_> {
             self.kind,
             build::list(&parameters),
             stats.restarts,
-            text::bytes(bytes),
             text::grouped(bytes),
             stats.reads_per_hit,
             stats.reads_per_miss,
