@@ -11,7 +11,6 @@
 // No work-item waits for another, and none reads plainly what another changes with an atomic. All lengths are 64 bits
 // wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
 
-#define GROUP_SIZE __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
 
 // ---- The functions, as they come in vectors by value: before, times and between of each in `forth`, back in `back`.
 //
@@ -56,7 +55,7 @@ static inline mix_keys keys_of(functions f, uint i) {
 // otherwise be a million atomics on one address.
 
 static inline void clear_tally(__local uint *tally) {
-    if (get_local_id(0) < 3) tally[get_local_id(0)] = 0;
+    if (get_local_id(0) < KOEL_TALLY) tally[get_local_id(0)] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
@@ -158,7 +157,7 @@ __kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint c
 // one key a lookup finds one, so k - 1 are counted.
 __kernel GROUP_SIZE void cuckoo_copies(__global const ulong *image, TABLE, __global ulong *status) {
     functions f = {forth, back};
-    __local uint tally[3];
+    __local uint tally[KOEL_TALLY];
     clear_tally(tally);
     ulong slot = get_global_id(0);
     if (slot < slots) {
@@ -219,7 +218,7 @@ static inline uint key_in(functions f, uint slot, uint slots, ulong there) {
 __kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
-    __local uint tally[3];
+    __local uint tally[KOEL_TALLY];
     clear_tally(tally);
     ulong item = get_global_id(0);
     if (item < pairs) {

@@ -3,7 +3,6 @@
 // KOEL_GROUP, the work-items of a group, is a power of two here. All lengths are 64 bits wide, and the global size is a
 // multiple of the group's: work-items past the end do nothing, but reach every barrier.
 
-#define GROUP_SIZE __attribute__((reqd_work_group_size(KOEL_GROUP, 1, 1)))
 
 __kernel GROUP_SIZE void iota(__global uint *to, const ulong len) {
     ulong i = get_global_id(0);

@@ -132,7 +132,7 @@ impl Job for Build<'_> {
             out::print_json(&json!({
                 "output": args.output.display().to_string(),
                 "scheme": S::NAME, "kind": args.kind.name(),
-                "parameters": parameters.into_iter().map(|(k, v)| (k.to_owned(), v)).collect::<serde_json::Map<_, _>>(),
+                "parameters": scheme::json(&parameters),
                 "rows": rows, "pairs": table.len(), "slots": table.capacity(), "load": table.load_factor(),
                 "seed": table.plan().seed(), "restarts": table.restarts(), "digest": digest.to_string(),
                 "device": table.backend().info().id, "image_bytes": image_bytes,
@@ -160,17 +160,11 @@ impl Job for Build<'_> {
             text::bytes(image_bytes),
             S::NAME,
             args.kind,
-            list(&parameters),
+            scheme::listed(&parameters),
             table.backend().info(),
             table.restarts(),
             self.read_seconds,
         ))?;
         Ok(Verdict::Fine)
     }
-}
-
-/// Parameters in a line: `functions 4, hash mixer`.
-pub(super) fn list(parameters: &[(&'static str, serde_json::Value)]) -> String {
-    let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    parameters.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
 }

@@ -1,8 +1,8 @@
 //! `koel devices`: what there is, what can be used, and why not.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use koel::backend::{self, HashBackend, devices, opencl_status};
+use koel::backend::{self, DeviceInfo, HashBackend, devices, opencl_status};
 
 use super::failure::{Result, Verdict};
 use super::out;
@@ -17,6 +17,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Name and limits of a device, for programs.
+pub(crate) fn json(info: &DeviceInfo) -> Value {
+    json!({
+        "id": info.id, "kind": info.kind.name(), "name": info.name, "driver": info.driver, "units": info.units,
+        "memory": info.memory, "largest_buffer": info.largest_buffer,
+    })
+}
+
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let found = devices();
     let auto = backend::auto();
@@ -24,11 +32,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let devices: Vec<_> = found
             .iter()
             .map(|device| {
-                let info = &device.info;
-                json!({
-                    "id": info.id, "kind": info.kind.name(), "name": info.name, "driver": info.driver, "units": info.units, "memory": info.memory,
-                    "largest_buffer": info.largest_buffer, "usable": device.refused.is_none(), "reason": device.refused,
-                })
+                let mut described = json(&device.info);
+                described["usable"] = device.refused.is_none().into();
+                described["reason"] = device.refused.clone().into();
+                described
             })
             .collect();
         let auto = json!({ "id": auto.backend.info().id, "why": auto.why });

@@ -12,7 +12,7 @@ use koel::{Cpu, HashTable, Kind};
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
-use super::{build, out, text};
+use super::{out, text};
 
 /// Show and check a table's file
 #[derive(clap::Args)]
@@ -57,7 +57,7 @@ impl Job for Info<'_> {
         if self.args.json {
             out::print_json(&json!({
                 "scheme": S::NAME, "kind": self.kind.name(),
-                "parameters": parameters.into_iter().map(|(k, v)| (k.to_owned(), v)).collect::<serde_json::Map<_, _>>(),
+                "parameters": scheme::json(&parameters),
                 "pairs": stats.pairs, "slots": stats.slots, "load": table.load_factor(), "seed": seed,
                 "restarts": stats.restarts, "digest": digest.to_string(), "file_bytes": bytes,
                 "image_bytes": stats.bytes, "ages": ages, "greatest_age": audit.greatest_age,
@@ -84,7 +84,7 @@ impl Job for Info<'_> {
             table.load_factor(),
             S::NAME,
             self.kind,
-            build::list(&parameters),
+            scheme::listed(&parameters),
             stats.restarts,
             text::grouped(bytes),
             stats.reads_per_hit,

@@ -99,9 +99,14 @@ impl SchemeList {
         Ok(found)
     }
 
-    /// Whether both kinds are wanted, so that an option for one of them passes the other by.
-    pub(crate) fn every_kind(&self) -> bool {
-        self.kind == "all"
+    /// The options for one kind: with both kinds asked for, one that only classic tables have passes canonical ones by.
+    pub(crate) fn options_for(&self, kind: Kind, options: &SchemeOptions) -> SchemeOptions {
+        let mut options = options.clone();
+        if self.kind == "all" && kind == Kind::Canonical {
+            options.reinsertion = None;
+            options.hash = None;
+        }
+        options
     }
 }
 

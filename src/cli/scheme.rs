@@ -5,6 +5,8 @@ use koel::backend::{Any, Runs};
 use koel::spec::CuckooPlan;
 use koel::{Cpu, Cuckoo, Kind, Scheme};
 
+use serde_json::Value;
+
 use super::failure::{Failure, Result};
 use super::options::SchemeOptions;
 
@@ -22,7 +24,7 @@ pub(crate) trait Parameters: Scheme {
     /// The scheme of this kind with these options.
     fn with(kind: Kind, options: &SchemeOptions) -> Result<Self>;
     /// Names and values of the parameters in a plan.
-    fn describe(plan: &Self::Plan) -> Vec<(&'static str, serde_json::Value)>;
+    fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
 }
 
 impl Parameters for Cuckoo {
@@ -46,7 +48,7 @@ impl Parameters for Cuckoo {
         Ok(scheme)
     }
 
-    fn describe(plan: &CuckooPlan) -> Vec<(&'static str, serde_json::Value)> {
+    fn describe(plan: &CuckooPlan) -> Vec<(&'static str, Value)> {
         let family = plan.family().name();
         let mut parameters = vec![("functions", plan.function_count().into()), ("hash", family.into())];
         if koel::spec::Plan::kind(plan) == Kind::Classic {
@@ -55,6 +57,17 @@ impl Parameters for Cuckoo {
         }
         parameters
     }
+}
+
+/// Parameters in a line: `functions 4, hash mixer`.
+pub(crate) fn listed(parameters: &[(&'static str, Value)]) -> String {
+    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    parameters.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Parameters as a JSON object.
+pub(crate) fn json(parameters: &[(&'static str, Value)]) -> Value {
+    parameters.iter().cloned().map(|(name, value)| (name.to_owned(), value)).collect::<serde_json::Map<_, _>>().into()
 }
 
 macro_rules! dispatch {

@@ -11,7 +11,8 @@ use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::{MAX_FUNCTIONS, classic};
 use crate::spec::{Cuckoo, CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
-/// The counts of a batch and where each stands in the kernels' status buffer. All start at 0, and 0 means none.
+/// The counts of a batch and where each stands in the kernels' status buffer. All start at 0, and 0 means none. The first
+/// [`TALLY_WORDS`] are what a group counts in local memory.
 #[derive(Clone, Copy)]
 enum Status {
     Unplaced,
@@ -23,7 +24,8 @@ enum Status {
     /// The greatest of their values.
     OutsideValue,
 }
-const STATUS_WORDS: usize = 5;
+const TALLY_WORDS: u32 = Status::Least as u32 + 1;
+const STATUS_WORDS: usize = Status::OutsideValue as usize + 1;
 
 impl OpenCl {
     /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
@@ -45,6 +47,7 @@ impl OpenCl {
                 ("LEAST", Status::Least as u32),
                 ("OUTSIDE_COUNT", Status::OutsideCount as u32),
                 ("OUTSIDE_VALUE", Status::OutsideValue as u32),
+                ("TALLY", TALLY_WORDS),
                 ("GROUP", self.0.group as u32),
             ],
         )

@@ -16,9 +16,9 @@ mod measure;
 mod peers;
 mod report;
 
+use koel::Load;
 use koel::backend::HashBackend;
 use koel::workload::Workload;
-use koel::{Kind, Load};
 
 use super::failure::{Failure, Result, Verdict};
 use super::options::{self, SchemeOptions, Threads};
@@ -102,11 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let queries = args.queries.unwrap_or(n.max(1 << 22)) as usize;
         let setup = Setup::new(Workload::new(n, args.seed), n, queries, args);
         for &(name, kind) in &combinations {
-            let mut options = args.parameters.clone();
-            if list.every_kind() && kind == Kind::Canonical {
-                options.reinsertion = None;
-                options.hash = None;
-            }
+            let options = list.options_for(kind, &args.parameters);
             for device in &devices {
                 progress.say(format!("{name} {kind}, {n} pairs, {}", device.info().id));
                 let mut job = OnDevice { setup: &setup, device, kind, progress: &progress };

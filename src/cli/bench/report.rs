@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use koel::backend::{Any, HashBackend};
 
 use super::measure::Row;
+use crate::cli::devices;
 use crate::cli::text::{self, Align, Table};
 
 /// A table for each number of pairs, and what it was measured on.
@@ -49,16 +50,12 @@ pub(super) fn text(rows: &[Row], devices: &[Any], repeats: u32) -> String {
 
 /// Everything, for programs.
 pub(super) fn json(rows: &[Row], devices: &[Any], repeats: u32) -> Value {
-    let devices = devices.iter().map(|device| {
-        let info = device.info();
-        json!({ "id": info.id, "name": info.name, "driver": info.driver, "units": info.units, "memory": info.memory })
-    });
+    let devices = devices.iter().map(|device| devices::json(device.info()));
     let rows = rows.iter().map(|row| {
         json!({
             "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name), "n": row.n,
             "load": row.load, "what": row.what, "where": row.place, "hits": row.hits,
             "seconds": row.time.as_secs_f64(), "rate": row.rate, "limit": row.limit, "share": row.share(),
-            "checked": true,
         })
     });
     json!({

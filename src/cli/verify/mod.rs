@@ -13,7 +13,6 @@ mod data;
 mod reference;
 mod report;
 
-use koel::Kind;
 use koel::backend::{Any, choose, devices, opencl_status};
 
 use super::failure::{Result, Verdict};
@@ -85,14 +84,19 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let progress = Progress::steps(combinations.len() * data.len() * (devices.len() + 1));
     progress.say("compiling kernels");
     for &(name, kind) in &combinations {
-        scheme::named(name, kind, &for_kind(args, kind), &mut WarmUp { devices: &devices })?;
+        scheme::named(
+            name,
+            kind,
+            &args.schemes.options_for(kind, &args.parameters),
+            &mut WarmUp { devices: &devices },
+        )?;
     }
     let mut rows = Vec::new();
     for (name, kind) in combinations {
         for set in &data {
             let mut check =
                 Check { data: set, devices: &devices, size: &args.size, seed: args.seed, kind, progress: &progress };
-            rows.extend(scheme::named(name, kind, &for_kind(args, kind), &mut check)?);
+            rows.extend(scheme::named(name, kind, &args.schemes.options_for(kind, &args.parameters), &mut check)?);
         }
     }
     drop(progress);
@@ -107,16 +111,6 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         (Err(failure), Verdict::Fine) => Err(failure),
         (_, verdict) => Ok(verdict),
     }
-}
-
-/// The options for one kind: with both kinds asked for, one that only classic tables have passes canonical ones by.
-fn for_kind(args: &Args, kind: Kind) -> SchemeOptions {
-    let mut options = args.parameters.clone();
-    if args.schemes.every_kind() && kind == Kind::Canonical {
-        options.reinsertion = None;
-        options.hash = None;
-    }
-    options
 }
 
 fn refused_devices() -> Vec<String> {

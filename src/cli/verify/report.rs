@@ -7,6 +7,7 @@ use koel::backend::HashBackend;
 use super::Findings;
 use super::check::Row;
 use super::reference::MOST_PAIRS;
+use crate::cli::devices;
 use crate::cli::text::{self, Align, Table};
 
 fn verdict(row: &Row) -> &'static str {
@@ -89,10 +90,7 @@ fn note(row: &Row) -> String {
 
 /// Everything, for programs.
 pub(super) fn json(findings: &Findings) -> Value {
-    let devices = findings.devices.iter().map(|device| {
-        let info = device.info();
-        json!({ "id": info.id, "name": info.name, "driver": info.driver, "units": info.units, "memory": info.memory })
-    });
+    let devices = findings.devices.iter().map(|device| devices::json(device.info()));
     let stage =
         |stage: &koel::backend::Stage| json!({ "name": stage.name, "kernel": stage.kernel, "host": stage.host });
     let rows = findings.rows.iter().map(|row| {
