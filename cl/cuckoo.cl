@@ -71,6 +71,7 @@ static inline void report_tally(__local const uint *tally, __global ulong *statu
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) != 0) return;
     if (tally[KOEL_UNPLACED]) atom_add(&status[KOEL_UNPLACED], (ulong)tally[KOEL_UNPLACED]);
+    if (tally[KOEL_REMOVED]) atom_add(&status[KOEL_REMOVED], (ulong)tally[KOEL_REMOVED]);
     if (tally[KOEL_COPIES]) {
         atom_add(&status[KOEL_COPIES], (ulong)tally[KOEL_COPIES]);
         atom_max(&status[KOEL_LEAST], (ulong)tally[KOEL_LEAST]);
@@ -186,6 +187,9 @@ static inline int verdict(uint i, uint wanted, uint upper_there) { return upper_
 
 static inline bool taken(ulong there) { return upper_of(there) != KOEL_CLASSIC_EMPTY_KEY; }
 
+// What stands in a slot whose pair was removed.
+#define VACANT KOEL_CLASSIC_EMPTY
+
 static inline uint key_in(functions f, uint slot, uint slots, ulong there) { return upper_of(there); }
 
 #else
@@ -203,12 +207,14 @@ static inline uint2 probe(functions f, uint i, uint key, uint slots) {
 // Not the remainder alone: it names a key only together with the function, which the age tells. And a slot that holds
 // less than the key's proposal there proves that the key never came by: it would have displaced what stands there.
 static inline int verdict(uint i, uint remainder, uint upper_there) {
-    uint age = age_of(upper_there);
-    if (remainder_of(upper_there) == remainder && age != 0 && turn_of(age) == i) return FOUND;
+    if (remainder_of(upper_there) == remainder && is_pair(upper_there) && turn_of(age_of(upper_there)) == i) return FOUND;
     return upper_there < upper(i + 1, remainder) ? ABSENT : GO_ON;
 }
 
-static inline bool taken(ulong there) { return there != KOEL_SLOT_EMPTY; }
+static inline bool taken(ulong there) { return is_pair(upper_of(there)); }
+
+// What stands in a slot whose pair was removed.
+#define VACANT KOEL_TOMBSTONE
 
 static inline uint key_in(functions f, uint slot, uint slots, ulong there) {
     uint turn = turn_of(age_of(upper_of(there)));
@@ -305,6 +311,53 @@ __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global co
         return;
     }
 }
+
+// Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair out
+// counts it. The search reads with an atomic, because others change what it reads.
+__kernel GROUP_SIZE void cuckoo_remove(__global ulong *image, TABLE, __global const uint *keys, const ulong count,
+                                       __global ulong *status) {
+    functions f = {forth, back};
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong item = get_global_id(0);
+    if (item < count) {
+        uint key = keys[item];
+#if KOEL_CLASSIC
+        if (key == KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
+        else
+#endif
+        for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
+            uint2 at = probe(f, i, key, slots);
+            int says = verdict(i, at.y, upper_of(atom_or(&image[at.x], 0UL)));
+            if (says == GO_ON) continue;
+            if (says == FOUND && atom_xchg(&image[at.x], VACANT) != VACANT) atomic_inc(&tally[KOEL_REMOVED]);
+            break;
+        }
+    }
+    report_tally(tally, status);
+}
+
+#if !KOEL_CLASSIC
+// Tombstones and pairs above age 1 leave the image; the pairs are handed out.
+__kernel GROUP_SIZE void cuckoo_lift(__global ulong *image, TABLE, __global uint *keys, __global uint *values,
+                                     __global uint *taken_bits) {
+    functions f = {forth, back};
+    __local ulong answers[KOEL_GROUP / 8];
+    ulong slot = get_global_id(0);
+    bool pair = false;
+    if (slot < slots) {
+        ulong there = image[slot];
+        bool lifted = age_of(upper_of(there)) > 1;
+        pair = lifted && taken(there);
+        keys[slot] = pair ? key_in(f, (uint)slot, slots, there) : 0;
+        values[slot] = pair ? (uint)there : 0;
+        if (lifted) image[slot] = KOEL_SLOT_EMPTY;
+    }
+    put_answer(answers, pair);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (slot % 32 == 0 && slot < slots) taken_bits[slot / 32] = pack_answers(answers);
+}
+#endif
 
 __kernel GROUP_SIZE void cuckoo_decode(__global const ulong *image, TABLE, __global uint *keys, __global uint *values,
                                        __global uint *taken_bits) {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use crate::spec::Violation;
+use crate::spec::{Plan, Scheme, Updates, Violation};
 
 /// The result of every fallible operation here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -138,6 +138,14 @@ pub enum Error {
 impl Error {
     pub(crate) fn parameter(what: &'static str, given: impl Display, advice: &'static str) -> Error {
         Error::InvalidParameter { what, given: given.to_string(), advice }
+    }
+
+    /// Refuses to compact a table that has no tombstones because of its kind.
+    pub(crate) fn check_tombstones<S: Scheme>(plan: &S::Plan) -> Result<()> {
+        if S::updates(plan.kind()) == Updates::Tombstones {
+            return Ok(());
+        }
+        Err(Error::parameter("kind", plan.kind(), "tables of this kind have no tombstones, so nothing is to be lifted"))
     }
 
     /// Refuses a length other than the one needed.

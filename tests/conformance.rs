@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, HashMap};
 
-use common::{Check, devices, for_every_kind, label, size};
+use common::{Check, devices, for_every_kind, holds_exactly, label, size, workload};
 use koel::backend::{Any, DeviceBuffer, HashBackend, Runs};
 use koel::workload::Workload;
 use koel::{Duplicates, Error, HashTable, Kind, Scheme};
@@ -16,42 +16,6 @@ where
     Any: Runs<S>,
 {
     HashTable::builder(S::of_kind(kind)).seed(11)
-}
-
-/// Every question a table can be asked, against a map.
-fn holds_exactly<S: Scheme>(table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, at: &str)
-where
-    Any: Runs<S>,
-{
-    assert_eq!(table.len(), model.len() as u64, "{at}: len");
-    assert_eq!(table.is_empty(), model.is_empty(), "{at}");
-    let keys: Vec<_> = model.keys().copied().collect();
-    let values: Vec<_> = model.values().map(|&value| Some(value)).collect();
-    assert_eq!(table.get(&keys).unwrap(), values, "{at}: hits");
-    let absent: Vec<_> = keys.iter().flat_map(|k| [k.wrapping_add(1), !k]).filter(|k| !model.contains_key(k)).collect();
-    assert!(table.get(&absent).unwrap().iter().all(Option::is_none), "{at}: misses");
-    assert!(!table.contains(&absent).unwrap().contains(&true), "{at}: contains");
-    let pairs: BTreeMap<_, _> = table.iter().unwrap().collect();
-    assert_eq!(&pairs, model, "{at}: pairs");
-    let audit = table.audit().unwrap_or_else(|error| panic!("{at}: {error}"));
-    assert!(audit.pairs == table.len() || audit.pairs + 1 == table.len(), "{at}");
-    let load = table.load_factor();
-    assert!((load - model.len() as f64 / table.capacity() as f64).abs() < 1e-12, "{at}");
-}
-
-fn workload(n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
-    let load = Workload::new(n, 5);
-    let (mut keys, mut values) = (load.keys(), load.values());
-    // The extremes of keys and values, each with each.
-    for (at, (key, value)) in [(0, u32::MAX), (u32::MAX, 0)].into_iter().enumerate() {
-        if let Some(replaced) = keys.get_mut(at) {
-            *replaced = key;
-            values[at] = value;
-        }
-    }
-    let model: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
-    assert_eq!(model.len(), n as usize, "the workload's keys are distinct");
-    (keys, values, model)
 }
 
 struct Builds;

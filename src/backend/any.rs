@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Decoded, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Ledger, Placed, Word};
+use super::{Decoded, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Ledger, Placed, Removed, Word};
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
 use crate::error::Error;
@@ -198,6 +198,27 @@ macro_rules! kernels_of_any {
                 on_device!(self, |device, side| {
                     let Decoded { keys, values, taken } =
                         Kernels::<spec::$scheme>::decode(device, plan, side::of(image)?)?;
+                    Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
+                })
+            }
+            fn remove(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                image: &mut AnyBuffer<u64>,
+                keys: &AnyBuffer<u32>,
+            ) -> Result<Removed> {
+                on_device!(self, |device, side| Kernels::<spec::$scheme>::remove(
+                    device, plan, side::of_mut(image)?, side::of(keys)?,
+                ))
+            }
+            fn lift(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                image: &mut AnyBuffer<u64>,
+            ) -> Result<Decoded<AnyBuffer<u32>>> {
+                on_device!(self, |device, side| {
+                    let Decoded { keys, values, taken } =
+                        Kernels::<spec::$scheme>::lift(device, plan, side::of_mut(image)?)?;
                     Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
                 })
             }

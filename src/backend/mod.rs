@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! HashBackend      memory (filled, upload, read, write, copy), and the primitives that no scheme owns
-//! Kernels<S>       place, lookup, assign, decode: what a device must provide to run scheme S
+//! Kernels<S>       place, lookup, assign, decode, remove, lift: what a device must provide to run scheme S
 //! ```
 //!
 //! Rules for implementors:
@@ -214,20 +214,31 @@ pub struct Placed {
     pub outside: Option<u32>,
 }
 
-/// The pairs of an image, slot by slot.
+/// The pairs of an image, word by word.
 #[derive(Debug)]
 pub struct Decoded<Column> {
-    /// The key in each slot, 0 where there is none.
+    /// The key in each word, 0 where there is none.
     pub keys: Column,
-    /// The value in each slot, 0 where there is none.
+    /// The value in each word, 0 where there is none.
     pub values: Column,
-    /// A bitmap of the slots that hold a pair.
+    /// A bitmap of the words that hold a pair.
     pub taken: Column,
+}
+
+/// What was taken out of an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Pairs that stood in the image and do no more.
+    pub pairs: u64,
+    /// Whether the key that cannot stand in the image was among those to be removed.
+    pub outside: bool,
 }
 
 /// What a backend provides to run scheme `S`.
 pub trait Kernels<S: Scheme>: HashBackend {
-    /// Adds pairs to an image that may hold others already. Pairs that share a key: one of them stays.
+    /// Adds pairs to an image that may hold others already, unless the kind's updates are
+    /// [`Updates::Rebuild`](crate::spec::Updates). Pairs that share a key: one of them stays, or the image is of no use
+    /// ([`Placed::copies`]).
     fn place(
         &self,
         plan: &S::Plan,
@@ -256,8 +267,21 @@ pub trait Kernels<S: Scheme>: HashBackend {
         values: &Self::Buffer<u32>,
     ) -> Result<()>;
 
-    /// The pair of each of the slots.
+    /// The pair of each of the words.
     fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
+
+    /// Takes the pairs of these keys out of the image. A key that is absent or comes again does nothing.
+    ///
+    /// Kinds whose updates are [`Updates::Rebuild`](crate::spec::Updates) refuse with
+    /// [`crate::Error::InvalidParameter`].
+    fn remove(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>, keys: &Self::Buffer<u32>) -> Result<Removed>;
+
+    /// The first half of compacting: empties the slots of all tombstones and of all pairs above age 1, and returns those
+    /// pairs, which are then placed again.
+    ///
+    /// Kinds whose updates are not [`Updates::Tombstones`](crate::spec::Updates) refuse with
+    /// [`crate::Error::InvalidParameter`].
+    fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
 }
 
 /// A backend that can hold tables of scheme `S`: it runs `S`, and the cuckoo table with which copies of keys are told

@@ -3,6 +3,8 @@
 //! ```text
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
 //! crew.rs        how the threads of one pass share its input
+//! block.rs       blocks of keys and the queues between them
+//! columns.rs     an image's pairs as columns, for every scheme
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! cuckoo/        `Kernels<Cuckoo>`
@@ -17,6 +19,8 @@
 //! baseline x86-64 hashes with SSE2 whatever the machine has.
 
 mod backend;
+mod block;
+mod columns;
 mod crew;
 mod cuckoo;
 mod memory;
@@ -31,7 +35,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::backend::{DeviceInfo, DeviceKind, Ledger};
 use crate::error::{Error, Result};
-use cuckoo::Workspaces;
+use block::Workspaces;
 
 pub use memory::Memory;
 

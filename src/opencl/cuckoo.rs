@@ -5,7 +5,7 @@ use ocl::prm::Uint16;
 use super::launch::Launch;
 use super::program::CUCKOO;
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::{MAX_FUNCTIONS, classic};
@@ -19,12 +19,14 @@ enum Status {
     Copies,
     /// The complement of the least key with copies.
     Least,
+    /// Pairs taken out.
+    Removed,
     /// How many pairs came with the key that cannot stand in the image.
     OutsideCount,
     /// The greatest of their values.
     OutsideValue,
 }
-const TALLY_WORDS: u32 = Status::Least as u32 + 1;
+const TALLY_WORDS: u32 = Status::Removed as u32 + 1;
 const STATUS_WORDS: usize = Status::OutsideValue as usize + 1;
 
 impl OpenCl {
@@ -45,6 +47,7 @@ impl OpenCl {
                 ("UNPLACED", Status::Unplaced as u32),
                 ("COPIES", Status::Copies as u32),
                 ("LEAST", Status::Least as u32),
+                ("REMOVED", Status::Removed as u32),
                 ("OUTSIDE_COUNT", Status::OutsideCount as u32),
                 ("OUTSIDE_VALUE", Status::OutsideValue as u32),
                 ("TALLY", TALLY_WORDS),
@@ -132,6 +135,27 @@ impl Kernels<Cuckoo> for OpenCl {
         let (keys, values) = (Buffer::allocate(self, slots)?, Buffer::allocate(self, slots)?);
         let taken = Buffer::allocate(self, bitmap_words(slots))?;
         let launch = self.cuckoo_kernel(plan, "cuckoo_decode", image)?.buffer(&keys).buffer(&values);
+        launch.buffer(&taken).over(slots)?;
+        Ok(Decoded { keys, values, taken })
+    }
+
+    /// One kernel, one fill and one read of the status.
+    fn remove(&self, plan: &CuckooPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
+        let status: Buffer<u64> = self.filled(STATUS_WORDS, 0)?;
+        let launch = self.cuckoo_kernel(plan, "cuckoo_remove", image)?.buffer(keys).value(keys.len() as u64);
+        launch.buffer(&status).over(keys.len())?;
+        let mut counts = [0; STATUS_WORDS];
+        self.read(&status, 0, &mut counts)?;
+        let count = |status: Status| counts[status as usize];
+        Ok(Removed { pairs: count(Status::Removed), outside: count(Status::OutsideCount) > 0 })
+    }
+
+    fn lift(&self, plan: &CuckooPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Error::check_tombstones::<Cuckoo>(plan)?;
+        let slots = image.len();
+        let (keys, values) = (Buffer::allocate(self, slots)?, Buffer::allocate(self, slots)?);
+        let taken = Buffer::allocate(self, bitmap_words(slots))?;
+        let launch = self.cuckoo_kernel(plan, "cuckoo_lift", image)?.buffer(&keys).buffer(&values);
         launch.buffer(&taken).over(slots)?;
         Ok(Decoded { keys, values, taken })
     }

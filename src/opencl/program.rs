@@ -58,7 +58,10 @@ fn numbers() -> String {
     ] {
         let _ = writeln!(text, "#define KOEL_{name} {value:#x}u");
     }
-    let _ = writeln!(text, "#define KOEL_SLOT_EMPTY {:#x}UL", slot::EMPTY);
+    for (name, word) in [("SLOT_EMPTY", slot::EMPTY), ("TOMBSTONE", slot::TOMBSTONE), ("CLASSIC_EMPTY", classic::EMPTY)]
+    {
+        let _ = writeln!(text, "#define KOEL_{name} {word:#x}UL");
+    }
     text
 }
 

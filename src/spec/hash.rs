@@ -59,6 +59,14 @@ pub trait Lane: Copy + BitXor<Output = Self> {
     fn splat(x: u32) -> Self;
     /// The product modulo 2^32.
     fn times(self, other: Self) -> Self;
+    /// The sum modulo 2^32.
+    fn plus(self, other: Self) -> Self;
+    /// The difference modulo 2^32.
+    fn minus(self, other: Self) -> Self;
+    /// The lesser of each two.
+    fn lesser(self, other: Self) -> Self;
+    /// The lowest `bits` bits; at most 31.
+    fn low_bits(self, bits: u32) -> Self;
     /// The shift right by a constant number of bits.
     fn shifted<const BITS: u32>(self) -> Self;
     /// The high and the low half of the 64-bit product.
@@ -73,6 +81,22 @@ impl Lane for u32 {
     #[inline(always)]
     fn times(self, other: Self) -> Self {
         self.wrapping_mul(other)
+    }
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+    #[inline(always)]
+    fn lesser(self, other: Self) -> Self {
+        self.min(other)
+    }
+    #[inline(always)]
+    fn low_bits(self, bits: u32) -> Self {
+        self & ((1 << bits) - 1)
     }
     #[inline(always)]
     fn shifted<const BITS: u32>(self) -> Self {
@@ -93,6 +117,22 @@ impl Lane for u32x8 {
     #[inline(always)]
     fn times(self, other: Self) -> Self {
         self.mul(other)
+    }
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self - other
+    }
+    #[inline(always)]
+    fn lesser(self, other: Self) -> Self {
+        self.min(other)
+    }
+    #[inline(always)]
+    fn low_bits(self, bits: u32) -> Self {
+        self & u32x8::splat((1 << bits) - 1)
     }
     #[inline(always)]
     fn shifted<const BITS: u32>(self) -> Self {
@@ -158,6 +198,12 @@ pub fn unmix(y: u32, keys: MixKeys) -> u32 {
 #[inline(always)]
 pub fn reduce<L: Lane>(x: L, n: u32) -> L {
     x.halves(L::splat(n)).0
+}
+
+/// `x mod n` for `x < 2 n`, without a division or a branch: of `x` and `x - n` the one that did not wrap is the lesser.
+#[inline(always)]
+pub fn wrapped<L: Lane>(x: L, n: L) -> L {
+    x.lesser(x.minus(n))
 }
 
 /// `((a k + b) mod p) mod m` as the papers' CUDA code computes it: the sum wraps modulo 2^32 **before** the first
@@ -271,6 +317,13 @@ mod tests {
         fn unmix_undoes_mix(x: u32, before: u32, times: u32, between: u32) -> bool {
             let keys = MixKeys::new(before, times, between);
             unmix(mix(x, keys), keys) == x && mix(unmix(x, keys), keys) == x
+        }
+
+        fn wrapping_is_a_modulo(x: u32, n: u32) -> bool {
+            // Sums of two numbers below n, where they fit.
+            let n = (n / 2).max(1);
+            let x = (u64::from(x) % (2 * u64::from(n))) as u32;
+            wrapped(x, n) == x % n && wrapped(u32x8::splat(x), u32x8::splat(n)) == u32x8::splat(x % n)
         }
 
         fn lanes_agree_with_scalars(x: u32, n: u32, before: u32, times: u32, between: u32) -> bool {

@@ -10,10 +10,12 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
+pub mod bucketized;
 pub mod cuckoo;
 pub mod hash;
 pub mod slot;
 
+pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
@@ -69,6 +71,19 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// How a table changes once it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Updates {
+    /// New pairs are placed in the image. A removed pair leaves a tombstone, which nothing displaces and nobody takes,
+    /// until the table is compacted.
+    Tombstones,
+    /// New pairs are placed in the image, and removed ones leave nothing behind.
+    InPlace,
+    /// The image depends on all pairs at once, so it is made again.
+    Rebuild,
 }
 
 /// A load factor, kept as parts in a million so that every size is computed in integers.
@@ -129,16 +144,24 @@ pub struct Request {
 pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
     /// Canonical or classic.
     fn kind(&self) -> Kind;
-    /// Slots of the table; each can hold one pair.
+    /// Slots of the table: what a load is a share of.
     fn slots(&self) -> u64;
-    /// 64-bit words of the image.
-    fn words(&self) -> u64;
+    /// 64-bit words of the image: the slots, and what a scheme has besides.
+    fn words(&self) -> u64 {
+        self.slots()
+    }
+    /// Slots of a bucket: what one step of a lookup reads.
+    fn bucket_slots(&self) -> u32 {
+        1
+    }
     /// The word that fills an image without pairs.
     fn empty_word(&self) -> u64;
     /// The user's seed.
     fn seed(&self) -> u64;
     /// The attempt at which the build succeeded, from 0: how often it was restarted.
     fn attempt(&self) -> u32;
+    /// The key that marks empty slots and so cannot stand in the image, if there is one.
+    fn outside_key(&self) -> Option<u32>;
     /// The pair that stands beside the image because its key marks empty slots there, if the table holds that key.
     fn outside(&self) -> Option<(u32, u32)>;
     /// The same plan with another pair, or none, beside the image.
@@ -158,6 +181,8 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     const KINDS: &'static [Kind];
     /// Whether tables of this kind are built by one host thread and uploaded (`verify` says so).
     fn host_built(kind: Kind) -> bool;
+    /// How tables of this kind change.
+    fn updates(kind: Kind) -> Updates;
     /// Its plan.
     type Plan: Plan;
 
@@ -185,30 +210,71 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
 
     /// The value of a key.
     fn find(plan: &Self::Plan, image: &[u64], key: u32) -> Option<u32>;
-    /// How many slots (or buckets) a lookup of this key reads.
+    /// How many buckets a lookup of this key reads.
     fn reads(plan: &Self::Plan, image: &[u64], key: u32) -> u32;
-    /// The pair in a slot.
-    fn pair(plan: &Self::Plan, image: &[u64], slot: u64) -> Option<(u32, u32)>;
-    /// The age of the pair in a slot: which of its proposals placed it, from 1. 0 where the slot is empty.
-    fn age(plan: &Self::Plan, image: &[u64], slot: u64) -> u32;
-    /// Adds a pair to an image, sequentially: what a build is, said in the fewest words.
-    fn place(plan: &Self::Plan, image: &mut [u64], key: u32, value: u32) -> Placing;
-    /// Checks every invariant of the pairs in some of the slots; the image is as long as the plan says.
+    /// The pair in a word of the image.
+    fn pair(plan: &Self::Plan, image: &[u64], word: u64) -> Option<(u32, u32)>;
+    /// The age of the pair in a word of the image: which of its proposals placed it, from 1. 0 where there is none.
+    fn age(plan: &Self::Plan, image: &[u64], word: u64) -> u32;
+    /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the kind's
+    /// updates are [`Updates::Rebuild`].
+    fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing;
+    /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair beside the image is not
+    /// its concern, and neither are kinds whose updates are [`Updates::Rebuild`]: it does nothing there.
+    fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[u32]) -> u64;
+    /// Checks every invariant of the pairs in some of the image's words; the image is as long as the plan says, and
+    /// the range begins and ends with a bucket.
     ///
     /// # Errors
-    /// The first [`Violation`], in slot order.
-    fn audit(plan: &Self::Plan, image: &[u64], slots: Range<u64>) -> std::result::Result<Audit, Violation>;
+    /// The first [`Violation`], in the order of the words.
+    fn audit(plan: &Self::Plan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation>;
+
+    /// The types of bucket a table can have; a scheme with one kind of bucket has no names for it.
+    const BUCKET_TYPES: &'static [&'static str] = &[""];
+    /// Which of [`Scheme::BUCKET_TYPES`] a bucket is.
+    fn bucket_type(_plan: &Self::Plan, _image: &[u64], _bucket: u64) -> usize {
+        0
+    }
+    /// What the paper's model predicts for a table of so many pairs under this plan, where it has one.
+    fn model(_plan: &Self::Plan, _pairs: u64) -> Option<Model> {
+        None
+    }
 }
 
-/// What became of one pair that was placed.
+/// What a model predicts for a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Model {
+    /// Buckets read by a lookup that hits.
+    pub reads_per_hit: f64,
+    /// Buckets read by a lookup that misses.
+    pub reads_per_miss: f64,
+}
+
+/// What became of pairs that were placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
-    /// It has a slot, and so has every pair it displaced.
+    /// Each has a slot, and so has every pair they displaced.
     Placed,
-    /// A pair with this key was there; the greater of the two words stayed, the other was dropped.
+    /// All of them, but for copies: some keys came more than once or were there, and this is the least of them. Of each
+    /// key one pair stands in the image.
     Copy(u32),
-    /// Some pair ran out of slots to go to: this attempt failed.
+    /// Some pair ran out of slots to go to: this attempt failed, and the image is of no use.
     Unplaced,
+}
+
+impl Placing {
+    /// Places pairs one by one: `Unplaced` ends it, and of the keys that were there the least is told.
+    pub fn of_each(pairs: &[(u32, u32)], mut place: impl FnMut(u32, u32) -> Placing) -> Placing {
+        let mut least: Option<u32> = None;
+        for &(key, value) in pairs {
+            match place(key, value) {
+                Placing::Placed => {}
+                Placing::Copy(key) => least = Some(least.map_or(key, |least| least.min(key))),
+                Placing::Unplaced => return Placing::Unplaced,
+            }
+        }
+        least.map_or(Placing::Placed, Placing::Copy)
+    }
 }
 
 /// What an audit counted.
@@ -216,14 +282,20 @@ pub enum Placing {
 pub struct Audit {
     /// Pairs in the image.
     pub pairs: u64,
-    /// The greatest age among them.
+    /// Tombstones in the image: slots whose pair was removed and that nobody takes until the table is compacted.
+    pub tombstones: u64,
+    /// The greatest age among the pairs.
     pub greatest_age: u32,
 }
 
 impl Audit {
-    /// Both counts of two parts of one image.
+    /// The counts of two parts of one image together.
     pub fn join(self, other: Audit) -> Audit {
-        Audit { pairs: self.pairs + other.pairs, greatest_age: self.greatest_age.max(other.greatest_age) }
+        Audit {
+            pairs: self.pairs + other.pairs,
+            tombstones: self.tombstones + other.tombstones,
+            greatest_age: self.greatest_age.max(other.greatest_age),
+        }
     }
 }
 
@@ -277,12 +349,28 @@ pub enum Violation {
         /// Whose.
         key: u32,
     },
-    /// The image does not hold as many pairs as the table says.
-    #[error("the table says {expected} pairs and its image holds {found}")]
+    /// Words of a bucket that do not stand in their order.
+    #[error("the words of bucket {bucket} do not stand in order")]
+    Unsorted {
+        /// Which.
+        bucket: u64,
+    },
+    /// A bucket that contradicts the pairs elsewhere.
+    #[error("bucket {bucket}: {reason}")]
+    Bucket {
+        /// Which.
+        bucket: u64,
+        /// How.
+        reason: &'static str,
+    },
+    /// The image does not hold as many pairs, or tombstones, as the table says.
+    #[error("the table says {expected} {what} and its image holds {found}")]
     Count {
-        /// Pairs by the header.
+        /// Of what.
+        what: &'static str,
+        /// By the header.
         expected: u64,
-        /// Pairs counted.
+        /// Counted.
         found: u64,
     },
 }

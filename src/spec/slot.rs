@@ -24,8 +24,11 @@ use super::hash::Lane;
 pub const AGE_BITS: u32 = 4;
 /// The shift that brings the age down.
 pub const AGE_SHIFT: u32 = 64 - AGE_BITS;
-/// The largest age a living pair may reach: 14. The next one, all ones, is kept for a tombstone.
+/// The largest age a living pair may reach: 14. The next one, all ones, is the tombstone's.
 pub const MAX_AGE: u32 = (1 << AGE_BITS) - 2;
+/// The word of a slot whose pair was removed. It is above every pair's, so nothing displaces it, and a lookup that meets
+/// it goes on: slots still only grow.
+pub const TOMBSTONE: u64 = ((MAX_AGE + 1) as u64) << AGE_SHIFT;
 /// The fewest buckets for which remainders stay distinct.
 pub const MIN_BUCKETS: u32 = 1 << AGE_BITS;
 /// The word of an empty slot. No pair's word is 0, because ages start at 1.
@@ -61,6 +64,12 @@ pub fn word(age: u32, remainder: u32, value: u32) -> u64 {
 #[inline(always)]
 pub fn age(word: u64) -> u32 {
     (word >> AGE_SHIFT) as u32
+}
+
+/// Whether a word is a pair's: neither an empty slot nor a tombstone.
+#[inline(always)]
+pub fn is_pair(word: u64) -> bool {
+    (1..=MAX_AGE).contains(&age(word))
 }
 
 /// The remainder in a word.

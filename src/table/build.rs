@@ -1,9 +1,9 @@
 //! Attempts: the loop round every build, for every scheme and device.
 //!
 //! ```text
-//! for attempt = first, first + 1, ..:   constants of (seed, attempt);  place all pairs;  done if none is left over
-//! after the first failure:              do keys come more than once? decided exactly, before anything is tried again
-//! after the last, or a hopeless one:    Error::TooFull
+//! for attempt = 0, 1, ..:   constants of (seed, attempt);  place all pairs;  done if none is left over
+//! after the first failure:  do keys come more than once? decided exactly, before anything is tried again
+//! after the last, or a hopeless one:  Error::TooFull
 //! ```
 //!
 //! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
@@ -41,7 +41,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     values: &B::Buffer<u32>,
 ) -> Result<Built<B, S>> {
     let slots = settings.slots(scheme, keys.len() as u64);
-    let least = match attempts(backend, scheme, settings, slots, 0, keys, values)? {
+    let least = match attempts(backend, scheme, settings, slots, keys, values)? {
         Outcome::Built(built) => return Ok(built),
         Outcome::TooFull(error) => return Err(error),
         Outcome::Copies(least) => least,
@@ -51,32 +51,31 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     }
     let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates, None)?.pairs;
     let slots = settings.slots(scheme, pairs.keys.len() as u64);
-    match attempts(backend, scheme, settings, slots, 0, &pairs.keys, &pairs.values)? {
+    match attempts(backend, scheme, settings, slots, &pairs.keys, &pairs.values)? {
         Outcome::Built(built) => Ok(built),
         Outcome::TooFull(error) => Err(error),
         Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
     }
 }
 
-/// Tries constants from attempt `first` on, up to the same last one that a build from the beginning would try.
+/// Tries one set of constants after the other.
 pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     backend: &B,
     scheme: &S,
     settings: &Settings,
     slots: u64,
-    first: u32,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
 ) -> Result<Outcome<B, S>> {
     let pairs = keys.len() as u64;
-    let mut plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: first })?;
+    let mut plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 })?;
     let mut tried = 0;
-    // A classic table has room for one pair beside its slots.
-    let room = plan.slots() + u64::from(scheme.kind() == Kind::Classic);
+    // Some tables have room for one pair beside their image.
+    let room = plan.words() + u64::from(plan.outside_key().is_some());
     let mut unplaced = pairs.saturating_sub(room);
     // More pairs than room can only be built if some are copies, which the check below finds out.
-    let last = if unplaced > 0 { first } else { settings.attempts };
-    for attempt in first..last {
+    let last = if unplaced > 0 { 0 } else { settings.attempts };
+    for attempt in 0..last {
         plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
         let mut image = backend.filled(word_count(&plan)?, plan.empty_word())?;
         let placed = Kernels::<S>::place(backend, &plan, &mut image, keys, values)?;

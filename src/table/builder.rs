@@ -172,6 +172,7 @@ impl<S: Scheme> TableBuilder<S> {
             plan: built.plan,
             image: built.image,
             in_image: built.in_image,
+            tombstones: 0,
         })
     }
 
@@ -238,7 +239,7 @@ impl MemoryEstimate {
         let split = if settings.duplicates == Duplicates::Error { 0 } else { 2 * input };
         let in_place = 2 * image + input;
         let rebuilt =
-            (image + input + decoded(plan.slots())).max(image + 3 * input + 2 * input).max(3 * image + 3 * input);
+            (image + input + decoded(plan.words())).max(image + 3 * input + 2 * input).max(3 * image + 3 * input);
         MemoryEstimate {
             image,
             build: image + input,

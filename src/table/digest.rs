@@ -20,7 +20,7 @@ pub(super) const HEADER_BYTES: usize = 128;
 /// The first bytes of every table file.
 pub(super) const MAGIC: [u8; 8] = *b"koeltabl";
 /// The format's version. It changes with any change of header, plan or slot.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Words that pass through the host at a time when an image is read for its digest or a file: 8 MiB.
 pub(super) const CHUNK_WORDS: usize = 1 << 20;
 
@@ -37,9 +37,11 @@ pub(super) struct Header {
     pub(super) pairs: u64,
     /// 64-bit words of the image.
     pub(super) words: u64,
+    /// Tombstones in the image; above 0 the table is worn.
+    pub(super) tombstones: u64,
 }
 
-const _: () = assert!(size_of::<Header>() == 40);
+const _: () = assert!(size_of::<Header>() == 48);
 
 /// The BLAKE3 hash of a table's header and image: equal digests, equal tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,8 +75,8 @@ impl fmt::Debug for Digest {
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The digest of header and image; the image is read from the device.
     ///
-    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents. How it came to
-    /// have that many slots (by load or by capacity) plays no part.
+    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents, unless they are
+    /// worn. How it came to have that many slots (by load or by capacity) plays no part.
     ///
     /// Cost: the image is read from the device once, in pieces of 8 MiB, and hashed by all threads.
     ///
@@ -108,6 +110,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             plan_bytes: plan.len() as u32,
             pairs: self.in_image,
             words: self.plan.words(),
+            tombstones: self.tombstones,
         };
         let mut bytes = [0; HEADER_BYTES];
         let header = bytemuck::bytes_of(&header);

@@ -12,7 +12,7 @@
 
 use super::Pairs;
 use super::builder::Duplicates;
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::{Cuckoo, Load, Plan, Request, Scheme};
 
@@ -24,6 +24,19 @@ const SEED: u64 = 0x0064_6973_7469_6e63;
 /// The smallest key that comes more than once.
 pub(super) fn least_copy<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<u32>> {
     Ok(positions(backend, keys, keys)?.least_copy)
+}
+
+/// A bitmap of which `keys` are among `wanted`, whose keys may come more than once.
+pub(super) fn among<B: Kernels<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    wanted: &B::Buffer<u32>,
+) -> Result<B::Buffer<u32>> {
+    let table = positions(backend, wanted, wanted)?;
+    let mut values = backend.filled(keys.len(), 0)?;
+    let mut found = backend.filled(bitmap_words(keys.len()), 0)?;
+    backend.lookup(&table.plan, &table.image, keys, &mut values, &mut found)?;
+    Ok(found)
 }
 
 /// A batch in which every key comes once.

@@ -1,8 +1,9 @@
 //! Tables as files: `save`, `open`, `open_mapped`.
 //!
 //! ```text
-//! offset 0         magic "koeltabl", version u32, scheme u32, kind u32, bytes of the plan u32, pairs u64, words u64
-//!        40        the plan, then zeros up to 128
+//! offset 0         magic "koeltabl", version u32, scheme u32, kind u32, bytes of the plan u32, pairs u64, words u64,
+//!                  tombstones u64
+//!        48        the plan, then zeros up to 128
 //!        128       the image: 64-bit words
 //!        the end   load in millionths u32 (0: a fixed capacity), rule for copies u32, attempts u32, 0 u32,
 //!                  32 bytes: BLAKE3( digest of all before the end | those four numbers )
@@ -155,7 +156,10 @@ impl Source {
         }
         let plan: S::Plan = bytemuck::pod_read_unaligned(&self.start[from..to]);
         let scheme = S::from_plan(&plan).map_err(|reason| self.bad(reason))?;
-        if plan.words() != header.words || plan.kind().code() != header.kind || header.pairs > plan.slots() {
+        if plan.words() != header.words
+            || plan.kind().code() != header.kind
+            || header.pairs.saturating_add(header.tombstones) > plan.words()
+        {
             return Err(self.bad("header and plan contradict each other"));
         }
         Ok((plan, scheme))
@@ -259,10 +263,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         if trailer.check != trailer.sum(hasher.finalize().into()) {
             return Err(source.bad("its checksum is wrong: it was damaged after it was written"));
         }
-        inspect::audit_image::<S>(&plan, &image, source.header.pairs)
+        inspect::audit_image::<S>(&plan, &image, source.header.pairs, source.header.tombstones)
             .map_err(|violation| source.bad(violation.to_string()))?;
         let image = backend.upload(&image)?;
-        Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image: source.header.pairs })
+        let Header { pairs: in_image, tombstones, .. } = source.header;
+        Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
     }
 }
 
@@ -298,6 +303,7 @@ where
         let (plan, scheme) = source.plan::<S>()?;
         let settings = source.trailer()?.settings(&plan).map_err(|reason| source.bad(reason))?;
         let image = Memory::map_file(&source.file, HEADER_BYTES as u64, build::word_count(&plan)?)?;
-        Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image: source.header.pairs })
+        let Header { pairs: in_image, tombstones, .. } = source.header;
+        Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
     }
 }

@@ -5,18 +5,19 @@
 //! other rules:       one pair of each key of the batch (distinct.rs);  lookup splits it into known keys and new ones;
 //!                    known: KeepFirst leaves them, KeepLast and upsert overwrite their values in place;  new: place
 //! room:              the work is done on a copy of the image, which becomes the table only when all went well
-//! no room:           a build of all pairs, from the next attempt on (or from the first, if the size changes)
+//! no room:           a build of all pairs, as if for the first time
 //! ```
 //!
 //! Why the bytes are those of one build: a slot ends with the greatest word ever offered to it, whenever it was
-//! offered; and a set that fails at an attempt fails there with every further key too, so attempts never need to go
-//! back.
+//! offered; and a set that fails at an attempt fails there with every further key too. Schemes that are not made that way
+//! say so ([`Updates::Rebuild`]), and are built afresh for every batch.
 
 use super::builder::{Duplicates, Size};
-use super::{HashTable, Pairs, build, distinct};
+use super::change::Change;
+use super::{HashTable, Pairs, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
-use crate::spec::{Plan, Request, Scheme};
+use crate::spec::{Plan, Scheme, Updates};
 
 /// What a batch changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,22 +45,16 @@ struct Known<B: HashBackend> {
     outside: Option<u32>,
 }
 
-/// A finished change that has not been made the table yet.
-struct Change<B: Runs<S>, S: Scheme> {
-    plan: S::Plan,
-    image: B::Buffer<u64>,
-    in_image: u64,
-    rebuilt: bool,
-}
-
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Adds pairs; a key that comes more than once, in the batch or in the table, follows the table's [`Duplicates`]
     /// rule.
     ///
-    /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set.
+    /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set
+    /// (of a worn one: once it is compacted).
     ///
     /// Cost: a copy of the image and about two random accesses a new pair; a whole build if the table was given a load
-    /// factor and the number of slots must change, or if the batch needs new constants. Under `KeepFirst` and
+    /// factor and the number of slots must change, if the batch needs new constants, or if the scheme knows no other way
+    /// (canonical Horton tables). Under `KeepFirst` and
     /// `KeepLast` also a table of the batch's positions and a lookup of the batch. Memory: a second image while it
     /// works.
     ///
@@ -170,10 +165,23 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
                 self.scheme.plan(self.request(slots, 0, 0))?.slots()
             }
         };
-        let in_place = if slots == self.plan.slots() { self.place_in_copy(keys, values)? } else { None };
+        let in_place = if slots != self.plan.slots() {
+            None
+        } else if keys.is_empty() {
+            Some(self.unchanged()?)
+        } else if S::updates(self.plan.kind()) == Updates::Rebuild {
+            None
+        } else {
+            self.place_in_copy(keys, values)?
+        };
         let mut change = match in_place {
             Some(change) => change,
-            None => self.rebuild(slots, keys, values)?,
+            None => {
+                let old = self.all_pairs()?;
+                let all = old.followed_by(&self.backend, keys, values)?;
+                drop(old);
+                self.built_afresh(slots, &all)?
+            }
         };
         let mut overwritten = 0;
         if let Some(Known { pairs, outside }) = known {
@@ -183,15 +191,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             }
             overwritten = pairs.keys.len() as u64;
         }
-        self.backend.finish()?;
-        (self.plan, self.image, self.in_image) = (change.plan, change.image, change.in_image);
+        let rebuilt = change.rebuilt;
+        self.adopt(change)?;
         // Saturating, because a mapped file may lie about the number of its pairs.
-        let added = self.len().saturating_sub(before);
-        Ok(Inserted { added, overwritten, rebuilt: change.rebuilt })
-    }
-
-    fn request(&self, slots: u64, pairs: u64, attempt: u32) -> Request {
-        Request { slots, pairs, seed: self.settings.seed, attempt }
+        Ok(Inserted { added: self.len().saturating_sub(before), overwritten, rebuilt })
     }
 
     /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
@@ -208,28 +211,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Err(Error::DuplicateKey { key });
         }
         let in_image = pairs - u64::from(placed.outside.is_some());
-        Ok(Some(Change { plan: plan.with_outside(placed.outside.or(old)), image, in_image, rebuilt: false }))
-    }
-
-    /// All pairs, old and new, built afresh.
-    fn rebuild(&self, slots: u64, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Change<B, S>> {
-        let first = if slots == self.plan.slots() { self.plan.attempt().saturating_add(1) } else { 0 };
-        let mut old = distinct::occupied::<B, S>(&self.backend, &self.plan, &self.image)?;
-        if let Some((key, value)) = self.plan.outside() {
-            old.keys = self.backend.concat(&old.keys, &self.backend.upload(&[key])?)?;
-            old.values = self.backend.concat(&old.values, &self.backend.upload(&[value])?)?;
-        }
-        let all_keys = self.backend.concat(&old.keys, keys)?;
-        let all_values = self.backend.concat(&old.values, values)?;
-        drop(old);
-        let outcome =
-            build::attempts(&self.backend, &self.scheme, &self.settings, slots, first, &all_keys, &all_values)?;
-        match outcome {
-            build::Outcome::Built(build::Built { plan, image, in_image }) => {
-                Ok(Change { plan, image, in_image, rebuilt: true })
-            }
-            build::Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
-            build::Outcome::TooFull(error) => Err(error),
-        }
+        let plan = plan.with_outside(placed.outside.or(old));
+        Ok(Some(Change { plan, image, in_image, tombstones: self.tombstones, rebuilt: false }))
     }
 }

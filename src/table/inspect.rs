@@ -9,10 +9,10 @@ use super::HashTable;
 use crate::backend::Runs;
 use crate::error::Result;
 use crate::spec::hash::SplitMix64;
-use crate::spec::{Audit, Plan, Scheme, Violation};
+use crate::spec::{Audit, Model, Plan, Scheme, Violation};
 
-/// Slots that one task of an audit looks at.
-const SLOTS_A_TASK: u64 = 1 << 16;
+/// Words that one task of an audit looks at: whole buckets.
+const WORDS_A_TASK: u64 = 1 << 16;
 /// Absent keys that are walked to count the reads of a miss.
 const MISSES: usize = 1 << 16;
 
@@ -24,16 +24,43 @@ pub struct Stats {
     pub pairs: u64,
     /// Slots.
     pub slots: u64,
+    /// Slots lost to removed pairs, until the table is compacted.
+    pub tombstones: u64,
     /// Bytes of the image.
     pub bytes: u64,
     /// Builds that were started again.
     pub restarts: u32,
     /// `ages[a]`: pairs that stand at age a, that is, were placed by their a-th proposal (classic: by function a).
     pub ages: Vec<u64>,
-    /// Slots read by a lookup that hits, on average over all keys.
+    /// `keys_by_reads[r]`: keys that a lookup finds in the r-th bucket it reads.
+    pub keys_by_reads: Vec<u64>,
+    /// Buckets read by a lookup that hits, on average over all keys. A scheme of single slots has buckets of one.
     pub reads_per_hit: f64,
-    /// Slots read by a lookup that misses, on average over 65,536 random absent keys.
+    /// Buckets read by a lookup that misses, on average over 65,536 random absent keys.
     pub reads_per_miss: f64,
+    /// Bytes of a bucket: what each read fetches.
+    pub bucket_bytes: u64,
+    /// The buckets, type by type.
+    pub buckets: Vec<Buckets>,
+    /// What the paper's model predicts, where there is one.
+    pub model: Option<Model>,
+}
+
+/// Buckets of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Buckets {
+    /// The type's name; empty where all buckets are alike.
+    pub name: &'static str,
+    /// `by_pairs[p]`: buckets that hold p pairs.
+    pub by_pairs: Vec<u64>,
+}
+
+impl Buckets {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.by_pairs.iter().sum()
+    }
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
@@ -53,10 +80,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`crate::Error::Damaged`] with the first violation in slot order, or what the device reports.
     pub fn audit(&self) -> Result<Audit> {
         let image = self.host_image("audit")?;
-        Ok(audit_image::<S>(&self.plan, &image, self.in_image)?)
+        Ok(audit_image::<S>(&self.plan, &image, self.in_image, self.tombstones)?)
     }
 
-    /// Counts ages and reads by walking the table.
+    /// Counts ages, reads and buckets by walking the table.
     ///
     /// Cost: as [`audit`](Self::audit).
     ///
@@ -75,28 +102,45 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     pub fn stats(&self) -> Result<Stats> {
         let image = self.host_image("stats")?;
         let plan = &self.plan;
-        let (ages, hit_reads) = (0..plan.slots())
+        let size = u64::from(plan.bucket_slots().max(1));
+        let tally = (0..plan.words() / size)
             .into_par_iter()
-            .fold(Tally::default, |mut tally, slot| {
-                if let Some((key, _)) = S::pair(plan, &image, slot) {
-                    tally.add(S::age(plan, &image, slot) as usize, S::reads(plan, &image, key));
+            .fold(Tally::default, |mut tally, bucket| {
+                let mut pairs = 0;
+                for word in bucket * size..(bucket + 1) * size {
+                    if let Some((key, _)) = S::pair(plan, &image, word) {
+                        pairs += 1;
+                        count(&mut tally.ages, S::age(plan, &image, word) as usize);
+                        count(&mut tally.reads, S::reads(plan, &image, key) as usize);
+                    }
                 }
+                let kind = S::bucket_type(plan, &image, bucket);
+                if tally.buckets.len() <= kind {
+                    tally.buckets.resize(kind + 1, Vec::new());
+                }
+                count(&mut tally.buckets[kind], pairs);
                 tally
             })
-            .reduce(Tally::default, Tally::join)
-            .finish();
+            .reduce(Tally::default, Tally::join);
         let mut stream = SplitMix64::new(!plan.seed());
         let absent: Vec<u32> =
             (0..MISSES).map(|_| stream.next_u32()).filter(|&key| S::find(plan, &image, key).is_none()).collect();
         let miss_reads: u64 = absent.par_iter().map(|&key| u64::from(S::reads(plan, &image, key))).sum();
+        let hit_reads = tally.reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum();
+        let names = S::BUCKET_TYPES.iter().copied().chain(std::iter::repeat(""));
         Ok(Stats {
             pairs: self.len(),
             slots: plan.slots(),
+            tombstones: self.tombstones,
             bytes: 8 * plan.words(),
             restarts: plan.attempt(),
-            ages,
+            ages: tally.ages,
+            keys_by_reads: tally.reads,
             reads_per_hit: mean(hit_reads, self.in_image),
             reads_per_miss: mean(miss_reads, absent.len() as u64),
+            bucket_bytes: 8 * size,
+            buckets: tally.buckets.into_iter().zip(names).map(|(by_pairs, name)| Buckets { name, by_pairs }).collect(),
+            model: S::model(plan, self.len()),
         })
     }
 
@@ -107,22 +151,25 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 }
 
-/// Audits an image in parallel; the violation reported is the first in slot order, whatever the schedule.
+/// Audits an image in parallel; the violation reported is the first in the order of words, whatever the schedule.
 pub(super) fn audit_image<S: Scheme>(
     plan: &S::Plan,
     image: &[u64],
     pairs: u64,
+    tombstones: u64,
 ) -> std::result::Result<Audit, Violation> {
     if image.len() as u64 != plan.words() {
         return Err(Violation::Length { expected: plan.words(), found: image.len() as u64 });
     }
-    let parts: Vec<_> = (0..plan.slots().div_ceil(SLOTS_A_TASK))
+    let parts: Vec<_> = (0..plan.words().div_ceil(WORDS_A_TASK))
         .into_par_iter()
-        .map(|part| S::audit(plan, image, part * SLOTS_A_TASK..plan.slots().min((part + 1) * SLOTS_A_TASK)))
+        .map(|part| S::audit(plan, image, part * WORDS_A_TASK..plan.words().min((part + 1) * WORDS_A_TASK)))
         .collect();
     let audit = parts.into_iter().try_fold(Audit::default(), |sum, part| part.map(|part| sum.join(part)))?;
-    if audit.pairs != pairs {
-        return Err(Violation::Count { expected: pairs, found: audit.pairs });
+    for (what, expected, found) in [("pairs", pairs, audit.pairs), ("tombstones", tombstones, audit.tombstones)] {
+        if expected != found {
+            return Err(Violation::Count { what, expected, found });
+        }
     }
     Ok(audit)
 }
@@ -131,30 +178,35 @@ fn mean(sum: u64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
-/// Pairs by age, and the reads that find them.
+/// What a walk over the buckets counts.
 #[derive(Default)]
 struct Tally {
     ages: Vec<u64>,
-    reads: u64,
+    reads: Vec<u64>,
+    /// Type by type, by pairs.
+    buckets: Vec<Vec<u64>>,
 }
 
 impl Tally {
-    fn add(&mut self, age: usize, reads: u32) {
-        if self.ages.len() <= age {
-            self.ages.resize(age + 1, 0);
-        }
-        self.ages[age] += 1;
-        self.reads += u64::from(reads);
-    }
-
     fn join(mut self, other: Tally) -> Tally {
-        self.ages.resize(self.ages.len().max(other.ages.len()), 0);
-        other.ages.iter().enumerate().for_each(|(age, count)| self.ages[age] += count);
-        self.reads += other.reads;
+        add(&mut self.ages, &other.ages);
+        add(&mut self.reads, &other.reads);
+        self.buckets.resize(self.buckets.len().max(other.buckets.len()), Vec::new());
+        other.buckets.iter().enumerate().for_each(|(kind, counts)| add(&mut self.buckets[kind], counts));
         self
     }
+}
 
-    fn finish(self) -> (Vec<u64>, u64) {
-        (self.ages, self.reads)
+/// Counts one more `at`.
+fn count(counts: &mut Vec<u64>, at: usize) {
+    if counts.len() <= at {
+        counts.resize(at + 1, 0);
     }
+    counts[at] += 1;
+}
+
+/// Adds the counts of `other`, one by one.
+fn add(counts: &mut Vec<u64>, other: &[u64]) {
+    counts.resize(counts.len().max(other.len()), 0);
+    counts.iter_mut().zip(other).for_each(|(sum, more)| *sum += more);
 }

@@ -4,7 +4,9 @@
 //! builder.rs    parameters, sizes, what to do with copies, the memory a build takes
 //! build.rs      attempts: new constants until every pair has a slot, or a typed error
 //! distinct.rs   which pair of each key stays, found with a table of positions
-//! insert.rs     further batches, `upsert`; nothing is lost on an error
+//! change.rs     how a table is changed so that nothing is lost on an error
+//! insert.rs     further batches, `upsert`
+//! remove.rs     `remove`, `compact`, `rebuild`
 //! reading.rs    get, contains, pairs, from host slices and device buffers
 //! inspect.rs    audit, statistics
 //! digest.rs     the header and the digest;   file.rs   save, open, open_mapped
@@ -12,18 +14,20 @@
 
 mod build;
 mod builder;
+mod change;
 mod digest;
 mod distinct;
 mod file;
 mod insert;
 mod inspect;
 mod reading;
+mod remove;
 
 pub use builder::{Duplicates, MemoryEstimate, TableBuilder};
 pub use digest::Digest;
 pub use file::{FileInfo, read_info};
 pub use insert::Inserted;
-pub use inspect::Stats;
+pub use inspect::{Buckets, Stats};
 
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
@@ -51,6 +55,8 @@ pub struct HashTable<B: HashBackend, S: Scheme = Cuckoo> {
     image: B::Buffer<u64>,
     /// Pairs in the image; one more may stand beside it, in the plan.
     in_image: u64,
+    /// Slots of the image that are lost to removed pairs.
+    tombstones: u64,
 }
 
 /// Keys and values of equal length on one device.
@@ -138,6 +144,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             plan: self.plan,
             image,
             in_image: self.in_image,
+            tombstones: self.tombstones,
         })
     }
 }

@@ -1,12 +1,13 @@
 //! What every integration test shares: the devices, the sizes, the models to compare with.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of it")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Mutex;
 
-use koel::backend::{self, Any, HashBackend};
+use koel::backend::{self, Any, HashBackend, Runs};
 use koel::spec::{Kind, Plan, Scheme};
+use koel::workload::Workload;
 use koel::{Cpu, HashTable};
 
 /// Every backend of this machine: the CPU with one thread and with three, and each usable OpenCL device.
@@ -55,12 +56,8 @@ pub fn size(large: u32, small: u32) -> u32 {
 /// The image that the one-key-at-a-time rule builds from these pairs under `plan`; `None` if they do not fit.
 pub fn reference<S: Scheme>(plan: &S::Plan, pairs: impl IntoIterator<Item = (u32, u32)>) -> Option<Vec<u64>> {
     let mut image = vec![plan.empty_word(); plan.words() as usize];
-    for (key, value) in pairs {
-        if S::place(plan, &mut image, key, value) == koel::spec::Placing::Unplaced {
-            return None;
-        }
-    }
-    Some(image)
+    let pairs: Vec<_> = pairs.into_iter().filter(|&(key, _)| Some(key) != plan.outside_key()).collect();
+    (S::place(plan, &mut image, &pairs) != koel::spec::Placing::Unplaced).then_some(image)
 }
 
 /// The image of a table, read from its device.
@@ -93,4 +90,41 @@ pub fn for_every_kind(check: &impl Check) {
 /// Scheme, kind and device, for messages.
 pub fn label<S: Scheme>(kind: Kind, device: &Any) -> String {
     format!("{} {kind} on {}", S::NAME, device.info())
+}
+
+/// Every question a table can be asked, against a map.
+pub fn holds_exactly<S: Scheme>(table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, at: &str)
+where
+    Any: Runs<S>,
+{
+    assert_eq!(table.len(), model.len() as u64, "{at}: len");
+    assert_eq!(table.is_empty(), model.is_empty(), "{at}");
+    let keys: Vec<_> = model.keys().copied().collect();
+    let values: Vec<_> = model.values().map(|&value| Some(value)).collect();
+    assert_eq!(table.get(&keys).expect("an answer"), values, "{at}: hits");
+    let absent: Vec<_> = keys.iter().flat_map(|k| [k.wrapping_add(1), !k]).filter(|k| !model.contains_key(k)).collect();
+    assert!(table.get(&absent).expect("an answer").iter().all(Option::is_none), "{at}: misses");
+    assert!(!table.contains(&absent).expect("an answer").contains(&true), "{at}: contains");
+    let pairs: BTreeMap<_, _> = table.iter().expect("an answer").collect();
+    assert_eq!(&pairs, model, "{at}: pairs");
+    let audit = table.audit().unwrap_or_else(|error| panic!("{at}: {error}"));
+    assert!(audit.pairs == table.len() || audit.pairs + 1 == table.len(), "{at}");
+    let load = table.load_factor();
+    assert!((load - model.len() as f64 / table.capacity() as f64).abs() < 1e-12, "{at}");
+}
+
+/// `n` distinct pairs, the extremes of keys and values among them.
+pub fn workload(n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
+    let load = Workload::new(n, 5);
+    let (mut keys, mut values) = (load.keys(), load.values());
+    // The extremes of keys and values, each with each.
+    for (at, (key, value)) in [(0, u32::MAX), (u32::MAX, 0)].into_iter().enumerate() {
+        if let Some(replaced) = keys.get_mut(at) {
+            *replaced = key;
+            values[at] = value;
+        }
+    }
+    let model: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
+    assert_eq!(model.len(), n as usize, "the workload's keys are distinct");
+    (keys, values, model)
 }

@@ -29,15 +29,19 @@ impl<S: Scheme> Reference<S> {
     /// A sentence that says why there is no table.
     pub(super) fn build(scheme: &S, slots: u64, seed: u64, data: &DataSet) -> Result<Reference<S>, String> {
         let pairs = data.keys.len() as u64;
+        let all: Vec<_> = data.keys.iter().copied().zip(data.values.iter().copied()).collect();
         for attempt in 0..ATTEMPTS {
             let plan = scheme.plan(Request { slots, pairs, seed, attempt }).map_err(|error| error.to_string())?;
             let words = usize::try_from(plan.words()).map_err(|error| error.to_string())?;
             let mut image = vec![plan.empty_word(); words];
-            let place = |(&key, &value)| S::place(&plan, &mut image, key, value);
-            match data.keys.iter().zip(&data.values).map(place).find(|&placing| placing != Placing::Placed) {
-                None => return Ok(Reference { plan, image }),
-                Some(Placing::Copy(key)) => return Err(format!("key {key} was taken for a copy")),
-                Some(_) => {}
+            // What cannot stand in an image stands beside it.
+            let is_outside = |&(key, _): &(u32, u32)| Some(key) == plan.outside_key();
+            let outside = all.iter().copied().find(is_outside).map(|(_, value)| value);
+            let inside: Vec<_> = all.iter().copied().filter(|pair| !is_outside(pair)).collect();
+            match S::place(&plan, &mut image, &inside) {
+                Placing::Placed => return Ok(Reference { plan: plan.with_outside(outside), image }),
+                Placing::Copy(key) => return Err(format!("key {key} was taken for a copy")),
+                Placing::Unplaced => {}
             }
         }
         Err(format!(
@@ -48,8 +52,8 @@ impl<S: Scheme> Reference<S> {
 
     /// Checks that it is a right table itself: its invariants, and every answer.
     pub(super) fn check(&self, data: &DataSet) -> Result<(), String> {
-        let audit = S::audit(&self.plan, &self.image, 0..self.plan.slots()).map_err(|error| error.to_string())?;
-        if audit.pairs != data.keys.len() as u64 {
+        let audit = S::audit(&self.plan, &self.image, 0..self.plan.words()).map_err(|error| error.to_string())?;
+        if audit.pairs + u64::from(self.plan.outside().is_some()) != data.keys.len() as u64 {
             return Err(format!("{} pairs stand where {} were placed", audit.pairs, data.keys.len()));
         }
         let wrong = |&i: &usize| S::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);

@@ -42,10 +42,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wide::u32x8;
 
-use super::Pairs;
-use super::block::{Lists, Workspace, Workspaces};
 use crate::backend::Placed;
 use crate::cpu::BLOCK;
+use crate::cpu::block::{Lists, Pairs, Workspace, Workspaces, sum};
 use crate::cpu::crew::Crew;
 use crate::spec::cuckoo::{Functions, MAX_FUNCTIONS, canonical};
 use crate::spec::slot;
@@ -60,7 +59,7 @@ pub(super) struct Canonical<'a> {
 impl<'a> Canonical<'a> {
     pub(super) fn new(functions: &'a Functions) -> Self {
         let mut ages = [0; MAX_FUNCTIONS];
-        for age in 1..1 << slot::AGE_BITS {
+        for age in 1..=slot::MAX_AGE {
             ages[functions.turn(age)] |= 1 << age;
         }
         Canonical { functions, ages }
@@ -68,6 +67,8 @@ impl<'a> Canonical<'a> {
 }
 
 impl Lists for Canonical<'_> {
+    const STRIDE: usize = 1;
+
     #[inline(always)]
     fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8) {
         let (slots, remainders) = self.functions.probe(self.functions.turn(age), keys);
@@ -93,7 +94,7 @@ impl Lists for Canonical<'_> {
 pub(super) fn place(functions: &Functions, image: &[AtomicU64], pairs: Pairs<'_>, workspaces: &Workspaces) -> Placed {
     let lists = Canonical::new(functions);
     let work = |crew: &Crew| Placer::new(&lists, image, workspaces.lend().workspace()).place(pairs, crew);
-    Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), super::sum)
+    Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), sum)
 }
 
 /// One thread of a build.

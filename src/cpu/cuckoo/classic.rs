@@ -20,10 +20,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 use wide::u32x8;
 
-use super::block::{Lists, Loan, Workspaces};
 use super::lookup::search;
-use super::{Pairs, sum};
 use crate::backend::Placed;
+use crate::cpu::block::{Lists, Loan, Pairs, Workspaces, sum};
 use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
 use crate::cpu::{BLOCK, CHUNK};
@@ -44,6 +43,8 @@ impl<'a> Classic<'a> {
 }
 
 impl Lists for Classic<'_> {
+    const STRIDE: usize = 1;
+
     #[inline(always)]
     fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8) {
         let function = self.functions.turn(age);

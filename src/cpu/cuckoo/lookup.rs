@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::block::{Block, Lists, Waiting, Workspace};
+use crate::cpu::block::{Block, Lists, Waiting, Workspace};
 use crate::cpu::{BLOCK, CHUNK};
 
 /// Words that can be read: an image at rest, or one whose values others are changing.

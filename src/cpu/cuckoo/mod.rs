@@ -1,13 +1,11 @@
 //! The cuckoo table on the CPU.
 //!
 //! ```text
-//! block.rs      blocks of keys and the queues between them
 //! canonical.rs  place by atomic maximum
 //! classic.rs    place by atomic swap, and the pass that finds copies
 //! lookup.rs     lookup, for both kinds
 //! ```
 
-mod block;
 mod canonical;
 mod classic;
 mod lookup;
@@ -18,34 +16,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use self::block::Lists;
-pub(super) use self::block::Workspaces;
 use self::canonical::Canonical;
 use self::classic::Classic;
+use super::block::{Lists, Pairs, sum};
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::{self, CuckooPlan, Functions};
-use crate::spec::{Cuckoo, Kind, Plan};
-
-/// A batch: `keys[i]` goes with `values[i]`.
-#[derive(Clone, Copy)]
-struct Pairs<'a> {
-    keys: &'a [u32],
-    values: &'a [u32],
-}
-
-/// What two threads counted. Of the marker's values the greatest stays.
-fn sum(a: Placed, b: Placed) -> Placed {
-    Placed {
-        unplaced: a.unplaced + b.unplaced,
-        copies: a.copies + b.copies,
-        least_copy: a.least_copy.into_iter().chain(b.least_copy).min(),
-        outside: a.outside.max(b.outside),
-    }
-}
+use crate::spec::{Cuckoo, Kind, Plan, slot};
 
 /// The functions of a plan, with one constant off where that fault is planted.
 fn functions(plan: &CuckooPlan) -> Functions {
@@ -131,28 +111,36 @@ impl Kernels<Cuckoo> for Cpu {
     fn decode(&self, plan: &CuckooPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         check_image(plan, image)?;
         self.ledger().kernel("cuckoo_decode", image.len());
-        let mut keys = Memory::zeroed(image.len())?;
-        let mut values = Memory::zeroed(image.len())?;
-        let mut taken = Memory::zeroed(bitmap_words(image.len()))?;
         let functions = functions(plan);
-        let pair = |slot: u32, word: u64| match plan.kind() {
-            Kind::Canonical => cuckoo::canonical::pair(&functions, slot, word),
+        self.decode_with(image.words(), |slot, word| match plan.kind() {
+            Kind::Canonical => cuckoo::canonical::pair(&functions, slot as u32, word),
             Kind::Classic => cuckoo::classic::pair(word),
-        };
-        let (to_keys, to_values, to_taken) = (keys.words_mut()?, values.words_mut()?, taken.words_mut()?);
-        self.run(|| {
-            let to = (to_keys.par_chunks_mut(32), to_values.par_chunks_mut(32), to_taken);
-            let slots = image.words().par_chunks(32).zip(to.into_par_iter());
-            slots.enumerate().with_min_len(CHUNK / 32).for_each(|(group, (words, (keys, values, taken)))| {
-                for (i, &word) in words.iter().enumerate() {
-                    if let Some(pair) = pair((32 * group + i) as u32, word) {
-                        (keys[i], values[i]) = pair;
-                        *taken |= 1 << i;
-                    }
-                }
-            });
-        });
-        Ok(Decoded { keys, values, taken })
+        })
+    }
+
+    fn remove(&self, plan: &CuckooPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
+        check_image(plan, image)?;
+        self.ledger().kernel("cuckoo_remove", keys.len());
+        let functions = functions(plan);
+        let (image, keys) = (atomic(image.words_mut()?), keys.words());
+        Ok(self.run(|| match plan.kind() {
+            Kind::Canonical => {
+                let pairs = self.vacate(&Canonical::new(&functions), image, keys, slot::TOMBSTONE);
+                Removed { pairs, outside: false }
+            }
+            Kind::Classic => Removed {
+                pairs: self.vacate(&Classic::new(plan, &functions), image, keys, cuckoo::classic::EMPTY),
+                outside: keys.par_iter().any(|&key| key == cuckoo::classic::EMPTY_KEY),
+            },
+        }))
+    }
+
+    fn lift(&self, plan: &CuckooPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        Error::check_tombstones::<Cuckoo>(plan)?;
+        self.ledger().kernel("cuckoo_lift", image.len());
+        let functions = functions(plan);
+        self.lift_with(image.words_mut()?, |slot, word| cuckoo::canonical::pair(&functions, slot as u32, word))
     }
 }
 
@@ -201,5 +189,24 @@ impl Cpu {
                 lookup::search(lists, image, keys, loan.workspace(), write);
             },
         );
+    }
+
+    /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one finds a
+    /// pair in the slot and the others the mark.
+    fn vacate(&self, lists: &impl Lists, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
+        let chunks = keys.par_chunks(CHUNK).map_init(
+            || self.workspaces().lend(),
+            |loan, keys| {
+                let mut vacated = 0;
+                let take = |_, hit, slot: u32, _| {
+                    if hit {
+                        vacated += u64::from(image[slot as usize].swap(mark, Relaxed) != mark);
+                    }
+                };
+                lookup::search(lists, image, keys, loan.workspace(), take);
+                vacated
+            },
+        );
+        chunks.sum()
     }
 }

@@ -56,7 +56,7 @@ fn reference(plan: &CuckooPlan, pairs: &[(u32, u32)]) -> Option<(Vec<u64>, u64)>
     let mut image = vec![plan.empty_word(); plan.words() as usize];
     let mut copies = 0;
     for &(key, value) in pairs {
-        match Cuckoo::place(plan, &mut image, key, value) {
+        match Cuckoo::place(plan, &mut image, &[(key, value)]) {
             Placing::Placed => {}
             Placing::Copy(_) => copies += 1,
             Placing::Unplaced => return None,

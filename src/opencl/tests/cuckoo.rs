@@ -116,7 +116,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
                 assert_eq!(placed, Placed::default());
                 let mut expected = vec![slot::EMPTY; plan.words() as usize];
                 for (&key, &value) in keys.iter().zip(&values) {
-                    assert_eq!(Cuckoo::place(&plan, &mut expected, key, value), Placing::Placed);
+                    assert_eq!(Cuckoo::place(&plan, &mut expected, &[(key, value)]), Placing::Placed);
                 }
                 assert!(cl.download(&image)? == expected, "H = {functions}, {len} pairs in groups of {group}");
             }
@@ -210,7 +210,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
             // The greatest value stays, as in a sequential build.
             let mut expected = vec![slot::EMPTY; plan.words() as usize];
             for (&key, &value) in keys.iter().zip(&values) {
-                assert_ne!(Cuckoo::place(&plan, &mut expected, key, value), Placing::Unplaced);
+                assert_ne!(Cuckoo::place(&plan, &mut expected, &[(key, value)]), Placing::Unplaced);
             }
             assert_eq!(cl.download(&image)?, expected);
         }
@@ -296,7 +296,7 @@ fn classic_chains_of_one_work_item_are_the_sequential_ones() -> Result<()> {
         let mut expected = vec![plan.empty_word(); plan.words() as usize];
         let mut image = empty(cl, &plan)?;
         for (&key, &value) in keys.iter().zip(&values) {
-            let rule = Cuckoo::place(&plan, &mut expected, key, value);
+            let rule = Cuckoo::place(&plan, &mut expected, &[(key, value)]);
             let placed = place(cl, &plan, &mut image, &[key], &[value])?;
             assert_eq!(placed.unplaced > 0, rule == Placing::Unplaced, "{plan:?}");
             assert_eq!(cl.download(&image)?, expected, "{plan:?}, key {key}");

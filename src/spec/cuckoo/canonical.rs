@@ -31,7 +31,7 @@ pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<u3
     for i in 0..functions.count as usize {
         let (at, rem) = functions.probe(i, key);
         let there = image[at as usize];
-        if slot::remainder(there) == rem && slot::age(there) != 0 && functions.turn(slot::age(there)) == i {
+        if slot::is_pair(there) && slot::remainder(there) == rem && functions.turn(slot::age(there)) == i {
             return (i as u32 + 1, Some(slot::value(there)));
         }
         if ((there >> 32) as u32) < slot::upper(i as u32 + 1, rem) {
@@ -43,7 +43,7 @@ pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<u3
 
 /// The pair in a slot.
 pub fn pair(functions: &Functions, at: u32, word: u64) -> Option<(u32, u32)> {
-    if word == slot::EMPTY {
+    if !slot::is_pair(word) {
         return None;
     }
     let key = functions.key_at(functions.turn(slot::age(word)), at, slot::remainder(word));
@@ -72,6 +72,18 @@ pub fn place(functions: &Functions, image: &mut [u64], mut key: u32, mut value: 
     Placing::Unplaced
 }
 
+/// Puts a tombstone where the key's pair stands. Slots still only grow, so the rule above holds for what follows, in
+/// which the slot is as if taken.
+pub fn remove(functions: &Functions, image: &mut [u64], key: u32) -> bool {
+    let stands = (0..functions.count as usize)
+        .map(|i| functions.probe(i, key).0)
+        .find(|&at| pair(functions, at, image[at as usize]).is_some_and(|(there, _)| there == key));
+    if let Some(at) = stands {
+        image[at as usize] = slot::TOMBSTONE;
+    }
+    stands.is_some()
+}
+
 /// Every pair on its list at its age, every earlier place held by a stronger word, no key twice.
 pub fn audit(functions: &Functions, image: &[u64], slots: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
@@ -79,10 +91,14 @@ pub fn audit(functions: &Functions, image: &[u64], slots: Range<u64>) -> Result<
         let at = slot as usize;
         let word = image[at];
         let age = slot::age(word);
-        let Some((key, value)) = pair(functions, at as u32, word) else { continue };
-        if !(1..=slot::MAX_AGE).contains(&age) {
-            return Err(Violation::Word { slot, word });
-        }
+        let Some((key, value)) = pair(functions, at as u32, word) else {
+            match word {
+                slot::EMPTY => {}
+                slot::TOMBSTONE => audit.tombstones += 1,
+                _ => return Err(Violation::Word { slot, word }),
+            }
+            continue;
+        };
         if functions.probe(functions.turn(age), key) != (at as u32, slot::remainder(word)) {
             return Err(Violation::Misplaced { slot, key });
         }
@@ -115,7 +131,7 @@ mod tests {
         let plan = Cuckoo::canonical(functions).plan(request).expect("a plan");
         let mut image = vec![slot::EMPTY; plan.slot_count() as usize];
         for &(key, value) in pairs {
-            assert_ne!(Cuckoo::place(&plan, &mut image, key, value), Placing::Unplaced);
+            assert_ne!(place(&plan.functions(), &mut image, key, value), Placing::Unplaced);
         }
         (plan.functions(), image)
     }

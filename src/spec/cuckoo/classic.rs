@@ -108,6 +108,19 @@ pub fn place(plan: &CuckooPlan, image: &mut [u64], new: u32, value: u32) -> Plac
     Placing::Unplaced
 }
 
+/// Empties the slot of the key's pair, if the image holds one: no lookup ends at an empty slot, so nothing else need
+/// know.
+pub fn remove(functions: &Functions, image: &mut [u64], gone: u32) -> bool {
+    if gone == EMPTY_KEY {
+        return false;
+    }
+    let stands = functions.locations(gone).find(|&at| key(image[at as usize]) == gone);
+    if let Some(at) = stands {
+        image[at as usize] = EMPTY;
+    }
+    stands.is_some()
+}
+
 /// Which of its functions (from 1) leads the pair in a slot there; 0 if the slot is empty.
 pub fn age(functions: &Functions, at: u32, entry: u64) -> u32 {
     if key(entry) == EMPTY_KEY {

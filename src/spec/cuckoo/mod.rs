@@ -23,7 +23,7 @@ pub use plan::CuckooPlan;
 use std::ops::Range;
 
 use super::hash::ALCANTARA_PRIME;
-use super::{Audit, Kind, Load, Placing, Plan, Request, Scheme, Violation, slot};
+use super::{Audit, Kind, Load, Placing, Plan, Request, Scheme, Updates, Violation, slot};
 use crate::error::{Error, Result};
 
 /// The most functions a table may have.
@@ -37,6 +37,13 @@ impl Scheme for Cuckoo {
 
     fn host_built(_: Kind) -> bool {
         false
+    }
+
+    fn updates(kind: Kind) -> Updates {
+        match kind {
+            Kind::Canonical => Updates::Tombstones,
+            Kind::Classic => Updates::InPlace,
+        }
     }
 
     fn of_kind(kind: Kind) -> Self {
@@ -150,33 +157,44 @@ impl Scheme for Cuckoo {
         }
     }
 
-    fn pair(plan: &CuckooPlan, image: &[u64], slot: u64) -> Option<(u32, u32)> {
-        let word = *image.get(slot as usize)?;
+    fn pair(plan: &CuckooPlan, image: &[u64], at: u64) -> Option<(u32, u32)> {
+        let word = *image.get(at as usize)?;
         match plan.kind() {
-            Kind::Canonical => canonical::pair(&plan.functions(), slot as u32, word),
+            Kind::Canonical => canonical::pair(&plan.functions(), at as u32, word),
             Kind::Classic => classic::pair(word),
         }
     }
 
-    fn age(plan: &CuckooPlan, image: &[u64], slot: u64) -> u32 {
-        let Some(&word) = image.get(slot as usize) else { return 0 };
+    fn age(plan: &CuckooPlan, image: &[u64], at: u64) -> u32 {
+        let Some(&word) = image.get(at as usize) else { return 0 };
         match plan.kind() {
+            Kind::Canonical if !slot::is_pair(word) => 0,
             Kind::Canonical => slot::age(word),
-            Kind::Classic => classic::age(&plan.functions(), slot as u32, word),
+            Kind::Classic => classic::age(&plan.functions(), at as u32, word),
         }
     }
 
-    fn place(plan: &CuckooPlan, image: &mut [u64], key: u32, value: u32) -> Placing {
-        match plan.kind() {
-            Kind::Canonical => canonical::place(&plan.functions(), image, key, value),
+    fn place(plan: &CuckooPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+        let functions = plan.functions();
+        Placing::of_each(pairs, |key, value| match plan.kind() {
+            Kind::Canonical => canonical::place(&functions, image, key, value),
             Kind::Classic => classic::place(plan, image, key, value),
-        }
+        })
     }
 
-    fn audit(plan: &CuckooPlan, image: &[u64], slots: Range<u64>) -> std::result::Result<Audit, Violation> {
+    fn remove(plan: &CuckooPlan, image: &mut [u64], keys: &[u32]) -> u64 {
+        let functions = plan.functions();
+        let mut remove = |&key: &u32| match plan.kind() {
+            Kind::Canonical => canonical::remove(&functions, image, key),
+            Kind::Classic => classic::remove(&functions, image, key),
+        };
+        keys.iter().copied().filter(|key| remove(key)).count() as u64
+    }
+
+    fn audit(plan: &CuckooPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
         match plan.kind() {
-            Kind::Canonical => canonical::audit(&plan.functions(), image, slots),
-            Kind::Classic => classic::audit(&plan.functions(), image, slots),
+            Kind::Canonical => canonical::audit(&plan.functions(), image, words),
+            Kind::Classic => classic::audit(&plan.functions(), image, words),
         }
     }
 }

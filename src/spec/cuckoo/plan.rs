@@ -61,9 +61,6 @@ impl Plan for CuckooPlan {
     fn slots(&self) -> u64 {
         u64::from(self.slots)
     }
-    fn words(&self) -> u64 {
-        u64::from(self.slots)
-    }
     fn empty_word(&self) -> u64 {
         match self.kind() {
             Kind::Canonical => slot::EMPTY,
@@ -75,6 +72,9 @@ impl Plan for CuckooPlan {
     }
     fn attempt(&self) -> u32 {
         self.attempt
+    }
+    fn outside_key(&self) -> Option<u32> {
+        (self.kind() == Kind::Classic).then_some(classic::EMPTY_KEY)
     }
     fn outside(&self) -> Option<(u32, u32)> {
         (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))

@@ -4,7 +4,7 @@
 //! fill     from fresh input, or from the queue of one age
 //! aim      slots and upper halves of all keys, eight at a time; every slot is prefetched
 //! (then the block before this one is resolved, while these lines travel)
-//! resolve  `canonical.rs` places, `lookup.rs` compares; a key that must go on is queued under the next age
+//! resolve  a scheme places or compares; a key that must go on is queued under the next age
 //! ```
 //!
 //! Queues are kept by age because lanes share the constants of one function. A place and a lookup count alike: the
@@ -15,13 +15,37 @@ use std::{array, fmt};
 use crossbeam::queue::SegQueue;
 use wide::u32x8;
 
-use crate::cpu::BLOCK;
-use crate::cpu::memory::prefetch;
+use super::BLOCK;
+use super::memory::prefetch;
+use crate::backend::Placed;
 use crate::spec::slot::MAX_AGE;
+
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
+
+/// A batch: `keys[i]` goes with `values[i]`.
+#[derive(Clone, Copy)]
+pub(super) struct Pairs<'a> {
+    pub(super) keys: &'a [u32],
+    pub(super) values: &'a [u32],
+}
+
+/// What two threads counted. Of the marker's values the greatest stays.
+pub(super) fn sum(a: Placed, b: Placed) -> Placed {
+    Placed {
+        unplaced: a.unplaced + b.unplaced,
+        copies: a.copies + b.copies,
+        least_copy: a.least_copy.into_iter().chain(b.least_copy).min(),
+        outside: a.outside.max(b.outside),
+    }
+}
 
 /// Where the keys of one kind of table stand.
 pub(super) trait Lists: Sync {
-    /// Slots at this age, and what the upper half of a word of these keys would be there.
+    /// Words of the image that belong to one place: 1 where keys go to slots, S where they go to buckets.
+    const STRIDE: usize;
+
+    /// Slots (or buckets) at this age, and what the upper half of a word of these keys would be there.
     fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8);
 
     /// What a word says to a key that asks at this age and would be `upper` there: `(hit, end)`, where `end` means that
@@ -59,7 +83,7 @@ impl Block {
 
     /// Computes all slots and asks for their lines.
     #[inline(always)]
-    pub(super) fn aim<T>(&mut self, lists: &impl Lists, image: &[T]) {
+    pub(super) fn aim<T, L: Lists>(&mut self, lists: &L, image: &[T]) {
         let lanes = self.len.div_ceil(8);
         let keys = self.keys.as_chunks::<8>().0.iter();
         let slots = self.slots.as_chunks_mut::<8>().0.iter_mut();
@@ -68,8 +92,16 @@ impl Block {
             let (slot, upper) = lists.aim(self.age, u32x8::new(*keys));
             (*slots, *uppers) = (slot.to_array(), upper.to_array());
         }
-        for &slot in &self.slots[..self.len] {
-            prefetch(image, slot as usize);
+        fetch(lists, image, &self.slots[..self.len]);
+    }
+}
+
+/// Asks for every line of these places.
+#[inline(always)]
+pub(super) fn fetch<T, L: Lists>(_: &L, image: &[T], places: &[u32]) {
+    for &place in places {
+        for line in (0..L::STRIDE).step_by(LINE_WORDS) {
+            prefetch(image, place as usize * L::STRIDE + line);
         }
     }
 }
@@ -154,7 +186,7 @@ pub(super) struct Workspace {
 /// The workspaces that no thread is using, kept from pass to pass, because every chunk of queries would otherwise begin
 /// with a dozen allocations.
 #[derive(Default)]
-pub(in crate::cpu) struct Workspaces(SegQueue<Box<Workspace>>);
+pub(super) struct Workspaces(SegQueue<Box<Workspace>>);
 
 /// A workspace on loan; it goes back when this is dropped. A thread keeps it for all its chunks: the queue is first in,
 /// first out, so one taken for each chunk would come from another core's cache every time.

@@ -1,0 +1,83 @@
+//! The pairs of an image as columns, on all threads: what `decode` and `lift` are for every scheme.
+
+use rayon::prelude::*;
+
+use super::{CHUNK, Cpu, Memory};
+use crate::backend::{Decoded, bitmap_words};
+use crate::error::Result;
+use crate::spec::slot;
+
+/// Words that make one word of the bitmap.
+const GROUP: usize = 32;
+
+impl Cpu {
+    /// The pair that `pair` sees in each word.
+    pub(super) fn decode_with(
+        &self,
+        words: &[u64],
+        pair: impl Fn(usize, u64) -> Option<(u32, u32)> + Sync,
+    ) -> Result<Decoded<Memory<u32>>> {
+        let mut columns = Columns::zeroed(words.len())?;
+        let into = columns.groups()?;
+        self.run(|| {
+            let groups = words.par_chunks(GROUP).zip(into);
+            groups.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, (words, mut columns))| {
+                for (i, &word) in words.iter().enumerate() {
+                    columns.put(i, pair(GROUP * group + i, word));
+                }
+            });
+        });
+        Ok(columns.0)
+    }
+
+    /// Empties the slots of tombstones and of pairs above age 1 in an image of canonical slots; those pairs, by `pair`.
+    pub(super) fn lift_with(
+        &self,
+        words: &mut [u64],
+        pair: impl Fn(usize, u64) -> Option<(u32, u32)> + Sync,
+    ) -> Result<Decoded<Memory<u32>>> {
+        let mut columns = Columns::zeroed(words.len())?;
+        let into = columns.groups()?;
+        self.run(|| {
+            let groups = words.par_chunks_mut(GROUP).zip(into);
+            groups.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, (words, mut columns))| {
+                for (i, word) in words.iter_mut().enumerate().filter(|(_, word)| slot::age(**word) > 1) {
+                    columns.put(i, pair(GROUP * group + i, *word));
+                    *word = slot::EMPTY;
+                }
+            });
+        });
+        Ok(columns.0)
+    }
+}
+
+struct Columns(Decoded<Memory<u32>>);
+
+/// What becomes of up to 32 words.
+struct Group<'a> {
+    keys: &'a mut [u32],
+    values: &'a mut [u32],
+    taken: &'a mut u32,
+}
+
+impl Columns {
+    fn zeroed(words: usize) -> Result<Columns> {
+        let (keys, values) = (Memory::zeroed(words)?, Memory::zeroed(words)?);
+        Ok(Columns(Decoded { keys, values, taken: Memory::zeroed(bitmap_words(words))? }))
+    }
+
+    fn groups(&mut self) -> Result<impl IndexedParallelIterator<Item = Group<'_>>> {
+        let Decoded { keys, values, taken } = &mut self.0;
+        let columns = keys.words_mut()?.par_chunks_mut(GROUP).zip(values.words_mut()?.par_chunks_mut(GROUP));
+        Ok(columns.zip(taken.words_mut()?).map(|((keys, values), taken)| Group { keys, values, taken }))
+    }
+}
+
+impl Group<'_> {
+    fn put(&mut self, i: usize, pair: Option<(u32, u32)>) {
+        if let Some(pair) = pair {
+            (self.keys[i], self.values[i]) = pair;
+            *self.taken |= 1 << i;
+        }
+    }
+}
