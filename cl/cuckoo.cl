@@ -12,71 +12,14 @@
 // wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
 
 
-// ---- The functions, as they come in vectors by value: before, times and between of each in `forth`, back in `back`.
-//
-// Taken out by selects and not from an array: NVIDIA's compiler puts an array that is indexed at run time on the stack.
-
-typedef struct {
-    uint16 forth, back;
-} functions;
-
-static inline mix_keys keys_of(functions f, uint i) {
-    mix_keys keys = {f.forth.s0, f.forth.s1, f.back.s0, f.forth.s2};
-#define SELECT(n, first, second, third, inverse)                \
-    keys.before = i == n ? f.forth.first : keys.before;         \
-    keys.times = i == n ? f.forth.second : keys.times;          \
-    keys.between = i == n ? f.forth.third : keys.between;       \
-    keys.back = i == n ? f.back.inverse : keys.back;
-    SELECT(1, s3, s4, s5, s1)
-#if KOEL_FUNCTIONS > 2
-    SELECT(2, s6, s7, s8, s2)
-#endif
-#if KOEL_FUNCTIONS > 3
-    SELECT(3, s9, sa, sb, s3)
-#endif
-#if KOEL_FUNCTIONS > 4
-    SELECT(4, sc, sd, se, s4)
-#endif
-#undef SELECT
-    return keys;
-}
-
 // What every kernel of a table takes.
-#define TABLE const uint slots, const uint16 forth, const uint16 back
+#define TABLE const uint slots, MIXERS
 
 // ---- What one probe of a lookup says.
 
 #define GO_ON 0
 #define FOUND 1
 #define ABSENT 2
-
-// ---- What became of a batch. The indices into `status` and into a group's tally, and the codes, are printed by
-// src/opencl/cuckoo.rs. Work-items count in local memory and each group reports once: a batch of a million copies would
-// otherwise be a million atomics on one address.
-
-static inline void clear_tally(__local uint *tally) {
-    if (get_local_id(0) < KOEL_TALLY) tally[get_local_id(0)] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-static inline void count_unplaced(__local uint *tally) { atomic_inc(&tally[KOEL_UNPLACED]); }
-
-// The least key is found as a maximum of complements, so that zeros mean "none so far" everywhere.
-static inline void count_copy(__local uint *tally, uint key) {
-    atomic_inc(&tally[KOEL_COPIES]);
-    atomic_max(&tally[KOEL_LEAST], ~key);
-}
-
-static inline void report_tally(__local const uint *tally, __global ulong *status) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (get_local_id(0) != 0) return;
-    if (tally[KOEL_UNPLACED]) atom_add(&status[KOEL_UNPLACED], (ulong)tally[KOEL_UNPLACED]);
-    if (tally[KOEL_REMOVED]) atom_add(&status[KOEL_REMOVED], (ulong)tally[KOEL_REMOVED]);
-    if (tally[KOEL_COPIES]) {
-        atom_add(&status[KOEL_COPIES], (ulong)tally[KOEL_COPIES]);
-        atom_max(&status[KOEL_LEAST], (ulong)tally[KOEL_LEAST]);
-    }
-}
 
 #if KOEL_CLASSIC
 

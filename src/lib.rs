@@ -59,7 +59,9 @@ pub use cpu::Cpu;
 pub use error::{Error, Result};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
-pub use spec::{Bucketized, Cuckoo, HashFamily, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme};
+pub use spec::{
+    Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme,
+};
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 
 /// The README's example, compiled and run.

@@ -3,31 +3,10 @@
 
 mod common;
 
-use common::{opencl_devices, size};
+use common::{one_thread, opencl_devices, size, tiny_tables};
 use koel::backend::{Any, HashBackend};
 use koel::workload::Workload;
 use koel::{Cpu, Cuckoo, Error, HashFamily, HashTable, Reinsertion};
-
-fn one_thread() -> Any {
-    Any::Cpu(Cpu::with_threads(1).unwrap())
-}
-
-/// No build of a tiny table fails at the default load: n = 1..64, 1,000 seeds each.
-fn tiny_tables(device: &Any, scheme: &Cuckoo, seeds: u64) {
-    for n in 1..=64 {
-        for seed in 0..seeds {
-            let load = Workload::new(n, seed ^ 0xabc);
-            let (keys, values) = (load.keys(), load.values());
-            let built = HashTable::builder(scheme.clone()).seed(seed).build(device, &keys, &values);
-            let table = built.unwrap_or_else(|error| panic!("{scheme:?}, n = {n}, seed {seed}: {error}"));
-            assert_eq!(table.len(), u64::from(n));
-            if seed % 16 == 0 {
-                assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, value)| *got == Some(*value)));
-                table.audit().unwrap();
-            }
-        }
-    }
-}
 
 #[test]
 fn tiny_canonical_tables_always_build() {

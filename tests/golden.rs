@@ -4,26 +4,52 @@
 
 mod common;
 
-use koel::backend::Any;
+use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Cpu, Cuckoo, HashTable};
+use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Scheme};
+
+/// The digest of 1000 pairs on every device of this machine, which must be the one written down.
+fn layout<S: Scheme>(scheme: &S, golden: &str)
+where
+    Any: Runs<S>,
+{
+    let load = Workload::new(1000, 1);
+    let devices = std::iter::once(Any::Cpu(Cpu::new())).chain(common::opencl_devices());
+    for device in devices {
+        let builder = HashTable::builder(scheme.clone()).seed(2026);
+        let table = builder.build(&device, &load.keys(), &load.values()).unwrap();
+        assert_eq!(table.digest().unwrap().to_string(), golden, "{scheme:?}");
+    }
+}
 
 #[test]
 fn layouts_are_what_they_were() {
-    let load = Workload::new(1000, 1);
-    let golden = [
+    for (functions, golden) in [
         (2, "0c9229d78b1137f97fb867b4b8977e4699913ad47568c02e4aa6a1a6c488b5d9"),
         (3, "8f1ab84165d01a81db3e3e034a9c6b606cb1c3921334aa8e262bf9c4386616c0"),
         (4, "2242a187eddecb10560de74cc051ff8f145dc402de4cca3cb95b902dd8f38374"),
         (5, "c22a5a44b5831e0f49743f7be1bc778c8fdb8c6b3ae78f52aa6c47667d39da3c"),
-    ];
-    let devices = std::iter::once(Any::Cpu(Cpu::new())).chain(common::opencl_devices());
-    for device in devices {
-        let found = golden.map(|(functions, _)| {
-            let builder = HashTable::builder(Cuckoo::canonical(functions)).seed(2026);
-            let table = builder.build(&device, &load.keys(), &load.values()).unwrap();
-            (functions, table.digest().unwrap().to_string())
-        });
-        assert_eq!(found, golden.map(|(functions, digest)| (functions, digest.to_owned())));
+    ] {
+        layout(&Cuckoo::canonical(functions), golden);
+    }
+    for (slots, bucketized, horton) in [
+        (
+            4,
+            "12edbf5595f3d74df0b798c7ad29c4ac35f3e3c223391a058b56f3cdb5b718a8",
+            "60d7e38ad92e69baad1c51b8fb1668845d4daccfc05cb1020863efd7ce8b6edd",
+        ),
+        (
+            8,
+            "a0339051b1065773d53e263aeb45e89897d98068edf6fa22b9584c803efcead9",
+            "34ce41ef2a218511847b539bc9721f02f7a457e57fbd96f85bd162ce65e92fce",
+        ),
+        (
+            16,
+            "92a3b9268ce5876691a2c2102ffdf3fb51ee41a74575c7057563bfe918e67942",
+            "a5f38cbf24d054e0f3f510113d101680cde45e746945ff06a1f8db0ddef52893",
+        ),
+    ] {
+        layout(&Bucketized::canonical(slots), bucketized);
+        layout(&Horton::canonical(slots), horton);
     }
 }

@@ -4,9 +4,9 @@
 mod common;
 
 use common::{opencl_devices, size};
-use koel::backend::Any;
+use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Cpu, Cuckoo, HashTable};
+use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Scheme};
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
@@ -22,30 +22,44 @@ fn split(pairs: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>) {
     pairs.iter().copied().unzip()
 }
 
-#[test]
-fn order_batches_threads_and_devices_do_not_matter() {
+fn nothing_but_the_set_matters<S: Scheme>(scheme: &S, load_factor: f64)
+where
+    Any: Runs<S>,
+    Cpu: Runs<S>,
+{
     let n = size(40_000, 300);
     let load = Workload::new(n, 21);
     let pairs: Vec<_> = load.keys().into_iter().zip(load.values()).collect();
-    for (functions, share) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.98)] {
-        let capacity = (f64::from(n) / share) as u64;
-        let builder = || HashTable::builder(Cuckoo::canonical(functions)).capacity(capacity).seed(5);
-        let (keys, values) = split(&pairs);
-        let expected = builder().build(&Cpu::with_threads(1).unwrap(), &keys, &values).unwrap().digest().unwrap();
-        let cpus = [1, 2, 3, 8].map(|threads| Any::Cpu(Cpu::with_threads(threads).unwrap()));
-        for device in cpus.into_iter().chain(opencl_devices()) {
-            for seed in 0..3 {
-                let (keys, values) = split(&shuffled(&pairs, seed));
-                let whole = builder().build(&device, &keys, &values).unwrap();
-                assert_eq!(whole.digest().unwrap(), expected, "H = {functions}, order {seed}");
-                let mut grown = builder().build(&device, &[], &[]).unwrap();
-                let third = keys.len() / 3;
-                for batch in [0..third, third..third + 1, third + 1..keys.len()] {
-                    grown.insert(&keys[batch.clone()], &values[batch]).unwrap();
-                }
-                assert_eq!(grown.digest().unwrap(), expected, "H = {functions}, batches of order {seed}");
+    let capacity = (f64::from(n) / load_factor) as u64;
+    let builder = || HashTable::builder(scheme.clone()).capacity(capacity).seed(5);
+    let (keys, values) = split(&pairs);
+    let expected = builder().build(&Cpu::with_threads(1).unwrap(), &keys, &values).unwrap().digest().unwrap();
+    let cpus = [1, 2, 3, 8].map(|threads| Any::Cpu(Cpu::with_threads(threads).unwrap()));
+    for device in cpus.into_iter().chain(opencl_devices()) {
+        for seed in 0..3 {
+            let (keys, values) = split(&shuffled(&pairs, seed));
+            let whole = builder().build(&device, &keys, &values).unwrap();
+            assert_eq!(whole.digest().unwrap(), expected, "{scheme:?}, order {seed}");
+            let mut grown = builder().build(&device, &[], &[]).unwrap();
+            let third = keys.len() / 3;
+            for batch in [0..third, third..third + 1, third + 1..keys.len()] {
+                grown.insert(&keys[batch.clone()], &values[batch]).unwrap();
             }
+            assert_eq!(grown.digest().unwrap(), expected, "{scheme:?}, batches of order {seed}");
         }
+    }
+}
+
+#[test]
+fn order_batches_threads_and_devices_do_not_matter() {
+    for (functions, load) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.98)] {
+        nothing_but_the_set_matters(&Cuckoo::canonical(functions), load);
+    }
+    for (slots, load) in [(4, 0.97), (8, 0.985), (16, 0.985)] {
+        nothing_but_the_set_matters(&Bucketized::canonical(slots), load);
+    }
+    for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
+        nothing_but_the_set_matters(&Horton::canonical(slots), load);
     }
 }
 

@@ -20,6 +20,7 @@
 
 mod any;
 mod choice;
+pub(crate) mod host;
 mod ledger;
 
 pub use any::{Any, AnyBuffer};

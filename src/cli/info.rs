@@ -6,7 +6,7 @@ use serde_json::json;
 
 use koel::backend::{Any, Runs};
 use koel::spec::Plan;
-use koel::table::read_info;
+use koel::table::{Buckets, Stats, read_info};
 use koel::{Cpu, HashTable, Kind};
 
 use super::failure::{Failure, Result, Verdict};
@@ -52,31 +52,38 @@ impl Job for Info<'_> {
         drop(progress);
         let parameters = S::describe(table.plan());
         let (seed, outside) = (table.plan().seed(), table.plan().outside());
-        // ages[0] counts empty slots, of which there are none among pairs.
-        let ages = stats.ages.get(1..).unwrap_or(&[]);
         if self.args.json {
+            let buckets =
+                stats.buckets.iter().map(|buckets| json!({ "type": buckets.name, "by_pairs": buckets.by_pairs }));
             out::print_json(&json!({
                 "scheme": S::NAME, "kind": self.kind.name(),
                 "parameters": scheme::json(&parameters),
                 "pairs": stats.pairs, "slots": stats.slots, "load": table.load_factor(), "seed": seed,
+                "worn": table.is_worn(), "tombstones": stats.tombstones,
                 "restarts": stats.restarts, "digest": digest.to_string(), "file_bytes": bytes,
-                "image_bytes": stats.bytes, "ages": ages, "greatest_age": audit.greatest_age,
+                "image_bytes": stats.bytes, "ages": from_one(&stats.ages), "greatest_age": audit.greatest_age,
                 "reads_per_hit": stats.reads_per_hit, "reads_per_miss": stats.reads_per_miss,
+                "keys_by_reads": from_one(&stats.keys_by_reads), "bytes_per_read": stats.bucket_bytes,
+                "model_reads_per_hit": stats.model.map(|model| model.reads_per_hit),
+                "model_reads_per_miss": stats.model.map(|model| model.reads_per_miss),
+                "buckets": buckets.collect::<Vec<_>>(),
                 "pairs_beside_the_image": u64::from(outside.is_some()), "audit": "ok",
             }))?;
             return Ok(Verdict::Fine);
         }
-        let shown_ages: Vec<_> = ages.iter().take(8).map(|&count| text::grouped(count)).collect();
-        let more = if ages.len() > 8 { format!(", .. up to age {}", audit.greatest_age) } else { String::new() };
+        let worn = match stats.tombstones {
+            0 => String::new(),
+            lost => format!("\nworn      {} lost to removed pairs, until it is compacted", text::counted(lost, "slot")),
+        };
         out::print(&format!(
             "{}: {} in {} (load {:.3})\n\
              scheme    {} {}, {}\n\
              seed      {seed}\n\
              restarts  {}\n\
-             file      {} bytes\n\
-             digest    {digest}\n\
-             reads     {:.3} slots a hit, {:.3} a miss\n\
-             ages      {}{more}\n\
+             file      {} bytes, {:.2} a pair\n\
+             digest    {digest}{worn}\n\
+             {}\n\
+             ages      {}\n\
              audit     ok: checksum right, {} checked",
             path.display(),
             text::counted(stats.pairs, "pair"),
@@ -87,11 +94,57 @@ impl Job for Info<'_> {
             scheme::listed(&parameters),
             stats.restarts,
             text::grouped(bytes),
-            stats.reads_per_hit,
-            stats.reads_per_miss,
-            if shown_ages.is_empty() { "none".into() } else { shown_ages.join(", ") },
+            bytes as f64 / stats.pairs.max(1) as f64,
+            reads(&stats),
+            few(from_one(&stats.ages)),
             text::counted(audit.pairs, "pair"),
         ))?;
         Ok(Verdict::Fine)
     }
+}
+
+/// Counts from 1 on; 0 stands for what is not there.
+fn from_one(counts: &[u64]) -> &[u64] {
+    counts.get(1..).unwrap_or(&[])
+}
+
+/// The first of a list of counts.
+fn few(counts: &[u64]) -> String {
+    const SHOWN: usize = 18;
+    let mut shown: Vec<_> = counts.iter().take(SHOWN).map(|&count| text::grouped(count)).collect();
+    match counts.len() {
+        0 => return "none".into(),
+        all if all > SHOWN => shown.push(format!(".. up to {all}")),
+        _ => {}
+    }
+    shown.join(", ")
+}
+
+/// What lookups read, measured and by the model, and the buckets they read it from.
+fn reads(stats: &Stats) -> String {
+    let unit = if stats.bucket_bytes == 8 { "slots" } else { "buckets" };
+    let mut lines = vec![format!(
+        "reads     {:.3} {unit} a hit, {:.3} a miss, of {} bytes each",
+        stats.reads_per_hit, stats.reads_per_miss, stats.bucket_bytes
+    )];
+    if let Some(model) = stats.model {
+        lines.push(format!("model     {:.3} a hit, {:.3} a miss", model.reads_per_hit, model.reads_per_miss));
+    }
+    let found: u64 = stats.keys_by_reads.iter().sum();
+    let share = |&keys: &u64| format!("{:.2}%", 100.0 * keys as f64 / found.max(1) as f64);
+    let shares: Vec<_> = from_one(&stats.keys_by_reads).iter().map(share).collect();
+    lines.push(format!("found     {}", if shares.is_empty() { "none".into() } else { shares.join(", ") }));
+    if stats.bucket_bytes > 8 {
+        let all: u64 = stats.buckets.iter().map(Buckets::count).sum();
+        for buckets in &stats.buckets {
+            let share = 100.0 * buckets.count() as f64 / all.max(1) as f64;
+            let name = if buckets.name.is_empty() { "all".into() } else { format!("type {}", buckets.name) };
+            lines.push(format!(
+                "buckets   {name}: {} ({share:.1}%), with 0, 1, .. pairs: {}",
+                text::grouped(buckets.count()),
+                few(&buckets.by_pairs)
+            ));
+        }
+    }
+    lines.join("\n")
 }

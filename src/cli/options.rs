@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use koel::backend::{Any, choose};
 use koel::table::TableBuilder;
-use koel::{Duplicates, HashFamily, Kind, Load, Reinsertion, Scheme};
+use koel::{Duplicates, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme};
 
 use super::failure::{Failure, Result};
 use super::scheme;
@@ -14,15 +14,73 @@ use super::scheme;
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct SchemeOptions {
-    /// Places for each key, 2 to 5 [default: 4]
+    /// Places for each key: cuckoo 2 to 5, classic bucketized 2 to 4 [default: 4; 2]
     #[arg(long, value_name = "H")]
     pub(crate) functions: Option<u32>,
-    /// Hash functions; `linear` and `xor` are the papers', for classic tables [default: mixer]
-    #[arg(long, value_name = "FAMILY", value_parser = family())]
-    pub(crate) hash: Option<HashFamily>,
-    /// Where evicted pairs go, for classic tables [default: skip-same-slot]
+    /// Slots of a bucket, for bucketized and horton: 4, 8 or 16 [default: 8]
+    #[arg(long, value_name = "S")]
+    pub(crate) slots: Option<u32>,
+    /// Hash functions; all but `mixer` are the papers', for classic tables: `linear` and `xor` cuckoo's, `jenkins` horton's
+    /// [default: mixer]
+    #[arg(long, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins"])]
+    pub(crate) hash: Option<String>,
+    /// Where evicted pairs go, for classic cuckoo [default: skip-same-slot]
     #[arg(long, value_name = "RULE", value_parser = reinsertion())]
     pub(crate) reinsertion: Option<Reinsertion>,
+    /// Which bucket takes a new pair, for classic bucketized [default: load-balancing]
+    #[arg(long, value_name = "POLICY", value_parser = insertion())]
+    pub(crate) insertion: Option<Insertion>,
+    /// One bucket after the other, or all at once, for classic bucketized [default: bandwidth-optimized]
+    #[arg(long, value_name = "MODE", value_parser = lookup_mode())]
+    pub(crate) lookup_mode: Option<LookupMode>,
+    /// Buckets that are visited in search of room for one pair, for classic bucketized [default: 4096]
+    #[arg(long, value_name = "BUCKETS")]
+    pub(crate) reach: Option<u32>,
+    /// Remap entries of a bucket, for horton [default: 21]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) tags: Option<u32>,
+    /// Bits of a remap entry, for horton: 2 to 4 [default: 3]
+    #[arg(long, value_name = "BITS")]
+    pub(crate) bits: Option<u32>,
+    /// Moves in a row that may make room for a pair, for classic horton: 1 to 8 [default: 5]
+    #[arg(long, value_name = "MOVES")]
+    pub(crate) height: Option<u32>,
+}
+
+impl SchemeOptions {
+    /// The names of the options that are given.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        let given = [
+            ("functions", self.functions.is_some()),
+            ("slots", self.slots.is_some()),
+            ("hash", self.hash.is_some()),
+            ("reinsertion", self.reinsertion.is_some()),
+            ("insertion", self.insertion.is_some()),
+            ("lookup-mode", self.lookup_mode.is_some()),
+            ("reach", self.reach.is_some()),
+            ("tags", self.tags.is_some()),
+            ("bits", self.bits.is_some()),
+            ("height", self.height.is_some()),
+        ];
+        given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+    }
+
+    /// The options without those that are not in `taken`.
+    fn only(&self, taken: &[&str]) -> SchemeOptions {
+        let takes = |name| taken.contains(&name);
+        SchemeOptions {
+            functions: self.functions.filter(|_| takes("functions")),
+            slots: self.slots.filter(|_| takes("slots")),
+            hash: self.hash.clone().filter(|_| takes("hash")),
+            reinsertion: self.reinsertion.filter(|_| takes("reinsertion")),
+            insertion: self.insertion.filter(|_| takes("insertion")),
+            lookup_mode: self.lookup_mode.filter(|_| takes("lookup-mode")),
+            reach: self.reach.filter(|_| takes("reach")),
+            tags: self.tags.filter(|_| takes("tags")),
+            bits: self.bits.filter(|_| takes("bits")),
+            height: self.height.filter(|_| takes("height")),
+        }
+    }
 }
 
 /// Slots, one way or the other.
@@ -99,14 +157,18 @@ impl SchemeList {
         Ok(found)
     }
 
-    /// The options for one kind: with both kinds asked for, one that only classic tables have passes canonical ones by.
-    pub(crate) fn options_for(&self, kind: Kind, options: &SchemeOptions) -> SchemeOptions {
-        let mut options = options.clone();
-        if self.kind == "all" && kind == Kind::Canonical {
-            options.reinsertion = None;
-            options.hash = None;
+    /// The options for one scheme and kind: where several are asked for, each takes those that it has.
+    pub(crate) fn options_for(&self, name: &str, kind: Kind, options: &SchemeOptions) -> SchemeOptions {
+        let several = self.combinations().is_ok_and(|all| all.len() > 1);
+        if !several {
+            return options.clone();
         }
-        options
+        let mut taken = options.only(scheme::options(name, kind));
+        if kind == Kind::Canonical {
+            // They have the mixer alone.
+            taken.hash = None;
+        }
+        taken
     }
 }
 
@@ -170,7 +232,7 @@ pub(crate) fn duplicates() -> impl TypedValueParser<Value = Duplicates> {
 
 /// `--kind` where it is one.
 pub(crate) fn kind() -> impl TypedValueParser<Value = Kind> {
-    PossibleValuesParser::new(Kind::ALL.map(Kind::name)).map(|name| by_name(&Kind::ALL, Kind::name, &name))
+    one_of(&Kind::ALL, Kind::name)
 }
 
 /// `--scheme` where it is one.
@@ -183,19 +245,34 @@ pub(crate) fn scheme_or_all() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(scheme::NAMES.iter().copied().chain(["all"]))
 }
 
-fn family() -> impl TypedValueParser<Value = HashFamily> {
-    PossibleValuesParser::new(HashFamily::ALL.map(HashFamily::name))
-        .map(|name| by_name(&HashFamily::ALL, HashFamily::name, &name))
-}
-
 fn reinsertion() -> impl TypedValueParser<Value = Reinsertion> {
-    PossibleValuesParser::new(Reinsertion::ALL.map(Reinsertion::name))
-        .map(|name| by_name(&Reinsertion::ALL, Reinsertion::name, &name))
+    one_of(&Reinsertion::ALL, Reinsertion::name)
 }
 
-/// The value of that name; clap has let no other name through.
-fn by_name<T: Copy>(all: &[T], name_of: fn(T) -> &'static str, name: &str) -> T {
-    all.iter().copied().find(|&value| name_of(value) == name).unwrap_or(all[0])
+fn insertion() -> impl TypedValueParser<Value = Insertion> {
+    one_of(&Insertion::ALL, Insertion::name)
+}
+
+fn lookup_mode() -> impl TypedValueParser<Value = LookupMode> {
+    one_of(&LookupMode::ALL, LookupMode::name)
+}
+
+/// A parser of the names of these values.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name_of: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    // clap lets no other name through.
+    PossibleValuesParser::new(all.iter().map(|&value| name_of(value)))
+        .map(move |name| all.iter().copied().find(|&value| name_of(value) == name).unwrap_or(all[0]))
+}
+
+/// The value of that name, where schemes differ in the names that they know.
+pub(crate) fn by_name<T: Copy>(what: &str, all: &[T], name_of: fn(T) -> &'static str, name: &str) -> Result<T> {
+    all.iter().copied().find(|&value| name_of(value) == name).ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|&value| name_of(value)).collect();
+        Failure::Input(format!("--{what} {name} is not for this scheme: give {}", names.join(" or ")))
+    })
 }
 
 #[cfg(test)]

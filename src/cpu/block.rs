@@ -84,6 +84,13 @@ impl Block {
     /// Computes all slots and asks for their lines.
     #[inline(always)]
     pub(super) fn aim<T, L: Lists>(&mut self, lists: &L, image: &[T]) {
+        self.hash(lists);
+        fetch(lists, image, &self.slots[..self.len]);
+    }
+
+    /// Computes all slots.
+    #[inline(always)]
+    pub(super) fn hash(&mut self, lists: &impl Lists) {
         let lanes = self.len.div_ceil(8);
         let keys = self.keys.as_chunks::<8>().0.iter();
         let slots = self.slots.as_chunks_mut::<8>().0.iter_mut();
@@ -92,7 +99,6 @@ impl Block {
             let (slot, upper) = lists.aim(self.age, u32x8::new(*keys));
             (*slots, *uppers) = (slot.to_array(), upper.to_array());
         }
-        fetch(lists, image, &self.slots[..self.len]);
     }
 }
 

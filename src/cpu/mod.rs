@@ -8,6 +8,8 @@
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! cuckoo/        `Kernels<Cuckoo>`
+//! bucketized/    `Kernels<Bucketized>`
+//! horton/        `Kernels<Horton>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
@@ -20,9 +22,11 @@
 
 mod backend;
 mod block;
+mod bucketized;
 mod columns;
 mod crew;
 mod cuckoo;
+mod horton;
 mod memory;
 mod primitives;
 #[cfg(test)]

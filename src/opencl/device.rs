@@ -118,8 +118,8 @@ impl OpenCl {
 
     fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> OpenCl {
         let clocks = timing::Clocks::of(&queue);
-        let (ledger, programs) = (Ledger::default(), Mutex::default());
-        OpenCl(Arc::new(Inner { info, ledger, context, queue, device, group: super::GROUP, programs, clocks }))
+        let (ledger, programs, shape) = (Ledger::default(), Mutex::default(), Mutex::default());
+        OpenCl(Arc::new(Inner { info, ledger, context, queue, device, group: super::GROUP, programs, clocks, shape }))
     }
 }
 

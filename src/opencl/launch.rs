@@ -14,10 +14,12 @@
 
 use ocl::OclPrm;
 use ocl::core::{self, ArgVal};
+use ocl::prm::Uint16;
 
 use super::{Buffer, OpenCl};
 use crate::backend::Word;
 use crate::error::{Error, Result};
+use crate::spec::hash::MixKeys;
 
 /// A kernel that is being given its arguments, in order.
 pub(super) struct Launch<'a> {
@@ -52,6 +54,17 @@ impl Launch<'_> {
     /// The next argument is a number, or a vector of them.
     pub(super) fn value<T: OclPrm>(self, value: T) -> Self {
         self.argument(ArgVal::primitive(&value))
+    }
+
+    /// The next two arguments are the constants of at most five mixers, as cl/functions.clh takes them.
+    pub(super) fn mixers(self, mixers: &[MixKeys]) -> Self {
+        // Sixteen numbers for `back` too, because the crate's `Uint8` holds eight bytes.
+        let (mut forth, mut back) = ([0; 16], [0; 16]);
+        for ((forth, back), keys) in forth.chunks_exact_mut(3).zip(&mut back).zip(mixers) {
+            forth.copy_from_slice(&[keys.before, keys.times, keys.between]);
+            *back = keys.back;
+        }
+        self.value(Uint16::from(forth)).value(Uint16::from(back))
     }
 
     fn argument(mut self, value: ArgVal<'_>) -> Self {

@@ -1,12 +1,13 @@
-//! cl/spec.clh against src/spec, bit for bit: random inputs, and the edges of every argument.
+//! cl/spec.clh and cl/bucketized.clh against src/spec, bit for bit: random inputs, and the edges of every argument.
 
-use super::program::MIRROR;
+use super::bucketized;
+use super::program::{MIRROR, MIRROR_BUCKETIZED};
 use super::tests::{device, small};
 use super::{Buffer, GROUP};
 use crate::backend::{HashBackend, bitmap_words};
 use crate::error::Result;
 use crate::spec::hash::{ALCANTARA_PRIME, MixKeys, SplitMix64, linear_family, mix, reduce, unmix, xor_family};
-use crate::spec::slot;
+use crate::spec::{Bucketized, BucketizedPlan, Kind, Plan, Request, Scheme, slot};
 
 /// Inputs of one work-item: x, n, and a mixer's keys in the order of its fields.
 const INPUTS: usize = 6;
@@ -103,6 +104,55 @@ fn answers_are_packed_in_order() -> Result<()> {
                 .map(|chunk| chunk.iter().enumerate().fold(0, |bits, (i, x)| bits | (x & 1) << i))
                 .collect();
             assert_eq!(cl.download(&to)?, packed, "{len} answers in groups of {group}");
+        }
+    }
+    Ok(())
+}
+
+/// What `mirror_bucketized` in cl/mirror_bucketized.cl computes.
+fn expected_places(plan: &BucketizedPlan, key: u32, bucket: u32, remainder: u32) -> [u64; 10] {
+    let f = plan.functions();
+    if plan.kind() == Kind::Classic {
+        let mut places: Vec<u64> = f.locations(key).map(u64::from).collect();
+        places.resize(4, 0);
+        return [places[0], places[1], places[2], places[3], f.first_choice(key).into(), 0, 0, 0, 0, 0];
+    }
+    let (home, own) = f.home(key);
+    let mut to = [0; 10];
+    to[0] = u64::from(home) << 32 | u64::from(own);
+    for turn in 0..3 {
+        to[1 + turn] = f.bucket(turn, home, own).into();
+        to[4 + turn] = f.home_of(turn, bucket, remainder).into();
+        to[7 + turn] = f.key_at(turn, bucket, remainder).into();
+    }
+    to
+}
+
+#[test]
+fn keys_of_bucketized_tables_go_where_their_twins_go() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let canonical = [4, 8, 16].map(Bucketized::canonical);
+    let classic = [2, 3, 4].map(|functions| Bucketized::classic(functions, 8));
+    for scheme in canonical.iter().chain(&classic) {
+        // Buckets: the fewest, a part and one, parts and a rest, and the most.
+        for (seed, buckets) in [16, 129, 257, 513, 77_777, 1 << 30].into_iter().enumerate() {
+            let slots =
+                buckets * u64::from(scheme.plan(Request { slots: 0, pairs: 0, seed: 0, attempt: 0 })?.bucket_slots());
+            let plan = scheme.plan(Request { slots, pairs: 0, seed: seed as u64, attempt: 3 })?;
+            let count = if small() { 200 } else { 20_000 };
+            let random = super::tests::noise(seed as u64, 3 * count);
+            let random = random.chunks_exact(3).map(|x| [x[0], reduce(x[1], plan.buckets()), x[2] >> slot::AGE_BITS]);
+            let last = plan.buckets() - 1;
+            let edges = EDGES.iter().flat_map(|&key| [[key, 0, 0], [key, last, u32::MAX >> slot::AGE_BITS]]);
+            let rows: Vec<[u32; 3]> = edges.chain(random).collect();
+            let (from, to) = (cl.upload(rows.as_flattened())?, cl.filled(rows.len() * 10, u64::MAX)?);
+            let program = cl.program(MIRROR_BUCKETIZED, &bucketized::parameters(&plan, GROUP))?;
+            let launch = cl.kernel(&program, "mirror_bucketized")?.buffer(&from).buffer(&to).value(rows.len() as u64);
+            let launch = launch.value(plan.buckets()).mixers(&plan.functions().keys);
+            launch.over_groups_of(GROUP, rows.len(), rows.len())?;
+            for (row, found) in rows.iter().zip(cl.download(&to)?.chunks_exact(10)) {
+                assert_eq!(found, expected_places(&plan, row[0], row[1], row[2]), "{plan:?}, inputs {row:x?}");
+            }
         }
     }
     Ok(())

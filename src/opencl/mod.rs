@@ -8,7 +8,11 @@
 //! timing.rs      how long the device was busy
 //! buffer.rs      memory, and how it comes from and goes to the `ocl` crate
 //! backend.rs     `HashBackend`: transfers; the rest by primitives.rs
+//! tally.rs       what became of a batch: the counts of all schemes' kernels
+//! shape.rs       one work-item a key, or several: which is faster here
 //! cuckoo.rs      `Kernels<Cuckoo>`
+//! bucketized.rs  `Kernels<Bucketized>`
+//! horton.rs      `Kernels<Horton>`
 //! ```
 //!
 //! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
@@ -21,17 +25,23 @@
 //! context and the queue there ([`OpenCl::from_ocl`]), and hand buffers over ([`Buffer::from_ocl`], [`Buffer::ocl`]).
 
 mod backend;
+mod bucketized;
 mod buffer;
 mod cuckoo;
 mod device;
+mod horton;
 mod launch;
 mod primitives;
 mod program;
 mod selftest;
+mod shape;
+mod tally;
 mod timing;
 
 #[cfg(test)]
 mod mirror;
+#[cfg(test)]
+mod mirror_horton;
 #[cfg(test)]
 mod tests;
 
@@ -46,6 +56,7 @@ pub use buffer::Buffer;
 pub use device::devices;
 /// The crate whose contexts, queues and buffers can be shared with koel.
 pub use ocl;
+pub use shape::LookupShape;
 
 use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};
@@ -71,6 +82,8 @@ struct Inner {
     group: usize,
     programs: Mutex<HashMap<program::Key, ocl::core::Program>>,
     clocks: timing::Clocks,
+    /// How lookups read buckets, once that is known.
+    shape: Mutex<Option<LookupShape>>,
 }
 
 /// Work-items of a group: the paper's 64. In the prototypes that was 5% better than 128 or 256 on an H200 while a table
@@ -97,6 +110,7 @@ impl OpenCl {
             group,
             programs: Mutex::default(),
             clocks: timing::Clocks::of(queue),
+            shape: Mutex::default(),
         }))
     }
 

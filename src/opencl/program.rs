@@ -3,6 +3,7 @@
 //! ```text
 //! program = numbers, printed from the Rust constants        #define KOEL_MIX_FIRST 0x85ebca6bu ..
 //!           #line 1 "spec.clh"     cl/spec.clh
+//!           #line 1 "tally.clh"    cl/tally.clh, and what else the file needs
 //!           #line 1 "cuckoo.cl"    cl/cuckoo.cl
 //! options = -cl-std=CL1.2, and a -D for each parameter      -DKOEL_FUNCTIONS=4 ..
 //! ```
@@ -15,28 +16,51 @@ use std::fmt::Write as _;
 
 use ocl::core;
 
-use super::{OpenCl, START_UP, lock};
+use super::{OpenCl, START_UP, lock, tally};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::classic;
-use crate::spec::{hash, slot};
+use crate::spec::horton::{self, tokens};
+use crate::spec::{bucketized, hash, slot};
 
 /// What a program is kept under: its file and its options.
 pub(super) type Key = (&'static str, String);
 
-/// A file of cl/.
+/// A file of cl/, and those that stand in front of it.
 #[derive(Clone, Copy)]
 pub(super) struct Source {
     name: &'static str,
     text: &'static str,
+    needs: &'static [Source],
 }
 
-const SPEC: Source = Source { name: "spec.clh", text: include_str!("../../cl/spec.clh") };
-pub(super) const ATOMICS: Source = Source { name: "atomics.cl", text: include_str!("../../cl/atomics.cl") };
-pub(super) const PRIMITIVES: Source = Source { name: "primitives.cl", text: include_str!("../../cl/primitives.cl") };
-pub(super) const CUCKOO: Source = Source { name: "cuckoo.cl", text: include_str!("../../cl/cuckoo.cl") };
+/// The source with this name, and its needs in the order in which they are to stand.
+macro_rules! source {
+    ($name:literal $(, $needs:expr)*) => {
+        Source { name: $name, text: include_str!(concat!("../../cl/", $name)), needs: &[$($needs),*] }
+    };
+}
+
+const SPEC: Source = source!("spec.clh");
+const FUNCTIONS: Source = source!("functions.clh");
+const TALLY: Source = source!("tally.clh");
+const BUCKET: Source = source!("bucketized.clh");
+const HORTON_SPEC: Source = source!("horton.clh");
+pub(super) const ATOMICS: Source = source!("atomics.cl");
+pub(super) const PRIMITIVES: Source = source!("primitives.cl");
+pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY);
+pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, BUCKET);
+pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, BUCKET);
+pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, HORTON_SPEC);
+pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, HORTON_SPEC);
+pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, HORTON_SPEC);
+pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
-pub(super) const MIRROR: Source = Source { name: "mirror.cl", text: include_str!("../../cl/mirror.cl") };
+pub(super) const MIRROR: Source = source!("mirror.cl");
+#[cfg(test)]
+pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUNCTIONS, BUCKET);
+#[cfg(test)]
+pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, HORTON_SPEC);
 
 /// The constants of the arithmetic, by the names that cl/ has for them.
 fn numbers() -> String {
@@ -55,11 +79,25 @@ fn numbers() -> String {
         ("AGE_BITS", slot::AGE_BITS),
         ("MAX_AGE", slot::MAX_AGE),
         ("CLASSIC_EMPTY_KEY", classic::EMPTY_KEY),
-    ] {
+        ("PART_STRIDE", bucketized::PART_STRIDE),
+        ("HORTON_GOLDEN", horton::GOLDEN),
+        ("HORTON_GROUP_MAX", tokens::GROUP_MAX),
+        ("HORTON_CYCLES", tokens::CYCLES),
+    ]
+    .into_iter()
+    .chain(tally::NUMBERS)
+    {
         let _ = writeln!(text, "#define KOEL_{name} {value:#x}u");
     }
-    for (name, word) in [("SLOT_EMPTY", slot::EMPTY), ("TOMBSTONE", slot::TOMBSTONE), ("CLASSIC_EMPTY", classic::EMPTY)]
-    {
+    for (i, step) in horton::KT.iter().enumerate() {
+        let _ = writeln!(text, "#define KOEL_HORTON_KT_{i} {step}u");
+    }
+    for (name, word) in [
+        ("SLOT_EMPTY", slot::EMPTY),
+        ("TOMBSTONE", slot::TOMBSTONE),
+        ("CLASSIC_EMPTY", classic::EMPTY),
+        ("HORTON_NO_PROPOSAL", tokens::NO_PROPOSAL),
+    ] {
         let _ = writeln!(text, "#define KOEL_{name} {word:#x}UL");
     }
     text
@@ -69,6 +107,12 @@ impl OpenCl {
     /// The program of `source` with these parameters (`-DKOEL_<name>=<value>`), built if it was not before.
     pub(super) fn program(&self, source: Source, parameters: &[(&str, u32)]) -> Result<core::Program> {
         let mut options = "-cl-std=CL1.2".to_owned();
+        if self.is_watched() {
+            // Oclgrind sees a race in a plain read of what others change by atomics, harmless or not, so kernels that
+            // have such reads are given another way. And it interprets some of what its optimiser makes wrongly: lookups
+            // in Horton tables lost keys that the same kernel finds without, and on every other device.
+            options += " -DKOEL_WATCHED=1 -cl-opt-disable";
+        }
         for (name, value) in parameters {
             let _ = write!(options, " -DKOEL_{name}={value}");
         }
@@ -82,9 +126,14 @@ impl OpenCl {
         Ok(program)
     }
 
+    /// Whether the device is a simulator that looks for races.
+    fn is_watched(&self) -> bool {
+        self.0.info.driver.contains("Oclgrind")
+    }
+
     fn build(&self, source: Source, options: &str) -> Result<core::Program> {
         let mut text = numbers();
-        for Source { name, text: part } in [SPEC, source] {
+        for Source { name, text: part, .. } in [&SPEC].into_iter().chain(source.needs).chain([&source]) {
             let _ = write!(text, "#line 1 \"{name}\"\n{part}\n");
         }
         let refused = |log: String| Error::Compile {

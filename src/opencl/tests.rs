@@ -3,12 +3,14 @@
 //! `KOEL_REQUIRE_OPENCL` names a platform (or `1`: any) without which these tests fail; otherwise they say on stderr
 //! that they were skipped, past cargo's capture. `KOEL_TEST_SMALL=1` keeps to sizes that a simulator manages.
 
+mod bucketized;
 mod cuckoo;
+mod horton;
 
 use std::io::Write as _;
 use std::sync::OnceLock;
 
-use super::program::{ATOMICS, CUCKOO, MIRROR, PRIMITIVES};
+use super::program::{ATOMICS, CUCKOO, MIRROR, PRIMITIVES, SHAPE};
 use super::*;
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::error::Error;
@@ -230,6 +232,19 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     programs.push(cl.program(PRIMITIVES, &[("GROUP", 256)])?);
     programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
     programs.extend(cuckoo::plans(8).iter().map(|plan| cl.cuckoo(plan)).collect::<Result<Vec<_>>>()?);
+    programs.push(cl.program(SHAPE, &[("GROUP", 64)])?);
+    for plan in horton::plans(8) {
+        programs.extend([cl.horton(&plan)?, cl.horton_build(&plan)?]);
+        for shape in LookupShape::ALL {
+            programs.push(cl.horton_lookup(&plan, shape)?);
+        }
+    }
+    for plan in bucketized::plans() {
+        programs.push(cl.bucketized(&plan)?);
+        for shape in LookupShape::ALL {
+            programs.push(cl.bucketized_lookup(&plan, shape)?);
+        }
+    }
     for program in &programs {
         let log = ocl::core::get_program_build_info(program, cl.0.device, ocl::enums::ProgramBuildInfo::BuildLog);
         let log = log.expect("a build log").to_string();

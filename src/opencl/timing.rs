@@ -58,6 +58,20 @@ impl Clocks {
         }
         Ok(done)
     }
+
+    /// Does work that counts for none of this thread's clocks.
+    pub(super) fn aside<R>(&self, work: impl FnOnce() -> R) -> R {
+        let me = thread::current().id();
+        let mine: Vec<Clock> = {
+            let mut running = lock(&self.running);
+            let (mine, others) = std::mem::take(&mut *running).into_iter().partition(|clock| clock.thread == me);
+            *running = others;
+            mine
+        };
+        let done = work();
+        lock(&self.running).extend(mine);
+        done
+    }
 }
 
 /// Stops this thread's latest clock, also when the work panics.

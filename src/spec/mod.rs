@@ -13,10 +13,12 @@ use crate::error::{Error, Result};
 pub mod bucketized;
 pub mod cuckoo;
 pub mod hash;
+pub mod horton;
 pub mod slot;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
+pub use horton::{Horton, HortonFamily, HortonPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
@@ -26,6 +28,8 @@ macro_rules! for_each_scheme {
     ($callback:ident) => {
         $callback! {
             cuckoo, Cuckoo, "cuckoo";
+            bucketized, Bucketized, "bucketized";
+            horton, Horton, "horton";
         }
     };
 }

@@ -11,8 +11,10 @@ use crate::error::Result;
 use crate::spec::hash::SplitMix64;
 use crate::spec::{Audit, Model, Plan, Scheme, Violation};
 
-/// Words that one task of an audit looks at: whole buckets.
-const WORDS_A_TASK: u64 = 1 << 16;
+/// Tasks of an audit.
+const PARTS: u64 = 64;
+/// A multiple of the words of every bucket.
+const LARGEST_BUCKET: u64 = 16;
 /// Absent keys that are walked to count the reads of a miss.
 const MISSES: usize = 1 << 16;
 
@@ -161,9 +163,11 @@ pub(super) fn audit_image<S: Scheme>(
     if image.len() as u64 != plan.words() {
         return Err(Violation::Length { expected: plan.words(), found: image.len() as u64 });
     }
-    let parts: Vec<_> = (0..plan.words().div_ceil(WORDS_A_TASK))
+    // Whole buckets, and few parts, because some schemes look the whole image over before they begin.
+    let part = plan.words().div_ceil(PARTS).next_multiple_of(LARGEST_BUCKET);
+    let parts: Vec<_> = (0..PARTS)
         .into_par_iter()
-        .map(|part| S::audit(plan, image, part * WORDS_A_TASK..plan.words().min((part + 1) * WORDS_A_TASK)))
+        .map(|i| S::audit(plan, image, plan.words().min(i * part)..plan.words().min((i + 1) * part)))
         .collect();
     let audit = parts.into_iter().try_fold(Audit::default(), |sum, part| part.map(|part| sum.join(part)))?;
     for (what, expected, found) in [("pairs", pairs, audit.pairs), ("tombstones", tombstones, audit.tombstones)] {

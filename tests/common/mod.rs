@@ -128,3 +128,29 @@ pub fn workload(n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
     assert_eq!(model.len(), n as usize, "the workload's keys are distinct");
     (keys, values, model)
 }
+
+/// The CPU with one thread.
+pub fn one_thread() -> Any {
+    Any::Cpu(Cpu::with_threads(1).expect("a thread"))
+}
+
+/// No build of a tiny table fails at the default load: n = 1..64, so many seeds each.
+pub fn tiny_tables<S: Scheme>(device: &Any, scheme: &S, seeds: u64)
+where
+    Any: Runs<S>,
+{
+    for n in 1..=64 {
+        for seed in 0..seeds {
+            let load = Workload::new(n, seed ^ 0xabc);
+            let (keys, values) = (load.keys(), load.values());
+            let built = HashTable::builder(scheme.clone()).seed(seed).build(device, &keys, &values);
+            let table = built.unwrap_or_else(|error| panic!("{scheme:?}, n = {n}, seed {seed}: {error}"));
+            assert_eq!(table.len(), u64::from(n));
+            if seed % 16 == 0 {
+                let answers = table.get(&keys).expect("answers");
+                assert!(answers.iter().zip(&values).all(|(got, value)| *got == Some(*value)));
+                table.audit().expect("sound");
+            }
+        }
+    }
+}

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         scheme::named(
             name,
             kind,
-            &args.schemes.options_for(kind, &args.parameters),
+            &args.schemes.options_for(name, kind, &args.parameters),
             &mut WarmUp { devices: &devices },
         )?;
     }
@@ -96,7 +96,12 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         for set in &data {
             let mut check =
                 Check { data: set, devices: &devices, size: &args.size, seed: args.seed, kind, progress: &progress };
-            rows.extend(scheme::named(name, kind, &args.schemes.options_for(kind, &args.parameters), &mut check)?);
+            rows.extend(scheme::named(
+                name,
+                kind,
+                &args.schemes.options_for(name, kind, &args.parameters),
+                &mut check,
+            )?);
         }
     }
     drop(progress);

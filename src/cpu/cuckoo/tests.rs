@@ -46,7 +46,7 @@ fn built(cpu: &Cpu, plan: &CuckooPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, 
     let mut placed = Placed::default();
     for batch in batches {
         let (keys, values) = columns(cpu, batch);
-        placed = cpu.place(plan, &mut image, &keys, &values).expect("placed");
+        placed = Kernels::<Cuckoo>::place(cpu, plan, &mut image, &keys, &values).expect("placed");
     }
     (image.words().to_vec(), placed)
 }
@@ -88,7 +88,7 @@ fn looked_up(cpu: &Cpu, plan: &CuckooPlan, image: &[u64], queries: &[u32]) -> Ve
     let len = queries.words().len();
     let mut values = cpu.filled(len, 77).expect("room");
     let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("room");
-    cpu.lookup(plan, &image, &queries, &mut values, &mut found).expect("looked up");
+    Kernels::<Cuckoo>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
     let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
     assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
     let answer = |i: usize| {
@@ -283,7 +283,7 @@ fn assign_changes_values_and_nothing_else() {
         for cpu in cpus() {
             let mut memory = cpu.upload(&image).expect("room");
             let (keys, values) = columns(&cpu, &changes);
-            cpu.assign(&plan, &mut memory, &keys, &values).expect("assigned");
+            Kernels::<Cuckoo>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
             audited(&plan, memory.words()).expect("sound");
             assert!(after.iter().all(|(&key, &value)| Cuckoo::find(&plan, memory.words(), key) == Some(value)));
             assert!(memory.words().iter().zip(&image).all(|(new, old)| new >> 32 == old >> 32));
@@ -298,7 +298,7 @@ fn decode_is_the_pair_of_each_slot() {
             let (plan, image, _) = referenced(&scheme, &distinct(size), 0.8);
             for cpu in cpus() {
                 let Decoded { keys, values, taken: full } =
-                    cpu.decode(&plan, &cpu.upload(&image).expect("room")).expect("decoded");
+                    Kernels::<Cuckoo>::decode(&cpu, &plan, &cpu.upload(&image).expect("room")).expect("decoded");
                 assert_eq!(full.words().len(), bitmap_words(image.len()));
                 assert_eq!(full.words().iter().map(|word| word.count_ones() as usize).sum::<usize>(), size);
                 for slot in 0..image.len() {
@@ -327,9 +327,9 @@ fn any_image_can_be_read_and_built_on() -> Result<()> {
             assert!(looked_up(&cpu, &plan, &image, &queries) == expected);
             let mut image = cpu.upload(&image)?;
             let (keys, values) = columns(&cpu, &pairs);
-            cpu.decode(&plan, &image)?;
-            cpu.assign(&plan, &mut image, &keys, &values)?;
-            cpu.place(&plan, &mut image, &keys, &values)?;
+            Kernels::<Cuckoo>::decode(&cpu, &plan, &image)?;
+            Kernels::<Cuckoo>::assign(&cpu, &plan, &mut image, &keys, &values)?;
+            Kernels::<Cuckoo>::place(&cpu, &plan, &mut image, &keys, &values)?;
         }
     }
     Ok(())
@@ -343,12 +343,12 @@ fn lengths_that_do_not_fit_are_refused() -> Result<()> {
     let (mut three, four, mut none) = (cpu.filled(3, 0u32)?, cpu.filled(4, 0u32)?, cpu.filled(0, 0u32)?);
     let mut bits = cpu.filled(1, 0u32)?;
     let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
-    refused(cpu.place(&plan, &mut short, &four, &four).map(drop));
-    refused(cpu.place(&plan, &mut image, &four, &three).map(drop));
-    refused(cpu.lookup(&plan, &image, &four, &mut three, &mut bits));
+    refused(Kernels::<Cuckoo>::place(&cpu, &plan, &mut short, &four, &four).map(drop));
+    refused(Kernels::<Cuckoo>::place(&cpu, &plan, &mut image, &four, &three).map(drop));
+    refused(Kernels::<Cuckoo>::lookup(&cpu, &plan, &image, &four, &mut three, &mut bits));
     let mut values = cpu.filled(4, 0u32)?;
-    refused(cpu.lookup(&plan, &image, &four, &mut values, &mut none));
-    refused(cpu.assign(&plan, &mut image, &four, &three));
-    refused(cpu.decode(&plan, &short).map(drop));
+    refused(Kernels::<Cuckoo>::lookup(&cpu, &plan, &image, &four, &mut values, &mut none));
+    refused(Kernels::<Cuckoo>::assign(&cpu, &plan, &mut image, &four, &three));
+    refused(Kernels::<Cuckoo>::decode(&cpu, &plan, &short).map(drop));
     Ok(())
 }

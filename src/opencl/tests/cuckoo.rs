@@ -56,7 +56,7 @@ fn empty(cl: &OpenCl, plan: &CuckooPlan) -> Result<Buffer<u64>> {
 }
 
 fn place(cl: &OpenCl, plan: &CuckooPlan, image: &mut Buffer<u64>, keys: &[u32], values: &[u32]) -> Result<Placed> {
-    cl.place(plan, image, &cl.upload(keys)?, &cl.upload(values)?)
+    Kernels::<Cuckoo>::place(cl, plan, image, &cl.upload(keys)?, &cl.upload(values)?)
 }
 
 /// The first attempt that places all, with what it placed.
@@ -76,7 +76,7 @@ fn build(cl: &OpenCl, plan: &CuckooPlan, keys: &[u32], values: &[u32]) -> Result
 fn compare_lookups(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
     let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-    cl.lookup(plan, image, &cl.upload(queries)?, &mut values, &mut found)?;
+    Kernels::<Cuckoo>::lookup(cl, plan, image, &cl.upload(queries)?, &mut values, &mut found)?;
     let (image, values, found) = (cl.download(image)?, cl.download(&values)?, cl.download(&found)?);
     let mut bits = vec![0; bitmap_words(queries.len())];
     for (i, &query) in queries.iter().enumerate() {
@@ -181,7 +181,7 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
         assert!(strangers.iter().all(|&key| Cuckoo::find(&plan, &before, key).is_none()));
         let changed: Vec<u32> = keys[..200].iter().copied().chain(strangers).collect();
         let new = vec![0xabcd_1234; changed.len()];
-        cl.assign(&plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
+        Kernels::<Cuckoo>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
         let after = cl.download(&image)?;
         for (i, &key) in keys.iter().enumerate() {
             let value = if i < 200 { 0xabcd_1234 } else { values[i] };
@@ -275,13 +275,13 @@ fn wrong_lengths_are_refused_before_any_kernel_sees_them() -> Result<()> {
     let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })), "{result:?}");
     let (mut image, mut short) = (empty(cl, &plan)?, cl.filled(plan.words() as usize - 1, 0u64)?);
     let (mut ten, mut nine, mut one) = (cl.filled(10, 0u32)?, cl.filled(9, 0u32)?, cl.filled(1, 0u32)?);
-    refused(cl.place(&plan, &mut short, &ten, &ten).map(drop));
-    refused(cl.place(&plan, &mut image, &ten, &nine).map(drop));
-    refused(cl.lookup(&plan, &short, &ten, &mut cl.filled(10, 0)?, &mut one));
-    refused(cl.lookup(&plan, &image, &ten, &mut nine, &mut one));
-    refused(cl.lookup(&plan, &image, &nine, &mut cl.filled(9, 0)?, &mut ten));
-    refused(cl.assign(&plan, &mut short, &ten, &ten));
-    refused(cl.assign(&plan, &mut image, &ten, &nine));
+    refused(Kernels::<Cuckoo>::place(cl, &plan, &mut short, &ten, &ten).map(drop));
+    refused(Kernels::<Cuckoo>::place(cl, &plan, &mut image, &ten, &nine).map(drop));
+    refused(Kernels::<Cuckoo>::lookup(cl, &plan, &short, &ten, &mut cl.filled(10, 0)?, &mut one));
+    refused(Kernels::<Cuckoo>::lookup(cl, &plan, &image, &ten, &mut nine, &mut one));
+    refused(Kernels::<Cuckoo>::lookup(cl, &plan, &image, &nine, &mut cl.filled(9, 0)?, &mut ten));
+    refused(Kernels::<Cuckoo>::assign(cl, &plan, &mut short, &ten, &ten));
+    refused(Kernels::<Cuckoo>::assign(cl, &plan, &mut image, &ten, &nine));
     refused(Kernels::<Cuckoo>::decode(cl, &plan, &short).map(drop));
     Ok(())
 }

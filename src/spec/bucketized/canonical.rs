@@ -56,7 +56,15 @@ pub fn pair(functions: &Functions, bucket: u32, word: u64) -> Option<(u32, u32)>
     slot::is_pair(word).then(|| (key(), slot::value(word)))
 }
 
-/// Adds one pair, following it and all whom it displaces to the end; the buckets it touches stay in order.
+/// Puts the words of every bucket in descending order, which ends a build. Tombstones come first then, so that the least
+/// word is the last again.
+pub fn sort(plan: &BucketizedPlan, image: &mut [u64]) {
+    for bucket in image.chunks_exact_mut(plan.bucket_slots as usize) {
+        bucket.sort_unstable_by(|a, b| b.cmp(a));
+    }
+}
+
+/// Adds one pair, following it and all whom it displaces to the end, without regard to the order within buckets.
 pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32, value: u32) -> Placing {
     let (mut key, mut value, mut age) = (key, value, 1);
     while age <= slot::MAX_AGE {
@@ -70,7 +78,6 @@ pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
         }
         if let Some(least) = words.iter_mut().min().filter(|least| **least < mine) {
             let displaced = std::mem::replace(least, mine);
-            words.sort_unstable_by(|a, b| b.cmp(a));
             let Some(pair) = pair(functions, bucket, displaced) else { return Placing::Placed };
             (key, value) = pair;
             age = slot::age(displaced);
@@ -211,7 +218,7 @@ mod tests {
         assert_eq!(Bucketized::remove(&plan, &mut image, &gone), 0);
         let audit = audit_all(&plan, &image).expect("sound");
         assert_eq!((audit.pairs, audit.tombstones), (4000 - gone.len() as u64, gone.len() as u64));
-        let expected = |k: u32, v: u32| (k % 3 != 0).then_some(v);
+        let expected = |k: u32, v: u32| (!k.is_multiple_of(3)).then_some(v);
         assert!(pairs.iter().all(|&(k, v)| Bucketized::find(&plan, &image, k) == expected(k, v)));
     }
 

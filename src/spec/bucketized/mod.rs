@@ -179,10 +179,14 @@ impl Scheme for Bucketized {
 
     fn place(plan: &BucketizedPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
         let functions = plan.functions();
-        Placing::of_each(pairs, |key, value| match plan.kind() {
+        let placing = Placing::of_each(pairs, |key, value| match plan.kind() {
             Kind::Canonical => canonical::place(plan, &functions, image, key, value),
             Kind::Classic => classic::place(plan, &functions, image, key, value),
-        })
+        });
+        if plan.kind() == Kind::Canonical && !pairs.is_empty() {
+            canonical::sort(plan, image);
+        }
+        placing
     }
 
     fn remove(plan: &BucketizedPlan, image: &mut [u64], keys: &[u32]) -> u64 {

@@ -1,9 +1,12 @@
 //! From names and option values to a scheme. The registry says which schemes there are; a scheme's own options and
-//! fields are mapped here and nowhere else.
+//! fields are mapped in the file of its name and nowhere else.
+
+mod bucketized;
+mod cuckoo;
+mod horton;
 
 use koel::backend::{Any, Runs};
-use koel::spec::CuckooPlan;
-use koel::{Cpu, Cuckoo, Kind, Scheme};
+use koel::{Cpu, Kind, Scheme};
 
 use serde_json::Value;
 
@@ -21,48 +24,33 @@ pub(crate) trait Job {
 
 /// A scheme's parameters, from and for the command line.
 pub(crate) trait Parameters: Scheme {
-    /// The scheme of this kind with these options.
+    /// The options that tables of this kind take.
+    fn options(kind: Kind) -> &'static [&'static str];
+    /// The scheme of this kind with these options; others than those that it takes are not given.
     fn with(kind: Kind, options: &SchemeOptions) -> Result<Self>;
     /// Names and values of the parameters in a plan.
     fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
-}
-
-impl Parameters for Cuckoo {
-    fn with(kind: Kind, options: &SchemeOptions) -> Result<Self> {
-        let mut scheme = match (kind, options.functions) {
-            (_, None) => Cuckoo::of_kind(kind),
-            (Kind::Classic, Some(functions)) => Cuckoo::classic(functions),
-            (_, Some(functions)) => Cuckoo::canonical(functions),
-        };
-        if let Some(family) = options.hash {
-            scheme = scheme.family(family);
-        }
-        if let Some(rule) = options.reinsertion {
-            if kind == Kind::Canonical {
-                let advice = "--reinsertion is for classic tables: leave it out, or give --kind classic";
-                return Err(Failure::Input(advice.into()));
-            }
-            scheme = scheme.reinsertion(rule);
-        }
-        scheme.check()?;
-        Ok(scheme)
-    }
-
-    fn describe(plan: &CuckooPlan) -> Vec<(&'static str, Value)> {
-        let family = plan.family().name();
-        let mut parameters = vec![("functions", plan.function_count().into()), ("hash", family.into())];
-        if koel::spec::Plan::kind(plan) == Kind::Classic {
-            let rule = plan.reinsertion().name();
-            parameters.extend([("reinsertion", rule.into()), ("chain", plan.chain().into())]);
-        }
-        parameters
-    }
 }
 
 /// Parameters in a line: `functions 4, hash mixer`.
 pub(crate) fn listed(parameters: &[(&'static str, Value)]) -> String {
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     parameters.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses an option that tables of this scheme and kind do not have.
+fn refuse_others(name: &str, kind: Kind, options: &SchemeOptions) -> Result<()> {
+    let Some(other) = options.given().into_iter().find(|given| !self::options(name, kind).contains(given)) else {
+        return Ok(());
+    };
+    let has = |&(name, kind): &(&str, Kind)| self::options(name, kind).contains(&other);
+    let who: Vec<_> =
+        NAMES.iter().flat_map(|&name| kinds(name).iter().map(move |&kind| (name, kind))).filter(has).collect();
+    let who: Vec<_> = who.iter().map(|(name, kind)| format!("{kind} {name}")).collect();
+    Err(Failure::Input(format!(
+        "--{other} means nothing to {kind} {name} tables: leave it out; it is for {} ones",
+        who.join(", ")
+    )))
 }
 
 /// Parameters as a JSON object.
@@ -83,10 +71,23 @@ macro_rules! dispatch {
             }
         }
 
+        /// The options that tables of this scheme and kind take.
+        pub(crate) fn options(name: &str, kind: Kind) -> &'static [&'static str] {
+            match name {
+                $($name => <koel::spec::$scheme as Parameters>::options(kind),)*
+                _ => &[],
+            }
+        }
+
         /// Runs a job with the scheme of this name, kind and options.
         pub(crate) fn named<J: Job>(name: &str, kind: Kind, options: &SchemeOptions, job: &mut J) -> Result<J::Output> {
+            refuse_others(name, kind, options)?;
             match name {
-                $($name => job.run(<koel::spec::$scheme as Parameters>::with(kind, options)?),)*
+                $($name => {
+                    let scheme = <koel::spec::$scheme as Parameters>::with(kind, options)?;
+                    scheme.check()?;
+                    job.run(scheme)
+                })*
                 _ => Err(Failure::Input(format!("there is no scheme {name}; there is {}", NAMES.join(", ")))),
             }
         }

@@ -1,0 +1,345 @@
+// The canonical build of a Horton table: src/spec/horton/canonical.rs and group.rs, in parallel.
+//
+//   horton_distribute    an item a pair              counts the home's pairs; the first S go to its slots
+//   horton_group         an item a bucket            looks at all keys of one home: copies, tags; clears what follows needs
+//   horton_propose       an item a Type B bucket     deferred acceptance of its tokens, and of those they displace
+//   horton_entries       an item a slot              each proposal that was kept: its entry, and the pair that moves there
+//   horton_close         an item a bucket            brings the bucket into its last form; hands out the stash
+//   horton_stash_sort    an item a stash bucket
+//
+// Where the pairs of a home are until `horton_close`: the first S in its slots, and those from the S-th on (which is in
+// both) in a chain, from `heads[home]` by `next[pair]` to as many as `counts[home]` says. So the last word of a Type B
+// bucket is free: it holds the remap entries from the start. The slots that a Type A bucket has to spare hold proposals.
+//
+// No work-item waits for another. None reads plainly what others change by atomics in the same launch, but for
+// `horton_propose`, which says why it may:
+//   KOEL_WATCHED    1 where such a read is reported as a race
+
+// What all but the last kernel take besides `TABLE`: pairs in a home or in a stash bucket (which follow the homes), last
+// pair of a home's chain, the pair before each in its chain.
+#define COUNTS __global uint *counts
+#define CHAINS __global const uint *keys, __global const uint *values, __global const uint *heads, __global const uint *next
+
+// Sorts S words in registers: no index depends on data.
+static inline void sort_words(ulong *words) {
+    #pragma unroll
+    for (uint i = 0; i < KOEL_SLOTS; i++) {
+        #pragma unroll
+        for (uint j = 0; j < KOEL_SLOTS; j++) {
+            if (j <= i) continue;
+            ulong lesser = min(words[i], words[j]);
+            words[j] = max(words[i], words[j]);
+            words[i] = lesser;
+        }
+    }
+}
+
+static inline void load_words(__global const ulong *bucket, ulong *words) {
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS / 2; j++) {
+        ulong2 two = ((__global const ulong2 *)bucket)[j];
+        words[2 * j] = two.x;
+        words[2 * j + 1] = two.y;
+    }
+}
+
+static inline void store_words(__global ulong *bucket, const ulong *words) {
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS / 2; j++) {
+        ((__global ulong2 *)bucket)[j] = (ulong2)(words[2 * j], words[2 * j + 1]);
+    }
+}
+
+// ---- The keys of one Type B home, from S + 1 to KOEL_HORTON_GROUP_MAX of them, and which of them leave.
+
+typedef struct {
+    uint keys;
+    ulong words[KOEL_HORTON_GROUP_MAX];
+    uchar tags[KOEL_HORTON_GROUP_MAX];
+} group;
+
+static inline void read_group(group *g, table t, __global const ulong *bucket, uint count, uint head,
+                              __global const uint *keys, __global const uint *values, __global const uint *next) {
+    g->keys = count;
+    uint at = head;
+    for (uint j = 0; j < count; j++) {
+        if (j < KOEL_SLOTS - 1) {
+            g->words[j] = bucket[j];
+        } else {
+            g->words[j] = ((ulong)keys[at] << 32) | values[at];
+            at = next[at];
+        }
+        g->tags[j] = (uchar)home_of(t, upper_of(g->words[j])).y;
+    }
+}
+
+// Whether a pair is the least of its tag.
+static inline bool is_least(const group *g, uint at) {
+    bool least = true;
+    for (uint j = 0; j < g->keys; j++) least &= g->tags[j] != g->tags[at] || g->words[j] >= g->words[at];
+    return least;
+}
+
+// A bit for each pair that leaves because there are more leavers than tags: the first of those that are not their tag's
+// least, by tag and key.
+static inline ulong surplus_of(const group *g, uint surplus) {
+    ulong others = 0, chosen = 0;
+    for (uint j = 0; j < g->keys; j++) others |= (ulong)!is_least(g, j) << j;
+    for (uint j = 0; j < g->keys; j++) {
+        if (!((others >> j) & 1)) continue;
+        uint before = 0;
+        for (uint k = 0; k < g->keys; k++) {
+            bool earlier = g->tags[k] < g->tags[j] || (g->tags[k] == g->tags[j] && g->words[k] < g->words[j]);
+            before += ((others >> k) & 1) && earlier;
+        }
+        chosen |= (ulong)(before < surplus) << j;
+    }
+    return chosen;
+}
+
+// ---- The kernels.
+
+__kernel GROUP_SIZE void horton_distribute(__global ulong *image, TABLE, __global const uint *keys,
+                                           __global const uint *values, const ulong pairs, COUNTS,
+                                           __global uint *heads, __global uint *next, __global ulong *status) {
+    table t = THE_TABLE;
+    ulong item = get_global_id(0);
+    if (item >= pairs) return;
+    uint key = keys[item], value = values[item];
+    if (key == KOEL_CLASSIC_EMPTY_KEY) {
+        // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is all.
+        atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
+        atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
+        return;
+    }
+    uint home = home_of(t, key).x, number = atomic_inc(&counts[home]);
+    if (number < KOEL_SLOTS) image[first_slot(home) + number] = ((ulong)key << 32) | value;
+    // What the first of a chain gets here nobody reads.
+    if (number >= KOEL_SLOTS - 1) next[item] = atomic_xchg(&heads[home], (uint)item);
+}
+
+__kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUNTS, __global uint *masks,
+                                      __global ulong *status) {
+    table t = THE_TABLE;
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong item = get_global_id(0);
+    if (item < buckets) {
+        uint home = (uint)item, count = counts[home];
+        __global ulong *bucket = image + first_slot(home);
+        if (count > KOEL_HORTON_GROUP_MAX) {
+            // The attempt has failed. Its pairs are forgotten, so that nobody goes through so many.
+            count_unplaced(tally);
+            counts[home] = count = 0;
+        }
+        if (count <= KOEL_SLOTS) {
+            ulong words[KOEL_SLOTS];
+            load_words(bucket, words);
+            #pragma unroll
+            for (uint j = 0; j < KOEL_SLOTS; j++) {
+                bool copy = false;
+                #pragma unroll
+                for (uint k = 0; k < KOEL_SLOTS; k++) copy |= k < j && upper_of(words[k]) == upper_of(words[j]);
+                if (copy && j < count) count_copy(tally, upper_of(words[j]));
+                if (j >= count) bucket[j] = KOEL_HORTON_NO_PROPOSAL;
+            }
+        } else {
+            group g;
+            read_group(&g, t, bucket, count, heads[home], keys, values, next);
+            uint mask = 0;
+            for (uint j = 0; j < count; j++) {
+                bool copy = false;
+                for (uint k = 0; k < j; k++) copy |= upper_of(g.words[k]) == upper_of(g.words[j]);
+                if (copy) count_copy(tally, upper_of(g.words[j]));
+                mask |= 1u << g.tags[j];
+            }
+            masks[home] = mask;
+            ulong array = 0;
+            uint surplus = leavers(count) - token_count(count, mask);
+            if (surplus > 0) {
+                ulong chosen = surplus_of(&g, surplus);
+                for (uint j = 0; j < count; j++) {
+                    if ((chosen >> j) & 1) array = with_entry(array, g.tags[j], STASH_CODE);
+                }
+            }
+            bucket[KOEL_SLOTS - 1] = array;
+        }
+    }
+    report_tally(tally, status);
+}
+
+// Offers a proposal to the slots from `own` on of a Type A bucket, and returns what is left without one: the proposal
+// itself, or the one that it displaced, or KOEL_HORTON_NO_PROPOSAL.
+//
+// The words are first read plainly, while others change them. What is seen may be old, but was there, and a slot only
+// grows: so a refusal is final, and where a slot has grown meanwhile the exchange fails and tells its word. Each such
+// turn saw a slot grow, so this ends.
+static inline ulong offer(__global ulong *bucket, uint own, ulong mine) {
+    ulong words[KOEL_SLOTS];
+#ifdef KOEL_WATCHED
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j >= own ? atom_or(&bucket[j], 0UL) : 0;
+#else
+    load_words(bucket, words);
+#endif
+    // The bucket's own pairs are not to be displaced.
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j >= own ? words[j] : 0xffffffffffffffffUL;
+    for (;;) {
+        ulong least = words[0];
+        uint at = 0;
+        // No word is picked by its index here and below: that would put them on the stack.
+        #pragma unroll
+        for (uint j = 1; j < KOEL_SLOTS; j++) {
+            at = words[j] < least ? j : at;
+            least = min(words[j], least);
+        }
+        if (least >= mine) return mine;
+        ulong there = atom_cmpxchg(&bucket[at], least, mine);
+        if (there == least) return least;
+        #pragma unroll
+        for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j == at ? there : words[j];
+    }
+}
+
+// One proposal a turn, whoever makes it: this bucket's tokens one by one, each followed by all that are displaced on its
+// account. So work-items that run in step are out of step by whole proposals only.
+__kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global const uint *counts,
+                                        __global const uint *masks) {
+    table t = THE_TABLE;
+    ulong item = get_global_id(0);
+    if (item >= buckets) return;
+    uint own_keys = counts[item];
+    if (own_keys <= KOEL_SLOTS) return;
+    uint own_mask = masks[item], own_tokens = token_count(own_keys, own_mask);
+    bool surplus = leavers(own_keys) > own_tokens;
+    for (uint started = 0, age = 0, home = 0, token = 0, mask = 0, tokens = 0;; age++) {
+        if (age == 0) {
+            if (started == own_tokens) return;
+            token = started++;
+            home = (uint)item;
+            mask = own_mask;
+            tokens = own_tokens;
+            age = 1;
+            // With surplus each token has one tag, and those whose tag means the stash from the start do not propose.
+            if (surplus) {
+                ulong array = atom_or(&image[first_slot(home) + KOEL_SLOTS - 1], 0UL);
+                if (entry(array, nth_bit(mask, token)) != 0) {
+                    age = 0xffffffffu;
+                    continue;
+                }
+            }
+        }
+        uint2 tag_and_function = token_step(mask, tokens, token, age);
+        if (tag_and_function.y == 0) {
+            // Past its last age.
+            ulong stashed = with_entry(0, nth_bit(mask, token), STASH_CODE);
+            atom_or(&image[first_slot(home) + KOEL_SLOTS - 1], stashed);
+            age = 0xffffffffu;
+            continue;
+        }
+        uint target = remap(t, home, tag_and_function.x, tag_and_function.y), own = counts[target];
+        if (own >= KOEL_SLOTS) continue;
+        ulong mine = proposal(age, home, token), left = offer(image + first_slot(target), own, mine);
+        if (left == KOEL_HORTON_NO_PROPOSAL) {
+            age = 0xffffffffu;
+        } else if (left != mine) {
+            uint3 displaced = unpacked(left);
+            age = displaced.x;
+            home = displaced.y;
+            token = displaced.z;
+            mask = masks[home];
+            tokens = token_count(counts[home], mask);
+        }
+    }
+}
+
+// The pairs of Type B homes are only read, the slots to spare of Type A buckets only written, each by its own work-item.
+__kernel GROUP_SIZE void horton_entries(__global ulong *image, TABLE, CHAINS, __global const uint *counts,
+                                        __global const uint *masks) {
+    table t = THE_TABLE;
+    ulong slot = get_global_id(0);
+    if (slot >= first_slot(buckets) || slot % KOEL_SLOTS < counts[slot / KOEL_SLOTS]) return;
+    ulong kept = image[slot], leaver = KOEL_CLASSIC_EMPTY;
+    if (kept != KOEL_HORTON_NO_PROPOSAL) {
+        uint3 proposed = unpacked(kept);
+        uint home = proposed.y, mask = masks[home], count = counts[home];
+        uint2 tag_and_function = token_step(mask, token_count(count, mask), proposed.z, proposed.x);
+        __global ulong *bucket = image + first_slot(home);
+        atom_or(&bucket[KOEL_SLOTS - 1], with_entry(0, tag_and_function.x, tag_and_function.y));
+        // The least of its tag.
+        uint at = heads[home];
+        for (uint j = 0; j < count; j++) {
+            ulong pair;
+            if (j < KOEL_SLOTS - 1) {
+                pair = bucket[j];
+            } else {
+                pair = ((ulong)keys[at] << 32) | values[at];
+                at = next[at];
+            }
+            bool candidate = home_of(t, upper_of(pair)).y == tag_and_function.x;
+            leaver = candidate ? min(leaver, pair) : leaver;
+        }
+    }
+    image[slot] = leaver;
+}
+
+__kernel GROUP_SIZE void horton_close(__global ulong *image, TABLE, CHAINS, COUNTS, __global ulong *status) {
+    table t = THE_TABLE;
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong item = get_global_id(0);
+    if (item < buckets) {
+        uint home = (uint)item, count = counts[home];
+        __global ulong *bucket = image + first_slot(home);
+        ulong words[KOEL_SLOTS];
+        if (count <= KOEL_SLOTS) {
+            load_words(bucket, words);
+            sort_words(words);
+        } else {
+            group g;
+            read_group(&g, t, bucket, count, heads[home], keys, values, next);
+            ulong array = bucket[KOEL_SLOTS - 1], gone = 0;
+            uint mask = 0;
+            for (uint j = 0; j < count; j++) {
+                mask |= 1u << g.tags[j];
+                if (entry(array, g.tags[j]) != 0) gone |= (ulong)is_least(&g, j) << j;
+            }
+            uint surplus = leavers(count) - token_count(count, mask);
+            if (surplus > 0) gone |= surplus_of(&g, surplus);
+            // Those who stay go through the words from above, each pushing down what is less: they end up descending.
+            #pragma unroll
+            for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = 0;
+            for (uint j = 0; j < count; j++) {
+                ulong pair = g.words[j];
+                if (!((gone >> j) & 1)) {
+                    #pragma unroll
+                    for (uint k = 0; k < KOEL_SLOTS - 1; k++) {
+                        ulong greater = max(words[k], pair);
+                        pair = min(words[k], pair);
+                        words[k] = greater;
+                    }
+                } else if (entry(array, g.tags[j]) == STASH_CODE) {
+                    uint to = buckets + stash(t, upper_of(pair)), number = atomic_inc(&counts[to]);
+                    if (number < KOEL_SLOTS) image[first_slot(to) + number] = pair;
+                    else count_unplaced(tally);
+                }
+            }
+            words[KOEL_SLOTS - 1] = array;
+        }
+        store_words(bucket, words);
+    }
+    report_tally(tally, status);
+}
+
+__kernel GROUP_SIZE void horton_stash_sort(__global ulong *image, TABLE, __global const uint *counts) {
+    ulong item = get_global_id(0);
+    if (item >= stash_buckets) return;
+    uint at = buckets + (uint)item, count = counts[at];
+    ulong words[KOEL_SLOTS];
+    load_words(image + first_slot(at), words);
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j < count ? words[j] : KOEL_CLASSIC_EMPTY;
+    sort_words(words);
+    store_words(image + first_slot(at), words);
+}

@@ -1,0 +1,58 @@
+//! Classic builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own rule
+//! on one thread, and written back. The ledger says so.
+
+use super::{HashBackend, Placed, Removed};
+use crate::error::Result;
+use crate::spec::{Placing, Plan, Scheme};
+
+/// [`Kernels::place`](super::Kernels::place), pair by pair, in their order.
+pub(crate) fn place<B: HashBackend, S: Scheme>(
+    backend: &B,
+    plan: &S::Plan,
+    image: &mut B::Buffer<u64>,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<Placed> {
+    let (keys, values) = (backend.download(keys)?, backend.download(values)?);
+    let mut words = backend.download(image)?;
+    backend.ledger().host("place", keys.len());
+    let mut placed = Placed::default();
+    let mut outside = plan.outside().map(|(_, value)| value);
+    for (&key, &value) in keys.iter().zip(&values) {
+        let is_copy = if Some(key) == plan.outside_key() {
+            // Of several values the greatest stays, as where threads race for it.
+            placed.outside = placed.outside.max(Some(value));
+            outside.replace(value).is_some()
+        } else {
+            match S::place(plan, &mut words, &[(key, value)]) {
+                Placing::Placed => false,
+                Placing::Copy(_) => true,
+                Placing::Unplaced => {
+                    placed.unplaced = 1;
+                    return Ok(placed);
+                }
+            }
+        };
+        if is_copy {
+            placed.copies += 1;
+            placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+        }
+    }
+    backend.write(image, 0, &words)?;
+    Ok(placed)
+}
+
+/// [`Kernels::remove`](super::Kernels::remove), key by key.
+pub(crate) fn remove<B: HashBackend, S: Scheme>(
+    backend: &B,
+    plan: &S::Plan,
+    image: &mut B::Buffer<u64>,
+    keys: &B::Buffer<u32>,
+) -> Result<Removed> {
+    let keys = backend.download(keys)?;
+    let mut words = backend.download(image)?;
+    backend.ledger().host("remove", keys.len());
+    let pairs = S::remove(plan, &mut words, &keys);
+    backend.write(image, 0, &words)?;
+    Ok(Removed { pairs, outside: keys.iter().any(|&key| Some(key) == plan.outside_key()) })
+}

@@ -1,0 +1,153 @@
+//! What is done to one bucket: all its words compared at once, its least word found, its words brought into order.
+//!
+//! ```text
+//! words        [upper value] [upper value] [upper value] ..     in memory: value upper value upper ..
+//! compare      sixteen 32-bit lanes hold a line; every lane is compared with the upper half that is looked for, and the
+//!              bits of the odd lanes, which hold upper halves, are the answer: word i is bit 2 i + 1
+//! ```
+//!
+//! 32-bit lanes, because every instruction set compares those, and SSE2 no wider ones.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use wide::{u32x8, u32x16};
+
+/// The lanes of a line that hold upper halves, as a bitmask.
+const UPPERS: u32 = 0b1010_1010_1010_1010;
+
+/// A word of an image that can be read: one at rest, or one that other threads may be changing.
+pub(super) trait Cell: Sync + Sized {
+    fn get(&self) -> u64;
+
+    /// The words of a bucket whose upper half is `upper`, but for its highest `IGNORED` bits: word i is bit 2 i + 1.
+    fn same_upper<const S: usize, const IGNORED: i32>(cells: &[Self; S], upper: u32) -> u32;
+}
+
+impl Cell for u64 {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        *self
+    }
+
+    #[inline(always)]
+    fn same_upper<const S: usize, const IGNORED: i32>(words: &[u64; S], upper: u32) -> u32 {
+        const { assert!(S == 4 || S == 8 || S == 16) }
+        if S == 4 {
+            let lanes: u32x8 = bytemuck::cast(*words.first_chunk::<4>().unwrap_or(&[0; 4]));
+            return ((lanes ^ u32x8::splat(upper)) << IGNORED).simd_eq(u32x8::ZERO).to_bitmask() & UPPERS;
+        }
+        words.as_chunks::<8>().0.iter().enumerate().fold(0, |found, (i, line)| {
+            let lanes: u32x16 = bytemuck::cast(*line);
+            let same = ((lanes ^ u32x16::splat(upper)) << IGNORED).simd_eq(u32x16::ZERO).to_bitmask();
+            found | (same & UPPERS) << (16 * i)
+        })
+    }
+}
+
+impl Cell for AtomicU64 {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        self.load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn same_upper<const S: usize, const IGNORED: i32>(cells: &[AtomicU64; S], upper: u32) -> u32 {
+        cells.iter().enumerate().fold(0, |found, (i, cell)| {
+            let there = (cell.get() >> 32) as u32;
+            found | u32::from((there ^ upper) << IGNORED == 0) << (2 * i + 1)
+        })
+    }
+}
+
+/// The buckets of an image.
+#[inline(always)]
+pub(super) fn buckets<const S: usize, C>(image: &[C]) -> &[[C; S]] {
+    image.as_chunks().0
+}
+
+/// The exchanges of Batcher's odd-even merge sort for up to 16 words, S at a time: `(i, j)` with i < j.
+const fn exchanges<const S: usize>() -> ([(usize, usize); 63], usize) {
+    let (mut list, mut len) = ([(0, 0); 63], 0);
+    let mut sorted = 1;
+    while sorted < S {
+        let mut apart = sorted;
+        while apart > 0 {
+            let mut i = apart % sorted;
+            while i + apart < S {
+                let mut j = 0;
+                while j < apart && i + j + apart < S {
+                    if (i + j) / (2 * sorted) == (i + j + apart) / (2 * sorted) {
+                        list[len] = (i + j, i + j + apart);
+                        len += 1;
+                    }
+                    j += 1;
+                }
+                i += 2 * apart;
+            }
+            apart /= 2;
+        }
+        sorted *= 2;
+    }
+    (list, len)
+}
+
+/// Brings the words of a bucket into descending order; one that is in order is not written to.
+#[inline(always)]
+pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
+    let exchanges = const { exchanges::<S>() };
+    // All pairs of neighbours are compared, without a branch between them.
+    if (1..S).fold(true, |sorted, i| sorted & (words[i - 1] >= words[i])) {
+        return;
+    }
+    let mut sorted = *words;
+    for &(i, j) in &exchanges.0[..exchanges.1] {
+        let (a, b) = (sorted[i], sorted[j]);
+        (sorted[i], sorted[j]) = (a.max(b), a.min(b));
+    }
+    *words = sorted;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quickcheck::quickcheck;
+    use std::array;
+
+    fn sorts<const S: usize>(noise: &[u64]) -> bool {
+        // Few values, so that equal ones meet.
+        let mut words: [u64; S] = array::from_fn(|i| noise.get(i).map_or(i as u64, |word| word % 20));
+        let mut expected = words;
+        expected.sort_unstable_by(|a, b| b.cmp(a));
+        sort(&mut words);
+        words == expected
+    }
+
+    /// A network that sorts every sequence of zeros and ones sorts every sequence.
+    #[test]
+    fn every_sequence_of_zeros_and_ones_is_sorted() {
+        let bits = |of: u32| -> Vec<u64> { (0..16).map(|i| u64::from(of >> i & 1)).collect() };
+        assert!((0..1 << 16).all(|of| sorts::<16>(&bits(of)) && sorts::<8>(&bits(of)) && sorts::<4>(&bits(of))));
+        assert_eq!([exchanges::<4>().1, exchanges::<8>().1, exchanges::<16>().1], [5, 19, 63]);
+    }
+
+    fn compares<const S: usize, const IGNORED: i32>(noise: &[u64], wanted: u64) -> bool {
+        let word = |i: usize| noise.get(i).map_or(0, |&word| (word % 4) << 62 | (wanted % 2) << 33 | i as u64);
+        let (words, upper): ([u64; S], u32) =
+            (array::from_fn(word), ((wanted << 62 | (wanted % 2) << 33) >> 32) as u32);
+        let cells = words.map(AtomicU64::new);
+        let same = |word: u64| ((word >> 32) as u32 ^ upper) << IGNORED == 0;
+        let expected = (0..S).fold(0, |bits, i| bits | u32::from(same(words[i])) << (2 * i + 1));
+        u64::same_upper::<S, IGNORED>(&words, upper) == expected
+            && AtomicU64::same_upper::<S, IGNORED>(&cells, upper) == expected
+    }
+
+    quickcheck! {
+        fn sorting(noise: Vec<u64>) -> bool {
+            sorts::<4>(&noise) && sorts::<8>(&noise) && sorts::<16>(&noise)
+        }
+
+        fn comparing(noise: Vec<u64>, wanted: u64) -> bool {
+            compares::<4, 0>(&noise, wanted) && compares::<8, 4>(&noise, wanted) && compares::<16, 4>(&noise, wanted)
+        }
+    }
+}

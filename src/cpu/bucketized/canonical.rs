@@ -1,0 +1,265 @@
+//! The canonical table on all threads at once, without locks, rounds or barriers.
+//!
+//! ```text
+//! each thread:   loop  next = a whole block of losers of one age, else fresh pairs, else any losers; none: done
+//!                      aim next        (hash, prefetch the buckets)
+//!                      resolve flying  (its lines have had a block's time to arrive)
+//!                      flying = next
+//! resolve:       for each (key, value) of the block:  mine = [age][rem][value];  scan the S words of the bucket
+//!                      one has my upper half:  a copy: count it; the greater of the two words stays
+//!                      the least > mine:       I lose: queue me under age + 1
+//!                      else:                   compare-exchange the least for mine; refused: scan again
+//!                                              it was a pair: decode it, queue it under its age + 1
+//! then, in parallel:   bring the words of every bucket into descending order; most builds' cheapest pass
+//! ```
+//!
+//! **Why a scan need not be one atomic step.** A slot only grows, and what a scan saw of a slot is a lower bound for
+//! ever after.
+//! - *A refusal is final:* every word seen was above mine, so every slot is above mine from now on. It needs no fresh
+//!   sight, so relaxed loads do.
+//! - *An acceptance takes the least:* the exchange succeeds only if the slot still is what the scan saw, and the others
+//!   have not become less than that. So the bucket loses its least word, and ends with the S greatest that were offered
+//!   and not dropped, in any order of events. The bytes are those of the sequential rule (`spec/bucketized/canonical.rs`),
+//!   once they are sorted.
+//!
+//! **Why two threads with copies of one key cannot miss each other in a bucket.** Let A and B have one upper half, let A
+//! be exchanged for a0 in slot p and B for b0 in slot q, and let neither scan have seen a word with that upper half. If
+//! p = q, the later of the two exchanged a word that is at least the earlier and less than itself, so of that upper half:
+//! it was seen. So p and q differ.
+//! - *Each scan saw the other's slot before the other's exchange.* Then A's saw at most b0 in q, and chose p, so
+//!   (a0, p) < (b0, q) in the order by word and then by place; and B's chose q, so (b0, q) < (a0, p): impossible. **So
+//!   the least word must be chosen by one order without ties:** of equals, which are empty slots, the first in the bucket.
+//! - *A's scan saw q after B's exchange,* and no copy there: B, or what B was raised to, had been displaced. By D, whose
+//!   scan found that word the least and so p above it. Was that before A's exchange? Then a0 is above that word and below
+//!   A: of their upper half, and seen. After it? Then A's exchange comes before D's scan of p, that before D's exchange in
+//!   q, and that before A's scan of q, which comes before A's exchange: a circle.
+//!
+//! The same with A and B changed round. The circle is one of reads and writes that depend on them, which no processor
+//! runs through; in the language's model, acquiring loads and releasing exchanges rule it out, and cost nothing on x86.
+//!
+//! **So the count of copies is exact** when nothing is unplaced, by the argument in `cuckoo/canonical.rs`: whoever is
+//! dropped leaves a copy behind, so at least one is left. Let two be left, at ages a < b (at one age they would have
+//! missed each other). The second was refused or displaced at age a by words that are no copies and above it, the least
+//! of them too; the bucket has only grown, yet the first stands there: impossible. No pass over the image is needed to
+//! find copies.
+//!
+//! What it is not: exact in its counts when a pair is unplaced. The attempt has failed then, and only that is told.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use rayon::prelude::*;
+use wide::u32x8;
+
+use super::bucket::{buckets, sort};
+use super::lookup::Buckets;
+use crate::backend::Placed;
+use crate::cpu::block::{Lists, Pairs, Workspace, Workspaces, fetch, sum};
+use crate::cpu::crew::Crew;
+use crate::cpu::memory::atomic;
+use crate::cpu::{BLOCK, CHUNK};
+use crate::spec::bucketized::{Functions, canonical};
+use crate::spec::slot;
+
+/// The functions that a canonical table has.
+const TURNS: usize = 3;
+
+/// The lists of a canonical table with buckets of S words.
+pub(super) struct Canonical<'a, const S: usize> {
+    functions: &'a Functions,
+    /// For each function the ages that stand for it, one bit an age.
+    ages: [u32; TURNS],
+}
+
+impl<'a, const S: usize> Canonical<'a, S> {
+    pub(super) fn new(functions: &'a Functions) -> Self {
+        let mut ages = [0; TURNS];
+        for age in 1..=slot::MAX_AGE {
+            ages[functions.turn(age)] |= 1 << age;
+        }
+        Canonical { functions, ages }
+    }
+}
+
+impl<const S: usize> Lists for Canonical<'_, S> {
+    const STRIDE: usize = S;
+
+    #[inline(always)]
+    fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8) {
+        let (homes, remainders) = self.functions.home(keys);
+        let buckets = self.functions.bucket(self.functions.turn(age), homes, remainders);
+        (buckets, remainders | u32x8::splat(slot::upper(age, 0)))
+    }
+
+    #[inline(always)]
+    fn judge(&self, age: u32) -> impl Fn(u32, u64) -> (bool, bool) {
+        let ages = self.ages[self.functions.turn(age)];
+        move |upper, word| {
+            let there = (word >> 32) as u32;
+            let same_remainder = (upper ^ there) << slot::AGE_BITS == 0;
+            (same_remainder & ((ages >> slot::age(word)) & 1 == 1), there < upper)
+        }
+    }
+
+    fn last_age(&self) -> u32 {
+        TURNS as u32
+    }
+}
+
+impl<const S: usize> Buckets<S> for Canonical<'_, S> {
+    const IGNORED: i32 = slot::AGE_BITS as i32;
+
+    #[inline(always)]
+    fn verdict(&self, age: u32) -> impl Fn(u32x8, u32x8, u32x8) -> (u32x8, u32x8) {
+        let ages = u32x8::splat(self.ages[self.functions.turn(age)]);
+        move |upper, there, last| {
+            let same_remainder = ((upper ^ there) << slot::AGE_BITS as i32).simd_eq(u32x8::ZERO);
+            let others_turn = ((ages >> (there >> (32 - slot::AGE_BITS) as i32)) & u32x8::ONE).simd_eq(u32x8::ZERO);
+            (same_remainder & !others_turn, last.simd_lt(upper))
+        }
+    }
+
+    fn at_once(&self) -> bool {
+        false
+    }
+}
+
+/// Adds pairs to an image, and leaves every bucket of it in order: those too that a `lift` or a removal has disturbed.
+pub(super) fn place<const S: usize>(
+    functions: &Functions,
+    image: &mut [u64],
+    pairs: Pairs<'_>,
+    workspaces: &Workspaces,
+) -> Placed {
+    let lists = Canonical::<S>::new(functions);
+    let words = buckets(atomic(image));
+    let work = |crew: &Crew| Placer::new(&lists, words, workspaces.lend().workspace()).place(pairs, crew);
+    let placed = Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), sum);
+    if placed.unplaced == 0 {
+        image.par_chunks_mut(CHUNK).for_each(|words| words.as_chunks_mut::<S>().0.iter_mut().for_each(sort));
+    }
+    placed
+}
+
+/// One thread of a build.
+struct Placer<'a, const S: usize> {
+    lists: &'a Canonical<'a, S>,
+    buckets: &'a [[AtomicU64; S]],
+    /// What is left of the fresh pairs that this thread took.
+    chunk: Range<usize>,
+    workspace: &'a mut Workspace,
+    placed: Placed,
+}
+
+impl<'a, const S: usize> Placer<'a, S> {
+    fn new(lists: &'a Canonical<'a, S>, buckets: &'a [[AtomicU64; S]], workspace: &'a mut Workspace) -> Self {
+        Placer { lists, buckets, chunk: 0..0, workspace, placed: Placed::default() }
+    }
+
+    fn place(mut self, pairs: Pairs<'_>, crew: &Crew) -> Placed {
+        loop {
+            self.next_block(pairs, crew);
+            self.workspace.next.hash(self.lists);
+            self.resolve();
+            let Workspace { flying, next, .. } = self.workspace;
+            std::mem::swap(flying, next);
+            // Without a block on its way, nothing has been queued since the last look either.
+            if flying.len == 0 && next.len == 0 {
+                return self.placed;
+            }
+        }
+    }
+
+    /// Whole blocks of losers go first, which keeps the queues short; broken ones last, which keeps blocks whole.
+    fn next_block(&mut self, pairs: Pairs<'_>, crew: &Crew) {
+        let Workspace { next: block, waiting, .. } = &mut *self.workspace;
+        if waiting.take_whole(block) {
+            return;
+        }
+        if self.chunk.is_empty() {
+            self.chunk = crew.take().unwrap_or(0..0);
+        }
+        if self.chunk.is_empty() {
+            waiting.take_any(block);
+            return;
+        }
+        let fresh = self.chunk.start..self.chunk.end.min(self.chunk.start + BLOCK);
+        self.chunk.start += block.fill(&pairs.keys[fresh.clone()], pairs.values[fresh].iter().copied());
+    }
+
+    /// Whether a pair is refused is a coin toss to the branch predictor, and so is whether it displaced another. So
+    /// both kinds of losers are written to the end of a list in any case, and only the lists' lengths depend on the
+    /// outcome.
+    #[inline(always)]
+    fn resolve(&mut self) {
+        let Workspace { flying: block, next, waiting } = &mut *self.workspace;
+        let image = self.buckets.as_flattened();
+        let mut copies = self.placed.copies;
+        let mut least_copy = self.placed.least_copy;
+        let mut displaced = [(0, 0); BLOCK];
+        let mut displacements = 0;
+        let mut refuse = |keys: &mut [u32; BLOCK], values: &mut [u32; BLOCK]| {
+            let mut refusals = 0;
+            for i in 0..block.len.min(BLOCK) {
+                fetch(self.lists, image, &next.slots[i..i + 1]);
+                let (key, value, at) = (block.keys[i], block.tags[i], block.slots[i]);
+                let mine = u64::from(block.uppers[i]) << 32 | u64::from(value);
+                let there = offer(&self.buckets[at as usize], mine);
+                let copy = there >> 32 == mine >> 32;
+                if copy {
+                    copies += 1;
+                    least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+                }
+                (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
+                refusals += usize::from(there > mine && !copy);
+                displaced[displacements % BLOCK] = (at, there);
+                displacements += usize::from(there < mine && !copy && there != slot::EMPTY);
+            }
+            refusals
+        };
+        if block.age < slot::MAX_AGE {
+            waiting.extend(block.age + 1, refuse);
+        } else {
+            self.placed.unplaced += refuse(&mut [0; BLOCK], &mut [0; BLOCK]) as u64;
+        }
+        fetch(self.lists, image, next.slots.get(block.len..next.len).unwrap_or_default());
+        (self.placed.copies, self.placed.least_copy) = (copies, least_copy);
+        for &(at, word) in &displaced[..displacements] {
+            match canonical::pair(self.lists.functions, at, word) {
+                Some((key, value)) if slot::age(word) < slot::MAX_AGE => {
+                    waiting.push(slot::age(word) + 1, key, value);
+                }
+                _ => self.placed.unplaced += 1,
+            }
+        }
+    }
+}
+
+/// Offers `mine` to a bucket and returns the word that decided: a copy of my key, whose slot then has the greater of
+/// the two; else the least word, which is above mine (I was refused) or below (mine stands in its place).
+#[inline(always)]
+fn offer<const S: usize>(bucket: &[AtomicU64; S], mine: u64) -> u64 {
+    loop {
+        let (mut least, mut at) = (u64::MAX, 0);
+        let (mut copy, mut copies) = (0, 0);
+        for (i, slot) in bucket.iter().enumerate() {
+            let word = slot.load(Acquire);
+            if word < least {
+                (least, at) = (word, i);
+            }
+            copies |= u32::from(word >> 32 == mine >> 32) << i;
+        }
+        if copies != 0 {
+            at = copies.trailing_zeros() as usize;
+            copy = bucket[at % S].load(Acquire);
+            if copy >> 32 != mine >> 32 {
+                continue;
+            }
+        }
+        let there = if copies == 0 { least } else { copy };
+        if there >= mine || bucket[at % S].compare_exchange(there, mine, AcqRel, Acquire).is_ok() {
+            return there;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The paper's own table: its build is serial, so one thread places the pairs by the reference's rule.
+//!
+//! ```text
+//! for i in 0..pairs:   prefetch the buckets of pair i + 32
+//!                      place pair i as `spec/bucketized/classic.rs` says; no room: stop
+//! ```
+//!
+//! A breadth-first search for room moves pairs through several buckets while it believes what it read of them; several
+//! threads would need locks, and the paper builds its table on one. The empty marker's key never enters the image: its
+//! value goes to [`Placed::outside`].
+
+use wide::u32x8;
+
+use super::lookup::Buckets;
+use crate::backend::Placed;
+use crate::cpu::block::{Lists, Pairs, fetch};
+use crate::spec::bucketized::{BucketizedPlan, Functions, LookupMode, classic};
+use crate::spec::cuckoo::classic::{EMPTY_KEY, key};
+use crate::spec::{Placing, Plan};
+
+/// Pairs whose buckets are on their way while one is placed.
+const AHEAD: usize = 32;
+
+/// The lists of a classic table with buckets of S words.
+pub(super) struct Classic<'a, const S: usize> {
+    functions: &'a Functions,
+    mode: LookupMode,
+}
+
+impl<'a, const S: usize> Classic<'a, S> {
+    pub(super) fn new(plan: &BucketizedPlan, functions: &'a Functions) -> Self {
+        Classic { functions, mode: plan.lookup_mode() }
+    }
+}
+
+impl<const S: usize> Lists for Classic<'_, S> {
+    const STRIDE: usize = S;
+
+    #[inline(always)]
+    fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8) {
+        (self.functions.location(age as usize - 1, keys), keys)
+    }
+
+    /// An empty slot is no hit, for its own marker neither. Room ends no search: it may have come after the pair.
+    #[inline(always)]
+    fn judge(&self, _: u32) -> impl Fn(u32, u64) -> (bool, bool) {
+        |wanted, word| ((key(word) == wanted) & (wanted != EMPTY_KEY), false)
+    }
+
+    fn last_age(&self) -> u32 {
+        self.functions.count
+    }
+}
+
+impl<const S: usize> Buckets<S> for Classic<'_, S> {
+    const IGNORED: i32 = 0;
+
+    #[inline(always)]
+    fn verdict(&self, _: u32) -> impl Fn(u32x8, u32x8, u32x8) -> (u32x8, u32x8) {
+        |wanted, there, _| (wanted.simd_eq(there) & !wanted.simd_eq(u32x8::splat(EMPTY_KEY)), u32x8::ZERO)
+    }
+
+    fn at_once(&self) -> bool {
+        self.mode == LookupMode::LatencyOptimized
+    }
+}
+
+/// Adds pairs to an image, in their order.
+pub(super) fn place<const S: usize>(
+    plan: &BucketizedPlan,
+    functions: &Functions,
+    image: &mut [u64],
+    pairs: Pairs<'_>,
+) -> Placed {
+    let lists = Classic::<S>::new(plan, functions);
+    let mut placed = Placed::default();
+    let mut stands_outside = plan.outside().is_some();
+    for (i, (&key, &value)) in pairs.keys.iter().zip(pairs.values).enumerate() {
+        if let Some(&ahead) = pairs.keys.get(i + AHEAD) {
+            functions.locations(ahead).for_each(|bucket| fetch(&lists, image, &[bucket]));
+        }
+        let copy = if key == EMPTY_KEY {
+            // Of several values one stays; the greatest, so that it does not matter which came first.
+            placed.outside = placed.outside.max(Some(value));
+            std::mem::replace(&mut stands_outside, true)
+        } else {
+            match classic::place(plan, functions, image, key, value) {
+                Placing::Placed => false,
+                Placing::Copy(_) => true,
+                Placing::Unplaced => {
+                    placed.unplaced += 1;
+                    return placed;
+                }
+            }
+        };
+        if copy {
+            placed.copies += 1;
+            placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+        }
+    }
+    placed
+}

@@ -1,0 +1,230 @@
+//! The bucketized cuckoo table on the CPU.
+//!
+//! ```text
+//! bucket.rs     one bucket: compare all its words, sort them
+//! canonical.rs  place by scan and compare-exchange, then sort
+//! classic.rs    place by the paper's search, on one thread
+//! lookup.rs     lookup, for both kinds
+//! ```
+
+mod bucket;
+mod canonical;
+mod classic;
+mod lookup;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rayon::prelude::*;
+
+use self::canonical::Canonical;
+use self::classic::Classic;
+use self::lookup::Buckets;
+use super::block::Pairs;
+use super::memory::{Memory, atomic};
+use super::{CHUNK, Cpu};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::bucketized::{self, BUCKET_SLOTS, BucketizedPlan, Functions};
+use crate::spec::cuckoo::classic as slots_of_pairs;
+use crate::spec::{Bucketized, Kind, Plan, slot};
+
+/// The functions of a plan, with one constant off where that fault is planted.
+fn functions(plan: &BucketizedPlan) -> Functions {
+    let mut functions = plan.functions();
+    if planted("cpu", Fault::Hash) {
+        functions.keys[0].before ^= 1;
+    }
+    functions
+}
+
+/// An expression with the bucket size of a plan as a constant.
+macro_rules! with_bucket_slots {
+    ($plan:expr, $S:ident => $work:expr) => {
+        match $plan.bucket_slots() {
+            4 => {
+                const $S: usize = 4;
+                $work
+            }
+            8 => {
+                const $S: usize = 8;
+                $work
+            }
+            _ => {
+                const $S: usize = 16;
+                $work
+            }
+        }
+    };
+}
+
+impl Kernels<Bucketized> for Cpu {
+    fn place(
+        &self,
+        plan: &BucketizedPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<Placed> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("cpu", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
+        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
+        let functions = functions(plan);
+        let words = image.words_mut()?;
+        match plan.kind() {
+            Kind::Canonical => {
+                self.ledger().kernel("bucketized_place", len);
+                self.ledger().kernel("bucketized_sort", words.len());
+                let workspaces = self.workspaces();
+                Ok(self
+                    .run(|| with_bucket_slots!(plan, S => canonical::place::<S>(&functions, words, pairs, workspaces))))
+            }
+            Kind::Classic => {
+                self.ledger().host("bucketized_place", len);
+                Ok(with_bucket_slots!(plan, S => classic::place::<S>(plan, &functions, words, pairs)))
+            }
+        }
+    }
+
+    fn lookup(
+        &self,
+        plan: &BucketizedPlan,
+        image: &Memory<u64>,
+        queries: &Memory<u32>,
+        values: &mut Memory<u32>,
+        found: &mut Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), queries.len())?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
+        self.ledger().kernel("bucketized_lookup", queries.len());
+        let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
+        let (values, found) = (values.words_mut()?, found.words_mut()?);
+        self.run(|| match plan.kind() {
+            Kind::Canonical => with_bucket_slots!(plan, S => {
+                look_up(&Canonical::<S>::new(&functions), None, image, queries, values, found)
+            }),
+            Kind::Classic => with_bucket_slots!(plan, S => {
+                look_up(&Classic::<S>::new(plan, &functions), plan.outside(), image, queries, values, found)
+            }),
+        });
+        Ok(())
+    }
+
+    fn assign(
+        &self,
+        plan: &BucketizedPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        self.ledger().kernel("bucketized_assign", keys.len());
+        let functions = functions(plan);
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let image = atomic(image.words_mut()?);
+        self.run(|| match plan.kind() {
+            Kind::Canonical => with_bucket_slots!(plan, S => overwrite(&Canonical::<S>::new(&functions), image, pairs)),
+            Kind::Classic => {
+                with_bucket_slots!(plan, S => overwrite(&Classic::<S>::new(plan, &functions), image, pairs))
+            }
+        });
+        Ok(())
+    }
+
+    fn decode(&self, plan: &BucketizedPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        self.ledger().kernel("bucketized_decode", image.len());
+        let (functions, slots) = (functions(plan), plan.bucket_slots() as usize);
+        self.decode_with(image.words(), |at, word| match plan.kind() {
+            Kind::Canonical => bucketized::canonical::pair(&functions, (at / slots) as u32, word),
+            Kind::Classic => slots_of_pairs::pair(word),
+        })
+    }
+
+    fn remove(&self, plan: &BucketizedPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
+        check_image(plan, image)?;
+        self.ledger().kernel("bucketized_remove", keys.len());
+        let functions = functions(plan);
+        let (image, keys) = (atomic(image.words_mut()?), keys.words());
+        Ok(self.run(|| match plan.kind() {
+            Kind::Canonical => {
+                let mark = slot::TOMBSTONE;
+                let pairs = with_bucket_slots!(plan, S => vacate(&Canonical::<S>::new(&functions), image, keys, mark));
+                Removed { pairs, outside: false }
+            }
+            Kind::Classic => {
+                let mark = slots_of_pairs::EMPTY;
+                let pairs =
+                    with_bucket_slots!(plan, S => vacate(&Classic::<S>::new(plan, &functions), image, keys, mark));
+                Removed { pairs, outside: keys.par_iter().any(|&key| key == slots_of_pairs::EMPTY_KEY) }
+            }
+        }))
+    }
+
+    fn lift(&self, plan: &BucketizedPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        Error::check_tombstones::<Bucketized>(plan)?;
+        self.ledger().kernel("bucketized_lift", image.len());
+        let (functions, slots) = (functions(plan), plan.bucket_slots() as usize);
+        let pair = |at: usize, word| bucketized::canonical::pair(&functions, (at / slots) as u32, word);
+        self.lift_with(image.words_mut()?, pair)
+    }
+}
+
+fn check_image(plan: &BucketizedPlan, image: &Memory<u64>) -> Result<()> {
+    if !BUCKET_SLOTS.contains(&plan.bucket_slots()) {
+        return Err(Error::parameter("bucket size", plan.bucket_slots(), "a bucket has 4, 8 or 16 slots"));
+    }
+    Error::check_length("the image", image.len(), plan.words() as usize)
+}
+
+/// Lookup on all threads. `outside` is the pair that stands beside the image.
+fn look_up<const S: usize>(
+    lists: &impl Buckets<S>,
+    outside: Option<(u32, u32)>,
+    image: &[u64],
+    queries: &[u32],
+    values: &mut [u32],
+    found: &mut [u32],
+) {
+    let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
+    queries.par_chunks(CHUNK).zip(to).for_each(|(queries, (values, found))| {
+        lookup::answer(lists, image, queries, values, found);
+        let Some((key, value)) = outside else { return };
+        for i in (0..queries.len()).filter(|&i| queries[i] == key) {
+            values[i] = value;
+            found[i / 32] |= 1 << (i % 32);
+        }
+    });
+}
+
+/// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no part in
+/// the search for another key, so those who read the slot meanwhile are not misled.
+fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs: Pairs<'_>) {
+    pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each(|(keys, values)| {
+        lookup::search(lists, image, keys, |told| {
+            told.each_hit(|i, at, word| image[at].store(word >> 32 << 32 | u64::from(values[i]), Relaxed));
+        });
+    });
+}
+
+/// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one finds a
+/// pair in the slot and the others the mark.
+fn vacate<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
+    let chunks = keys.par_chunks(CHUNK).map(|keys| {
+        let mut vacated = 0;
+        lookup::search(lists, image, keys, |told| {
+            told.each_hit(|_, at, _| vacated += u64::from(image[at].swap(mark, Relaxed) != mark));
+        });
+        vacated
+    });
+    chunks.sum()
+}

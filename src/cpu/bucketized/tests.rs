@@ -1,0 +1,463 @@
+//! The CPU's tables against the sequential reference, on one thread and on more than the machine has.
+
+use std::collections::HashMap;
+
+use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::cpu::{Cpu, Memory};
+use crate::error::{Error, Result};
+use crate::spec::bucketized::BucketizedPlan;
+use crate::spec::hash::SplitMix64;
+use crate::spec::{Bucketized, Insertion, Kind, LookupMode, Placing, Plan, Request, Scheme, slot};
+
+type Pairs = Vec<(u32, u32)>;
+
+/// Distinct keys, 0 and the greatest among them, with values that tell them apart, 0 and the greatest among those.
+fn distinct(count: usize) -> Pairs {
+    (0..count as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) ^ 0u32.wrapping_sub(i & 1), !i.wrapping_sub(1))).collect()
+}
+
+fn shuffled(mut pairs: Pairs, seed: u64) -> Pairs {
+    let mut stream = SplitMix64::new(seed);
+    for i in (1..pairs.len()).rev() {
+        pairs.swap(i, stream.next_u64() as usize % (i + 1));
+    }
+    pairs
+}
+
+fn cpus() -> Vec<Cpu> {
+    [1, 3].map(|threads| Cpu::with_threads(threads).expect("threads")).into()
+}
+
+fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
+    let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+    (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
+}
+
+fn placed(cpu: &Cpu, plan: &BucketizedPlan, image: &mut Memory<u64>, pairs: &[(u32, u32)]) -> Placed {
+    let (keys, values) = columns(cpu, pairs);
+    Kernels::<Bucketized>::place(cpu, plan, image, &keys, &values).expect("placed")
+}
+
+fn built(cpu: &Cpu, plan: &BucketizedPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, Placed) {
+    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+    let counted = batches.iter().map(|batch| placed(cpu, plan, &mut image, batch)).last();
+    (image.words().to_vec(), counted.unwrap_or_default())
+}
+
+/// A plan under which the reference builds, and its image.
+fn referenced(scheme: &Bucketized, pairs: &[(u32, u32)], slots: u64) -> (BucketizedPlan, Vec<u64>) {
+    let attempt = |attempt| {
+        let plan = scheme.plan(Request { slots, pairs: pairs.len() as u64, seed: 5, attempt }).expect("a plan");
+        let mut image = vec![plan.empty_word(); plan.words() as usize];
+        (Bucketized::place(&plan, &mut image, pairs) != Placing::Unplaced).then_some((plan, image))
+    };
+    (0..16).find_map(attempt).expect("one of sixteen attempts")
+}
+
+fn slots_for(pairs: usize, load: f64) -> u64 {
+    (pairs as f64 / load).ceil() as u64
+}
+
+fn every_scheme() -> Vec<Bucketized> {
+    let mut schemes: Vec<Bucketized> = [4, 8, 16].map(Bucketized::canonical).into();
+    for mode in LookupMode::ALL {
+        for (functions, slots) in [(2, 4), (2, 8), (3, 16), (4, 8)] {
+            schemes.push(Bucketized::classic(functions, slots).lookup_mode(mode));
+        }
+    }
+    schemes
+}
+
+fn looked_up(cpu: &Cpu, plan: &BucketizedPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
+    let image = cpu.upload(image).expect("room");
+    let queries = cpu.upload(queries).expect("room");
+    let len = queries.words().len();
+    let mut values = cpu.filled(len, 77).expect("room");
+    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("room");
+    Kernels::<Bucketized>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
+    let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
+    assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
+    let answer = |i: usize| {
+        assert!(bit(i) || values.words()[i] == 0, "a miss is 0");
+        bit(i).then_some(values.words()[i])
+    };
+    (0..len).map(answer).collect()
+}
+
+/// The image with the words of each bucket in order, which is how a build leaves all of them; the reference leaves
+/// those that no pair came to as they were, with the tombstones where they are.
+fn in_order(plan: &BucketizedPlan, mut image: Vec<u64>) -> Vec<u64> {
+    image.chunks_mut(plan.bucket_slots() as usize).for_each(|words| words.sort_unstable_by(|a, b| b.cmp(a)));
+    image
+}
+
+#[test]
+fn canonical_images_are_the_reference_word_for_word() {
+    // 2048 slots are a part; of the sizes some end with one, some a bucket before or behind.
+    let cases = [(0, 0.9), (1, 0.5), (7, 0.5), (128, 0.7), (1000, 0.9), (2000, 0.97), (40_000, 0.99), (60_000, 0.93)];
+    let by_slots = [2032, 2048, 2064, 4096, 4112, 20_480 - 16].map(|slots| (slots * 9 / 10, slots as u64));
+    let by_load = cases.map(|(size, load)| (size, slots_for(size, load)));
+    for (size, slots) in by_load.into_iter().chain(by_slots) {
+        for bucket_slots in [4, 8, 16] {
+            let pairs = distinct(size);
+            let slots = if bucket_slots == 4 { slots + slots / 20 } else { slots };
+            let (plan, expected) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots);
+            for cpu in cpus() {
+                let mixed = shuffled(pairs.clone(), size as u64);
+                let (first, second) = mixed.split_at(size / 3);
+                for batches in [&[pairs.as_slice()][..], &[mixed.as_slice()], &[first, second]] {
+                    let (image, placed) = built(&cpu, &plan, batches);
+                    assert_eq!(placed, Placed::default());
+                    assert!(image == expected, "S {bucket_slots}, {size} pairs, {}", cpu.info().driver);
+                }
+            }
+        }
+    }
+}
+
+/// Batches with copies, by name.
+fn batches_with_copies() -> Vec<(&'static str, Pairs)> {
+    let mut stream = SplitMix64::new(1);
+    let random = (0..100_000).map(|_| (stream.next_u32() % 30_000 + 17, stream.next_u32() % 3)).collect();
+    // Copies that come one after the other meet in flight, on threads that scan one bucket at once.
+    let neighbours = distinct(20_000).iter().flat_map(|&(key, value)| (0..5).map(move |i| (key, value ^ i))).collect();
+    let apart = distinct(30_000).repeat(3);
+    let equal = (0..100_000).map(|i| (7, i * 3 % 100_000)).collect();
+    vec![
+        ("random", random),
+        ("neighbours", neighbours),
+        ("apart", apart),
+        ("equal", equal),
+        ("identical", vec![(u32::MAX, 9); 100_000]),
+    ]
+}
+
+#[test]
+fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
+    let cpus = [1, 2, 3, 8].map(|threads| Cpu::with_threads(threads).expect("threads"));
+    for (name, pairs) in batches_with_copies() {
+        let mut times: HashMap<u32, u64> = HashMap::new();
+        pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
+        let copies = pairs.len() as u64 - times.len() as u64;
+        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        for bucket_slots in [4, 8, 16] {
+            // As many slots as distinct keys need: copies that were missed would not fit.
+            let slots = slots_for(times.len(), 0.95);
+            let (plan, expected) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots);
+            for cpu in &cpus {
+                for seed in 0..3 {
+                    let pairs = if seed == 0 { pairs.clone() } else { shuffled(pairs.clone(), seed) };
+                    let (image, placed) = built(cpu, &plan, &[&pairs]);
+                    let counts = Placed { copies, least_copy, ..Placed::default() };
+                    assert_eq!(placed, counts, "{name}, S {bucket_slots}, {}", cpu.info().driver);
+                    assert!(image == expected, "{name}, S {bucket_slots}, {}", cpu.info().driver);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn copies_of_pairs_in_the_image_are_counted() {
+    for scheme in every_scheme() {
+        let pairs: Pairs = distinct(20_000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
+        let (plan, _) = referenced(&scheme, &pairs, slots_for(20_000, 0.9));
+        let again: Pairs = pairs[5_000..5_100].to_vec();
+        let least_copy = again.iter().map(|&(key, _)| key).min();
+        for cpu in cpus() {
+            let (image, placed) = built(&cpu, &plan, &[&pairs, &again]);
+            assert_eq!(placed, Placed { copies: 100, least_copy, ..Placed::default() });
+            let found = Bucketized::audit(&plan, &image, 0..plan.words()).map(|audit| audit.pairs);
+            assert_eq!(found, Ok(pairs.len() as u64));
+        }
+    }
+}
+
+#[test]
+fn a_million_copies_of_one_key_are_no_trouble() {
+    let pairs: Pairs = (0..1_000_000).map(|i| (3, i)).collect();
+    let plan = Bucketized::canonical(8).plan(Request { slots: 2048, pairs: 1, seed: 1, attempt: 0 }).expect("a plan");
+    for cpu in cpus() {
+        let (image, placed) = built(&cpu, &plan, &[&pairs]);
+        assert_eq!(placed, Placed { copies: 999_999, least_copy: Some(3), ..Placed::default() });
+        assert_eq!(looked_up(&cpu, &plan, &image, &[3, 4]), [Some(999_999), None]);
+    }
+}
+
+#[test]
+fn more_pairs_than_slots_are_told() {
+    let pairs = distinct(1100);
+    for scheme in every_scheme() {
+        let plan = scheme.plan(Request { slots: 900, pairs: 1100, seed: 1, attempt: 0 }).expect("a plan");
+        for cpu in cpus() {
+            assert!(built(&cpu, &plan, &[&pairs]).1.unplaced > 0);
+        }
+    }
+}
+
+#[test]
+fn classic_images_are_the_reference_word_for_word() {
+    let mut pairs = distinct(20_000);
+    pairs.retain(|&(key, _)| key != u32::MAX);
+    for insertion in Insertion::ALL {
+        for scheme in every_scheme().into_iter().filter(|scheme| scheme.kind() == Kind::Classic) {
+            let (plan, expected) = referenced(&scheme.insertion(insertion), &pairs, slots_for(20_000, 0.92));
+            for cpu in cpus() {
+                let (image, placed) = built(&cpu, &plan, &[&pairs]);
+                assert_eq!(placed, Placed::default());
+                assert!(image == expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn classic_copies_and_the_markers_key() {
+    let mut pairs = distinct(10_000);
+    pairs.retain(|&(key, _)| key != u32::MAX);
+    let count = pairs.len();
+    pairs.extend([pairs[17], pairs[17], pairs[4_000]]);
+    let least_copy = Some(pairs[17].0.min(pairs[4_000].0));
+    let (plan, _) = referenced(&Bucketized::classic(2, 8), &pairs, slots_for(pairs.len(), 0.9));
+    for cpu in cpus() {
+        let (_, placed) = built(&cpu, &plan, &[&pairs]);
+        assert_eq!(placed, Placed { copies: 3, least_copy, ..Placed::default() });
+        let mut marked = pairs.clone();
+        marked.insert(600, (u32::MAX, 5));
+        let (image, placed) = built(&cpu, &plan, &[&marked]);
+        assert_eq!(placed, Placed { copies: 3, least_copy, outside: Some(5), unplaced: 0 });
+        assert_eq!(image.iter().filter(|&&word| word != plan.empty_word()).count(), count);
+        let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
+        let (_, placed) = built(&cpu, &plan, &[&only]);
+        assert_eq!(placed, Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0 });
+        let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&only]);
+        assert_eq!(placed, Placed { copies: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0 });
+        assert_eq!(built(&cpu, &plan.with_outside(Some(1)), &[&[]]).1, Placed::default());
+    }
+}
+
+#[test]
+fn lookups_agree_with_the_reference_on_hits_and_misses() {
+    for scheme in every_scheme() {
+        for size in [0, 1, 127, 1000, 30_000] {
+            let mut pairs = distinct(size);
+            if scheme.kind() == Kind::Classic {
+                pairs.retain(|&(key, _)| key != u32::MAX);
+            }
+            let (plan, image) = referenced(&scheme, &pairs, slots_for(size, 0.93));
+            let mut after = image.clone();
+            let gone: Vec<u32> = pairs.iter().step_by(3).map(|&(key, _)| key).collect();
+            assert_eq!(Bucketized::remove(&plan, &mut after, &gone), gone.len() as u64);
+            let mut stream = SplitMix64::new(3);
+            let mut queries: Vec<u32> = pairs.iter().map(|&(key, _)| key).collect();
+            queries.extend((0..2 * size + 37).map(|_| stream.next_u32()));
+            let mut queries: Vec<u32> =
+                shuffled(queries.iter().map(|&key| (key, 0)).collect(), 1).iter().map(|q| q.0).collect();
+            queries.extend([0, u32::MAX, 0]);
+            for cpu in cpus() {
+                for len in [0, 1, 31, 32, 33, 127, 128, 129, 5000, queries.len()] {
+                    let queries = &queries[queries.len() - len.min(queries.len())..];
+                    for plan in [plan, plan.with_outside(Some(0)), plan.with_outside(Some(u32::MAX))] {
+                        if plan.outside().is_some() && plan.kind() == Kind::Canonical {
+                            continue;
+                        }
+                        for image in [&image, &after] {
+                            let expected: Vec<_> =
+                                queries.iter().map(|&key| Bucketized::find(&plan, image, key)).collect();
+                            assert!(looked_up(&cpu, &plan, image, queries) == expected, "{scheme:?} {size} {len}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// With few buckets a remainder is nearly the whole key and seldom two are alike; here keys are made that are.
+#[test]
+fn words_with_one_remainder_are_told_apart() {
+    let plan = Bucketized::canonical(8).plan(Request { slots: 512, pairs: 400, seed: 1, attempt: 0 }).expect("a plan");
+    let functions = plan.functions();
+    for remainder in [0, 1, 77, u32::MAX >> slot::AGE_BITS] {
+        // Keys with this remainder, one a home; some remainders occur in few homes.
+        let pairs: Pairs = (0..64)
+            .map(|home| functions.key_at(0, home, remainder))
+            .enumerate()
+            .filter(|&(home, key)| functions.home(key) == (home as u32, remainder))
+            .map(|(home, key)| (key, home as u32))
+            .collect();
+        // Words at all ages in every bucket that has such a key: the reference says which of them a key finds.
+        let mut image = vec![slot::EMPTY; plan.words() as usize];
+        for (i, words) in image.chunks_mut(8).enumerate() {
+            let mut ages: Vec<u32> = (0..8).map(|age| (age * 5 + i as u32 * 3) % 14 + 1).collect();
+            ages.sort_unstable_by(|a, b| b.cmp(a));
+            words.iter_mut().zip(ages).for_each(|(word, age)| *word = slot::word(age, remainder, age * 100 + i as u32));
+            words[i % 8] = if i % 3 == 0 { slot::TOMBSTONE } else { words[i % 8] };
+        }
+        let queries: Vec<u32> = pairs.iter().map(|&(key, _)| key).chain(0..100).collect();
+        let expected: Vec<_> = queries.iter().map(|&key| Bucketized::find(&plan, &image, key)).collect();
+        for cpu in cpus() {
+            assert_eq!(looked_up(&cpu, &plan, &image, &queries), expected);
+        }
+    }
+}
+
+#[test]
+fn assign_changes_values_and_nothing_else() {
+    for scheme in every_scheme() {
+        let pairs: Pairs = distinct(30_000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
+        let (plan, image) = referenced(&scheme, &pairs, slots_for(30_000, 0.9));
+        let mut after: HashMap<u32, u32> = pairs.iter().copied().collect();
+        let mut changes: Pairs = pairs.iter().step_by(3).map(|&(key, value)| (key, value ^ 0xffff)).collect();
+        after.extend(changes.iter().copied());
+        let absent = (0..).find(|key| !after.contains_key(key)).expect("an absent key");
+        changes.extend([(u32::MAX, 4), (absent, 5)]);
+        for cpu in cpus() {
+            let mut memory = cpu.upload(&image).expect("room");
+            let (keys, values) = columns(&cpu, &changes);
+            Kernels::<Bucketized>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
+            assert!(memory.words().iter().zip(&image).all(|(new, old)| new >> 32 == old >> 32));
+            assert!(after.iter().all(|(&key, &value)| Bucketized::find(&plan, memory.words(), key) == Some(value)));
+        }
+    }
+}
+
+#[test]
+fn removing_counts_each_key_once_and_leaves_the_reference_s_image() {
+    for scheme in every_scheme() {
+        let pairs: Pairs = distinct(30_000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
+        let (plan, image) = referenced(&scheme, &pairs, slots_for(30_000, 0.95));
+        let mut gone: Vec<u32> = pairs.iter().step_by(3).map(|&(key, _)| key).collect();
+        let (count, mut expected) = (gone.len() as u64, image.clone());
+        assert_eq!(Bucketized::remove(&plan, &mut expected, &gone), count);
+        // Keys again, next to each other and far apart, and keys that are absent.
+        gone.extend(gone.clone().iter().flat_map(|&key| [key, key]));
+        gone.extend((0..5000).filter(|key| Bucketized::find(&plan, &image, *key).is_none()));
+        for cpu in cpus() {
+            for outside in [false, true] {
+                let mut keys = gone.clone();
+                keys.extend(outside.then_some(u32::MAX));
+                let mut memory = cpu.upload(&image).expect("room");
+                let removed =
+                    Kernels::<Bucketized>::remove(&cpu, &plan, &mut memory, &cpu.upload(&keys).expect("room"))
+                        .expect("removed");
+                let outside = outside && scheme.kind() == Kind::Classic;
+                assert_eq!(removed, Removed { pairs: count, outside });
+                assert!(memory.words() == expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn lifting_and_placing_again_gives_the_image_of_what_remains() {
+    for bucket_slots in [4, 8, 16] {
+        let pairs = distinct(30_000);
+        let (plan, image) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots_for(30_000, 0.96));
+        for every in [1, 2, 7] {
+            let (gone, left): (Vec<_>, Vec<_>) = pairs.iter().enumerate().partition(|(i, _)| i % every == 0);
+            let gone: Vec<u32> = gone.iter().map(|(_, pair)| pair.0).collect();
+            let left: Pairs = left.iter().map(|(_, pair)| **pair).collect();
+            let mut expected = vec![slot::EMPTY; image.len()];
+            assert_eq!(Bucketized::place(&plan, &mut expected, &left), Placing::Placed);
+            let mut with_tombstones = image.clone();
+            Bucketized::remove(&plan, &mut with_tombstones, &gone);
+            for cpu in cpus() {
+                let mut memory = cpu.upload(&with_tombstones).expect("room");
+                let lifted = Kernels::<Bucketized>::lift(&cpu, &plan, &mut memory).expect("lifted");
+                assert!(memory.words().iter().all(|&word| slot::age(word) <= 1));
+                let again: Pairs = (0..image.len())
+                    .filter(|i| lifted.taken.words()[i / 32] >> (i % 32) & 1 == 1)
+                    .map(|i| (lifted.keys.words()[i], lifted.values.words()[i]))
+                    .collect();
+                assert_eq!(placed(&cpu, &plan, &mut memory, &again), Placed::default());
+                assert!(memory.words() == expected, "S {bucket_slots}, every {every}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_can_be_placed_among_tombstones() {
+    for bucket_slots in [4, 8, 16] {
+        let pairs = distinct(30_000);
+        let (first, second) = pairs.split_at(27_000);
+        let (plan, _) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots_for(30_000, 0.95));
+        let gone: Vec<u32> = first.iter().step_by(10).map(|&(key, _)| key).collect();
+        let mut expected = vec![slot::EMPTY; plan.words() as usize];
+        Bucketized::place(&plan, &mut expected, first);
+        Bucketized::remove(&plan, &mut expected, &gone);
+        assert_eq!(Bucketized::place(&plan, &mut expected, second), Placing::Placed);
+        for cpu in cpus() {
+            let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+            placed(&cpu, &plan, &mut image, first);
+            Kernels::<Bucketized>::remove(&cpu, &plan, &mut image, &cpu.upload(&gone).expect("room")).expect("removed");
+            assert_eq!(placed(&cpu, &plan, &mut image, second), Placed::default());
+            assert!(image.words() == in_order(&plan, expected.clone()));
+        }
+    }
+}
+
+#[test]
+fn decode_is_the_pair_of_each_slot() {
+    for scheme in every_scheme() {
+        for size in [0, 1, 25_000] {
+            let pairs: Pairs = distinct(size).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
+            let (plan, image) = referenced(&scheme, &pairs, slots_for(size, 0.9));
+            for cpu in cpus() {
+                let Decoded { keys, values, taken } =
+                    Kernels::<Bucketized>::decode(&cpu, &plan, &cpu.upload(&image).expect("room")).expect("decoded");
+                for at in 0..image.len() {
+                    let pair = (keys.words()[at], values.words()[at]);
+                    let there = taken.words()[at / 32] >> (at % 32) & 1 == 1;
+                    assert_eq!(there.then_some(pair), Bucketized::pair(&plan, &image, at as u64));
+                    assert!(there || pair == (0, 0));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_image_can_be_read_and_built_on() -> Result<()> {
+    let cpu = Cpu::with_threads(2)?;
+    let mut stream = SplitMix64::new(8);
+    let noise: Vec<u64> = (0..4096).map(|_| stream.next_u64()).collect();
+    let pairs = distinct(3000);
+    for scheme in every_scheme() {
+        let plan = scheme.plan(Request { slots: 4096, pairs: 3000, seed: 2, attempt: 0 })?;
+        for word in [0, u64::MAX, 1, 1 << 63] {
+            let image: Vec<u64> = noise.iter().map(|&noise| if word == 1 { noise } else { word }).collect();
+            let mut image = cpu.upload(&image)?;
+            let (keys, values) = columns(&cpu, &pairs);
+            looked_up(&cpu, &plan, image.words(), keys.words());
+            Kernels::<Bucketized>::decode(&cpu, &plan, &image)?;
+            Kernels::<Bucketized>::assign(&cpu, &plan, &mut image, &keys, &values)?;
+            Kernels::<Bucketized>::place(&cpu, &plan, &mut image, &keys, &values)?;
+            Kernels::<Bucketized>::remove(&cpu, &plan, &mut image, &keys)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused() -> Result<()> {
+    let cpu = Cpu::new();
+    let plan = Bucketized::canonical(8).plan(Request { slots: 128, pairs: 100, seed: 5, attempt: 0 })?;
+    let (mut image, mut short) = (cpu.filled(128, 0u64)?, cpu.filled(120, 0u64)?);
+    let (mut three, four, mut none) = (cpu.filled(3, 0u32)?, cpu.filled(4, 0u32)?, cpu.filled(0, 0u32)?);
+    let mut bits = cpu.filled(1, 0u32)?;
+    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
+    refused(Kernels::<Bucketized>::place(&cpu, &plan, &mut short, &four, &four).map(drop));
+    refused(Kernels::<Bucketized>::place(&cpu, &plan, &mut image, &four, &three).map(drop));
+    refused(Kernels::<Bucketized>::lookup(&cpu, &plan, &image, &four, &mut three, &mut bits));
+    let mut values = cpu.filled(4, 0u32)?;
+    refused(Kernels::<Bucketized>::lookup(&cpu, &plan, &image, &four, &mut values, &mut none));
+    refused(Kernels::<Bucketized>::assign(&cpu, &plan, &mut image, &four, &three));
+    refused(Kernels::<Bucketized>::decode(&cpu, &plan, &short).map(drop));
+    refused(Kernels::<Bucketized>::remove(&cpu, &plan, &mut short, &four).map(drop));
+    refused(Kernels::<Bucketized>::lift(&cpu, &plan, &mut short).map(drop));
+    let classic = Bucketized::classic(2, 8).plan(Request { slots: 128, pairs: 100, seed: 5, attempt: 0 })?;
+    assert!(matches!(Kernels::<Bucketized>::lift(&cpu, &classic, &mut image), Err(Error::InvalidParameter { .. })));
+    Ok(())
+}

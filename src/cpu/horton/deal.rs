@@ -1,0 +1,127 @@
+//! Every pair to its home: first counted, then given room, then dealt.
+//!
+//! ```text
+//! count      rank of a pair = fetch_add(the count of its home)                 kept in a byte
+//! give room  where each crowded home's crowd begins: a prefix sum over the buckets
+//! deal       rank < S: word `rank` of the home;   else word rank - S of its crowd
+//! ```
+//!
+//! Keys are hashed twice, because that costs less than to keep what was hashed. Counting first tells how much memory is
+//! needed, and that a home is overfull, before anything is written: a million copies of one key are a million additions
+//! to one count, and no list of them is ever made.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use rayon::prelude::*;
+use wide::u32x8;
+
+use super::build::{Build, Header, crowd_of};
+use crate::backend::Placed;
+use crate::cpu::block::{Pairs, sum};
+use crate::cpu::memory::prefetch;
+use crate::cpu::{BLOCK, CHUNK};
+use crate::spec::horton::Functions;
+use crate::spec::horton::tokens::{self, EMPTY_KEY, GROUP_MAX};
+
+/// The rank of the empty marker's key, which has no place.
+const NO_RANK: u8 = u8::MAX;
+
+/// Calls `ahead(number, home)` for every key, and `visit` with the same one or two blocks later.
+#[inline(always)]
+fn each_home(
+    functions: &Functions,
+    keys: &[u32],
+    mut ahead: impl FnMut(usize, u32),
+    mut visit: impl FnMut(usize, u32),
+) {
+    let mut homes = [[0; BLOCK]; 2];
+    let mut flying = 0..0;
+    for block in 0..=keys.len().div_ceil(BLOCK) {
+        let (from, until) = (block * BLOCK, keys.len().min((block + 1) * BLOCK));
+        let next = from.min(until)..until;
+        let aimed = &mut homes[block % 2];
+        // Past the last key there is room for whole lanes, filled with zeros.
+        aimed[..next.len()].copy_from_slice(&keys[next.clone()]);
+        aimed.as_chunks_mut::<8>().0.iter_mut().take(next.len().div_ceil(8)).for_each(|lanes| {
+            *lanes = functions.mixed_home(u32x8::new(*lanes)).0.to_array();
+        });
+        next.clone().zip(aimed.iter()).for_each(|(i, &home)| ahead(i, home));
+        flying.clone().zip(homes[(block + 1) % 2].iter()).for_each(|(i, &home)| visit(i, home));
+        flying = next;
+    }
+}
+
+/// Counts the keys of each home and gives each pair its rank there. Of the result, `copies` is how often the empty
+/// marker's key came, and `outside` its greatest value.
+pub(super) fn count(functions: &Functions, headers: &[AtomicU64], pairs: Pairs<'_>, ranks: &mut [u8]) -> Placed {
+    let chunks = pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).zip(ranks.par_chunks_mut(CHUNK));
+    let of_chunk = |((keys, values), ranks): ((&[u32], &[u32]), &mut [u8])| {
+        let mut placed = Placed::default();
+        let visit = |i: usize, home: u32| {
+            if keys[i] == EMPTY_KEY {
+                placed.copies += 1;
+                placed.outside = placed.outside.max(Some(values[i]));
+                ranks[i] = NO_RANK;
+                return;
+            }
+            let before = headers[home as usize].fetch_add(1, Relaxed);
+            ranks[i] = before.min(u64::from(GROUP_MAX)) as u8;
+        };
+        each_home(functions, keys, |_, home| prefetch(headers, home as usize), visit);
+        placed
+    };
+    chunks.map(of_chunk).reduce(Placed::default, sum)
+}
+
+/// Writes to the header of every home where its crowd begins. Returns the words of all crowds, and how many homes are
+/// overfull; if any are, or if more keys came than there are, nothing is written.
+pub(super) fn give_room<const S: usize>(headers: &[AtomicU64]) -> (usize, u64) {
+    let keys = |header: &AtomicU64| header.load(Relaxed);
+    let of_chunk = |chunk: &[AtomicU64]| {
+        let overfull = chunk.iter().filter(|header| keys(header) > u64::from(GROUP_MAX)).count() as u64;
+        (chunk.iter().map(|header| crowd_of::<S>(keys(header) as u32)).sum::<usize>(), overfull)
+    };
+    let chunks: Vec<_> = headers.par_chunks(CHUNK).map(of_chunk).collect();
+    let overfull = chunks.iter().map(|(_, overfull)| overfull).sum::<u64>();
+    let room = chunks.iter().map(|(room, _)| room).sum();
+    if overfull > 0 || u32::try_from(room).is_err() {
+        // So many crowded keys can only be copies; with one pair left over, that is found out elsewhere.
+        return (0, overfull.max(1));
+    }
+    let starts = chunks.iter().scan(0, |end, (room, _)| Some(std::mem::replace(end, *end + room)));
+    let starts: Vec<usize> = starts.collect();
+    headers.par_chunks(CHUNK).zip(starts).for_each(|(chunk, start)| {
+        let mut start = start as u32;
+        for header in chunk {
+            let keys = header.load(Relaxed) as u32;
+            header.store(Header { keys, upper: start }.word(), Relaxed);
+            start = start.wrapping_add(crowd_of::<S>(keys) as u32);
+        }
+    });
+    (room, 0)
+}
+
+/// Stores every pair at its home.
+pub(super) fn deal<const S: usize>(build: Build<'_, S>, pairs: Pairs<'_>, ranks: &[u8]) {
+    let Build { functions, image, headers, crowd } = build;
+    let chunks = pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).zip(ranks.par_chunks(CHUNK));
+    chunks.for_each(|((keys, values), ranks)| {
+        let ahead = |i: usize, home: u32| {
+            // What is beyond S goes to the crowd, whose place the header tells.
+            let rank = usize::from(ranks[i]);
+            if rank < S { prefetch(image, home as usize * S + rank) } else { prefetch(headers, home as usize) }
+        };
+        let visit = |i: usize, home: u32| {
+            let word = tokens::word(keys[i], values[i]);
+            let rank = usize::from(ranks[i]);
+            if rank < S {
+                image[home as usize * S + rank].store(word, Relaxed);
+            } else if ranks[i] != NO_RANK {
+                let header = Header::of(headers[home as usize].load(Relaxed));
+                crowd[header.upper as usize + rank - S].store(word, Relaxed);
+            }
+        };
+        each_home(functions, keys, ahead, visit);
+    });
+}

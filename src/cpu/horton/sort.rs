@@ -1,0 +1,68 @@
+//! Sorting of one bucket without branches: whether two of its words are in order is a coin toss to the branch predictor.
+
+/// Comparators of Batcher's network for 16 words; 8 need 19 and 4 need 5.
+const MOST: usize = 63;
+
+/// The comparators of Batcher's odd-even merge sort of S words, in order, and how many they are.
+const fn network<const S: usize>() -> ([(usize, usize); MOST], usize) {
+    let (mut pairs, mut len) = ([(0, 0); MOST], 0);
+    let mut run = 1;
+    while run < S {
+        let mut apart = run;
+        while apart > 0 {
+            let mut low = apart % run;
+            while low + apart < S {
+                let is_right = low / (2 * run) == (low + apart) / (2 * run);
+                if is_right && (low - apart % run) / apart % 2 == 0 {
+                    pairs[len] = (low, low + apart);
+                    len += 1;
+                }
+                low += 1;
+            }
+            apart /= 2;
+        }
+        run *= 2;
+    }
+    (pairs, len)
+}
+
+struct Network<const S: usize>;
+
+impl<const S: usize> Network<S> {
+    const PAIRS: [(usize, usize); MOST] = network::<S>().0;
+    const LEN: usize = network::<S>().1;
+}
+
+/// Sorts S words (4, 8 or 16), the least first.
+#[inline(always)]
+pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
+    let mut at = 0;
+    while at < Network::<S>::LEN {
+        let (low, high) = Network::<S>::PAIRS[at];
+        let (a, b) = (words[low], words[high]);
+        (words[low], words[high]) = (a.min(b), a.max(b));
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A network that sorts all words of zeros and ones sorts everything.
+    fn sorts_all<const S: usize>() {
+        for bits in 0..1u32 << S {
+            let mut words: [u64; S] = std::array::from_fn(|i| u64::from(bits >> i & 1));
+            sort(&mut words);
+            assert!(words.is_sorted(), "{bits:b}");
+        }
+    }
+
+    #[test]
+    fn every_network_sorts() {
+        sorts_all::<4>();
+        sorts_all::<8>();
+        sorts_all::<16>();
+        assert_eq!((Network::<4>::LEN, Network::<8>::LEN, Network::<16>::LEN), (5, 19, 63));
+    }
+}

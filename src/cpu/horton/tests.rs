@@ -1,0 +1,379 @@
+//! The CPU's tables against the sequential reference, on one thread and on more than the machine has.
+
+use std::collections::HashMap;
+
+use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
+use crate::cpu::{Cpu, Memory};
+use crate::error::{Error, Result};
+use crate::spec::hash::SplitMix64;
+use crate::spec::horton::{HortonFamily, HortonPlan, bucket};
+use crate::spec::{Horton, Load, Placing, Plan, Request, Scheme};
+
+type Pairs = Vec<(u32, u32)>;
+
+/// Distinct keys, the extreme ones among them, but for the empty marker's, with values that tell them apart.
+fn distinct(count: usize) -> Pairs {
+    let random = (1..count as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) ^ 0x5555, !i));
+    let mut pairs: Pairs = random.filter(|&(key, _)| key != 0 && key < u32::MAX - 1).take(count).collect();
+    pairs.extend([(0, 0), (u32::MAX - 1, u32::MAX)]);
+    pairs.drain(..pairs.len() - count);
+    pairs
+}
+
+fn shuffled(mut pairs: Pairs, seed: u64) -> Pairs {
+    let mut stream = SplitMix64::new(seed);
+    for i in (1..pairs.len()).rev() {
+        pairs.swap(i, stream.next_u64() as usize % (i + 1));
+    }
+    pairs
+}
+
+fn planned(scheme: &Horton, pairs: usize, load: f64, attempt: u32) -> HortonPlan {
+    let slots = Load::new(load).expect("a load").slots_for(pairs as u64);
+    scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt }).expect("a plan")
+}
+
+fn cpus() -> [Cpu; 2] {
+    [1, 3].map(|threads| Cpu::with_threads(threads).expect("threads"))
+}
+
+fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
+    let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+    (cpu.upload(&keys).expect("room"), cpu.upload(&values).expect("room"))
+}
+
+fn built(cpu: &Cpu, plan: &HortonPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
+    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
+    let (keys, values) = columns(cpu, pairs);
+    let placed = Kernels::<Horton>::place(cpu, plan, &mut image, &keys, &values).expect("placed");
+    (image.words().to_vec(), placed)
+}
+
+/// The image of the sequential rule.
+fn reference(plan: &HortonPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placing) {
+    let mut image = vec![plan.empty_word(); plan.words() as usize];
+    let placing = Horton::place(plan, &mut image, pairs);
+    (image, placing)
+}
+
+fn looked_up(cpu: &Cpu, plan: &HortonPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
+    let image = cpu.upload(image).expect("room");
+    let queries = cpu.upload(queries).expect("room");
+    let len = queries.words().len();
+    let mut values = cpu.filled(len, 77).expect("room");
+    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("room");
+    Kernels::<Horton>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
+    let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
+    assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
+    let answer = |i: usize| {
+        assert!(bit(i) || values.words()[i] == 0, "a miss is 0");
+        bit(i).then_some(values.words()[i])
+    };
+    (0..len).map(answer).collect()
+}
+
+/// Every shape of bucket and entries, each with a load that can be built.
+fn variants() -> [(Horton, f64); 9] {
+    [
+        (Horton::canonical(4), 0.5),
+        (Horton::canonical(4), 0.85),
+        (Horton::canonical(8), 0.9),
+        (Horton::canonical(16), 0.93),
+        (Horton::canonical(4).tags(16).bits(4), 0.8),
+        (Horton::canonical(8).tags(5).bits(4), 0.7),
+        (Horton::canonical(16).tags(32).bits(2), 0.8),
+        (Horton::canonical(8).tags(2).bits(3), 0.4),
+        (Horton::canonical(8).tags(32).bits(2), 0.5),
+    ]
+}
+
+/// So many keys of one home.
+fn crowd(plan: &HortonPlan, home: u32, count: usize) -> Pairs {
+    let functions = plan.functions();
+    (0..u32::MAX).filter(|&key| functions.home(key).0 == home).take(count).map(|key| (key, !key)).collect()
+}
+
+fn assert_equal_images(scheme: &Horton, size: usize, load: f64, attempt: u32, seed: u64) {
+    let pairs = distinct(size);
+    let plan = planned(scheme, size, load, attempt);
+    let (expected, placing) = reference(&plan, &pairs);
+    for cpu in cpus() {
+        let (image, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), seed));
+        let context = format!("{scheme:?}, {size} pairs at {load}, {}", cpu.info().driver);
+        assert_eq!(placed.unplaced > 0, placing == Placing::Unplaced, "{context}");
+        assert_eq!((placed.copies, placed.outside), (0, None), "{context}");
+        assert!(placed.unplaced > 0 || image == expected, "{context}");
+    }
+}
+
+#[test]
+fn tiny_images_are_the_reference_word_for_word() {
+    for (scheme, load) in variants() {
+        for size in 1..=64 {
+            assert_equal_images(&scheme, size, load, 0, size as u64);
+        }
+    }
+}
+
+#[test]
+fn images_are_the_reference_word_for_word() {
+    for (scheme, load) in variants() {
+        for (size, attempt) in [(127, 0), (1000, 1), (30_000, 2)] {
+            assert_equal_images(&scheme, size, load, attempt, 7);
+        }
+    }
+    for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
+        assert_equal_images(&Horton::canonical(slots), 30_000, load, 0, 8);
+    }
+    let plan = planned(&Horton::canonical(8), 30_000, 0.95, 0);
+    assert_eq!(reference(&plan, &distinct(30_000)).1, Placing::Placed, "this was to be a table that can be built");
+}
+
+#[test]
+fn what_the_image_held_before_does_not_matter() {
+    let cpu = Cpu::with_threads(2).expect("threads");
+    let pairs = distinct(5000);
+    let plan = planned(&Horton::canonical(8), 5000, 0.9, 0);
+    let expected = built(&cpu, &plan, &pairs).0;
+    let mut image = cpu.filled(plan.words() as usize, 0x1234_5678_9abc_def0u64).expect("room");
+    let (keys, values) = columns(&cpu, &pairs);
+    Kernels::<Horton>::place(&cpu, &plan, &mut image, &keys, &values).expect("placed");
+    assert!(image.words() == expected);
+}
+
+#[test]
+fn crowds_are_built_found_and_when_too_great_refused() {
+    for slots in [4, 8, 16] {
+        let plan = planned(&Horton::canonical(slots), 2000, 0.5, 0);
+        for count in [40, 64] {
+            let mut pairs = crowd(&plan, 3, count);
+            pairs.extend(distinct(500).into_iter().filter(|&(key, _)| plan.functions().home(key).0 != 3));
+            let (expected, placing) = reference(&plan, &pairs);
+            for cpu in cpus() {
+                let (image, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), 1));
+                assert_eq!(placed.unplaced > 0, placing == Placing::Unplaced, "{slots} {count}");
+                if placing == Placing::Placed {
+                    assert!(image == expected, "{slots} {count}");
+                    let stashed = (plan.slots()..plan.words()).filter_map(|at| Horton::pair(&plan, &image, at));
+                    assert!(stashed.count() > 0, "the stash was to be used");
+                    let queries: Vec<u32> = pairs.iter().map(|&(key, _)| key).collect();
+                    let answers = looked_up(&cpu, &plan, &image, &queries);
+                    assert!(answers.iter().zip(&pairs).all(|(answer, &(_, value))| *answer == Some(value)));
+                }
+            }
+        }
+        let pairs: Pairs = [crowd(&plan, 3, 65), crowd(&plan, 7, 70)].concat();
+        for cpu in cpus() {
+            assert_eq!(built(&cpu, &plan, &pairs).1, Placed { unplaced: 2, ..Placed::default() });
+        }
+    }
+}
+
+#[test]
+fn more_pairs_than_slots_are_told() {
+    for slots in [4, 8, 16] {
+        let plan = planned(&Horton::canonical(slots), 1000, 1.0, 0);
+        for cpu in cpus() {
+            assert!(built(&cpu, &plan, &distinct(1200)).1.unplaced > 0);
+        }
+    }
+}
+
+#[test]
+fn copies_are_counted_exactly_unless_a_home_is_overfull() {
+    let mut stream = SplitMix64::new(1);
+    let random: Pairs = (0..20_000).map(|_| (stream.next_u32() % 9_000 + 17, stream.next_u32() % 3)).collect();
+    let twice: Pairs = distinct(9_000).repeat(2);
+    let one: Pairs = [distinct(10_000), vec![distinct(10_000)[4321]]].concat();
+    for (name, pairs) in [("random", random), ("twice", twice), ("one", one)] {
+        let mut times: HashMap<u32, u64> = HashMap::new();
+        pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
+        let copies = pairs.len() as u64 - times.len() as u64;
+        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        for slots in [4, 8, 16] {
+            let plan = planned(&Horton::canonical(slots), pairs.len(), 0.7, 0);
+            for cpu in cpus() {
+                let (_, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), 3));
+                assert_eq!(placed, Placed { copies, least_copy, ..Placed::default() }, "{name} {slots}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_million_copies_of_one_key_are_told_at_once() {
+    let pairs = vec![(7, 1); 1_000_000];
+    let plan = planned(&Horton::canonical(8), pairs.len(), 0.9, 0);
+    for cpu in cpus() {
+        assert_eq!(built(&cpu, &plan, &pairs).1.unplaced, 1);
+        let few = built(&cpu, &plan, &pairs[..64]).1;
+        assert_eq!(few, Placed { copies: 63, least_copy: Some(7), ..Placed::default() });
+    }
+}
+
+#[test]
+fn the_markers_key_stands_in_the_plan() {
+    let plan = planned(&Horton::canonical(8), 1000, 0.9, 0);
+    let pairs = distinct(1000);
+    for cpu in cpus() {
+        let expected = built(&cpu, &plan, &pairs).0;
+        let marked = [pairs.clone(), vec![(u32::MAX, 5)]].concat();
+        let (image, placed) = built(&cpu, &plan, &marked);
+        assert_eq!(placed, Placed { outside: Some(5), ..Placed::default() });
+        assert!(image == expected);
+        let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
+        let twice = Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0 };
+        assert_eq!(built(&cpu, &plan, &only).1, twice);
+        let held = plan.with_outside(Some(1));
+        assert_eq!(built(&cpu, &held, &only).1, Placed { copies: 3, ..twice });
+        assert_eq!(built(&cpu, &held, &[(3, 4)]).1, Placed::default());
+        let mixed = [(u32::MAX, 3), (9, 8), (u32::MAX, 1), (9, 8), (9, 7)];
+        assert_eq!(built(&cpu, &plan, &mixed).1, Placed { copies: 3, least_copy: Some(9), outside: Some(3), ..twice });
+    }
+}
+
+#[test]
+fn lookups_agree_with_the_reference_on_hits_and_misses() {
+    for (scheme, load) in variants() {
+        for size in [1, 129, 20_000] {
+            let pairs = distinct(size);
+            let plan = planned(&scheme, size, load, 0);
+            let (image, placing) = reference(&plan, &pairs);
+            assert_eq!(placing, Placing::Placed, "{scheme:?} {size}");
+            let mut stream = SplitMix64::new(3);
+            let mut queries: Vec<u32> = shuffled(pairs.clone(), 4).iter().map(|&(key, _)| key).collect();
+            queries.extend((0..size + 5000).map(|_| stream.next_u32()));
+            queries.extend([0, u32::MAX, u32::MAX - 1, 0]);
+            for cpu in cpus() {
+                for len in [0, 1, 31, 32, 33, 127, 128, 129, 5000, queries.len()] {
+                    let queries = &queries[queries.len() - len.min(queries.len())..];
+                    for plan in [plan, plan.with_outside(Some(0)), plan.with_outside(Some(u32::MAX))] {
+                        let expected: Vec<_> = queries.iter().map(|&key| Horton::find(&plan, &image, key)).collect();
+                        assert!(looked_up(&cpu, &plan, &image, queries) == expected, "{scheme:?} {size} {len}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn assign_changes_values_and_nothing_else() {
+    for (scheme, load) in variants() {
+        let pairs = distinct(20_000);
+        let plan = planned(&scheme, pairs.len(), load, 0);
+        let image = reference(&plan, &pairs).0;
+        let mut changes: Pairs = pairs.iter().step_by(3).map(|&(key, value)| (key, value ^ 0xffff)).collect();
+        changes.extend([(u32::MAX, 4), (3, 5)]);
+        assert!(Horton::find(&plan, &image, 3).is_none());
+        let mut after: HashMap<u32, u32> = pairs.iter().copied().collect();
+        after.extend(changes.iter().filter(|(key, _)| after.contains_key(key)).copied().collect::<Pairs>());
+        for cpu in cpus() {
+            let mut memory = cpu.upload(&image).expect("room");
+            let (keys, values) = columns(&cpu, &changes);
+            Kernels::<Horton>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
+            Horton::audit(&plan, memory.words(), 0..plan.words()).expect("sound");
+            assert!(after.iter().all(|(&key, &value)| Horton::find(&plan, memory.words(), key) == Some(value)));
+            let is_entries = |at: usize| Horton::pair(&plan, &image, at as u64).is_none();
+            let words = || memory.words().iter().zip(&image).enumerate();
+            assert!(words().all(|(at, (new, old))| new >> 32 == old >> 32 && (new == old || !is_entries(at))));
+        }
+    }
+}
+
+#[test]
+fn decode_is_the_pair_of_each_word() {
+    for (scheme, load) in variants() {
+        for size in [1, 100, 20_000] {
+            let plan = planned(&scheme, size, load, 0);
+            let (image, _) = reference(&plan, &distinct(size));
+            for cpu in cpus() {
+                let memory = cpu.upload(&image).expect("room");
+                let Decoded { keys, values, taken } = Kernels::<Horton>::decode(&cpu, &plan, &memory).expect("decoded");
+                assert_eq!(taken.words().iter().map(|word| word.count_ones() as usize).sum::<usize>(), size);
+                for at in 0..image.len() {
+                    let pair = (keys.words()[at], values.words()[at]);
+                    let there = taken.words()[at / 32] >> (at % 32) & 1 == 1;
+                    assert_eq!(there.then_some(pair), Horton::pair(&plan, &image, at as u64));
+                    assert!(there || pair == (0, 0));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_image_can_be_read() -> Result<()> {
+    let cpu = Cpu::with_threads(2)?;
+    let mut stream = SplitMix64::new(8);
+    let jenkins = |slots| Horton::classic(slots).family(HortonFamily::Jenkins);
+    let schemes = variants().map(|(scheme, _)| scheme).into_iter();
+    for scheme in schemes.chain([4, 8, 16].map(Horton::classic)).chain([4, 8, 16].map(jenkins)) {
+        let plan = planned(&scheme, 3000, 0.6, 0);
+        let noise: Vec<u64> = (0..plan.words()).map(|_| stream.next_u64()).collect();
+        // Keys that are there, as far as a bucket of noise goes, and some that are not.
+        let mut queries: Vec<u32> = (0..3000).collect();
+        for (at, mask) in [(0, u64::MAX), (1, 0x7_0000_ffff), (2, 0x3ff_0000_ffff)] {
+            let image: Vec<u64> = noise.iter().map(|&noise| noise & mask).collect();
+            queries.extend(image.iter().map(|word| (word >> 32) as u32).take(500 * at));
+            let expected: Vec<_> = queries.iter().map(|&key| Horton::find(&plan, &image, key)).collect();
+            assert!(looked_up(&cpu, &plan, &image, &queries) == expected, "{scheme:?} {mask:x}");
+            let mut memory = cpu.upload(&image)?;
+            Kernels::<Horton>::decode(&cpu, &plan, &memory)?;
+            let (keys, values) = columns(&cpu, &distinct(3000));
+            Kernels::<Horton>::assign(&cpu, &plan, &mut memory, &keys, &values)?;
+        }
+    }
+    Ok(())
+}
+
+/// Pairs of each home in order, a key led on for every entry that a crowded one has: an image such as classic tables
+/// have, whatever the functions.
+#[test]
+fn classic_lookups_follow_every_entry_in_both_families() -> Result<()> {
+    for family in HortonFamily::ALL {
+        let plan = planned(&Horton::classic(8).family(family), 2000, 0.5, 1);
+        let functions = plan.functions();
+        let mut image = vec![plan.empty_word(); plan.words() as usize];
+        let mut queries = Vec::new();
+        for home in 0..40 {
+            let keys = crowd(&plan, home, 14);
+            let words: Vec<u64> = keys.iter().map(|&(key, value)| u64::from(key) << 32 | u64::from(value)).collect();
+            let code = home % functions.count + 1;
+            let (led, tag) = (keys[13].0, functions.home(keys[13].0).1);
+            bucket::write_b(&mut image[bucket::range(&functions, home)], &words[..7], u64::from(code) << (tag * 3));
+            let to = functions.led(led, home, tag, code).expect("a bucket");
+            if to >= 40 {
+                bucket::write_a(&mut image[bucket::range(&functions, to)], &words[13..]);
+            }
+            queries.extend(keys.iter().map(|&(key, _)| key));
+        }
+        let expected: Vec<_> = queries.iter().map(|&key| Horton::find(&plan, &image, key)).collect();
+        assert!(expected.iter().flatten().count() > 300);
+        for cpu in cpus() {
+            assert!(looked_up(&cpu, &plan, &image, &queries) == expected);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused() -> Result<()> {
+    let cpu = Cpu::new();
+    let plan = planned(&Horton::canonical(8), 100, 0.9, 0);
+    let words = plan.words() as usize;
+    let (mut image, mut short) = (cpu.filled(words, 0u64)?, cpu.filled(words - 1, 0u64)?);
+    let (mut three, four, mut none) = (cpu.filled(3, 0u32)?, cpu.filled(4, 0u32)?, cpu.filled(0, 0u32)?);
+    let (mut values, mut bits) = (cpu.filled(4, 0u32)?, cpu.filled(1, 0u32)?);
+    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
+    refused(Kernels::<Horton>::place(&cpu, &plan, &mut short, &four, &four).map(drop));
+    refused(Kernels::<Horton>::place(&cpu, &plan, &mut image, &four, &three).map(drop));
+    refused(Kernels::<Horton>::lookup(&cpu, &plan, &image, &four, &mut three, &mut bits));
+    refused(Kernels::<Horton>::lookup(&cpu, &plan, &image, &four, &mut values, &mut none));
+    refused(Kernels::<Horton>::assign(&cpu, &plan, &mut image, &four, &three));
+    refused(Kernels::<Horton>::decode(&cpu, &plan, &short).map(drop));
+    let impossible = |error: Option<Error>| assert!(matches!(error, Some(Error::InvalidParameter { .. })));
+    impossible(Kernels::<Horton>::remove(&cpu, &plan, &mut image, &four).err());
+    impossible(Kernels::<Horton>::lift(&cpu, &plan, &mut image).err());
+    Ok(())
+}

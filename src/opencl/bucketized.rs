@@ -1,0 +1,166 @@
+//! The host side of cl/bucketized.cl and cl/bucketized_lookup.cl: which program, and which arguments.
+
+use super::launch::Launch;
+use super::program::{BUCKETIZED, BUCKETIZED_LOOKUP};
+use super::tally::Tally;
+use super::{Buffer, LookupShape, OpenCl};
+use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::{Bucketized, BucketizedPlan, Insertion, Kind, LookupMode, Plan, slot};
+
+/// What cl/bucketized.clh wants to know when a program is built.
+pub(super) fn parameters(plan: &BucketizedPlan, group: usize) -> Vec<(&'static str, u32)> {
+    let functions = plan.functions();
+    let ages =
+        |turn| (1..=slot::MAX_AGE).filter(|&age| functions.turn(age) == turn).fold(0, |ages, age| ages | 1 << age);
+    vec![
+        ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
+        ("SLOTS", plan.bucket_slots()),
+        ("FUNCTIONS", plan.function_count()),
+        ("PART_BITS", functions.part_bits),
+        ("AGES_0", ages(0)),
+        ("AGES_1", ages(1)),
+        ("AGES_2", ages(2)),
+        ("GROUP", group as u32),
+    ]
+}
+
+impl OpenCl {
+    /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
+    pub(super) fn bucketized(&self, plan: &BucketizedPlan) -> Result<ocl::core::Program> {
+        let mut parameters = parameters(plan, self.0.group);
+        parameters.push(("LOAD_BALANCING", u32::from(plan.insertion() == Insertion::LoadBalancing)));
+        self.program(BUCKETIZED, &parameters)
+    }
+
+    /// The program for lookups in the tables of this plan.
+    pub(super) fn bucketized_lookup(&self, plan: &BucketizedPlan, shape: LookupShape) -> Result<ocl::core::Program> {
+        let lanes = match shape {
+            LookupShape::Alone => 1,
+            LookupShape::Together => plan.bucket_slots() / 2,
+        };
+        let at_once = match (plan.kind(), plan.lookup_mode()) {
+            (Kind::Classic, LookupMode::LatencyOptimized) => plan.function_count(),
+            _ => 1,
+        };
+        let mut parameters = parameters(plan, self.0.group);
+        parameters.extend([("LANES", lanes), ("AT_ONCE", at_once)]);
+        self.program(BUCKETIZED_LOOKUP, &parameters)
+    }
+
+    /// A kernel with the arguments that all of them begin with: the image, and `TABLE`.
+    ///
+    /// The kernels trust the image to have all slots of each bucket of a key.
+    fn bucketized_kernel<'a>(
+        &'a self,
+        program: &ocl::core::Program,
+        plan: &BucketizedPlan,
+        name: &'static str,
+        image: &Buffer<u64>,
+    ) -> Result<Launch<'a>> {
+        if plan.buckets() == 0 {
+            return Err(Error::parameter("buckets", 0, "a bucketized table has at least one"));
+        }
+        Error::check_length("the image", image.len(), plan.words() as usize)?;
+        let launch = self.kernel(program, name)?.buffer(image);
+        Ok(launch.value(plan.buckets()).mixers(&plan.functions().keys))
+    }
+
+    /// The pairs that the kernel `name` finds in the image, slot by slot.
+    fn bucketized_pairs(
+        &self,
+        plan: &BucketizedPlan,
+        name: &'static str,
+        image: &Buffer<u64>,
+    ) -> Result<Decoded<Buffer<u32>>> {
+        let slots = image.len();
+        let launch = self.bucketized_kernel(&self.bucketized(plan)?, plan, name, image)?;
+        let (keys, values) = (Buffer::allocate(self, slots)?, Buffer::allocate(self, slots)?);
+        let taken = Buffer::allocate(self, bitmap_words(slots))?;
+        launch.buffer(&keys).buffer(&values).buffer(&taken).over(slots)?;
+        Ok(Decoded { keys, values, taken })
+    }
+}
+
+impl Kernels<Bucketized> for OpenCl {
+    /// Three kernels (classic: two), one fill of 48 bytes and one read of them. All but the first pass over the whole
+    /// image, however small the batch.
+    fn place(
+        &self,
+        plan: &BucketizedPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Placed> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("opencl", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
+        let (tally, program) = (Tally::new(self)?, self.bucketized(plan)?);
+        let mut place = self.bucketized_kernel(&program, plan, "bucketized_place", image)?;
+        if plan.kind() == Kind::Classic {
+            place = place.value(plan.reach());
+        }
+        place.buffer(keys).buffer(values).value(pairs as u64).buffer(tally.status()).over(pairs)?;
+        if pairs > 0 {
+            if plan.kind() == Kind::Canonical {
+                self.bucketized_kernel(&program, plan, "bucketized_sort", image)?.over(image.len())?;
+            }
+            let copies = self.bucketized_kernel(&program, plan, "bucketized_copies", image)?;
+            copies.buffer(tally.status()).over(image.len())?;
+        }
+        tally.placed(self, plan.outside())
+    }
+
+    fn lookup(
+        &self,
+        plan: &BucketizedPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let len = queries.len();
+        Error::check_length("the values", values.len(), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let program = self.bucketized_lookup(plan, self.lookup_shape()?)?;
+        let outside = plan.outside();
+        let launch = self.bucketized_kernel(&program, plan, "bucketized_lookup", image)?;
+        let launch = launch.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
+        launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over(len)
+    }
+
+    fn assign(
+        &self,
+        plan: &BucketizedPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<()> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        let launch = self.bucketized_kernel(&self.bucketized(plan)?, plan, "bucketized_assign", image)?;
+        launch.buffer(keys).buffer(values).value(keys.len() as u64).over(keys.len())
+    }
+
+    fn decode(&self, plan: &BucketizedPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        self.bucketized_pairs(plan, "bucketized_decode", image)
+    }
+
+    /// One kernel, one fill and one read of the status.
+    fn remove(&self, plan: &BucketizedPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
+        let tally = Tally::new(self)?;
+        let launch = self.bucketized_kernel(&self.bucketized(plan)?, plan, "bucketized_remove", image)?;
+        launch.buffer(keys).value(keys.len() as u64).buffer(tally.status()).over(keys.len())?;
+        tally.removed(self)
+    }
+
+    /// Two kernels: the second closes the gaps in the buckets.
+    fn lift(&self, plan: &BucketizedPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Error::check_tombstones::<Bucketized>(plan)?;
+        let lifted = self.bucketized_pairs(plan, "bucketized_lift", image)?;
+        self.bucketized_kernel(&self.bucketized(plan)?, plan, "bucketized_sort", image)?.over(image.len())?;
+        Ok(lifted)
+    }
+}

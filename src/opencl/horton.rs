@@ -1,0 +1,212 @@
+//! The host side of cl/horton.cl, cl/horton_build.cl and cl/horton_lookup.cl: which program, and which arguments.
+//!
+//! A canonical build is a chain of six kernels without a wait in between, and needs, besides the image, 4 bytes a pair
+//! and 12 bytes a bucket; see cl/horton_build.cl. Classic builds and removals are sequential by their paper and run on
+//! the host (`backend/host.rs`).
+
+use ocl::core::Program;
+
+use super::launch::Launch;
+use super::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP};
+use super::tally::Tally;
+use super::{Buffer, LookupShape, OpenCl};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::horton::{Functions, HortonFamily, MIN_BUCKETS, tokens};
+use crate::spec::{Horton, HortonPlan, Kind, Plan, cuckoo};
+
+// cl/ has one name for the empty slot of all tables whose words hold plain keys.
+const _: () = assert!(tokens::EMPTY == cuckoo::classic::EMPTY && tokens::EMPTY_KEY == cuckoo::classic::EMPTY_KEY);
+
+/// The most pairs of a build: chains are of 32-bit numbers of pairs.
+const MOST_PAIRS: u64 = 1 << 32;
+
+/// What cl/horton.clh wants to know when a program is built.
+pub(super) fn parameters(plan: &HortonPlan, group: usize) -> Vec<(&'static str, u32)> {
+    let functions = plan.functions();
+    vec![
+        ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
+        ("JENKINS", u32::from(plan.family() == HortonFamily::Jenkins)),
+        ("SLOTS", functions.slots),
+        ("TAGS", functions.tags),
+        ("BITS", functions.bits),
+        ("REMAPS", functions.count),
+        ("FUNCTIONS", functions.keys.len() as u32),
+        ("GROUP", group as u32),
+    ]
+}
+
+/// What all kernels of a table take after their first buffer.
+pub(super) fn table<'a>(launch: Launch<'a>, functions: &Functions) -> Launch<'a> {
+    let launch = launch.value(functions.buckets).value(functions.stash_buckets).value(functions.stratum);
+    launch.mixers(&functions.keys)
+}
+
+impl OpenCl {
+    /// The program for the tables of this plan. What varies from attempt to attempt is in none of these.
+    pub(super) fn horton(&self, plan: &HortonPlan) -> Result<Program> {
+        self.program(HORTON, &parameters(plan, self.0.group))
+    }
+
+    /// The program for builds of this plan's canonical tables.
+    pub(super) fn horton_build(&self, plan: &HortonPlan) -> Result<Program> {
+        self.program(HORTON_BUILD, &parameters(plan, self.0.group))
+    }
+
+    /// The program for lookups in the tables of this plan.
+    pub(super) fn horton_lookup(&self, plan: &HortonPlan, shape: LookupShape) -> Result<Program> {
+        let lanes = match shape {
+            LookupShape::Alone => 1,
+            LookupShape::Together => plan.bucket_slots() / 2,
+        };
+        let mut parameters = parameters(plan, self.0.group);
+        parameters.push(("LANES", lanes));
+        self.program(HORTON_LOOKUP, &parameters)
+    }
+
+    /// A kernel with the arguments that all of them begin with: the image, and `TABLE`.
+    ///
+    /// The kernels trust the image to have all slots of each bucket, and the buckets to be enough for all functions.
+    fn horton_kernel<'a>(
+        &'a self,
+        program: &Program,
+        plan: &HortonPlan,
+        name: &'static str,
+        image: &Buffer<u64>,
+    ) -> Result<Launch<'a>> {
+        let functions = plan.functions();
+        if functions.buckets < MIN_BUCKETS {
+            return Err(Error::parameter("buckets", functions.buckets, "a Horton table has at least 16"));
+        }
+        Error::check_length("the image", image.len(), plan.words() as usize)?;
+        Ok(table(self.kernel(program, name)?.buffer(image), &functions))
+    }
+
+    /// The parallel build of a canonical table from the first `pairs` pairs.
+    fn horton_place(
+        &self,
+        plan: &HortonPlan,
+        image: &Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+        pairs: usize,
+    ) -> Result<Placed> {
+        if pairs as u64 > MOST_PAIRS {
+            return Err(Error::TooLarge { what: "pairs of a Horton table", asked: pairs as u64, most: MOST_PAIRS });
+        }
+        let program = self.horton_build(plan)?;
+        let kernel = |name| self.horton_kernel(&program, plan, name, image);
+        let distribute = kernel("horton_distribute")?;
+        let functions = plan.functions();
+        let (buckets, stash) = (functions.buckets as usize, functions.stash_buckets as usize);
+        let tally = Tally::new(self)?;
+        let counts: Buffer<u32> = self.filled(buckets + stash, 0)?;
+        // Whatever is read of these was written before.
+        let (heads, next) = (Buffer::<u32>::allocate(self, buckets)?, Buffer::<u32>::allocate(self, pairs)?);
+        let masks = Buffer::<u32>::allocate(self, buckets)?;
+
+        let distribute = distribute.buffer(keys).buffer(values).value(pairs as u64).buffer(&counts);
+        distribute.buffer(&heads).buffer(&next).buffer(tally.status()).over(pairs)?;
+        let with_chains = |name| -> Result<Launch<'_>> {
+            Ok(kernel(name)?.buffer(keys).buffer(values).buffer(&heads).buffer(&next).buffer(&counts))
+        };
+        with_chains("horton_group")?.buffer(&masks).buffer(tally.status()).over(buckets)?;
+        kernel("horton_propose")?.buffer(&counts).buffer(&masks).over(buckets)?;
+        with_chains("horton_entries")?.buffer(&masks).over(plan.slots() as usize)?;
+        with_chains("horton_close")?.buffer(tally.status()).over(buckets)?;
+        kernel("horton_stash_sort")?.buffer(&counts).over(stash)?;
+        tally.placed(self, plan.outside())
+    }
+
+    /// `Kernels::lookup` in one of the two shapes.
+    pub(super) fn horton_lookup_as(
+        &self,
+        shape: LookupShape,
+        plan: &HortonPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let len = queries.len();
+        Error::check_length("the values", values.len(), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let outside = plan.outside();
+        let launch = self.horton_kernel(&self.horton_lookup(plan, shape)?, plan, "horton_lookup", image)?;
+        let launch = launch.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
+        launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over(len)
+    }
+}
+
+impl Kernels<Horton> for OpenCl {
+    /// Canonical: six kernels, two fills, and one read of 48 bytes. Classic: on the host, pair by pair.
+    fn place(
+        &self,
+        plan: &HortonPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Placed> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        Error::check_length("the image", image.len(), plan.words() as usize)?;
+        if planted("opencl", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
+        match plan.kind() {
+            Kind::Canonical => self.horton_place(plan, image, keys, values, pairs),
+            Kind::Classic => host::place::<OpenCl, Horton>(self, plan, image, keys, values),
+        }
+    }
+
+    /// One kernel. The first lookup of a device may run a few more, to find out which shape is faster.
+    fn lookup(
+        &self,
+        plan: &HortonPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        self.horton_lookup_as(self.lookup_shape()?, plan, image, queries, values, found)
+    }
+
+    fn assign(
+        &self,
+        plan: &HortonPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<()> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        let launch = self.horton_kernel(&self.horton(plan)?, plan, "horton_assign", image)?;
+        launch.buffer(keys).buffer(values).value(keys.len() as u64).over(keys.len())
+    }
+
+    fn decode(&self, plan: &HortonPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        let words = image.len();
+        let launch = self.horton_kernel(&self.horton(plan)?, plan, "horton_decode", image)?;
+        let (keys, values) = (Buffer::allocate(self, words)?, Buffer::allocate(self, words)?);
+        let taken = Buffer::allocate(self, bitmap_words(words))?;
+        launch.buffer(&keys).buffer(&values).buffer(&taken).over(words)?;
+        Ok(Decoded { keys, values, taken })
+    }
+
+    /// Classic: on the host, key by key.
+    fn remove(&self, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
+        Error::check_length("the image", image.len(), plan.words() as usize)?;
+        match plan.kind() {
+            Kind::Canonical => {
+                let advice = "canonical Horton tables are built afresh to remove pairs: use HashTable::remove";
+                Err(Error::parameter("kind", plan.kind().name(), advice))
+            }
+            Kind::Classic => host::remove::<OpenCl, Horton>(self, plan, image, keys),
+        }
+    }
+
+    fn lift(&self, plan: &HortonPlan, _image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Error::check_tombstones::<Horton>(plan)?;
+        Err(Error::parameter("kind", plan.kind().name(), "Horton tables have no tombstones"))
+    }
+}

@@ -1,0 +1,174 @@
+//! Which shape of a lookup is faster on a device: one work-item a key, or several that read a bucket together.
+//!
+//! ```text
+//! alone      one work-item reads the 64 bytes of a bucket in four loads       CPUs: no barriers, no detours
+//! together   four work-items read 16 bytes each of the same bucket, for four  GPUs: a bucket is one access; on an H200
+//!            keys; what they find meets in local memory                       up to twice the rate
+//! ```
+//!
+//! A device's name does not tell, so two small kernels (cl/shape.cl) are timed against each other when the first lookup
+//! needs to know. That takes a millisecond on a GPU and some more on a CPU.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::program::SHAPE;
+use super::{Buffer, OpenCl, lock};
+use crate::backend::HashBackend;
+use crate::error::{Error, Result};
+
+/// How work-items share the reading of a table's buckets. The answers are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LookupShape {
+    /// One work-item a key.
+    Alone,
+    /// As many work-items a key as its bucket has 16 bytes, through local memory.
+    Together,
+}
+
+impl LookupShape {
+    /// Both shapes.
+    pub const ALL: [LookupShape; 2] = [LookupShape::Alone, LookupShape::Together];
+
+    /// The name in [`LookupShape::VARIABLE`].
+    pub fn name(self) -> &'static str {
+        match self {
+            LookupShape::Alone => "alone",
+            LookupShape::Together => "together",
+        }
+    }
+
+    /// The environment variable that decides for all devices.
+    pub const VARIABLE: &'static str = "KOEL_LOOKUP_SHAPE";
+}
+
+impl fmt::Display for LookupShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Blocks of 64 bytes that are read from: 4 MiB, beyond a GPU's L1 and quick to make on anything.
+const BLOCKS: usize = 1 << 16;
+/// Reads of the runs that are not counted, in which drivers compile.
+const WARM_UP_READS: usize = 1 << 8;
+/// Reads of the first run that counts; they double ..
+const FEWEST_READS: usize = 1 << 10;
+/// .. up to here, ..
+const MOST_READS: usize = 1 << 22;
+/// .. until the faster shape takes so long that the ticks of a device's clock no longer matter, ..
+const LONG_ENOUGH: Duration = Duration::from_micros(40);
+/// .. or waiting for a run takes so long that more would be felt (simulators).
+const TOO_LONG: Duration = Duration::from_millis(5);
+/// The best of so many runs counts, ..
+const RUNS: usize = 5;
+/// .. as long as all of it stays within this.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+impl OpenCl {
+    /// The shape of lookups in tables with buckets: what [`OpenCl::set_lookup_shape`] said, or the environment variable
+    /// `KOEL_LOOKUP_SHAPE` (`alone` or `together`), or else what is faster here. Found out at the first call, by runs of
+    /// some milliseconds, and then kept.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if the variable holds anything else; the device's errors.
+    pub fn lookup_shape(&self) -> Result<LookupShape> {
+        let mut known = lock(&self.0.shape);
+        if let Some(shape) = *known {
+            return Ok(shape);
+        }
+        let shape = match asked(std::env::var_os(LookupShape::VARIABLE))? {
+            Some(shape) => shape,
+            // Whoever times a lookup does not mean this.
+            None => self.0.clocks.aside(|| self.faster_shape())?,
+        };
+        *known = Some(shape);
+        Ok(shape)
+    }
+
+    /// Decides the shape of lookups on this device, for all clones of this handle; `None` leaves it to the next lookup
+    /// to find it out (again).
+    pub fn set_lookup_shape(&self, shape: Option<LookupShape>) {
+        *lock(&self.0.shape) = shape;
+    }
+
+    fn faster_shape(&self) -> Result<LookupShape> {
+        let program = self.program(SHAPE, &[("GROUP", self.0.group as u32)])?;
+        let blocks: Buffer<u64> = self.filled(BLOCKS * 8, 0)?;
+        // Both shapes once: how long the device was busy with each, and how long it all took.
+        let run = |reads: usize| -> Result<([Duration; 2], Duration)> {
+            let (to, start, mut busy) = (Buffer::<u32>::allocate(self, reads)?, Instant::now(), [Duration::ZERO; 2]);
+            for (busy, name) in busy.iter_mut().zip(["shape_alone", "shape_together"]) {
+                let launch = self.kernel(&program, name)?.buffer(&blocks).value(BLOCKS as u32);
+                let launch = launch.value(reads as u32).buffer(&to);
+                (_, *busy) = self.busy_time(|| launch.over(reads))?;
+            }
+            Ok((busy, start.elapsed()))
+        };
+        run(WARM_UP_READS)?;
+        let (start, mut reads) = (Instant::now(), FEWEST_READS);
+        let mut best = loop {
+            let (busy, elapsed) = run(reads)?;
+            if busy.iter().all(|&busy| busy >= LONG_ENOUGH) || elapsed >= TOO_LONG || reads >= MOST_READS {
+                break busy;
+            }
+            reads *= 2;
+        };
+        for _ in 1..RUNS {
+            if start.elapsed() >= PATIENCE {
+                break;
+            }
+            let (busy, _) = run(reads)?;
+            best = std::array::from_fn(|i| best[i].min(busy[i]));
+        }
+        Ok(if best[1] < best[0] { LookupShape::Together } else { LookupShape::Alone })
+    }
+}
+
+/// What the environment asks for, if it does.
+fn asked(variable: Option<std::ffi::OsString>) -> Result<Option<LookupShape>> {
+    let Some(value) = variable else { return Ok(None) };
+    let shape = LookupShape::ALL.into_iter().find(|shape| value == shape.name());
+    let refused = || Error::parameter(LookupShape::VARIABLE, value.display(), "give alone or together");
+    shape.map(Some).ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opencl::tests::device;
+
+    #[test]
+    fn the_variable_holds_a_shapes_name_or_is_refused() {
+        for shape in LookupShape::ALL {
+            assert_eq!(asked(Some(shape.name().into())).expect("a shape"), Some(shape));
+        }
+        assert!(matches!(asked(None), Ok(None)));
+        for wrong in ["", "both", "Alone"] {
+            let error = asked(Some(wrong.into())).expect_err("no shape");
+            assert!(matches!(error, Error::InvalidParameter { .. }) && error.to_string().contains("together"));
+        }
+    }
+
+    #[test]
+    fn a_shape_is_measured_once_quickly_and_can_be_set() -> Result<()> {
+        let Some(cl) = device() else { return Ok(()) };
+        let cl = cl.with_group(64);
+        cl.faster_shape()?;
+        let start = Instant::now();
+        cl.faster_shape()?;
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        let (shape, busy) = cl.timed(|| cl.with_group(32).lookup_shape())?;
+        assert!(busy.is_zero() && LookupShape::ALL.contains(&shape), "{busy:?}");
+        let (_, busy) = cl.timed(|| cl.lookup_shape())?;
+        assert!(busy.is_zero(), "the runs count for nobody's clock: {busy:?}");
+        cl.ledger().take();
+        for shape in LookupShape::ALL {
+            cl.set_lookup_shape(Some(shape));
+            assert_eq!(cl.clone().lookup_shape()?, shape);
+        }
+        assert!(cl.ledger().take().is_empty(), "what is known is not measured");
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! What became of a batch: the counts that the kernels of all schemes leave, and what they mean. The other side of
+//! cl/tally.clh.
+
+use super::{Buffer, OpenCl};
+use crate::backend::{HashBackend, Placed, Removed};
+use crate::error::Result;
+use crate::spec::cuckoo::classic;
+
+/// The counts of a batch and where each stands in the kernels' status buffer. All start at 0, and 0 means none. The first
+/// [`TALLY_WORDS`] are what a group counts in local memory.
+#[derive(Clone, Copy)]
+enum Status {
+    Unplaced,
+    Copies,
+    /// The complement of the least key with copies.
+    Least,
+    /// Pairs taken out.
+    Removed,
+    /// How many pairs came with the key that cannot stand in the image.
+    OutsideCount,
+    /// The greatest of their values.
+    OutsideValue,
+}
+const TALLY_WORDS: u32 = Status::Removed as u32 + 1;
+const STATUS_WORDS: usize = Status::OutsideValue as usize + 1;
+
+/// The names that cl/ has for them.
+pub(super) const NUMBERS: [(&str, u32); 7] = [
+    ("UNPLACED", Status::Unplaced as u32),
+    ("COPIES", Status::Copies as u32),
+    ("LEAST", Status::Least as u32),
+    ("REMOVED", Status::Removed as u32),
+    ("OUTSIDE_COUNT", Status::OutsideCount as u32),
+    ("OUTSIDE_VALUE", Status::OutsideValue as u32),
+    ("TALLY", TALLY_WORDS),
+];
+
+/// The counts of one batch, on the device.
+pub(super) struct Tally(Buffer<u64>);
+
+impl Tally {
+    /// Zeros: one fill.
+    pub(super) fn new(device: &OpenCl) -> Result<Tally> {
+        device.filled(STATUS_WORDS, 0).map(Tally)
+    }
+
+    /// What kernels take as `status`.
+    pub(super) fn status(&self) -> &Buffer<u64> {
+        &self.0
+    }
+
+    /// What was placed by the kernels that counted here, in a table with or without a pair beside its image.
+    pub(super) fn placed(&self, device: &OpenCl, outside: Option<(u32, u32)>) -> Result<Placed> {
+        let counts = self.read(device)?;
+        let count = |status: Status| counts[status as usize];
+        let came_outside = count(Status::OutsideCount);
+        // Of the pairs with the key that stands beside the image one is no copy: the one there already, or one that
+        // came.
+        let copies_outside = (came_outside + u64::from(outside.is_some())).saturating_sub(1);
+        let least = (count(Status::Copies) > 0).then(|| !(count(Status::Least) as u32));
+        let least_outside = (copies_outside > 0).then_some(classic::EMPTY_KEY);
+        Ok(Placed {
+            unplaced: count(Status::Unplaced),
+            copies: count(Status::Copies) + copies_outside,
+            least_copy: least.into_iter().chain(least_outside).min(),
+            outside: (came_outside > 0).then(|| count(Status::OutsideValue) as u32),
+        })
+    }
+
+    /// What was taken out by the kernels that counted here.
+    pub(super) fn removed(&self, device: &OpenCl) -> Result<Removed> {
+        let counts = self.read(device)?;
+        let count = |status: Status| counts[status as usize];
+        Ok(Removed { pairs: count(Status::Removed), outside: count(Status::OutsideCount) > 0 })
+    }
+
+    fn read(&self, device: &OpenCl) -> Result<[u64; STATUS_WORDS]> {
+        let mut counts = [0; STATUS_WORDS];
+        device.read(&self.0, 0, &mut counts)?;
+        Ok(counts)
+    }
+}

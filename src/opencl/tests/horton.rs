@@ -1,0 +1,408 @@
+//! Horton tables of the device against the sequential functions of src/spec/horton.
+
+use super::{device, noise, small};
+use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::opencl::{Buffer, LookupShape, OpenCl};
+use crate::spec::horton::tokens::{self, EMPTY, EMPTY_KEY};
+use crate::spec::horton::{Functions, bucket};
+use crate::spec::{Horton, HortonFamily, HortonPlan, Placing, Plan as _, Request, Scheme as _};
+
+/// Canonical tables of every width, with tags and bits of all sorts, and the loads in percent that they are filled to.
+fn canonical() -> Vec<(Horton, &'static [usize])> {
+    vec![
+        (Horton::canonical(4), &[50, 85, 90]),
+        (Horton::canonical(8), &[50, 90, 95]),
+        (Horton::canonical(16), &[50, 93, 96]),
+        (Horton::canonical(4).tags(16).bits(4), &[85]),
+        (Horton::canonical(8).tags(5).bits(4), &[85]),
+        (Horton::canonical(16).tags(32).bits(2), &[90]),
+        // So few tags that most leavers are surplus.
+        (Horton::canonical(8).tags(2), &[40]),
+    ]
+}
+
+fn classic() -> Vec<Horton> {
+    let jenkins = |scheme: Horton| scheme.family(HortonFamily::Jenkins);
+    let (four, eight, sixteen) = (Horton::classic(4), Horton::classic(8), Horton::classic(16));
+    let narrow = jenkins(Horton::classic(8).tags(32).bits(2));
+    vec![four.clone(), eight.clone(), sixteen.clone(), jenkins(four), jenkins(eight), jenkins(sixteen), narrow]
+}
+
+fn plan(scheme: &Horton, pairs: usize, load_percent: usize) -> HortonPlan {
+    let slots = (pairs * 100).div_ceil(load_percent) as u64;
+    scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt: 0 }).expect("a plan")
+}
+
+/// Every sort of program that the sources make.
+pub(super) fn plans(pairs: usize) -> Vec<HortonPlan> {
+    let canonical = canonical().into_iter().map(|(scheme, _)| scheme);
+    canonical.chain(classic()).map(|scheme| plan(&scheme, pairs, 50)).collect()
+}
+
+/// `len` distinct keys with values, edges first.
+fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
+    let edges = [0, u32::MAX - 1, 1, 1 << 31];
+    let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1);
+    let mixed = mixed.filter(|key| !edges.contains(key) && *key != EMPTY_KEY);
+    let keys = edges.into_iter().chain(mixed).take(len).collect();
+    let mut values = noise(len as u64 + 9, len);
+    // The least word there is, and the greatest value.
+    values.iter_mut().zip([0, u32::MAX]).for_each(|(value, edge)| *value = edge);
+    (keys, values)
+}
+
+fn empty(cl: &OpenCl, plan: &HortonPlan) -> Result<Buffer<u64>> {
+    cl.filled(plan.words() as usize, plan.empty_word())
+}
+
+fn place(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &[u32], values: &[u32]) -> Result<Placed> {
+    Kernels::<Horton>::place(cl, plan, image, &cl.upload(keys)?, &cl.upload(values)?)
+}
+
+/// The sequential image.
+fn expected(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Placing, Vec<u64>) {
+    let pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
+    let mut image = vec![plan.empty_word(); plan.words() as usize];
+    let placing = Horton::place(plan, &mut image, &pairs);
+    (placing, image)
+}
+
+/// Builds on the device and compares with the sequential build, word for word; the image.
+fn compare_builds(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<(Placing, Buffer<u64>)> {
+    let (placing, words) = expected(plan, keys, values);
+    let mut image = empty(cl, plan)?;
+    let placed = place(cl, plan, &mut image, keys, values)?;
+    if placing == Placing::Unplaced {
+        assert!(placed.unplaced > 0, "{plan:?}, {} pairs", keys.len());
+    } else {
+        assert_eq!(placed, Placed::default(), "{plan:?}, {} pairs", keys.len());
+        assert!(cl.download(&image)? == words, "{plan:?}, {} pairs", keys.len());
+    }
+    Ok((placing, image))
+}
+
+/// Looks queries up on the device, in both shapes, and compares each answer with the sequential lookup.
+fn compare_lookups(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
+    let words = cl.download(image)?;
+    let expected: Vec<_> = queries.iter().map(|&query| Horton::find(plan, &words, query)).collect();
+    let mut bits = vec![0; bitmap_words(queries.len())];
+    expected.iter().enumerate().for_each(|(i, found)| bits[i / 32] |= u32::from(found.is_some()) << (i % 32));
+    let on_device = cl.upload(queries)?;
+    for shape in LookupShape::ALL {
+        let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
+        let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
+        cl.horton_lookup_as(shape, plan, image, &on_device, &mut values, &mut found)?;
+        for ((query, value), expected) in queries.iter().zip(cl.download(&values)?).zip(&expected) {
+            assert_eq!(value, expected.unwrap_or(0), "{plan:?}, {shape}: value of {query}");
+        }
+        assert_eq!(cl.download(&found)?, bits, "{plan:?}, {shape}");
+    }
+    Ok(())
+}
+
+/// Decodes on the device and compares with the pair that each word holds.
+fn compare_decoded(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>) -> Result<()> {
+    let Decoded { keys, values, taken } = Kernels::<Horton>::decode(cl, plan, image)?;
+    let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
+    let image = cl.download(image)?;
+    assert_eq!(taken.len(), bitmap_words(image.len()));
+    for at in 0..taken.len() * 32 {
+        let pair = Horton::pair(plan, &image, at as u64);
+        assert_eq!(taken[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "word {at}");
+        if at < image.len() {
+            assert_eq!((keys[at], values[at]), pair.unwrap_or((0, 0)), "word {at}");
+        }
+    }
+    Ok(())
+}
+
+/// Keys, some of them strangers, and the empty marker's.
+fn queries(keys: &[u32], len: usize) -> Vec<u32> {
+    let strangers = noise(77, len);
+    let mixed = keys.iter().rev().zip(strangers).flat_map(|(&key, stranger)| [key, stranger]);
+    [0, EMPTY_KEY].into_iter().chain(mixed).chain(std::iter::repeat(EMPTY_KEY)).take(len).collect()
+}
+
+/// Pairs of the sequential order, mixed.
+fn shuffled(keys: &[u32], values: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let mut both: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
+    both.sort_unstable_by_key(|&(key, value)| key.wrapping_mul(0x85eb_ca6b) ^ value);
+    both.into_iter().unzip()
+}
+
+#[test]
+fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let sizes: &[usize] = if small() { &[300] } else { &[300, 3000, 20_000] };
+    for group in [32, 64, 256] {
+        let cl = cl.with_group(group);
+        for (scheme, loads) in canonical() {
+            for &len in sizes {
+                for &load in loads {
+                    let (keys, values) = pairs(len);
+                    let plan = plan(&scheme, len, load);
+                    let (placing, image) = compare_builds(&cl, &plan, &keys, &values)?;
+                    let (keys, values) = shuffled(&keys, &values);
+                    let (_, again) = compare_builds(&cl, &plan, &keys, &values)?;
+                    if placing == Placing::Placed {
+                        assert_eq!(cl.download(&image)?, cl.download(&again)?);
+                        compare_lookups(&cl, &plan, &image, &queries(&keys, len))?;
+                        compare_decoded(&cl, &plan, &image)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn tables_of_every_small_number_of_pairs() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for (scheme, loads) in canonical() {
+        let step = if small() { 21 } else { 1 };
+        for len in (0..=64).step_by(step) {
+            let (keys, values) = pairs(len);
+            let plan = plan(&scheme, len, loads[0]);
+            let (placing, image) = compare_builds(cl, &plan, &keys, &values)?;
+            assert_eq!(placing, Placing::Placed);
+            compare_lookups(cl, &plan, &image, &queries(&keys, 2 * len + 1))?;
+            compare_decoded(cl, &plan, &image)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn loads_beyond_the_greatest_fail_on_both_sides() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values) = pairs(400);
+    for slots in [4, 8, 16] {
+        // More pairs than words; and as many as slots, which may or may not go in with the stash.
+        let few = plan(&Horton::canonical(slots), 300, 100);
+        assert_eq!(compare_builds(cl, &few, &keys[..], &values)?.0, Placing::Unplaced);
+        for seed in 0..if small() { 2 } else { 10 } {
+            let request = Request { slots: 400, pairs: 400, seed, attempt: 0 };
+            compare_builds(cl, &Horton::canonical(slots).plan(request)?, &keys, &values)?;
+        }
+    }
+    Ok(())
+}
+
+/// `count` keys of one home bucket.
+fn crowd(functions: &Functions, count: usize) -> Vec<u32> {
+    (0..u32::MAX).filter(|&key| functions.home(key).0 == 3).take(count).collect()
+}
+
+#[test]
+fn a_crowd_of_one_home_goes_to_the_stash_until_it_is_too_great() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for (scheme, _) in canonical() {
+        let plan = plan(&scheme, 1000, 50);
+        let functions = plan.functions();
+        let keys = crowd(&functions, 65);
+        let values = noise(3, 65);
+        for count in [17, 40, 64] {
+            let (placing, image) = compare_builds(cl, &plan, &keys[..count], &values[..count])?;
+            if placing == Placing::Placed {
+                let words = cl.download(&image)?;
+                assert!(count < 40 || !bucket::stashed(&functions, &words).is_empty());
+                compare_lookups(cl, &plan, &image, &keys)?;
+                compare_decoded(cl, &plan, &image)?;
+            }
+        }
+        assert_eq!(compare_builds(cl, &plan, &keys, &values)?.0, Placing::Unplaced);
+    }
+    let plan = plan(&Horton::canonical(8), 1000, 50);
+    let keys = crowd(&plan.functions(), 40);
+    assert_eq!(compare_builds(cl, &plan, &keys, &noise(3, 40))?.0, Placing::Placed);
+    Ok(())
+}
+
+#[test]
+fn copies_are_counted_and_the_least_is_named() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for (slots, load) in [(4, 50), (8, 80), (16, 90)] {
+        let (mut keys, mut values) = pairs(300);
+        // Two more of one key, one more of two others, and a value that comes with one of them again.
+        keys.splice(0..0, [17, 900_000_001, 5_000_000, 17, 900_000_001]);
+        keys.extend([17, 5_000_000]);
+        values.splice(0..0, [1, 2, 3, 9, 8]);
+        values.extend([9, 7]);
+        let plan = plan(&Horton::canonical(slots), keys.len(), load);
+        let placed = place(cl, &plan, &mut empty(cl, &plan)?, &keys, &values)?;
+        assert_eq!(placed, Placed { copies: 4, least_copy: Some(17), ..Placed::default() });
+        // Copies that make a home crowded.
+        let copies = (keys.len() + 40) as u64;
+        let (mut many, mut with) = (keys.clone(), values.clone());
+        many.extend([6; 41]);
+        with.extend(noise(2, 41));
+        let placed = place(cl, &plan, &mut empty(cl, &plan)?, &many, &with)?;
+        assert_eq!((placed.copies, placed.least_copy), (4 + copies - keys.len() as u64, Some(6)));
+    }
+    // So many that only a failed attempt can be told, and soon.
+    let many = if small() { 1000 } else { 1 << 20 };
+    let plan = plan(&Horton::canonical(8), 16, 50);
+    let start = std::time::Instant::now();
+    let placed = place(cl, &plan, &mut empty(cl, &plan)?, &vec![3; many], &noise(1, many))?;
+    assert_eq!((placed.unplaced, placed.copies), (1, 0));
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    Ok(())
+}
+
+#[test]
+fn the_empty_markers_key_stands_outside() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let plan = plan(&Horton::canonical(8), 100, 50);
+    let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);
+    let mut image = empty(cl, &plan)?;
+    let placed = place(cl, &plan, &mut image, &keys[..2], &values[..2])?;
+    assert_eq!(placed, Placed { outside: Some(3), ..Placed::default() });
+    assert_eq!(cl.download(&image)?, expected(&plan, &[5], &[1]).1);
+    let placed = place(cl, &plan, &mut image, &keys, &values)?;
+    assert_eq!(placed, Placed { copies: 2, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0 });
+    for plan in [plan, plan.with_outside(Some(8)), plan.with_outside(Some(0))] {
+        compare_lookups(cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn batches_of_queries_of_every_length() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values) = pairs(700);
+    for group in [32, 64, 256] {
+        let cl = cl.with_group(group);
+        for (slots, load) in [(4, 85), (8, 90), (16, 93)] {
+            let plan = plan(&Horton::canonical(slots), keys.len(), load);
+            let (placing, image) = compare_builds(&cl, &plan, &keys, &values)?;
+            assert_eq!(placing, Placing::Placed);
+            for len in [0, 1, 31, 32, 33, 63, 64, 65, 1000] {
+                compare_lookups(&cl, &plan, &image, &queries(&keys, len))?;
+            }
+            // All hits, and through the trait.
+            let mut found = cl.filled(bitmap_words(700), 0)?;
+            let mut got = cl.filled(700, 0)?;
+            Kernels::<Horton>::lookup(&cl, &plan, &image, &cl.upload(&keys)?, &mut got, &mut found)?;
+            assert_eq!(cl.download(&got)?, values);
+        }
+    }
+    // A table without pairs.
+    let plan = plan(&Horton::canonical(8), 0, 50);
+    let image = empty(cl, &plan)?;
+    compare_lookups(cl, &plan, &image, &[0, 1, EMPTY_KEY])?;
+    compare_decoded(cl, &plan, &image)
+}
+
+/// A classic image: crowded homes send whole tags to the first of their functions that leads to a bucket with room.
+/// Not the paper's rule, but sound for lookups. The keys that found a place.
+fn classic_image(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Vec<u32>, Vec<u64>) {
+    let functions = plan.functions();
+    let slots = functions.slots as usize;
+    let mut homes = vec![Vec::new(); functions.buckets as usize];
+    for (&key, &value) in keys.iter().zip(values) {
+        homes[functions.home(key).0 as usize].push((functions.home(key).1, tokens::word(key, value)));
+    }
+    let crowded: Vec<bool> = homes.iter().map(|home| home.len() > slots).collect();
+    let mut image = vec![EMPTY; plan.words() as usize];
+    for home in 0..homes.len() {
+        if !crowded[home] {
+            continue;
+        }
+        let mut array = 0;
+        for tag in 0..functions.tags {
+            let (mine, others): (Vec<_>, Vec<_>) = homes[home].iter().partition(|item| item.0 == tag);
+            let go = mine.len().min(homes[home].len() - (slots - 1));
+            let lead = |i: &u32| functions.remap(home as u32, tag, *i) as usize;
+            let room = |i: &u32| !crowded[lead(i)] && homes[lead(i)].len() + go <= slots;
+            let (1.., Some(i)) = (go, (1..=functions.count).find(room)) else { continue };
+            array = tokens::with_entry(array, tag, functions.bits, i);
+            homes[lead(&i)].extend(&mine[..go]);
+            homes[home] = others.into_iter().chain(mine[go..].iter().copied()).collect();
+        }
+        homes[home].truncate(slots - 1);
+        let words: Vec<_> = homes[home].iter().map(|item| item.1).collect();
+        bucket::write_b(&mut image[bucket::range(&functions, home as u32)], &words, array);
+    }
+    for home in (0..homes.len()).filter(|&home| !crowded[home]) {
+        let words: Vec<_> = homes[home].iter().map(|item| item.1).collect();
+        bucket::write_a(&mut image[bucket::range(&functions, home as u32)], &words);
+    }
+    let placed = keys.iter().copied().filter(|&key| Horton::find(plan, &image, key).is_some()).collect();
+    (placed, image)
+}
+
+#[test]
+fn classic_tables_of_both_families_answer_alike() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let len = if small() { 300 } else { 5000 };
+    for scheme in classic() {
+        let (keys, values) = pairs(len);
+        // Wide buckets overflow later.
+        let load = if plan(&scheme, len, 75).bucket_slots() == 16 { 85 } else { 75 };
+        let plan = plan(&scheme, len, load);
+        let (placed, words) = classic_image(&plan, &keys, &values);
+        assert!(placed.len() > len * 9 / 10, "{plan:?}: {}", placed.len());
+        let away = placed.iter().filter(|&&key| Horton::reads(&plan, &words, key) == 2).count();
+        assert!(away > 0, "{plan:?}: {away}");
+        let mut image = cl.upload(&words)?;
+        compare_lookups(cl, &plan, &image, &queries(&keys, 2 * len))?;
+        compare_decoded(cl, &plan, &image)?;
+        compare_assigned(cl, &plan, &mut image, &placed)?;
+    }
+    Ok(())
+}
+
+/// Assigns to two thirds of the keys and to strangers.
+fn compare_assigned(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &[u32]) -> Result<()> {
+    let before = cl.download(image)?;
+    let strangers = noise(5, 200).into_iter().filter(|&key| Horton::find(plan, &before, key).is_none());
+    let chosen = keys.iter().copied().enumerate().filter(|(at, _)| at % 3 != 0).map(|(_, key)| key);
+    let changed: Vec<u32> = strangers.chain([EMPTY_KEY]).chain(chosen).collect();
+    let new: Vec<u32> = changed.iter().map(|key| !key).collect();
+    Kernels::<Horton>::assign(cl, plan, image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
+    let after = cl.download(image)?;
+    for (at, &key) in keys.iter().enumerate() {
+        let value = if at % 3 != 0 { Some(!key) } else { Horton::find(plan, &before, key) };
+        assert_eq!(Horton::find(plan, &after, key), value);
+    }
+    assert!(before.iter().zip(&after).all(|(old, new)| old >> 32 == new >> 32));
+    let differ = before.iter().zip(&after).filter(|(old, new)| old != new).count();
+    assert!(differ <= keys.len() - keys.len().div_ceil(3));
+    Ok(())
+}
+
+#[test]
+fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for (scheme, loads) in canonical() {
+        let (keys, values) = pairs(600);
+        let plan = plan(&scheme, 600, loads[0]);
+        let (placing, mut image) = compare_builds(cl, &plan, &keys, &values)?;
+        assert_eq!(placing, Placing::Placed);
+        compare_assigned(cl, &plan, &mut image, &keys)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let plan = plan(&Horton::canonical(8), 100, 50);
+    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })), "{result:?}");
+    let (mut image, mut short) = (empty(cl, &plan)?, cl.filled(plan.words() as usize - 1, 0u64)?);
+    let (mut ten, mut nine, mut one) = (cl.filled(10, 0u32)?, cl.filled(9, 0u32)?, cl.filled(1, 0u32)?);
+    refused(Kernels::<Horton>::place(cl, &plan, &mut short, &ten, &ten).map(drop));
+    refused(Kernels::<Horton>::place(cl, &plan, &mut image, &ten, &nine).map(drop));
+    refused(Kernels::<Horton>::lookup(cl, &plan, &short, &ten, &mut cl.filled(10, 0)?, &mut one));
+    refused(Kernels::<Horton>::lookup(cl, &plan, &image, &ten, &mut nine, &mut one));
+    refused(Kernels::<Horton>::lookup(cl, &plan, &image, &nine, &mut cl.filled(9, 0)?, &mut ten));
+    refused(Kernels::<Horton>::assign(cl, &plan, &mut short, &ten, &ten));
+    refused(Kernels::<Horton>::assign(cl, &plan, &mut image, &ten, &nine));
+    refused(Kernels::<Horton>::decode(cl, &plan, &short).map(drop));
+    let unfit = |result: Result<()>| assert!(matches!(result, Err(Error::InvalidParameter { .. })), "{result:?}");
+    unfit(Kernels::<Horton>::remove(cl, &plan, &mut image, &ten).map(drop));
+    unfit(Kernels::<Horton>::lift(cl, &plan, &mut image).map(drop));
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! The Horton table (Breslow et al. 2016): most keys stand in their one primary bucket; remap entries track the rest.
+//!
+//! ```text
+//! Type A bucket   S pairs
+//! Type B bucket   S - 1 pairs and, in the last word, a remap entry for each tag: which R_i its keys were sent to
+//! find(key)       the home bucket;  not there, and the entry of its tag is set:  the bucket it leads to;  never a third
+//! canonical       grouped, then deferred acceptance; a small stash for the few left over     (`canonical.rs`)
+//! classic         the paper's insertions one by one, and deletion with repatriation          (`classic.rs`)
+//! ```
+//!
+//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `bucket.rs` the layout,
+//! `tokens.rs` and `group.rs` the canonical rule in small integers, `model.rs` the paper's equations; here they become
+//! a scheme.
+
+mod audit;
+pub mod bucket;
+pub mod canonical;
+pub mod classic;
+mod functions;
+pub mod group;
+pub mod model;
+mod moves;
+mod params;
+mod plan;
+mod scheme;
+pub mod tokens;
+
+pub use functions::{Functions, GOLDEN, KT, MAX_FUNCTIONS, jenkins6, jenkins7};
+pub use moves::Moves;
+pub use params::{DEFAULT_BITS, DEFAULT_HEIGHT, DEFAULT_TAGS, Horton, HortonFamily, MAX_HEIGHT};
+pub use plan::HortonPlan;
+pub use scheme::{MAX_BUCKETS, MIN_BUCKETS, stash_buckets};
+#[cfg(test)]
+mod canonical_tests;
+#[cfg(test)]
+mod classic_tests;
