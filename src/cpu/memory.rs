@@ -179,6 +179,9 @@ pub(super) fn atomic(words: &mut [u64]) -> &[AtomicU64] {
 }
 
 /// Asks for the cache line of `words[index]`. An index past the end is harmless.
+///
+/// On x86 it goes to the L2 cache: an L1 cache can wait for fewer lines at once (on Zen 4, 130 million random lines a
+/// second come to L1 and 230 million to L2), and the last step, from L2, is short enough for a core to hide.
 #[expect(unsafe_code, reason = "prefetch instructions take pointers")]
 #[inline(always)]
 pub(super) fn prefetch<T>(words: &[T], index: usize) {
@@ -187,8 +190,8 @@ pub(super) fn prefetch<T>(words: &[T], index: usize) {
     // SAFETY: a prefetch is a hint on an address: it reads nothing into the program and never faults, whatever the
     // address.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast());
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(line.cast());
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     // SAFETY: as above; `core::arch::aarch64::_prefetch` is not stable.

@@ -44,7 +44,7 @@ use block::Workspaces;
 pub use memory::Memory;
 
 /// Keys whose slots are fetched together. One core keeps gaining up to 64 to 128 lines in flight, and two blocks (one
-/// being read, one on its way) are 16 KiB of lines: a third of the L1 cache.
+/// being read, one on its way) are 16 KiB of lines: little of an L2 cache, and a third of an L1 cache.
 const BLOCK: usize = 128;
 
 /// Items that a thread takes at a time: enough that handing them out costs nothing, and a multiple of 32 so that no two

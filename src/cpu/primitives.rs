@@ -88,8 +88,7 @@ pub(super) fn random_updates(words: &[AtomicU64], writes: usize) {
     });
 }
 
-/// Visits `words[reduce(mix(i))]` for `i` in `0..count`, with one block's lines on their way while the last one's are
-/// used.
+/// Visits `words[reduce(mix(i))]` for `i` in `0..count`; each visit asks for a line of the next block.
 fn at_random_places<T: Sync, A: Default + Send>(
     words: &[T],
     count: usize,
@@ -105,7 +104,6 @@ fn at_random_places<T: Sync, A: Default + Send>(
             let i = u32x8::splat((first + 8 * lane) as u32) + u32x8::new([0, 1, 2, 3, 4, 5, 6, 7]);
             places.copy_from_slice(&reduce(mix(i, MixKeys::default()), slots).to_array());
         }
-        places.iter().for_each(|&at| prefetch(words, at as usize));
         places
     };
     let of_chunk = |chunk: usize| {
@@ -113,9 +111,11 @@ fn at_random_places<T: Sync, A: Default + Send>(
         let mut first = chunk * CHUNK;
         let mut all = A::default();
         let mut places = aim(first);
+        places.iter().for_each(|&at| prefetch(words, at as usize));
         while first < end {
             let next = aim(first + BLOCK);
-            for (i, &at) in (first..end).zip(&places) {
+            for ((i, &at), &ahead) in (first..end).zip(&places).zip(&next) {
+                prefetch(words, ahead as usize);
                 visit(&mut all, i, &words[at as usize]);
             }
             (first, places) = (first + BLOCK, next);

@@ -233,6 +233,10 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The first [`Violation`], in the order of the words.
     fn audit(plan: &Self::Plan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation>;
 
+    /// Device memory that a build takes besides the image and its input; of several backends the one that takes most.
+    fn scratch_bytes(_plan: &Self::Plan, _pairs: u64) -> u64 {
+        0
+    }
     /// The types of bucket a table can have; a scheme with one kind of bucket has no names for it.
     const BUCKET_TYPES: &'static [&'static str] = &[""];
     /// Which of [`Scheme::BUCKET_TYPES`] a bucket is.
@@ -252,6 +256,8 @@ pub struct Model {
     pub reads_per_hit: f64,
     /// Buckets read by a lookup that misses.
     pub reads_per_miss: f64,
+    /// The share of Type B buckets.
+    pub type_b_share: f64,
 }
 
 /// What became of pairs that were placed.

@@ -191,7 +191,8 @@ impl<S: Scheme> TableBuilder<S> {
         let settings = self.settings()?;
         let slots = settings.slots(&self.scheme, pairs);
         let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
-        Ok(MemoryEstimate::new(&plan, pairs, &settings))
+        let scratch = S::scratch_bytes(&plan, pairs);
+        Ok(MemoryEstimate::new(&plan, pairs, scratch, &settings))
     }
 
     fn settings(&self) -> Result<Settings> {
@@ -218,7 +219,7 @@ impl<S: Scheme> TableBuilder<S> {
 pub struct MemoryEstimate {
     /// The finished table.
     pub image: u64,
-    /// While it is built: the table and its input.
+    /// While it is built: the table, its input, and what the build needs besides.
     pub build: u64,
     /// While it is built if keys come more than once and one pair of each is to stay.
     pub build_with_copies: u64,
@@ -228,7 +229,7 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    fn new(plan: &impl Plan, pairs: u64, settings: &Settings) -> Self {
+    fn new(plan: &impl Plan, pairs: u64, scratch: u64, settings: &Settings) -> Self {
         let image = 8 * plan.words();
         let input = 8 * pairs;
         // Keys, values and a bitmap of all slots, and the pairs picked out of them.
@@ -237,13 +238,16 @@ impl MemoryEstimate {
         let positions = 10 * pairs;
         // The batch with each key once, and its parts that are new and known.
         let split = if settings.duplicates == Duplicates::Error { 0 } else { 2 * input };
-        let in_place = 2 * image + input;
-        let rebuilt =
-            (image + input + decoded(plan.words())).max(image + 3 * input + 2 * input).max(3 * image + 3 * input);
+        // What a build fills.
+        let built = image + scratch;
+        let in_place = 2 * image + input + scratch;
+        let rebuilt = (image + input + decoded(plan.words()))
+            .max(image + 3 * input + 2 * input)
+            .max(2 * image + built + 3 * input);
         MemoryEstimate {
             image,
-            build: image + input,
-            build_with_copies: (positions + decoded(pairs * 5 / 4) + input).max(image + 2 * input),
+            build: built + input,
+            build_with_copies: (positions + decoded(pairs * 5 / 4) + input).max(built + 2 * input),
             insert: if matches!(settings.size, Size::Capacity(_)) { in_place } else { rebuilt } + split,
         }
     }

@@ -8,6 +8,7 @@ use koel::table::TableBuilder;
 use koel::{Cpu, HashTable, Kind, Scheme};
 
 use super::measure::{Row, Setup, wall};
+use super::walk::{Findings, Walked};
 use super::wrong;
 use crate::cli::answers::{self, POISON};
 use crate::cli::failure::Result;
@@ -29,9 +30,9 @@ struct Limits {
 }
 
 impl Job for OnDevice<'_> {
-    type Output = Vec<Row>;
+    type Output = Findings;
 
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Vec<Row>>
+    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Findings>
     where
         Any: Runs<S>,
         Cpu: Runs<S>,
@@ -51,7 +52,12 @@ impl Job for OnDevice<'_> {
         for &hits in self.setup.hits {
             self.lookups(&table, hits, limits, &mut rows)?;
         }
-        Ok(rows)
+        let mut walks = Vec::new();
+        if self.setup.walk {
+            self.progress.say(format!("walking a table of {} pairs", self.setup.n));
+            walks.push(Walked::of(&table, self.setup.n)?);
+        }
+        Ok(Findings { rows, walks })
     }
 }
 

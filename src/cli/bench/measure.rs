@@ -19,6 +19,7 @@ pub(super) struct Setup<'a> {
     pub(super) hits: &'a [u32],
     pub(super) load: Option<f64>,
     pub(super) seed: u64,
+    pub(super) walk: bool,
     repeats: u32,
 }
 
@@ -26,7 +27,7 @@ impl<'a> Setup<'a> {
     pub(super) fn new(workload: Workload, n: u32, queries: usize, args: &'a Args) -> Setup<'a> {
         let (keys, values) = (workload.keys(), workload.values());
         let (hits, load, seed, repeats) = (&args.hits[..], args.load, args.seed, args.repeats);
-        Setup { workload, n, keys, values, queries, hits, load, seed, repeats }
+        Setup { workload, n, keys, values, queries, hits, load, seed, walk: args.walk, repeats }
     }
 
     /// The median of several runs, each of which tells its own time.

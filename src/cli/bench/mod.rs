@@ -15,6 +15,7 @@ mod device;
 mod measure;
 mod peers;
 mod report;
+mod walk;
 
 use koel::Load;
 use koel::backend::HashBackend;
@@ -26,7 +27,8 @@ use super::out;
 use super::progress::Progress;
 use super::scheme;
 use device::OnDevice;
-use measure::{Row, Setup};
+use measure::Setup;
+use walk::Findings;
 
 const EXAMPLES: &str = "\
 Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory; `host` are other tables
@@ -36,7 +38,8 @@ Every answer is checked.
 Examples:
   koel bench
   koel bench --n 2^24,2^26 --load 0.8 --device opencl --json
-  koel bench --device cpu --threads 1 --hits 100,0 --no-peers";
+  koel bench --device cpu --threads 1 --hits 100,0 --no-peers
+  koel bench --scheme horton --load 0.9 --walk";
 
 /// Measure builds and lookups, beside other tables and the random-access limit
 #[derive(clap::Args)]
@@ -48,6 +51,9 @@ pub(crate) struct Args {
     /// Only koel's own tables
     #[arg(long)]
     no_peers: bool,
+    /// Also count what lookups read, by walking each table, beside the paper's model (percent: of what exceeds one read)
+    #[arg(long)]
+    walk: bool,
     /// JSON in place of the table
     #[arg(long)]
     json: bool,
@@ -97,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let combinations = list.combinations()?;
     let devices = koel::backend::choose(&args.device, None)?;
     let progress = Progress::line();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut findings = Findings::default();
     for &n in &args.n {
         let queries = args.queries.unwrap_or(n.max(1 << 22)) as usize;
         let setup = Setup::new(Workload::new(n, args.seed), n, queries, args);
@@ -106,18 +112,20 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             for device in &devices {
                 progress.say(format!("{name} {kind}, {n} pairs, {}", device.info().id));
                 let mut job = OnDevice { setup: &setup, device, kind, progress: &progress };
-                rows.extend(scheme::named(name, kind, &options, &mut job)?);
+                let Findings { rows, walks } = scheme::named(name, kind, &options, &mut job)?;
+                findings.rows.extend(rows);
+                findings.walks.extend(walks);
             }
         }
         if !args.no_peers {
-            rows.extend(peers::measure(&setup, &progress)?);
+            findings.rows.extend(peers::measure(&setup, &progress)?);
         }
     }
     drop(progress);
     if args.json {
-        out::print_json(&report::json(&rows, &devices, args.repeats))?;
+        out::print_json(&report::json(&findings, &devices, args.repeats))?;
     } else {
-        out::print(&report::text(&rows, &devices, args.repeats))?;
+        out::print(&report::text(&findings, &devices, args.repeats))?;
     }
     Ok(Verdict::Fine)
 }

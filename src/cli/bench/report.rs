@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 
 use koel::backend::{Any, HashBackend};
 
-use super::measure::Row;
+use super::walk::{Findings, Walked};
 use crate::cli::devices;
 use crate::cli::text::{self, Align, Table};
 
 /// A table for each number of pairs, and what it was measured on.
-pub(super) fn text(rows: &[Row], devices: &[Any], repeats: u32) -> String {
+pub(super) fn text(findings: &Findings, devices: &[Any], repeats: u32) -> String {
     let mut shown = String::new();
     for device in devices {
         shown.push_str(&format!("{}, {}\n", device.info(), device.info().driver));
     }
     let threads = rayon::current_num_threads();
     shown.push_str(&format!("host: {threads} threads; medians of {repeats} runs; every answer checked\n"));
-    for of_one_size in rows.chunk_by(|a, b| a.n == b.n) {
+    for of_one_size in findings.rows.chunk_by(|a, b| a.n == b.n) {
         let mut table = Table::new(&[
             ("table", Align::Left),
             ("load", Align::Right),
@@ -45,13 +45,17 @@ pub(super) fn text(rows: &[Row], devices: &[Any], repeats: u32) -> String {
         }
         shown.push_str(&format!("\nn = {}\n{}", text::grouped(of_one_size[0].n.into()), table.render()));
     }
+    for walk in &findings.walks {
+        shown.push_str(&format!("\n{}", walk.line()));
+    }
     shown
 }
 
 /// Everything, for programs.
-pub(super) fn json(rows: &[Row], devices: &[Any], repeats: u32) -> Value {
+pub(super) fn json(findings: &Findings, devices: &[Any], repeats: u32) -> Value {
     let devices = devices.iter().map(|device| devices::json(device.info()));
-    let rows = rows.iter().map(|row| {
+    let walks = findings.walks.iter().map(Walked::json);
+    let rows = findings.rows.iter().map(|row| {
         json!({
             "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name), "n": row.n,
             "load": row.load, "what": row.what, "where": row.place, "hits": row.hits,
@@ -60,6 +64,6 @@ pub(super) fn json(rows: &[Row], devices: &[Any], repeats: u32) -> Value {
     });
     json!({
         "koel": env!("CARGO_PKG_VERSION"), "repeats": repeats, "threads": rayon::current_num_threads(),
-        "devices": devices.collect::<Vec<_>>(), "rows": rows.collect::<Vec<_>>(),
+        "devices": devices.collect::<Vec<_>>(), "rows": rows.collect::<Vec<_>>(), "walks": walks.collect::<Vec<_>>(),
     })
 }

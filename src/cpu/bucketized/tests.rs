@@ -1,5 +1,7 @@
 //! The CPU's tables against the sequential reference, on one thread and on more than the machine has.
 
+mod canonical;
+
 use std::collections::HashMap;
 
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
@@ -84,79 +86,6 @@ fn looked_up(cpu: &Cpu, plan: &BucketizedPlan, image: &[u64], queries: &[u32]) -
     (0..len).map(answer).collect()
 }
 
-/// The image with the words of each bucket in order, which is how a build leaves all of them; the reference leaves
-/// those that no pair came to as they were, with the tombstones where they are.
-fn in_order(plan: &BucketizedPlan, mut image: Vec<u64>) -> Vec<u64> {
-    image.chunks_mut(plan.bucket_slots() as usize).for_each(|words| words.sort_unstable_by(|a, b| b.cmp(a)));
-    image
-}
-
-#[test]
-fn canonical_images_are_the_reference_word_for_word() {
-    // 2048 slots are a part; of the sizes some end with one, some a bucket before or behind.
-    let cases = [(0, 0.9), (1, 0.5), (7, 0.5), (128, 0.7), (1000, 0.9), (2000, 0.97), (40_000, 0.99), (60_000, 0.93)];
-    let by_slots = [2032, 2048, 2064, 4096, 4112, 20_480 - 16].map(|slots| (slots * 9 / 10, slots as u64));
-    let by_load = cases.map(|(size, load)| (size, slots_for(size, load)));
-    for (size, slots) in by_load.into_iter().chain(by_slots) {
-        for bucket_slots in [4, 8, 16] {
-            let pairs = distinct(size);
-            let slots = if bucket_slots == 4 { slots + slots / 20 } else { slots };
-            let (plan, expected) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots);
-            for cpu in cpus() {
-                let mixed = shuffled(pairs.clone(), size as u64);
-                let (first, second) = mixed.split_at(size / 3);
-                for batches in [&[pairs.as_slice()][..], &[mixed.as_slice()], &[first, second]] {
-                    let (image, placed) = built(&cpu, &plan, batches);
-                    assert_eq!(placed, Placed::default());
-                    assert!(image == expected, "S {bucket_slots}, {size} pairs, {}", cpu.info().driver);
-                }
-            }
-        }
-    }
-}
-
-/// Batches with copies, by name.
-fn batches_with_copies() -> Vec<(&'static str, Pairs)> {
-    let mut stream = SplitMix64::new(1);
-    let random = (0..100_000).map(|_| (stream.next_u32() % 30_000 + 17, stream.next_u32() % 3)).collect();
-    // Copies that come one after the other meet in flight, on threads that scan one bucket at once.
-    let neighbours = distinct(20_000).iter().flat_map(|&(key, value)| (0..5).map(move |i| (key, value ^ i))).collect();
-    let apart = distinct(30_000).repeat(3);
-    let equal = (0..100_000).map(|i| (7, i * 3 % 100_000)).collect();
-    vec![
-        ("random", random),
-        ("neighbours", neighbours),
-        ("apart", apart),
-        ("equal", equal),
-        ("identical", vec![(u32::MAX, 9); 100_000]),
-    ]
-}
-
-#[test]
-fn canonical_copies_are_counted_exactly_on_any_number_of_threads() {
-    let cpus = [1, 2, 3, 8].map(|threads| Cpu::with_threads(threads).expect("threads"));
-    for (name, pairs) in batches_with_copies() {
-        let mut times: HashMap<u32, u64> = HashMap::new();
-        pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
-        let copies = pairs.len() as u64 - times.len() as u64;
-        let least_copy = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
-        for bucket_slots in [4, 8, 16] {
-            // As many slots as distinct keys need: copies that were missed would not fit.
-            let slots = slots_for(times.len(), 0.95);
-            let (plan, expected) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots);
-            for cpu in &cpus {
-                for seed in 0..3 {
-                    let pairs = if seed == 0 { pairs.clone() } else { shuffled(pairs.clone(), seed) };
-                    let (image, placed) = built(cpu, &plan, &[&pairs]);
-                    let counts = Placed { copies, least_copy, ..Placed::default() };
-                    assert_eq!(placed, counts, "{name}, S {bucket_slots}, {}", cpu.info().driver);
-                    assert!(image == expected, "{name}, S {bucket_slots}, {}", cpu.info().driver);
-                }
-            }
-        }
-    }
-}
-
 #[test]
 fn copies_of_pairs_in_the_image_are_counted() {
     for scheme in every_scheme() {
@@ -170,17 +99,6 @@ fn copies_of_pairs_in_the_image_are_counted() {
             let found = Bucketized::audit(&plan, &image, 0..plan.words()).map(|audit| audit.pairs);
             assert_eq!(found, Ok(pairs.len() as u64));
         }
-    }
-}
-
-#[test]
-fn a_million_copies_of_one_key_are_no_trouble() {
-    let pairs: Pairs = (0..1_000_000).map(|i| (3, i)).collect();
-    let plan = Bucketized::canonical(8).plan(Request { slots: 2048, pairs: 1, seed: 1, attempt: 0 }).expect("a plan");
-    for cpu in cpus() {
-        let (image, placed) = built(&cpu, &plan, &[&pairs]);
-        assert_eq!(placed, Placed { copies: 999_999, least_copy: Some(3), ..Placed::default() });
-        assert_eq!(looked_up(&cpu, &plan, &image, &[3, 4]), [Some(999_999), None]);
     }
 }
 
@@ -273,35 +191,6 @@ fn lookups_agree_with_the_reference_on_hits_and_misses() {
     }
 }
 
-/// With few buckets a remainder is nearly the whole key and seldom two are alike; here keys are made that are.
-#[test]
-fn words_with_one_remainder_are_told_apart() {
-    let plan = Bucketized::canonical(8).plan(Request { slots: 512, pairs: 400, seed: 1, attempt: 0 }).expect("a plan");
-    let functions = plan.functions();
-    for remainder in [0, 1, 77, u32::MAX >> slot::AGE_BITS] {
-        // Keys with this remainder, one a home; some remainders occur in few homes.
-        let pairs: Pairs = (0..64)
-            .map(|home| functions.key_at(0, home, remainder))
-            .enumerate()
-            .filter(|&(home, key)| functions.home(key) == (home as u32, remainder))
-            .map(|(home, key)| (key, home as u32))
-            .collect();
-        // Words at all ages in every bucket that has such a key: the reference says which of them a key finds.
-        let mut image = vec![slot::EMPTY; plan.words() as usize];
-        for (i, words) in image.chunks_mut(8).enumerate() {
-            let mut ages: Vec<u32> = (0..8).map(|age| (age * 5 + i as u32 * 3) % 14 + 1).collect();
-            ages.sort_unstable_by(|a, b| b.cmp(a));
-            words.iter_mut().zip(ages).for_each(|(word, age)| *word = slot::word(age, remainder, age * 100 + i as u32));
-            words[i % 8] = if i % 3 == 0 { slot::TOMBSTONE } else { words[i % 8] };
-        }
-        let queries: Vec<u32> = pairs.iter().map(|&(key, _)| key).chain(0..100).collect();
-        let expected: Vec<_> = queries.iter().map(|&key| Bucketized::find(&plan, &image, key)).collect();
-        for cpu in cpus() {
-            assert_eq!(looked_up(&cpu, &plan, &image, &queries), expected);
-        }
-    }
-}
-
 #[test]
 fn assign_changes_values_and_nothing_else() {
     for scheme in every_scheme() {
@@ -345,55 +234,6 @@ fn removing_counts_each_key_once_and_leaves_the_reference_s_image() {
                 assert_eq!(removed, Removed { pairs: count, outside });
                 assert!(memory.words() == expected);
             }
-        }
-    }
-}
-
-#[test]
-fn lifting_and_placing_again_gives_the_image_of_what_remains() {
-    for bucket_slots in [4, 8, 16] {
-        let pairs = distinct(30_000);
-        let (plan, image) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots_for(30_000, 0.96));
-        for every in [1, 2, 7] {
-            let (gone, left): (Vec<_>, Vec<_>) = pairs.iter().enumerate().partition(|(i, _)| i % every == 0);
-            let gone: Vec<u32> = gone.iter().map(|(_, pair)| pair.0).collect();
-            let left: Pairs = left.iter().map(|(_, pair)| **pair).collect();
-            let mut expected = vec![slot::EMPTY; image.len()];
-            assert_eq!(Bucketized::place(&plan, &mut expected, &left), Placing::Placed);
-            let mut with_tombstones = image.clone();
-            Bucketized::remove(&plan, &mut with_tombstones, &gone);
-            for cpu in cpus() {
-                let mut memory = cpu.upload(&with_tombstones).expect("room");
-                let lifted = Kernels::<Bucketized>::lift(&cpu, &plan, &mut memory).expect("lifted");
-                assert!(memory.words().iter().all(|&word| slot::age(word) <= 1));
-                let again: Pairs = (0..image.len())
-                    .filter(|i| lifted.taken.words()[i / 32] >> (i % 32) & 1 == 1)
-                    .map(|i| (lifted.keys.words()[i], lifted.values.words()[i]))
-                    .collect();
-                assert_eq!(placed(&cpu, &plan, &mut memory, &again), Placed::default());
-                assert!(memory.words() == expected, "S {bucket_slots}, every {every}");
-            }
-        }
-    }
-}
-
-#[test]
-fn pairs_can_be_placed_among_tombstones() {
-    for bucket_slots in [4, 8, 16] {
-        let pairs = distinct(30_000);
-        let (first, second) = pairs.split_at(27_000);
-        let (plan, _) = referenced(&Bucketized::canonical(bucket_slots), &pairs, slots_for(30_000, 0.95));
-        let gone: Vec<u32> = first.iter().step_by(10).map(|&(key, _)| key).collect();
-        let mut expected = vec![slot::EMPTY; plan.words() as usize];
-        Bucketized::place(&plan, &mut expected, first);
-        Bucketized::remove(&plan, &mut expected, &gone);
-        assert_eq!(Bucketized::place(&plan, &mut expected, second), Placing::Placed);
-        for cpu in cpus() {
-            let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("room");
-            placed(&cpu, &plan, &mut image, first);
-            Kernels::<Bucketized>::remove(&cpu, &plan, &mut image, &cpu.upload(&gone).expect("room")).expect("removed");
-            assert_eq!(placed(&cpu, &plan, &mut image, second), Placed::default());
-            assert!(image.words() == in_order(&plan, expected.clone()));
         }
     }
 }

@@ -29,7 +29,7 @@ use rayon::prelude::*;
 use wide::u32x8;
 
 use self::build::place;
-use self::lookup::{Answers, Lookup, search, slot_of};
+use self::lookup::{Answers, Found, Lookup, search, slot_of};
 use super::block::Pairs;
 use super::memory::{Memory, atomic};
 use super::{BLOCK, CHUNK, Cpu};
@@ -198,14 +198,10 @@ struct Columns<'a> {
 }
 
 impl<const S: usize> Answers<S> for Columns<'_> {
-    /// Each key loads a word, whether it has hit or not, because to decide it would take a branch; then the values of
-    /// those that have not are cleared, eight at a time.
+    /// The values of those that have not hit are cleared, eight at a time.
     #[inline(always)]
-    fn firsts(&mut self, image: &[[u64; S]], start: usize, homes: &[u32; BLOCK], hits: &[u32; BLOCK]) {
-        let mut values = [0; BLOCK];
-        for ((value, &home), &hits) in values.iter_mut().zip(homes).zip(hits) {
-            *value = image.get(home as usize).map_or(0, |bucket| bucket[slot_of::<S>(hits)] as u32);
-        }
+    fn firsts(&mut self, start: usize, _: &[u32; BLOCK], Found { hits, values }: &Found) {
+        let mut values = *values;
         let mut found = [0; BLOCK / 32];
         let lanes = values.as_chunks_mut::<8>().0.iter_mut().zip(hits.as_chunks::<8>().0);
         for (i, (values, hits)) in lanes.enumerate() {
@@ -223,8 +219,7 @@ impl<const S: usize> Answers<S> for Columns<'_> {
     }
 
     #[inline(always)]
-    fn second(&mut self, image: &[[u64; S]], number: usize, bucket: u32, hits: u32) {
-        let value = image[bucket as usize][slot_of::<S>(hits)] as u32;
+    fn second(&mut self, number: usize, _: u32, hits: u32, value: u32) {
         self.values[number] = value & u32::from(hits != 0).wrapping_neg();
         self.found[number / 32] |= u32::from(hits != 0) << (number % 32);
     }
@@ -235,14 +230,14 @@ struct Places<'a>(&'a mut [u64]);
 
 impl<const S: usize> Answers<S> for Places<'_> {
     #[inline(always)]
-    fn firsts(&mut self, image: &[[u64; S]], start: usize, homes: &[u32; BLOCK], hits: &[u32; BLOCK]) {
-        for (i, (&home, &hits)) in homes.iter().zip(hits).enumerate().take(self.0.len() - start) {
-            Answers::<S>::second(self, image, start + i, home, hits);
+    fn firsts(&mut self, start: usize, homes: &[u32; BLOCK], found: &Found) {
+        for (i, (&home, &hits)) in homes.iter().zip(&found.hits).enumerate().take(self.0.len() - start) {
+            Answers::<S>::second(self, start + i, home, hits, 0);
         }
     }
 
     #[inline(always)]
-    fn second(&mut self, _: &[[u64; S]], number: usize, bucket: u32, hits: u32) {
+    fn second(&mut self, number: usize, bucket: u32, hits: u32, _: u32) {
         let at = bucket as usize * S + slot_of::<S>(hits);
         self.0[number] = if hits != 0 { at as u64 } else { NOWHERE };
     }

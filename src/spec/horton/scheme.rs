@@ -180,6 +180,15 @@ impl Scheme for Horton {
         }
     }
 
+    /// Chains of the pairs of a bucket, and for each bucket their number, where they begin and their tags (OpenCL; the
+    /// CPU takes less).
+    fn scratch_bytes(plan: &HortonPlan, pairs: u64) -> u64 {
+        match plan.kind() {
+            Kind::Canonical => 4 * pairs + 12 * u64::from(plan.buckets()) + 8 * u64::from(plan.stash_buckets()),
+            Kind::Classic => 0,
+        }
+    }
+
     const BUCKET_TYPES: &'static [&'static str] = &["A", "B", "stash"];
 
     fn bucket_type(plan: &HortonPlan, image: &[u64], bucket: u64) -> usize {
@@ -196,6 +205,7 @@ impl Scheme for Horton {
         Some(Model {
             reads_per_hit: model::positive_cost(plan.bucket_slots, load),
             reads_per_miss: model::negative_cost(plan.bucket_slots, load, plan.tags),
+            type_b_share: model::type_b_share(plan.bucket_slots, load),
         })
     }
 }
