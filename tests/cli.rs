@@ -482,7 +482,9 @@ fn bench_measures_what_it_says() {
     // Two sizes, two kinds; a build and two hit rates each, on the device and end to end.
     assert_eq!((count("scheme", "hashbrown"), count("scheme", "sorted array")), (2 * 3, 2 * 3));
     assert_eq!(count("where", "end-to-end"), 2 * 2 * 3);
-    assert_eq!(count("where", "device"), 2 * 2 * (3 + 2));
+    // And the two limits, a removal, and where it left tombstones the compaction.
+    assert_eq!(count("where", "device"), 2 * (2 * (3 + 2 + 1) + 1));
+    assert_eq!((count("what", "remove a tenth"), count("what", "compact")), (2 * 2, 2));
     assert!(rows.iter().filter(|row| row["scheme"] == "cuckoo").all(|row| row["load"].as_f64().unwrap() <= 0.75));
     assert!(folder.ok("bench --n 2000 --queries 2000 --repeats 1 --device cpu --no-peers").contains("n = 2,000"));
     let walk =

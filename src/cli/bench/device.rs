@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use koel::backend::{Any, HashBackend, Runs, bitmap_words};
-use koel::spec::Plan;
+use koel::spec::{Plan, Updates};
 use koel::table::TableBuilder;
 use koel::{Cpu, HashTable, Kind, Scheme};
 
@@ -52,6 +52,7 @@ impl Job for OnDevice<'_> {
         for &hits in self.setup.hits {
             self.lookups(&table, hits, limits, &mut rows)?;
         }
+        self.removal(&table, limits, &mut rows)?;
         let mut walks = Vec::new();
         if self.setup.walk {
             self.progress.say(format!("walking a table of {} pairs", self.setup.n));
@@ -206,6 +207,37 @@ impl OnDevice<'_> {
             Ok(time)
         })?;
         rows.push(row("end-to-end", time));
+        Ok(())
+    }
+
+    /// Removing a tenth of the keys, and compacting what is left.
+    fn removal<S: Scheme>(&self, table: &HashTable<Any, S>, limits: Limits, rows: &mut Vec<Row>) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let (device, setup) = (self.device, self.setup);
+        let gone: Vec<u32> = setup.keys.iter().copied().step_by(10).collect();
+        let on_device = device.upload(&gone)?;
+        let mut compact = Vec::new();
+        let remove = setup.median(|| {
+            let mut worn = table.to_backend(device)?;
+            device.finish()?;
+            let (removed, time) = device.timed(|| worn.remove_on(&on_device))?;
+            compact.push(device.timed(|| worn.compact())?.1);
+            match removed == gone.len() as u64 && worn.len() + removed == table.len() && !worn.is_worn() {
+                true => Ok(time),
+                false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),
+            }
+        })?;
+        compact.sort_unstable();
+        let row = |what, count, time| Row {
+            limit: Some(limits.updates),
+            ..self.row::<S>(what, "device", table.load_factor()).timed(count, time)
+        };
+        rows.push(row("remove a tenth", gone.len(), remove));
+        if S::updates(self.kind) == Updates::Tombstones {
+            rows.push(row("compact", setup.keys.len(), compact[compact.len() / 2]));
+        }
         Ok(())
     }
 }

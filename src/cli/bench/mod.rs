@@ -31,7 +31,7 @@ use measure::Setup;
 use walk::Findings;
 
 const EXAMPLES: &str = "\
-Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory; `host` are other tables
+`remove a tenth` counts the keys removed, `compact` the pairs of the table. Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory; `host` are other tables
 on this machine. `of limit` is the share of the random accesses that the device's memory allows, measured in the same run.
 Every answer is checked.
 
