@@ -140,6 +140,12 @@ impl Error {
         Error::InvalidParameter { what, given: given.to_string(), advice }
     }
 
+    /// Refuses a plan that no scheme made: its fields are public bytes, and kernels compute addresses from them.
+    pub(crate) fn check_plan<S: Scheme>(plan: &S::Plan) -> Result<()> {
+        let refused = |reason| Error::parameter("plan", reason, "take it from a table, or from `Scheme::plan`");
+        S::from_plan(plan).map(drop).map_err(refused)
+    }
+
     /// Refuses to compact a table that has no tombstones because of its kind.
     pub(crate) fn check_tombstones<S: Scheme>(plan: &S::Plan) -> Result<()> {
         if S::updates(plan.kind()) == Updates::Tombstones {

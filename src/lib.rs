@@ -23,12 +23,13 @@
 //!
 //! [`Kind::Canonical`] tables (the default) are a pure function of parameters, seed and contents: the same bytes, the
 //! same order of pairs and the same digest on every device, whatever the order of the input. [`Kind::Classic`] tables
-//! are built by the paper's own algorithm, a race: the same answers, other bytes.
+//! are built by the papers' own algorithms, which are races or depend on the order: the same answers, other bytes.
 //!
 //! # Where to look
 //!
 //! - [`HashTable`] and [`TableBuilder`]: everything a table can do.
-//! - [`Cuckoo`]: the parameters of the single-level cuckoo table (Alcantara et al. 2011).
+//! - [`Cuckoo`], [`Bucketized`], [`Horton`]: the schemes and their parameters (Alcantara et al. 2011; Breslow et al. 2016,
+//!   both). The README has a table of when to take which.
 //! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
 //! - [`spec`]: layouts and arithmetic, the reference for every backend.
 //! - [`Error`]: everything that can go wrong, with what to do.

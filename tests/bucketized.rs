@@ -21,7 +21,7 @@ fn tiny_classic_tables_always_build() {
     for (functions, slots) in [(2, 4), (2, 8), (3, 8), (4, 16)] {
         for insertion in Insertion::ALL {
             let scheme = Bucketized::classic(functions, slots).insertion(insertion);
-            tiny_tables(&one_thread(), &scheme, u64::from(size(300, 1)));
+            tiny_tables(&one_thread(), &scheme, u64::from(size(1000, 1)));
             opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
@@ -80,7 +80,7 @@ fn copies_are_found_wherever_they_end_up() {
         assert_eq!(last.len(), load.keys().len() as u64);
         let crowd: Vec<u32> = (0..size(100_000, 2000)).map(|i| if i % 2 == 0 { 5 } else { i }).collect();
         let table = builder.clone().duplicates(Duplicates::KeepFirst).build(&device, &crowd, &crowd).unwrap();
-        assert_eq!(table.len(), crowd.len() as u64 / 2 + u64::from(!crowd.contains(&5) || crowd.len() <= 10));
+        assert_eq!(table.len(), crowd.len() as u64 / 2);
         table.audit().unwrap();
     }
 }

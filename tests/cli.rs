@@ -385,8 +385,12 @@ fn options_of_other_schemes_are_refused_with_whose_they_are() {
     folder.ok(&format!("{classic} --insertion first-fit --lookup-mode latency-optimized --device cpu"));
     let listed = folder.ok("info t.koel");
     assert!(listed.contains("insertion first-fit, lookup-mode latency-optimized, reach 9"), "{listed}");
-    // With several schemes each takes the options that it has.
+    // With several schemes each takes the options that it has, and of values those that it can do with.
     folder.ok("verify --n 500 --slots 4 --functions 3 --device cpu");
+    folder.ok("verify --n 500 --functions 5 --hash linear --device cpu");
+    folder
+        .refused("verify --n 500 --scheme bucketized,horton --reinsertion as-published", "--reinsertion means nothing");
+    folder.refused("verify --n 500 --functions 77", "--functions means nothing");
 }
 
 #[test]

@@ -212,6 +212,38 @@ fn a_worn_table_takes_batches_that_only_fit_without_its_tombstones() {
     for_every_kind(&Refills);
 }
 
+struct Chains;
+impl Check for Chains {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        // In a tiny table at its default load nearly every key stands on the list of others: taken out one by one, from
+        // either end of the order in which they came, each leaves all the others.
+        let (keys, values, whole) = workload(40);
+        for device in devices() {
+            for from_the_end in [false, true] {
+                let at =
+                    format!("{}, from the {}", label::<S>(kind, &device), if from_the_end { "end" } else { "start" });
+                let slots = slots_for::<S>(kind, 40);
+                let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+                let mut model = whole.clone();
+                for i in 0..keys.len() {
+                    let key = keys[if from_the_end { keys.len() - 1 - i } else { i }];
+                    assert_eq!(table.remove(&[key]).unwrap(), 1, "{at}: {key}");
+                    model.remove(&key);
+                    holds_exactly(&table, &model, &at);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_of_one_chain_go_one_by_one_from_either_end() {
+    for_every_kind(&Chains);
+}
+
 struct WithALoad;
 impl Check for WithALoad {
     fn run<S: Scheme>(&self, kind: Kind)
@@ -229,6 +261,10 @@ impl Check for WithALoad {
             table.remove(gone).unwrap();
             gone.iter().for_each(|key| _ = model.remove(key));
             assert_eq!(table.capacity(), full, "{at}: removing keeps the slots");
+            let (known, _) = model.iter().next().unwrap();
+            let done = table.upsert(&[*known], &[5]).unwrap();
+            assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: nothing is new");
+            table.upsert(&[*known], &[model[known]]).unwrap();
             table.rebuild().unwrap();
             assert!(table.capacity() < full, "{at}: building afresh fits them to the load");
             holds_exactly(&table, &model, &at);

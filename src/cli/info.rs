@@ -135,7 +135,8 @@ fn reads(stats: &Stats) -> String {
     let shares: Vec<_> = from_one(&stats.keys_by_reads).iter().map(share).collect();
     lines.push(format!("found     {}", if shares.is_empty() { "none".into() } else { shares.join(", ") }));
     if stats.bucket_bytes > 8 {
-        let all: u64 = stats.buckets.iter().map(Buckets::count).sum();
+        // Stash buckets stand beside the table's.
+        let all: u64 = stats.buckets.iter().filter(|buckets| buckets.name != "stash").map(Buckets::count).sum();
         for buckets in &stats.buckets {
             let share = 100.0 * buckets.count() as f64 / all.max(1) as f64;
             let name = if buckets.name.is_empty() { "all".into() } else { format!("type {}", buckets.name) };

@@ -157,18 +157,23 @@ impl SchemeList {
         Ok(found)
     }
 
-    /// The options for one scheme and kind: where several are asked for, each takes those that it has.
-    pub(crate) fn options_for(&self, name: &str, kind: Kind, options: &SchemeOptions) -> SchemeOptions {
-        let several = self.combinations().is_ok_and(|all| all.len() > 1);
-        if !several {
-            return options.clone();
+    /// The options for one scheme and kind: where several are asked for, each takes those that it has and can do with.
+    ///
+    /// # Errors
+    /// If an option is for none of them.
+    pub(crate) fn options_for(&self, name: &str, kind: Kind, options: &SchemeOptions) -> Result<SchemeOptions> {
+        let all = self.combinations()?;
+        if all.len() == 1 {
+            return Ok(options.clone());
         }
-        let mut taken = options.only(scheme::options(name, kind));
-        if kind == Kind::Canonical {
-            // They have the mixer alone.
-            taken.hash = None;
+        let accepts = |name: &str, kind, option| scheme::accepts(name, kind, &options.only(&[option]));
+        let given = options.given();
+        if let Some(other) = given.iter().find(|&&option| !all.iter().any(|&(name, kind)| accepts(name, kind, option)))
+        {
+            return Err(Failure::Input(format!("--{other} means nothing to the tables asked for: leave it out")));
         }
-        taken
+        let taken: Vec<_> = given.into_iter().filter(|&option| accepts(name, kind, option)).collect();
+        Ok(options.only(&taken))
     }
 }
 

@@ -59,9 +59,7 @@ impl OpenCl {
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Launch<'a>> {
-        if plan.buckets() == 0 {
-            return Err(Error::parameter("buckets", 0, "a bucketized table has at least one"));
-        }
+        Error::check_plan::<Bucketized>(plan)?;
         Error::check_length("the image", image.len(), plan.words() as usize)?;
         let launch = self.kernel(program, name)?.buffer(image);
         Ok(launch.value(plan.buckets()).mixers(&plan.functions().keys))

@@ -33,9 +33,7 @@ impl OpenCl {
     ///
     /// The kernels trust the image to have a slot for each place of a key.
     fn cuckoo_kernel(&self, plan: &CuckooPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
-        if plan.slot_count() == 0 {
-            return Err(Error::parameter("slots", 0, "a cuckoo table has at least one"));
-        }
+        Error::check_plan::<Cuckoo>(plan)?;
         Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
         let launch = self.kernel(&self.cuckoo(plan)?, name)?.buffer(image);
         Ok(launch.value(plan.slot_count()).mixers(&plan.functions().keys))
@@ -43,7 +41,7 @@ impl OpenCl {
 }
 
 impl Kernels<Cuckoo> for OpenCl {
-    /// One kernel (classic: two), one fill of 40 bytes and one read of them.
+    /// One kernel (classic: two), one fill of 48 bytes and one read of them.
     fn place(
         &self,
         plan: &CuckooPlan,

@@ -13,7 +13,7 @@ use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::horton::{Functions, HortonFamily, MIN_BUCKETS, tokens};
+use crate::spec::horton::{Functions, HortonFamily, tokens};
 use crate::spec::{Horton, HortonPlan, Kind, Plan, cuckoo};
 
 // cl/ has one name for the empty slot of all tables whose words hold plain keys.
@@ -75,10 +75,8 @@ impl OpenCl {
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Launch<'a>> {
+        Error::check_plan::<Horton>(plan)?;
         let functions = plan.functions();
-        if functions.buckets < MIN_BUCKETS {
-            return Err(Error::parameter("buckets", functions.buckets, "a Horton table has at least 16"));
-        }
         Error::check_length("the image", image.len(), plan.words() as usize)?;
         Ok(table(self.kernel(program, name)?.buffer(image), &functions))
     }
@@ -206,7 +204,6 @@ impl Kernels<Horton> for OpenCl {
     }
 
     fn lift(&self, plan: &HortonPlan, _image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Error::check_tombstones::<Horton>(plan)?;
         Err(Error::parameter("kind", plan.kind().name(), "Horton tables have no tombstones"))
     }
 }

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
-//! one on every device; and the number of pairs left over is exact, so to stop at a hopeless attempt is deterministic
-//! too.
+//! one on every device. In cuckoo and bucketized tables the number of pairs left over is exact too, so to stop at a hopeless
+//! attempt is deterministic; a Horton attempt can fail by a crowd that other constants scatter, so there each is made.
 
 use super::builder::{Duplicates, Settings};
 use super::distinct;
 use crate::backend::{DeviceBuffer, Kernels, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Kind, Plan, Request, Scheme};
+use crate::spec::{Plan, Request, Scheme, Updates};
 
 /// A finished image.
 pub(super) struct Built<B: Runs<S>, S: Scheme> {
@@ -71,7 +71,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     let mut plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 })?;
     let mut tried = 0;
     // Some tables have room for one pair beside their image.
-    let room = plan.words() + u64::from(plan.outside_key().is_some());
+    let room = plan.slots() + u64::from(plan.outside_key().is_some());
     let mut unplaced = pairs.saturating_sub(room);
     // More pairs than room can only be built if some are copies, which the check below finds out.
     let last = if unplaced > 0 { 0 } else { settings.attempts };
@@ -94,7 +94,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         {
             return Ok(Outcome::Copies(least));
         }
-        if scheme.kind() == Kind::Canonical && hopeless(unplaced, pairs) {
+        if S::updates(scheme.kind()) == Updates::Tombstones && hopeless(unplaced, pairs) {
             break;
         }
     }
@@ -106,7 +106,8 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     Ok(Outcome::TooFull(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced }))
 }
 
-/// Attempts fail by a handful of pairs when luck was against them, and by a share of all when the load is beyond what
+/// Asked of cuckoo and bucketized tables alone, whose number of pairs left over is the same on every device. Attempts fail by
+/// a handful of pairs when luck was against them, and by a share of all when the load is beyond what
 /// the functions can do; other constants cure only the first.
 fn hopeless(unplaced: u64, pairs: u64) -> bool {
     unplaced > 64 + pairs / 1024

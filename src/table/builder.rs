@@ -3,7 +3,7 @@
 use super::{HashTable, Pairs, build};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Load, Plan, Request, Scheme};
+use crate::spec::{Load, Plan, Request, Scheme, Updates};
 
 /// What a key that comes more than once means. Positions count through all batches, from the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -94,16 +94,17 @@ impl<S: Scheme> TableBuilder<S> {
         }
     }
 
-    /// Pairs per slot, above 0 and up to 1. The table always has the slots that its number of pairs needs at this load,
-    /// so a batch that adds pairs rebuilds it; give a [`capacity`](Self::capacity) to insert in place. The two
-    /// exclude each other: giving both is an error of the build.
+    /// Pairs per slot, above 0 and up to 1. A build gives the table the slots that its number of pairs needs at this load,
+    /// and so does a batch that adds pairs, which rebuilds it for that; give a [`capacity`](Self::capacity) to insert in
+    /// place. Removing pairs keeps the slots. The two exclude each other: giving both is an error of the build.
     pub fn load_factor(mut self, load: f64) -> Self {
         self.load = Some(load);
         self
     }
 
-    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good; at least 16 in
-    /// canonical tables. Batches are inserted in place while they fit.
+    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good. They are rounded up to
+    /// whole buckets, and to at least 16 buckets in canonical tables. Batches are inserted in place while they fit, but for
+    /// canonical Horton tables, which are built again for each.
     pub fn capacity(mut self, slots: u64) -> Self {
         self.capacity = Some(slots);
         self
@@ -129,8 +130,8 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// Builds a table of `keys[i] -> values[i]` on a device.
     ///
-    /// Cost: about two random accesses a pair at load 0.8 with four functions (Alcantara 2011, Section 4.5.3), the
-    /// transfer of 8 bytes a pair, and [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come
+    /// Cost: one to two random accesses a pair at the default loads (`docs/canonical-layout.md`; classic Horton tables are
+    /// built by one thread of this machine), the transfer of 8 bytes a pair, and [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come
     /// more than once and one is to stay, two builds more.
     ///
     /// # Errors
@@ -190,9 +191,11 @@ impl<S: Scheme> TableBuilder<S> {
     pub fn memory_estimate(&self, pairs: u64) -> Result<MemoryEstimate> {
         let settings = self.settings()?;
         let slots = settings.slots(&self.scheme, pairs);
+        let rebuilds =
+            S::updates(self.scheme.kind()) == Updates::Rebuild || !matches!(settings.size, Size::Capacity(_));
         let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
         let scratch = S::scratch_bytes(&plan, pairs);
-        Ok(MemoryEstimate::new(&plan, pairs, scratch, &settings))
+        Ok(MemoryEstimate::new(&plan, pairs, scratch, rebuilds, settings.duplicates))
     }
 
     fn settings(&self) -> Result<Settings> {
@@ -224,12 +227,12 @@ pub struct MemoryEstimate {
     /// While it is built if keys come more than once and one pair of each is to stay.
     pub build_with_copies: u64,
     /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and
-    /// the batch. With a load: also all pairs, and the larger table that they are built into.
+    /// the batch. With a load, or where every batch builds again: also all pairs, and the table that they are built into.
     pub insert: u64,
 }
 
 impl MemoryEstimate {
-    fn new(plan: &impl Plan, pairs: u64, scratch: u64, settings: &Settings) -> Self {
+    fn new(plan: &impl Plan, pairs: u64, scratch: u64, rebuilds: bool, rule: Duplicates) -> Self {
         let image = 8 * plan.words();
         let input = 8 * pairs;
         // Keys, values and a bitmap of all slots, and the pairs picked out of them.
@@ -237,7 +240,7 @@ impl MemoryEstimate {
         // A table of positions, at load 0.8.
         let positions = 10 * pairs;
         // The batch with each key once, and its parts that are new and known.
-        let split = if settings.duplicates == Duplicates::Error { 0 } else { 2 * input };
+        let split = if rule == Duplicates::Error { 0 } else { 2 * input };
         // What a build fills.
         let built = image + scratch;
         let in_place = 2 * image + input + scratch;
@@ -248,7 +251,7 @@ impl MemoryEstimate {
             image,
             build: built + input,
             build_with_copies: (positions + decoded(pairs * 5 / 4) + input).max(built + 2 * input),
-            insert: if matches!(settings.size, Size::Capacity(_)) { in_place } else { rebuilt } + split,
+            insert: if rebuilds { rebuilt } else { in_place } + split,
         }
     }
 }

@@ -165,11 +165,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
                 self.scheme.plan(self.request(slots, 0, 0))?.slots()
             }
         };
-        let in_place = if slots != self.plan.slots() {
-            None
-        } else if keys.is_empty() {
+        let in_place = if keys.is_empty() {
             Some(self.unchanged()?)
-        } else if S::updates(self.plan.kind()) == Updates::Rebuild {
+        } else if slots != self.plan.slots() || S::updates(self.plan.kind()) == Updates::Rebuild {
             None
         } else {
             self.place_in_copy(keys, values)?

@@ -91,7 +91,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.len() == 0
     }
 
-    /// Slots: the pairs there could be at most. How many of them really fit is a matter of load; see [`TableBuilder`].
+    /// Slots: the most pairs there could be. How many really fit is a matter of load; see [`TableBuilder`].
     pub fn capacity(&self) -> u64 {
         self.plan.slots()
     }

@@ -29,7 +29,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// tables are changed in place.
     ///
     /// Cost: a copy of the image and a lookup and a write for each key; for canonical Horton tables a build, and a table
-    /// of the keys. Memory: a second image while it works.
+    /// of the keys; for classic Horton tables the image's way to this machine and back, and one thread. Memory: a second
+    /// image while it works; for canonical Horton tables as an insert
+    /// ([`MemoryEstimate::insert`](super::MemoryEstimate::insert)).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

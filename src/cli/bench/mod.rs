@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let queries = args.queries.unwrap_or(n.max(1 << 22)) as usize;
         let setup = Setup::new(Workload::new(n, args.seed), n, queries, args);
         for &(name, kind) in &combinations {
-            let options = list.options_for(name, kind, &args.parameters);
+            let options = list.options_for(name, kind, &args.parameters)?;
             for device in &devices {
                 progress.say(format!("{name} {kind}, {n} pairs, {}", device.info().id));
                 let mut job = OnDevice { setup: &setup, device, kind, progress: &progress };

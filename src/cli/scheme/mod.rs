@@ -79,6 +79,15 @@ macro_rules! dispatch {
             }
         }
 
+        /// Whether tables of this scheme and kind take these options with these values.
+        pub(crate) fn accepts(name: &str, kind: Kind, options: &SchemeOptions) -> bool {
+            let with = match name {
+                $($name => <koel::spec::$scheme as Parameters>::with(kind, options).and_then(|s| Ok(s.check()?)),)*
+                _ => return false,
+            };
+            with.is_ok() && refuse_others(name, kind, options).is_ok()
+        }
+
         /// Runs a job with the scheme of this name, kind and options.
         pub(crate) fn named<J: Job>(name: &str, kind: Kind, options: &SchemeOptions, job: &mut J) -> Result<J::Output> {
             refuse_others(name, kind, options)?;

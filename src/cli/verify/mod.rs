@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         scheme::named(
             name,
             kind,
-            &args.schemes.options_for(name, kind, &args.parameters),
+            &args.schemes.options_for(name, kind, &args.parameters)?,
             &mut WarmUp { devices: &devices },
         )?;
     }
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             rows.extend(scheme::named(
                 name,
                 kind,
-                &args.schemes.options_for(name, kind, &args.parameters),
+                &args.schemes.options_for(name, kind, &args.parameters)?,
                 &mut check,
             )?);
         }

@@ -27,7 +27,7 @@ use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::bucketized::{self, BUCKET_SLOTS, BucketizedPlan, Functions};
+use crate::spec::bucketized::{self, BucketizedPlan, Functions};
 use crate::spec::cuckoo::classic as slots_of_pairs;
 use crate::spec::{Bucketized, Kind, Plan, slot};
 
@@ -180,9 +180,7 @@ impl Kernels<Bucketized> for Cpu {
 }
 
 fn check_image(plan: &BucketizedPlan, image: &Memory<u64>) -> Result<()> {
-    if !BUCKET_SLOTS.contains(&plan.bucket_slots()) {
-        return Err(Error::parameter("bucket size", plan.bucket_slots(), "a bucket has 4, 8 or 16 slots"));
-    }
+    Error::check_plan::<Bucketized>(plan)?;
     Error::check_length("the image", image.len(), plan.words() as usize)
 }
 

@@ -145,6 +145,7 @@ impl Kernels<Cuckoo> for Cpu {
 }
 
 fn check_image(plan: &CuckooPlan, image: &Memory<u64>) -> Result<()> {
+    Error::check_plan::<Cuckoo>(plan)?;
     Error::check_length("the image", image.len(), plan.slot_count() as usize)
 }
 

@@ -17,8 +17,8 @@
 //! read tells whether a search may end.
 //!
 //! **Copies.** One after the other, as here, they drop out when they meet, as in the cuckoo table: copies have one list,
-//! and whatever refuses the greater refuses the lesser. Several threads that scan one bucket at once can miss each other,
-//! so the backends look for copies in the finished image. An image that held some on the way is of no use: they took
+//! and whatever refuses the greater refuses the lesser. Several threads that scan one bucket at once can miss each other:
+//! a backend must rule that out or look for copies in the finished image. An image that held some on the way is of no use: they took
 //! slots from others.
 //!
 //! **Removing** replaces the word by a tombstone, where it stands: the greatest word there can be. Slots still only grow, so

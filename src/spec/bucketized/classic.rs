@@ -101,8 +101,8 @@ fn make_room(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
         }
         at += 1;
     };
-    // From the far end: each pair moves to where a slot has just become free. A way that comes through one bucket twice is
-    // no trouble, because each word on it is moved once, when its new place is free.
+    // From the far end: each pair moves to where a slot has just become free. The first way that is found breadth first
+    // comes through no bucket twice, or a shorter one would have been found before it.
     let mut step = end;
     while let Some((before, word)) = steps[step].from {
         let to = free(image, steps[step].bucket)?;

@@ -31,6 +31,9 @@ use crate::error::{Error, Result};
 /// The bucket sizes there are.
 pub const BUCKET_SLOTS: [u32; 3] = [4, 8, 16];
 
+/// The farthest reach: it bounds the memory and the time that one pair may take.
+const MOST_REACH: u32 = 1 << 16;
+
 /// The most buckets: more than 2^32 keys have no use for.
 const MOST_BUCKETS: u64 = 1 << 30;
 
@@ -73,8 +76,8 @@ impl Scheme for Bucketized {
             Kind::Classic if !(2..=MAX_FUNCTIONS as u32).contains(&self.functions) => {
                 Err(Error::parameter("functions", self.functions, "a classic bucketized table has 2 to 4"))
             }
-            Kind::Classic if self.reach == 0 => {
-                Err(Error::parameter("reach", 0, "a search for room visits at least one bucket"))
+            Kind::Classic if !(1..=MOST_REACH).contains(&self.reach) => {
+                Err(Error::parameter("reach", self.reach, "a search for room visits 1 to 65536 buckets"))
             }
             _ => Ok(()),
         }
@@ -222,7 +225,9 @@ mod tests {
         for functions in [0, 1, 5] {
             assert!(Bucketized::classic(functions, 8).check().is_err());
         }
-        assert!(Bucketized::classic(2, 8).reach(0).check().is_err());
+        for reach in [0, MOST_REACH + 1, u32::MAX] {
+            assert!(Bucketized::classic(2, 8).reach(reach).check().is_err());
+        }
         let too_many = Request { slots: u64::MAX, pairs: 1, seed: 0, attempt: 0 };
         assert!(matches!(Bucketized::canonical(8).plan(too_many), Err(Error::TooLarge { .. })));
     }

@@ -74,10 +74,15 @@ impl Scheme for Horton {
     /// What the widths of the paper allow with some room; less where entries are few or narrow, which leaves tokens with
     /// nowhere to go.
     fn default_load(&self) -> Load {
-        if self.bits < 3 || self.tags < 16 {
-            return Load::from_millionths(700_000);
+        match (self.tags, self.bits) {
+            (..8, _) => return Load::from_millionths(300_000),
+            (_, ..3) => return Load::from_millionths(450_000),
+            (..16, _) => return Load::from_millionths(600_000),
+            _ => {}
         }
         Load::from_millionths(match self.bucket_slots {
+            // One by one, items that share an entry do not find four slots together (`classic.rs`).
+            0..=4 if self.kind == Kind::Classic => 600_000,
             0..=4 => 850_000,
             5..=8 => 900_000,
             _ => 930_000,
