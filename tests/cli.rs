@@ -1,66 +1,18 @@
 //! The `koel` command from outside: what it prints, what it writes, how it exits.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/folder.rs"]
+mod folder;
+
 use std::collections::HashMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+
+use std::process::Stdio;
 
 use serde_json::Value;
 
-/// A folder of its own for each test.
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
-        fs::write(self.path(name), contents).unwrap();
-        self.path(name)
-    }
-
-    /// Runs koel here; arguments are separated by blanks.
-    fn koel(&self, arguments: &str) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_koel"));
-        command.args(arguments.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
-        command
-    }
-
-    /// Runs koel here, which must succeed; its stdout.
-    fn ok(&self, arguments: &str) -> String {
-        let output = self.koel(arguments);
-        assert_eq!(output.status.code(), Some(0), "koel {arguments}: {}", stderr(&output));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn json(&self, arguments: &str) -> Value {
-        serde_json::from_str(&self.ok(arguments)).unwrap()
-    }
-
-    /// Runs koel here, which must refuse with exit code 2 and say `part` after `koel: `.
-    fn refused(&self, arguments: &str, part: &str) {
-        let output = self.koel(arguments);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "koel {arguments}: {said}");
-        assert!(said.starts_with("koel: ") && said.contains(part), "koel {arguments}: {said}");
-        assert!(!said.contains("panicked") && output.stdout.is_empty(), "{said}");
-    }
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use folder::{Folder, stderr};
 
 /// Every device that can be used here.
 fn devices() -> Vec<String> {
@@ -283,7 +235,7 @@ fn array_output_is_read_back() {
         })
         .collect();
     assert_eq!(rows, [(6, 0, 1), (7, 0, 0), (5, 50, 1)]);
-    let left: Vec<_> = fs::read_dir(folder.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{left:?}");
 }
 
@@ -324,73 +276,6 @@ fn impossible_tables_are_refused() {
     for kind in ["canonical", "classic"] {
         folder.refused(&format!("build t.csv -o t.koel --capacity 500 --kind {kind} --device cpu"), "do not fit");
     }
-}
-
-#[test]
-fn info_tells_what_is_in_a_file() {
-    let folder = Folder::new();
-    let rows: Vec<String> = (0..1000).map(|key| format!("{key},{key}")).collect();
-    folder.file("t.csv", rows.join("\n"));
-    folder.ok("build t.csv -o t.koel --kind classic --functions 3 --hash xor --load 0.7 --seed 9 --device cpu");
-    let info = folder.json("info t.koel --json");
-    assert_eq!(info["scheme"], "cuckoo");
-    assert_eq!(info["kind"], "classic");
-    assert_eq!(info["parameters"]["functions"], 3);
-    assert_eq!(info["parameters"]["hash"], "xor");
-    assert_eq!(
-        (info["pairs"].as_u64(), info["slots"].as_u64(), info["seed"].as_u64()),
-        (Some(1000), Some(1429), Some(9))
-    );
-    assert_eq!(info["file_bytes"].as_u64(), Some(fs::metadata(folder.path("t.koel")).unwrap().len()));
-    let ages: u64 = info["ages"].as_array().unwrap().iter().map(|age| age.as_u64().unwrap()).sum();
-    assert_eq!(ages, 1000);
-    assert!((1.0..=3.0).contains(&info["reads_per_hit"].as_f64().unwrap()));
-    assert!(folder.ok("info t.koel").contains("1,000 pairs in 1,429 slots"));
-}
-
-#[test]
-fn info_tells_the_costs_of_tables_with_buckets() {
-    let folder = Folder::new();
-    let rows: Vec<String> = (0..40_000u32).map(|i| format!("{},{i}", i.wrapping_mul(0x9e37_79b9))).collect();
-    folder.file("t.csv", rows.join("\n"));
-    folder.ok("build t.csv -o h.koel --scheme horton --load 0.95 --device cpu");
-    let info = folder.json("info h.koel --json");
-    assert!(info["reads_per_hit"].as_f64() < Some(1.17) && info["reads_per_miss"].as_f64() < Some(1.065), "{info}");
-    assert!((info["model_reads_per_hit"].as_f64().unwrap() - 1.166).abs() < 0.001, "{info}");
-    let sum = |counts: &Value| counts.as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum::<u64>();
-    assert_eq!((sum(&info["ages"]), sum(&info["keys_by_reads"])), (40_000, 40_000));
-    let types: Vec<_> = info["buckets"].as_array().unwrap().iter().map(|b| b["type"].as_str().unwrap()).collect();
-    assert_eq!(types, ["A", "B", "stash"]);
-    let said = folder.ok("info h.koel");
-    for part in ["model", "type B", "buckets a hit", "of 64 bytes", "slots 8, tags 21, bits 3, hash mixer"] {
-        assert!(said.contains(part), "{part} in {said}");
-    }
-    folder.ok("build t.csv -o b.koel --scheme bucketized --slots 16 --load 0.98 --device cpu");
-    let info = folder.json("info b.koel --json");
-    assert_eq!((info["parameters"]["slots"].as_u64(), info["bytes_per_read"].as_u64()), (Some(16), Some(128)));
-    assert!(folder.ok("info b.koel").contains("buckets   all"));
-    assert_eq!(info["worn"], false);
-}
-
-#[test]
-fn options_of_other_schemes_are_refused_with_whose_they_are() {
-    let folder = Folder::new();
-    folder.file("t.csv", "1,2\n");
-    folder.refused("build t.csv -o t.koel --scheme horton --functions 3", "canonical cuckoo");
-    folder.refused("build t.csv -o t.koel --scheme bucketized --insertion first-fit", "classic bucketized");
-    folder.refused("build t.csv -o t.koel --scheme horton --slots 5", "4, 8 or 16");
-    folder.refused("build t.csv -o t.koel --scheme horton --tags 30", "64 bits");
-    folder.refused("build t.csv -o t.koel --scheme horton --kind classic --hash linear", "mixer or jenkins");
-    let classic = "build t.csv -o t.koel --scheme bucketized --kind classic --functions 3 --slots 4 --reach 9";
-    folder.ok(&format!("{classic} --insertion first-fit --lookup-mode latency-optimized --device cpu"));
-    let listed = folder.ok("info t.koel");
-    assert!(listed.contains("insertion first-fit, lookup-mode latency-optimized, reach 9"), "{listed}");
-    // With several schemes each takes the options that it has, and of values those that it can do with.
-    folder.ok("verify --n 500 --slots 4 --functions 3 --device cpu");
-    folder.ok("verify --n 500 --functions 5 --hash linear --device cpu");
-    folder
-        .refused("verify --n 500 --scheme bucketized,horton --reinsertion as-published", "--reinsertion means nothing");
-    folder.refused("verify --n 500 --functions 77", "--functions means nothing");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! crew.rs        how the threads of one pass share its input
 //! block.rs       blocks of keys and the queues between them
 //! columns.rs     an image's pairs as columns, for every scheme
+//! network.rs     sorting one bucket without branches
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! cuckoo/        `Kernels<Cuckoo>`
@@ -28,6 +29,7 @@ mod crew;
 mod cuckoo;
 mod horton;
 mod memory;
+mod network;
 mod primitives;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wide::{u32x8, u32x16};
 
+use crate::cpu::network;
+
 /// The lanes of a line that hold upper halves, as a bitmask.
 const UPPERS: u32 = 0b1010_1010_1010_1010;
 
@@ -65,46 +67,17 @@ pub(super) fn buckets<const S: usize, C>(image: &[C]) -> &[[C; S]] {
     image.as_chunks().0
 }
 
-/// The exchanges of Batcher's odd-even merge sort for up to 16 words, S at a time: `(i, j)` with i < j.
-const fn exchanges<const S: usize>() -> ([(usize, usize); 63], usize) {
-    let (mut list, mut len) = ([(0, 0); 63], 0);
-    let mut sorted = 1;
-    while sorted < S {
-        let mut apart = sorted;
-        while apart > 0 {
-            let mut i = apart % sorted;
-            while i + apart < S {
-                let mut j = 0;
-                while j < apart && i + j + apart < S {
-                    if (i + j) / (2 * sorted) == (i + j + apart) / (2 * sorted) {
-                        list[len] = (i + j, i + j + apart);
-                        len += 1;
-                    }
-                    j += 1;
-                }
-                i += 2 * apart;
-            }
-            apart /= 2;
-        }
-        sorted *= 2;
-    }
-    (list, len)
-}
-
 /// Brings the words of a bucket into descending order; one that is in order is not written to.
 #[inline(always)]
 pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
-    let exchanges = const { exchanges::<S>() };
     // All pairs of neighbours are compared, without a branch between them.
     if (1..S).fold(true, |sorted, i| sorted & (words[i - 1] >= words[i])) {
         return;
     }
-    let mut sorted = *words;
-    for &(i, j) in &exchanges.0[..exchanges.1] {
-        let (a, b) = (sorted[i], sorted[j]);
-        (sorted[i], sorted[j]) = (a.max(b), a.min(b));
-    }
-    *words = sorted;
+    // Complements ascend where words descend.
+    let mut complements = words.map(|word| !word);
+    network::sort(&mut complements);
+    *words = complements.map(|word| !word);
 }
 
 #[cfg(test)]
@@ -120,14 +93,6 @@ mod tests {
         expected.sort_unstable_by(|a, b| b.cmp(a));
         sort(&mut words);
         words == expected
-    }
-
-    /// A network that sorts every sequence of zeros and ones sorts every sequence.
-    #[test]
-    fn every_sequence_of_zeros_and_ones_is_sorted() {
-        let bits = |of: u32| -> Vec<u64> { (0..16).map(|i| u64::from(of >> i & 1)).collect() };
-        assert!((0..1 << 16).all(|of| sorts::<16>(&bits(of)) && sorts::<8>(&bits(of)) && sorts::<4>(&bits(of))));
-        assert_eq!([exchanges::<4>().1, exchanges::<8>().1, exchanges::<16>().1], [5, 19, 63]);
     }
 
     fn compares<const S: usize, const IGNORED: i32>(noise: &[u64], wanted: u64) -> bool {

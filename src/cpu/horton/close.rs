@@ -20,9 +20,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use rayon::prelude::*;
 
 use super::build::Build;
-use super::sort::sort;
 use crate::cpu::CHUNK;
 use crate::cpu::memory::prefetch;
+use crate::cpu::network::sort;
 use crate::spec::horton::tokens::{self, EMPTY, GROUP_MAX, NO_PROPOSAL};
 
 /// Buckets whose proposals are on their way together: about a block of them.

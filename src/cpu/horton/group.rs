@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use wide::u32x8;
 
 use super::build::{Build, Header};
-use super::sort::sort;
 use crate::backend::Placed;
 use crate::cpu::CHUNK;
 use crate::cpu::block::sum;
+use crate::cpu::network::sort;
 use crate::spec::horton::tokens::{self, EMPTY, EMPTY_KEY, GROUP_MAX, NO_PROPOSAL};
 
 /// The most keys of a home that is not overfull.

@@ -6,7 +6,6 @@
 //! group.rs    pass 4: every home's keys in order; who may have to leave
 //! settle.rs   pass 5: deferred acceptance, by compare-and-swap
 //! close.rs    pass 6 to 8: proposals become pairs, and buckets take their final form
-//! sort.rs     one bucket sorted without branches
 //! lookup.rs   lookup, for both kinds
 //! ```
 //!
@@ -19,7 +18,6 @@ mod deal;
 mod group;
 mod lookup;
 mod settle;
-mod sort;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,61 @@
+//! The `koel` command in a folder of its own.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of it")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder of its own for each test.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("works in a folder of its own"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        fs::write(self.path(name), contents).expect("works in a folder of its own");
+        self.path(name)
+    }
+
+    /// Runs koel here; arguments are separated by blanks.
+    pub fn koel(&self, arguments: &str) -> Output {
+        self.command(arguments).output().expect("works in a folder of its own")
+    }
+
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_koel"));
+        command.args(arguments.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs koel here, which must succeed; its stdout.
+    pub fn ok(&self, arguments: &str) -> String {
+        let output = self.koel(arguments);
+        assert_eq!(output.status.code(), Some(0), "koel {arguments}: {}", stderr(&output));
+        String::from_utf8(output.stdout).expect("works in a folder of its own")
+    }
+
+    pub fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.ok(arguments)).expect("works in a folder of its own")
+    }
+
+    /// Runs koel here, which must refuse with exit code 2 and say `part` after `koel: `.
+    pub fn refused(&self, arguments: &str, part: &str) {
+        let output = self.koel(arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "koel {arguments}: {said}");
+        assert!(said.starts_with("koel: ") && said.contains(part), "koel {arguments}: {said}");
+        assert!(!said.contains("panicked") && output.stdout.is_empty(), "{said}");
+    }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
