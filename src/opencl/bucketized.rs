@@ -72,12 +72,7 @@ impl OpenCl {
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Decoded<Buffer<u32>>> {
-        let slots = image.len();
-        let launch = self.bucketized_kernel(&self.bucketized(plan)?, plan, name, image)?;
-        let (keys, values) = (Buffer::allocate(self, slots)?, Buffer::allocate(self, slots)?);
-        let taken = Buffer::allocate(self, bitmap_words(slots))?;
-        launch.buffer(&keys).buffer(&values).buffer(&taken).over(slots)?;
-        Ok(Decoded { keys, values, taken })
+        self.bucketized_kernel(&self.bucketized(plan)?, plan, name, image)?.into_columns(image.len())
     }
 }
 

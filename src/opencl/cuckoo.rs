@@ -94,12 +94,7 @@ impl Kernels<Cuckoo> for OpenCl {
     }
 
     fn decode(&self, plan: &CuckooPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        let slots = image.len();
-        let (keys, values) = (Buffer::allocate(self, slots)?, Buffer::allocate(self, slots)?);
-        let taken = Buffer::allocate(self, bitmap_words(slots))?;
-        let launch = self.cuckoo_kernel(plan, "cuckoo_decode", image)?.buffer(&keys).buffer(&values);
-        launch.buffer(&taken).over(slots)?;
-        Ok(Decoded { keys, values, taken })
+        self.cuckoo_kernel(plan, "cuckoo_decode", image)?.into_columns(image.len())
     }
 
     /// One kernel, one fill and one read of the status.
@@ -112,11 +107,6 @@ impl Kernels<Cuckoo> for OpenCl {
 
     fn lift(&self, plan: &CuckooPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
         Error::check_tombstones::<Cuckoo>(plan)?;
-        let slots = image.len();
-        let (keys, values) = (Buffer::allocate(self, slots)?, Buffer::allocate(self, slots)?);
-        let taken = Buffer::allocate(self, bitmap_words(slots))?;
-        let launch = self.cuckoo_kernel(plan, "cuckoo_lift", image)?.buffer(&keys).buffer(&values);
-        launch.buffer(&taken).over(slots)?;
-        Ok(Decoded { keys, values, taken })
+        self.cuckoo_kernel(plan, "cuckoo_lift", image)?.into_columns(image.len())
     }
 }

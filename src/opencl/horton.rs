@@ -183,12 +183,7 @@ impl Kernels<Horton> for OpenCl {
     }
 
     fn decode(&self, plan: &HortonPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        let words = image.len();
-        let launch = self.horton_kernel(&self.horton(plan)?, plan, "horton_decode", image)?;
-        let (keys, values) = (Buffer::allocate(self, words)?, Buffer::allocate(self, words)?);
-        let taken = Buffer::allocate(self, bitmap_words(words))?;
-        launch.buffer(&keys).buffer(&values).buffer(&taken).over(words)?;
-        Ok(Decoded { keys, values, taken })
+        self.horton_kernel(&self.horton(plan)?, plan, "horton_decode", image)?.into_columns(image.len())
     }
 
     /// Classic: on the host, key by key.

@@ -17,7 +17,7 @@ use ocl::core::{self, ArgVal};
 use ocl::prm::Uint16;
 
 use super::{Buffer, OpenCl};
-use crate::backend::Word;
+use crate::backend::{Decoded, Word, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::hash::MixKeys;
 
@@ -75,6 +75,14 @@ impl Launch<'_> {
         }
         self.arguments += 1;
         self
+    }
+
+    /// Runs it over the words of an image; its last three arguments are the columns of their pairs, which are returned.
+    pub(super) fn into_columns(self, words: usize) -> Result<Decoded<Buffer<u32>>> {
+        let (keys, values) = (Buffer::allocate(self.device, words)?, Buffer::allocate(self.device, words)?);
+        let taken = Buffer::allocate(self.device, bitmap_words(words))?;
+        self.buffer(&keys).buffer(&values).buffer(&taken).over(words)?;
+        Ok(Decoded { keys, values, taken })
     }
 
     /// Runs it with one work-item for each of `items`, in groups of the device's usual size.

@@ -168,6 +168,7 @@ impl Kernels<Horton> for Cpu {
 }
 
 fn check_image(plan: &HortonPlan, image: &Memory<u64>) -> Result<()> {
+    Error::check_plan::<Horton>(plan)?;
     Error::check_length("the image", image.len(), plan.words() as usize)
 }
 
