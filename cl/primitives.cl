@@ -22,6 +22,20 @@ __kernel GROUP_SIZE void gather(__global const uint *from, const ulong from_len,
     to[i] = at < from_len ? from[at] : 0;
 }
 
+// Several words a work-item and one atomic a group.
+__kernel GROUP_SIZE void greatest(__global const uint *words, const ulong len, __global uint *result) {
+    __local uint parts[KOEL_GROUP];
+    uint me = get_local_id(0);
+    uint part = 0;
+    for (ulong i = get_global_id(0); i < len; i += get_global_size(0)) part = max(part, words[i]);
+    parts[me] = part;
+    for (uint below = KOEL_GROUP / 2; below > 0; below /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (me < below) parts[me] = max(parts[me], parts[me + below]);
+    }
+    if (me == 0) atomic_max(result, parts[0]);
+}
+
 // ---- Selection. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.
 //
 //   select_count   one group a tile: how many elements it keeps               -> offsets[tile]

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use crate::spec::{Plan, Scheme, Updates, Violation};
+use crate::spec::{Crowd, Plan, Scheme, Updates, Violation};
 
 /// The result of every fallible operation here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -56,6 +56,30 @@ pub enum Error {
         attempts: u32,
         /// Pairs without a slot at the end of the last attempt (classic: chains that were cut).
         unplaced: u64,
+    },
+    /// No attempt placed every pair, because too many keys share their places.
+    #[error(
+        "{} keys are {}, and {} of them at most have a place; attempts made: {attempts}. Allow more attempts, take another \
+         seed or capacity, or a scheme or sequence that scatters such keys",
+        crowd.keys, crowd.which, crowd.most
+    )]
+    Crowded {
+        /// Attempts made, each with its own constants.
+        attempts: u32,
+        /// The keys, as the last attempt had them.
+        crowd: Crowd,
+    },
+    /// A key or a value that the table's slots have no room for.
+    #[error("{what} {given} does not fit the {bits} bits that these tables have for it: {advice}")]
+    TooWide {
+        /// `key` or `value`.
+        what: &'static str,
+        /// The greatest one.
+        given: u32,
+        /// Bits there are.
+        bits: u32,
+        /// What to do instead.
+        advice: &'static str,
     },
     /// A size beyond what the format or the device can hold.
     #[error("{asked} is too many {what}; the most is {most}")]

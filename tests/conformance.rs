@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, HashMap};
 
-use common::{Check, devices, for_every_kind, holds_exactly, label, size, workload};
+use common::{Check, devices, fitting, for_every_kind, holds_exactly, label, most_pairs, size, workload};
 use koel::backend::{Any, DeviceBuffer, HashBackend, Runs};
 use koel::workload::Workload;
 use koel::{Duplicates, Error, HashTable, Kind, Scheme};
@@ -27,7 +27,7 @@ impl Check for Builds {
         for device in devices() {
             for n in [0, 1, 2, 3, 16, 63, 64, 65, 1000, size(30_000, 300)] {
                 let at = format!("{}, n = {n}", label::<S>(kind, &device));
-                let (keys, values, model) = workload(n);
+                let (keys, values, model) = workload::<S>(kind, n);
                 let table = builder::<S>(kind).build(&device, &keys, &values).unwrap_or_else(|e| panic!("{at}: {e}"));
                 holds_exactly(&table, &model, &at);
                 if kind == Kind::Canonical {
@@ -52,7 +52,7 @@ impl Check for Buffers {
     {
         for device in devices() {
             let at = label::<S>(kind, &device);
-            let (keys, values, model) = workload(777);
+            let (keys, values, model) = workload::<S>(kind, 777);
             let (keys_there, values_there) = (device.upload(&keys).unwrap(), device.upload(&values).unwrap());
             let table = builder::<S>(kind).build_on(&device, &keys_there, &values_there).unwrap();
             for count in [0, 1, 31, 32, 33, 700] {
@@ -92,14 +92,14 @@ impl Check for Copies {
     where
         Any: Runs<S>,
     {
-        let n = size(5000, 200) as usize;
-        let (keys, values, _) = workload(n as u32);
+        let n = size(5000, 200).min(most_pairs::<S>(kind)) as usize;
+        let (keys, values, _) = workload::<S>(kind, n as u32);
         // Three copies of one key, far apart; an identical pair; both extremes.
         let mut copied = (keys.clone(), values.clone());
         let (a, b) = (keys[n / 2].max(1), keys[n / 3].max(1));
         for (key, value) in [(a, 1), (b, values[n / 3]), (a, 2), (u32::MAX, 3), (0, u32::MAX)] {
             copied.0.push(key);
-            copied.1.push(value);
+            copied.1.push(fitting::<S>(kind, value));
         }
         let fold = |keep_first: bool| {
             let mut model = BTreeMap::new();
@@ -170,8 +170,8 @@ impl Check for Batches {
     where
         Any: Runs<S>,
     {
-        let n = size(3000, 200) as usize;
-        let (keys, values, model) = workload(n as u32);
+        let n = size(3000, 200).min(most_pairs::<S>(kind)) as usize;
+        let (keys, values, model) = workload::<S>(kind, n as u32);
         for device in devices() {
             let at = label::<S>(kind, &device);
             for by_capacity in [true, false] {
@@ -257,8 +257,8 @@ impl Check for Upserts {
     where
         Any: Runs<S>,
     {
-        let n = size(2000, 150) as usize;
-        let (keys, values, mut model) = workload(n as u32);
+        let n = size(2000, 150).min(most_pairs::<S>(kind) / 3) as usize;
+        let (keys, values, mut model) = workload::<S>(kind, n as u32);
         for device in devices() {
             let at = label::<S>(kind, &device);
             let start = |rule| builder::<S>(kind).duplicates(rule).capacity(2 * n as u64);
@@ -268,6 +268,7 @@ impl Check for Upserts {
             batch.extend(keys.iter().step_by(5).map(|&k| (k, k)));
             batch.extend((0..n as u32 / 2).map(|i| (i * 3 + 1, i)));
             batch.extend([(0, 1), (u32::MAX, 2), (0, 3)]);
+            batch.iter_mut().for_each(|(_, value)| *value = fitting::<S>(kind, *value));
             let (batch_keys, batch_values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
             let old = model.clone();
             let done = table.upsert(&batch_keys, &batch_values).unwrap();
@@ -304,7 +305,7 @@ impl Check for Impossible {
     where
         Any: Runs<S>,
     {
-        let (keys, values, model) = workload(400);
+        let (keys, values, model) = workload::<S>(kind, 400);
         for device in devices() {
             let at = label::<S>(kind, &device);
             // Buckets are whole, so a few slots fewer than pairs may be rounded up to enough.
@@ -329,7 +330,7 @@ impl Check for Impossible {
             let mut table = builder::<S>(kind).capacity(500).build(&device, &keys, &values).unwrap();
             let before = table.digest().unwrap();
             let more: Vec<u32> = (0..600).map(|i| 0x8000_0001 + 5 * i).filter(|k| !model.contains_key(k)).collect();
-            let refused = table.insert(&more, &more);
+            let refused = table.insert(&more, &vec![1; more.len()]);
             assert!(matches!(refused, Err(Error::TooFull { .. })), "{at}: {refused:?}");
             assert_eq!(table.digest().unwrap(), before, "{at}");
             holds_exactly(&table, &model, &at);
@@ -349,7 +350,7 @@ impl Check for Hashed {
         Any: Runs<S>,
     {
         for device in devices() {
-            let (keys, values, model) = workload(size(100_000, 400));
+            let (keys, values, model) = workload::<S>(kind, size(100_000, 400));
             let map: HashMap<_, _> = model.into_iter().collect();
             let table = builder::<S>(kind).build(&device, &keys, &values).unwrap();
             let queries = Workload::new(0, 99).queries(size(200_000, 400) as usize, 0);

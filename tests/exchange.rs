@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Check, devices, for_every_kind, size};
+use common::{Check, devices, fitting, for_every_kind, most_pairs, size, workload};
 use koel::backend::{Any, HashBackend, Runs};
 use koel::workload::Workload;
 use koel::{Error, HashTable, Kind, Scheme};
@@ -14,10 +14,12 @@ impl Check for Exchange {
     where
         Any: Runs<S>,
     {
-        let load = Workload::new(size(50_000, 400), 8);
-        let (keys, values) = (load.keys(), load.values());
+        let load = Workload::new(size(50_000, 400).min(most_pairs::<S>(kind)), 8);
+        let values: Vec<u32> = load.values().into_iter().map(|value| fitting::<S>(kind, value)).collect();
+        let keys = load.keys();
         let queries = load.queries(size(100_000, 800) as usize, 50);
-        let expected: Vec<_> = queries.iter().map(|&query| load.answer(query)).collect();
+        let answer = |&query| load.answer(query).map(|value| fitting::<S>(kind, value));
+        let expected: Vec<_> = queries.iter().map(answer).collect();
         let devices = devices();
         let tables: Vec<_> = devices
             .iter()
@@ -50,8 +52,7 @@ impl Check for Batches {
         Any: Runs<S>,
     {
         // A table that travels while it grows is the table of one build.
-        let load = Workload::new(900, 8);
-        let (keys, values) = (load.keys(), load.values());
+        let (keys, values, _) = workload::<S>(kind, 900);
         let builder = || HashTable::builder(S::of_kind(kind)).capacity(1200);
         let devices = devices();
         let mut table = builder().build(&devices[0], &[], &[]).unwrap();

@@ -77,9 +77,13 @@ where
     let mut table = builder.build(&devices[0], &[], &[]).unwrap();
     let mut model = HashMap::new();
     let folder = tempfile::tempdir().unwrap();
+    let fit = |batch: &[(u32, u32)]| -> Vec<_> {
+        batch.iter().map(|&(key, value)| (key, common::fitting::<S>(kind, value))).collect()
+    };
     for (number, step) in steps.iter().enumerate() {
         match step {
             Step::Insert(batch) => {
+                let batch = &fit(batch);
                 let (keys, values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
                 match (table.insert(&keys, &values), insert(&mut model, batch, rule)) {
                     (Ok(_), Ok(())) => {}
@@ -88,6 +92,7 @@ where
                 }
             }
             Step::Upsert(batch) => {
+                let batch = &fit(batch);
                 let (keys, values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
                 table.upsert(&keys, &values).unwrap();
                 insert(&mut model, batch, Duplicates::KeepLast).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Decoded, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Ledger, Placed, Removed, Word};
+use super::{Decoded, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Ledger, Placed, Removed, StageTime, Word};
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
 use crate::error::Error;
@@ -129,6 +129,9 @@ impl HashBackend for Any {
     fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
         on_device!(self, |device, side| device.timed(work))
     }
+    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
+        on_device!(self, |device, side| device.stages(work))
+    }
     fn iota(&self, len: usize) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.iota(len).map(side::wrap))
     }
@@ -137,6 +140,9 @@ impl HashBackend for Any {
     }
     fn gather(&self, from: &AnyBuffer<u32>, index: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.gather(side::of(from)?, side::of(index)?).map(side::wrap))
+    }
+    fn greatest(&self, buffer: &AnyBuffer<u32>) -> Result<u32> {
+        on_device!(self, |device, side| device.greatest(side::of(buffer)?))
     }
     fn select(&self, bits: &AnyBuffer<u32>, keep: bool, columns: &[&AnyBuffer<u32>]) -> Result<Vec<AnyBuffer<u32>>> {
         on_device!(self, |device, side| {

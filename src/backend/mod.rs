@@ -25,7 +25,7 @@ mod ledger;
 
 pub use any::{Any, AnyBuffer};
 pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};
-pub use ledger::{Ledger, Stage};
+pub use ledger::{Ledger, Stage, StageTime};
 
 use std::fmt;
 use std::time::Duration;
@@ -158,12 +158,18 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     /// Runs `work` and tells how long the device was busy with it: kernels alone on OpenCL, wall time on the CPU.
     fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)>;
 
+    /// Runs `work` and tells how long each of its stages took, by name, in the order of their first use: a kernel each on
+    /// OpenCL (fills and copies by those names), a parallel pass each on the CPU, with what led up to the next one.
+    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)>;
+
     /// `0, 1, .., len - 1`.
     fn iota(&self, len: usize) -> Result<Self::Buffer<u32>>;
     /// Replaces every x by `!x`, which reverses the order of integers.
     fn complement(&self, buffer: &mut Self::Buffer<u32>) -> Result<()>;
     /// `from[index[0]], from[index[1]], ..`; an index past the end reads as 0.
     fn gather(&self, from: &Self::Buffer<u32>, index: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>>;
+    /// The greatest element; 0 of an empty buffer.
+    fn greatest(&self, buffer: &Self::Buffer<u32>) -> Result<u32>;
     /// The elements of each of `columns` whose bit in `bits` equals `keep`, in their order.
     fn select(
         &self,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::memory::{atomic, copy};
 use super::{Cpu, Memory, primitives};
-use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word, bitmap_words};
+use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word, bitmap_words};
 use crate::error::{Error, Result};
 
 /// `at..at + len` if a buffer of `of` words has it.
@@ -78,6 +78,11 @@ impl HashBackend for Cpu {
         Ok((result, start.elapsed()))
     }
 
+    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
+        let (result, times) = self.ledger().timed_passes(work);
+        Ok((result?, times))
+    }
+
     fn iota(&self, len: usize) -> Result<Memory<u32>> {
         self.ledger().kernel("iota", len);
         let mut to = Memory::zeroed(len)?;
@@ -99,6 +104,11 @@ impl HashBackend for Cpu {
         let words = to.words_mut()?;
         self.run(|| primitives::gather(from.words(), index.words(), words));
         Ok(to)
+    }
+
+    fn greatest(&self, buffer: &Memory<u32>) -> Result<u32> {
+        self.ledger().kernel("greatest", buffer.len());
+        Ok(self.run(|| primitives::greatest(buffer.words())))
     }
 
     fn select(&self, bits: &Memory<u32>, keep: bool, columns: &[&Memory<u32>]) -> Result<Vec<Memory<u32>>> {

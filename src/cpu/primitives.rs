@@ -26,6 +26,12 @@ pub(super) fn complement(words: &mut [u32]) {
     words.par_chunks_mut(CHUNK).for_each(|chunk| chunk.iter_mut().for_each(|x| *x = !*x));
 }
 
+/// The greatest of them; 0 if there is none.
+pub(super) fn greatest(words: &[u32]) -> u32 {
+    let of_chunk = |chunk: &[u32]| chunk.iter().copied().max().unwrap_or(0);
+    words.par_chunks(CHUNK).map(of_chunk).max().unwrap_or(0)
+}
+
 /// `from[index[i]]`, or 0 past the end.
 pub(super) fn gather(from: &[u32], index: &[u32], to: &mut [u32]) {
     to.par_chunks_mut(CHUNK).zip(index.par_chunks(CHUNK)).for_each(|(to, index)| {

@@ -67,6 +67,7 @@ fn primitives_agree_with_plain_rust() -> Result<()> {
             let gathered = cpu.gather(&cpu.upload(&from)?, &cpu.upload(&index)?)?;
             let expected: Vec<u32> = index.iter().map(|&i| from.get(i as usize).copied().unwrap_or(0)).collect();
             assert_eq!(gathered.words(), expected);
+            assert_eq!(cpu.greatest(&cpu.upload(&data)?)?, data.iter().copied().max().unwrap_or(0));
         }
     }
     Ok(())
@@ -120,6 +121,11 @@ fn the_ledger_and_the_device_say_what_ran() -> Result<()> {
     let stages = cpu.ledger().take();
     assert_eq!((stages[0].name, stages[0].kernel, stages[0].host), ("iota", 7, 0));
     assert_eq!((cpu.info().id.as_str(), cpu.info().units), ("cpu", 2));
+    let ((), times) = cpu.stages(|| {
+        cpu.complement(&mut cpu.iota(9)?)?;
+        cpu.iota(3).map(drop)
+    })?;
+    assert_eq!(times.iter().map(|stage| stage.name).collect::<Vec<_>>(), ["iota", "complement"]);
     assert!(cpu.info().driver.starts_with("rayon, 2 threads, "));
     assert!(Cpu::default().info().units >= 1);
     assert!(matches!(Cpu::with_threads(0), Err(Error::InvalidParameter { .. })));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ocl::core::{self, Event};
 
 use super::{Buffer, OpenCl};
-use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word};
+use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word};
 use crate::error::{Error, Result};
 
 impl HashBackend for OpenCl {
@@ -26,10 +26,9 @@ impl HashBackend for OpenCl {
         let buffer = Buffer::allocate(self, len)?;
         if len > 0 {
             let (queue, memory) = (self.0.queue.as_core(), buffer.ocl().as_core());
-            let filled = self
-                .0
-                .clocks
-                .record(|event| core::enqueue_fill_buffer(queue, memory, value, 0, len, None::<&Event>, event, None));
+            let filled = self.0.clocks.record("fill", |event| {
+                core::enqueue_fill_buffer(queue, memory, value, 0, len, None::<&Event>, event, None)
+            });
             filled.map_err(|error| self.failed_allocating(format!("filling {len} elements"), buffer.bytes(), error))?;
         }
         Ok(buffer)
@@ -78,7 +77,7 @@ impl HashBackend for OpenCl {
             return Ok(());
         }
         let (queue, from_memory, to_memory) = (self.0.queue.as_core(), from.ocl().as_core(), to.ocl().as_core());
-        let copied = self.0.clocks.record(|event| {
+        let copied = self.0.clocks.record("copy", |event| {
             core::enqueue_copy_buffer::<T, _, _, _>(
                 queue,
                 from_memory,
@@ -101,6 +100,10 @@ impl HashBackend for OpenCl {
         self.busy_time(work)
     }
 
+    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
+        self.stage_times(work)
+    }
+
     fn iota(&self, len: usize) -> Result<Buffer<u32>> {
         self.run_iota(len)
     }
@@ -111,6 +114,10 @@ impl HashBackend for OpenCl {
 
     fn gather(&self, from: &Buffer<u32>, index: &Buffer<u32>) -> Result<Buffer<u32>> {
         self.run_gather(from, index)
+    }
+
+    fn greatest(&self, buffer: &Buffer<u32>) -> Result<u32> {
+        self.run_greatest(buffer)
     }
 
     fn select(&self, bits: &Buffer<u32>, keep: bool, columns: &[&Buffer<u32>]) -> Result<Vec<Buffer<u32>>> {

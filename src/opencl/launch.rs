@@ -103,7 +103,7 @@ impl Launch<'_> {
         }
         // Not every device takes a last group that is smaller than the others.
         let global = [work_items.div_ceil(group) * group, 1, 1];
-        let queued = device.0.clocks.record(|event| {
+        let queued = device.0.clocks.record(name, |event| {
             // SAFETY: the arguments are set and were accepted; the file's head says why the kernel stays within them.
             unsafe {
                 core::enqueue_kernel(

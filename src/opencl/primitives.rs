@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 pub(super) const GROUP: usize = 256;
 /// Elements of one tile of a selection: a word of the bitmap for each work-item.
 const TILE: usize = 32 * GROUP;
-/// Words that one work-item of `random_reads` reads.
+/// Words that one work-item of a reduction reads.
 const READS_EACH: usize = 8;
 
 impl OpenCl {
@@ -36,6 +36,16 @@ impl OpenCl {
         let launch = self.kernel(&self.primitives()?, "gather")?.buffer(from).value(from.len() as u64);
         launch.buffer(index).buffer(&to).value(len as u64).over_groups_of(GROUP, len, len)?;
         Ok(to)
+    }
+
+    pub(super) fn run_greatest(&self, words: &Buffer<u32>) -> Result<u32> {
+        let len = words.len();
+        let result: Buffer<u32> = self.filled(1, 0)?;
+        let launch = self.kernel(&self.primitives()?, "greatest")?.buffer(words).value(len as u64).buffer(&result);
+        launch.over_groups_of(GROUP, len.div_ceil(READS_EACH), len)?;
+        let mut greatest = [0];
+        self.read(&result, 0, &mut greatest)?;
+        Ok(greatest[0])
     }
 
     pub(super) fn run_select(

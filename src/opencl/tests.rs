@@ -87,6 +87,7 @@ fn primitives_agree_with_plain_rust() -> Result<()> {
         let gathered = cl.download(&cl.gather(&on_device, &cl.upload(&index)?)?)?;
         let expected: Vec<u32> = index.iter().map(|&i| data.get(i as usize).copied().unwrap_or(0)).collect();
         assert_eq!(gathered, expected);
+        assert_eq!(cl.greatest(&on_device)?, data.iter().copied().max().unwrap_or(0));
         cl.complement(&mut on_device)?;
         assert_eq!(cl.download(&on_device)?, data.iter().map(|x| !x).collect::<Vec<_>>());
     }
@@ -208,6 +209,12 @@ fn time_is_that_of_the_commands_in_between() -> Result<()> {
     let inner = inner.expect("an inner time");
     // Oclgrind's stamps may be all alike.
     assert!(outer > inner && inner.as_nanos() > 0 || small(), "{outer:?} {inner:?}");
+    let ((), stages) = cl.stages(|| {
+        cl.complement(&mut buffer)?;
+        cl.clone_buffer(&buffer)?;
+        cl.complement(&mut buffer)
+    })?;
+    assert_eq!(stages.iter().map(|stage| stage.name).collect::<Vec<_>>(), ["complement", "fill", "copy"]);
     let failed: Result<((), _)> = cl.timed(|| Err(Error::WrongDevice));
     assert!(failed.is_err());
     assert!(!cl.0.clocks.is_running(), "a failure leaves no clock running");

@@ -14,6 +14,7 @@ use ocl::core::{self, CommandQueueInfo, CommandQueueInfoResult, CommandQueueProp
 use ocl::enums::{ProfilingInfo, ProfilingInfoResult};
 
 use super::{OpenCl, lock};
+use crate::backend::StageTime;
 use crate::error::Result;
 
 pub(super) struct Clocks {
@@ -24,7 +25,8 @@ pub(super) struct Clocks {
 /// One call of `timed`; an inner call of the same thread has a clock of its own, and counts for the outer one too.
 struct Clock {
     thread: ThreadId,
-    events: Vec<Event>,
+    /// Each command's name and event.
+    events: Vec<(&'static str, Event)>,
 }
 
 impl Clocks {
@@ -45,6 +47,7 @@ impl Clocks {
     /// Queues a command by `enqueue`, which gets a place for its event if this thread has a clock running.
     pub(super) fn record<R, E>(
         &self,
+        name: &'static str,
         enqueue: impl FnOnce(Option<&mut Event>) -> std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
         let me = thread::current().id();
@@ -54,7 +57,7 @@ impl Clocks {
         let mut event = Event::null();
         let done = enqueue(Some(&mut event))?;
         for clock in lock(&self.running).iter_mut().filter(|clock| clock.thread == me) {
-            clock.events.push(event.clone());
+            clock.events.push((name, event.clone()));
         }
         Ok(done)
     }
@@ -83,7 +86,7 @@ impl Running<'_> {
         Running(clocks)
     }
 
-    fn take(&self) -> Vec<Event> {
+    fn take(&self) -> Vec<(&'static str, Event)> {
         let me = thread::current().id();
         let mut running = lock(&self.0.running);
         running.iter_mut().rev().find(|clock| clock.thread == me).map_or(Vec::new(), |c| std::mem::take(&mut c.events))
@@ -102,23 +105,33 @@ impl Drop for Running<'_> {
 
 impl OpenCl {
     pub(super) fn busy_time<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+        let (done, commands) = self.command_times(work)?;
+        Ok((done, commands.into_iter().map(|(_, time)| time).sum()))
+    }
+
+    pub(super) fn stage_times<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
+        let (done, commands) = self.command_times(work)?;
+        Ok((done, StageTime::gather(commands)))
+    }
+
+    /// Name and time of every command; without profiling one for all.
+    fn command_times<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<(&'static str, Duration)>)> {
         let clocks = &self.0.clocks;
         self.drain()?;
         if !clocks.stamps {
             let start = Instant::now();
             let done = work()?;
             self.drain()?;
-            return Ok((done, start.elapsed()));
+            return Ok((done, vec![("all", start.elapsed())]));
         }
         let running = Running::start(clocks);
         let done = work()?;
         self.drain()?;
-        let mut nanoseconds = 0;
-        for event in running.take() {
-            nanoseconds +=
-                self.stamp(&event, ProfilingInfo::End)?.saturating_sub(self.stamp(&event, ProfilingInfo::Start)?);
-        }
-        Ok((done, Duration::from_nanos(nanoseconds)))
+        let time_of = |(name, event): (&'static str, Event)| {
+            let (start, end) = (self.stamp(&event, ProfilingInfo::Start)?, self.stamp(&event, ProfilingInfo::End)?);
+            Ok((name, Duration::from_nanos(end.saturating_sub(start))))
+        };
+        Ok((done, running.take().into_iter().map(time_of).collect::<Result<_>>()?))
     }
 
     fn stamp(&self, event: &Event, which: ProfilingInfo) -> Result<u64> {

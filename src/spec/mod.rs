@@ -150,6 +150,10 @@ pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
     fn kind(&self) -> Kind;
     /// Slots of the table: what a load is a share of.
     fn slots(&self) -> u64;
+    /// The [`Request::slots`] that give this plan again. Schemes that change their size with the attempt say it apart.
+    fn asked_slots(&self) -> u64 {
+        self.slots()
+    }
     /// 64-bit words of the image: the slots, and what a scheme has besides.
     fn words(&self) -> u64 {
         self.slots()
@@ -243,10 +247,51 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn bucket_type(_plan: &Self::Plan, _image: &[u64], _bucket: u64) -> usize {
         0
     }
+    /// What tables of these parameters can hold, where that is not everything.
+    fn limits(&self) -> Limits {
+        Limits::NONE
+    }
+    /// Whether an attempt that leaves many pairs over says that this load is too high for any constants, and says so
+    /// alike on every device. Schemes whose attempts can fail by a crowd that other constants scatter say no.
+    fn gives_up_by_load(_kind: Kind) -> bool {
+        false
+    }
+    /// The crowd of keys that stood in the way of an attempt, where it was one: asked after the last attempt, with all
+    /// keys, for the error's sake.
+    fn crowd(_plan: &Self::Plan, _keys: &[u32]) -> Option<Crowd> {
+        None
+    }
     /// What the paper's model predicts for a table of so many pairs under this plan, where it has one.
     fn model(_plan: &Self::Plan, _pairs: u64) -> Option<Model> {
         None
     }
+}
+
+/// What tables of a scheme can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bits of a key: keys are below 2 to this power.
+    pub key_bits: u32,
+    /// Bits of a value.
+    pub value_bits: u32,
+    /// Pairs of a table.
+    pub pairs: u64,
+}
+
+impl Limits {
+    /// Every key and every value of 32 bits, and as many pairs as there is room for.
+    pub const NONE: Limits = Limits { key_bits: 32, value_bits: 32, pairs: u64::MAX };
+}
+
+/// Keys that compete for the same few places: more than any order of insertion can seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    /// Which keys, as a clause: `keys congruent to 5 modulo 67`.
+    pub which: String,
+    /// How many there are.
+    pub keys: u64,
+    /// How many can be seated.
+    pub most: u64,
 }
 
 /// What a model predicts for a table.

@@ -8,13 +8,14 @@
 //!
 //! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
 //! one on every device. In cuckoo and bucketized tables the number of pairs left over is exact too, so to stop at a hopeless
-//! attempt is deterministic; a Horton attempt can fail by a crowd that other constants scatter, so there each is made.
+//! attempt is deterministic; elsewhere an attempt can fail by a crowd that other constants scatter, so there each is
+//! made, and if the last one fails by a crowd too, the error names it.
 
 use super::builder::{Duplicates, Settings};
 use super::distinct;
-use crate::backend::{DeviceBuffer, Kernels, Runs};
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Plan, Request, Scheme, Updates};
+use crate::spec::{Limits, Plan, Request, Scheme};
 
 /// A finished image.
 pub(super) struct Built<B: Runs<S>, S: Scheme> {
@@ -40,6 +41,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
 ) -> Result<Built<B, S>> {
+    check_limits(backend, scheme, keys, values)?;
     let slots = settings.slots(scheme, keys.len() as u64);
     let least = match attempts(backend, scheme, settings, slots, keys, values)? {
         Outcome::Built(built) => return Ok(built),
@@ -58,6 +60,26 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     }
 }
 
+/// Refuses keys and values that are too wide for this scheme's slots.
+pub(super) fn check_limits<B: HashBackend, S: Scheme>(
+    backend: &B,
+    scheme: &S,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<()> {
+    let Limits { key_bits, value_bits, .. } = scheme.limits();
+    let advice = "take canonical tables, or another scheme";
+    for (what, column, bits) in [("key", keys, key_bits), ("value", values, value_bits)] {
+        if bits < u32::BITS {
+            let given = backend.greatest(column)?;
+            if given >> bits != 0 {
+                return Err(Error::TooWide { what, given, bits, advice });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Tries one set of constants after the other.
 pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     backend: &B,
@@ -68,6 +90,14 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     values: &B::Buffer<u32>,
 ) -> Result<Outcome<B, S>> {
     let pairs = keys.len() as u64;
+    let most = scheme.limits().pairs;
+    if pairs > most {
+        if let Some(least) = distinct::least_copy(backend, keys)? {
+            return Ok(Outcome::Copies(least));
+        }
+        let what = "pairs for a table of this scheme";
+        return Err(Error::TooLarge { what, asked: pairs, most });
+    }
     let mut plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 })?;
     let mut tried = 0;
     // Some tables have room for one pair beside their image.
@@ -94,7 +124,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         {
             return Ok(Outcome::Copies(least));
         }
-        if S::updates(scheme.kind()) == Updates::Tombstones && hopeless(unplaced, pairs) {
+        if S::gives_up_by_load(scheme.kind()) && hopeless(unplaced, pairs) {
             break;
         }
     }
@@ -103,11 +133,15 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     {
         return Ok(Outcome::Copies(least));
     }
+    if tried > 0
+        && let Some(crowd) = S::crowd(&plan, &backend.download(keys)?)
+    {
+        return Ok(Outcome::TooFull(Error::Crowded { attempts: tried, crowd }));
+    }
     Ok(Outcome::TooFull(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced }))
 }
 
-/// Asked of cuckoo and bucketized tables alone, whose number of pairs left over is the same on every device. Attempts fail by
-/// a handful of pairs when luck was against them, and by a share of all when the load is beyond what
+/// Asked of schemes that [give up by load](Scheme::gives_up_by_load). Attempts fail by a handful of pairs when luck was against them, and by a share of all when the load is beyond what
 /// the functions can do; other constants cure only the first.
 fn hopeless(unplaced: u64, pairs: u64) -> bool {
     unplaced > 64 + pairs / 1024

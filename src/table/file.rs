@@ -67,7 +67,7 @@ impl Trailer {
 
     fn settings(&self, plan: &impl Plan) -> std::result::Result<Settings, String> {
         let size = match self.load_millionths {
-            0 => Size::Capacity(plan.slots()),
+            0 => Size::Capacity(plan.asked_slots()),
             load if load <= 1_000_000 => Size::Load(Load::from_millionths(load)),
             load => return Err(format!("a load of {load} millionths is above 1")),
         };

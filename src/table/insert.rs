@@ -14,7 +14,7 @@
 
 use super::builder::{Duplicates, Size};
 use super::change::Change;
-use super::{HashTable, Pairs, distinct};
+use super::{HashTable, Pairs, build, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::{Plan, Scheme, Updates};
@@ -132,6 +132,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         if keys.is_empty() {
             return Ok(Inserted::default());
         }
+        build::check_limits(&self.backend, &self.scheme, keys, values)?;
         if rule == Duplicates::Error {
             return self.change(keys, values, None);
         }
@@ -159,15 +160,15 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     fn change(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, known: Option<&Known<B>>) -> Result<Inserted> {
         let before = self.len();
         let slots = match self.settings.size {
-            Size::Capacity(_) => self.plan.slots(),
+            Size::Capacity(_) => self.plan.asked_slots(),
             Size::Default | Size::Load(_) => {
                 let slots = self.settings.slots(&self.scheme, before + keys.len() as u64);
-                self.scheme.plan(self.request(slots, 0, 0))?.slots()
+                self.scheme.plan(self.request(slots, 0, 0))?.asked_slots()
             }
         };
         let in_place = if keys.is_empty() {
             Some(self.unchanged()?)
-        } else if slots != self.plan.slots() || S::updates(self.plan.kind()) == Updates::Rebuild {
+        } else if slots != self.plan.asked_slots() || S::updates(self.plan.kind()) == Updates::Rebuild {
             None
         } else {
             self.place_in_copy(keys, values)?
@@ -199,7 +200,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Change<B, S>>> {
         let pairs = self.in_image + keys.len() as u64;
         let old = self.plan.outside().map(|(_, value)| value);
-        let plan = self.scheme.plan(self.request(self.plan.slots(), pairs, self.plan.attempt()))?.with_outside(old);
+        let plan =
+            self.scheme.plan(self.request(self.plan.asked_slots(), pairs, self.plan.attempt()))?.with_outside(old);
         let mut image = self.backend.clone_buffer(&self.image)?;
         let placed = Kernels::<S>::place(&self.backend, &plan, &mut image, keys, values)?;
         if placed.unplaced > 0 {

@@ -105,7 +105,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         change.tombstones = 0;
         if placed.unplaced > 0 || placed.copies > 0 {
             // A part of a set that fits does fit; only the image of a damaged file can come here.
-            change = self.built_afresh(self.plan.slots(), &self.all_pairs()?)?;
+            change = self.built_afresh(self.plan.asked_slots(), &self.all_pairs()?)?;
         }
         self.adopt(change)
     }
@@ -177,6 +177,6 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         drop(all);
-        self.built_afresh(self.plan.slots(), &rest).map(Some)
+        self.built_afresh(self.plan.asked_slots(), &rest).map(Some)
     }
 }

@@ -113,8 +113,10 @@ where
     assert!((load - model.len() as f64 / table.capacity() as f64).abs() < 1e-12, "{at}");
 }
 
-/// `n` distinct pairs, the extremes of keys and values among them.
-pub fn workload(n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
+/// As many distinct pairs of the workload as default tables of this kind can hold, `n` at most; the extremes of keys and
+/// values are among them.
+pub fn workload<S: Scheme>(kind: Kind, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
+    let n = n.min(most_pairs::<S>(kind));
     let load = Workload::new(n, 5);
     let (mut keys, mut values) = (load.keys(), load.values());
     // The extremes of keys and values, each with each.
@@ -124,9 +126,20 @@ pub fn workload(n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
             values[at] = value;
         }
     }
+    values.iter_mut().for_each(|value| *value = fitting::<S>(kind, *value));
     let model: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
     assert_eq!(model.len(), n as usize, "the workload's keys are distinct");
     (keys, values, model)
+}
+
+/// A number of pairs that every suite may build tables of.
+pub fn most_pairs<S: Scheme>(kind: Kind) -> u32 {
+    u32::try_from(S::of_kind(kind).limits().pairs).unwrap_or(u32::MAX)
+}
+
+/// As much of a value as default tables of this kind hold.
+pub fn fitting<S: Scheme>(kind: Kind, value: u32) -> u32 {
+    value & (u32::MAX >> (u32::BITS - S::of_kind(kind).limits().value_bits))
 }
 
 /// The CPU with one thread.

@@ -54,6 +54,10 @@ impl Scheme for Bucketized {
         }
     }
 
+    fn gives_up_by_load(kind: Kind) -> bool {
+        kind == Kind::Canonical
+    }
+
     fn of_kind(kind: Kind) -> Self {
         match kind {
             Kind::Canonical => Bucketized::canonical(8),

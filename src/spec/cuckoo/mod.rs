@@ -46,6 +46,10 @@ impl Scheme for Cuckoo {
         }
     }
 
+    fn gives_up_by_load(kind: Kind) -> bool {
+        kind == Kind::Canonical
+    }
+
     fn of_kind(kind: Kind) -> Self {
         match kind {
             Kind::Canonical => Cuckoo::canonical(4),
