@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{opencl_devices, size};
+use common::{most_pairs, opencl_devices, size};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Quadratic, Scheme};
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
@@ -27,7 +27,7 @@ where
     Any: Runs<S>,
     Cpu: Runs<S>,
 {
-    let n = size(40_000, 300);
+    let n = size(40_000, 300).min(most_pairs::<S>(scheme.kind()));
     let load = Workload::new(n, 21);
     let pairs: Vec<_> = load.keys().into_iter().zip(load.values()).collect();
     let capacity = (f64::from(n) / load_factor) as u64;
@@ -61,6 +61,7 @@ fn order_batches_threads_and_devices_do_not_matter() {
     for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
         nothing_but_the_set_matters(&Horton::canonical(slots), load);
     }
+    nothing_but_the_set_matters(&Quadratic, 1.0);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The host side of cl/cuckoo.cl: which program, and which arguments.
+//! The host side of cl/cuckoo.cl: which program, and which arguments. The schemes that are a cuckoo table with a single
+//! function run in its kernels.
 
 use super::launch::Launch;
 use super::program::CUCKOO;
@@ -7,7 +8,8 @@ use super::{Buffer, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::{Cuckoo, CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
+use crate::spec::cuckoo::CuckooImage;
+use crate::spec::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
 impl OpenCl {
     /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
@@ -32,19 +34,25 @@ impl OpenCl {
     /// A kernel with the arguments that all of cl/cuckoo.cl begin with: the image, and `TABLE`.
     ///
     /// The kernels trust the image to have a slot for each place of a key.
-    fn cuckoo_kernel(&self, plan: &CuckooPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
-        Error::check_plan::<Cuckoo>(plan)?;
+    fn cuckoo_kernel<S: CuckooImage>(
+        &self,
+        plan: &S::Plan,
+        name: &'static str,
+        image: &Buffer<u64>,
+    ) -> Result<Launch<'_>> {
+        Error::check_plan::<S>(plan)?;
+        let plan = &S::cuckoo_plan(plan);
         Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
         let launch = self.kernel(&self.cuckoo(plan)?, name)?.buffer(image);
         Ok(launch.value(plan.slot_count()).mixers(&plan.functions().keys))
     }
 }
 
-impl Kernels<Cuckoo> for OpenCl {
+impl<S: CuckooImage> Kernels<S> for OpenCl {
     /// One kernel (classic: two), one fill of 48 bytes and one read of them.
     fn place(
         &self,
-        plan: &CuckooPlan,
+        plan: &S::Plan,
         image: &mut Buffer<u64>,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
@@ -55,18 +63,19 @@ impl Kernels<Cuckoo> for OpenCl {
         }
         let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
         let tally = Tally::new(self)?;
-        let place = self.cuckoo_kernel(plan, "cuckoo_place", image)?.value(plan.chain()).buffer(keys).buffer(values);
+        let chain = S::cuckoo_plan(plan).chain();
+        let place = self.cuckoo_kernel::<S>(plan, "cuckoo_place", image)?.value(chain).buffer(keys).buffer(values);
         place.value(pairs as u64).buffer(tally.status()).over(pairs)?;
         if plan.kind() == Kind::Classic {
             // Copies are not noticed on the way, as each may have come to rest at another of its places.
-            self.cuckoo_kernel(plan, "cuckoo_copies", image)?.buffer(tally.status()).over(image.len())?;
+            self.cuckoo_kernel::<S>(plan, "cuckoo_copies", image)?.buffer(tally.status()).over(image.len())?;
         }
         tally.placed(self, plan.outside())
     }
 
     fn lookup(
         &self,
-        plan: &CuckooPlan,
+        plan: &S::Plan,
         image: &Buffer<u64>,
         queries: &Buffer<u32>,
         values: &mut Buffer<u32>,
@@ -76,37 +85,31 @@ impl Kernels<Cuckoo> for OpenCl {
         Error::check_length("the values", values.len(), len)?;
         Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
         let outside = plan.outside();
-        let launch = self.cuckoo_kernel(plan, "cuckoo_lookup", image)?.value(u32::from(outside.is_some()));
+        let launch = self.cuckoo_kernel::<S>(plan, "cuckoo_lookup", image)?.value(u32::from(outside.is_some()));
         let launch = launch.value(outside.map_or(0, |(_, value)| value)).buffer(queries).value(len as u64);
         launch.buffer(values).buffer(found).over(len)
     }
 
-    fn assign(
-        &self,
-        plan: &CuckooPlan,
-        image: &mut Buffer<u64>,
-        keys: &Buffer<u32>,
-        values: &Buffer<u32>,
-    ) -> Result<()> {
+    fn assign(&self, plan: &S::Plan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {
         Error::check_length("the values", values.len(), keys.len())?;
-        let launch = self.cuckoo_kernel(plan, "cuckoo_assign", image)?.buffer(keys).buffer(values);
+        let launch = self.cuckoo_kernel::<S>(plan, "cuckoo_assign", image)?.buffer(keys).buffer(values);
         launch.value(keys.len() as u64).over(keys.len())
     }
 
-    fn decode(&self, plan: &CuckooPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        self.cuckoo_kernel(plan, "cuckoo_decode", image)?.into_columns(image.len())
+    fn decode(&self, plan: &S::Plan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        self.cuckoo_kernel::<S>(plan, "cuckoo_decode", image)?.into_columns(image.len())
     }
 
     /// One kernel, one fill and one read of the status.
-    fn remove(&self, plan: &CuckooPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
+    fn remove(&self, plan: &S::Plan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
         let tally = Tally::new(self)?;
-        let launch = self.cuckoo_kernel(plan, "cuckoo_remove", image)?.buffer(keys).value(keys.len() as u64);
+        let launch = self.cuckoo_kernel::<S>(plan, "cuckoo_remove", image)?.buffer(keys).value(keys.len() as u64);
         launch.buffer(tally.status()).over(keys.len())?;
         tally.removed(self)
     }
 
-    fn lift(&self, plan: &CuckooPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Error::check_tombstones::<Cuckoo>(plan)?;
-        self.cuckoo_kernel(plan, "cuckoo_lift", image)?.into_columns(image.len())
+    fn lift(&self, plan: &S::Plan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Error::check_tombstones::<S>(plan)?;
+        self.cuckoo_kernel::<S>(plan, "cuckoo_lift", image)?.into_columns(image.len())
     }
 }

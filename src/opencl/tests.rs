@@ -6,6 +6,7 @@
 mod bucketized;
 mod cuckoo;
 mod horton;
+mod quadratic;
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -239,6 +240,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     programs.push(cl.program(PRIMITIVES, &[("GROUP", 256)])?);
     programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
     programs.extend(cuckoo::plans(8).iter().map(|plan| cl.cuckoo(plan)).collect::<Result<Vec<_>>>()?);
+    programs.push(cl.cuckoo(&quadratic::plan(8, 0).1)?);
     programs.push(cl.program(SHAPE, &[("GROUP", 64)])?);
     for plan in horton::plans(8) {
         programs.extend([cl.horton(&plan)?, cl.horton_build(&plan)?]);

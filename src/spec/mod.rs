@@ -14,11 +14,13 @@ pub mod bucketized;
 pub mod cuckoo;
 pub mod hash;
 pub mod horton;
+pub mod quadratic;
 pub mod slot;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 pub use horton::{Horton, HortonFamily, HortonPlan};
+pub use quadratic::{Quadratic, QuadraticPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
@@ -30,6 +32,7 @@ macro_rules! for_each_scheme {
             cuckoo, Cuckoo, "cuckoo";
             bucketized, Bucketized, "bucketized";
             horton, Horton, "horton";
+            quadratic, Quadratic, "quadratic";
         }
     };
 }

@@ -199,6 +199,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
     fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Change<B, S>>> {
         let pairs = self.in_image + keys.len() as u64;
+        if pairs > self.plan.slots() + u64::from(self.plan.outside_key().is_some()) {
+            // More than one build would take, also where the image has words to spare.
+            return Ok(None);
+        }
         let old = self.plan.outside().map(|(_, value)| value);
         let plan =
             self.scheme.plan(self.request(self.plan.asked_slots(), pairs, self.plan.attempt()))?.with_outside(old);

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Mutex;
 
 use koel::backend::{self, Any, HashBackend, Runs};
-use koel::spec::{Kind, Plan, Scheme};
+use koel::spec::{Kind, Plan, Request, Scheme};
 use koel::workload::Workload;
 use koel::{Cpu, HashTable};
 
@@ -132,9 +132,17 @@ pub fn workload<S: Scheme>(kind: Kind, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<
     (keys, values, model)
 }
 
-/// A number of pairs that every suite may build tables of.
+/// A number of pairs that every suite may build tables of: what the scheme allows, and where its images grow faster than
+/// their pairs, what takes a suite no longer than other schemes.
 pub fn most_pairs<S: Scheme>(kind: Kind) -> u32 {
-    u32::try_from(S::of_kind(kind).limits().pairs).unwrap_or(u32::MAX)
+    const WORDS: u64 = 1 << 20;
+    let scheme = S::of_kind(kind);
+    let words = |pairs: u32| {
+        let slots = scheme.default_load().slots_for(pairs.into());
+        scheme.plan(Request { slots, pairs: pairs.into(), seed: 0, attempt: 0 }).map_or(u64::MAX, |plan| plan.words())
+    };
+    let most = u32::try_from(scheme.limits().pairs).unwrap_or(1 << 18);
+    (0..32).map(|halvings| most >> halvings).find(|&pairs| words(pairs) <= WORDS).expect("some pairs are few enough")
 }
 
 /// As much of a value as default tables of this kind hold.

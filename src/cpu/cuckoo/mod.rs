@@ -1,4 +1,4 @@
-//! The cuckoo table on the CPU.
+//! The cuckoo table on the CPU, and the schemes that are one with a single function.
 //!
 //! ```text
 //! canonical.rs  place by atomic maximum
@@ -24,8 +24,8 @@ use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::cuckoo::{self, CuckooPlan, Functions};
-use crate::spec::{Cuckoo, Kind, Plan, slot};
+use crate::spec::cuckoo::{self, CuckooImage, CuckooPlan, Functions};
+use crate::spec::{Kind, Plan, slot};
 
 /// The functions of a plan, with one constant off where that fault is planted.
 fn functions(plan: &CuckooPlan) -> Functions {
@@ -36,15 +36,15 @@ fn functions(plan: &CuckooPlan) -> Functions {
     functions
 }
 
-impl Kernels<Cuckoo> for Cpu {
+impl<S: CuckooImage> Kernels<S> for Cpu {
     fn place(
         &self,
-        plan: &CuckooPlan,
+        plan: &S::Plan,
         image: &mut Memory<u64>,
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        check_image(plan, image)?;
+        let plan = &checked::<S>(plan, image)?;
         Error::check_length("the values", values.len(), keys.len())?;
         if planted("cpu", Fault::Stale) {
             return Ok(Placed::default());
@@ -67,13 +67,13 @@ impl Kernels<Cuckoo> for Cpu {
 
     fn lookup(
         &self,
-        plan: &CuckooPlan,
+        plan: &S::Plan,
         image: &Memory<u64>,
         queries: &Memory<u32>,
         values: &mut Memory<u32>,
         found: &mut Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
+        let plan = &checked::<S>(plan, image)?;
         Error::check_length("the values", values.len(), queries.len())?;
         Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         self.ledger().kernel("cuckoo_lookup", queries.len());
@@ -88,14 +88,8 @@ impl Kernels<Cuckoo> for Cpu {
         Ok(())
     }
 
-    fn assign(
-        &self,
-        plan: &CuckooPlan,
-        image: &mut Memory<u64>,
-        keys: &Memory<u32>,
-        values: &Memory<u32>,
-    ) -> Result<()> {
-        check_image(plan, image)?;
+    fn assign(&self, plan: &S::Plan, image: &mut Memory<u64>, keys: &Memory<u32>, values: &Memory<u32>) -> Result<()> {
+        let plan = &checked::<S>(plan, image)?;
         Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("cuckoo_assign", keys.len());
         let functions = functions(plan);
@@ -108,8 +102,8 @@ impl Kernels<Cuckoo> for Cpu {
         Ok(())
     }
 
-    fn decode(&self, plan: &CuckooPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
+    fn decode(&self, plan: &S::Plan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        let plan = &checked::<S>(plan, image)?;
         self.ledger().kernel("cuckoo_decode", image.len());
         let functions = functions(plan);
         self.decode_with(image.words(), |slot, word| match plan.kind() {
@@ -118,8 +112,8 @@ impl Kernels<Cuckoo> for Cpu {
         })
     }
 
-    fn remove(&self, plan: &CuckooPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
-        check_image(plan, image)?;
+    fn remove(&self, plan: &S::Plan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
+        let plan = &checked::<S>(plan, image)?;
         self.ledger().kernel("cuckoo_remove", keys.len());
         let functions = functions(plan);
         let (image, keys) = (atomic(image.words_mut()?), keys.words());
@@ -135,18 +129,21 @@ impl Kernels<Cuckoo> for Cpu {
         }))
     }
 
-    fn lift(&self, plan: &CuckooPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
-        Error::check_tombstones::<Cuckoo>(plan)?;
+    fn lift(&self, plan: &S::Plan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        Error::check_tombstones::<S>(plan)?;
+        let plan = &checked::<S>(plan, image)?;
         self.ledger().kernel("cuckoo_lift", image.len());
         let functions = functions(plan);
         self.lift_with(image.words_mut()?, |slot, word| cuckoo::canonical::pair(&functions, slot as u32, word))
     }
 }
 
-fn check_image(plan: &CuckooPlan, image: &Memory<u64>) -> Result<()> {
-    Error::check_plan::<Cuckoo>(plan)?;
-    Error::check_length("the image", image.len(), plan.slot_count() as usize)
+/// The plan that the passes read, of an image that has a slot for each place of a key.
+fn checked<S: CuckooImage>(plan: &S::Plan, image: &Memory<u64>) -> Result<CuckooPlan> {
+    Error::check_plan::<S>(plan)?;
+    let plan = S::cuckoo_plan(plan);
+    Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
+    Ok(plan)
 }
 
 impl Cpu {

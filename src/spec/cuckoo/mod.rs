@@ -29,6 +29,20 @@ use crate::error::{Error, Result};
 /// The most functions a table may have.
 pub const MAX_FUNCTIONS: usize = 5;
 
+/// Schemes whose images are those of a cuckoo table, so that its passes fill and read them: the cuckoo table itself, and
+/// what is one with a single function.
+pub(crate) trait CuckooImage: Scheme {
+    /// The plan of the same image as a cuckoo table. Its functions may be one, which [`Cuckoo::check`] refuses; and its
+    /// slots are the words of the image, so that passes that reduce to them stay in bounds.
+    fn cuckoo_plan(plan: &Self::Plan) -> CuckooPlan;
+}
+
+impl CuckooImage for Cuckoo {
+    fn cuckoo_plan(plan: &CuckooPlan) -> CuckooPlan {
+        *plan
+    }
+}
+
 impl Scheme for Cuckoo {
     const NAME: &'static str = "cuckoo";
     const ID: u32 = 1;

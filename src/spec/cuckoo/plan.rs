@@ -23,6 +23,23 @@ pub struct CuckooPlan {
 }
 
 impl CuckooPlan {
+    /// A canonical table in which each key has a single slot. No [`Cuckoo`](super::Cuckoo) has such a plan.
+    pub(in crate::spec) fn of_one_function(slots: u32, seed: u64, attempt: u32) -> CuckooPlan {
+        CuckooPlan {
+            kind: Kind::Canonical.code(),
+            functions: 1,
+            family: HashFamily::Mixer as u32,
+            reinsertion: Reinsertion::SkipSameSlot as u32,
+            slots,
+            chain: 0,
+            attempt,
+            outside: 0,
+            outside_value: 0,
+            reserved: 0,
+            seed,
+        }
+    }
+
     /// The functions with their constants.
     pub fn functions(&self) -> Functions {
         Functions::new(self)

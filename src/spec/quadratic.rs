@@ -1,0 +1,260 @@
+//! A table with one place for each key: n pairs in n^2 slots, the first level of FKS perfect hashing (Fredman, Komlos and
+//! Szemeredi 1984; the background of Alcantara's 2009 poster). A baseline: one read a lookup, and far too many slots.
+//!
+//! ```text
+//! c      = pairs it is made for             what capacity and load count
+//! image  = c^2 slots, [age = 1][remainder][value]      (`slot.rs`)
+//! place:   slot, rem = function of the key;  empty: it is mine;  another key's: the attempt has failed
+//! find:    one slot
+//! ```
+//!
+//! Of n(n - 1)/2 pairs of keys each meets with probability 1/c^2, so an attempt at load 1 works with probability
+//! e^(-1/2) = 0.61, whatever n, and 32 attempts fail once in 10^13 builds.
+//!
+//! It needs no code of its own on devices: it is a canonical cuckoo table with a single function ([`CuckooImage`]). A key
+//! that finds its slot taken has no other list to go on with, so it is left over; two copies of a key meet in their slot, as
+//! everywhere, and the greater stays.
+//!
+//! What it is not: a table for large sets. c^2 slots are 128 MiB at [`MOST_PAIRS`], and the two-level table does the same
+//! with fewer than three slots for two pairs.
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::cuckoo::CuckooImage;
+use super::{Audit, Cuckoo, CuckooPlan, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation, slot};
+use crate::error::{Error, Result};
+
+/// The most pairs a table may be made for: their slots take 128 MiB.
+pub const MOST_PAIRS: u32 = 1 << 12;
+/// The fewest, so that c^2 slots leave a remainder that tells keys apart.
+const FEWEST_PAIRS: u32 = 4;
+const _: () = assert!(FEWEST_PAIRS * FEWEST_PAIRS >= slot::MIN_BUCKETS);
+
+/// The table of c^2 slots for c pairs. It has no parameters.
+///
+/// Capacity and load count pairs, not slots: at the default load of 1 a table of n pairs has n^2 slots, each of eight
+/// bytes. At most [`MOST_PAIRS`]; canonical only, as nothing in it is ever displaced.
+///
+/// ```
+/// use koel::{Cpu, HashTable, Quadratic};
+/// let table = HashTable::builder(Quadratic).build(&Cpu::new(), &[1, 2, 3, 4, 5], &[10, 20, 30, 40, 50])?;
+/// assert_eq!((table.capacity(), table.image().words().len()), (5, 25));
+/// assert_eq!(table.get(&[4, 6])?, [Some(40), None]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quadratic;
+
+/// The integers that fix the image of a [`Quadratic`] table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct QuadraticPlan {
+    pairs: u32,
+    attempt: u32,
+    seed: u64,
+}
+
+impl Plan for QuadraticPlan {
+    fn kind(&self) -> Kind {
+        Kind::Canonical
+    }
+    fn slots(&self) -> u64 {
+        u64::from(self.pairs)
+    }
+    fn words(&self) -> u64 {
+        u64::from(self.pairs) * u64::from(self.pairs)
+    }
+    fn empty_word(&self) -> u64 {
+        slot::EMPTY
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    fn outside_key(&self) -> Option<u32> {
+        None
+    }
+    fn outside(&self) -> Option<(u32, u32)> {
+        None
+    }
+    fn with_outside(self, _: Option<u32>) -> Self {
+        self
+    }
+}
+
+impl CuckooImage for Quadratic {
+    fn cuckoo_plan(plan: &QuadraticPlan) -> CuckooPlan {
+        CuckooPlan::of_one_function(plan.pairs.saturating_mul(plan.pairs), plan.seed, plan.attempt)
+    }
+}
+
+impl Scheme for Quadratic {
+    const NAME: &'static str = "quadratic";
+    const ID: u32 = 8;
+    const KINDS: &'static [Kind] = &[Kind::Canonical];
+    type Plan = QuadraticPlan;
+
+    fn host_built(_: Kind) -> bool {
+        false
+    }
+
+    fn updates(_: Kind) -> Updates {
+        Updates::Tombstones
+    }
+
+    fn of_kind(_: Kind) -> Self {
+        Quadratic
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Canonical
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn default_load(&self) -> Load {
+        Load::from_millionths(1_000_000)
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { pairs: u64::from(MOST_PAIRS), ..Limits::NONE }
+    }
+
+    fn plan(&self, request: Request) -> Result<QuadraticPlan> {
+        let Request { slots, seed, attempt, .. } = request;
+        match u32::try_from(slots) {
+            Ok(pairs @ ..=MOST_PAIRS) => Ok(QuadraticPlan { pairs: pairs.max(FEWEST_PAIRS), attempt, seed }),
+            _ => {
+                let what = "pairs for a table of as many slots as their square";
+                Err(Error::TooLarge { what, asked: slots, most: u64::from(MOST_PAIRS) })
+            }
+        }
+    }
+
+    fn from_plan(plan: &QuadraticPlan) -> std::result::Result<Self, String> {
+        if (FEWEST_PAIRS..=MOST_PAIRS).contains(&plan.pairs) {
+            return Ok(Quadratic);
+        }
+        Err(format!("{} pairs are not {FEWEST_PAIRS} to {MOST_PAIRS}", plan.pairs))
+    }
+
+    fn find(plan: &QuadraticPlan, image: &[u64], key: u32) -> Option<u32> {
+        Cuckoo::find(&Self::cuckoo_plan(plan), image, key)
+    }
+
+    fn reads(plan: &QuadraticPlan, image: &[u64], key: u32) -> u32 {
+        Cuckoo::reads(&Self::cuckoo_plan(plan), image, key)
+    }
+
+    fn pair(plan: &QuadraticPlan, image: &[u64], word: u64) -> Option<(u32, u32)> {
+        Cuckoo::pair(&Self::cuckoo_plan(plan), image, word)
+    }
+
+    fn age(plan: &QuadraticPlan, image: &[u64], word: u64) -> u32 {
+        Cuckoo::age(&Self::cuckoo_plan(plan), image, word)
+    }
+
+    fn place(plan: &QuadraticPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+        Cuckoo::place(&Self::cuckoo_plan(plan), image, pairs)
+    }
+
+    fn remove(plan: &QuadraticPlan, image: &mut [u64], keys: &[u32]) -> u64 {
+        Cuckoo::remove(&Self::cuckoo_plan(plan), image, keys)
+    }
+
+    /// As in a cuckoo table; and no pair has come to its slot a second time, which happens in attempts that fail.
+    fn audit(plan: &QuadraticPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
+        let is_old = |word: u64| slot::is_pair(word) && slot::age(word) > 1;
+        let end = words.clone().find(|&at| is_old(image[at as usize])).unwrap_or(words.end);
+        let audit = Cuckoo::audit(&Self::cuckoo_plan(plan), image, words.start..end)?;
+        if end < words.end {
+            return Err(Violation::Word { slot: end, word: image[end as usize] });
+        }
+        Ok(audit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(pairs: u64, attempt: u32) -> QuadraticPlan {
+        Quadratic.plan(Request { slots: pairs, pairs, seed: 3, attempt }).expect("a plan")
+    }
+
+    /// The first attempt that takes these pairs, and its image.
+    fn built(pairs: &[(u32, u32)]) -> (QuadraticPlan, Vec<u64>) {
+        (0..64)
+            .find_map(|attempt| {
+                let plan = plan(pairs.len() as u64, attempt);
+                let mut image = vec![plan.empty_word(); plan.words() as usize];
+                (Quadratic::place(&plan, &mut image, pairs) == Placing::Placed).then_some((plan, image))
+            })
+            .expect("an attempt")
+    }
+
+    #[test]
+    fn every_key_is_found_in_the_one_slot_that_is_read() {
+        for n in [1, 2, 4, 5, 17, 300] {
+            let pairs: Vec<(u32, u32)> = (0..n).map(|i: u32| (i.wrapping_mul(0x9e37_79b9), !i)).collect();
+            let (plan, image) = built(&pairs);
+            assert_eq!(Quadratic::audit(&plan, &image, 0..plan.words()).map(|audit| audit.pairs), Ok(u64::from(n)));
+            for &(key, value) in &pairs {
+                assert_eq!(Quadratic::find(&plan, &image, key), Some(value));
+                assert_eq!(Quadratic::reads(&plan, &image, key), 1);
+                assert_eq!(
+                    (Quadratic::find(&plan, &image, key + 1), Quadratic::reads(&plan, &image, key + 1)),
+                    (None, 1)
+                );
+            }
+        }
+    }
+
+    /// An attempt fails exactly if two keys have one slot: decided here by the slots alone.
+    #[test]
+    fn an_attempt_fails_by_the_first_two_keys_that_meet() {
+        let mut failed = 0;
+        for attempt in 0..200 {
+            let pairs: Vec<(u32, u32)> = (0..40).map(|i| (i, i)).collect();
+            let plan = plan(40, attempt);
+            let functions = Quadratic::cuckoo_plan(&plan).functions();
+            let slots: std::collections::BTreeSet<u32> =
+                pairs.iter().map(|&(key, _)| functions.probe(0, key).0).collect();
+            let mut image = vec![plan.empty_word(); plan.words() as usize];
+            let placed = Quadratic::place(&plan, &mut image, &pairs) == Placing::Placed;
+            assert_eq!(placed, slots.len() == pairs.len());
+            failed += u32::from(!placed);
+        }
+        assert!((40..120).contains(&failed), "1 - e^(-1/2) of 200 are 79, and {failed} failed");
+    }
+
+    #[test]
+    fn sizes_out_of_range_are_refused() {
+        let at = |slots| Quadratic.plan(Request { slots, pairs: 1, seed: 0, attempt: 0 });
+        assert_eq!(at(0).map(|plan| (plan.slots(), plan.words())).ok(), Some((4, 16)));
+        assert_eq!(at(4096).map(|plan| plan.words()).ok(), Some(1 << 24));
+        for slots in [4097, 1 << 32, u64::MAX] {
+            assert!(matches!(at(slots), Err(Error::TooLarge { most: 4096, .. })));
+        }
+        let good = plan(10, 1);
+        assert_eq!(Quadratic::from_plan(&good), Ok(Quadratic));
+        for pairs in [0, 3, 4097, u32::MAX] {
+            assert!(Quadratic::from_plan(&QuadraticPlan { pairs, ..good }).is_err());
+        }
+    }
+
+    #[test]
+    fn the_audit_sees_a_pair_that_came_twice_to_its_slot() {
+        let (plan, mut image) = built(&[(1, 2), (3, 4)]);
+        let at = image.iter().position(|&word| word != slot::EMPTY).expect("a pair");
+        image[at] += 1 << slot::AGE_SHIFT;
+        let found = Quadratic::audit(&plan, &image, 0..plan.words());
+        assert_eq!(found, Err(Violation::Word { slot: at as u64, word: image[at] }));
+    }
+}
