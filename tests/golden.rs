@@ -52,5 +52,5 @@ fn layouts_are_what_they_were() {
         layout(&Bucketized::canonical(slots), bucketized);
         layout(&Horton::canonical(slots), horton);
     }
-    layout(&Quadratic, "TODO");
+    layout(&Quadratic, "618144f075114d483e573e5404ca9031a90ee31edfe3125694350c2aa0f67237");
 }

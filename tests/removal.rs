@@ -15,9 +15,12 @@ fn builder<S: Scheme>(kind: Kind, slots: u64) -> TableBuilder<S> {
     HashTable::builder(S::of_kind(kind)).seed(23).capacity(slots)
 }
 
-/// Slots for `pairs` at the scheme's default load.
-fn slots_for<S: Scheme>(kind: Kind, pairs: u32) -> u64 {
-    S::of_kind(kind).default_load().slots_for(pairs.into())
+/// Slots at the scheme's default load for what [`workload`] makes of `pairs`.
+fn slots_for<S: Scheme>(kind: Kind, pairs: u32) -> u64
+where
+    Any: Runs<S>,
+{
+    S::of_kind(kind).default_load().slots_for(pairs.min(most_pairs::<S>(kind)).into())
 }
 
 /// Builds a table from a map, in the map's order.
