@@ -62,7 +62,7 @@ pub use error::{Error, Result};
 pub use opencl::OpenCl;
 pub use spec::{
     Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Quadratic, Reinsertion,
-    Scheme,
+    RobinHood, Scheme, Sequence,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 
