@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::spec::Limits;
+use crate::spec::hash::{MIX_FIRST, MIX_FIRST_INVERSE, MIX_SECOND, MIX_SECOND_INVERSE};
 use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
 
 /// `n` distinct keys with values, and queries of which a known share hits.
@@ -105,27 +106,39 @@ impl Workload {
         (query <= self.greatest && self.position(query) < self.pairs).then(|| self.value(query))
     }
 
-    /// Where the mixer leads beyond the greatest key, it is followed until it comes back: a bijection of fewer integers.
     fn key(&self, i: u32) -> u32 {
-        let mut key = mix(i, self.keys);
-        while key > self.greatest {
-            key = mix(key, self.keys);
-        }
-        key
+        if self.greatest == u32::MAX { mix(i, self.keys) } else { mix_narrow(i, self.keys, self.greatest) }
     }
 
     /// The i of a key that is not beyond the greatest.
     fn position(&self, key: u32) -> u32 {
-        let mut i = unmix(key, self.keys);
-        while i > self.greatest {
-            i = unmix(i, self.keys);
-        }
-        i
+        if self.greatest == u32::MAX { unmix(key, self.keys) } else { unmix_narrow(key, self.keys, self.greatest) }
     }
 
     fn value(&self, key: u32) -> u32 {
         mix(key, self.values) & self.greatest_value
     }
+}
+
+/// [`mix`] on fewer bits, those of `mask`. Its shifts are half of them, and so undo themselves.
+fn mix_narrow(x: u32, keys: MixKeys, mask: u32) -> u32 {
+    let half = mask.count_ones().div_ceil(2);
+    let turn = |x: u32, times: u32| {
+        let x = x.wrapping_mul(times) & mask;
+        x ^ x >> half
+    };
+    let x = turn(x ^ keys.before, keys.times);
+    let x = turn(x ^ keys.between, MIX_FIRST);
+    turn(x, MIX_SECOND)
+}
+
+/// The inverse of [`mix_narrow`].
+fn unmix_narrow(y: u32, keys: MixKeys, mask: u32) -> u32 {
+    let half = mask.count_ones().div_ceil(2);
+    let back = |y: u32, times: u32| (y ^ y >> half).wrapping_mul(times) & mask;
+    let x = back(y, MIX_SECOND_INVERSE);
+    let x = back(x, MIX_FIRST_INVERSE) ^ keys.between & mask;
+    back(x, keys.back) ^ keys.before & mask
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl Landscape {
             // Up to so many cycles either way, in steps of 2^-8.
             let mut step = || {
                 let draw = stream.next_u32();
-                let step = (cell * cycles * u64::from(draw >> 24) >> 8) as u32;
+                let step = ((cell * cycles * u64::from(draw >> 24)) >> 8) as u32;
                 if draw & 1 == 0 { step } else { step.wrapping_neg() }
             };
             (step(), step(), stream.next_u32())
