@@ -122,7 +122,7 @@ fn few(counts: &[u64]) -> String {
 
 /// What lookups read, measured and by the model, and the buckets they read it from.
 fn reads(stats: &Stats) -> String {
-    let unit = if stats.bucket_bytes == 8 { "slots" } else { "buckets" };
+    let unit = if stats.bucket_bytes <= 8 { "slots" } else { "buckets" };
     let mut lines = vec![format!(
         "reads     {:.3} {unit} a hit, {:.3} a miss, of {} bytes each",
         stats.reads_per_hit, stats.reads_per_miss, stats.bucket_bytes

@@ -14,11 +14,13 @@ pub mod bucketized;
 pub mod cuckoo;
 pub mod hash;
 pub mod horton;
+pub mod robin_hood;
 pub mod slot;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 pub use horton::{Horton, HortonFamily, HortonPlan};
+pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
@@ -158,6 +160,11 @@ pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
     fn words(&self) -> u64 {
         self.slots()
     }
+    /// Places in which pairs can stand, numbered from 0: what [`Scheme::pair`], [`Scheme::age`] and [`Scheme::audit`] count,
+    /// and how long decoded columns are. Most schemes have one to a word.
+    fn cells(&self) -> u64 {
+        self.words()
+    }
     /// Slots of a bucket: what one step of a lookup reads.
     fn bucket_slots(&self) -> u32 {
         1
@@ -220,22 +227,22 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn find(plan: &Self::Plan, image: &[u64], key: u32) -> Option<u32>;
     /// How many buckets a lookup of this key reads.
     fn reads(plan: &Self::Plan, image: &[u64], key: u32) -> u32;
-    /// The pair in a word of the image.
-    fn pair(plan: &Self::Plan, image: &[u64], word: u64) -> Option<(u32, u32)>;
-    /// The age of the pair in a word of the image: which of its proposals placed it, from 1. 0 where there is none.
-    fn age(plan: &Self::Plan, image: &[u64], word: u64) -> u32;
+    /// The pair in a cell of the image.
+    fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(u32, u32)>;
+    /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 where there is none.
+    fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32;
     /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the kind's
     /// updates are [`Updates::Rebuild`].
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing;
     /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair beside the image is not
     /// its concern, and neither are kinds whose updates are [`Updates::Rebuild`]: it does nothing there.
     fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[u32]) -> u64;
-    /// Checks every invariant of the pairs in some of the image's words; the image is as long as the plan says, and
+    /// Checks every invariant of the pairs in some of the image's cells; the image is as long as the plan says, and
     /// the range begins and ends with a bucket.
     ///
     /// # Errors
-    /// The first [`Violation`], in the order of the words.
-    fn audit(plan: &Self::Plan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation>;
+    /// The first [`Violation`], in the order of the cells.
+    fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation>;
 
     /// Device memory that a build takes besides the image and its input; of several backends the one that takes most.
     fn scratch_bytes(_plan: &Self::Plan, _pairs: u64) -> u64 {

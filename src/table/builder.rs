@@ -235,8 +235,8 @@ impl MemoryEstimate {
     fn new(plan: &impl Plan, pairs: u64, scratch: u64, rebuilds: bool, rule: Duplicates) -> Self {
         let image = 8 * plan.words();
         let input = 8 * pairs;
-        // Keys, values and a bitmap of all slots, and the pairs picked out of them.
-        let decoded = |slots: u64| 8 * slots + slots / 8 + input;
+        // Keys, values and a bitmap of all cells, and the pairs picked out of them.
+        let decoded = |cells: u64| 8 * cells + cells / 8 + input;
         // A table of positions, at load 0.8.
         let positions = 10 * pairs;
         // The batch with each key once, and its parts that are new and known.
@@ -244,7 +244,7 @@ impl MemoryEstimate {
         // What a build fills.
         let built = image + scratch;
         let in_place = 2 * image + input + scratch;
-        let rebuilt = (image + input + decoded(plan.words()))
+        let rebuilt = (image + input + decoded(plan.cells()))
             .max(image + 3 * input + 2 * input)
             .max(2 * image + built + 3 * input);
         MemoryEstimate {

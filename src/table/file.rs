@@ -158,7 +158,7 @@ impl Source {
         let scheme = S::from_plan(&plan).map_err(|reason| self.bad(reason))?;
         if plan.words() != header.words
             || plan.kind().code() != header.kind
-            || header.pairs.saturating_add(header.tombstones) > plan.words()
+            || header.pairs.saturating_add(header.tombstones) > plan.cells()
         {
             return Err(self.bad("header and plan contradict each other"));
         }

@@ -108,14 +108,14 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let image = self.host_image("stats")?;
         let plan = &self.plan;
         let size = u64::from(plan.bucket_slots().max(1));
-        let tally = (0..plan.words() / size)
+        let tally = (0..plan.cells() / size)
             .into_par_iter()
             .fold(Tally::default, |mut tally, bucket| {
                 let mut pairs = 0;
-                for word in bucket * size..(bucket + 1) * size {
-                    if let Some((key, _)) = S::pair(plan, &image, word) {
+                for cell in bucket * size..(bucket + 1) * size {
+                    if let Some((key, _)) = S::pair(plan, &image, cell) {
                         pairs += 1;
-                        count(&mut tally.ages, S::age(plan, &image, word) as usize);
+                        count(&mut tally.ages, S::age(plan, &image, cell) as usize);
                         count(&mut tally.reads, S::reads(plan, &image, key) as usize);
                     }
                 }
@@ -143,7 +143,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             keys_by_reads: tally.reads,
             reads_per_hit: mean(hit_reads, self.in_image),
             reads_per_miss: mean(miss_reads, absent.len() as u64),
-            bucket_bytes: 8 * size,
+            bucket_bytes: size * cell_bytes(plan),
             buckets: tally.buckets.into_iter().zip(names).map(|(by_pairs, name)| Buckets { name, by_pairs }).collect(),
             model: S::model(plan, self.len()),
         })
@@ -156,7 +156,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 }
 
-/// Audits an image in parallel; the violation reported is the first in the order of words, whatever the schedule.
+/// Audits an image in parallel; the violation reported is the first in the order of cells, whatever the schedule.
 pub(super) fn audit_image<S: Scheme>(
     plan: &S::Plan,
     image: &[u64],
@@ -167,10 +167,11 @@ pub(super) fn audit_image<S: Scheme>(
         return Err(Violation::Length { expected: plan.words(), found: image.len() as u64 });
     }
     // Whole buckets, and few parts, because some schemes look the whole image over before they begin.
-    let part = plan.words().div_ceil(PARTS).next_multiple_of(LARGEST_BUCKET);
+    let cells = plan.cells();
+    let part = cells.div_ceil(PARTS).next_multiple_of(LARGEST_BUCKET);
     let parts: Vec<_> = (0..PARTS)
         .into_par_iter()
-        .map(|i| S::audit(plan, image, plan.words().min(i * part)..plan.words().min((i + 1) * part)))
+        .map(|i| S::audit(plan, image, cells.min(i * part)..cells.min((i + 1) * part)))
         .collect();
     let audit = parts.into_iter().try_fold(Audit::default(), |sum, part| part.map(|part| sum.join(part)))?;
     for (what, expected, found) in [("pairs", pairs, audit.pairs), ("tombstones", tombstones, audit.tombstones)] {
@@ -179,6 +180,11 @@ pub(super) fn audit_image<S: Scheme>(
         }
     }
     Ok(audit)
+}
+
+/// Bytes of a cell. What a scheme has besides its cells is less than a byte for each.
+fn cell_bytes(plan: &impl Plan) -> u64 {
+    8 * plan.words() / plan.cells().max(1)
 }
 
 fn mean(sum: u64, count: u64) -> f64 {

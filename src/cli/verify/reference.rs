@@ -52,7 +52,7 @@ impl<S: Scheme> Reference<S> {
 
     /// Checks that it is a right table itself: its invariants, and every answer.
     pub(super) fn check(&self, data: &DataSet) -> Result<(), String> {
-        let audit = S::audit(&self.plan, &self.image, 0..self.plan.words()).map_err(|error| error.to_string())?;
+        let audit = S::audit(&self.plan, &self.image, 0..self.plan.cells()).map_err(|error| error.to_string())?;
         if audit.pairs + u64::from(self.plan.outside().is_some()) != data.keys.len() as u64 {
             return Err(format!("{} pairs stand where {} were placed", audit.pairs, data.keys.len()));
         }

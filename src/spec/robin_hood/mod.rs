@@ -1,0 +1,295 @@
+//! The Robin Hood table (Garcia et al. 2011, Coherent Parallel Hashing): each key has an endless list of slots, and the pair
+//! that has come farther down its list keeps the slot.
+//!
+//! ```text
+//! canonical  cell = [age 6][quotient 26][value 32]: every key and value, loads to 0.99; removal by tombstones
+//! classic    cell = [age 4][key 32][value 28], or [age 4][key 28]: the paper's; after the build the maximum age of each
+//!            place replaces the ages
+//! ```
+//!
+//! `params.rs` is what a user chooses, `plan.rs` what is stored, `prime.rs` how many slots there are, `functions.rs` where
+//! keys go, `layout.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs` what a
+//! sound image is; here they become a scheme.
+
+mod audit;
+mod functions;
+pub mod layout;
+pub mod max_ages;
+mod params;
+mod plan;
+pub mod prime;
+mod rule;
+
+pub use functions::{Factor, Functions};
+pub use params::{RobinHood, Sequence};
+pub use plan::RobinHoodPlan;
+pub use rule::Rule;
+
+use std::ops::Range;
+
+use self::max_ages::MaxAges;
+use super::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
+use crate::error::{Error, Result};
+
+/// The most slots that can be asked for. It leaves room for a prime for each attempt below 2^31, so that the sum of two
+/// places fits 32 bits.
+pub const MOST_SLOTS: u64 = (1 << 31) - (1 << 15);
+/// One more than the last attempt there is a prime for.
+const ATTEMPTS: u32 = 1024;
+
+impl Scheme for RobinHood {
+    const NAME: &'static str = "robin_hood";
+    const ID: u32 = 4;
+    const KINDS: &'static [Kind] = &Kind::ALL;
+    type Plan = RobinHoodPlan;
+
+    fn host_built(_: Kind) -> bool {
+        false
+    }
+
+    /// The paper builds anew too: its second pass writes over the ages.
+    fn updates(kind: Kind) -> Updates {
+        match kind {
+            Kind::Canonical => Updates::Tombstones,
+            Kind::Classic => Updates::Rebuild,
+        }
+    }
+
+    fn of_kind(kind: Kind) -> Self {
+        match kind {
+            Kind::Canonical => RobinHood::canonical(),
+            Kind::Classic => RobinHood::classic(),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn check(&self) -> Result<()> {
+        if !params::MAX_AGES_BITS.contains(&self.max_ages) {
+            return Err(Error::parameter("maximum ages of bits", self.max_ages, "give 2, 3 or 4, or 0 for none"));
+        }
+        if self.keys_alone && self.kind == Kind::Canonical {
+            let advice = "canonical tables have values of 32 bits; classic ones can be of keys alone";
+            return Err(Error::parameter("keys alone", "in a canonical table", advice));
+        }
+        Ok(())
+    }
+
+    fn default_load(&self) -> Load {
+        Load::from_millionths(match self.kind {
+            Kind::Canonical => 900_000,
+            Kind::Classic => 800_000,
+        })
+    }
+
+    fn plan(&self, request: Request) -> Result<RobinHoodPlan> {
+        self.check()?;
+        let Request { slots: asked, attempt, seed, .. } = request;
+        if asked > MOST_SLOTS {
+            return Err(Error::TooLarge { what: "slots of a Robin Hood table", asked, most: MOST_SLOTS });
+        }
+        if attempt >= ATTEMPTS {
+            return Err(Error::parameter("attempt", attempt, "there are 1024, counted from 0"));
+        }
+        let primes = |from: u32, skip| {
+            let what = "slots of a Robin Hood table";
+            prime::prime_from(from, skip).ok_or(Error::TooLarge { what, asked, most: MOST_SLOTS })
+        };
+        let base = primes((asked as u32).max(layout::LEAST_SLOTS), 0)?;
+        Ok(RobinHoodPlan {
+            kind: self.kind.code(),
+            sequence: self.sequence as u32,
+            keys_alone: u32::from(self.keys_alone),
+            max_ages: self.max_ages,
+            base,
+            slots: primes(base, attempt)?,
+            attempt,
+            reserved: 0,
+            seed,
+        })
+    }
+
+    fn from_plan(plan: &RobinHoodPlan) -> std::result::Result<Self, String> {
+        let kind = Kind::from_code(plan.kind).ok_or(format!("kind {} is unknown", plan.kind))?;
+        let sequence =
+            *Sequence::ALL.get(plan.sequence as usize).ok_or(format!("probe sequence {} is unknown", plan.sequence))?;
+        let scheme = RobinHood { kind, sequence, max_ages: plan.max_ages, keys_alone: plan.keys_alone != 0 };
+        let request = Request { slots: u64::from(plan.base), pairs: 0, seed: plan.seed, attempt: plan.attempt };
+        let again = scheme.plan(request).map_err(|error| error.to_string())?;
+        if again != *plan {
+            return Err("its fields contradict each other".into());
+        }
+        Ok(scheme)
+    }
+
+    fn find(plan: &RobinHoodPlan, image: &[u64], key: u32) -> Option<u32> {
+        let rule = plan.rule();
+        rule.search(image, key).1.map(|at| rule.layout.value(rule.layout.get(image, at)))
+    }
+
+    /// Cells; reading the maximum ages of a canonical table, which are a 16th of it or less, is not counted.
+    fn reads(plan: &RobinHoodPlan, image: &[u64], key: u32) -> u32 {
+        plan.rule().search(image, key).0
+    }
+
+    fn pair(plan: &RobinHoodPlan, image: &[u64], at: u64) -> Option<(u32, u32)> {
+        if at >= plan.cells() {
+            return None;
+        }
+        let rule = plan.rule();
+        rule.pair(at as u32, rule.layout.get(image, at as u32))
+    }
+
+    fn age(plan: &RobinHoodPlan, image: &[u64], at: u64) -> u32 {
+        if at >= plan.cells() {
+            return 0;
+        }
+        let rule = plan.rule();
+        rule.age(at as u32, rule.layout.get(image, at as u32))
+    }
+
+    fn place(plan: &RobinHoodPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+        let rule = plan.rule();
+        let placing = Placing::of_each(pairs, |key, value| rule.place(image, key, value));
+        if placing != Placing::Unplaced {
+            rule.write_max_ages(image);
+        }
+        placing
+    }
+
+    fn remove(plan: &RobinHoodPlan, image: &mut [u64], keys: &[u32]) -> u64 {
+        if plan.kind() == Kind::Classic {
+            return 0;
+        }
+        let rule = plan.rule();
+        keys.iter().filter(|&&key| rule.remove(image, key)).count() as u64
+    }
+
+    fn audit(plan: &RobinHoodPlan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
+        plan.rule().audit(image, cells)
+    }
+
+    /// A 32-bit age for each home, from which the maximum ages are made.
+    fn scratch_bytes(plan: &RobinHoodPlan, _: u64) -> u64 {
+        if plan.max_ages() == MaxAges::None { 0 } else { 4 * plan.slots() }
+    }
+
+    fn limits(&self) -> Limits {
+        match (self.kind, self.keys_alone) {
+            (Kind::Canonical, _) => Limits::NONE,
+            (Kind::Classic, false) => Limits { value_bits: layout::PAIRS.value_bits, ..Limits::NONE },
+            (Kind::Classic, true) => {
+                Limits { key_bits: layout::KEYS.name_bits, value_bits: layout::KEYS.value_bits, ..Limits::NONE }
+            }
+        }
+    }
+
+    /// The largest class of keys with one home, if its list has fewer slots.
+    fn crowd(plan: &RobinHoodPlan, keys: &[u32]) -> Option<Crowd> {
+        let functions = plan.rule().functions;
+        let most = functions.seats(plan.layout().max_age);
+        let mut homes: Vec<u32> = keys.iter().map(|&key| functions.split(key).0).collect();
+        homes.sort_unstable();
+        let largest = homes.chunk_by(|a, b| a == b).max_by_key(|class| class.len())?;
+        if largest.len() as u64 <= most {
+            return None;
+        }
+        let m = plan.slots;
+        let which = match functions.sequence {
+            // The home is the class.
+            Sequence::Coherent => format!("congruent to {} modulo {m}", largest[0]),
+            Sequence::Random => format!("alike in that their hashes are congruent to {} modulo {m}", largest[0]),
+            Sequence::PaperRandom => format!("congruent to {} modulo {m}", functions.key(largest[0], 0)),
+        };
+        Some(Crowd { which, keys: largest.len() as u64, most })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan_of(scheme: &RobinHood, slots: u64, attempt: u32) -> RobinHoodPlan {
+        scheme.plan(Request { slots, pairs: slots / 2, seed: 1, attempt }).expect("a plan")
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        for bits in [1, 5, u32::MAX] {
+            assert!(RobinHood::canonical().max_ages(bits).check().is_err());
+            assert!(RobinHood::classic().max_ages(bits).check().is_err());
+        }
+        assert!(RobinHood::canonical().keys_alone().check().is_err());
+        let request = |slots, attempt| Request { slots, pairs: 1, seed: 0, attempt };
+        for slots in [MOST_SLOTS + 1, u64::MAX] {
+            assert!(matches!(RobinHood::canonical().plan(request(slots, 0)), Err(Error::TooLarge { .. })));
+        }
+        assert!(RobinHood::canonical().plan(request(100, ATTEMPTS)).is_err());
+        let last = RobinHood::canonical().plan(request(MOST_SLOTS, ATTEMPTS - 1)).expect("a prime for each attempt");
+        assert!(last.slots < 1 << 31);
+    }
+
+    /// Every attempt has another prime; what is asked in between makes no difference.
+    #[test]
+    fn the_slots_are_the_primes_from_those_asked() {
+        for (asked, expected) in
+            [(0, [67, 71, 73]), (67, [67, 71, 73]), (1000, [1009, 1013, 1019]), (1009, [1009, 1013, 1019])]
+        {
+            for (attempt, slots) in (0..).zip(expected) {
+                let plan = plan_of(&RobinHood::canonical(), asked, attempt);
+                assert_eq!((plan.slots(), plan.asked_slots()), (slots, u64::from(expected[0] as u32)));
+                assert_eq!(plan_of(&RobinHood::canonical(), plan.asked_slots(), attempt), plan);
+            }
+        }
+        assert_eq!(plan_of(&RobinHood::canonical(), 100, 3), plan_of(&RobinHood::canonical(), 101, 3));
+    }
+
+    #[test]
+    fn images_are_as_long_as_they_must_be() {
+        let words = |scheme: &RobinHood| (plan_of(scheme, 1009, 0).words(), plan_of(scheme, 1009, 0).cells());
+        let canonical = RobinHood::canonical();
+        assert_eq!(words(&canonical), (1009, 1009));
+        assert_eq!([2, 3, 4].map(|bits| words(&canonical.clone().max_ages(bits)).0), [1009 + 32, 1009 + 49, 1009 + 64]);
+        assert_eq!(words(&RobinHood::classic()), (1009, 1009));
+        assert_eq!(words(&RobinHood::classic().keys_alone()), (505, 1009));
+    }
+
+    #[test]
+    fn a_stored_plan_gives_its_parameters_back() {
+        for sequence in Sequence::ALL {
+            for scheme in [RobinHood::canonical().max_ages(3), RobinHood::classic().keys_alone().max_ages(0)] {
+                let scheme = scheme.sequence(sequence);
+                assert_eq!(RobinHood::from_plan(&plan_of(&scheme, 1000, 5)).as_ref(), Ok(&scheme));
+            }
+        }
+        let good = plan_of(&RobinHood::canonical(), 1000, 2);
+        for bad in [
+            RobinHoodPlan { kind: 9, ..good },
+            RobinHoodPlan { sequence: 3, ..good },
+            RobinHoodPlan { keys_alone: 1, ..good },
+            RobinHoodPlan { kind: 1, keys_alone: 2, ..good },
+            RobinHoodPlan { max_ages: 1, ..good },
+            RobinHoodPlan { max_ages: 64, ..good },
+            RobinHoodPlan { base: 1010, ..good },
+            RobinHoodPlan { base: 61, slots: 61, attempt: 0, ..good },
+            RobinHoodPlan { slots: good.slots + 2, ..good },
+            RobinHoodPlan { slots: 0, ..good },
+            RobinHoodPlan { base: u32::MAX, ..good },
+            RobinHoodPlan { attempt: 3, ..good },
+            RobinHoodPlan { attempt: u32::MAX, ..good },
+            RobinHoodPlan { reserved: 1, ..good },
+        ] {
+            assert!(RobinHood::from_plan(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn limits_are_those_of_the_cells() {
+        assert_eq!(RobinHood::canonical().limits(), Limits::NONE);
+        let limits = |scheme: RobinHood| (scheme.limits().key_bits, scheme.limits().value_bits);
+        assert_eq!(limits(RobinHood::classic()), (32, 28));
+        assert_eq!(limits(RobinHood::classic().keys_alone()), (28, 0));
+    }
+}
