@@ -31,6 +31,7 @@
 //! - [`Cuckoo`], [`Bucketized`], [`Horton`]: the schemes and their parameters (Alcantara et al. 2011; Breslow et al. 2016,
 //!   both); [`Quadratic`], a baseline. The README has a table of when to take which.
 //! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
+//! - [`layout`]: keys for the cells of pictures and boxes of voxels.
 //! - [`spec`]: layouts and arithmetic, the reference for every backend.
 //! - [`Error`]: everything that can go wrong, with what to do.
 //!
@@ -49,6 +50,7 @@ pub mod backend;
 pub mod cpu;
 mod error;
 mod fault;
+pub mod layout;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 pub mod spec;

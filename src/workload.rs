@@ -5,9 +5,18 @@
 //! value(k) = mix'(k)            so the right answer to any query is a function of the query
 //! hit      = key(i), i < n      miss = key(i), i >= n
 //! ```
+//!
+//! [`Picture`]s are keys in space: cells of which many are neighbours.
+
+mod picture;
+
+pub use picture::Picture;
 
 use rayon::prelude::*;
 
+use crate::error::{Error, Result};
+use crate::spec::Limits;
+use crate::spec::hash::{MIX_FIRST, MIX_FIRST_INVERSE, MIX_SECOND, MIX_SECOND_INVERSE};
 use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
 
 /// `n` distinct keys with values, and queries of which a known share hits.
@@ -22,6 +31,10 @@ use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
 #[derive(Clone, Debug)]
 pub struct Workload {
     pairs: u32,
+    /// The greatest key, all ones.
+    greatest: u32,
+    /// The greatest value, all ones too.
+    greatest_value: u32,
     keys: MixKeys,
     values: MixKeys,
     order: MixKeys,
@@ -32,17 +45,45 @@ impl Workload {
     pub fn new(pairs: u32, seed: u64) -> Self {
         let mut stream = SplitMix64::new(seed);
         let (keys, values, order) = (stream.next_mix_keys(), stream.next_mix_keys(), stream.next_mix_keys());
-        Workload { pairs, keys, values, order }
+        Workload { pairs, greatest: u32::MAX, greatest_value: u32::MAX, keys, values, order }
+    }
+
+    /// The same with keys and values that these limits allow: other keys if they must be narrower, and the low bits of the
+    /// values. Limits on pairs are the caller's concern.
+    ///
+    /// ```
+    /// use koel::spec::Limits;
+    /// use koel::workload::Workload;
+    /// let load = Workload::new(1000, 42).within(Limits { key_bits: 10, value_bits: 3, ..Limits::NONE })?;
+    /// let mut keys = load.keys();
+    /// keys.sort_unstable();
+    /// assert!(keys.windows(2).all(|two| two[0] < two[1]) && keys[999] < 1 << 10);
+    /// assert!(load.values().iter().all(|&value| value < 1 << 3));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if there are not so many keys, and one that misses.
+    pub fn within(self, limits: Limits) -> Result<Self> {
+        let greatest = limits.greatest_key();
+        if self.pairs > greatest {
+            return Err(Error::TooLarge {
+                what: "keys of so few bits",
+                asked: self.pairs.into(),
+                most: greatest.into(),
+            });
+        }
+        Ok(Workload { greatest, greatest_value: limits.greatest_value(), ..self })
     }
 
     /// The keys.
     pub fn keys(&self) -> Vec<u32> {
-        (0..self.pairs).into_par_iter().map(|i| mix(i, self.keys)).collect()
+        (0..self.pairs).into_par_iter().map(|i| self.key(i)).collect()
     }
 
     /// Their values.
     pub fn values(&self) -> Vec<u32> {
-        (0..self.pairs).into_par_iter().map(|i| self.value(mix(i, self.keys))).collect()
+        (0..self.pairs).into_par_iter().map(|i| self.value(self.key(i))).collect()
     }
 
     /// `count` queries of which `hits` in a hundred are keys, in random order. Hits are drawn with replacement; misses
@@ -54,25 +95,78 @@ impl Workload {
                 // In every hundred queries exactly `hits` hit, at places that look random.
                 let hit = self.pairs > 0 && (i * 61 + i / 100 * 7) % 100 < u64::from(hits);
                 let draw = mix(i as u32, self.order);
-                let room = u32::MAX - self.pairs;
-                mix(if hit { reduce(draw, self.pairs) } else { self.pairs + reduce(draw, room) }, self.keys)
+                let room = self.greatest - self.pairs;
+                self.key(if hit { reduce(draw, self.pairs) } else { self.pairs + reduce(draw, room) })
             })
             .collect()
     }
 
     /// The right answer to a query.
     pub fn answer(&self, query: u32) -> Option<u32> {
-        (unmix(query, self.keys) < self.pairs).then(|| self.value(query))
+        (query <= self.greatest && self.position(query) < self.pairs).then(|| self.value(query))
+    }
+
+    fn key(&self, i: u32) -> u32 {
+        if self.greatest == u32::MAX { mix(i, self.keys) } else { mix_narrow(i, self.keys, self.greatest) }
+    }
+
+    /// The i of a key that is not beyond the greatest.
+    fn position(&self, key: u32) -> u32 {
+        if self.greatest == u32::MAX { unmix(key, self.keys) } else { unmix_narrow(key, self.keys, self.greatest) }
     }
 
     fn value(&self, key: u32) -> u32 {
-        mix(key, self.values)
+        mix(key, self.values) & self.greatest_value
     }
+}
+
+/// [`mix`] on fewer bits, those of `mask`. Its shifts are half of them, and so undo themselves.
+fn mix_narrow(x: u32, keys: MixKeys, mask: u32) -> u32 {
+    let half = mask.count_ones().div_ceil(2);
+    let turn = |x: u32, times: u32| {
+        let x = x.wrapping_mul(times) & mask;
+        x ^ x >> half
+    };
+    let x = turn(x ^ keys.before, keys.times);
+    let x = turn(x ^ keys.between, MIX_FIRST);
+    turn(x, MIX_SECOND)
+}
+
+/// The inverse of [`mix_narrow`].
+fn unmix_narrow(y: u32, keys: MixKeys, mask: u32) -> u32 {
+    let half = mask.count_ones().div_ceil(2);
+    let back = |y: u32, times: u32| (y ^ y >> half).wrapping_mul(times) & mask;
+    let x = back(y, MIX_SECOND_INVERSE);
+    let x = back(x, MIX_FIRST_INVERSE) ^ keys.between & mask;
+    back(x, keys.back) ^ keys.before & mask
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn narrow_keys_are_all_there_are() {
+        let narrow = |pairs, key_bits| {
+            Workload::new(pairs, 3).within(Limits { key_bits, value_bits: 0, pairs: 0 }).expect("so many keys")
+        };
+        let all = narrow((1 << 12) - 1, 12);
+        let keys: std::collections::BTreeSet<_> = all.keys().into_iter().collect();
+        assert_eq!((keys.len(), keys.last().is_some_and(|&key| key < 1 << 12)), ((1 << 12) - 1, true));
+        let answers = (0..1 << 13).filter_map(|query| all.answer(query));
+        assert_eq!(answers.collect::<Vec<_>>(), vec![0; (1 << 12) - 1]);
+        let half = narrow(1 << 11, 12);
+        for (hits, expected) in [(100, 1000), (30, 300), (0, 0)] {
+            let queries = half.queries(1000, hits);
+            assert_eq!(queries.iter().filter(|&&query| half.answer(query).is_some()).count(), expected);
+            assert!(queries.iter().all(|&query| query < 1 << 12));
+        }
+        assert!(Workload::new(1 << 12, 3).within(Limits { key_bits: 12, ..Limits::NONE }).is_err());
+        assert_eq!(
+            Workload::new(99, 3).within(Limits::NONE).map(|load| load.keys()).ok(),
+            Some(Workload::new(99, 3).keys())
+        );
+    }
 
     #[test]
     fn queries_hit_as_often_as_asked_and_answers_agree_with_the_pairs() {

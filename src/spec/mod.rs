@@ -291,6 +291,30 @@ pub struct Limits {
 impl Limits {
     /// Every key and every value of 32 bits, and as many pairs as there is room for.
     pub const NONE: Limits = Limits { key_bits: 32, value_bits: 32, pairs: u64::MAX };
+
+    /// The greatest key: as many ones.
+    pub fn greatest_key(self) -> u32 {
+        greatest(self.key_bits)
+    }
+
+    /// The greatest value: as many ones.
+    pub fn greatest_value(self) -> u32 {
+        greatest(self.value_bits)
+    }
+
+    /// What both allow.
+    pub fn and(self, other: Limits) -> Limits {
+        Limits {
+            key_bits: self.key_bits.min(other.key_bits),
+            value_bits: self.value_bits.min(other.value_bits),
+            pairs: self.pairs.min(other.pairs),
+        }
+    }
+}
+
+/// The greatest number of so many bits.
+fn greatest(bits: u32) -> u32 {
+    u32::MAX.checked_shr(u32::BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
 /// Keys that compete for the same few places: more than any order of insertion can seat.

@@ -7,8 +7,11 @@ use koel::spec::{Plan, Updates};
 use koel::table::TableBuilder;
 use koel::{Cpu, HashTable, Kind, Scheme};
 
-use super::measure::{Row, Setup, wall};
-use super::walk::{Findings, Walked};
+use super::data::Questions;
+use super::measure::{Row, Setup, median, wall};
+use super::report::Findings;
+use super::stages::Staged;
+use super::walk::Walked;
 use super::wrong;
 use crate::cli::answers::{self, POISON};
 use crate::cli::failure::Result;
@@ -37,28 +40,33 @@ impl Job for OnDevice<'_> {
         Any: Runs<S>,
         Cpu: Runs<S>,
     {
-        let mut builder = HashTable::builder(scheme).seed(self.setup.seed);
-        if let Some(load) = self.setup.load {
+        let mut builder = HashTable::builder(scheme).seed(self.setup.args.data.seed);
+        if let Some(load) = self.setup.args.load {
             builder = builder.load_factor(load);
         }
         // The first build also compiles kernels; every pair in it is looked up before anything is timed.
-        let table = builder.build(self.device, &self.setup.keys, &self.setup.values)?;
+        let table = builder.build(self.device, &self.setup.data.keys, &self.setup.data.values)?;
         self.check_pairs(&table)?;
         let load = table.load_factor();
         let mut rows = self.limits(&table)?;
         drop(table);
         let limits = Limits { reads: rows[0].rate, updates: rows[1].rate };
         let table = self.builds(&builder, load, limits, &mut rows)?;
-        for &hits in self.setup.hits {
-            self.lookups(&table, hits, limits, &mut rows)?;
+        for questions in self.setup.data.questions() {
+            self.lookups(&table, &questions, limits, &mut rows)?;
         }
         self.removal(&table, limits, &mut rows)?;
         let mut walks = Vec::new();
-        if self.setup.walk {
+        if self.setup.args.walk {
             self.progress.say(format!("walking a table of {} pairs", self.setup.n));
             walks.push(Walked::of(&table, self.setup.n)?);
         }
-        Ok(Findings { rows, walks })
+        let mut stages = Vec::new();
+        if self.setup.args.stages {
+            self.progress.say(format!("the stages of a build of {} pairs", self.setup.n));
+            stages.push(Staged::of(&builder, self.device, self.setup, self.kind)?);
+        }
+        Ok(Findings { rows, walks, stages, left_out: Vec::new() })
     }
 }
 
@@ -83,10 +91,10 @@ impl OnDevice<'_> {
     where
         Any: Runs<S>,
     {
-        let keys = &self.setup.keys;
+        let keys = &self.setup.data.keys;
         let (mut values, mut found) = answers::poisoned(keys.len());
         table.get_into(keys, &mut values, &mut found)?;
-        let right = |i: usize| self.setup.values.get(i).copied();
+        let right = |i: usize| self.setup.data.values.get(i).copied();
         answers::check(keys, &values, &found, right).map_err(|reason| wrong("a lookup of every key", reason))
     }
 
@@ -99,7 +107,7 @@ impl OnDevice<'_> {
         let (device, setup) = (self.device, self.setup);
         self.progress.say(format!("the random-access limit of {}", device.info().id));
         let (words, load) = (table.plan().words() as usize, table.load_factor());
-        let reads = setup.queries.max(1);
+        let reads = setup.data.query_count().max(1);
         // Once for nothing, to compile the kernels.
         let expected = device.random_reads(table.image(), reads)?;
         let read_time = setup.median(|| {
@@ -109,7 +117,7 @@ impl OnDevice<'_> {
                 false => Err(wrong("random reads", format!("{sum:#x} was read and not {expected:#x}"))),
             }
         })?;
-        let updates = setup.queries.max(1);
+        let updates = setup.data.query_count().max(1);
         device.random_updates(&mut device.filled(words, 1u64)?, updates)?;
         let update_time = setup.median(|| {
             // Afresh every time: a maximum that is there already is not written again.
@@ -135,7 +143,7 @@ impl OnDevice<'_> {
         Any: Runs<S>,
     {
         let (device, setup) = (self.device, self.setup);
-        let (keys, values) = (device.upload(&setup.keys)?, device.upload(&setup.values)?);
+        let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
         let mut last = None;
         let time = setup.median(|| {
             last = None;
@@ -145,14 +153,14 @@ impl OnDevice<'_> {
             Ok(time)
         })?;
         drop((keys, values));
-        let mut row = self.row::<S>("build", "device", load).timed(setup.keys.len(), time);
+        let mut row = self.row::<S>("build", "device", load).timed(setup.data.keys.len(), time);
         row.limit = Some(limits.updates);
         rows.push(row);
 
         let time = setup.median(|| {
             last = None;
             let build = || {
-                let table = builder.build(device, &setup.keys, &setup.values)?;
+                let table = builder.build(device, &setup.data.keys, &setup.data.values)?;
                 device.finish()?;
                 Ok(table)
             };
@@ -160,19 +168,19 @@ impl OnDevice<'_> {
             last = Some(table);
             Ok(time)
         })?;
-        let mut row = self.row::<S>("build", "end-to-end", load).timed(setup.keys.len(), time);
+        let mut row = self.row::<S>("build", "end-to-end", load).timed(setup.data.keys.len(), time);
         row.limit = Some(limits.updates);
         rows.push(row);
         match last {
             Some(table) => Ok(table),
-            None => Ok(builder.build(device, &setup.keys, &setup.values)?),
+            None => Ok(builder.build(device, &setup.data.keys, &setup.data.values)?),
         }
     }
 
     fn lookups<S: Scheme>(
         &self,
         table: &HashTable<Any, S>,
-        hits: u32,
+        Questions { hits, queries }: &Questions,
         limits: Limits,
         rows: &mut Vec<Row>,
     ) -> Result<()>
@@ -180,11 +188,10 @@ impl OnDevice<'_> {
         Any: Runs<S>,
     {
         let (device, setup) = (self.device, self.setup);
-        let queries = setup.workload.queries(setup.queries, hits);
         let check = |values: &[u32], found: &[u32]| {
-            setup.check(&queries, values, found).map_err(|reason| wrong("a lookup", reason))
+            setup.check(queries, values, found).map_err(|reason| wrong("a lookup", reason))
         };
-        let on_device = device.upload(&queries)?;
+        let on_device = device.upload(queries)?;
         let time = setup.median(|| {
             let mut values = device.filled(queries.len(), POISON)?;
             let mut found = device.filled(bitmap_words(queries.len()), POISON)?;
@@ -196,13 +203,13 @@ impl OnDevice<'_> {
         drop(on_device);
         let row = |place, time| {
             let row = self.row::<S>("lookup", place, table.load_factor()).timed(queries.len(), time);
-            Row { hits: Some(hits), limit: Some(limits.reads), ..row }
+            Row { hits: Some(*hits), limit: Some(limits.reads), ..row }
         };
         rows.push(row("device", time));
 
         let time = setup.median(|| {
             let (mut values, mut found) = answers::poisoned(queries.len());
-            let ((), time) = wall(|| Ok(table.get_into(&queries, &mut values, &mut found)?))?;
+            let ((), time) = wall(|| Ok(table.get_into(queries, &mut values, &mut found)?))?;
             check(&values, &found)?;
             Ok(time)
         })?;
@@ -216,7 +223,7 @@ impl OnDevice<'_> {
         Any: Runs<S>,
     {
         let (device, setup) = (self.device, self.setup);
-        let gone: Vec<u32> = setup.keys.iter().copied().step_by(10).collect();
+        let gone: Vec<u32> = setup.data.keys.iter().copied().step_by(10).collect();
         let on_device = device.upload(&gone)?;
         let mut compact = Vec::new();
         let remove = setup.median(|| {
@@ -229,14 +236,13 @@ impl OnDevice<'_> {
                 false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),
             }
         })?;
-        compact.sort_unstable();
         let row = |what, count, time| Row {
             limit: Some(limits.updates),
             ..self.row::<S>(what, "device", table.load_factor()).timed(count, time)
         };
         rows.push(row("remove a tenth", gone.len(), remove));
         if S::updates(self.kind) == Updates::Tombstones {
-            rows.push(row("compact", setup.keys.len(), compact[compact.len() / 2]));
+            rows.push(row("compact", setup.data.keys.len(), median(compact)));
         }
         Ok(())
     }

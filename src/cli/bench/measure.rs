@@ -3,43 +3,32 @@
 use std::time::{Duration, Instant};
 
 use koel::Kind;
-use koel::workload::Workload;
 
 use super::Args;
+use super::data::Data;
 use crate::cli::answers;
 use crate::cli::failure::Result;
 
-/// Keys, values and settings of one number of pairs.
+/// Data and settings of one number of pairs.
 pub(super) struct Setup<'a> {
-    pub(super) workload: Workload,
+    pub(super) data: Data,
     pub(super) n: u32,
-    pub(super) keys: Vec<u32>,
-    pub(super) values: Vec<u32>,
-    pub(super) queries: usize,
-    pub(super) hits: &'a [u32],
-    pub(super) load: Option<f64>,
-    pub(super) seed: u64,
-    pub(super) walk: bool,
-    repeats: u32,
+    pub(super) args: &'a Args,
 }
 
 impl<'a> Setup<'a> {
-    pub(super) fn new(workload: Workload, n: u32, queries: usize, args: &'a Args) -> Setup<'a> {
-        let (keys, values) = (workload.keys(), workload.values());
-        let (hits, load, seed, repeats) = (&args.hits[..], args.load, args.seed, args.repeats);
-        Setup { workload, n, keys, values, queries, hits, load, seed, walk: args.walk, repeats }
+    pub(super) fn new(data: Data, n: u32, args: &'a Args) -> Setup<'a> {
+        Setup { data, n, args }
     }
 
     /// The median of several runs, each of which tells its own time.
     pub(super) fn median(&self, mut run: impl FnMut() -> Result<Duration>) -> Result<Duration> {
-        let mut times = (0..self.repeats).map(|_| run()).collect::<Result<Vec<_>>>()?;
-        times.sort_unstable();
-        Ok(times[times.len() / 2])
+        Ok(median((0..self.args.repeats).map(|_| run()).collect::<Result<_>>()?))
     }
 
-    /// Compares answers to queries of the workload with the right ones.
+    /// Compares answers to queries with the right ones.
     pub(super) fn check(&self, queries: &[u32], values: &[u32], found: &[u32]) -> std::result::Result<(), String> {
-        answers::check(queries, values, found, |i| self.workload.answer(queries[i]))
+        answers::check(queries, values, found, |i| self.data.answer(queries[i]))
     }
 }
 
@@ -73,6 +62,12 @@ impl Row {
         self.rate = count as f64 / time.as_secs_f64().max(1e-9);
         self
     }
+}
+
+/// The middle one of some times.
+pub(super) fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 /// The wall time of some work.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use rayon::prelude::*;
 
+use super::data::Questions;
 use super::measure::{Row, Setup, wall};
 use super::wrong;
 use crate::cli::answers;
@@ -67,9 +68,8 @@ fn peer<T: Sync>(
         Ok(time)
     })?;
     let table = last.unwrap_or_else(&build);
-    let mut rows = vec![row("build", None).timed(setup.keys.len(), time)];
-    for &hits in setup.hits {
-        let queries = setup.workload.queries(setup.queries, hits);
+    let mut rows = vec![row("build", None).timed(setup.data.keys.len(), time)];
+    for Questions { hits, queries } in setup.data.questions() {
         let time = setup.median(|| {
             let (mut values, mut found) = answers::poisoned(queries.len());
             let ((), time) = wall(|| {
@@ -101,8 +101,8 @@ fn answer(queries: &[u32], values: &mut [u32], found: &mut [u32], find: impl Fn(
 }
 
 fn map<H: BuildHasher + Default>(setup: &Setup<'_>) -> HashMap<u32, u32, H> {
-    let mut map = HashMap::with_capacity_and_hasher(setup.keys.len(), H::default());
-    map.extend(setup.keys.iter().copied().zip(setup.values.iter().copied()));
+    let mut map = HashMap::with_capacity_and_hasher(setup.data.keys.len(), H::default());
+    map.extend(setup.data.keys.iter().copied().zip(setup.data.values.iter().copied()));
     map
 }
 
@@ -113,7 +113,7 @@ fn find_in_map<H: BuildHasher>(map: &HashMap<u32, u32, H>, key: u32) -> Option<u
 /// Key and value in a word, so that words sort as keys do.
 fn packed(setup: &Setup<'_>) -> Vec<u64> {
     let pack = |(&key, &value)| u64::from(key) << 32 | u64::from(value);
-    setup.keys.par_iter().zip(&setup.values).map(pack).collect()
+    setup.data.keys.par_iter().zip(&setup.data.values).map(pack).collect()
 }
 
 fn sorted(setup: &Setup<'_>) -> Vec<u64> {

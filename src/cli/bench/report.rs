@@ -4,18 +4,43 @@ use serde_json::{Value, json};
 
 use koel::backend::{Any, HashBackend};
 
-use super::walk::{Findings, Walked};
+use super::Args;
+use super::measure::Row;
+use super::stages::Staged;
+use super::walk::Walked;
 use crate::cli::devices;
 use crate::cli::text::{self, Align, Table};
 
+/// What was measured.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) rows: Vec<Row>,
+    pub(super) walks: Vec<Walked>,
+    pub(super) stages: Vec<Staged>,
+    /// Tables that cannot hold so many pairs.
+    pub(super) left_out: Vec<String>,
+}
+
+impl Findings {
+    pub(super) fn extend(&mut self, more: Findings) {
+        self.rows.extend(more.rows);
+        self.walks.extend(more.walks);
+        self.stages.extend(more.stages);
+        self.left_out.extend(more.left_out);
+    }
+}
+
 /// A table for each number of pairs, and what it was measured on.
-pub(super) fn text(findings: &Findings, devices: &[Any], repeats: u32) -> String {
+pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String {
     let mut shown = String::new();
     for device in devices {
         shown.push_str(&format!("{}, {}\n", device.info(), device.info().driver));
     }
     let threads = rayon::current_num_threads();
-    shown.push_str(&format!("host: {threads} threads; medians of {repeats} runs; every answer checked\n"));
+    shown.push_str(&format!("host: {threads} threads; medians of {} runs; every answer checked\n", args.repeats));
+    if let Some(line) = args.data.line() {
+        shown.push_str(&format!("{line}\n"));
+    }
     for of_one_size in findings.rows.chunk_by(|a, b| a.n == b.n) {
         let mut table = Table::new(&[
             ("table", Align::Left),
@@ -48,13 +73,20 @@ pub(super) fn text(findings: &Findings, devices: &[Any], repeats: u32) -> String
     for walk in &findings.walks {
         shown.push_str(&format!("\n{}", walk.line()));
     }
+    if !findings.stages.is_empty() {
+        shown.push_str(&format!("\n{}", Staged::text(&findings.stages)));
+    }
+    for left_out in &findings.left_out {
+        shown.push_str(&format!("\nleft out: {left_out}"));
+    }
     shown
 }
 
 /// Everything, for programs.
-pub(super) fn json(findings: &Findings, devices: &[Any], repeats: u32) -> Value {
+pub(super) fn json(findings: &Findings, devices: &[Any], args: &Args) -> Value {
     let devices = devices.iter().map(|device| devices::json(device.info()));
     let walks = findings.walks.iter().map(Walked::json);
+    let stages = findings.stages.iter().map(Staged::json);
     let rows = findings.rows.iter().map(|row| {
         json!({
             "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name), "n": row.n,
@@ -63,7 +95,8 @@ pub(super) fn json(findings: &Findings, devices: &[Any], repeats: u32) -> Value 
         })
     });
     json!({
-        "koel": env!("CARGO_PKG_VERSION"), "repeats": repeats, "threads": rayon::current_num_threads(),
-        "devices": devices.collect::<Vec<_>>(), "rows": rows.collect::<Vec<_>>(), "walks": walks.collect::<Vec<_>>(),
+        "koel": env!("CARGO_PKG_VERSION"), "repeats": args.repeats, "threads": rayon::current_num_threads(),
+        "data": args.data.json(), "devices": devices.collect::<Vec<_>>(), "rows": rows.collect::<Vec<_>>(),
+        "walks": walks.collect::<Vec<_>>(), "stages": stages.collect::<Vec<_>>(), "left_out": findings.left_out,
     })
 }

@@ -6,7 +6,6 @@ use koel::backend::{Any, HashBackend, Runs};
 use koel::table::{Buckets, Stats};
 use koel::{HashTable, Scheme};
 
-use super::measure::Row;
 use crate::cli::failure::Result;
 
 /// The counts of one table.
@@ -76,11 +75,4 @@ impl Walked {
             "bytes_per_read": self.stats.bucket_bytes, "counts": counts.collect::<Vec<_>>(),
         })
     }
-}
-
-/// What was measured on one device.
-#[derive(Default)]
-pub(super) struct Findings {
-    pub(super) rows: Vec<Row>,
-    pub(super) walks: Vec<Walked>,
 }

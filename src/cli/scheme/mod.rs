@@ -7,6 +7,7 @@ mod horton;
 mod quadratic;
 
 use koel::backend::{Any, Runs};
+use koel::spec::Limits;
 use koel::{Cpu, Kind, Scheme};
 
 use serde_json::Value;
@@ -31,6 +32,18 @@ pub(crate) trait Parameters: Scheme {
     fn with(kind: Kind, options: &SchemeOptions) -> Result<Self>;
     /// Names and values of the parameters in a plan.
     fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
+}
+
+/// What tables of this scheme, kind and options can hold.
+pub(crate) fn limits(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Limits> {
+    struct Asked;
+    impl Job for Asked {
+        type Output = Limits;
+        fn run<S: Parameters>(&mut self, scheme: S) -> Result<Limits> {
+            Ok(scheme.limits())
+        }
+    }
+    named(name, kind, options, &mut Asked)
 }
 
 /// Parameters in a line: `functions 4, hash mixer`.

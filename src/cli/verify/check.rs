@@ -17,6 +17,8 @@ use crate::cli::scheme::{Job, Parameters};
 /// What is to be verified, and where.
 pub(super) struct Check<'a> {
     pub(super) data: &'a DataSet,
+    /// In what the data differ from what was asked for.
+    pub(super) cut: Option<String>,
     pub(super) devices: &'a [Any],
     pub(super) size: &'a SizeOptions,
     pub(super) seed: u64,
@@ -47,6 +49,8 @@ pub(super) struct Row {
     same_bytes: bool,
     pub(super) restarts: u32,
     pub(super) host_built: bool,
+    /// What of the data these tables cannot hold, if anything.
+    pub(super) cut: Option<String>,
     /// What ran where on this device for this row: building, auditing, answering.
     pub(super) stages: Vec<Stage>,
     /// From host slices to a finished table, pairs a second.
@@ -80,6 +84,19 @@ impl Job for Check<'_> {
     type Output = Vec<Row>;
 
     fn run<S: Parameters>(&mut self, scheme: S) -> Result<Vec<Row>>
+    where
+        Any: Runs<S>,
+        Cpu: Runs<S>,
+    {
+        match self.data.within(scheme.limits()) {
+            None => self.checked(scheme),
+            Some((data, note)) => Check { data: &data, cut: Some(note), ..*self }.checked(scheme),
+        }
+    }
+}
+
+impl Check<'_> {
+    fn checked<S: Parameters>(&self, scheme: S) -> Result<Vec<Row>>
     where
         Any: Runs<S>,
         Cpu: Runs<S>,
@@ -165,6 +182,7 @@ impl Check<'_> {
             same_bytes: false,
             restarts: 0,
             host_built: S::host_built(self.kind),
+            cut: self.cut.clone(),
             stages: Vec::new(),
             build: None,
             lookup: None,

@@ -94,8 +94,15 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let mut rows = Vec::new();
     for (name, kind) in combinations {
         for set in &data {
-            let mut check =
-                Check { data: set, devices: &devices, size: &args.size, seed: args.seed, kind, progress: &progress };
+            let mut check = Check {
+                data: set,
+                cut: None,
+                devices: &devices,
+                size: &args.size,
+                seed: args.seed,
+                kind,
+                progress: &progress,
+            };
             rows.extend(scheme::named(
                 name,
                 kind,

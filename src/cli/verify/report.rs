@@ -85,7 +85,7 @@ fn uncompared(findings: &Findings) -> bool {
 fn note(row: &Row) -> String {
     let host_built = row.host_built.then(|| "host-built".to_owned());
     let restarts = (row.restarts > 0).then(|| text::counted(row.restarts.into(), "restart"));
-    host_built.into_iter().chain(restarts).collect::<Vec<_>>().join(", ")
+    row.cut.clone().into_iter().chain(host_built).chain(restarts).collect::<Vec<_>>().join(", ")
 }
 
 /// Everything, for programs.
@@ -97,7 +97,7 @@ pub(super) fn json(findings: &Findings) -> Value {
         json!({
             "scheme": row.scheme, "kind": row.kind.name(), "data": row.data, "pairs": row.pairs, "device": row.device,
             "verdict": verdict(row), "reasons": row.problems.iter().map(|p| p.text.as_str()).collect::<Vec<_>>(),
-            "checks": row.checks, "digest": row.digest, "restarts": row.restarts, "host_built": row.host_built,
+            "checks": row.checks, "digest": row.digest, "restarts": row.restarts, "host_built": row.host_built, "cut": row.cut,
             "stages": row.stages.iter().map(stage).collect::<Vec<_>>(), "build_per_second": row.build, "lookup_per_second": row.lookup,
         })
     });

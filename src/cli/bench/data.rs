@@ -1,0 +1,344 @@
+//! What tables are measured on: pairs, in an order, and what a table of them is asked.
+//!
+//! ```text
+//! random keys   n keys; queries of which so many in a hundred hit             sorted or shuffled
+//! a domain      the defined cells of a picture; every cell of it is asked     in picture order, sorted or shuffled
+//! ```
+
+use rayon::prelude::*;
+
+use clap::ValueEnum;
+use koel::layout::{Rows2, bit_reversed2, bit_reversed2_cell, morton2, morton2_cell};
+use koel::spec::Limits;
+use koel::spec::hash::{MixKeys, SplitMix64, mix};
+use koel::workload::{Picture, Workload};
+use serde_json::{Value, json};
+
+use crate::cli::failure::{Failure, Result};
+use crate::cli::options;
+use crate::cli::text;
+
+/// The data of a run.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Data")]
+pub(super) struct DataOptions {
+    /// Numbers of pairs, separated by commas
+    #[arg(
+        long, value_name = "COUNTS", value_delimiter = ',', default_value = "2^22", value_parser = options::pair_count
+    )]
+    n: Vec<u32>,
+    /// Queries of a lookup [default: as many as pairs, at least 2^22]
+    #[arg(long, value_name = "COUNT", value_parser = options::pair_count)]
+    queries: Option<u32>,
+    /// Hits in a hundred queries, separated by commas
+    #[arg(
+        long, value_name = "PERCENTS", value_delimiter = ',', default_value = "100,50,0",
+        value_parser = clap::value_parser!(u32).range(0..=100)
+    )]
+    hits: Vec<u32>,
+    /// In place of random keys: the cells of a synthetic picture, of which some are defined; all are asked
+    #[arg(
+        long, value_name = "WIDTHxHEIGHT", value_parser = domain, requires = "defined",
+        conflicts_with_all = ["n", "queries", "hits"]
+    )]
+    domain: Option<Rows2>,
+    /// Defined cells of the domain, exactly
+    #[arg(long, value_name = "COUNT", value_parser = options::pair_count, requires = "domain")]
+    defined: Option<u32>,
+    /// Which cells are defined [default: blobs]
+    #[arg(long, value_name = "PICTURE", requires = "domain")]
+    picture: Option<Shapes>,
+    /// Keys of cells, and the order in which pairs are inserted and queries asked [default: row with a domain, or shuffled]
+    #[arg(long)]
+    order: Option<Order>,
+    /// The seed of tables and keys
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+}
+
+/// Which cells of a picture are defined.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shapes {
+    /// Smooth shapes, like a photograph cut out on white
+    Blobs,
+    /// Cells at random, without neighbours
+    Random,
+}
+
+/// Keys and order.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// A domain's row-major indices, cell by cell in picture order
+    Row,
+    /// A domain's Morton codes, in picture order
+    Morton,
+    /// A domain's bit-reversed Morton codes, in picture order: no coherence at all
+    Bitrev,
+    /// Ascending keys: random ones, or a domain's row-major indices
+    Sorted,
+    /// Keys in random order: random ones, or a domain's row-major indices
+    Shuffled,
+}
+
+impl Order {
+    fn name(self) -> &'static str {
+        match self {
+            Order::Row => "row",
+            Order::Morton => "morton",
+            Order::Bitrev => "bitrev",
+            Order::Sorted => "sorted",
+            Order::Shuffled => "shuffled",
+        }
+    }
+}
+
+impl DataOptions {
+    fn order(&self) -> Order {
+        let usual = if self.domain.is_some() { Order::Row } else { Order::Shuffled };
+        self.order.unwrap_or(usual)
+    }
+
+    fn shapes(&self) -> Shapes {
+        self.picture.unwrap_or(Shapes::Blobs)
+    }
+
+    /// The numbers of pairs to measure.
+    pub(super) fn sizes(&self) -> Vec<u32> {
+        self.domain.and(self.defined).map_or_else(|| self.n.clone(), |defined| vec![defined])
+    }
+
+    /// The data of `n` pairs, with keys and values that these limits allow.
+    pub(super) fn make(&self, n: u32, limits: Limits) -> Result<Data> {
+        let order = self.order();
+        let (keys, source) = match self.domain {
+            Some(rows) => {
+                let made = match self.shapes() {
+                    Shapes::Blobs => Picture::blobs(rows.width(), rows.height(), n, self.seed),
+                    Shapes::Random => Picture::random(rows.width(), rows.height(), n, self.seed),
+                };
+                let cells = Cells::new(made?, order, self.seed, limits)?;
+                (cells.keys(true), Source::Cells(cells))
+            }
+            None if matches!(order, Order::Sorted | Order::Shuffled) => {
+                let workload = Workload::new(n, self.seed).within(limits)?;
+                let count = self.queries.unwrap_or(n.max(1 << 22)) as usize;
+                let sorted = order == Order::Sorted;
+                let keys = in_order(workload.keys(), sorted);
+                (keys, Source::Random { workload, count, hits: self.hits.clone(), sorted })
+            }
+            None => {
+                let order = order.name();
+                return Err(Failure::Input(format!(
+                    "--order {order} is one of cells: give a --domain, or sorted or shuffled"
+                )));
+            }
+        };
+        // Absent keys have no value; these are present.
+        let values = keys.par_iter().map(|&key| source.answer(key).unwrap_or(0)).collect();
+        Ok(Data { keys, values, source })
+    }
+
+    /// A line on the data, where they are not the usual.
+    pub(super) fn line(&self) -> Option<String> {
+        let order = self.order().name();
+        let (Some(rows), Some(defined)) = (self.domain, self.defined) else {
+            return self.order.map(|_| format!("random keys, {order}"));
+        };
+        let share = 100.0 * f64::from(defined) / (rows.cells() as f64).max(1.0);
+        let shapes = if self.shapes() == Shapes::Blobs { "in blobs" } else { "at random" };
+        let (width, height, defined) = (rows.width(), rows.height(), text::grouped(defined.into()));
+        Some(format!(
+            "{width} x {height} cells, {defined} ({share:.1}%) defined {shapes}; order: {order}; all are asked"
+        ))
+    }
+
+    /// The same for programs.
+    pub(super) fn json(&self) -> Value {
+        let domain = self.domain.map(|rows| {
+            let shapes = if self.shapes() == Shapes::Blobs { "blobs" } else { "random" };
+            json!({ "width": rows.width(), "height": rows.height(), "defined": self.defined, "picture": shapes })
+        });
+        json!({ "seed": self.seed, "order": self.order().name(), "domain": domain })
+    }
+}
+
+/// `--domain`: a width and a height.
+fn domain(text: &str) -> std::result::Result<Rows2, String> {
+    let advice = || format!("`{text}` is no domain: give a width and a height, like 8192x8192");
+    let (width, height) = text.split_once(['x', 'X']).ok_or_else(advice)?;
+    let side = |text: &str| options::count(text).ok().and_then(|side| u32::try_from(side).ok()).ok_or_else(advice);
+    Rows2::new(side(width)?, side(height)?).map_err(|error| error.to_string())
+}
+
+/// Pairs, and what a table of them is asked.
+pub(super) struct Data {
+    pub(super) keys: Vec<u32>,
+    pub(super) values: Vec<u32>,
+    source: Source,
+}
+
+/// Queries of one lookup.
+pub(super) struct Questions {
+    /// Of a hundred queries, those that hit.
+    pub(super) hits: u32,
+    pub(super) queries: Vec<u32>,
+}
+
+impl Data {
+    /// The lookups to measure, one after the other.
+    pub(super) fn questions(&self) -> impl Iterator<Item = Questions> + '_ {
+        let kinds = match &self.source {
+            Source::Random { hits, .. } => hits.len(),
+            Source::Cells(_) => 1,
+        };
+        (0..kinds).map(|i| match &self.source {
+            Source::Random { workload, count, hits, sorted } => {
+                Questions { hits: hits[i], queries: in_order(workload.queries(*count, hits[i]), *sorted) }
+            }
+            Source::Cells(cells) => {
+                let (defined, all) = (f64::from(cells.picture.defined()), cells.picture.rows().cells() as f64);
+                Questions { hits: (100.0 * defined / all.max(1.0)).round() as u32, queries: cells.keys(false) }
+            }
+        })
+    }
+
+    /// Queries of each lookup.
+    pub(super) fn query_count(&self) -> usize {
+        match &self.source {
+            Source::Random { count, .. } => *count,
+            Source::Cells(cells) => cells.picture.rows().cells() as usize,
+        }
+    }
+
+    /// The right answer to a query.
+    pub(super) fn answer(&self, query: u32) -> Option<u32> {
+        self.source.answer(query)
+    }
+}
+
+enum Source {
+    Random { workload: Workload, count: usize, hits: Vec<u32>, sorted: bool },
+    Cells(Cells),
+}
+
+impl Source {
+    fn answer(&self, query: u32) -> Option<u32> {
+        match self {
+            Source::Random { workload, .. } => workload.answer(query),
+            Source::Cells(cells) => cells.answer(query),
+        }
+    }
+}
+
+fn in_order(mut keys: Vec<u32>, sorted: bool) -> Vec<u32> {
+    if sorted {
+        keys.par_sort_unstable();
+    }
+    keys
+}
+
+/// A picture whose cells have keys.
+struct Cells {
+    picture: Picture,
+    order: Order,
+    /// Bits of a bit-reversed coordinate: as many as the longer side needs.
+    bits: u32,
+    values: MixKeys,
+    greatest_value: u32,
+    shuffle: MixKeys,
+}
+
+impl Cells {
+    fn new(picture: Picture, order: Order, seed: u64, limits: Limits) -> Result<Cells> {
+        let side = picture.rows().width().max(picture.rows().height());
+        let bits = u32::BITS - side.saturating_sub(1).leading_zeros();
+        if bits > u16::BITS && matches!(order, Order::Morton | Order::Bitrev) {
+            return Err(Failure::Input(format!("--order {} needs sides of 65536 at most: give row", order.name())));
+        }
+        let mut stream = SplitMix64::new(seed);
+        let (values, shuffle) = (stream.next_mix_keys(), stream.next_mix_keys());
+        Ok(Cells { picture, order, bits, values, greatest_value: limits.greatest_value(), shuffle })
+    }
+
+    /// The keys of the defined cells, or of all, in their order.
+    fn keys(&self, defined: bool) -> Vec<u32> {
+        let rows = self.picture.rows();
+        let chosen = |y| (0..rows.width()).filter(move |&x| !defined || self.picture.is_defined(x, y));
+        let of_row = |y| chosen(y).filter_map(move |x| self.key(x, y));
+        let keys: Vec<u32> = (0..rows.height()).into_par_iter().flat_map_iter(of_row).collect();
+        if self.order != Order::Shuffled {
+            return keys;
+        }
+        let draw = |&key: &u32| u64::from(mix(key, self.shuffle)) << 32 | u64::from(key);
+        let mut drawn: Vec<u64> = keys.par_iter().map(draw).collect();
+        drawn.par_sort_unstable();
+        drawn.par_iter().map(|&drawn| drawn as u32).collect()
+    }
+
+    fn key(&self, x: u32, y: u32) -> Option<u32> {
+        match self.order {
+            // Row by row the indices of cells ascend already.
+            Order::Row | Order::Sorted | Order::Shuffled => self.picture.rows().key(x, y),
+            Order::Morton => Some(morton2(u16::try_from(x).ok()?, u16::try_from(y).ok()?)),
+            Order::Bitrev => bit_reversed2(u16::try_from(x).ok()?, u16::try_from(y).ok()?, self.bits),
+        }
+    }
+
+    fn answer(&self, key: u32) -> Option<u32> {
+        let wide = |(x, y): (u16, u16)| (x.into(), y.into());
+        let (x, y) = match self.order {
+            Order::Row | Order::Sorted | Order::Shuffled => self.picture.rows().cell(key),
+            Order::Morton => Some(wide(morton2_cell(key))),
+            Order::Bitrev => bit_reversed2_cell(key, self.bits).map(wide),
+        }?;
+        self.picture.is_defined(x, y).then(|| mix(key, self.values) & self.greatest_value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn cells(order: Order) -> Cells {
+        let picture = Picture::blobs(50, 33, 400, 3).unwrap_or_else(|error| panic!("{error}"));
+        let limits = Limits { value_bits: 28, ..Limits::NONE };
+        Cells::new(picture, order, 3, limits).unwrap_or_else(|failure| panic!("{failure}"))
+    }
+
+    #[test]
+    fn every_cell_is_asked_once_and_the_defined_ones_are_there() {
+        for order in [Order::Row, Order::Morton, Order::Bitrev, Order::Sorted, Order::Shuffled] {
+            let cells = cells(order);
+            let (defined, all) = (cells.keys(true), cells.keys(false));
+            assert_eq!((defined.len(), all.len()), (400, 50 * 33));
+            let asked: BTreeMap<u32, Option<u32>> = all.iter().map(|&key| (key, cells.answer(key))).collect();
+            assert_eq!(asked.len(), all.len(), "a key for each cell");
+            assert!(defined.iter().all(|key| asked[key].is_some()));
+            assert_eq!(asked.values().flatten().count(), 400);
+            assert!(asked.values().flatten().all(|&value| value < 1 << 28));
+        }
+    }
+
+    #[test]
+    fn orders_are_what_they_say() {
+        let keys = |order| cells(order).keys(false);
+        assert!(keys(Order::Row).into_iter().eq(0..50 * 33));
+        assert_eq!(keys(Order::Sorted), keys(Order::Row));
+        assert_eq!(keys(Order::Morton)[..5], [0, 1, 4, 5, 16]);
+        assert_eq!(keys(Order::Bitrev)[..3], [0, 1 << 10, 1 << 8]);
+        let mut shuffled = keys(Order::Shuffled);
+        assert_ne!(shuffled, keys(Order::Row));
+        shuffled.sort_unstable();
+        assert_eq!(shuffled, keys(Order::Row));
+    }
+
+    #[test]
+    fn domains_are_read() {
+        assert_eq!(domain("8192x4Ki"), Ok(Rows2::new(8192, 4096).unwrap_or_else(|error| panic!("{error}"))));
+        for text in ["", "8", "x", "8x", "-1x8", "8192x8192x2", "2^17x2^17", "2^33x1"] {
+            assert!(domain(text).is_err(), "{text}");
+        }
+    }
+}
