@@ -61,7 +61,8 @@ pub use error::{Error, Result};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use spec::{
-    Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme,
+    Bucketized, Cuckoo, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode,
+    Reinsertion, Scheme,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 

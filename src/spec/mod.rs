@@ -12,12 +12,14 @@ use crate::error::{Error, Result};
 
 pub mod bucketized;
 pub mod cuckoo;
+pub mod fks;
 pub mod hash;
 pub mod horton;
 pub mod slot;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
+pub use fks::{Fks, FksFamily, FksPlan};
 pub use horton::{Horton, HortonFamily, HortonPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
