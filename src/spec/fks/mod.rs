@@ -27,7 +27,7 @@ mod params;
 mod plan;
 mod scheme;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use functions::{Functions, SAHU_PRIME, SAHU_SEEDS, SAHU_XORS, Standing, turn, tweak};
 pub use params::{DEFAULT_ITERATIONS, Fks, FksFamily, MAX_ITERATIONS};

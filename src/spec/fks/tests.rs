@@ -348,7 +348,7 @@ fn crowds_are_named() {
 }
 
 /// For each seed of a list of Sahu's four keys that share all of their slots.
-fn defeating(plan: &FksPlan) -> Vec<u32> {
+pub(crate) fn defeating(plan: &FksPlan) -> Vec<u32> {
     let functions = plan.functions();
     let of_seed = |seed: u32| {
         let code = |key| (0..SUBTABLES).fold(0, |code, i| code * 192 + functions.location(i, seed, key));
