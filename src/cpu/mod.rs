@@ -3,6 +3,7 @@
 //! ```text
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
 //! crew.rs        how the threads of one pass share its input
+//! ahead.rs       passes in which each key has one place
 //! block.rs       blocks of keys and the queues between them
 //! columns.rs     an image's pairs as columns, for every scheme
 //! network.rs     sorting one bucket without branches
@@ -11,6 +12,7 @@
 //! cuckoo/        `Kernels<Cuckoo>`
 //! bucketized/    `Kernels<Bucketized>`
 //! horton/        `Kernels<Horton>`
+//! fks/           `Kernels<Fks>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
@@ -21,12 +23,14 @@
 //! What it is not: dispatched at run time. `wide` chooses its instructions when koel is compiled, so a build for
 //! baseline x86-64 hashes with SSE2 whatever the machine has.
 
+mod ahead;
 mod backend;
 mod block;
 mod bucketized;
 mod columns;
 mod crew;
 mod cuckoo;
+mod fks;
 mod horton;
 mod memory;
 mod network;

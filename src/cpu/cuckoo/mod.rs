@@ -148,7 +148,7 @@ fn checked<S: CuckooImage>(plan: &S::Plan, image: &Memory<u64>) -> Result<Cuckoo
 
 impl Cpu {
     /// Lookup on all threads. `outside` is the pair that stands beside the image.
-    fn look_up(
+    pub(in crate::cpu) fn look_up(
         &self,
         lists: &impl Lists,
         outside: Option<(u32, u32)>,
@@ -174,7 +174,7 @@ impl Cpu {
 
     /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no
     /// part in the search for another key, so those who read the slot meanwhile are not misled.
-    fn overwrite(&self, lists: &impl Lists, image: &[AtomicU64], pairs: Pairs<'_>) {
+    pub(in crate::cpu) fn overwrite(&self, lists: &impl Lists, image: &[AtomicU64], pairs: Pairs<'_>) {
         pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each_init(
             || self.workspaces().lend(),
             |loan, (keys, values)| {

@@ -31,8 +31,8 @@ const GOLDEN: u32 = 0x9e37_79b9;
 
 /// What a key is XOR-ed with under a seed number (mixers).
 #[inline(always)]
-pub fn tweak(seed: u32) -> u32 {
-    seed.wrapping_mul(GOLDEN)
+pub fn tweak<L: Lane>(seed: L) -> L {
+    seed.times(L::splat(GOLDEN))
 }
 
 /// The sub-table (from 0) that an offer of this age goes to.
