@@ -63,8 +63,8 @@ pub use error::{Error, Result};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use spec::{
-    Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Quadratic, Reinsertion,
-    RobinHood, Scheme, Sequence,
+    Bucketized, Cuckoo, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Quadratic,
+    Reinsertion, RobinHood, Scheme, Sequence,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 

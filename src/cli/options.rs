@@ -20,9 +20,9 @@ pub(crate) struct SchemeOptions {
     /// Slots of a bucket, for bucketized and horton: 4, 8 or 16 [default: 8]
     #[arg(long, value_name = "S")]
     pub(crate) slots: Option<u32>,
-    /// Hash functions; all but `mixer` are the papers', for classic tables: `linear` and `xor` cuckoo's, `jenkins` horton's
-    /// [default: mixer]
-    #[arg(long, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins"])]
+    /// Hash functions; all but `mixer` are the papers', for classic tables: `linear` and `xor` cuckoo's, `jenkins` horton's,
+    /// `sahu` fks's [default: mixer]
+    #[arg(long, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins", "sahu"])]
     pub(crate) hash: Option<String>,
     /// Where evicted pairs go, for classic cuckoo [default: skip-same-slot]
     #[arg(long, value_name = "RULE", value_parser = reinsertion())]
@@ -45,6 +45,9 @@ pub(crate) struct SchemeOptions {
     /// Moves in a row that may make room for a pair, for classic horton: 1 to 8 [default: 5]
     #[arg(long, value_name = "MOVES")]
     pub(crate) height: Option<u32>,
+    /// Rounds of a bucket under one seed number, for classic fks: 1 to 1000 [default: 100]
+    #[arg(long, value_name = "ROUNDS")]
+    pub(crate) iterations: Option<u32>,
 }
 
 impl SchemeOptions {
@@ -61,6 +64,7 @@ impl SchemeOptions {
             ("tags", self.tags.is_some()),
             ("bits", self.bits.is_some()),
             ("height", self.height.is_some()),
+            ("iterations", self.iterations.is_some()),
         ];
         given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
@@ -79,6 +83,7 @@ impl SchemeOptions {
             tags: self.tags.filter(|_| takes("tags")),
             bits: self.bits.filter(|_| takes("bits")),
             height: self.height.filter(|_| takes("height")),
+            iterations: self.iterations.filter(|_| takes("iterations")),
         }
     }
 }

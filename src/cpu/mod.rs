@@ -3,6 +3,7 @@
 //! ```text
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
 //! crew.rs        how the threads of one pass share its input
+//! ahead.rs       passes in which each key has one place
 //! block.rs       blocks of keys and the queues between them
 //! acceptance.rs  building by atomic maximum, and
 //! search.rs      looking up, in tables of single slots
@@ -14,6 +15,7 @@
 //! bucketized/    `Kernels<Bucketized>`
 //! horton/        `Kernels<Horton>`
 //! robin_hood/    `Kernels<RobinHood>`
+//! fks/           `Kernels<Fks>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
@@ -25,12 +27,14 @@
 //! baseline x86-64 hashes with SSE2 whatever the machine has.
 
 mod acceptance;
+mod ahead;
 mod backend;
 mod block;
 mod bucketized;
 mod columns;
 mod crew;
 mod cuckoo;
+mod fks;
 mod horton;
 mod memory;
 mod network;

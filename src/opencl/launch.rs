@@ -26,6 +26,8 @@ pub(super) struct Launch<'a> {
     device: &'a OpenCl,
     kernel: core::Kernel,
     name: &'static str,
+    /// What clocks and ledger know it as.
+    stage: &'static str,
     arguments: u32,
     /// Of all buffers given: what a driver that allocates late may lack.
     bytes: u64,
@@ -37,11 +39,16 @@ impl OpenCl {
     pub(super) fn kernel(&self, program: &core::Program, name: &'static str) -> Result<Launch<'_>> {
         let kernel = core::create_kernel(program, name);
         let kernel = kernel.map_err(|error| self.failed(format!("taking kernel {name} from its program"), error))?;
-        Ok(Launch { device: self, kernel, name, arguments: 0, bytes: 0, failed: None })
+        Ok(Launch { device: self, kernel, name, stage: name, arguments: 0, bytes: 0, failed: None })
     }
 }
 
 impl Launch<'_> {
+    /// It counts as a part of this stage, and not under its own name.
+    pub(super) fn stage(self, stage: &'static str) -> Self {
+        Launch { stage, ..self }
+    }
+
     /// The next argument is a buffer.
     pub(super) fn buffer<T: Word>(mut self, buffer: &Buffer<T>) -> Self {
         if let Err(error) = self.device.check_owner(buffer) {
@@ -94,7 +101,7 @@ impl Launch<'_> {
     /// Runs it with at least `work_items` in groups of `group`; the ledger counts `items`.
     #[expect(unsafe_code, reason = "the one kernel launch; the file's head says why it is sound")]
     pub(super) fn over_groups_of(self, group: usize, work_items: usize, items: usize) -> Result<()> {
-        let Launch { device, kernel, name, bytes, failed, .. } = self;
+        let Launch { device, kernel, name, stage, bytes, failed, .. } = self;
         if let Some(error) = failed {
             return Err(error);
         }
@@ -103,7 +110,7 @@ impl Launch<'_> {
         }
         // Not every device takes a last group that is smaller than the others.
         let global = [work_items.div_ceil(group) * group, 1, 1];
-        let queued = device.0.clocks.record(name, |event| {
+        let queued = device.0.clocks.record(stage, |event| {
             // SAFETY: the arguments are set and were accepted; the file's head says why the kernel stays within them.
             unsafe {
                 core::enqueue_kernel(
@@ -119,7 +126,7 @@ impl Launch<'_> {
             }
         });
         queued.map_err(|error| device.failed_using(format!("running kernel {name}"), bytes, error))?;
-        device.0.ledger.kernel(name, items);
+        device.0.ledger.kernel(stage, items);
         Ok(())
     }
 }

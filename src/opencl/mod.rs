@@ -10,8 +10,9 @@
 //! backend.rs     `HashBackend`: transfers; the rest by primitives.rs
 //! tally.rs       what became of a batch: the counts of all schemes' kernels
 //! shape.rs       one work-item a key, or several: which is faster here
-//! cuckoo.rs      `Kernels<Cuckoo>`
+//! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function
 //! bucketized.rs  `Kernels<Bucketized>`
+//! fks.rs         `Kernels<Fks>`
 //! horton.rs      `Kernels<Horton>`
 //! ```
 //!
@@ -29,6 +30,7 @@ mod bucketized;
 mod buffer;
 mod cuckoo;
 mod device;
+mod fks;
 mod horton;
 mod launch;
 mod primitives;
@@ -40,6 +42,8 @@ mod timing;
 
 #[cfg(test)]
 mod mirror;
+#[cfg(test)]
+mod mirror_fks;
 #[cfg(test)]
 mod mirror_horton;
 #[cfg(test)]

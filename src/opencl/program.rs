@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::classic;
 use crate::spec::horton::{self, tokens};
-use crate::spec::{bucketized, hash, slot};
+use crate::spec::{bucketized, fks, hash, slot};
 
 /// What a program is kept under: its file and its options.
 pub(super) type Key = (&'static str, String);
@@ -45,12 +45,15 @@ const SPEC: Source = source!("spec.clh");
 const FUNCTIONS: Source = source!("functions.clh");
 const TALLY: Source = source!("tally.clh");
 const BUCKET: Source = source!("bucketized.clh");
+const FKS_SPEC: Source = source!("fks.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
 pub(super) const ATOMICS: Source = source!("atomics.cl");
 pub(super) const PRIMITIVES: Source = source!("primitives.cl");
 pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY);
 pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, BUCKET);
 pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, BUCKET);
+pub(super) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
+pub(super) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, FKS_SPEC);
 pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, HORTON_SPEC);
 pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, HORTON_SPEC);
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, HORTON_SPEC);
@@ -59,6 +62,8 @@ pub(super) const SHAPE: Source = source!("shape.cl");
 pub(super) const MIRROR: Source = source!("mirror.cl");
 #[cfg(test)]
 pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUNCTIONS, BUCKET);
+#[cfg(test)]
+pub(super) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SPEC);
 #[cfg(test)]
 pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, HORTON_SPEC);
 
@@ -80,6 +85,14 @@ fn numbers() -> String {
         ("MAX_AGE", slot::MAX_AGE),
         ("CLASSIC_EMPTY_KEY", classic::EMPTY_KEY),
         ("PART_STRIDE", bucketized::PART_STRIDE),
+        ("FKS_SUBTABLES", fks::SUBTABLES),
+        ("FKS_SUBTABLE_SLOTS", fks::SUBTABLE_SLOTS),
+        ("FKS_BUCKET_SLOTS", fks::BUCKET_SLOTS),
+        ("FKS_BUCKET_PAIRS", fks::BUCKET_PAIRS),
+        ("FKS_SEEDS_OF_WORD", fks::SEEDS_OF_WORD),
+        // Of seed number 1; those of others are its multiples.
+        ("FKS_TWEAK", fks::tweak(1)),
+        ("FKS_SAHU_PRIME", fks::SAHU_PRIME),
         ("HORTON_GOLDEN", horton::GOLDEN),
         ("HORTON_GROUP_MAX", tokens::GROUP_MAX),
         ("HORTON_CYCLES", tokens::CYCLES),
@@ -91,6 +104,9 @@ fn numbers() -> String {
     }
     for (i, step) in horton::KT.iter().enumerate() {
         let _ = writeln!(text, "#define KOEL_HORTON_KT_{i} {step}u");
+    }
+    for (i, number) in fks::SAHU_XORS.iter().enumerate() {
+        let _ = writeln!(text, "#define KOEL_FKS_SAHU_XOR_{i} {number:#x}u");
     }
     for (name, word) in [
         ("SLOT_EMPTY", slot::EMPTY),

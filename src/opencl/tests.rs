@@ -5,13 +5,14 @@
 
 mod bucketized;
 mod cuckoo;
+mod fks;
 mod horton;
 mod quadratic;
 
 use std::io::Write as _;
 use std::sync::OnceLock;
 
-use super::program::{ATOMICS, CUCKOO, MIRROR, PRIMITIVES, SHAPE};
+use super::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::*;
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::error::Error;
@@ -117,6 +118,25 @@ fn select_keeps_order_and_ignores_bits_past_the_end() -> Result<()> {
         }
     }
     assert!(cl.select(&cl.filled(0, 0)?, true, &[])?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_scan_sums_what_is_before() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for len in sizes().into_iter().chain([2047, 2048, 2049]) {
+        for counts in [noise(6, len), vec![1; len], vec![u32::MAX; len]] {
+            let mut there = cl.upload(&counts)?;
+            cl.scan("a_stage", &mut there)?;
+            let sums = counts.iter().scan(0u32, |sum, &count| Some(std::mem::replace(sum, sum.wrapping_add(count))));
+            assert!(cl.download(&there)? == sums.collect::<Vec<_>>(), "{len} counts");
+        }
+    }
+    let mut there = cl.filled(5000, 1)?;
+    cl.ledger().take();
+    cl.scan("a_stage", &mut there)?;
+    let stages = cl.ledger().take();
+    assert_eq!((stages.len(), stages[0].name, stages[0].kernel), (1, "a_stage", 5000));
     Ok(())
 }
 
@@ -237,7 +257,7 @@ fn the_ledger_names_kernels_and_items() -> Result<()> {
 fn compilers_have_nothing_to_say() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let mut programs = vec![cl.program(ATOMICS, &[])?];
-    programs.push(cl.program(PRIMITIVES, &[("GROUP", 256)])?);
+    programs.push(cl.primitives()?);
     programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
     programs.extend(cuckoo::plans(8).iter().map(|plan| cl.cuckoo(plan)).collect::<Result<Vec<_>>>()?);
     programs.push(cl.cuckoo(&quadratic::plan(8, 0).1)?);
@@ -247,6 +267,9 @@ fn compilers_have_nothing_to_say() -> Result<()> {
         for shape in LookupShape::ALL {
             programs.push(cl.horton_lookup(&plan, shape)?);
         }
+    }
+    for plan in fks::plans() {
+        programs.extend([cl.fks(&plan)?, cl.fks_build(&plan)?]);
     }
     for plan in bucketized::plans() {
         programs.push(cl.bucketized(&plan)?);

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 
 pub mod bucketized;
 pub mod cuckoo;
+pub mod fks;
 pub mod hash;
 pub mod horton;
 pub mod quadratic;
@@ -20,6 +21,7 @@ pub mod slot;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
+pub use fks::{Fks, FksFamily, FksPlan};
 pub use horton::{Horton, HortonFamily, HortonPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
 pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};

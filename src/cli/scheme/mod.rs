@@ -3,6 +3,7 @@
 
 mod bucketized;
 mod cuckoo;
+mod fks;
 mod horton;
 mod quadratic;
 

@@ -14,43 +14,18 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
-use wide::u32x8;
 
 use super::build::{Build, Header, crowd_of};
 use crate::backend::Placed;
+use crate::cpu::CHUNK;
+use crate::cpu::ahead::each_place;
 use crate::cpu::block::{Pairs, sum};
 use crate::cpu::memory::prefetch;
-use crate::cpu::{BLOCK, CHUNK};
 use crate::spec::horton::Functions;
 use crate::spec::horton::tokens::{self, EMPTY_KEY, GROUP_MAX};
 
 /// The rank of the empty marker's key, which has no place.
 const NO_RANK: u8 = u8::MAX;
-
-/// Calls `ahead(number, home)` for every key, and `visit` with the same one or two blocks later.
-#[inline(always)]
-fn each_home(
-    functions: &Functions,
-    keys: &[u32],
-    mut ahead: impl FnMut(usize, u32),
-    mut visit: impl FnMut(usize, u32),
-) {
-    let mut homes = [[0; BLOCK]; 2];
-    let mut flying = 0..0;
-    for block in 0..=keys.len().div_ceil(BLOCK) {
-        let (from, until) = (block * BLOCK, keys.len().min((block + 1) * BLOCK));
-        let next = from.min(until)..until;
-        let aimed = &mut homes[block % 2];
-        // Past the last key there is room for whole lanes, filled with zeros.
-        aimed[..next.len()].copy_from_slice(&keys[next.clone()]);
-        aimed.as_chunks_mut::<8>().0.iter_mut().take(next.len().div_ceil(8)).for_each(|lanes| {
-            *lanes = functions.mixed_home(u32x8::new(*lanes)).0.to_array();
-        });
-        next.clone().zip(aimed.iter()).for_each(|(i, &home)| ahead(i, home));
-        flying.clone().zip(homes[(block + 1) % 2].iter()).for_each(|(i, &home)| visit(i, home));
-        flying = next;
-    }
-}
 
 /// Counts the keys of each home and gives each pair its rank there. Of the result, `copies` is how often the empty
 /// marker's key came, and `outside` its greatest value.
@@ -68,7 +43,7 @@ pub(super) fn count(functions: &Functions, headers: &[AtomicU64], pairs: Pairs<'
             let before = headers[home as usize].fetch_add(1, Relaxed);
             ranks[i] = before.min(u64::from(GROUP_MAX)) as u8;
         };
-        each_home(functions, keys, |_, home| prefetch(headers, home as usize), visit);
+        each_place(keys, |keys| functions.mixed_home(keys).0, |_, home| prefetch(headers, home as usize), visit);
         placed
     };
     chunks.map(of_chunk).reduce(Placed::default, sum)
@@ -122,6 +97,6 @@ pub(super) fn deal<const S: usize>(build: Build<'_, S>, pairs: Pairs<'_>, ranks:
                 crowd[header.upper as usize + rank - S].store(word, Relaxed);
             }
         };
-        each_home(functions, keys, ahead, visit);
+        each_place(keys, |keys| functions.mixed_home(keys).0, ahead, visit);
     });
 }

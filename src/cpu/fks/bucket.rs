@@ -1,0 +1,171 @@
+//! Each bucket by itself: the poster's fourth pass. A task is the eight buckets whose seed numbers share a word.
+//!
+//! ```text
+//! load      the bucket's pairs, as columns
+//! for each seed number:   aim (all slots of all pairs, eight pairs at a time);   `accept.rs` or `rounds.rs`;   all seated: done
+//! write     all 576 words in one sweep, so that nobody has to clear the image first
+//! ```
+//!
+//! All of it is 17 KiB, half of a first-level cache; the table under construction holds numbers of pairs and not the pairs.
+
+use std::array;
+
+use rayon::prelude::*;
+use wide::u32x8;
+
+use super::{accept, rounds};
+use crate::backend::Placed;
+use crate::cpu::block::sum;
+use crate::spec::fks::classic::{self, key};
+use crate::spec::fks::{
+    BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, FksPlan, Functions, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES, tweak,
+};
+use crate::spec::{Kind, Plan, slot};
+
+/// Slots of a bucket.
+pub(super) const SLOTS: usize = BUCKET_SLOTS as usize;
+/// The most pairs of a bucket.
+pub(super) const PAIRS: usize = BUCKET_PAIRS as usize;
+/// Sub-tables.
+pub(super) const TABLES: usize = SUBTABLES as usize;
+
+/// A bucket under construction.
+pub(super) struct Bucket {
+    /// Its pairs: the first `len` of both columns.
+    pub(super) len: usize,
+    pub(super) keys: [u32; PAIRS],
+    pub(super) values: [u32; PAIRS],
+    /// For each sub-table the slot of every pair, counted from the bucket's first, and its remainder there.
+    pub(super) slots: [[u16; PAIRS]; TABLES],
+    pub(super) remainders: [[u32; PAIRS]; TABLES],
+    /// What stands in each slot: age and remainder (canonical), and the number of the pair.
+    pub(super) uppers: [u32; SLOTS],
+    pub(super) pairs: [u16; SLOTS],
+}
+
+/// What became of a bucket under one seed number.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seated {
+    /// Pairs without a slot; of a seed number that is not the last, any number above 0 means that there are such.
+    pub(super) unplaced: u64,
+    /// Pairs dropped because their key was there.
+    pub(super) copies: u64,
+    /// The least of these keys.
+    pub(super) least_copy: Option<u32>,
+}
+
+impl Seated {
+    /// Counts a pair whose key is there.
+    #[inline(always)]
+    pub(super) fn drop_copy(&mut self, key: u32) {
+        self.copies += 1;
+        self.least_copy = Some(self.least_copy.map_or(key, |least| least.min(key)));
+    }
+}
+
+/// Builds all buckets from the shuffled pairs.
+pub(super) fn cuckoo(
+    functions: &Functions,
+    plan: &FksPlan,
+    starts: &[u64],
+    shuffled: &[u64],
+    image: &mut [u64],
+) -> Placed {
+    let (slots, seeds) = image.split_at_mut(functions.slots());
+    let tasks = slots.par_chunks_mut(SEEDS_OF_WORD as usize * SLOTS).zip(seeds);
+    let of_task = |bucket: &mut Box<Bucket>, (task, (slots, seeds)): (usize, (&mut [u64], &mut u64))| {
+        let mut placed = Placed::default();
+        *seeds = 0;
+        for (i, words) in slots.as_chunks_mut::<SLOTS>().0.iter_mut().enumerate() {
+            let number = task * SEEDS_OF_WORD as usize + i;
+            bucket.load(&shuffled[starts[number] as usize..starts[number + 1] as usize]);
+            let (seed, seated) = bucket.build(functions, plan, words);
+            *seeds |= u64::from(seed) << (8 * i);
+            let Seated { unplaced, copies, least_copy } = seated;
+            placed = sum(placed, Placed { unplaced, copies, least_copy, outside: None });
+        }
+        placed
+    };
+    tasks.enumerate().map_init(Bucket::empty, of_task).reduce(Placed::default, sum)
+}
+
+impl Bucket {
+    fn empty() -> Box<Self> {
+        Box::new(Bucket {
+            len: 0,
+            keys: [0; PAIRS],
+            values: [0; PAIRS],
+            slots: [[0; PAIRS]; TABLES],
+            remainders: [[0; PAIRS]; TABLES],
+            uppers: [0; SLOTS],
+            pairs: [0; SLOTS],
+        })
+    }
+
+    fn load(&mut self, pairs: &[u64]) {
+        self.len = pairs.len().min(PAIRS);
+        for ((to_key, to_value), &pair) in self.keys.iter_mut().zip(&mut self.values).zip(pairs) {
+            (*to_key, *to_value) = (key(pair), pair as u32);
+        }
+    }
+
+    /// Seats the pairs under the first seed number that does, and writes the bucket's words; if none does, what the last
+    /// one leaves is told, and the words are of no use.
+    fn build(&mut self, functions: &Functions, plan: &FksPlan, words: &mut [u64; SLOTS]) -> (u32, Seated) {
+        let last = functions.seeds() - 1;
+        let mut seated = Seated::default();
+        for seed in 0..=last {
+            self.aim(functions, seed);
+            seated = match plan.kind() {
+                Kind::Canonical => accept::seat(self, seed == last),
+                Kind::Classic => rounds::seat(self, plan.iterations()),
+            };
+            if seated.unplaced == 0 {
+                let canonical = |upper, _, value| if upper == 0 { slot::EMPTY } else { word(upper, value) };
+                let classic = |upper, key, value| if upper == 0 { classic::EMPTY } else { word(key, value) };
+                match plan.kind() {
+                    Kind::Canonical => self.write(words, canonical),
+                    Kind::Classic => self.write(words, classic),
+                }
+                return (seed, seated);
+            }
+        }
+        (0, seated)
+    }
+
+    /// Computes every slot of every pair.
+    fn aim(&mut self, functions: &Functions, seed: u32) {
+        let lanes = self.len.div_ceil(8);
+        for i in 0..SUBTABLES {
+            let first = i * SUBTABLE_SLOTS;
+            let keys = self.keys.as_chunks::<8>().0.iter().take(lanes);
+            let slots = self.slots[i as usize].as_chunks_mut::<8>().0.iter_mut();
+            let remainders = self.remainders[i as usize].as_chunks_mut::<8>().0.iter_mut();
+            for ((keys, slots), remainders) in keys.zip(slots).zip(remainders) {
+                let at = if functions.family == FksFamily::Mixer {
+                    let (at, remainder) = functions.probe(i, u32x8::splat(tweak(seed)), u32x8::new(*keys));
+                    *remainders = remainder.to_array();
+                    at.to_array()
+                } else {
+                    keys.map(|key| functions.location(i, seed, key))
+                };
+                *slots = array::from_fn(|lane| (first + at[lane]) as u16);
+            }
+        }
+    }
+
+    /// Writes all words: of each slot what its upper half, and key and value of its pair, make.
+    #[inline(always)]
+    fn write(&self, words: &mut [u64; SLOTS], made: impl Fn(u32, u32, u32) -> u64) {
+        for ((to, &upper), &pair) in words.iter_mut().zip(&self.uppers).zip(&self.pairs) {
+            let pair = usize::from(pair) % PAIRS;
+            *to = made(upper, self.keys[pair], self.values[pair]);
+        }
+    }
+}
+
+/// A word of two halves.
+#[inline(always)]
+fn word(upper: u32, lower: u32) -> u64 {
+    u64::from(upper) << 32 | u64::from(lower)
+}

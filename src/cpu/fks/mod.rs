@@ -1,0 +1,149 @@
+//! The two-level table on the CPU.
+//!
+//! ```text
+//! split.rs     fks_count, fks_scan, fks_shuffle: every pair to its bucket's range
+//! bucket.rs    fks_cuckoo: each bucket by itself, in one core's first-level cache; its words are written once
+//! accept.rs    the canonical rule for one bucket
+//! rounds.rs    the poster's rounds for one bucket
+//! lists.rs     where lookups go, for the passes that the cuckoo table has
+//! ```
+//!
+//! The passes are the poster's four, and the ledger has them by those names, so that stages can be timed on every device.
+
+mod accept;
+mod bucket;
+mod lists;
+mod rounds;
+mod split;
+#[cfg(test)]
+mod tests;
+
+use self::lists::Fks as Lists;
+use super::Cpu;
+use super::block::{Pairs, sum};
+use super::memory::{Memory, atomic};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::fks::{FksPlan, Functions, Standing, canonical, classic};
+use crate::spec::{Fks, Kind, Plan};
+
+/// The functions of a plan, with one constant off where that fault is planted.
+fn functions(plan: &FksPlan) -> Functions {
+    let mut functions = plan.functions();
+    if planted("cpu", Fault::Hash) {
+        functions.keys[0].before ^= 1;
+    }
+    functions
+}
+
+impl Kernels<Fks> for Cpu {
+    fn place(
+        &self,
+        plan: &FksPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<Placed> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("cpu", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
+        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
+        let (functions, words) = (functions(plan), image.words_mut()?);
+        // Two ranks a word, and one place more than there are buckets: where the last one ends.
+        let mut ranks = Memory::<u32>::zeroed(len.div_ceil(2))?;
+        let mut starts = Memory::<u64>::zeroed(functions.buckets as usize + 1)?;
+        let ranks_of = bytemuck::cast_slice_mut(ranks.words_mut()?);
+
+        self.ledger().kernel("fks_count", len);
+        let counts = atomic(starts.words_mut()?);
+        let mut placed = self.run(|| split::count(&functions, plan, counts, pairs, ranks_of));
+        self.ledger().kernel("fks_scan", starts.len());
+        let counts = starts.words_mut()?;
+        placed.unplaced = self.run(|| split::scan(counts));
+        if placed.unplaced > 0 {
+            return Ok(placed);
+        }
+        self.ledger().kernel("fks_shuffle", len);
+        let starts = starts.words();
+        let mut shuffled = Memory::<u64>::zeroed(len)?;
+        let to = atomic(shuffled.words_mut()?);
+        self.run(|| split::shuffle(&functions, starts, pairs, ranks_of, to));
+        self.ledger().kernel("fks_cuckoo", len);
+        let built = self.run(|| bucket::cuckoo(&functions, plan, starts, shuffled.words(), words));
+        Ok(sum(placed, built))
+    }
+
+    fn lookup(
+        &self,
+        plan: &FksPlan,
+        image: &Memory<u64>,
+        queries: &Memory<u32>,
+        values: &mut Memory<u32>,
+        found: &mut Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), queries.len())?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
+        self.ledger().kernel("fks_lookup", queries.len());
+        let functions = functions(plan);
+        let (slots, seeds) = image.words().split_at(functions.slots());
+        let (queries, values, found) = (queries.words(), values.words_mut()?, found.words_mut()?);
+        self.run(|| match plan.kind() {
+            Kind::Canonical => {
+                self.look_up(&Lists::canonical(&functions, seeds), None, slots, queries, values, found);
+            }
+            Kind::Classic => {
+                self.look_up(&Lists::classic(&functions, seeds), plan.outside(), slots, queries, values, found);
+            }
+        });
+        Ok(())
+    }
+
+    fn assign(&self, plan: &FksPlan, image: &mut Memory<u64>, keys: &Memory<u32>, values: &Memory<u32>) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        self.ledger().kernel("fks_assign", keys.len());
+        let functions = functions(plan);
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let (slots, seeds) = image.words_mut()?.split_at_mut(functions.slots());
+        let slots = atomic(slots);
+        self.run(|| match plan.kind() {
+            Kind::Canonical => self.overwrite(&Lists::canonical(&functions, seeds), slots, pairs),
+            Kind::Classic => self.overwrite(&Lists::classic(&functions, seeds), slots, pairs),
+        });
+        Ok(())
+    }
+
+    fn decode(&self, plan: &FksPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        self.ledger().kernel("fks_decode", image.len());
+        let (functions, words) = (functions(plan), image.words());
+        self.decode_with(words, |at, word| {
+            let Standing { bucket, subtable, at } = functions.standing(at as u64)?;
+            match plan.kind() {
+                Kind::Canonical => canonical::pair(&functions, functions.seed(words, bucket), subtable, at, word),
+                Kind::Classic => classic::pair(word),
+            }
+        })
+    }
+
+    fn remove(&self, plan: &FksPlan, image: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
+        check_image(plan, image)?;
+        let advice = "two-level tables are built afresh to remove pairs: use HashTable::remove";
+        Err(Error::parameter("kind", plan.kind(), advice))
+    }
+
+    fn lift(&self, plan: &FksPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        Error::check_tombstones::<Fks>(plan)?;
+        Err(Error::parameter("kind", plan.kind(), "two-level tables have no tombstones"))
+    }
+}
+
+fn check_image(plan: &FksPlan, image: &Memory<u64>) -> Result<()> {
+    Error::check_plan::<Fks>(plan)?;
+    Error::check_length("the image", image.len(), plan.words() as usize)
+}

@@ -1,0 +1,110 @@
+//! Every pair to its bucket's range: the poster's first three passes.
+//!
+//! ```text
+//! count     rank of a pair = fetch_add(the count of its bucket)          kept in 16 bits
+//! scan      counts to where each bucket's range begins; how many pairs are beyond a bucket's most
+//! shuffle   pair to word  start of its bucket + rank
+//! ```
+//!
+//! Keys are hashed twice, because that costs less than to keep what was hashed. Counting first tells that a bucket is
+//! overfull before anything is moved: a million copies of one key are a million additions to one count.
+//!
+//! In which order the pairs of a bucket stand is up to the schedule. What is made of them is not (`accept.rs`).
+
+use std::array;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use rayon::prelude::*;
+use wide::u32x8;
+
+use crate::backend::Placed;
+use crate::cpu::CHUNK;
+use crate::cpu::ahead::each_place;
+use crate::cpu::block::{Pairs, sum};
+use crate::cpu::memory::prefetch;
+use crate::spec::Plan;
+use crate::spec::fks::classic::{EMPTY_KEY, entry};
+use crate::spec::fks::{BUCKET_PAIRS, FksFamily, FksPlan, Functions};
+
+/// The rank of a pair that has no place in the image.
+const NO_RANK: u16 = u16::MAX;
+
+/// The buckets of eight keys.
+#[inline(always)]
+pub(super) fn buckets(functions: &Functions, keys: u32x8) -> u32x8 {
+    if functions.family == FksFamily::Mixer {
+        return functions.mixed_bucket(keys);
+    }
+    let each = keys.to_array();
+    u32x8::new(array::from_fn(|i| functions.bucket(each[i])))
+}
+
+/// Counts the keys of each bucket and gives each pair its rank there. A classic table's empty marker's key has none: of it
+/// the result says what the greatest value was, and how often it came beyond the first.
+pub(super) fn count(
+    functions: &Functions,
+    plan: &FksPlan,
+    counts: &[AtomicU64],
+    pairs: Pairs<'_>,
+    ranks: &mut [u16],
+) -> Placed {
+    let has_marker = plan.outside_key().is_some();
+    let chunks = pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).zip(ranks.par_chunks_mut(CHUNK));
+    let of_chunk = |((keys, values), ranks): ((&[u32], &[u32]), &mut [u16])| {
+        let mut marked = Placed::default();
+        let visit = |i: usize, bucket: u32| {
+            if has_marker && keys[i] == EMPTY_KEY {
+                marked.copies += 1;
+                marked.outside = marked.outside.max(Some(values[i]));
+                ranks[i] = NO_RANK;
+                return;
+            }
+            let before = counts[bucket as usize].fetch_add(1, Relaxed);
+            ranks[i] = before.min(BUCKET_PAIRS.into()) as u16;
+        };
+        let ahead = |_, bucket: u32| prefetch(counts, bucket as usize);
+        each_place(keys, |keys| buckets(functions, keys), ahead, visit);
+        marked
+    };
+    let mut marked = chunks.map(of_chunk).reduce(Placed::default, sum);
+    let came = marked.copies;
+    marked.copies = (came + u64::from(plan.outside().is_some())).saturating_sub(1).min(came);
+    marked.least_copy = (marked.copies > 0).then_some(EMPTY_KEY);
+    marked
+}
+
+/// Turns counts into where ranges begin, and tells how many pairs are beyond what their buckets hold. If there are such,
+/// the counts stay as they are.
+pub(super) fn scan(counts: &mut [u64]) -> u64 {
+    let beyond = |count: &u64| count.saturating_sub(BUCKET_PAIRS.into());
+    let of_chunk = |chunk: &[u64]| (chunk.iter().sum::<u64>(), chunk.iter().map(beyond).sum::<u64>());
+    let chunks: Vec<_> = counts.par_chunks(CHUNK).map(of_chunk).collect();
+    let unplaced = chunks.iter().map(|(_, beyond)| beyond).sum();
+    if unplaced > 0 {
+        return unplaced;
+    }
+    let starts = chunks.iter().scan(0, |end, (pairs, _)| Some(std::mem::replace(end, *end + pairs)));
+    let starts: Vec<u64> = starts.collect();
+    counts.par_chunks_mut(CHUNK).zip(starts).for_each(|(chunk, mut start)| {
+        for count in chunk {
+            start += std::mem::replace(count, start);
+        }
+    });
+    0
+}
+
+/// Stores every pair in its bucket's range.
+pub(super) fn shuffle(functions: &Functions, starts: &[u64], pairs: Pairs<'_>, ranks: &[u16], to: &[AtomicU64]) {
+    let chunks = pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).zip(ranks.par_chunks(CHUNK));
+    chunks.for_each(|((keys, values), ranks)| {
+        let place = |i: usize, bucket: u32| starts[bucket as usize] as usize + usize::from(ranks[i]);
+        let visit = |i: usize, bucket: u32| {
+            if ranks[i] != NO_RANK {
+                to[place(i, bucket)].store(entry(keys[i], values[i]), Relaxed);
+            }
+        };
+        let ahead = |i: usize, bucket: u32| prefetch(to, place(i, bucket));
+        each_place(keys, |keys| buckets(functions, keys), ahead, visit);
+    });
+}

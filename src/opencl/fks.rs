@@ -1,0 +1,162 @@
+//! The host side of cl/fks.cl and cl/fks_build.cl: which program, and which arguments.
+
+use ocl::core::Program;
+
+use super::launch::Launch;
+use super::program::{FKS, FKS_BUILD};
+use super::tally::Tally;
+use super::{Buffer, OpenCl};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::fks::FksFamily;
+use crate::spec::{Fks, FksPlan, Kind, Plan};
+
+/// The most pairs of a build: where a bucket begins is a 32-bit number.
+const MOST_PAIRS: u64 = u32::MAX as u64;
+
+/// What cl/fks.clh wants to know when a program is built.
+pub(super) fn parameters(plan: &FksPlan, group: usize) -> Vec<(&'static str, u32)> {
+    let functions = plan.functions();
+    vec![
+        ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
+        ("SAHU", u32::from(plan.family() == FksFamily::Sahu)),
+        ("SEEDS", functions.seeds()),
+        ("FUNCTIONS", functions.keys.len() as u32),
+        ("GROUP", group as u32),
+    ]
+}
+
+/// What all kernels of a table take, first or after the image. It lives until they are enqueued: a kernel's arguments keep no
+/// memory alive.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    plan: &'a FksPlan,
+    /// Sahu's seeds, on the device.
+    list: Option<Buffer<u32>>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(device: &OpenCl, plan: &'a FksPlan) -> Result<Table<'a>> {
+        Error::check_plan::<Fks>(plan)?;
+        let list = match plan.family() {
+            FksFamily::Sahu => Some(device.upload(&plan.functions().list)?),
+            FksFamily::Mixer => None,
+        };
+        Ok(Table { plan, list })
+    }
+
+    /// The next arguments are `TABLE`.
+    pub(super) fn given_to<'d>(&self, launch: Launch<'d>) -> Launch<'d> {
+        let launch = launch.value(self.plan.buckets()).mixers(&self.plan.functions().keys);
+        match &self.list {
+            Some(list) => launch.buffer(list),
+            None => launch,
+        }
+    }
+}
+
+impl OpenCl {
+    /// The program that reads the tables of this plan. What varies from attempt to attempt is in neither of these.
+    pub(super) fn fks(&self, plan: &FksPlan) -> Result<Program> {
+        self.program(FKS, &parameters(plan, self.0.group))
+    }
+
+    /// The program that builds the tables of this plan.
+    pub(super) fn fks_build(&self, plan: &FksPlan) -> Result<Program> {
+        self.program(FKS_BUILD, &parameters(plan, self.0.group))
+    }
+
+    /// A kernel with the arguments that those on an image begin with: the image, and `TABLE`.
+    ///
+    /// The kernels trust the image to have all slots of each bucket, and a byte for each bucket behind them.
+    fn fks_kernel(&self, table: &Table<'_>, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+        check_image(table.plan, image)?;
+        Ok(table.given_to(self.kernel(&self.fks(table.plan)?, name)?.buffer(image)))
+    }
+}
+
+fn check_image(plan: &FksPlan, image: &Buffer<u64>) -> Result<()> {
+    Error::check_length("the image", image.len(), plan.words() as usize)
+}
+
+impl Kernels<Fks> for OpenCl {
+    /// The poster's four stages (the scan is three kernels), two fills, and one read of 48 bytes.
+    fn place(
+        &self,
+        plan: &FksPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Placed> {
+        let table = Table::new(self, plan)?;
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("opencl", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
+        if pairs as u64 > MOST_PAIRS {
+            return Err(Error::TooLarge { what: "pairs of a two-level table", asked: pairs as u64, most: MOST_PAIRS });
+        }
+        let (program, group) = (self.fks_build(plan)?, self.0.group);
+        let tally = Tally::new(self)?;
+        let buckets = plan.buckets() as usize;
+        // Counts, then where each bucket begins. Behind them stand the pairs beyond what a bucket holds, and a place that
+        // tells them from none.
+        let mut starts: Buffer<u32> = self.filled(buckets + 2, 0)?;
+        // Whatever is read of these was written before.
+        let (ranks, shuffled) = (Buffer::<u32>::allocate(self, pairs)?, Buffer::<u64>::allocate(self, pairs)?);
+
+        let over_pairs = |name| -> Result<Launch<'_>> {
+            Ok(table.given_to(self.kernel(&program, name)?).buffer(keys).buffer(values).value(pairs as u64))
+        };
+        over_pairs("fks_count")?.buffer(&starts).buffer(&ranks).buffer(tally.status()).over(pairs)?;
+        self.scan("fks_scan", &mut starts)?;
+        over_pairs("fks_shuffle")?.buffer(&starts).buffer(&ranks).buffer(&shuffled).over(pairs)?;
+        let cuckoo = table.given_to(self.kernel(&program, "fks_cuckoo")?.buffer(image)).value(plan.iterations());
+        let cuckoo = cuckoo.buffer(&starts).buffer(&shuffled).buffer(tally.status());
+        cuckoo.over_groups_of(group, buckets * group, pairs)?;
+        tally.placed(self, plan.outside())
+    }
+
+    fn lookup(
+        &self,
+        plan: &FksPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let len = queries.len();
+        Error::check_length("the values", values.len(), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let (table, outside) = (Table::new(self, plan)?, plan.outside());
+        let launch = self.fks_kernel(&table, "fks_lookup", image)?.value(u32::from(outside.is_some()));
+        let launch = launch.value(outside.map_or(0, |(_, value)| value)).buffer(queries).value(len as u64);
+        launch.buffer(values).buffer(found).over(len)
+    }
+
+    fn assign(&self, plan: &FksPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        let table = Table::new(self, plan)?;
+        let launch = self.fks_kernel(&table, "fks_assign", image)?.buffer(keys).buffer(values);
+        launch.value(keys.len() as u64).over(keys.len())
+    }
+
+    fn decode(&self, plan: &FksPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        let (table, words) = (Table::new(self, plan)?, image.len());
+        self.fks_kernel(&table, "fks_decode", image)?.value(words as u64).into_columns(words)
+    }
+
+    fn remove(&self, plan: &FksPlan, _: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
+        Err(Error::parameter("kind", plan.kind(), REBUILT))
+    }
+
+    fn lift(&self, plan: &FksPlan, _: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Err(Error::parameter("kind", plan.kind(), "two-level tables have no tombstones"))
+    }
+}
+
+/// What to do instead of taking pairs out of an image.
+const REBUILT: &str = "two-level tables are built afresh to remove pairs: use HashTable::remove";

@@ -1,0 +1,284 @@
+//! Two-level tables of the device against the sequential functions of src/spec/fks.
+
+use super::{device, noise, small};
+use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::opencl::{Buffer, OpenCl};
+use crate::spec::cuckoo::classic::EMPTY_KEY;
+use crate::spec::fks::tests::defeating;
+use crate::spec::fks::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily};
+use crate::spec::{Fks, FksPlan, Kind, Placing, Plan as _, Request, Scheme as _};
+
+/// A plan for so many pairs at the default load.
+fn plan(scheme: &Fks, pairs: usize, attempt: u32) -> FksPlan {
+    let slots = scheme.default_load().slots_for(pairs as u64);
+    scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt }).expect("a plan")
+}
+
+/// Every program that cl/fks.cl and cl/fks_build.cl make.
+pub(super) fn plans() -> Vec<FksPlan> {
+    schemes().iter().map(|scheme| plan(scheme, 8, 0)).collect()
+}
+
+fn schemes() -> [Fks; 3] {
+    [Fks::canonical(), Fks::classic(), Fks::classic().family(FksFamily::Sahu)]
+}
+
+fn sizes() -> &'static [usize] {
+    if small() { &[0, 1, 65, 300, 900] } else { &[0, 1, 2, 63, 64, 65, 409, 512, 1000, 20_000] }
+}
+
+/// `len` distinct keys with values, edges first; the empty marker's key among them.
+fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
+    let edges = [0, u32::MAX, 1, 1 << 31];
+    let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1).filter(|key| !edges.contains(key));
+    (edges.into_iter().chain(mixed).take(len).collect(), noise(len as u64 + 9, len))
+}
+
+fn place(cl: &OpenCl, plan: &FksPlan, keys: &[u32], values: &[u32]) -> Result<(Buffer<u64>, Placed)> {
+    // Poisoned, so that a word that is not written shows.
+    let mut image = cl.filled(plan.words() as usize, 0xdead_beef_dead_beef)?;
+    let placed = Kernels::<Fks>::place(cl, plan, &mut image, &cl.upload(keys)?, &cl.upload(values)?)?;
+    Ok((image, placed))
+}
+
+/// The first attempt that places all, with its plan as a table has it.
+fn build(cl: &OpenCl, scheme: &Fks, keys: &[u32], values: &[u32]) -> Result<(FksPlan, Buffer<u64>, Placed)> {
+    for attempt in 0..32 {
+        let plan = plan(scheme, keys.len(), attempt);
+        let (image, placed) = place(cl, &plan, keys, values)?;
+        if placed.unplaced == 0 {
+            return Ok((plan.with_outside(placed.outside), image, placed));
+        }
+    }
+    panic!("{scheme:?} takes {} pairs in no attempt", keys.len());
+}
+
+fn sequential(plan: &FksPlan, keys: &[u32], values: &[u32]) -> (Vec<u64>, Placing) {
+    let mut image = vec![plan.empty_word(); plan.words() as usize];
+    let pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
+    let placing = Fks::place(plan, &mut image, &pairs);
+    (image, placing)
+}
+
+/// Looks queries up on the device and compares each answer with the sequential lookup in the same image.
+fn compare_lookups(cl: &OpenCl, plan: &FksPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
+    let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
+    let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
+    Kernels::<Fks>::lookup(cl, plan, image, &cl.upload(queries)?, &mut values, &mut found)?;
+    let (image, values, found) = (cl.download(image)?, cl.download(&values)?, cl.download(&found)?);
+    let mut bits = vec![0; bitmap_words(queries.len())];
+    for (i, &query) in queries.iter().enumerate() {
+        let expected = Fks::find(plan, &image, query);
+        assert_eq!(values[i], expected.unwrap_or(0), "{plan:?}: value of {query}");
+        bits[i / 32] |= u32::from(expected.is_some()) << (i % 32);
+    }
+    assert_eq!(found, bits, "{plan:?}");
+    Ok(())
+}
+
+/// Decodes on the device and compares with the pair that each word holds.
+fn compare_decoded(cl: &OpenCl, plan: &FksPlan, image: &Buffer<u64>) -> Result<()> {
+    let Decoded { keys, values, taken } = Kernels::<Fks>::decode(cl, plan, image)?;
+    let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
+    let image = cl.download(image)?;
+    assert_eq!(taken.len(), bitmap_words(image.len()));
+    for at in 0..taken.len() * 32 {
+        let pair = if at < image.len() { Fks::pair(plan, &image, at as u64) } else { None };
+        assert_eq!(taken[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "word {at}");
+        if at < image.len() {
+            assert_eq!((keys[at], values[at]), pair.unwrap_or((0, 0)), "word {at}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for group in [32, 64, 256] {
+        let cl = cl.with_group(group);
+        for &len in sizes() {
+            let (keys, values) = pairs(len);
+            let (plan, image, placed) = build(&cl, &Fks::canonical(), &keys, &values)?;
+            assert_eq!(placed, Placed::default());
+            let (expected, placing) = sequential(&plan, &keys, &values);
+            assert_eq!(placing, Placing::Placed);
+            assert!(cl.download(&image)? == expected, "{len} pairs in groups of {group}");
+        }
+    }
+    Ok(())
+}
+
+/// A bucket filled to the last pair often needs more than one seed number: the device takes the one that the rule takes.
+#[test]
+fn full_buckets_take_the_seed_numbers_of_the_rule() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values) = pairs(BUCKET_PAIRS as usize);
+    let mut beyond_first = 0;
+    for attempt in 0..if small() { 4 } else { 60 } {
+        let plan = plan(&Fks::canonical(), 1, attempt);
+        let (image, placed) = place(cl, &plan, &keys, &values)?;
+        assert_eq!(placed, Placed::default());
+        let (expected, placing) = sequential(&plan, &keys, &values);
+        assert_eq!(placing, Placing::Placed);
+        assert!(cl.download(&image)? == expected, "attempt {attempt}");
+        beyond_first += u32::from(expected[BUCKET_SLOTS as usize] > 0);
+    }
+    assert!(beyond_first > 0 || small());
+    Ok(())
+}
+
+#[test]
+fn classic_tables_of_both_families_are_sound_and_answer_right() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for group in [32, 64, 256] {
+        let cl = cl.with_group(group);
+        for scheme in schemes().iter().filter(|scheme| scheme.kind() == Kind::Classic) {
+            for &len in sizes() {
+                let (keys, values) = pairs(len);
+                let (plan, image, placed) = build(&cl, scheme, &keys, &values)?;
+                let outside = (len > 1).then(|| values[1]);
+                assert_eq!(placed, Placed { outside, ..Placed::default() });
+                let words = cl.download(&image)?;
+                let audited = Fks::audit(&plan, &words, 0..plan.words()).expect("a sound image");
+                assert_eq!(audited.pairs + u64::from(outside.is_some()), len as u64);
+                assert!(keys.iter().zip(&values).all(|(&key, &value)| Fks::find(&plan, &words, key) == Some(value)));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn lookups_and_columns_are_those_of_the_sequential_functions() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for scheme in schemes() {
+        for len in if small() { [0, 300] } else { [0, 5000] } {
+            let (keys, values) = pairs(len);
+            let (plan, image, _) = build(cl, &scheme, &keys, &values)?;
+            let queries: Vec<u32> = keys.iter().copied().chain(noise(77, len)).chain([0, EMPTY_KEY]).collect();
+            compare_lookups(cl, &plan, &image, &queries)?;
+            compare_lookups(cl, &plan, &image, &[])?;
+            compare_decoded(cl, &plan, &image)?;
+            // Any image may be read, also one that no build made.
+            let rubbish: Vec<u64> = noise(1, 2 * plan.words() as usize)
+                .chunks_exact(2)
+                .map(|two| u64::from(two[0]) << 32 | u64::from(two[1]))
+                .collect();
+            for image in [cl.upload(&rubbish)?, cl.filled(rubbish.len(), plan.empty_word())?] {
+                compare_lookups(cl, &plan, &image, &queries)?;
+                compare_decoded(cl, &plan, &image)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for scheme in schemes() {
+        let (keys, values) = pairs(600);
+        let (plan, mut image, _) = build(cl, &scheme, &keys, &values)?;
+        let before = cl.download(&image)?;
+        let strangers: Vec<u32> = (2_000_000_000..2_000_000_050).collect();
+        assert!(strangers.iter().all(|&key| Fks::find(&plan, &before, key).is_none()));
+        let changed: Vec<u32> = keys[..200].iter().copied().chain(strangers).collect();
+        let new = vec![0xabcd_1234; changed.len()];
+        Kernels::<Fks>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
+        let after = cl.download(&image)?;
+        for (i, &key) in keys.iter().enumerate().filter(|&(_, &key)| key != EMPTY_KEY) {
+            let value = if i < 200 { 0xabcd_1234 } else { values[i] };
+            assert_eq!(Fks::find(&plan, &after, key), Some(value));
+        }
+        let moved = before.iter().zip(&after).filter(|(old, new)| *old >> 32 != *new >> 32).count();
+        assert_eq!(moved, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn copies_are_counted_and_the_least_is_named() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (mut keys, mut values) = pairs(900);
+    // Two more of one key, one more of two others, three of the empty marker's: seven copies, of which 17 is the least key.
+    keys.extend([17, 900_000_001, 5_000_000, 17, 900_000_001, EMPTY_KEY, EMPTY_KEY, EMPTY_KEY, 17, 5_000_000]);
+    values.extend([1, 2, 3, 9, 8, 1, 2, 3, 5, 7]);
+    for scheme in schemes() {
+        let (plan, image, placed) = build(cl, &scheme, &keys, &values)?;
+        let outside = (plan.kind() == Kind::Classic).then(|| values[1].max(3));
+        assert_eq!(placed, Placed { copies: 7, least_copy: Some(17), outside, unplaced: 0 }, "{scheme:?}");
+        // The greatest value stays.
+        let words = cl.download(&image)?;
+        assert_eq!(Fks::find(&plan, &words, 17), Some(9));
+        if plan.kind() == Kind::Canonical {
+            assert_eq!(sequential(&plan, &keys, &values), (words, Placing::Copy(17)));
+        }
+    }
+    Ok(())
+}
+
+/// More pairs than a bucket holds: exactly those beyond are counted. And keys that share all their slots.
+#[test]
+fn what_cannot_be_built_says_so() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values) = pairs(600);
+    let in_image = |plan: &FksPlan| keys.iter().filter(|&&key| Some(key) != plan.outside_key()).count() as u64;
+    for scheme in schemes() {
+        let plan = plan(&scheme, 1, 0);
+        let (_, placed) = place(cl, &plan, &keys, &values)?;
+        assert_eq!(placed.unplaced, in_image(&plan) - u64::from(BUCKET_PAIRS), "{scheme:?}");
+        // One key in as many copies as fit, and more: copies take no slot, but count until they are told apart.
+        let (_, placed) = place(cl, &plan, &[3; 513], &[0; 513])?;
+        assert_eq!(placed.unplaced, 1, "{scheme:?}");
+        let (image, placed) = place(cl, &plan, &[3; 512], &noise(1, 512))?;
+        assert_eq!(placed, Placed { copies: 511, least_copy: Some(3), ..Placed::default() }, "{scheme:?}");
+        assert_eq!(Fks::find(&plan, &cl.download(&image)?, 3), noise(1, 512).into_iter().max());
+    }
+    // For each of Sahu's seeds four keys that share all their slots.
+    let plan = plan(&Fks::classic().family(FksFamily::Sahu).iterations(3), 1, 0);
+    let keys = if small() { return Ok(()) } else { defeating(&plan) };
+    let (_, placed) = place(cl, &plan, &keys, &keys)?;
+    assert!((1..keys.len() as u64).contains(&placed.unplaced), "{placed:?}");
+    Ok(())
+}
+
+#[test]
+fn wrong_lengths_and_strange_plans_are_refused_before_any_kernel_sees_them() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let plan = plan(&Fks::canonical(), 1000, 0);
+    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })), "{result:?}");
+    let (mut image, mut short) = (cl.filled(plan.words() as usize, 0u64)?, cl.filled(plan.slots() as usize, 0u64)?);
+    let (mut ten, mut nine, mut one) = (cl.filled(10, 0u32)?, cl.filled(9, 0u32)?, cl.filled(1, 0u32)?);
+    refused(Kernels::<Fks>::place(cl, &plan, &mut short, &ten, &ten).map(drop));
+    refused(Kernels::<Fks>::place(cl, &plan, &mut image, &ten, &nine).map(drop));
+    refused(Kernels::<Fks>::lookup(cl, &plan, &short, &ten, &mut cl.filled(10, 0)?, &mut one));
+    refused(Kernels::<Fks>::lookup(cl, &plan, &image, &ten, &mut nine, &mut one));
+    refused(Kernels::<Fks>::lookup(cl, &plan, &image, &nine, &mut cl.filled(9, 0)?, &mut ten));
+    refused(Kernels::<Fks>::assign(cl, &plan, &mut short, &ten, &ten));
+    refused(Kernels::<Fks>::assign(cl, &plan, &mut image, &ten, &nine));
+    refused(Kernels::<Fks>::decode(cl, &plan, &short).map(drop));
+    let no_plan: FksPlan = bytemuck::Zeroable::zeroed();
+    let mut none = cl.filled(0, 0u64)?;
+    let placed = Kernels::<Fks>::place(cl, &no_plan, &mut none, &ten, &ten);
+    assert!(matches!(placed, Err(Error::InvalidParameter { .. })), "{placed:?}");
+    for removed in [
+        Kernels::<Fks>::remove(cl, &plan, &mut image, &ten).map(drop),
+        Kernels::<Fks>::lift(cl, &plan, &mut image).map(drop),
+    ] {
+        assert!(matches!(removed, Err(Error::InvalidParameter { .. })), "{removed:?}");
+    }
+    Ok(())
+}
+
+/// The poster's stages, by name and in order.
+#[test]
+fn a_build_is_seen_in_its_stages() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values) = pairs(2000);
+    let (_, stages) = cl.stages(|| build(cl, &Fks::canonical(), &keys, &values))?;
+    let names: Vec<_> = stages.iter().map(|stage| stage.name).filter(|name| name.starts_with("fks")).collect();
+    assert_eq!(names, ["fks_count", "fks_scan", "fks_shuffle", "fks_cuckoo"]);
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! The two-level table as a scheme: parameters checked, plans made and read back, each call passed to its kind.
+
+use std::ops::Range;
+
+use super::{
+    BUCKET_SLOTS, Fks, FksFamily, FksPlan, MAX_BUCKETS, MAX_ITERATIONS, SAHU_PRIME, canonical, classic, crowd,
+};
+use crate::error::{Error, Result};
+use crate::spec::{Audit, Crowd, Kind, Load, Placing, Plan, Request, Scheme, Updates, Violation, slot};
+
+impl Scheme for Fks {
+    const NAME: &'static str = "fks";
+    const ID: u32 = 5;
+    const KINDS: &'static [Kind] = &Kind::ALL;
+    type Plan = FksPlan;
+
+    fn host_built(_: Kind) -> bool {
+        false
+    }
+
+    fn updates(_: Kind) -> Updates {
+        Updates::Rebuild
+    }
+
+    fn of_kind(kind: Kind) -> Self {
+        match kind {
+            Kind::Canonical => Fks::canonical(),
+            Kind::Classic => Fks::classic(),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.kind == Kind::Canonical && self.family != FksFamily::Mixer {
+            let advice = "canonical tables need `mixer`, which can be inverted; Sahu's functions are for classic ones";
+            return Err(Error::parameter("hash family", self.family.name(), advice));
+        }
+        if !(1..=MAX_ITERATIONS).contains(&self.iterations) {
+            return Err(Error::parameter("iterations", self.iterations, "give 1 to 1000"));
+        }
+        Ok(())
+    }
+
+    /// The poster's 409 pairs a bucket on average: `512 - 409` is five deviations of such a bucket.
+    fn default_load(&self) -> Load {
+        Load::from_millionths(710_000)
+    }
+
+    fn plan(&self, request: Request) -> Result<FksPlan> {
+        self.check()?;
+        let (what, most) = match self.family {
+            FksFamily::Mixer => ("slots of a two-level table", MAX_BUCKETS),
+            FksFamily::Sahu => ("slots with Sahu's functions modulo p (take the family `mixer`)", SAHU_PRIME),
+        };
+        let buckets = request.slots.div_ceil(BUCKET_SLOTS.into()).max(1);
+        let buckets = u32::try_from(buckets).ok().filter(|&buckets| buckets <= most).ok_or(Error::TooLarge {
+            what,
+            asked: request.slots,
+            most: u64::from(most) * u64::from(BUCKET_SLOTS),
+        })?;
+        // What only classic builds have must not make two canonical tables differ.
+        let iterations = if self.kind == Kind::Canonical { 0 } else { self.iterations };
+        Ok(FksPlan {
+            kind: self.kind.code(),
+            family: self.family as u32,
+            buckets,
+            iterations,
+            attempt: request.attempt,
+            outside: 0,
+            outside_value: 0,
+            reserved: 0,
+            seed: request.seed,
+        })
+    }
+
+    fn from_plan(plan: &FksPlan) -> std::result::Result<Self, String> {
+        let kind = Kind::from_code(plan.kind).ok_or(format!("kind {} is unknown", plan.kind))?;
+        let family =
+            FksFamily::ALL.get(plan.family as usize).ok_or(format!("hash family {} is unknown", plan.family))?;
+        let iterations = if kind == Kind::Canonical { Fks::default().iterations } else { plan.iterations };
+        let scheme = Fks { kind, family: *family, iterations };
+        let request = Request { slots: plan.slots(), pairs: 0, seed: plan.seed, attempt: plan.attempt };
+        let again = scheme.plan(request).map_err(|error| error.to_string())?;
+        let outside_allowed =
+            kind == Kind::Classic && plan.outside <= 1 || plan.outside == 0 && plan.outside_value == 0;
+        if !outside_allowed || again.with_outside(plan.outside().map(|(_, value)| value)) != *plan {
+            return Err("its fields contradict each other".into());
+        }
+        Ok(scheme)
+    }
+
+    fn find(plan: &FksPlan, image: &[u64], key: u32) -> Option<u32> {
+        match plan.kind() {
+            Kind::Canonical => canonical::search(&plan.functions(), image, key).1,
+            Kind::Classic => classic::search(plan, image, key).1,
+        }
+    }
+
+    /// Slots; the bucket's seed number, a byte of a small array, is read besides.
+    fn reads(plan: &FksPlan, image: &[u64], key: u32) -> u32 {
+        match plan.kind() {
+            Kind::Canonical => canonical::search(&plan.functions(), image, key).0,
+            Kind::Classic => classic::search(plan, image, key).0,
+        }
+    }
+
+    fn pair(plan: &FksPlan, image: &[u64], at: u64) -> Option<(u32, u32)> {
+        let functions = plan.functions();
+        match plan.kind() {
+            Kind::Canonical => canonical::pair_at(&functions, image, at),
+            Kind::Classic => functions.standing(at).and_then(|_| classic::pair(*image.get(at as usize)?)),
+        }
+    }
+
+    fn age(plan: &FksPlan, image: &[u64], at: u64) -> u32 {
+        let functions = plan.functions();
+        match plan.kind() {
+            Kind::Canonical => canonical::pair_at(&functions, image, at).map_or(0, |_| slot::age(image[at as usize])),
+            Kind::Classic => classic::age(&functions, image, at),
+        }
+    }
+
+    fn place(plan: &FksPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+        match plan.kind() {
+            Kind::Canonical => canonical::place(&plan.functions(), image, pairs),
+            Kind::Classic => classic::place(plan, image, pairs),
+        }
+    }
+
+    fn remove(_: &FksPlan, _: &mut [u64], _: &[u32]) -> u64 {
+        0
+    }
+
+    fn audit(plan: &FksPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
+        match plan.kind() {
+            Kind::Canonical => canonical::audit(&plan.functions(), image, words),
+            Kind::Classic => classic::audit(&plan.functions(), image, words),
+        }
+    }
+
+    /// The shuffled pairs, each pair's rank in its bucket, and for each bucket its count and where it begins.
+    fn scratch_bytes(plan: &FksPlan, pairs: u64) -> u64 {
+        12 * pairs + 16 * u64::from(plan.buckets)
+    }
+
+    const BUCKET_TYPES: &'static [&'static str] = &["slots", "seeds"];
+
+    fn bucket_type(plan: &FksPlan, _: &[u64], word: u64) -> usize {
+        usize::from(word >= plan.slots())
+    }
+
+    fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
+        crowd::crowd(plan, keys)
+    }
+}
