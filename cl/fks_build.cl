@@ -147,12 +147,11 @@ static inline uint seat(table t, uint salt, uint iterations, __global const ulon
 
 // The slot of a bucket in which a key stands that does stand there.
 static inline uint standing(table t, uint salt, uint key, __local const uint *halves) {
-    uint slot = 0;
     for (uint i = 0; i < KOEL_FKS_SUBTABLES; i++) {
         place p = place_of(t, salt, i, key);
-        if (stands(p, halves[slot_of(p)])) slot = slot_of(p);
+        if (stands(p, halves[slot_of(p)])) return slot_of(p);
     }
-    return slot;
+    return 0;
 }
 
 __kernel GROUP_SIZE void fks_cuckoo(__global ulong *image, TABLE, const uint iterations, __global const uint *starts,

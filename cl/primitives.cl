@@ -1,4 +1,4 @@
-// What no scheme owns: sequences, selection by a bitmap, and the limits of random access.
+// What no scheme owns: sequences, selection by a bitmap, prefix sums, and the limits of random access.
 //
 // KOEL_GROUP, the work-items of a group, is a power of two here. All lengths are 64 bits wide, and the global size is a
 // multiple of the group's: work-items past the end do nothing, but reach every barrier.

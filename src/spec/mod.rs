@@ -36,6 +36,7 @@ macro_rules! for_each_scheme {
             cuckoo, Cuckoo, "cuckoo";
             bucketized, Bucketized, "bucketized";
             horton, Horton, "horton";
+            fks, Fks, "fks";
             quadratic, Quadratic, "quadratic";
         }
     };
