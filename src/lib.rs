@@ -62,6 +62,7 @@ pub use error::{Error, Result};
 pub use opencl::OpenCl;
 pub use spec::{
     Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme,
+    Sorted,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 

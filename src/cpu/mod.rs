@@ -7,10 +7,12 @@
 //! columns.rs     an image's pairs as columns, for every scheme
 //! network.rs     sorting one bucket without branches
 //! primitives.rs  the passes that no scheme owns, on plain slices
+//! sort.rs        the one of them that is long: a radix sort of pairs
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! cuckoo/        `Kernels<Cuckoo>`
 //! bucketized/    `Kernels<Bucketized>`
 //! horton/        `Kernels<Horton>`
+//! sorted/        `Kernels<Sorted>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
@@ -31,6 +33,8 @@ mod horton;
 mod memory;
 mod network;
 mod primitives;
+mod sort;
+mod sorted;
 #[cfg(test)]
 mod tests;
 

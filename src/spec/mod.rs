@@ -15,10 +15,12 @@ pub mod cuckoo;
 pub mod hash;
 pub mod horton;
 pub mod slot;
+pub mod sorted;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 pub use horton::{Horton, HortonFamily, HortonPlan};
+pub use sorted::{Sorted, SortedPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
@@ -30,6 +32,7 @@ macro_rules! for_each_scheme {
             cuckoo, Cuckoo, "cuckoo";
             bucketized, Bucketized, "bucketized";
             horton, Horton, "horton";
+            sorted, Sorted, "sorted";
         }
     };
 }
