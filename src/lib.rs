@@ -65,6 +65,8 @@ pub use opencl::OpenCl;
 pub use spec::{
     Bucketized, Cuckoo, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Quadratic,
     Reinsertion, RobinHood, Scheme, Sequence,
+    Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme,
+    Sorted,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 
