@@ -13,6 +13,7 @@
 //! cuckoo.rs      `Kernels<Cuckoo>`
 //! bucketized.rs  `Kernels<Bucketized>`
 //! horton.rs      `Kernels<Horton>`
+//! robin_hood.rs  `Kernels<RobinHood>`
 //! ```
 //!
 //! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
@@ -33,6 +34,7 @@ mod horton;
 mod launch;
 mod primitives;
 mod program;
+mod robin_hood;
 mod selftest;
 mod shape;
 mod tally;
@@ -42,6 +44,8 @@ mod timing;
 mod mirror;
 #[cfg(test)]
 mod mirror_horton;
+#[cfg(test)]
+mod mirror_robin_hood;
 #[cfg(test)]
 mod tests;
 

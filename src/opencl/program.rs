@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::classic;
 use crate::spec::horton::{self, tokens};
-use crate::spec::{bucketized, hash, slot};
+use crate::spec::{bucketized, hash, robin_hood, slot};
 
 /// What a program is kept under: its file and its options.
 pub(super) type Key = (&'static str, String);
@@ -46,6 +46,7 @@ const FUNCTIONS: Source = source!("functions.clh");
 const TALLY: Source = source!("tally.clh");
 const BUCKET: Source = source!("bucketized.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
+const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
 pub(super) const ATOMICS: Source = source!("atomics.cl");
 pub(super) const PRIMITIVES: Source = source!("primitives.cl");
 pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY);
@@ -54,6 +55,7 @@ pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUN
 pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, HORTON_SPEC);
 pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, HORTON_SPEC);
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, HORTON_SPEC);
+pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, ROBIN_HOOD_SPEC);
 pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
 pub(super) const MIRROR: Source = source!("mirror.cl");
@@ -61,6 +63,8 @@ pub(super) const MIRROR: Source = source!("mirror.cl");
 pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUNCTIONS, BUCKET);
 #[cfg(test)]
 pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, HORTON_SPEC);
+#[cfg(test)]
+pub(super) const MIRROR_ROBIN_HOOD: Source = source!("mirror_robin_hood.cl", FUNCTIONS, ROBIN_HOOD_SPEC);
 
 /// The constants of the arithmetic, by the names that cl/ has for them.
 fn numbers() -> String {
@@ -97,6 +101,7 @@ fn numbers() -> String {
         ("TOMBSTONE", slot::TOMBSTONE),
         ("CLASSIC_EMPTY", classic::EMPTY),
         ("HORTON_NO_PROPOSAL", tokens::NO_PROPOSAL),
+        ("ROBIN_HOOD_TOMBSTONE", robin_hood::layout::TOMBSTONE),
     ] {
         let _ = writeln!(text, "#define KOEL_{name} {word:#x}UL");
     }

@@ -6,6 +6,7 @@
 mod bucketized;
 mod cuckoo;
 mod horton;
+pub(super) mod robin_hood;
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -246,6 +247,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
             programs.push(cl.horton_lookup(&plan, shape)?);
         }
     }
+    programs.extend(robin_hood::plans().iter().map(|plan| cl.robin_hood(plan)).collect::<Result<Vec<_>>>()?);
     for plan in bucketized::plans() {
         programs.push(cl.bucketized(&plan)?);
         for shape in LookupShape::ALL {
