@@ -15,13 +15,19 @@ use std::{array, fmt};
 use crossbeam::queue::SegQueue;
 use wide::u32x8;
 
-use super::BLOCK;
 use super::memory::prefetch;
+use super::{BLOCK, CHUNK};
 use crate::backend::Placed;
-use crate::spec::slot::MAX_AGE;
 
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
+
+/// Ages for which there is a queue: one for each bit of a mask. No scheme's last age is greater.
+const AGES: usize = u64::BITS as usize;
+
+/// Bits of a tag that number the query; what a key learns on its way can stand above them.
+pub(super) const NUMBER_BITS: u32 = 16;
+const _: () = assert!(CHUNK <= 1 << NUMBER_BITS);
 
 /// A batch: `keys[i]` goes with `values[i]`.
 #[derive(Clone, Copy)]
@@ -45,12 +51,27 @@ pub(super) trait Lists: Sync {
     /// Words of the image that belong to one place: 1 where keys go to slots, S where they go to buckets.
     const STRIDE: usize;
 
+    /// The lowest bits of a word: those of the value.
+    const VALUE_BITS: u32 = 32;
+
+    /// The age of a lookup's first question: 1, or 0 where one comes before those for places.
+    const FIRST_AGE: u32 = 1;
+
     /// Slots (or buckets) at this age, and what the upper half of a word of these keys would be there.
     fn aim(&self, age: u32, keys: u32x8) -> (u32x8, u32x8);
 
     /// What a word says to a key that asks at this age and would be `upper` there: `(hit, end)`, where `end` means that
     /// the key stands nowhere. Never both.
     fn judge(&self, age: u32) -> impl Fn(u32, u64) -> (bool, bool);
+
+    /// The same for a key with a tag, and the tag with which it goes on: `(upper, word, tag)` to `(hit, end, tag)`.
+    fn answer(&self, age: u32) -> impl Fn(u32, u64, u32) -> (bool, bool, u32) {
+        let judge = self.judge(age);
+        move |upper, word, tag| {
+            let (hit, end) = judge(upper, word);
+            (hit, end, tag)
+        }
+    }
 
     /// The age of the last question that a lookup asks.
     fn last_age(&self) -> u32;
@@ -123,12 +144,15 @@ struct Queue {
 
 /// A queue for every age.
 pub(super) struct Waiting {
-    queues: [Queue; MAX_AGE as usize + 1],
+    queues: [Queue; AGES],
+    /// One bit for each queue in which a key waits, and for each in which a whole block does.
+    some: u64,
+    whole: u64,
 }
 
 impl Waiting {
     pub(super) fn new() -> Self {
-        Waiting { queues: array::from_fn(|_| Queue::default()) }
+        Waiting { queues: array::from_fn(|_| Queue::default()), some: 0, whole: 0 }
     }
 
     /// Queues keys under `age`: `each` is given room for one block, writes keys and tags from the front, and tells how
@@ -145,6 +169,8 @@ impl Waiting {
         if let (Some(keys), Some(tags)) = (keys, tags) {
             queue.len += each(keys, tags).min(BLOCK);
         }
+        self.some |= u64::from(queue.len > 0) << age;
+        self.whole |= u64::from(queue.len >= BLOCK) << age;
     }
 
     /// Queues one key.
@@ -158,26 +184,29 @@ impl Waiting {
 
     /// Fills a block from a queue that has a whole one.
     pub(super) fn take_whole(&mut self, block: &mut Block) -> bool {
-        self.take(BLOCK, block)
+        self.take(self.whole, block)
     }
 
     /// Fills a block with what there is at the least age, so that those who lose there can join the ones who wait.
     pub(super) fn take_any(&mut self, block: &mut Block) -> bool {
-        self.take(1, block)
+        self.take(self.some, block)
     }
 
-    fn take(&mut self, least: usize, block: &mut Block) -> bool {
-        let Some(age) = self.queues.iter().position(|queue| queue.len >= least) else {
+    /// Fills a block from the first of these queues.
+    fn take(&mut self, queues: u64, block: &mut Block) -> bool {
+        let age = queues.trailing_zeros();
+        let Some(queue) = self.queues.get_mut(age as usize) else {
             block.len = 0;
             return false;
         };
-        let queue = &mut self.queues[age];
         let rest = queue.len.saturating_sub(BLOCK);
-        block.age = age as u32;
+        block.age = age;
         block.len = queue.len - rest;
         block.keys[..block.len].copy_from_slice(&queue.keys[rest..queue.len]);
         block.tags[..block.len].copy_from_slice(&queue.tags[rest..queue.len]);
         queue.len = rest;
+        self.some &= !(u64::from(rest == 0) << age);
+        self.whole &= !(u64::from(rest < BLOCK) << age);
         true
     }
 }

@@ -17,13 +17,21 @@ impl Cpu {
         words: &[u64],
         pair: impl Fn(usize, u64) -> Option<(u32, u32)> + Sync,
     ) -> Result<Decoded<Memory<u32>>> {
-        let mut columns = Columns::zeroed(words.len())?;
+        self.decode_cells(words.len(), |at| pair(at, words[at]))
+    }
+
+    /// The pair that `pair` sees in each of so many cells.
+    pub(super) fn decode_cells(
+        &self,
+        cells: usize,
+        pair: impl Fn(usize) -> Option<(u32, u32)> + Sync,
+    ) -> Result<Decoded<Memory<u32>>> {
+        let mut columns = Columns::zeroed(cells)?;
         let into = columns.groups()?;
         self.run(|| {
-            let groups = words.par_chunks(GROUP).zip(into);
-            groups.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, (words, mut columns))| {
-                for (i, &word) in words.iter().enumerate() {
-                    columns.put(i, pair(GROUP * group + i, word));
+            into.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, mut columns)| {
+                for i in 0..columns.keys.len() {
+                    columns.put(i, pair(GROUP * group + i));
                 }
             });
         });
@@ -36,12 +44,22 @@ impl Cpu {
         words: &mut [u64],
         pair: impl Fn(usize, u64) -> Option<(u32, u32)> + Sync,
     ) -> Result<Decoded<Memory<u32>>> {
+        self.lift_words(words, |word| slot::age(word) > 1, pair)
+    }
+
+    /// Empties the words that are to be lifted; the pairs among them, by `pair`.
+    pub(super) fn lift_words(
+        &self,
+        words: &mut [u64],
+        is_lifted: impl Fn(u64) -> bool + Sync,
+        pair: impl Fn(usize, u64) -> Option<(u32, u32)> + Sync,
+    ) -> Result<Decoded<Memory<u32>>> {
         let mut columns = Columns::zeroed(words.len())?;
         let into = columns.groups()?;
         self.run(|| {
             let groups = words.par_chunks_mut(GROUP).zip(into);
             groups.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, (words, mut columns))| {
-                for (i, word) in words.iter_mut().enumerate().filter(|(_, word)| slot::age(**word) > 1) {
+                for (i, word) in words.iter_mut().enumerate().filter(|(_, word)| is_lifted(**word)) {
                     columns.put(i, pair(GROUP * group + i, *word));
                     *word = slot::EMPTY;
                 }

@@ -4,6 +4,8 @@
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
 //! crew.rs        how the threads of one pass share its input
 //! block.rs       blocks of keys and the queues between them
+//! acceptance.rs  building by atomic maximum, and
+//! search.rs      looking up, in tables of single slots
 //! columns.rs     an image's pairs as columns, for every scheme
 //! network.rs     sorting one bucket without branches
 //! primitives.rs  the passes that no scheme owns, on plain slices
@@ -11,6 +13,7 @@
 //! cuckoo/        `Kernels<Cuckoo>`
 //! bucketized/    `Kernels<Bucketized>`
 //! horton/        `Kernels<Horton>`
+//! robin_hood/    `Kernels<RobinHood>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
@@ -21,6 +24,7 @@
 //! What it is not: dispatched at run time. `wide` chooses its instructions when koel is compiled, so a build for
 //! baseline x86-64 hashes with SSE2 whatever the machine has.
 
+mod acceptance;
 mod backend;
 mod block;
 mod bucketized;
@@ -31,6 +35,8 @@ mod horton;
 mod memory;
 mod network;
 mod primitives;
+mod robin_hood;
+mod search;
 #[cfg(test)]
 mod tests;
 

@@ -21,7 +21,7 @@
 //! The list of the unresolved is written where it has been read already, so a chunk needs one list of 8 KiB, and no
 //! queues. Each turn ends with a wait for its last block, three times in 4096 keys: 1% of the time.
 //!
-//! What it is not: `cuckoo/lookup.rs`, which judges word by word, with blocks and queues that serve builds too.
+//! What it is not: `search.rs`, which judges word by word, with blocks and queues that serve builds too.
 
 use std::array;
 use std::mem::swap;

@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 use wide::u32x8;
 
-use super::lookup::search;
 use crate::backend::Placed;
 use crate::cpu::block::{Lists, Loan, Pairs, Workspaces, sum};
 use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
+use crate::cpu::search::search;
 use crate::cpu::{BLOCK, CHUNK};
 use crate::spec::Plan;
 use crate::spec::cuckoo::classic::{EMPTY_KEY, entry, key, next_location};

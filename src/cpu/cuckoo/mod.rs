@@ -1,26 +1,22 @@
 //! The cuckoo table on the CPU.
 //!
 //! ```text
-//! canonical.rs  place by atomic maximum
-//! classic.rs    place by atomic swap, and the pass that finds copies
-//! lookup.rs     lookup, for both kinds
+//! canonical.rs  its lists for `acceptance.rs` and `search.rs`
+//! classic.rs    the same for `search.rs`;  place by atomic swap, and the pass that finds copies
 //! ```
 
 mod canonical;
 mod classic;
-mod lookup;
 #[cfg(test)]
 mod tests;
-
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
 use self::canonical::Canonical;
 use self::classic::Classic;
-use super::block::{Lists, Pairs, sum};
+use super::block::{Pairs, sum};
 use super::memory::{Memory, atomic};
-use super::{CHUNK, Cpu};
+use super::{Cpu, acceptance};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -55,7 +51,8 @@ impl Kernels<Cuckoo> for Cpu {
         self.ledger().kernel("cuckoo_place", len);
         let (words, workspaces) = (image.words_mut()?, self.workspaces());
         if plan.kind() == Kind::Canonical {
-            return Ok(self.run(|| canonical::place(&functions, atomic(words), pairs, workspaces)));
+            let lists = Canonical::new(&functions);
+            return Ok(self.run(|| acceptance::place(&lists, atomic(words), pairs, workspaces)));
         }
         let placed = self.run(|| classic::place(plan, &functions, atomic(words), pairs));
         if placed.unplaced > 0 {
@@ -147,67 +144,4 @@ impl Kernels<Cuckoo> for Cpu {
 fn check_image(plan: &CuckooPlan, image: &Memory<u64>) -> Result<()> {
     Error::check_plan::<Cuckoo>(plan)?;
     Error::check_length("the image", image.len(), plan.slot_count() as usize)
-}
-
-impl Cpu {
-    /// Lookup on all threads. `outside` is the pair that stands beside the image.
-    fn look_up(
-        &self,
-        lists: &impl Lists,
-        outside: Option<(u32, u32)>,
-        image: &[u64],
-        queries: &[u32],
-        values: &mut [u32],
-        found: &mut [u32],
-    ) {
-        let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
-        let chunks = queries.par_chunks(CHUNK).zip(to);
-        chunks.for_each_init(
-            || self.workspaces().lend(),
-            |loan, (queries, (values, found))| {
-                lookup::answer(lists, image, queries, values, found, loan.workspace());
-                let Some((key, value)) = outside else { return };
-                for i in (0..queries.len()).filter(|&i| queries[i] == key) {
-                    values[i] = value;
-                    found[i / 32] |= 1 << (i % 32);
-                }
-            },
-        );
-    }
-
-    /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no
-    /// part in the search for another key, so those who read the slot meanwhile are not misled.
-    fn overwrite(&self, lists: &impl Lists, image: &[AtomicU64], pairs: Pairs<'_>) {
-        pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each_init(
-            || self.workspaces().lend(),
-            |loan, (keys, values)| {
-                let write = |i: usize, hit, slot: u32, word: u64| {
-                    if hit {
-                        let upper = word >> 32 << 32;
-                        image[slot as usize].store(upper | u64::from(values[i]), Relaxed);
-                    }
-                };
-                lookup::search(lists, image, keys, loan.workspace(), write);
-            },
-        );
-    }
-
-    /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one finds a
-    /// pair in the slot and the others the mark.
-    fn vacate(&self, lists: &impl Lists, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
-        let chunks = keys.par_chunks(CHUNK).map_init(
-            || self.workspaces().lend(),
-            |loan, keys| {
-                let mut vacated = 0;
-                let take = |_, hit, slot: u32, _| {
-                    if hit {
-                        vacated += u64::from(image[slot as usize].swap(mark, Relaxed) != mark);
-                    }
-                };
-                lookup::search(lists, image, keys, loan.workspace(), take);
-                vacated
-            },
-        );
-        chunks.sum()
-    }
 }

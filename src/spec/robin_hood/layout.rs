@@ -39,6 +39,7 @@ pub const KEYS: Layout = Layout { age_bits: 4, name_bits: 28, value_bits: 0, max
 pub const TOMBSTONE: u64 = ((CANONICAL.max_age + 1) as u64) << (64 - CANONICAL.age_bits);
 /// The fewest slots: the first prime with which a quotient has 26 bits.
 pub const LEAST_SLOTS: u32 = 67;
+const _: () = assert!(u32::MAX / LEAST_SLOTS < 1 << CANONICAL.name_bits);
 
 /// The lowest `bits` bits.
 const fn mask(bits: u32) -> u64 {
@@ -153,7 +154,6 @@ mod tests {
             assert!([32, 64].contains(&layout.cell_bits()));
         }
         assert!(!CANONICAL.is_pair(TOMBSTONE) && TOMBSTONE > CANONICAL.cell(62, u32::MAX, u32::MAX));
-        assert!(u32::MAX / LEAST_SLOTS < 1 << CANONICAL.name_bits);
     }
 
     #[test]

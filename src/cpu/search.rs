@@ -1,5 +1,5 @@
-//! Lookups in blocks: every key asks its first function, and those that cannot be told yet wait for a block of the
-//! next.
+//! Lookups in blocks, for tables of single slots: every key asks at its first place, and those that cannot be told yet wait
+//! for a block of the next.
 //!
 //! The result of a probe is a coin toss to the branch predictor, and a wrong guess costs more than a whole probe. So
 //! nothing here branches on it: every probe writes an answer (0 for "not yet") and a place in the next queue, and only
@@ -13,8 +13,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::cpu::block::{Block, Lists, Waiting, Workspace, fetch};
-use crate::cpu::{BLOCK, CHUNK};
+use rayon::prelude::*;
+
+use super::block::{Block, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
+use super::{BLOCK, CHUNK, Cpu};
 
 /// Words that can be read: an image at rest, or one whose values others are changing.
 pub(super) trait Words {
@@ -38,8 +40,8 @@ impl Words for [AtomicU64] {
 /// Looks `keys` up and calls `answer(number of the key, hit, slot, word)` after every probe, the last one of a key
 /// last.
 #[inline(always)]
-pub(super) fn search<T>(
-    lists: &impl Lists,
+pub(super) fn search<T, L: Lists>(
+    lists: &L,
     image: &[T],
     keys: &[u32],
     workspace: &mut Workspace,
@@ -53,7 +55,10 @@ pub(super) fn search<T>(
         if !waiting.take_whole(next) {
             match next.fill(&keys[fresh..], fresh as u32..) {
                 0 => _ = waiting.take_any(next),
-                taken => fresh += taken,
+                taken => {
+                    fresh += taken;
+                    next.age = L::FIRST_AGE;
+                }
             }
         }
         next.hash(lists);
@@ -83,16 +88,16 @@ fn resolve<T>(
 ) where
     [T]: Words,
 {
-    let judge = lists.judge(block.age);
+    let judge = lists.answer(block.age);
     let is_last = block.age >= lists.last_age();
     waiting.extend(block.age + 1, |keys, tags| {
         let mut unresolved = 0;
         for i in 0..block.len.min(BLOCK) {
             fetch(lists, image, ahead.get(i..i + 1).unwrap_or_default());
-            let (slot, tag) = (block.slots[i], block.tags[i]);
+            let slot = block.slots[i];
             let word = image.word(slot);
-            let (hit, end) = judge(block.uppers[i], word);
-            answer(tag as usize, hit, slot, word);
+            let (hit, end, tag) = judge(block.uppers[i], word, block.tags[i]);
+            answer((tag & ((1 << NUMBER_BITS) - 1)) as usize, hit, slot, word);
             (keys[unresolved % BLOCK], tags[unresolved % BLOCK]) = (block.keys[i], tag);
             unresolved += usize::from(!hit & !end);
         }
@@ -100,9 +105,14 @@ fn resolve<T>(
     });
 }
 
+/// The bits of a word that are its value.
+const fn value_bits<L: Lists>() -> u64 {
+    (1 << L::VALUE_BITS) - 1
+}
+
 /// Values and found bits of one chunk of queries.
-pub(super) fn answer(
-    lists: &impl Lists,
+fn answer<L: Lists>(
+    lists: &L,
     image: &[u64],
     queries: &[u32],
     values: &mut [u32],
@@ -112,10 +122,73 @@ pub(super) fn answer(
     // A byte a query on the way: adding bits to a word of the bitmap would make each probe wait for the one before.
     let mut hits = [0u8; CHUNK];
     search(lists, image, queries, workspace, |i, hit, _, word| {
-        values[i] = if hit { word as u32 } else { 0 };
+        values[i] = if hit { (word & value_bits::<L>()) as u32 } else { 0 };
         hits[i] = u8::from(hit);
     });
     for (found, hits) in found.iter_mut().zip(hits.as_chunks::<32>().0) {
         *found = hits.iter().rev().fold(0, |bits, &hit| bits << 1 | u32::from(hit));
+    }
+}
+
+impl Cpu {
+    /// Lookup on all threads. `outside` is the pair that stands beside the image.
+    pub(super) fn look_up(
+        &self,
+        lists: &impl Lists,
+        outside: Option<(u32, u32)>,
+        image: &[u64],
+        queries: &[u32],
+        values: &mut [u32],
+        found: &mut [u32],
+    ) {
+        let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
+        let chunks = queries.par_chunks(CHUNK).zip(to);
+        chunks.for_each_init(
+            || self.workspaces().lend(),
+            |loan, (queries, (values, found))| {
+                answer(lists, image, queries, values, found, loan.workspace());
+                let Some((key, value)) = outside else { return };
+                for i in (0..queries.len()).filter(|&i| queries[i] == key) {
+                    values[i] = value;
+                    found[i / 32] |= 1 << (i % 32);
+                }
+            },
+        );
+    }
+
+    /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no
+    /// part in the search for another key, so those who read the slot meanwhile are not misled.
+    pub(super) fn overwrite<L: Lists>(&self, lists: &L, image: &[AtomicU64], pairs: Pairs<'_>) {
+        pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each_init(
+            || self.workspaces().lend(),
+            |loan, (keys, values)| {
+                let write = |i: usize, hit, slot: u32, word: u64| {
+                    if hit {
+                        let value = u64::from(values[i]) & value_bits::<L>();
+                        image[slot as usize].store(word & !value_bits::<L>() | value, Relaxed);
+                    }
+                };
+                search(lists, image, keys, loan.workspace(), write);
+            },
+        );
+    }
+
+    /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one finds a
+    /// pair in the slot and the others the mark.
+    pub(super) fn vacate(&self, lists: &impl Lists, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
+        let chunks = keys.par_chunks(CHUNK).map_init(
+            || self.workspaces().lend(),
+            |loan, keys| {
+                let mut vacated = 0;
+                let take = |_, hit, slot: u32, _| {
+                    if hit {
+                        vacated += u64::from(image[slot as usize].swap(mark, Relaxed) != mark);
+                    }
+                };
+                search(lists, image, keys, loan.workspace(), take);
+                vacated
+            },
+        );
+        chunks.sum()
     }
 }

@@ -1,0 +1,200 @@
+//! The Robin Hood table on the CPU.
+//!
+//! ```text
+//! lists.rs      where keys go, by layout and by how a lookup ends: what `acceptance.rs` and `search.rs` work on
+//! max_ages.rs   the second pass of a build
+//! ```
+
+mod lists;
+mod max_ages;
+#[cfg(test)]
+mod tests;
+
+use self::lists::{Aged, Arrayed, Canonical, Cells, KeyedPairs, KeysAlone, Packed};
+use super::block::Pairs;
+use super::memory::{Memory, atomic};
+use super::{Cpu, acceptance};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::hash::wrapped;
+use crate::spec::robin_hood::layout::{self, TOMBSTONE};
+use crate::spec::robin_hood::max_ages::{Levels, MaxAges};
+use crate::spec::robin_hood::{RobinHoodPlan, Rule};
+use crate::spec::{Kind, Plan, RobinHood};
+
+/// What a plan computes with, with one constant off where that fault is planted.
+fn rule(plan: &RobinHoodPlan) -> Rule {
+    let mut rule = plan.rule();
+    if planted("cpu", Fault::Hash) {
+        let second = &mut rule.functions.offsets[2];
+        *second = wrapped(*second + 1, rule.functions.slots);
+    }
+    rule
+}
+
+/// Does some work with the lists of a finished table.
+macro_rules! with_lists {
+    ($rule:expr, $lists:ident => $work:expr) => {{
+        let functions = &$rule.functions;
+        match ($rule.layout, $rule.max_ages) {
+            (layout::PAIRS, MaxAges::Packed(levels)) => {
+                let $lists = &Packed::<KeyedPairs>::new(functions, levels);
+                $work
+            }
+            (layout::KEYS, MaxAges::Packed(levels)) => {
+                let $lists = &Packed::<KeysAlone>::new(functions, levels);
+                $work
+            }
+            (_, MaxAges::Array(levels)) => {
+                let $lists = &Arrayed::new(functions, levels);
+                $work
+            }
+            (layout::PAIRS, _) => {
+                let $lists = &Aged::<KeyedPairs>::new(functions);
+                $work
+            }
+            (layout::KEYS, _) => {
+                let $lists = &Aged::<KeysAlone>::new(functions);
+                $work
+            }
+            _ => {
+                let $lists = &Aged::<Canonical>::new(functions);
+                $work
+            }
+        }
+    }};
+}
+
+impl Kernels<RobinHood> for Cpu {
+    fn place(
+        &self,
+        plan: &RobinHoodPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<Placed> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("cpu", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
+        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
+        let (rule, words) = (rule(plan), image.words_mut()?);
+        match rule.layout {
+            layout::PAIRS => self.place_pairs::<KeyedPairs>(&rule, words, pairs),
+            layout::KEYS => self.place_pairs::<KeysAlone>(&rule, words, pairs),
+            _ => self.place_pairs::<Canonical>(&rule, words, pairs),
+        }
+    }
+
+    fn lookup(
+        &self,
+        plan: &RobinHoodPlan,
+        image: &Memory<u64>,
+        queries: &Memory<u32>,
+        values: &mut Memory<u32>,
+        found: &mut Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), queries.len())?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
+        self.ledger().kernel("robin_hood_lookup", queries.len());
+        let (image, queries, rule) = (image.words(), queries.words(), rule(plan));
+        let (values, found) = (values.words_mut()?, found.words_mut()?);
+        self.run(|| with_lists!(rule, lists => self.look_up(lists, None, image, queries, values, found)));
+        Ok(())
+    }
+
+    fn assign(
+        &self,
+        plan: &RobinHoodPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        self.ledger().kernel("robin_hood_assign", keys.len());
+        let rule = rule(plan);
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let image = atomic(image.words_mut()?);
+        self.run(|| with_lists!(rule, lists => self.overwrite(lists, image, pairs)));
+        Ok(())
+    }
+
+    fn decode(&self, plan: &RobinHoodPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        self.ledger().kernel("robin_hood_decode", plan.slot_count() as usize);
+        let (rule, words) = (rule(plan), image.words());
+        self.decode_cells(plan.slot_count() as usize, |at| {
+            let at = at as u32;
+            rule.pair(at, rule.layout.get(words, at))
+        })
+    }
+
+    fn remove(&self, plan: &RobinHoodPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
+        check_image(plan, image)?;
+        if plan.kind() == Kind::Classic {
+            let advice = "classic Robin Hood tables are built again without the keys that go";
+            return Err(Error::parameter("kind", plan.kind(), advice));
+        }
+        self.ledger().kernel("robin_hood_remove", keys.len());
+        let rule = rule(plan);
+        let (image, keys) = (atomic(image.words_mut()?), keys.words());
+        let pairs = self.run(|| match rule.max_ages {
+            MaxAges::Array(levels) => self.vacate(&Arrayed::new(&rule.functions, levels), image, keys, TOMBSTONE),
+            _ => self.vacate(&Aged::<Canonical>::new(&rule.functions), image, keys, TOMBSTONE),
+        });
+        Ok(Removed { pairs, outside: false })
+    }
+
+    /// The maximum ages stay as they are; placing the pairs again writes them anew.
+    fn lift(&self, plan: &RobinHoodPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        Error::check_tombstones::<RobinHood>(plan)?;
+        let slots = plan.slot_count() as usize;
+        self.ledger().kernel("robin_hood_lift", slots);
+        let rule = rule(plan);
+        let is_lifted = |cell| rule.layout.age(cell) > 1;
+        self.lift_words(&mut image.words_mut()?[..slots], is_lifted, |at, cell| rule.pair(at as u32, cell))
+    }
+}
+
+fn check_image(plan: &RobinHoodPlan, image: &Memory<u64>) -> Result<()> {
+    Error::check_plan::<RobinHood>(plan)?;
+    Error::check_length("the image", image.len(), plan.words() as usize)
+}
+
+impl Cpu {
+    /// Places pairs, and then writes the maximum ages of all.
+    fn place_pairs<C: Cells>(&self, rule: &Rule, words: &mut [u64], pairs: Pairs<'_>) -> Result<Placed> {
+        let functions = &rule.functions;
+        self.ledger().kernel("robin_hood_place", pairs.keys.len());
+        let lists = Aged::<C>::new(functions);
+        let (cells, array) = words.split_at_mut(C::LAYOUT.words(functions.slots.into()) as usize);
+        let placed = self.run(|| acceptance::place(&lists, atomic(cells), pairs, self.workspaces()));
+        if placed.unplaced > 0 {
+            return Ok(placed);
+        }
+        let raise = |levels: &Levels, array: &mut [u64]| {
+            self.ledger().kernel("robin_hood_max_ages", functions.slots as usize);
+            self.run(|| max_ages::raise::<C>(functions, levels, cells, atomic(array)));
+        };
+        match rule.max_ages {
+            MaxAges::None => {}
+            MaxAges::Array(levels) => {
+                array.fill(0);
+                raise(&levels, array);
+            }
+            MaxAges::Packed(levels) => {
+                let mut codes = Memory::zeroed(functions.slots.div_ceil(levels.per_word()) as usize)?;
+                raise(&levels, codes.words_mut()?);
+                self.ledger().kernel("robin_hood_pack", functions.slots as usize);
+                self.run(|| max_ages::pack::<C>(&levels, cells, codes.words()));
+            }
+        }
+        Ok(placed)
+    }
+}
