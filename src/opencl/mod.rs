@@ -17,6 +17,7 @@
 //! fks.rs         `Kernels<Fks>`
 //! horton.rs      `Kernels<Horton>`
 //! sorted.rs      `Kernels<Sorted>`
+//! robin_hood.rs  `Kernels<RobinHood>`
 //! ```
 //!
 //! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
@@ -39,6 +40,7 @@ mod launch;
 mod primitives;
 mod program;
 mod scan;
+mod robin_hood;
 mod selftest;
 mod shape;
 mod sort;
@@ -52,6 +54,8 @@ mod mirror;
 mod mirror_fks;
 #[cfg(test)]
 mod mirror_horton;
+#[cfg(test)]
+mod mirror_robin_hood;
 #[cfg(test)]
 mod tests;
 

@@ -9,6 +9,7 @@ mod fks;
 mod horton;
 mod quadratic;
 mod sorted;
+pub(super) mod robin_hood;
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -328,6 +329,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     for plan in fks::plans() {
         programs.extend([cl.fks(&plan)?, cl.fks_build(&plan)?]);
     }
+    programs.extend(robin_hood::plans().iter().map(|plan| cl.robin_hood(plan)).collect::<Result<Vec<_>>>()?);
     for plan in bucketized::plans() {
         programs.push(cl.bucketized(&plan)?);
         for shape in LookupShape::ALL {
