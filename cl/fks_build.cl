@@ -1,7 +1,7 @@
 // The build of a two-level table: src/spec/fks/canonical.rs and classic.rs, in the stages of the 2009 poster.
 //
 //   fks_count      an item a pair      the pair's bucket, and its rank there: one atomic that counts and tells
-//   (scan)         primitives.cl       where each bucket's pairs begin
+//   (scan)         scan.cl             where each bucket's pairs begin
 //   fks_shuffle    an item a pair      the pair goes to its bucket's range
 //   fks_cuckoo     a group a bucket    the bucket is built in local memory, and written in one sweep
 //

@@ -1,4 +1,4 @@
-// What no scheme owns: sequences, selection by a bitmap, prefix sums, and the limits of random access.
+// What no scheme owns: sequences, selection by a bitmap, and the limits of random access.
 //
 // KOEL_GROUP, the work-items of a group, is a power of two here. All lengths are 64 bits wide, and the global size is a
 // multiple of the group's: work-items past the end do nothing, but reach every barrier.
@@ -77,43 +77,6 @@ __kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len,
         if (!((word >> bit) & 1)) continue;
         uint rest = popcount(word >> bit);
         to[out + sums[element / 32] - rest] = from[first + element];
-    }
-}
-
-// ---- Exclusive prefix sums of 32-bit counts, in place. A tile is KOEL_SCANNED_EACH counts for
-// each work-item of a group.
-//
-//   scan_sum       one group a tile: the sum of its counts             -> offsets[tile]
-//   select_scan    one group in all: exclusive prefix sums of these, in place
-//   scan_write     one group a tile: the prefix sums of its counts, from offsets[tile] on
-
-// Where a work-item's counts begin.
-static inline ulong first_scanned() { return (ulong)get_global_id(0) * KOEL_SCANNED_EACH; }
-
-static inline uint sum_of_mine(__global const uint *counts, ulong len) {
-    uint sum = 0;
-    for (ulong i = first_scanned(); i < min(first_scanned() + KOEL_SCANNED_EACH, len); i++) sum += counts[i];
-    return sum;
-}
-
-__kernel GROUP_SIZE void scan_sum(__global const uint *counts, const ulong len, __global ulong *offsets) {
-    __local ulong sums[KOEL_GROUP];
-    uint me = get_local_id(0);
-    sums[me] = sum_of_mine(counts, len);
-    prefix_sums(sums);
-    if (me == KOEL_GROUP - 1) offsets[get_group_id(0)] = sums[me];
-}
-
-__kernel GROUP_SIZE void scan_write(__global uint *counts, const ulong len, __global const ulong *offsets) {
-    __local ulong sums[KOEL_GROUP];
-    uint me = get_local_id(0), mine = sum_of_mine(counts, len);
-    sums[me] = mine;
-    prefix_sums(sums);
-    uint before = (uint)(offsets[get_group_id(0)] + sums[me] - mine);
-    for (ulong i = first_scanned(); i < min(first_scanned() + KOEL_SCANNED_EACH, len); i++) {
-        uint count = counts[i];
-        counts[i] = before;
-        before += count;
     }
 }
 

@@ -64,9 +64,7 @@ pub use error::{Error, Result};
 pub use opencl::OpenCl;
 pub use spec::{
     Bucketized, Cuckoo, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Quadratic,
-    Reinsertion, RobinHood, Scheme, Sequence,
-    Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme,
-    Sorted,
+    Reinsertion, RobinHood, Scheme, Sequence, Sorted,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 

@@ -139,6 +139,8 @@ fn unmix_narrow(y: u32, keys: MixKeys, mask: u32) -> u32 {
     let x = back(y, MIX_SECOND_INVERSE);
     let x = back(x, MIX_FIRST_INVERSE) ^ keys.between & mask;
     back(x, keys.back) ^ keys.before & mask
+}
+
 /// Columns of `len` keys, each a case of its own for what puts keys in order.
 #[cfg(test)]
 pub(crate) fn keys_of_every_sort(len: usize) -> Vec<(&'static str, Vec<u32>)> {

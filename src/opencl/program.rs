@@ -21,8 +21,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::classic;
 use crate::spec::horton::{self, tokens};
-use crate::spec::{bucketized, fks, hash, slot};
-use crate::spec::{bucketized, hash, robin_hood, slot};
+use crate::spec::{bucketized, fks, hash, robin_hood, slot};
 
 /// What a program is kept under: its file and its options.
 pub(super) type Key = (&'static str, String);

@@ -23,6 +23,8 @@ const TILE: usize = GROUP * EACH;
 pub(super) struct Scan<'a, T: Word> {
     device: &'a OpenCl,
     len: usize,
+    /// What the ledger and the clocks know its kernels as, if not by their own names.
+    stage: Option<&'static str>,
     /// The sums of tiles, of tiles of sums, .., down to one tile.
     sums: Vec<Buffer<T>>,
 }
@@ -36,7 +38,12 @@ impl<'a, T: Word> Scan<'a, T> {
             sums.push(Buffer::allocate(device, tiles)?);
             tiles = tiles.div_ceil(TILE);
         }
-        Ok(Scan { device, len, sums })
+        Ok(Scan { device, len, stage: None, sums })
+    }
+
+    /// The same as one stage of something larger.
+    pub(super) fn as_stage(self, name: &'static str) -> Self {
+        Scan { stage: Some(name), ..self }
     }
 
     /// Replaces each count by the sum of those before it: one kernel for 2048 counts, three for 2^22, five for 2^33.
@@ -58,7 +65,12 @@ impl<'a, T: Word> Scan<'a, T> {
 
     fn kernel(&self, name: &'static str, counts: &Buffer<T>) -> Result<Launch<'a>> {
         let program = self.device.scan_program(size_of::<T>() == size_of::<u64>())?;
-        Ok(self.device.kernel(&program, name)?.buffer(counts).value(counts.len() as u64))
+        let launch = self.device.kernel(&program, name)?;
+        let launch = match self.stage {
+            Some(stage) => launch.stage(stage),
+            None => launch,
+        };
+        Ok(launch.buffer(counts).value(counts.len() as u64))
     }
 }
 
