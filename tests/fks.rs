@@ -4,26 +4,19 @@
 
 mod common;
 
-use common::size;
-use koel::backend::HashBackend;
+use common::{devices, size};
+use koel::backend::{Any, HashBackend};
 use koel::spec::Placing;
 use koel::spec::fks::{BUCKET_SLOTS, FksPlan, Functions, SAHU_PRIME, SAHU_SEEDS, canonical};
 use koel::spec::hash::{MixKeys, mix};
 use koel::workload::Workload;
 use koel::{Cpu, Error, Fks, FksFamily, HashTable, Kind, Scheme};
 
-type Device = Cpu;
-
-/// One thread, and whatever else there is.
-fn devices() -> Vec<Device> {
-    vec![Cpu::with_threads(1).unwrap(), Cpu::with_threads(3).unwrap()]
-}
-
 fn schemes() -> [Fks; 3] {
     [Fks::canonical(), Fks::classic(), Fks::classic().family(FksFamily::Sahu)]
 }
 
-fn holds(table: &HashTable<Device, Fks>, keys: &[u32], values: &[u32], at: &str) {
+fn holds(table: &HashTable<Any, Fks>, keys: &[u32], values: &[u32], at: &str) {
     assert_eq!(table.len(), keys.len() as u64, "{at}");
     assert!(table.get(keys).unwrap().iter().zip(values).all(|(got, value)| *got == Some(*value)), "{at}: hits");
     let absent = Workload::new(0, 77).queries(2 * keys.len() + 50, 0);
