@@ -1,5 +1,5 @@
-//! The two-level table's own promises: loads, tiny tables, skewed keys, buckets that are too full or cannot be seated, and the
-//! faults of Sahu's listing that must not come back.
+//! The two-level table's own promises: loads, tiny tables, skewed keys, buckets that are too full or cannot be seated,
+//! and the faults of Sahu's listing that must not come back.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -248,8 +248,8 @@ fn sahus_buckets_are_not_more_than_his_prime() {
     assert!(matches!(estimate(slots + 1), Err(Error::TooLarge { .. })));
 }
 
-/// For each seed of a list of Sahu's, four keys that share all of their slots: no seed can seat them. Another attempt has
-/// another list.
+/// For each seed of a list of Sahu's, four keys that share all of their slots: no seed can seat them. Another attempt
+/// has another list.
 #[test]
 fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
     let sahu = Fks::classic().family(FksFamily::Sahu);
