@@ -1,7 +1,7 @@
 // The build of a two-level table: src/spec/fks/canonical.rs and classic.rs, in the stages of the 2009 poster.
 //
 //   fks_count      an item a pair      the pair's bucket, and its rank there: one atomic that counts and tells
-//   (scan)         primitives.cl       where each bucket's pairs begin
+//   (scan)         scan.cl             where each bucket's pairs begin
 //   fks_shuffle    an item a pair      the pair goes to its bucket's range
 //   fks_cuckoo     a group a bucket    the bucket is built in local memory, and written in one sweep
 //
@@ -147,12 +147,11 @@ static inline uint seat(table t, uint salt, uint iterations, __global const ulon
 
 // The slot of a bucket in which a key stands that does stand there.
 static inline uint standing(table t, uint salt, uint key, __local const uint *halves) {
-    uint slot = 0;
     for (uint i = 0; i < KOEL_FKS_SUBTABLES; i++) {
         place p = place_of(t, salt, i, key);
-        if (stands(p, halves[slot_of(p)])) slot = slot_of(p);
+        if (stands(p, halves[slot_of(p)])) return slot_of(p);
     }
-    return slot;
+    return 0;
 }
 
 __kernel GROUP_SIZE void fks_cuckoo(__global ulong *image, TABLE, const uint iterations, __global const uint *starts,

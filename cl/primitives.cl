@@ -39,7 +39,7 @@ __kernel GROUP_SIZE void greatest(__global const uint *words, const ulong len, _
 // ---- Selection. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.
 //
 //   select_count   one group a tile: how many elements it keeps               -> offsets[tile]
-//   select_scan    one group in all: exclusive prefix sums of these, in place -> offsets[tiles]: the total
+//   (cl/scan.cl    exclusive prefix sums of these, in place)                -> offsets[tiles]: the total
 //   select_move    one group a tile, once a column: writes the kept elements from offsets[tile] on
 
 // Word `at` of the bitmap with the elements to keep as ones, and zeros past the end.
@@ -50,49 +50,20 @@ static inline uint kept(__global const uint *bits, ulong at, ulong len, uint fli
     return (bits[at] ^ flip) & valid;
 }
 
-// Inclusive prefix sums of a group's numbers (Hillis and Steele). Ends with a barrier.
-static inline void prefix_sums(__local ulong *sums) {
-    uint me = get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint step = 1; step < KOEL_GROUP; step *= 2) {
-        ulong mine = sums[me] + (me >= step ? sums[me - step] : 0);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sums[me] = mine;
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-}
-
 __kernel GROUP_SIZE void select_count(__global const uint *bits, const ulong len, const uint flip,
-                                      __global ulong *offsets) {
-    __local ulong sums[KOEL_GROUP];
+                                      __global sum *offsets) {
+    __local sum sums[KOEL_GROUP];
     uint me = get_local_id(0);
     sums[me] = popcount(kept(bits, get_global_id(0), len, flip));
     prefix_sums(sums);
     if (me == KOEL_GROUP - 1) offsets[get_group_id(0)] = sums[me];
 }
 
-__kernel GROUP_SIZE void select_scan(__global ulong *offsets, const ulong tiles) {
-    __local ulong sums[KOEL_GROUP];
-    uint me = get_local_id(0);
-    ulong before = 0;
-    for (ulong base = 0; base < tiles; base += KOEL_GROUP) {
-        ulong at = base + me;
-        ulong count = at < tiles ? offsets[at] : 0;
-        sums[me] = count;
-        prefix_sums(sums);
-        if (at < tiles) offsets[at] = before + sums[me] - count;
-        before += sums[KOEL_GROUP - 1];
-        // The next round overwrites the sums.
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (me == 0) offsets[tiles] = before;
-}
-
 // The words and their prefix sums stay in local memory, and the group walks its elements in order: neighbours read and
 // write neighbours.
 __kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len, const uint flip,
-                                     __global const ulong *offsets, __global const uint *from, __global uint *to) {
-    __local ulong sums[KOEL_GROUP];
+                                     __global const sum *offsets, __global const uint *from, __global uint *to) {
+    __local sum sums[KOEL_GROUP];
     __local uint words[KOEL_GROUP];
     uint me = get_local_id(0);
     words[me] = kept(bits, get_global_id(0), len, flip);
@@ -106,43 +77,6 @@ __kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len,
         if (!((word >> bit) & 1)) continue;
         uint rest = popcount(word >> bit);
         to[out + sums[element / 32] - rest] = from[first + element];
-    }
-}
-
-// ---- Exclusive prefix sums of 32-bit counts, in place. A tile is KOEL_SCANNED_EACH counts for
-// each work-item of a group.
-//
-//   scan_sum       one group a tile: the sum of its counts             -> offsets[tile]
-//   select_scan    one group in all: exclusive prefix sums of these, in place
-//   scan_write     one group a tile: the prefix sums of its counts, from offsets[tile] on
-
-// Where a work-item's counts begin.
-static inline ulong first_scanned() { return (ulong)get_global_id(0) * KOEL_SCANNED_EACH; }
-
-static inline uint sum_of_mine(__global const uint *counts, ulong len) {
-    uint sum = 0;
-    for (ulong i = first_scanned(); i < min(first_scanned() + KOEL_SCANNED_EACH, len); i++) sum += counts[i];
-    return sum;
-}
-
-__kernel GROUP_SIZE void scan_sum(__global const uint *counts, const ulong len, __global ulong *offsets) {
-    __local ulong sums[KOEL_GROUP];
-    uint me = get_local_id(0);
-    sums[me] = sum_of_mine(counts, len);
-    prefix_sums(sums);
-    if (me == KOEL_GROUP - 1) offsets[get_group_id(0)] = sums[me];
-}
-
-__kernel GROUP_SIZE void scan_write(__global uint *counts, const ulong len, __global const ulong *offsets) {
-    __local ulong sums[KOEL_GROUP];
-    uint me = get_local_id(0), mine = sum_of_mine(counts, len);
-    sums[me] = mine;
-    prefix_sums(sums);
-    uint before = (uint)(offsets[get_group_id(0)] + sums[me] - mine);
-    for (ulong i = first_scanned(); i < min(first_scanned() + KOEL_SCANNED_EACH, len); i++) {
-        uint count = counts[i];
-        counts[i] = before;
-        before += count;
     }
 }
 

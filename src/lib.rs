@@ -28,8 +28,9 @@
 //! # Where to look
 //!
 //! - [`HashTable`] and [`TableBuilder`]: everything a table can do.
-//! - [`Cuckoo`], [`Bucketized`], [`Horton`]: the schemes and their parameters (Alcantara et al. 2011; Breslow et al. 2016,
-//!   both); [`Quadratic`], a baseline. The README has a table of when to take which.
+//! - [`Cuckoo`], [`Bucketized`], [`Horton`], [`RobinHood`], [`Fks`]: the schemes and their parameters (Alcantara et al. 2011;
+//!   Breslow et al. 2016, both; Garcia et al. 2011; Alcantara et al. 2009). [`Sorted`], [`Quadratic`]: the baselines that
+//!   the papers measure against. The README has a table of when to take which.
 //! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
 //! - [`layout`]: keys for the cells of pictures and boxes of voxels.
 //! - [`spec`]: layouts and arithmetic, the reference for every backend.
@@ -64,7 +65,7 @@ pub use error::{Error, Result};
 pub use opencl::OpenCl;
 pub use spec::{
     Bucketized, Cuckoo, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Quadratic,
-    Reinsertion, RobinHood, Scheme, Sequence,
+    Reinsertion, RobinHood, Scheme, Sequence, Sorted,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 

@@ -141,6 +141,26 @@ fn unmix_narrow(y: u32, keys: MixKeys, mask: u32) -> u32 {
     back(x, keys.back) ^ keys.before & mask
 }
 
+/// Columns of `len` keys, each a case of its own for what puts keys in order.
+#[cfg(test)]
+pub(crate) fn keys_of_every_sort(len: usize) -> Vec<(&'static str, Vec<u32>)> {
+    let random: Vec<u32> = (0..len as u32).map(|i| mix(i, MixKeys::default())).collect();
+    let each = |of: fn(u32) -> u32| random.iter().map(|&x| of(x)).collect();
+    let last = len.saturating_sub(1) as u32;
+    vec![
+        ("ascending", (0..=last).take(len).collect()),
+        ("descending", (0..=last).rev().take(len).collect()),
+        ("equal", vec![0x8000_0001; len]),
+        ("the extremes", each(|x| if x % 2 == 0 { 0 } else { u32::MAX })),
+        ("few", each(|x| x % 5)),
+        ("of the upper half", each(|x| x & 0xffff_0000)),
+        ("of 24 bits", each(|x| x >> 8)),
+        // Nearly all of them in one bucket of any first digit, and there again.
+        ("a crowd", each(|x| if x % 1000 == 0 { x } else { 0x1234_0000 | x & 0xfff })),
+        ("random", random),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

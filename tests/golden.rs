@@ -6,7 +6,7 @@ mod common;
 
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Quadratic, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Quadratic, Scheme};
 
 /// The digest of 1000 pairs on every device of this machine, which must be the one written down.
 fn layout<S: Scheme>(scheme: &S, golden: &str)
@@ -52,5 +52,6 @@ fn layouts_are_what_they_were() {
         layout(&Bucketized::canonical(slots), bucketized);
         layout(&Horton::canonical(slots), horton);
     }
+    layout(&Fks::canonical(), "48676be162d82702d9643c6b3da413b10a3deaa6d80626ad39d88b5092ee6044");
     layout(&Quadratic, "618144f075114d483e573e5404ca9031a90ee31edfe3125694350c2aa0f67237");
 }

@@ -6,7 +6,7 @@ mod common;
 use common::{most_pairs, opencl_devices, size};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Quadratic, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Quadratic, Scheme};
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
@@ -61,6 +61,7 @@ fn order_batches_threads_and_devices_do_not_matter() {
     for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
         nothing_but_the_set_matters(&Horton::canonical(slots), load);
     }
+    nothing_but_the_set_matters(&Fks::canonical(), 0.71);
     nothing_but_the_set_matters(&Quadratic, 1.0);
 }
 

@@ -151,6 +151,12 @@ impl HashBackend for Any {
             Ok(selected.into_iter().map(side::wrap).collect())
         })
     }
+    fn sort_pairs(&self, keys: &AnyBuffer<u32>, values: &AnyBuffer<u32>) -> Result<(AnyBuffer<u32>, AnyBuffer<u32>)> {
+        on_device!(self, |device, side| {
+            let (keys, values) = device.sort_pairs(side::of(keys)?, side::of(values)?)?;
+            Ok((side::wrap(keys), side::wrap(values)))
+        })
+    }
     fn random_reads(&self, buffer: &AnyBuffer<u64>, reads: usize) -> Result<u64> {
         on_device!(self, |device, side| device.random_reads(side::of(buffer)?, reads))
     }

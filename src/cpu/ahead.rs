@@ -1,7 +1,8 @@
-//! Passes over all keys that look one block ahead: where a block's keys go is computed eight at a time, and its lines are
-//! asked for, before the block ahead of it is worked on.
+//! Passes over all keys that look one block ahead: where a block's keys go is computed eight at a time, and its lines
+//! are asked for, before the block ahead of it is worked on.
 //!
-//! What it is not: `block.rs`, whose keys come back for further questions. Here each key has one place and is done with.
+//! What it is not: `block.rs`, whose keys come back for further questions. Here each key has one place and is done
+//! with.
 
 use wide::u32x8;
 

@@ -4,8 +4,9 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use super::block::Pairs;
 use super::memory::{atomic, copy};
-use super::{Cpu, Memory, primitives};
+use super::{Cpu, Memory, primitives, sort};
 use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word, bitmap_words};
 use crate::error::{Error, Result};
 
@@ -120,6 +121,13 @@ impl HashBackend for Cpu {
         self.ledger().kernel("select", first.len());
         let columns: Vec<&[u32]> = columns.iter().map(|column| column.words()).collect();
         self.run(|| primitives::select(bits.words(), keep, &columns))
+    }
+
+    fn sort_pairs(&self, keys: &Memory<u32>, values: &Memory<u32>) -> Result<(Memory<u32>, Memory<u32>)> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        self.ledger().kernel("sort_pairs", keys.len());
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        self.run(|| sort::sort_pairs(pairs))
     }
 
     fn random_reads(&self, buffer: &Memory<u64>, reads: usize) -> Result<u64> {

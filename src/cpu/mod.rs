@@ -10,12 +10,14 @@
 //! columns.rs     an image's pairs as columns, for every scheme
 //! network.rs     sorting one bucket without branches
 //! primitives.rs  the passes that no scheme owns, on plain slices
+//! sort.rs        the one of them that is long: a radix sort of pairs
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! cuckoo/        `Kernels<Cuckoo>`
 //! bucketized/    `Kernels<Bucketized>`
 //! horton/        `Kernels<Horton>`
 //! robin_hood/    `Kernels<RobinHood>`
 //! fks/           `Kernels<Fks>`
+//! sorted/        `Kernels<Sorted>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
@@ -41,6 +43,8 @@ mod network;
 mod primitives;
 mod robin_hood;
 mod search;
+mod sort;
+mod sorted;
 #[cfg(test)]
 mod tests;
 

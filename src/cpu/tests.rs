@@ -4,6 +4,7 @@ use super::{Cpu, Memory};
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+use crate::workload::keys_of_every_sort;
 
 const SIZES: [usize; 10] = [0, 1, 2, 31, 32, 33, 129, 1000, 16 << 10, 100_001];
 
@@ -91,6 +92,27 @@ fn select_keeps_the_order_and_ignores_bits_past_the_end() -> Result<()> {
         }
         assert!(cpu.select(&cpu.filled(9, 0)?, true, &[])?.is_empty());
     }
+    Ok(())
+}
+
+#[test]
+fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
+    // One bucket; several; crowds too large for one thread. The values tell equal keys apart.
+    for len in SIZES.into_iter().chain([47, 48, 49, 2048, 2049, 16_385, 400_000]) {
+        for (name, keys) in keys_of_every_sort(len) {
+            let mut expected: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
+            expected.sort_by_key(|&(key, _)| key);
+            for cpu in cpus() {
+                let (sorted, values) = cpu.sort_pairs(&cpu.upload(&keys)?, &cpu.iota(len)?)?;
+                assert_eq!((sorted.len(), values.len()), (len, len));
+                let found: Vec<_> = sorted.words().iter().copied().zip(values.words().iter().copied()).collect();
+                assert!(found == expected, "{len} keys, {name}, {}", cpu.info().driver);
+            }
+        }
+    }
+    let cpu = Cpu::new();
+    let refused = cpu.sort_pairs(&cpu.iota(3)?, &cpu.iota(2)?);
+    assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
     Ok(())
 }
 

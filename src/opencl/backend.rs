@@ -124,6 +124,10 @@ impl HashBackend for OpenCl {
         self.run_select(bits, keep, columns)
     }
 
+    fn sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u32>, Buffer<u32>)> {
+        self.run_sort_pairs(keys, values)
+    }
+
     fn random_reads(&self, buffer: &Buffer<u64>, reads: usize) -> Result<u64> {
         self.run_random_reads(buffer, reads)
     }

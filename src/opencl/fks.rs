@@ -4,6 +4,7 @@ use ocl::core::Program;
 
 use super::launch::Launch;
 use super::program::{FKS, FKS_BUILD};
+use super::scan::Scan;
 use super::tally::Tally;
 use super::{Buffer, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
@@ -104,7 +105,7 @@ impl Kernels<Fks> for OpenCl {
         let buckets = plan.buckets() as usize;
         // Counts, then where each bucket begins. Behind them stand the pairs beyond what a bucket holds, and a place that
         // tells them from none.
-        let mut starts: Buffer<u32> = self.filled(buckets + 2, 0)?;
+        let starts: Buffer<u32> = self.filled(buckets + 2, 0)?;
         // Whatever is read of these was written before.
         let (ranks, shuffled) = (Buffer::<u32>::allocate(self, pairs)?, Buffer::<u64>::allocate(self, pairs)?);
 
@@ -112,7 +113,7 @@ impl Kernels<Fks> for OpenCl {
             Ok(table.given_to(self.kernel(&program, name)?).buffer(keys).buffer(values).value(pairs as u64))
         };
         over_pairs("fks_count")?.buffer(&starts).buffer(&ranks).buffer(tally.status()).over(pairs)?;
-        self.scan("fks_scan", &mut starts)?;
+        Scan::of(self, starts.len())?.as_stage("fks_scan").run(&starts)?;
         over_pairs("fks_shuffle")?.buffer(&starts).buffer(&ranks).buffer(&shuffled).over(pairs)?;
         let cuckoo = table.given_to(self.kernel(&program, "fks_cuckoo")?.buffer(image)).value(plan.iterations());
         let cuckoo = cuckoo.buffer(&starts).buffer(&shuffled).buffer(tally.status());

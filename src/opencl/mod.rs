@@ -8,12 +8,16 @@
 //! timing.rs      how long the device was busy
 //! buffer.rs      memory, and how it comes from and goes to the `ocl` crate
 //! backend.rs     `HashBackend`: transfers; the rest by primitives.rs
+//! scan.rs        prefix sums of any number of counts
+//! sort.rs        a radix sort of pairs
 //! tally.rs       what became of a batch: the counts of all schemes' kernels
 //! shape.rs       one work-item a key, or several: which is faster here
 //! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function
 //! bucketized.rs  `Kernels<Bucketized>`
 //! fks.rs         `Kernels<Fks>`
 //! horton.rs      `Kernels<Horton>`
+//! sorted.rs      `Kernels<Sorted>`
+//! robin_hood.rs  `Kernels<RobinHood>`
 //! ```
 //!
 //! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
@@ -35,8 +39,12 @@ mod horton;
 mod launch;
 mod primitives;
 mod program;
+mod robin_hood;
+mod scan;
 mod selftest;
 mod shape;
+mod sort;
+mod sorted;
 mod tally;
 mod timing;
 
@@ -46,6 +54,8 @@ mod mirror;
 mod mirror_fks;
 #[cfg(test)]
 mod mirror_horton;
+#[cfg(test)]
+mod mirror_robin_hood;
 #[cfg(test)]
 mod tests;
 

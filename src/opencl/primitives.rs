@@ -1,22 +1,21 @@
 //! The host side of cl/primitives.cl.
 
 use super::program::PRIMITIVES;
+use super::scan::Scan;
 use super::{Buffer, OpenCl};
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::error::{Error, Result};
 
-/// Work-items of a group. A selection scans the counts of its tiles in one group, so wide groups make that short.
+/// Work-items of a group: wide ones make tiles large, and what is done once a tile rare.
 pub(super) const GROUP: usize = 256;
 /// Elements of one tile of a selection: a word of the bitmap for each work-item.
 const TILE: usize = 32 * GROUP;
-/// Counts of one work-item of a scan.
-const SCANNED_EACH: usize = 8;
 /// Words that one work-item of a reduction reads.
 const READS_EACH: usize = 8;
 
 impl OpenCl {
     pub(super) fn primitives(&self) -> Result<ocl::core::Program> {
-        self.program(PRIMITIVES, &[("GROUP", GROUP as u32), ("SCANNED_EACH", SCANNED_EACH as u32)])
+        self.program(PRIMITIVES, &[("GROUP", GROUP as u32), ("WIDE", 1)])
     }
 
     pub(super) fn run_iota(&self, len: usize) -> Result<Buffer<u32>> {
@@ -65,12 +64,11 @@ impl OpenCl {
         let program = self.primitives()?;
         let (words, tiles) = (bitmap_words(len), len.div_ceil(TILE));
         let flip = if keep { 0 } else { u32::MAX };
-        // A count for each tile, and the total behind them.
+        // A count for each tile, and behind them a 0 where the total will be.
         let offsets: Buffer<u64> = self.filled(tiles + 1, 0)?;
         let count = self.kernel(&program, "select_count")?.buffer(bits).value(len as u64).value(flip);
         count.buffer(&offsets).over_groups_of(GROUP, words, len)?;
-        let scan = self.kernel(&program, "select_scan")?.buffer(&offsets).value(tiles as u64);
-        scan.over_groups_of(GROUP, GROUP, tiles)?;
+        Scan::of(self, offsets.len())?.run(&offsets)?;
         let mut total = [0];
         self.read(&offsets, tiles, &mut total)?;
         let select_column = |column: &&Buffer<u32>| {
@@ -81,22 +79,6 @@ impl OpenCl {
             Ok(selected)
         };
         columns.iter().map(select_column).collect()
-    }
-
-    /// Replaces counts by the sums of those before each, on the device; the ledger and the clocks know it as `stage`. The sums
-    /// wrap modulo 2^32. Cost: the counts are read twice and written once.
-    pub(super) fn scan(&self, stage: &'static str, counts: &mut Buffer<u32>) -> Result<()> {
-        let program = self.primitives()?;
-        let len = counts.len();
-        let (items, tiles) = (len.div_ceil(SCANNED_EACH), len.div_ceil(SCANNED_EACH * GROUP));
-        // A sum for each tile, and the total behind them.
-        let offsets = Buffer::<u64>::allocate(self, tiles + 1)?;
-        let sum = self.kernel(&program, "scan_sum")?.stage(stage).buffer(counts).value(len as u64).buffer(&offsets);
-        sum.over_groups_of(GROUP, items, len)?;
-        let scan = self.kernel(&program, "select_scan")?.stage(stage).buffer(&offsets).value(tiles as u64);
-        scan.over_groups_of(GROUP, GROUP, 0)?;
-        let write = self.kernel(&program, "scan_write")?.stage(stage).buffer(counts).value(len as u64);
-        write.buffer(&offsets).over_groups_of(GROUP, items, 0)
     }
 
     pub(super) fn run_random_reads(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::classic;
 use crate::spec::horton::{self, tokens};
-use crate::spec::{bucketized, fks, hash, slot};
+use crate::spec::{bucketized, fks, hash, robin_hood, slot};
 
 /// What a program is kept under: its file and its options.
 pub(super) type Key = (&'static str, String);
@@ -46,9 +46,13 @@ const FUNCTIONS: Source = source!("functions.clh");
 const TALLY: Source = source!("tally.clh");
 const BUCKET: Source = source!("bucketized.clh");
 const FKS_SPEC: Source = source!("fks.clh");
+const PREFIX_SUMS: Source = source!("scan.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
+const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
 pub(super) const ATOMICS: Source = source!("atomics.cl");
-pub(super) const PRIMITIVES: Source = source!("primitives.cl");
+pub(super) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS);
+pub(super) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
+pub(super) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
 pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY);
 pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, BUCKET);
 pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, BUCKET);
@@ -57,6 +61,8 @@ pub(super) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, F
 pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, HORTON_SPEC);
 pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, HORTON_SPEC);
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, HORTON_SPEC);
+pub(super) const SORTED: Source = source!("sorted.cl", TALLY);
+pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, ROBIN_HOOD_SPEC);
 pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
 pub(super) const MIRROR: Source = source!("mirror.cl");
@@ -66,6 +72,8 @@ pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUN
 pub(super) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SPEC);
 #[cfg(test)]
 pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, HORTON_SPEC);
+#[cfg(test)]
+pub(super) const MIRROR_ROBIN_HOOD: Source = source!("mirror_robin_hood.cl", FUNCTIONS, ROBIN_HOOD_SPEC);
 
 /// The constants of the arithmetic, by the names that cl/ has for them.
 fn numbers() -> String {
@@ -113,6 +121,7 @@ fn numbers() -> String {
         ("TOMBSTONE", slot::TOMBSTONE),
         ("CLASSIC_EMPTY", classic::EMPTY),
         ("HORTON_NO_PROPOSAL", tokens::NO_PROPOSAL),
+        ("ROBIN_HOOD_TOMBSTONE", robin_hood::layout::TOMBSTONE),
     ] {
         let _ = writeln!(text, "#define KOEL_{name} {word:#x}UL");
     }

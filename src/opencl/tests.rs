@@ -8,15 +8,19 @@ mod cuckoo;
 mod fks;
 mod horton;
 mod quadratic;
+pub(super) mod robin_hood;
+mod sorted;
 
 use std::io::Write as _;
 use std::sync::OnceLock;
 
 use super::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
+use super::scan::Scan;
 use super::*;
-use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
+use crate::backend::{DeviceBuffer, HashBackend, Word, bitmap_words};
 use crate::error::Error;
 use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+use crate::workload::keys_of_every_sort;
 
 /// The device that all tests share, or nothing with the reason on stderr.
 pub(super) fn device() -> Option<&'static OpenCl> {
@@ -122,21 +126,64 @@ fn select_keeps_order_and_ignores_bits_past_the_end() -> Result<()> {
 }
 
 #[test]
-fn a_scan_sums_what_is_before() -> Result<()> {
+fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    for len in sizes().into_iter().chain([2047, 2048, 2049]) {
-        for counts in [noise(6, len), vec![1; len], vec![u32::MAX; len]] {
-            let mut there = cl.upload(&counts)?;
-            cl.scan("a_stage", &mut there)?;
-            let sums = counts.iter().scan(0u32, |sum, &count| Some(std::mem::replace(sum, sum.wrapping_add(count))));
-            assert!(cl.download(&there)? == sums.collect::<Vec<_>>(), "{len} counts");
+    // Round the borders of a tile of 4096 pairs, and of one of 2048 counts.
+    let lengths: &[usize] = if small() { &[0, 1, 2, 300, 4097] } else { &[4095, 4096, 4097, 8192, 32_768, 40_000] };
+    for len in sizes().into_iter().filter(|_| !small()).chain(lengths.iter().copied()) {
+        for (name, keys) in keys_of_every_sort(len) {
+            // Under a simulator a few cases must do, and of the largest size too.
+            let slow = small() && len > 2 || len > 1_000_000;
+            if slow && !["the extremes", "random"].contains(&name) {
+                continue;
+            }
+            let mut expected: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
+            expected.sort_by_key(|&(key, _)| key);
+            let (sorted, values) = cl.sort_pairs(&cl.upload(&keys)?, &cl.iota(len)?)?;
+            let found: Vec<_> = cl.download(&sorted)?.into_iter().zip(cl.download(&values)?).collect();
+            assert!(found == expected, "{len} keys, {name}");
         }
     }
-    let mut there = cl.filled(5000, 1)?;
-    cl.ledger().take();
-    cl.scan("a_stage", &mut there)?;
-    let stages = cl.ledger().take();
-    assert_eq!((stages.len(), stages[0].name, stages[0].kernel), (1, "a_stage", 5000));
+    let refused = cl.sort_pairs(&cl.iota(3)?, &cl.iota(2)?);
+    assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
+    Ok(())
+}
+
+#[test]
+fn prefix_sums_are_exclusive_and_of_any_length() -> Result<()> {
+    fn agree<T: Word + From<u32> + std::ops::AddAssign>(cl: &OpenCl, len: usize) -> Result<()> {
+        let counts: Vec<T> = noise(len as u64, len).iter().map(|&x| T::from(x >> 20)).collect();
+        let mut before = T::from(0);
+        let expected: Vec<T> = counts
+            .iter()
+            .map(|&count| {
+                let mine = before;
+                before += count;
+                mine
+            })
+            .collect();
+        let on_device = cl.upload(&counts)?;
+        let scan = Scan::of(cl, len)?;
+        scan.run(&on_device)?;
+        assert!(cl.download(&on_device)? == expected, "{len}");
+        // Once more in the same memory.
+        let again = cl.upload(&counts)?;
+        scan.run(&again)?;
+        assert!(cl.download(&again)? == expected, "{len}, again");
+        assert!(matches!(scan.run(&cl.filled(len + 1, T::from(0))?), Err(Error::LengthMismatch { .. })));
+        Ok(())
+    }
+    let Some(cl) = device() else { return Ok(()) };
+    // One tile, several, and so many that the sums of tiles have tiles themselves.
+    let lengths: &[usize] = if small() { &[2049] } else { &[2047, 2048, 2049, 4096, 4_194_304, 4_194_305] };
+    for len in sizes().into_iter().chain(lengths.iter().copied()) {
+        agree::<u32>(cl, len)?;
+        agree::<u64>(cl, len)?;
+    }
+    // Sums beyond 32 bits.
+    let counts = cl.upload(&[u64::from(u32::MAX); 5000])?;
+    Scan::of(cl, 5000)?.run(&counts)?;
+    assert!(cl.download(&counts)?.iter().zip(0..).all(|(&sum, i)| sum == i * u64::from(u32::MAX)));
     Ok(())
 }
 
@@ -257,7 +304,8 @@ fn the_ledger_names_kernels_and_items() -> Result<()> {
 fn compilers_have_nothing_to_say() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let mut programs = vec![cl.program(ATOMICS, &[])?];
-    programs.push(cl.primitives()?);
+    programs.extend([cl.primitives()?, cl.sort_program()?, cl.sorted()?]);
+    programs.extend([cl.scan_program(false)?, cl.scan_program(true)?]);
     programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
     programs.extend(cuckoo::plans(8).iter().map(|plan| cl.cuckoo(plan)).collect::<Result<Vec<_>>>()?);
     programs.push(cl.cuckoo(&quadratic::plan(8, 0).1)?);
@@ -271,6 +319,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     for plan in fks::plans() {
         programs.extend([cl.fks(&plan)?, cl.fks_build(&plan)?]);
     }
+    programs.extend(robin_hood::plans().iter().map(|plan| cl.robin_hood(plan)).collect::<Result<Vec<_>>>()?);
     for plan in bucketized::plans() {
         programs.push(cl.bucketized(&plan)?);
         for shape in LookupShape::ALL {

@@ -18,6 +18,7 @@ pub mod horton;
 pub mod quadratic;
 pub mod robin_hood;
 pub mod slot;
+pub mod sorted;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
@@ -25,6 +26,7 @@ pub use fks::{Fks, FksFamily, FksPlan};
 pub use horton::{Horton, HortonFamily, HortonPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
 pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};
+pub use sorted::{Sorted, SortedPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
@@ -36,7 +38,9 @@ macro_rules! for_each_scheme {
             cuckoo, Cuckoo, "cuckoo";
             bucketized, Bucketized, "bucketized";
             horton, Horton, "horton";
+            fks, Fks, "fks";
             quadratic, Quadratic, "quadratic";
+            sorted, Sorted, "sorted";
         }
     };
 }

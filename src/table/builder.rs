@@ -104,7 +104,7 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good. They are rounded up to
     /// whole buckets, and to at least 16 buckets in canonical tables. Batches are inserted in place while they fit, but for
-    /// canonical Horton tables, which are built again for each.
+    /// canonical Horton and two-level tables, which are built again for each.
     pub fn capacity(mut self, slots: u64) -> Self {
         self.capacity = Some(slots);
         self

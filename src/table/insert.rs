@@ -54,7 +54,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// Cost: a copy of the image and about two random accesses a new pair; a whole build if the table was given a load
     /// factor and the number of slots must change, if the batch needs new constants, or if the scheme knows no other way
-    /// (canonical Horton tables). Under `KeepFirst` and
+    /// (canonical Horton and two-level tables). Under `KeepFirst` and
     /// `KeepLast` also a table of the batch's positions and a lookup of the batch. Memory: a second image while it
     /// works.
     ///

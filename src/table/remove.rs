@@ -24,13 +24,13 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Takes out the pairs of these keys, and tells how many there were. Keys that are absent or come again do nothing.
     ///
     /// Canonical cuckoo and bucketized tables are **worn** afterwards: the slots stay lost until
-    /// [`compact`](Self::compact), and the bytes depend on what was removed. Canonical Horton tables are built afresh from
-    /// the pairs that stay, at the same capacity; their bytes are those of one build of the remaining set. Classic
-    /// tables are changed in place.
+    /// [`compact`](Self::compact), and the bytes depend on what was removed. Canonical Horton tables and two-level
+    /// tables are built afresh from the pairs that stay, at the same capacity; the bytes of canonical ones are those of
+    /// one build of the remaining set. Other classic tables are changed in place.
     ///
-    /// Cost: a copy of the image and a lookup and a write for each key; for canonical Horton tables a build, and a table
-    /// of the keys; for classic Horton tables the image's way to this machine and back, and one thread. Memory: a second
-    /// image while it works; for canonical Horton tables as an insert
+    /// Cost: a copy of the image and a lookup and a write for each key; where it is built afresh a build, and a table of
+    /// the keys; for classic Horton tables the image's way to this machine and back, and one thread. Memory: a second
+    /// image while it works; where it is built afresh as an insert
     /// ([`MemoryEstimate::insert`](super::MemoryEstimate::insert)).
     ///
     /// ```
@@ -42,7 +42,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] or what the device reports; for canonical Horton tables as a build. The table, its
+    /// [`crate::Error::OutOfMemory`] or what the device reports; where it is built afresh as a build. The table, its
     /// contents and its digest are then as before.
     pub fn remove(&mut self, keys: &[u32]) -> Result<u64> {
         let keys = self.backend.upload(keys)?;

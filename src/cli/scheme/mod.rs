@@ -6,6 +6,7 @@ mod cuckoo;
 mod fks;
 mod horton;
 mod quadratic;
+mod sorted;
 
 use koel::backend::{Any, Runs};
 use koel::spec::Limits;
@@ -51,6 +52,16 @@ pub(crate) fn limits(name: &str, kind: Kind, options: &SchemeOptions) -> Result<
 pub(crate) fn listed(parameters: &[(&'static str, Value)]) -> String {
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     parameters.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses a kind that tables of this scheme do not come in.
+fn refuse_kind(name: &str, kind: Kind) -> Result<()> {
+    let known = kinds(name);
+    if known.is_empty() || known.contains(&kind) {
+        return Ok(());
+    }
+    let others: Vec<_> = known.iter().map(|kind| kind.name()).collect();
+    Err(Failure::Input(format!("there are no {kind} {name} tables: give --kind {}", others.join(" or "))))
 }
 
 /// Refuses an option that tables of this scheme and kind do not have.
@@ -105,6 +116,7 @@ macro_rules! dispatch {
 
         /// Runs a job with the scheme of this name, kind and options.
         pub(crate) fn named<J: Job>(name: &str, kind: Kind, options: &SchemeOptions, job: &mut J) -> Result<J::Output> {
+            refuse_kind(name, kind)?;
             refuse_others(name, kind, options)?;
             match name {
                 $($name => {

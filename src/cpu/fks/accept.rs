@@ -1,7 +1,8 @@
-//! The canonical rule for one bucket: what `spec/fks/canonical.rs` says, with numbers of pairs in the slots instead of words.
+//! The canonical rule for one bucket: what `spec/fks/canonical.rs` says, with numbers of pairs in the slots instead of
+//! words.
 //!
-//! A key's slots and remainders are known beforehand, so that a displaced pair is followed by its number and nobody has to
-//! recover its key. Of copies the one with the greatest value keeps the slot; the value has no other part in it.
+//! A key's slots and remainders are known beforehand, so that a displaced pair is followed by its number and nobody has
+//! to recover its key. Of copies the one with the greatest value keeps the slot; the value has no other part in it.
 
 use super::bucket::{Bucket, PAIRS, SLOTS, Seated, TABLES};
 use crate::spec::fks::turn;
@@ -18,7 +19,8 @@ const TURNS: [u8; 1 << AGE_BITS] = {
     turns
 };
 
-/// Seats the pairs of a bucket, whose slots are computed. It ends at the first pair left over, unless all are to be counted.
+/// Seats the pairs of a bucket, whose slots are computed. It ends at the first pair left over, unless all are to be
+/// counted.
 pub(super) fn seat(bucket: &mut Bucket, count_all: bool) -> Seated {
     debug_assert!((1..=MAX_AGE).all(|age| u32::from(TURNS[age as usize]) == turn(age)));
     let Bucket { len, keys, values, slots, remainders, uppers, pairs } = bucket;

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! load      the bucket's pairs, as columns
-//! for each seed number:   aim (all slots of all pairs, eight pairs at a time);   `accept.rs` or `rounds.rs`;   all seated: done
+//! for each seed number:   aim (all slots, eight pairs at a time);   `accept.rs` or `rounds.rs`;   all seated: done
 //! write     all 576 words in one sweep, so that nobody has to clear the image first
 //! ```
 //!
-//! All of it is 17 KiB, half of a first-level cache; the table under construction holds numbers of pairs and not the pairs.
+//! All of it is 17 KiB, half of a first-level cache; the table under construction holds numbers of pairs and not the
+//! pairs.
 
 use std::array;
 
@@ -109,8 +110,8 @@ impl Bucket {
         }
     }
 
-    /// Seats the pairs under the first seed number that does, and writes the bucket's words; if none does, what the last
-    /// one leaves is told, and the words are of no use.
+    /// Seats the pairs under the first seed number that does, and writes the bucket's words; if none does, what the
+    /// last one leaves is told, and the words are of no use.
     fn build(&mut self, functions: &Functions, plan: &FksPlan, words: &mut [u64; SLOTS]) -> (u32, Seated) {
         let last = functions.seeds() - 1;
         let mut seated = Seated::default();

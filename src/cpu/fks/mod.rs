@@ -8,7 +8,8 @@
 //! lists.rs     where lookups go, for the passes that the cuckoo table has
 //! ```
 //!
-//! The passes are the poster's four, and the ledger has them by those names, so that stages can be timed on every device.
+//! The passes are the poster's four, and the ledger has them by those names, so that stages can be timed on every
+//! device.
 
 mod accept;
 mod bucket;

@@ -40,8 +40,8 @@ pub(super) fn buckets(functions: &Functions, keys: u32x8) -> u32x8 {
     u32x8::new(array::from_fn(|i| functions.bucket(each[i])))
 }
 
-/// Counts the keys of each bucket and gives each pair its rank there. A classic table's empty marker's key has none: of it
-/// the result says what the greatest value was, and how often it came beyond the first.
+/// Counts the keys of each bucket and gives each pair its rank there. A classic table's empty marker's key has none: of
+/// it the result says what the greatest value was, and how often it came beyond the first.
 pub(super) fn count(
     functions: &Functions,
     plan: &FksPlan,
@@ -74,8 +74,8 @@ pub(super) fn count(
     marked
 }
 
-/// Turns counts into where ranges begin, and tells how many pairs are beyond what their buckets hold. If there are such,
-/// the counts stay as they are.
+/// Turns counts into where ranges begin, and tells how many pairs are beyond what their buckets hold. If there are
+/// such, the counts stay as they are.
 pub(super) fn scan(counts: &mut [u64]) -> u64 {
     let beyond = |count: &u64| count.saturating_sub(BUCKET_PAIRS.into());
     let of_chunk = |chunk: &[u64]| (chunk.iter().sum::<u64>(), chunk.iter().map(beyond).sum::<u64>());

@@ -1,25 +1,27 @@
 //! The canonical rule: deferred acceptance within each bucket, under the least seed number that seats all of its pairs.
 //!
 //! ```text
-//! bucket:   for s = 0, 1, .., 255:   free all slots; offer(pair) for each pair;  all have a slot:  s is the seed number
+//! bucket:   for s = 0, 1, .., 255:   free all slots; offer each pair;  all have a slot:  s is the seed number
 //!           no such s:  the bucket cannot be built, and the attempt has failed
 //! offer:    age = 1
-//!   loop:   i = (age - 1) mod 3;  slot, rem = function i under s of key;  mine = [age][rem][value];  there = sub-table i's slot
+//!   loop:   i = (age - 1) mod 3;  slot, rem = function i under s of key;  mine = [age][rem][value]
+//!           there = the word in that slot of sub-table i
 //!           there has my age and my rem:  it is my key: the greater word stays, the other is dropped       (a copy)
 //!           there < mine:  mine takes the slot;  done if it was empty;  otherwise go on as the pair that was there
 //!           age += 1;  past MAX_AGE: s does not do
 //! ```
 //!
-//! Why the image does not depend on order: under one seed number this is the rule of `spec/cuckoo/canonical.rs` with three
-//! lists of slots instead of one, so its outcome, and whether it seats all, are functions of the set of pairs; and the least of
-//! the numbers that seat all is one number. Nothing depends on other buckets. A sub-table has 192 slots, more than the 16
-//! from which on a word loses nothing of its key.
+//! Why the image does not depend on order: under one seed number this is the rule of `spec/cuckoo/canonical.rs` with
+//! three lists of slots instead of one, so its outcome, and whether it seats all, are functions of the set of pairs;
+//! and the least of the numbers that seat all is one number. Nothing depends on other buckets. A sub-table has 192
+//! slots, more than the 16 from which on a word loses nothing of its key.
 //!
-//! Why copies change nothing but their count: as there. In a bucket that is built each copy but one has met a greater one
-//! and was dropped, whatever the seed number. Copies do count when a bucket is found to be overfull; the attempt has failed
-//! then, and it is found out elsewhere that keys come more than once.
+//! Why copies change nothing but their count: as there. In a bucket that is built each copy but one has met a greater
+//! one and was dropped, whatever the seed number. Copies do count when a bucket is found to be overfull; the attempt
+//! has failed then, and it is found out elsewhere that keys come more than once.
 //!
-//! What it is not: usable word by word. A word names its key only together with its sub-table and the bucket's seed number.
+//! What it is not: usable word by word. A word names its key only together with its sub-table and the bucket's seed
+//! number.
 
 use std::ops::Range;
 
@@ -115,8 +117,8 @@ fn offer(functions: &Functions, seed: u32, bucket: &mut [u64], mut key: u32, mut
     Placing::Unplaced
 }
 
-/// Every pair in its bucket, on its list at its age, every earlier place held by a stronger word, no key twice; every seed
-/// number the least that does.
+/// Every pair in its bucket, on its list at its age, every earlier place held by a stronger word, no key twice; every
+/// seed number the least that does.
 pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in words {

@@ -2,20 +2,20 @@
 //!
 //! ```text
 //! bucket:    for each seed number:   free all slots; no pair is in;  repeat `iterations` times:
-//!                for sub-table i = 0, 1, 2:   each pair that is not in writes its key into its slot of sub-table i, and is in
-//!                                             (all wait)  each pair that is in sub-table i looks whether its key stands there;
-//!                                             if not, it is not in                                                 (all wait)
+//!                for sub-table i = 0, 1, 2:   each pair that is not in writes its key into its slot there, and is in
+//!                    (all wait)               each pair in sub-table i whose key does not stand there is not in
+//!                    (all wait)
 //!                all are in:  this is the seed number; each pair writes key and value into its slot
 //!            no such number:  the attempt has failed
 //! find:      the first of the three slots whose key is mine
 //! ```
 //!
-//! Which of several pairs that write one slot stays is up to the device; here it is the last. So the bytes differ from device to
-//! device, and on several threads from run to run.
+//! Which of several pairs that write one slot stays is up to the device; here it is the last. So the bytes differ from
+//! device to device, and on several threads from run to run.
 //!
-//! As in the classic cuckoo table the key 0xFFFFFFFF marks empty slots and stands beside the image, in the plan. Copies of a
-//! key do everything in step, for they see the same keys in the same slots: they come to rest in one slot, and are counted
-//! when all pairs write themselves down.
+//! As in the classic cuckoo table the key 0xFFFFFFFF marks empty slots and stands beside the image, in the plan. Copies
+//! of a key do everything in step, for they see the same keys in the same slots: they come to rest in one slot, and are
+//! counted when all pairs write themselves down.
 //!
 //! Sahu's listing has faults; what is done instead is in `docs/papers.md`.
 

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! mixer   bucket   = reduce(mix_0(key), B)
-//!         slot     of sub-table i = reduce(mix_{1+i}(key ^ s GOLDEN), 192);  the remainder is the low half, as in `slot.rs`
+//!         slot     of sub-table i = reduce(mix_{1+i}(key ^ s GOLDEN), 192);  remainder: the low half, as in `slot.rs`
 //! sahu    bucket   = (a key + b) mod p mod B
-//!         slot     of sub-table i = (c_i key + d_i) mod p mod 192;  c_i, d_i = the list's seed number s ^ six constants
+//!         slot     of sub-table i = (c_i key + d_i) mod p mod 192;  c_i, d_i = number s of the list ^ six constants
 //! ```
 //!
 //! A seed number changes what the three mixers are fed and not their keys, so that 256 sets of functions need no more
-//! constants than one. Two keys whose XOR is that of two tweaks trade places between two seed numbers, which harms nobody:
-//! a bucket has one.
+//! constants than one. Two keys whose XOR is that of two tweaks trade places between two seed numbers, which harms
+//! nobody: a bucket has one.
 //!
-//! Sahu's sums and products wrap modulo 2^32 **before** `mod p`, like those of Alcantara 2011 (`hash.rs` says why that must
-//! not be mended), and his seeds are `short`s: sign-extended to 32 bits before the XOR, as printed. A seed that makes a
-//! multiplier 0 modulo 2^16 is drawn again: under it a function would see half of the key's bits, or none.
+//! Sahu's sums and products wrap modulo 2^32 **before** `mod p`, like those of Alcantara 2011 (`hash.rs` says why that
+//! must not be mended), and his seeds are `short`s: sign-extended to 32 bits before the XOR, as printed. A seed that
+//! makes a multiplier 0 modulo 2^16 is drawn again: under it a function would see half of the key's bits, or none.
 
 use super::{BUCKET_SLOTS, FksFamily, FksPlan, SEEDS, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES};
 use crate::spec::hash::{self, Lane, MixKeys, SplitMix64, linear_family};

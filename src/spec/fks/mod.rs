@@ -1,23 +1,24 @@
-//! Two-level tables (Alcantara et al. 2009, the poster; Sahu 2015): keys are split into buckets of at most 512, and each
-//! bucket is a cuckoo table of its own, small enough for the fast memory beside a processor.
+//! Two-level tables (Alcantara et al. 2009, the poster; Sahu 2015): keys are split into buckets of at most 512, and
+//! each bucket is a cuckoo table of its own, small enough for the fast memory beside a processor.
 //!
 //! ```text
 //! image       bucket 0, bucket 1, .., bucket B - 1;  then the buckets' seed numbers, eight of 8 bits to a word
 //! bucket      three sub-tables of 192 slots: 576 slots for at most 512 pairs, 409 on average
-//! a key       b = first-level function;  in sub-table i of bucket b it has one slot: function i under the bucket's seed number
+//! a key       its bucket by the first-level function;  one slot in each sub-table by function i under the seed number
 //! find(key)   these three slots, one after the other
 //! build       count the keys of each bucket; exclusive scan; shuffle pairs to their buckets; each bucket for itself
-//! canonical   deferred acceptance within the bucket; its seed number is the least that seats all      (`canonical.rs`)
-//! classic     the poster's rounds, in which all pairs of a bucket write at once; mixers or Sahu's functions (`classic.rs`)
+//! canonical   deferred acceptance within the bucket; its seed number is the least that seats all    (`canonical.rs`)
+//! classic     the poster's rounds, in which all pairs of a bucket write at once; mixers, or Sahu's    (`classic.rs`)
 //! ```
 //!
-//! More than 512 keys in one bucket fail the attempt: the next has another first-level function. A bucket whose functions
-//! seat not all of its pairs only takes its next seed number.
+//! More than 512 keys in one bucket fail the attempt: the next has another first-level function. A bucket whose
+//! functions seat not all of its pairs only takes its next seed number.
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `scheme.rs` makes a scheme of
-//! them, `crowd.rs` says of keys that no attempt could build what is wrong with them.
+//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `scheme.rs` makes a
+//! scheme of them, `crowd.rs` says of keys that no attempt could build what is wrong with them.
 //!
-//! What it is not: made for batches. A bucket's seed number depends on all of its keys, so a change builds the table again.
+//! What it is not: made for batches. A bucket's seed number depends on all of its keys, so a change builds the table
+//! again.
 
 pub mod canonical;
 pub mod classic;

@@ -10,8 +10,8 @@ pub enum FksFamily {
     /// default).
     #[default]
     Mixer,
-    /// Sahu's `(a k + b) mod p mod n`, p = 1900813, in wrapping 32-bit arithmetic; one list of 20 seeds of 16 bits for all
-    /// buckets (classic tables of at most p buckets).
+    /// Sahu's `(a k + b) mod p mod n`, p = 1900813, in wrapping 32-bit arithmetic; one list of 20 seeds of 16 bits for
+    /// all buckets (classic tables of at most p buckets).
     Sahu,
 }
 
@@ -30,8 +30,8 @@ pub const DEFAULT_ITERATIONS: u32 = 100;
 /// The most such rounds: a bound on how long a bucket can take that no function fits, whoever chose the number.
 pub const MAX_ITERATIONS: u32 = 1000;
 
-/// The parameters of a two-level table. At its default load of 0.71 a bucket has 409 pairs on average and 512 at most; 0.889
-/// would fill every bucket to the last, and no build comes near it.
+/// The parameters of a two-level table. At its default load of 0.71 a bucket has 409 pairs on average and 512 at most;
+/// 0.889 would fill every bucket to the last, and no build comes near it.
 ///
 /// ```
 /// use koel::spec::{Fks, FksFamily};
@@ -68,8 +68,8 @@ impl Fks {
         Fks { family, ..self }
     }
 
-    /// Rounds through the three sub-tables before a classic bucket takes its next seed number, 1 to 1000. It means nothing to
-    /// canonical tables.
+    /// Rounds through the three sub-tables before a classic bucket takes its next seed number, 1 to 1000. It means
+    /// nothing to canonical tables.
     pub fn iterations(self, iterations: u32) -> Self {
         Fks { iterations, ..self }
     }

@@ -184,12 +184,12 @@ fn canonical_bytes_do_not_depend_on_order_or_on_what_the_image_held() {
     assert_eq!(noise, image);
 }
 
-/// A bucket of 512 often needs more than one seed number, and then those before it do not do.
+/// One bucket of 512 in seventy needs a second seed number, because the first does not do.
 #[test]
 fn full_buckets_are_built_and_their_seed_numbers_are_the_least() {
     let pairs = distinct(512);
     let mut beyond_first = 0;
-    for seed in 0..60 {
+    for seed in 0..200 {
         let plan = plan_of(&Fks::canonical(), 576, seed);
         let image = built(&plan, &pairs);
         let functions = plan.functions();
@@ -201,7 +201,7 @@ fn full_buckets_are_built_and_their_seed_numbers_are_the_least() {
         beyond_first += u32::from(number > 0);
         assert!(audited(&plan, &image).is_ok());
     }
-    assert!((1..40).contains(&beyond_first), "{beyond_first} of 60");
+    assert!((1..20).contains(&beyond_first), "{beyond_first} of 200");
     let plan = plan_of(&Fks::canonical(), 576, 1);
     assert_eq!(placed(&plan, &distinct(513)).1, Placing::Unplaced);
 }

@@ -1,0 +1,236 @@
+//! A stable radix sort of pairs by key, on all threads.
+//!
+//! ```text
+//! spread(from, to):  digit = the top bits in which keys differ, as many as give buckets of some 2^14 words
+//!                    count the digits of each chunk;  prefix sums over (digit, chunk) tell where each goes;  scatter
+//!                    settle every bucket
+//! settle(bucket):    fits a core's cache:   one thread sorts it, least digit first, 11 bits a pass
+//!                    does not:              keys crowd there; it is copied, and the copy is spread over it
+//! ```
+//!
+//! Of all passes one goes through memory, where sorting by the least digit throughout has three or four; that was half
+//! as fast (2^24 pairs, two threads). Digits are cut from the bits that differ, so that keys below 2^24, or a million
+//! equal ones, cost no more passes than they must. What is stable in each pass is stable as a whole, and a stable order
+//! is one order: chunks and threads leave no trace.
+//!
+//! Why the scatter stores atomically: its places are scattered and each is written once, which safe Rust cannot say of a
+//! slice that threads share. A relaxed store is a plain one to the machine. Cutting the slice into the shares of each
+//! chunk and digit is the other way, and was a fifth slower.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use rayon::prelude::*;
+
+use super::CHUNK;
+use super::block::Pairs;
+use super::memory::{Memory, atomic};
+use crate::error::Result;
+use crate::spec::sorted::search::{key, word};
+
+/// Words of a bucket, about, as its logarithm: with a thread's scratch a quarter of an L2 cache.
+const BUCKET_BITS: u32 = 14;
+/// The widest digit of a spread: more buckets than lines of an L1 cache cost more than they save.
+const SPREAD_BITS: u32 = 10;
+/// The most words that one thread sorts: with its scratch, what an L2 cache and its share of the next hold.
+const SETTLED: usize = 1 << 17;
+/// Values of a digit within a bucket: two passes for what a spread of 2^24 pairs leaves.
+const COUNTS: usize = 1 << 11;
+/// The same in buckets of so few words that clearing and adding up all those counts would show.
+const FEW_COUNTS: usize = 1 << 8;
+const FEW: usize = 1 << 11;
+/// Words that are sorted by insertion.
+const INSERTED: usize = 32;
+/// Passes that 32 bits take at most.
+const PASSES: usize = 4;
+
+/// Where pairs come from: two columns, or words.
+pub(super) trait Source: Sync {
+    fn len(&self) -> usize;
+    fn key(&self, i: usize) -> u32;
+    fn word(&self, i: usize) -> u64;
+}
+
+impl Source for Pairs<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+    #[inline(always)]
+    fn key(&self, i: usize) -> u32 {
+        self.keys[i]
+    }
+    #[inline(always)]
+    fn word(&self, i: usize) -> u64 {
+        word(self.keys[i], self.values[i])
+    }
+}
+
+impl Source for [u64] {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len()
+    }
+    #[inline(always)]
+    fn key(&self, i: usize) -> u32 {
+        key(self[i])
+    }
+    #[inline(always)]
+    fn word(&self, i: usize) -> u64 {
+        self[i]
+    }
+}
+
+/// The pairs as `[key][value]` in ascending order of keys, pairs of one key in the order in which they come. `to` is as
+/// long as they are.
+pub(super) fn sort_words<S: Source + ?Sized>(from: &S, to: &mut [u64]) -> Result<()> {
+    if from.len() > 1 << BUCKET_BITS {
+        return spread(from, to);
+    }
+    to.iter_mut().enumerate().for_each(|(i, to)| *to = from.word(i));
+    settle(to, &mut Vec::new())
+}
+
+/// [`sort_words`], as columns.
+pub(super) fn sort_pairs(pairs: Pairs<'_>) -> Result<(Memory<u32>, Memory<u32>)> {
+    let len = pairs.keys.len();
+    let mut words = Memory::zeroed(len)?;
+    sort_words(&pairs, words.words_mut()?)?;
+    let (mut keys, mut values) = (Memory::zeroed(len)?, Memory::zeroed(len)?);
+    let to = keys.words_mut()?.par_chunks_mut(CHUNK).zip(values.words_mut()?.par_chunks_mut(CHUNK));
+    words.words().par_chunks(CHUNK).zip(to).for_each(|(words, (keys, values))| {
+        for ((&word, to_key), to_value) in words.iter().zip(keys).zip(values) {
+            (*to_key, *to_value) = (key(word), word as u32);
+        }
+    });
+    Ok((keys, values))
+}
+
+/// The bits in which keys differ.
+fn differing<S: Source + ?Sized>(from: &S) -> u32 {
+    let chunks = (0..from.len().div_ceil(CHUNK)).into_par_iter();
+    let of_chunk = |chunk: usize| {
+        let range = chunk * CHUNK..from.len().min((chunk + 1) * CHUNK);
+        range.fold((0, u32::MAX), |(or, and), i| (or | from.key(i), and & from.key(i)))
+    };
+    let (or, and) = chunks.map(of_chunk).reduce(|| (0, u32::MAX), |a, b| (a.0 | b.0, a.1 & b.1));
+    or & !and
+}
+
+/// Pairs in buckets by the top bits in which they differ, on all threads, and each bucket sorted.
+fn spread<S: Source + ?Sized>(from: &S, to: &mut [u64]) -> Result<()> {
+    let differing = differing(from);
+    let width = u32::BITS - differing.leading_zeros();
+    let bits = from.len().max(1).ilog2().saturating_sub(BUCKET_BITS).clamp(1, SPREAD_BITS).min(width);
+    let sizes = scatter(from, to, width - bits, bits);
+    if differing == 0 {
+        return Ok(());
+    }
+    let mut rest = to;
+    let buckets: Vec<&mut [u64]> =
+        sizes.into_iter().map(|size| rest.split_off_mut(..size).unwrap_or_default()).collect();
+    buckets.into_par_iter().try_for_each_init(Vec::new, |scratch, bucket| settle(bucket, scratch))
+}
+
+/// Every pair to the bucket of its digit, `bits` bits from `shift` on; how many pairs each bucket has.
+fn scatter<S: Source + ?Sized>(from: &S, to: &mut [u64], shift: u32, bits: u32) -> Vec<usize> {
+    let len = from.len();
+    let mask = (1usize << bits) - 1;
+    let digit = |i: usize| (from.key(i) >> shift) as usize & mask;
+    let chunk = len.div_ceil(4 * rayon::current_num_threads()).max(CHUNK);
+    let range = |number: usize| number * chunk..len.min((number + 1) * chunk);
+    let count = |number: usize| {
+        let mut counts = vec![0; mask + 1];
+        range(number).for_each(|i| counts[digit(i)] += 1);
+        counts
+    };
+    let mut places: Vec<Vec<usize>> = (0..len.div_ceil(chunk)).into_par_iter().map(count).collect();
+    let mut sizes = vec![0; mask + 1];
+    let mut before = 0;
+    for (digit, size) in sizes.iter_mut().enumerate() {
+        for counts in &mut places {
+            let count = std::mem::replace(&mut counts[digit], before);
+            before += count;
+            *size += count;
+        }
+    }
+    let to = atomic(to);
+    places.into_par_iter().enumerate().for_each(|(number, mut places)| {
+        for i in range(number) {
+            let place = &mut places[digit(i)];
+            to[*place].store(from.word(i), Relaxed);
+            *place += 1;
+        }
+    });
+    sizes
+}
+
+/// Sorts the words of one bucket by key.
+fn settle(words: &mut [u64], scratch: &mut Vec<u64>) -> Result<()> {
+    if words.len() > SETTLED {
+        let copy = Memory::of(words)?;
+        return spread(copy.words(), words);
+    }
+    match words.len() {
+        ..=INSERTED => insert_each(words),
+        ..=FEW => sort_in_cache::<FEW_COUNTS>(words, scratch),
+        _ => sort_in_cache::<COUNTS>(words, scratch),
+    }
+    Ok(())
+}
+
+/// Insertion sort.
+fn insert_each(words: &mut [u64]) {
+    for sorted in 1..words.len() {
+        let mine = words[sorted];
+        let mut at = sorted;
+        while at > 0 && key(words[at - 1]) > key(mine) {
+            words[at] = words[at - 1];
+            at -= 1;
+        }
+        words[at] = mine;
+    }
+}
+
+/// One thread, least digit first. The digits are equally wide and cover the bits in which keys differ; each has one of
+/// `COUNTS` values at most.
+fn sort_in_cache<const COUNTS: usize>(words: &mut [u64], scratch: &mut Vec<u64>) {
+    let (or, and) = words.iter().fold((0, u64::MAX), |(or, and), &word| (or | word, and & word));
+    let differing = key(or & !and);
+    if differing == 0 {
+        return;
+    }
+    let first = differing.trailing_zeros();
+    let width = u32::BITS - differing.leading_zeros() - first;
+    let passes = width.div_ceil(COUNTS.ilog2());
+    let bits = width.div_ceil(passes);
+    let mask = ((1 << bits) - 1) & (COUNTS - 1);
+    let digit = |word: u64, pass: usize| (key(word) >> (first + pass as u32 * bits)) as usize & mask;
+    // All counts at once: which words have a digit does not depend on their order.
+    let mut tables = [[0u32; COUNTS]; PASSES];
+    let tables = &mut tables[..passes as usize];
+    for &word in words.iter() {
+        for (pass, counts) in tables.iter_mut().enumerate() {
+            counts[digit(word, pass)] += 1;
+        }
+    }
+    if scratch.len() < words.len() {
+        scratch.resize(words.len(), 0);
+    }
+    let len = words.len();
+    let (mut from, mut to) = (words, &mut scratch[..len]);
+    for (pass, places) in tables.iter_mut().enumerate() {
+        let mut before = 0;
+        for place in places.iter_mut() {
+            before += std::mem::replace(place, before);
+        }
+        for &word in from.iter() {
+            let place = &mut places[digit(word, pass)];
+            to[*place as usize] = word;
+            *place += 1;
+        }
+        (from, to) = (to, from);
+    }
+    if passes % 2 == 1 {
+        to.copy_from_slice(from);
+    }
+}

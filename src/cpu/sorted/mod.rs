@@ -1,0 +1,135 @@
+//! The sorted array on the CPU: `sort.rs` makes it, in the image itself; `lookup.rs` searches it.
+
+mod lookup;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use rayon::prelude::*;
+
+use super::block::Pairs;
+use super::memory::{Memory, atomic};
+use super::sort::sort_words;
+use super::{BLOCK, CHUNK, Cpu};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::sorted::search::{key, word};
+use crate::spec::{Sorted, SortedPlan};
+
+impl Kernels<Sorted> for Cpu {
+    /// Two passes through memory, and one more that looks for copies. The image serves as the sort's memory.
+    fn place(
+        &self,
+        plan: &SortedPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<Placed> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        let unplaced = plan.pairs_beyond(keys.len())?;
+        if unplaced > 0 {
+            return Ok(Placed { unplaced, ..Placed::default() });
+        }
+        if planted("cpu", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
+        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
+        self.ledger().kernel("sorted_place", len);
+        let (words, rest) = image.words_mut()?.split_at_mut(len);
+        self.run(|| {
+            sort_words(&pairs, words)?;
+            rest.par_chunks_mut(CHUNK).for_each(|rest| rest.fill(0));
+            Ok(copies(words))
+        })
+    }
+
+    fn lookup(
+        &self,
+        plan: &SortedPlan,
+        image: &Memory<u64>,
+        queries: &Memory<u32>,
+        values: &mut Memory<u32>,
+        found: &mut Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), queries.len())?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
+        self.ledger().kernel("sorted_lookup", queries.len());
+        let words = &image.words()[..plan.pairs() as usize];
+        let to = values.words_mut()?.par_chunks_mut(CHUNK).zip(found.words_mut()?.par_chunks_mut(CHUNK / 32));
+        let chunks = queries.words().par_chunks(CHUNK).zip(to);
+        self.run(|| chunks.for_each(|(queries, (values, found))| lookup::answer(words, queries, values, found)));
+        Ok(())
+    }
+
+    /// Keys are distinct, so no two threads change one word; and a value takes no part in a search.
+    fn assign(
+        &self,
+        plan: &SortedPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        self.ledger().kernel("sorted_assign", keys.len());
+        let words = &atomic(image.words_mut()?)[..plan.pairs() as usize];
+        let chunks = keys.words().par_chunks(BLOCK).zip(values.words().par_chunks(BLOCK));
+        self.run(|| {
+            chunks.with_min_len(CHUNK / BLOCK).for_each(|(keys, values)| {
+                lookup::search(
+                    words,
+                    |word| word.load(Relaxed),
+                    keys,
+                    |i, at, _, hit| {
+                        if hit {
+                            words[at].store(word(keys[i], values[i]), Relaxed);
+                        }
+                    },
+                );
+            });
+        });
+        Ok(())
+    }
+
+    fn decode(&self, plan: &SortedPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        self.ledger().kernel("sorted_decode", image.len());
+        let pairs = plan.pairs() as usize;
+        self.decode_with(image.words(), |at, word| (at < pairs).then_some((key(word), word as u32)))
+    }
+
+    fn remove(&self, plan: &SortedPlan, image: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
+        check_image(plan, image)?;
+        Err(plan.nothing_to_remove())
+    }
+
+    fn lift(&self, plan: &SortedPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        Err(plan.nothing_to_lift())
+    }
+}
+
+fn check_image(plan: &SortedPlan, image: &Memory<u64>) -> Result<()> {
+    Error::check_plan::<Sorted>(plan)?;
+    Error::check_length("the image", image.len(), plan.slot_count() as usize)
+}
+
+/// Words that have the key of the one before them, and the least such key.
+fn copies(words: &[u64]) -> Placed {
+    let is_copy = |at: usize| at > 0 && key(words[at - 1]) == key(words[at]);
+    let of_chunk = |chunk: usize| {
+        let range = chunk * CHUNK..words.len().min((chunk + 1) * CHUNK);
+        let copies = range.clone().filter(|&at| is_copy(at)).count() as u64;
+        let least = if copies > 0 { range.clone().find(|&at| is_copy(at)) } else { None };
+        (copies, least)
+    };
+    let chunks = (0..words.len().div_ceil(CHUNK)).into_par_iter().map(of_chunk);
+    let least = |a: Option<usize>, b: Option<usize>| a.into_iter().chain(b).min();
+    let (copies, least) = chunks.reduce(|| (0, None), |a, b| (a.0 + b.0, least(a.1, b.1)));
+    Placed { copies, least_copy: least.map(|at| key(words[at])), ..Placed::default() }
+}

@@ -1,0 +1,180 @@
+//! The host side of cl/robin_hood.cl: which program, and which arguments.
+
+use ocl::core::Program;
+use ocl::prm::Uint16;
+
+use super::launch::Launch;
+use super::program::ROBIN_HOOD;
+use super::tally::Tally;
+use super::{Buffer, OpenCl};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::robin_hood::max_ages::MaxAges;
+use crate::spec::robin_hood::{Functions, RobinHoodPlan, Sequence};
+use crate::spec::{Kind, Plan, RobinHood};
+
+/// What cl/robin_hood.clh wants to know when a program is built.
+pub(super) fn parameters(plan: &RobinHoodPlan, group: usize) -> Vec<(&'static str, u32)> {
+    let (layout, max_ages) = (plan.layout(), plan.max_ages());
+    let mut parameters = vec![
+        ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
+        ("CELL_BITS", layout.cell_bits()),
+        ("NAME_BITS", layout.name_bits),
+        ("VALUE_BITS", layout.value_bits),
+        ("LAST_AGE", layout.max_age),
+        ("SEQUENCE", plan.sequence() as u32),
+        ("RANDOM", Sequence::Random as u32),
+        ("PAPER_RANDOM", Sequence::PaperRandom as u32),
+        ("ARRAY", u32::from(matches!(max_ages, MaxAges::Array(_)))),
+        ("PACKED", u32::from(matches!(max_ages, MaxAges::Packed(_)))),
+        // Mixers: of keys and of ages.
+        ("FUNCTIONS", 2),
+        ("GROUP", group as u32),
+    ];
+    if let MaxAges::Array(levels) | MaxAges::Packed(levels) = max_ages {
+        let mut all = [0; 16];
+        all.iter_mut().zip(levels.of_code).for_each(|(to, level)| *to = *level);
+        let four = |i: usize| u32::from_le_bytes([all[4 * i], all[4 * i + 1], all[4 * i + 2], all[4 * i + 3]]);
+        parameters.extend([
+            ("CODE_BITS", levels.bits),
+            ("LAST_CODE", levels.last_code()),
+            ("LEVELS_0", four(0)),
+            ("LEVELS_1", four(1)),
+            ("LEVELS_2", four(2)),
+            ("LEVELS_3", four(3)),
+        ]);
+    }
+    parameters
+}
+
+/// The arguments that cl/robin_hood.clh calls `TABLE`.
+pub(super) fn table<'a>(launch: Launch<'a>, functions: &Functions) -> Launch<'a> {
+    let Functions { slots, one, spread, gather, step, start, .. } = *functions;
+    let mut numbers = [0; 16];
+    numbers[..9].copy_from_slice(&[
+        slots,
+        one.ratio,
+        spread.times,
+        spread.ratio,
+        gather.times,
+        gather.ratio,
+        step.times,
+        step.ratio,
+        start,
+    ]);
+    launch.value(Uint16::from(numbers)).mixers(&[functions.keys, functions.walk])
+}
+
+impl OpenCl {
+    /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
+    pub(super) fn robin_hood(&self, plan: &RobinHoodPlan) -> Result<Program> {
+        self.program(ROBIN_HOOD, &parameters(plan, self.0.group))
+    }
+
+    /// A kernel with the arguments that all of them begin with: the image (twice, where a kernel reads some of it in another
+    /// way), and `TABLE`.
+    ///
+    /// The kernels trust the image to have a cell for each slot, and the maximum ages behind them.
+    fn robin_hood_kernel(
+        &self,
+        plan: &RobinHoodPlan,
+        name: &'static str,
+        images: &[&Buffer<u64>],
+    ) -> Result<Launch<'_>> {
+        Error::check_plan::<RobinHood>(plan)?;
+        let mut launch = self.kernel(&self.robin_hood(plan)?, name)?;
+        for image in images {
+            Error::check_length("the image", image.len(), plan.words() as usize)?;
+            launch = launch.buffer(image);
+        }
+        Ok(table(launch, &plan.rule().functions))
+    }
+}
+
+impl Kernels<RobinHood> for OpenCl {
+    /// One kernel, and two more and a fill if there are maximum ages; a fill of 48 bytes and one read of them.
+    fn place(
+        &self,
+        plan: &RobinHoodPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Placed> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("opencl", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
+        let tally = Tally::new(self)?;
+        let place = self.robin_hood_kernel(plan, "robin_hood_place", &[image])?.buffer(keys).buffer(values);
+        place.value(pairs as u64).buffer(tally.status()).over(pairs)?;
+        let slots = plan.slot_count() as usize;
+        let packed = match plan.max_ages() {
+            MaxAges::None => return tally.placed(self, None),
+            MaxAges::Packed(_) => slots,
+            MaxAges::Array(levels) => slots.div_ceil(levels.per_word() as usize),
+        };
+        // Even if no pair came: whoever lifted pairs relies on it.
+        let ages: Buffer<u32> = self.filled(slots, 0)?;
+        self.robin_hood_kernel(plan, "robin_hood_max_ages", &[image])?.buffer(&ages).over(slots)?;
+        self.robin_hood_kernel(plan, "robin_hood_pack", &[image])?.buffer(&ages).over(packed)?;
+        tally.placed(self, None)
+    }
+
+    fn lookup(
+        &self,
+        plan: &RobinHoodPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let len = queries.len();
+        Error::check_length("the values", values.len(), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let launch = self.robin_hood_kernel(plan, "robin_hood_lookup", &[image])?.buffer(queries).value(len as u64);
+        launch.buffer(values).buffer(found).over(len)
+    }
+
+    fn assign(
+        &self,
+        plan: &RobinHoodPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<()> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        if plan.keys_alone() {
+            // There is nothing to overwrite.
+            Error::check_plan::<RobinHood>(plan)?;
+            return Error::check_length("the image", image.len(), plan.words() as usize);
+        }
+        let launch = self.robin_hood_kernel(plan, "robin_hood_assign", &[image, image])?.buffer(keys).buffer(values);
+        launch.value(keys.len() as u64).over(keys.len())
+    }
+
+    fn decode(&self, plan: &RobinHoodPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        let launch = self.robin_hood_kernel(plan, "robin_hood_decode", &[image])?;
+        launch.into_columns(plan.slot_count() as usize)
+    }
+
+    /// One kernel, one fill and one read of the status.
+    fn remove(&self, plan: &RobinHoodPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
+        if plan.kind() == Kind::Classic {
+            let advice = "classic Robin Hood tables are built again without the keys that go: use HashTable::remove";
+            return Err(Error::parameter("kind", plan.kind(), advice));
+        }
+        let tally = Tally::new(self)?;
+        let launch = self.robin_hood_kernel(plan, "robin_hood_remove", &[image, image])?;
+        launch.buffer(keys).value(keys.len() as u64).buffer(tally.status()).over(keys.len())?;
+        tally.removed(self)
+    }
+
+    /// The maximum ages stay as they are; placing the pairs again writes them anew.
+    fn lift(&self, plan: &RobinHoodPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Error::check_tombstones::<RobinHood>(plan)?;
+        let launch = self.robin_hood_kernel(plan, "robin_hood_lift", &[image])?;
+        launch.into_columns(plan.slot_count() as usize)
+    }
+}

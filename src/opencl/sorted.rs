@@ -1,0 +1,100 @@
+//! The host side of cl/sorted.cl: a sort (`sort.rs`), and a kernel that makes words of the pairs.
+
+use super::launch::Launch;
+use super::program::SORTED;
+use super::tally::Tally;
+use super::{Buffer, OpenCl};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::sorted::search;
+use crate::spec::{Sorted, SortedPlan};
+
+impl OpenCl {
+    /// The program of all sorted tables.
+    pub(super) fn sorted(&self) -> Result<ocl::core::Program> {
+        self.program(SORTED, &[("GROUP", self.0.group as u32)])
+    }
+
+    /// A kernel with its first argument, the image, which the kernels trust to have all slots of the plan.
+    fn sorted_kernel(&self, plan: &SortedPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+        Error::check_plan::<Sorted>(plan)?;
+        Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
+        Ok(self.kernel(&self.sorted()?, name)?.buffer(image))
+    }
+
+    /// The same with what a search needs to know.
+    fn sorted_search(&self, plan: &SortedPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+        let steps = search::steps(plan.pairs() as usize);
+        Ok(self.sorted_kernel(plan, name, image)?.value(plan.pairs()).value(steps))
+    }
+}
+
+impl Kernels<Sorted> for OpenCl {
+    /// A sort, one kernel, one fill and one read of 48 bytes.
+    fn place(
+        &self,
+        plan: &SortedPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Placed> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        let write = self.sorted_kernel(plan, "sorted_write", image)?.value(plan.slot_count());
+        let unplaced = plan.pairs_beyond(keys.len())?;
+        if unplaced > 0 {
+            return Ok(Placed { unplaced, ..Placed::default() });
+        }
+        if planted("opencl", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let (keys, values) = self.sort_pairs(keys, values)?;
+        let pairs = plan.pairs().saturating_sub(u32::from(planted("opencl", Fault::Drop)));
+        let tally = Tally::new(self)?;
+        write.buffer(&keys).buffer(&values).value(pairs).buffer(tally.status()).over(image.len())?;
+        tally.placed(self, None)
+    }
+
+    fn lookup(
+        &self,
+        plan: &SortedPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let len = queries.len();
+        Error::check_length("the values", values.len(), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let launch = self.sorted_search(plan, "sorted_lookup", image)?.buffer(queries).value(len as u64);
+        launch.buffer(values).buffer(found).over(len)
+    }
+
+    fn assign(
+        &self,
+        plan: &SortedPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<()> {
+        let len = keys.len();
+        Error::check_length("the values", values.len(), len)?;
+        let launch = self.sorted_search(plan, "sorted_assign", image)?.buffer(keys).buffer(values);
+        launch.value(len as u64).over(len)
+    }
+
+    fn decode(&self, plan: &SortedPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        let launch = self.sorted_kernel(plan, "sorted_decode", image)?;
+        launch.value(plan.pairs()).value(plan.slot_count()).into_columns(image.len())
+    }
+
+    fn remove(&self, plan: &SortedPlan, image: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
+        Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
+        Err(plan.nothing_to_remove())
+    }
+
+    fn lift(&self, plan: &SortedPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
+        Err(plan.nothing_to_lift())
+    }
+}

@@ -1,0 +1,263 @@
+//! The sorted array: the baseline that hash tables are measured against (Alcantara 2011, Section 4.5.1).
+//!
+//! ```text
+//! image = [key][value] of all pairs, ascending by key; words behind the last pair are 0
+//! place = sort;   find = binary search (`search.rs`)
+//! ```
+//!
+//! The plan says how many pairs there are, so no word has to say that it holds none, and every key is legal. There are no
+//! constants and no attempts: the pairs fit or are more than the slots. Load 1 is the default and costs nothing.
+//!
+//! Canonical by nature: there is one ascending order of a set. A batch makes it again; a value is overwritten in place.
+//!
+//! What it is not: a search tree that a lookup could pass in few lines of memory. A lookup reads some log2(pairs) words.
+
+mod plan;
+pub mod search;
+
+pub use plan::SortedPlan;
+
+use std::ops::Range;
+
+use self::search::{find, key, steps, word};
+use super::{Audit, Kind, Load, Placing, Plan, Request, Scheme, Updates, Violation};
+use crate::error::{Error, Result};
+
+/// A sorted array of pairs, searched by halving. It has no parameters.
+///
+/// ```
+/// use koel::{Cpu, HashTable, Sorted};
+/// let table = HashTable::builder(Sorted).build(&Cpu::new(), &[9, 0, 7], &[1, 2, 3])?;
+/// assert_eq!(table.to_pairs()?, [(0, 2), (7, 3), (9, 1)]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Sorted;
+
+/// The words that hold pairs; the plan is trusted with no more than there are.
+fn pairs<'a>(plan: &SortedPlan, image: &'a [u64]) -> &'a [u64] {
+    &image[..image.len().min(plan.pairs as usize)]
+}
+
+impl Scheme for Sorted {
+    const NAME: &'static str = "sorted";
+    const ID: u32 = 6;
+    const KINDS: &'static [Kind] = &[Kind::Canonical];
+    type Plan = SortedPlan;
+
+    fn host_built(_: Kind) -> bool {
+        false
+    }
+
+    fn updates(_: Kind) -> Updates {
+        Updates::Rebuild
+    }
+
+    fn of_kind(_: Kind) -> Self {
+        Sorted
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Canonical
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn default_load(&self) -> Load {
+        Load::from_millionths(1_000_000)
+    }
+
+    /// Of more pairs than slots the plan has as many as there are slots: which pairs are distinct shows only later.
+    fn plan(&self, request: Request) -> Result<SortedPlan> {
+        let slots = u32::try_from(request.slots).map_err(|_| Error::TooLarge {
+            what: "slots of a sorted table",
+            asked: request.slots,
+            most: u64::from(u32::MAX),
+        })?;
+        let slots = slots.max(1);
+        Ok(SortedPlan {
+            kind: Kind::Canonical.code(),
+            slots,
+            pairs: u32::try_from(request.pairs).map_or(slots, |pairs| pairs.min(slots)),
+            reserved: 0,
+            seed: request.seed,
+        })
+    }
+
+    fn from_plan(plan: &SortedPlan) -> std::result::Result<Self, String> {
+        if plan.kind != Kind::Canonical.code() {
+            return Err(format!("sorted tables are canonical, and its kind is {}", plan.kind));
+        }
+        let request =
+            Request { slots: plan.slots(), pairs: u64::from(plan.pairs), seed: plan.seed, attempt: plan.attempt() };
+        let again = Sorted.plan(request).map_err(|error| error.to_string())?;
+        if again != *plan {
+            return Err("its fields contradict each other".into());
+        }
+        Ok(Sorted)
+    }
+
+    fn find(plan: &SortedPlan, image: &[u64], key: u32) -> Option<u32> {
+        let words = pairs(plan, image);
+        find(words, key).map(|at| words[at] as u32)
+    }
+
+    /// One word a step and the one it ends at, whatever the key.
+    fn reads(plan: &SortedPlan, image: &[u64], _: u32) -> u32 {
+        let words = pairs(plan, image);
+        if words.is_empty() { 0 } else { steps(words.len()) + 1 }
+    }
+
+    fn pair(plan: &SortedPlan, image: &[u64], at: u64) -> Option<(u32, u32)> {
+        let word = *pairs(plan, image).get(usize::try_from(at).ok()?)?;
+        Some((key(word), word as u32))
+    }
+
+    fn age(plan: &SortedPlan, image: &[u64], at: u64) -> u32 {
+        u32::from(Self::pair(plan, image, at).is_some())
+    }
+
+    /// As many pairs as the plan has, or the image is of no use. It is of none either where keys come more than once:
+    /// copies stand side by side.
+    fn place(plan: &SortedPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+        if pairs.len() != plan.pairs as usize || pairs.len() > image.len() {
+            return Placing::Unplaced;
+        }
+        let mut sorted = pairs.to_vec();
+        sorted.sort_by_key(|&(key, _)| key);
+        image.fill(plan.empty_word());
+        image.iter_mut().zip(&sorted).for_each(|(to, &(key, value))| *to = word(key, value));
+        let least = sorted.array_windows().find(|[(first, _), (second, _)]| first == second);
+        least.map_or(Placing::Placed, |[(key, _), _]| Placing::Copy(*key))
+    }
+
+    fn remove(_: &SortedPlan, _: &mut [u64], _: &[u32]) -> u64 {
+        0
+    }
+
+    /// Strictly ascending keys, then zeros.
+    fn audit(plan: &SortedPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
+        let mut audit = Audit::default();
+        for slot in words {
+            let at = slot as usize;
+            let word = image[at];
+            if slot >= u64::from(plan.pairs) {
+                if word != plan.empty_word() {
+                    return Err(Violation::Word { slot, word });
+                }
+                continue;
+            }
+            if let Some(&before) = at.checked_sub(1).and_then(|before| image.get(before)) {
+                if key(before) == key(word) {
+                    return Err(Violation::Twice { slot, other: slot - 1, key: key(word) });
+                }
+                if key(before) > key(word) {
+                    return Err(Violation::Unsorted { bucket: slot });
+                }
+            }
+            audit.pairs += 1;
+            audit.greatest_age = 1;
+        }
+        Ok(audit)
+    }
+
+    /// What the OpenCL sort takes: the pairs twice, and 256 counts for every 4096 of them. The CPU sorts in the image.
+    fn scratch_bytes(plan: &SortedPlan, _: u64) -> u64 {
+        let pairs = u64::from(plan.pairs);
+        16 * pairs + 1024 * pairs.div_ceil(4096)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(slots: u64, pairs: u64) -> SortedPlan {
+        Sorted.plan(Request { slots, pairs, seed: 3, attempt: 2 }).expect("a plan")
+    }
+
+    fn built(slots: u64, pairs: &[(u32, u32)]) -> (SortedPlan, Vec<u64>, Placing) {
+        let plan = plan(slots, pairs.len() as u64);
+        let mut image = vec![plan.empty_word(); plan.words() as usize];
+        let placing = Sorted::place(&plan, &mut image, pairs);
+        (plan, image, placing)
+    }
+
+    fn audit(plan: &SortedPlan, image: &[u64]) -> std::result::Result<Audit, Violation> {
+        Sorted::audit(plan, image, 0..plan.words())
+    }
+
+    #[test]
+    fn pairs_ascend_and_are_found() {
+        let pairs = [(7, 1), (u32::MAX, 0), (0, u32::MAX), (8, 8), (0x8000_0000, 5)];
+        for slots in [5, 6, 100] {
+            let (plan, image, placing) = built(slots, &pairs);
+            assert_eq!(placing, Placing::Placed);
+            let keys: Vec<u32> = (0..slots).filter_map(|at| Sorted::pair(&plan, &image, at)).map(|p| p.0).collect();
+            assert_eq!(keys, [0, 7, 8, 0x8000_0000, u32::MAX]);
+            assert!(pairs.iter().all(|&(key, value)| Sorted::find(&plan, &image, key) == Some(value)));
+            assert!([1, 6, 9, u32::MAX - 1].iter().all(|&key| Sorted::find(&plan, &image, key).is_none()));
+            assert_eq!(audit(&plan, &image), Ok(Audit { pairs: 5, tombstones: 0, greatest_age: 1 }));
+            assert_eq!(Sorted::reads(&plan, &image, 3), 4);
+        }
+    }
+
+    #[test]
+    fn nothing_is_a_table_and_has_a_slot() {
+        let (plan, image, placing) = built(0, &[]);
+        assert_eq!((plan.slots(), plan.pairs(), placing), (1, 0, Placing::Placed));
+        // The word that fills the slot is also that of the pair (0, 0), which is not there.
+        assert_eq!((Sorted::find(&plan, &image, 0), Sorted::reads(&plan, &image, 0)), (None, 0));
+        assert_eq!((Sorted::pair(&plan, &image, 0), Sorted::age(&plan, &image, 0)), (None, 0));
+        let (plan, image, _) = built(2, &[(0, 0)]);
+        assert_eq!((Sorted::find(&plan, &image, 0), Sorted::pair(&plan, &image, 1)), (Some(0), None));
+    }
+
+    #[test]
+    fn the_least_copy_is_named_and_too_many_pairs_are_refused() {
+        assert_eq!(built(9, &[(5, 1), (3, 1), (5, 2), (3, 1), (9, 9)]).2, Placing::Copy(3));
+        assert_eq!(built(2, &[(5, 1), (3, 1), (7, 2)]).2, Placing::Unplaced);
+        let plan = plan(9, 3);
+        assert_eq!(Sorted::place(&plan, &mut [0; 9], &[(1, 1)]), Placing::Unplaced, "not as the plan says");
+    }
+
+    #[test]
+    fn the_audit_sees_each_kind_of_damage() {
+        let (plan, image, _) = built(10, &[(7, 1), (3, 2), (9, 3), (12, 4)]);
+        let damaged = |changes: &[(usize, u64)]| {
+            let mut copy = image.clone();
+            changes.iter().for_each(|&(at, word)| copy[at] = word);
+            audit(&plan, &copy)
+        };
+        assert!(damaged(&[]).is_ok());
+        assert_eq!(damaged(&[(4, 1)]), Err(Violation::Word { slot: 4, word: 1 }));
+        assert_eq!(damaged(&[(2, word(7, 9))]), Err(Violation::Twice { slot: 2, other: 1, key: 7 }));
+        assert_eq!(damaged(&[(3, word(1, 9))]), Err(Violation::Unsorted { bucket: 3 }));
+        // Parts see the border between them.
+        let mut copy = image;
+        copy.swap(1, 2);
+        assert_eq!(Sorted::audit(&plan, &copy, 2..10), Err(Violation::Unsorted { bucket: 2 }));
+    }
+
+    #[test]
+    fn a_stored_plan_gives_its_parameters_back() {
+        let good = plan(1000, 700);
+        assert_eq!(Sorted::from_plan(&good), Ok(Sorted));
+        assert_eq!((size_of::<SortedPlan>(), good.attempt(), good.seed()), (24, 0, 3));
+        for bad in [
+            SortedPlan { kind: 1, ..good },
+            SortedPlan { kind: 9, ..good },
+            SortedPlan { pairs: 1001, ..good },
+            SortedPlan { slots: 0, ..good },
+            SortedPlan { slots: 0, pairs: 0, ..good },
+            SortedPlan { reserved: 1, ..good },
+        ] {
+            assert!(Sorted::from_plan(&bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(plan(1000, u64::MAX).pairs(), 1000);
+        let vast = Request { slots: 1 << 32, pairs: 1, seed: 0, attempt: 0 };
+        assert!(matches!(Sorted.plan(vast), Err(Error::TooLarge { .. })));
+    }
+}
