@@ -28,8 +28,8 @@
 //! # Where to look
 //!
 //! - [`HashTable`] and [`TableBuilder`]: everything a table can do.
-//! - [`Cuckoo`], [`Bucketized`], [`Horton`]: the schemes and their parameters (Alcantara et al. 2011; Breslow et al. 2016,
-//!   both). The README has a table of when to take which.
+//! - [`Cuckoo`], [`Bucketized`], [`Horton`], [`Perfect`]: the schemes and their parameters (Alcantara et al. 2011; Breslow et
+//!   al. 2016, both; Lefebvre and Hoppe 2006). The README has a table of when to take which.
 //! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
 //! - [`spec`]: layouts and arithmetic, the reference for every backend.
 //! - [`Error`]: everything that can go wrong, with what to do.
@@ -61,7 +61,8 @@ pub use error::{Error, Result};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use spec::{
-    Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme,
+    Bucketized, Cuckoo, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Perfect, Reinsertion,
+    Scheme,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 

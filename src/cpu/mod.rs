@@ -11,6 +11,7 @@
 //! cuckoo/        `Kernels<Cuckoo>`
 //! bucketized/    `Kernels<Bucketized>`
 //! horton/        `Kernels<Horton>`
+//! perfect/       `Kernels<Perfect>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
@@ -30,6 +31,7 @@ mod cuckoo;
 mod horton;
 mod memory;
 mod network;
+mod perfect;
 mod primitives;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@
 //! cuckoo.rs      `Kernels<Cuckoo>`
 //! bucketized.rs  `Kernels<Bucketized>`
 //! horton.rs      `Kernels<Horton>`
+//! perfect.rs     `Kernels<Perfect>`
 //! ```
 //!
 //! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
@@ -31,6 +32,7 @@ mod cuckoo;
 mod device;
 mod horton;
 mod launch;
+mod perfect;
 mod primitives;
 mod program;
 mod selftest;
@@ -42,6 +44,8 @@ mod timing;
 mod mirror;
 #[cfg(test)]
 mod mirror_horton;
+#[cfg(test)]
+mod mirror_perfect;
 #[cfg(test)]
 mod tests;
 

@@ -46,6 +46,7 @@ const FUNCTIONS: Source = source!("functions.clh");
 const TALLY: Source = source!("tally.clh");
 const BUCKET: Source = source!("bucketized.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
+const PERFECT_SPEC: Source = source!("perfect.clh");
 pub(super) const ATOMICS: Source = source!("atomics.cl");
 pub(super) const PRIMITIVES: Source = source!("primitives.cl");
 pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY);
@@ -54,6 +55,7 @@ pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUN
 pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, HORTON_SPEC);
 pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, HORTON_SPEC);
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, HORTON_SPEC);
+pub(super) const PERFECT: Source = source!("perfect.cl", PERFECT_SPEC);
 pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
 pub(super) const MIRROR: Source = source!("mirror.cl");
@@ -61,6 +63,8 @@ pub(super) const MIRROR: Source = source!("mirror.cl");
 pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUNCTIONS, BUCKET);
 #[cfg(test)]
 pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, HORTON_SPEC);
+#[cfg(test)]
+pub(super) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl", PERFECT_SPEC);
 
 /// The constants of the arithmetic, by the names that cl/ has for them.
 fn numbers() -> String {

@@ -6,6 +6,7 @@
 mod bucketized;
 mod cuckoo;
 mod horton;
+mod perfect;
 
 use std::io::Write as _;
 use std::sync::OnceLock;

@@ -12,13 +12,16 @@ use crate::error::{Error, Result};
 
 pub mod bucketized;
 pub mod cuckoo;
+pub mod divisor;
 pub mod hash;
 pub mod horton;
+pub mod perfect;
 pub mod slot;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 pub use horton::{Horton, HortonFamily, HortonPlan};
+pub use perfect::{Perfect, PerfectPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
@@ -30,6 +33,7 @@ macro_rules! for_each_scheme {
             cuckoo, Cuckoo, "cuckoo";
             bucketized, Bucketized, "bucketized";
             horton, Horton, "horton";
+            perfect, Perfect, "perfect";
         }
     };
 }

@@ -4,6 +4,7 @@
 mod bucketized;
 mod cuckoo;
 mod horton;
+mod perfect;
 
 use koel::backend::{Any, Runs};
 use koel::{Cpu, Kind, Scheme};
