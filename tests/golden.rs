@@ -6,7 +6,7 @@ mod common;
 
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Perfect, Scheme};
 
 /// The digest of 1000 pairs on every device of this machine, which must be the one written down.
 fn layout<S: Scheme>(scheme: &S, golden: &str)
@@ -51,5 +51,12 @@ fn layouts_are_what_they_were() {
     ] {
         layout(&Bucketized::canonical(slots), bucketized);
         layout(&Horton::canonical(slots), horton);
+    }
+    for (scheme, golden) in [
+        (Perfect::default(), "38573e69afeed0ee3f0c47f77466f96cf14f146d0e76819daff929dbd193fae0"),
+        (Perfect::plane(1000), "5583fe5d9a71f5a7f461e9b1b0d03165e88112cdb12d4e7347a7b1bdd0798145"),
+        (Perfect::volume(256, 300), "c3d97f633208e7ef2205d6ebdbec5b4f34da9808a1d831965b6b9a2677fd1f77"),
+    ] {
+        layout(&scheme, golden);
     }
 }

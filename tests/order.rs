@@ -6,7 +6,7 @@ mod common;
 use common::{opencl_devices, size};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Perfect, Scheme};
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
@@ -61,6 +61,8 @@ fn order_batches_threads_and_devices_do_not_matter() {
     for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
         nothing_but_the_set_matters(&Horton::canonical(slots), load);
     }
+    nothing_but_the_set_matters(&Perfect::default(), 0.9);
+    nothing_but_the_set_matters(&Perfect::volume(2048, 1024), 0.99);
 }
 
 #[test]

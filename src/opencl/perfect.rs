@@ -1,6 +1,7 @@
 //! The host side of cl/perfect.cl: which program, and which arguments. Builds are the host's, for every backend
 //! (`spec/perfect/build.rs`).
 
+use ocl::core::Program;
 use ocl::prm::Uint16;
 
 use super::launch::Launch;
@@ -25,6 +26,11 @@ pub(super) fn sizes(functions: &Functions) -> Uint16 {
 }
 
 impl OpenCl {
+    /// The program for domains of as many axes as this plan's.
+    pub(super) fn perfect(&self, plan: &PerfectPlan) -> Result<Program> {
+        self.program(PERFECT, &[("AXES", plan.axes()), ("GROUP", self.0.group as u32)])
+    }
+
     /// A kernel with the arguments that all of cl/perfect.cl begin with: the image, and `TABLE`.
     ///
     /// The kernels trust the image to have all slots and offsets.
@@ -35,8 +41,7 @@ impl OpenCl {
         if planted("opencl", Fault::Hash) {
             functions.width = Divisor::new(functions.width.n ^ 1);
         }
-        let program = self.program(PERFECT, &[("AXES", plan.axes()), ("GROUP", self.0.group as u32)])?;
-        Ok(self.kernel(&program, name)?.buffer(image).value(sizes(&functions)))
+        Ok(self.kernel(&self.perfect(plan)?, name)?.buffer(image).value(sizes(&functions)))
     }
 }
 

@@ -247,6 +247,9 @@ fn compilers_have_nothing_to_say() -> Result<()> {
             programs.push(cl.horton_lookup(&plan, shape)?);
         }
     }
+    for plan in perfect::plans(8) {
+        programs.push(cl.perfect(&plan)?);
+    }
     for plan in bucketized::plans() {
         programs.push(cl.bucketized(&plan)?);
         for shape in LookupShape::ALL {

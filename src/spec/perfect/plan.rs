@@ -111,7 +111,7 @@ pub(super) fn side_for(cells: u64, axes: u32) -> u32 {
 const FREE_CELLS: u64 = 1 << 12;
 /// The most cells of an offset table; their numbers fit 32 bits.
 const MOST_CELLS: u64 = 1 << 31;
-/// Sides that are tried in turn once the offset table has grown to its most.
+/// Sides that are tried in turn once the offset table has grown to its most, down to three quarters of it.
 const LAST_SIDES: u32 = 16;
 
 /// R at an attempt, for a hash table with this side.
@@ -133,7 +133,7 @@ pub(super) fn offset_side(side: u32, axes: u32, attempt: u32) -> u32 {
     let cells = grown(slots, i64::from(attempt) - equal);
     let mut offset_side = side_for(cells.min(most), axes);
     if cells > most {
-        offset_side = offset_side.saturating_sub(attempt % LAST_SIDES).max(1);
+        offset_side -= attempt % LAST_SIDES.min(offset_side / 4 + 1);
     }
     // 1 has no divisor in common with anything.
     while common_divisor(offset_side, side) > 1 {
@@ -187,12 +187,12 @@ mod tests {
                 assert!(sides.iter().all(|&r| r <= most), "{side}: {sides:?}");
                 assert!(side < 3 || sides.contains(&(side - 1)), "{side}: {sides:?}");
                 assert!(
-                    axes == 3 || side < 3 || side > 1 << 14 || sides.contains(&(2 * side - 1)),
+                    axes == 3 || !(3..=1 << 14).contains(&side) || sides.contains(&(2 * side - 1)),
                     "{side}: {sides:?}"
                 );
                 // Enough different ones to scatter what one leaves congruent.
                 let different: std::collections::BTreeSet<_> = sides[..32].iter().collect();
-                assert!(different.len() >= 8, "{side}: {sides:?}");
+                assert!(different.len() >= 6, "{side}: {sides:?}");
                 assert!(offset_side(side, axes, u32::MAX) <= most);
             }
         }
