@@ -309,8 +309,8 @@ impl Check for Impossible {
         let (keys, values, model) = workload::<S>(kind, 700);
         for device in devices() {
             let at = label::<S>(kind, &device);
-            // Buckets are whole, so a few slots fewer than pairs may be rounded up to enough.
-            for slots in [100, 380] {
+            // Buckets and sides are whole, so a few slots fewer than pairs may be rounded up to enough.
+            for slots in [100, 360] {
                 let refused = builder::<S>(kind).capacity(slots).build(&device, &keys, &values);
                 assert!(matches!(refused, Err(Error::TooFull { pairs: 700, .. })), "{at}: {refused:?}");
             }

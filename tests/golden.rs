@@ -6,7 +6,7 @@ mod common;
 
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Quadratic, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, Scheme};
 
 /// The digest of 1000 pairs on every device of this machine, which must be the one written down.
 fn layout<S: Scheme>(scheme: &S, golden: &str)
@@ -54,4 +54,11 @@ fn layouts_are_what_they_were() {
     }
     layout(&Fks::canonical(), "48676be162d82702d9643c6b3da413b10a3deaa6d80626ad39d88b5092ee6044");
     layout(&Quadratic, "618144f075114d483e573e5404ca9031a90ee31edfe3125694350c2aa0f67237");
+    for (scheme, golden) in [
+        (Perfect::default(), "38573e69afeed0ee3f0c47f77466f96cf14f146d0e76819daff929dbd193fae0"),
+        (Perfect::plane(1000), "5583fe5d9a71f5a7f461e9b1b0d03165e88112cdb12d4e7347a7b1bdd0798145"),
+        (Perfect::volume(256, 300), "c3d97f633208e7ef2205d6ebdbec5b4f34da9808a1d831965b6b9a2677fd1f77"),
+    ] {
+        layout(&scheme, golden);
+    }
 }

@@ -48,6 +48,26 @@ pub(crate) struct SchemeOptions {
     /// Rounds of a bucket under one seed number, for classic fks: 1 to 1000 [default: 100]
     #[arg(long, value_name = "ROUNDS")]
     pub(crate) iterations: Option<u32>,
+    /// The domain whose cells are the keys, row by row, for perfect: the WIDTH of a plane, or WIDTHxHEIGHT of the layers of a
+    /// volume [default: 65536]
+    #[arg(long, value_name = "EXTENT", value_parser = extent)]
+    pub(crate) extent: Option<Extent>,
+}
+
+/// The extents of a domain but the last, which keys of 32 bits leave over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) width: u32,
+    pub(crate) height: Option<u32>,
+}
+
+/// `--extent`.
+fn extent(text: &str) -> std::result::Result<Extent, String> {
+    let advice =
+        || format!("`{text}` is no extent: give a width like 2048, or the width and height of a layer like 256x256");
+    let number = |text: &str| count(text).ok().and_then(|cells| u32::try_from(cells).ok()).ok_or_else(advice);
+    let (width, height) = text.split_once('x').map_or((text, None), |(width, height)| (width, Some(height)));
+    Ok(Extent { width: number(width)?, height: height.map(number).transpose()? })
 }
 
 impl SchemeOptions {
@@ -65,6 +85,7 @@ impl SchemeOptions {
             ("bits", self.bits.is_some()),
             ("height", self.height.is_some()),
             ("iterations", self.iterations.is_some()),
+            ("extent", self.extent.is_some()),
         ];
         given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
@@ -84,6 +105,7 @@ impl SchemeOptions {
             bits: self.bits.filter(|_| takes("bits")),
             height: self.height.filter(|_| takes("height")),
             iterations: self.iterations.filter(|_| takes("iterations")),
+            extent: self.extent.filter(|_| takes("extent")),
         }
     }
 }
@@ -300,5 +322,14 @@ mod tests {
             assert!(count(text).is_err(), "{text}");
         }
         assert!(pair_count("2^32").is_err());
+    }
+
+    #[test]
+    fn extents_are_a_width_or_a_width_and_a_height() {
+        assert_eq!(extent("2048"), Ok(Extent { width: 2048, height: None }));
+        assert_eq!(extent("2^8x100"), Ok(Extent { width: 256, height: Some(100) }));
+        for text in ["", "x", "5x", "x5", "1x2x3", "-1", "2^32"] {
+            assert!(extent(text).is_err(), "{text}");
+        }
     }
 }

@@ -18,6 +18,7 @@
 //! robin_hood/    `Kernels<RobinHood>`
 //! fks/           `Kernels<Fks>`
 //! sorted/        `Kernels<Sorted>`
+//! perfect/       `Kernels<Perfect>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core
@@ -40,6 +41,7 @@ mod fks;
 mod horton;
 mod memory;
 mod network;
+mod perfect;
 mod primitives;
 mod robin_hood;
 mod search;

@@ -18,6 +18,7 @@
 //! horton.rs      `Kernels<Horton>`
 //! sorted.rs      `Kernels<Sorted>`
 //! robin_hood.rs  `Kernels<RobinHood>`
+//! perfect.rs     `Kernels<Perfect>`
 //! ```
 //!
 //! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
@@ -37,6 +38,7 @@ mod device;
 mod fks;
 mod horton;
 mod launch;
+mod perfect;
 mod primitives;
 mod program;
 mod robin_hood;
@@ -54,6 +56,8 @@ mod mirror;
 mod mirror_fks;
 #[cfg(test)]
 mod mirror_horton;
+#[cfg(test)]
+mod mirror_perfect;
 #[cfg(test)]
 mod mirror_robin_hood;
 #[cfg(test)]

@@ -49,6 +49,7 @@ const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
 const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
+const PERFECT_SPEC: Source = source!("perfect.clh");
 pub(super) const ATOMICS: Source = source!("atomics.cl");
 pub(super) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS);
 pub(super) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
@@ -63,6 +64,7 @@ pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TA
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, HORTON_SPEC);
 pub(super) const SORTED: Source = source!("sorted.cl", TALLY);
 pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, ROBIN_HOOD_SPEC);
+pub(super) const PERFECT: Source = source!("perfect.cl", PERFECT_SPEC);
 pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
 pub(super) const MIRROR: Source = source!("mirror.cl");
@@ -74,6 +76,8 @@ pub(super) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SP
 pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, HORTON_SPEC);
 #[cfg(test)]
 pub(super) const MIRROR_ROBIN_HOOD: Source = source!("mirror_robin_hood.cl", FUNCTIONS, ROBIN_HOOD_SPEC);
+#[cfg(test)]
+pub(super) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl", PERFECT_SPEC);
 
 /// The constants of the arithmetic, by the names that cl/ has for them.
 fn numbers() -> String {

@@ -7,6 +7,7 @@ mod bucketized;
 mod cuckoo;
 mod fks;
 mod horton;
+mod perfect;
 mod quadratic;
 pub(super) mod robin_hood;
 mod sorted;
@@ -320,6 +321,9 @@ fn compilers_have_nothing_to_say() -> Result<()> {
         programs.extend([cl.fks(&plan)?, cl.fks_build(&plan)?]);
     }
     programs.extend(robin_hood::plans().iter().map(|plan| cl.robin_hood(plan)).collect::<Result<Vec<_>>>()?);
+    for plan in perfect::plans(8) {
+        programs.push(cl.perfect(&plan)?);
+    }
     for plan in bucketized::plans() {
         programs.push(cl.bucketized(&plan)?);
         for shape in LookupShape::ALL {

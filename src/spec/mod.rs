@@ -12,9 +12,11 @@ use crate::error::{Error, Result};
 
 pub mod bucketized;
 pub mod cuckoo;
+pub mod divisor;
 pub mod fks;
 pub mod hash;
 pub mod horton;
+pub mod perfect;
 pub mod quadratic;
 pub mod robin_hood;
 pub mod slot;
@@ -24,6 +26,7 @@ pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 pub use fks::{Fks, FksFamily, FksPlan};
 pub use horton::{Horton, HortonFamily, HortonPlan};
+pub use perfect::{Perfect, PerfectPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
 pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};
 pub use sorted::{Sorted, SortedPlan};
@@ -41,6 +44,7 @@ macro_rules! for_each_scheme {
             fks, Fks, "fks";
             quadratic, Quadratic, "quadratic";
             sorted, Sorted, "sorted";
+            perfect, Perfect, "perfect";
         }
     };
 }

@@ -5,6 +5,7 @@ mod bucketized;
 mod cuckoo;
 mod fks;
 mod horton;
+mod perfect;
 mod quadratic;
 mod sorted;
 

@@ -1,0 +1,127 @@
+//! The perfect spatial hash on the CPU: `lookup.rs` answers in blocks. Builds are the host's, for every backend
+//! (`spec/perfect/build.rs`).
+
+mod lookup;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use rayon::prelude::*;
+
+use super::memory::{Memory, atomic};
+use super::{CHUNK, Cpu};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::cuckoo::classic::pair;
+use crate::spec::divisor::Divisor;
+use crate::spec::perfect::{Functions, build};
+use crate::spec::{Perfect, PerfectPlan, Plan};
+
+/// Queries that a thread answers at a time: long, because at the end of each such task two rounds answer little.
+const TASK: usize = 4 * CHUNK;
+
+/// The functions of a plan, with one constant off where that fault is planted.
+fn functions(plan: &PerfectPlan) -> Functions {
+    let mut functions = plan.functions();
+    if planted("cpu", Fault::Hash) {
+        functions.width = Divisor::new(functions.width.n ^ 1);
+    }
+    functions
+}
+
+impl Kernels<Perfect> for Cpu {
+    /// By one thread.
+    fn place(
+        &self,
+        plan: &PerfectPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<Placed> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("cpu", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let pairs = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
+        let outside = plan.outside().is_some();
+        host::place_all(self, image, keys, values, pairs, |words, keys, values| {
+            build::place(&plan.functions(), words, outside, keys, values)
+        })
+    }
+
+    fn lookup(
+        &self,
+        plan: &PerfectPlan,
+        image: &Memory<u64>,
+        queries: &Memory<u32>,
+        values: &mut Memory<u32>,
+        found: &mut Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), queries.len())?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
+        self.ledger().kernel("perfect_lookup", queries.len());
+        let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
+        let outside = plan.outside().map(|(_, value)| value);
+        let to = values.words_mut()?.par_chunks_mut(TASK).zip(found.words_mut()?.par_chunks_mut(TASK / 32));
+        self.run(|| {
+            queries.par_chunks(TASK).zip(to).for_each(|(queries, (values, found))| {
+                lookup::answer(&functions, image, outside, queries, values, found);
+            });
+        });
+        Ok(())
+    }
+
+    /// Keys are distinct, so no two threads change one slot; and a value takes no part in the search for another key, so
+    /// those who read the slot meanwhile are not misled.
+    fn assign(
+        &self,
+        plan: &PerfectPlan,
+        image: &mut Memory<u64>,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<()> {
+        check_image(plan, image)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        self.ledger().kernel("perfect_assign", keys.len());
+        let functions = functions(plan);
+        let image = atomic(image.words_mut()?);
+        self.run(|| {
+            keys.words().par_chunks(TASK).zip(values.words().par_chunks(TASK)).for_each(|(keys, values)| {
+                let word = |at: usize| image[at].load(Relaxed);
+                lookup::search(&functions, image, word, keys, |i, hit, slot, word| {
+                    if hit {
+                        image[slot as usize].store(word >> 32 << 32 | u64::from(values[i]), Relaxed);
+                    }
+                });
+            });
+        });
+        Ok(())
+    }
+
+    fn decode(&self, plan: &PerfectPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        check_image(plan, image)?;
+        self.ledger().kernel("perfect_decode", image.len());
+        let slots = functions(plan).slots as usize;
+        // Offsets are no pairs.
+        self.decode_with(image.words(), |at, word| if at < slots { pair(word) } else { None })
+    }
+
+    fn remove(&self, plan: &PerfectPlan, _: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
+        let advice = "perfect spatial hashes are built afresh to remove pairs: use HashTable::remove";
+        Err(Error::parameter("kind", plan.kind(), advice))
+    }
+
+    fn lift(&self, plan: &PerfectPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        Error::check_tombstones::<Perfect>(plan)?;
+        Err(Error::parameter("kind", plan.kind(), "perfect spatial hashes have no tombstones"))
+    }
+}
+
+fn check_image(plan: &PerfectPlan, image: &Memory<u64>) -> Result<()> {
+    Error::check_plan::<Perfect>(plan)?;
+    Error::check_length("the image", image.len(), plan.words() as usize)
+}

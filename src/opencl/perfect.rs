@@ -1,0 +1,113 @@
+//! The host side of cl/perfect.cl: which program, and which arguments. Builds are the host's, for every backend
+//! (`spec/perfect/build.rs`).
+
+use ocl::core::Program;
+use ocl::prm::Uint16;
+
+use super::launch::Launch;
+use super::program::PERFECT;
+use super::{Buffer, OpenCl};
+use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words, host};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::spec::divisor::Divisor;
+use crate::spec::perfect::{Functions, build};
+use crate::spec::{Perfect, PerfectPlan, Plan};
+
+/// What varies from plan to plan as `TABLE` in cl/perfect.clh takes it.
+pub(super) fn sizes(functions: &Functions) -> Uint16 {
+    let mut sizes = [0; 16];
+    let divisors = [functions.width, functions.height, functions.side, functions.offset_side];
+    for (to, Divisor { n, reciprocal }) in sizes.chunks_exact_mut(2).zip(divisors) {
+        to.copy_from_slice(&[n, reciprocal]);
+    }
+    sizes[8] = functions.slots;
+    Uint16::from(sizes)
+}
+
+impl OpenCl {
+    /// The program for domains of as many axes as this plan's.
+    pub(super) fn perfect(&self, plan: &PerfectPlan) -> Result<Program> {
+        self.program(PERFECT, &[("AXES", plan.axes()), ("GROUP", self.0.group as u32)])
+    }
+
+    /// A kernel with the arguments that all of cl/perfect.cl begin with: the image, and `TABLE`.
+    ///
+    /// The kernels trust the image to have all slots and offsets.
+    fn perfect_kernel(&self, plan: &PerfectPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
+        Error::check_plan::<Perfect>(plan)?;
+        Error::check_length("the image", image.len(), plan.words() as usize)?;
+        let mut functions = plan.functions();
+        if planted("opencl", Fault::Hash) {
+            functions.width = Divisor::new(functions.width.n ^ 1);
+        }
+        Ok(self.kernel(&self.perfect(plan)?, name)?.buffer(image).value(sizes(&functions)))
+    }
+}
+
+impl Kernels<Perfect> for OpenCl {
+    /// On the host, by one thread.
+    fn place(
+        &self,
+        plan: &PerfectPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Placed> {
+        Error::check_plan::<Perfect>(plan)?;
+        Error::check_length("the image", image.len(), plan.words() as usize)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        if planted("opencl", Fault::Stale) {
+            return Ok(Placed::default());
+        }
+        let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
+        let outside = plan.outside().is_some();
+        host::place_all(self, image, keys, values, pairs, |words, keys, values| {
+            build::place(&plan.functions(), words, outside, keys, values)
+        })
+    }
+
+    fn lookup(
+        &self,
+        plan: &PerfectPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let len = queries.len();
+        Error::check_length("the values", values.len(), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let outside = plan.outside();
+        let launch = self.perfect_kernel(plan, "perfect_lookup", image)?.value(u32::from(outside.is_some()));
+        let launch = launch.value(outside.map_or(0, |(_, value)| value)).buffer(queries).value(len as u64);
+        launch.buffer(values).buffer(found).over(len)
+    }
+
+    fn assign(
+        &self,
+        plan: &PerfectPlan,
+        image: &mut Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<()> {
+        Error::check_length("the values", values.len(), keys.len())?;
+        let launch = self.perfect_kernel(plan, "perfect_assign", image)?.buffer(keys).buffer(values);
+        launch.value(keys.len() as u64).over(keys.len())
+    }
+
+    fn decode(&self, plan: &PerfectPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        let launch = self.perfect_kernel(plan, "perfect_decode", image)?.value(image.len() as u64);
+        launch.into_columns(image.len())
+    }
+
+    fn remove(&self, plan: &PerfectPlan, _: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
+        let advice = "perfect spatial hashes are built afresh to remove pairs: use HashTable::remove";
+        Err(Error::parameter("kind", plan.kind(), advice))
+    }
+
+    fn lift(&self, plan: &PerfectPlan, _: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Error::check_tombstones::<Perfect>(plan)?;
+        Err(Error::parameter("kind", plan.kind(), "perfect spatial hashes have no tombstones"))
+    }
+}

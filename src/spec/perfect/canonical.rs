@@ -1,0 +1,124 @@
+//! Finding a pair, and the rule by which offsets are chosen, in the fewest words: one offset after the other, each tried
+//! point by point. `build.rs` finds the same offsets 64 at a time.
+//!
+//! ```text
+//! group the points by their cell of the offset table
+//! for each cell, those with more points first, of equals the one with the lesser number:
+//!     offset = the first of these with which all its points come to free slots:
+//!         the offsets of the neighbouring cells that have one;  then row by row, from the first of those offsets on
+//!         (from a drawn one if there was none), each row from the same x round to it again
+//!     no such offset: the attempt has failed
+//! cells without points have offset 0
+//! ```
+//!
+//! Nothing here asks for the order of the input, and the points of a cell are tried together; so the bytes are a function of
+//! the set.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::{Functions, PerfectPlan, half};
+use crate::spec::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
+use crate::spec::{Audit, Placing, Plan, Violation};
+
+/// The value of a key. The empty marker's key is not looked for in the image: its pair stands in the plan.
+pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
+    if wanted == EMPTY_KEY {
+        return plan.outside().map(|(_, value)| value);
+    }
+    let word = *image.get(plan.functions().location(image, wanted) as usize)?;
+    (key(word) == wanted).then_some(word as u32)
+}
+
+/// Builds an image of these pairs. The empty marker's key counts as a copy: it has no slot.
+pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+    image[..functions.slots as usize].fill(EMPTY);
+    image[functions.slots as usize..].fill(0);
+    let mut least_copy = None;
+    let mut cells: BTreeMap<u32, BTreeMap<u32, u32>> = BTreeMap::new();
+    for &(key, value) in pairs {
+        let points = cells.entry(functions.home(key).0).or_default();
+        if key == EMPTY_KEY || points.contains_key(&key) {
+            least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+        }
+        if key != EMPTY_KEY {
+            points.entry(key).and_modify(|there| *there = value.max(*there)).or_insert(value);
+        }
+    }
+    let mut cells: Vec<_> = cells.into_iter().filter(|(_, points)| !points.is_empty()).collect();
+    cells.sort_by_key(|(cell, points)| (Reverse(points.len()), *cell));
+    let mut offsets = BTreeMap::new();
+    for (cell, points) in &cells {
+        let bases: Vec<u32> = points.keys().map(|&key| functions.home(key).1).collect();
+        let Some(offset) = first_offset(functions, image, &offsets, *cell, &bases) else { return Placing::Unplaced };
+        offsets.insert(*cell, offset);
+        image[functions.offset_word(*cell)] |= u64::from(offset) << (32 * (cell % 2));
+        for ((&key, &value), &base) in points.iter().zip(&bases) {
+            image[functions.slot(base, offset) as usize] = entry(key, value);
+        }
+    }
+    least_copy.map_or(Placing::Placed, Placing::Copy)
+}
+
+/// The first offset with which these points come to free slots, and to different ones.
+fn first_offset(
+    functions: &Functions,
+    image: &[u64],
+    offsets: &BTreeMap<u32, u32>,
+    cell: u32,
+    bases: &[u32],
+) -> Option<u32> {
+    let mut sorted = bases.to_vec();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|two| two[0] == two[1]) {
+        return None;
+    }
+    let fits = |&offset: &u32| bases.iter().all(|&base| image[functions.slot(base, offset) as usize] == EMPTY);
+    let near: Vec<u32> = functions.neighbours(cell).filter_map(|next| offsets.get(&next).copied()).collect();
+    if let Some(offset) = near.iter().copied().find(fits) {
+        return Some(offset);
+    }
+    let (mut row, x) = functions.row_of(near.first().copied().unwrap_or_else(|| functions.drawn(cell)));
+    let side = functions.side.n;
+    for _ in 0..functions.rows() {
+        let in_row = (x..side).chain(0..x).map(|x| functions.offset_at(row, x));
+        if let Some(offset) = { in_row }.find(fits) {
+            return Some(offset);
+        }
+        row = functions.next_row(row);
+    }
+    None
+}
+
+/// Every pair in the slot that a lookup reads, and every offset below M in each axis.
+pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
+    let mut audit = Audit::default();
+    let (slots, last) = (u64::from(functions.slots), functions.cells - 1);
+    for slot in words {
+        let word = image[slot as usize];
+        if slot >= slots {
+            let first = 2 * (slot - slots) as u32;
+            let is_sound = |cell: u32| {
+                let offset = half(word, cell);
+                if cell > last { offset == 0 } else { functions.is_offset(offset) }
+            };
+            if !is_sound(first) || !is_sound(first + 1) {
+                return Err(Violation::Word { slot, word });
+            }
+            continue;
+        }
+        let Some((key, _)) = pair(word) else {
+            if word != EMPTY {
+                return Err(Violation::Word { slot, word });
+            }
+            continue;
+        };
+        if u64::from(functions.location(image, key)) != slot {
+            return Err(Violation::Misplaced { slot, key });
+        }
+        audit.pairs += 1;
+        audit.greatest_age = 1;
+    }
+    Ok(audit)
+}
