@@ -5,11 +5,11 @@
 //   KOEL_GROUP         work-items of a group, a multiple of 32
 // Fixed by the plan, hence arguments: the sizes of the domain and of both tables, the pair outside.
 //
-// Neighbouring work-items with neighbouring keys of a row read neighbouring offsets, and where those are equal, as builds try to
-// have them, neighbouring slots: one access for all.
+// Neighbouring work-items with neighbouring keys of a row read neighbouring offsets, and where those are equal, as
+// builds try to have them, neighbouring slots: one access for all.
 //
-// The image is [key][value] in each slot, then the offsets, two to a word. The global size is a multiple of the group's:
-// work-items past the end do nothing, but reach every barrier.
+// The image is [key][value] in each slot, then the offsets, two to a word. The global size is a multiple of the
+// group's: work-items past the end do nothing, but reach every barrier.
 
 // The offset in a cell.
 static inline uint offset_of(__global const ulong *image, uint16 sizes, uint cell) {
@@ -38,8 +38,8 @@ __kernel GROUP_SIZE void perfect_lookup(__global const ulong *image, TABLE, cons
 }
 
 // The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image
-// comes as halves: of slots only upper ones (odd) are read, only lower ones (even, the values) are written. Offsets are halves
-// of their own.
+// comes as halves: of slots only upper ones (odd) are read, only lower ones (even, the values) are written. Offsets are
+// halves of their own.
 __kernel GROUP_SIZE void perfect_assign(__global uint *halves, TABLE, __global const uint *keys,
                                         __global const uint *values, const ulong count) {
     ulong item = get_global_id(0);

@@ -57,6 +57,25 @@ fn info_tells_the_costs_of_tables_with_buckets() {
 }
 
 #[test]
+fn info_tells_the_domain_and_the_sides_of_a_perfect_hash() {
+    let folder = Folder::new();
+    let rows: Vec<String> = (0..4000).map(|i| format!("{},{i}", i % 50 + 2048 * (i / 50))).collect();
+    folder.file("t.csv", rows.join("\n"));
+    folder.ok("build t.csv -o p.koel --scheme perfect --extent 2048 --device cpu");
+    let info = folder.json("info p.koel --json");
+    let parameters = &info["parameters"];
+    assert_eq!((&info["scheme"], &parameters["extent"]), (&Value::from("perfect"), &Value::from("2048")));
+    assert_eq!(info["slots"].as_u64(), parameters["side"].as_u64().map(|side| side * side));
+    assert_eq!((info["reads_per_hit"].as_f64(), info["reads_per_miss"].as_f64()), (Some(2.0), Some(2.0)));
+    folder.ok("build t.csv -o v.koel --scheme perfect --extent 64x64 --device cpu");
+    assert!(folder.ok("info v.koel").contains("extent 64x64, side "));
+    assert_eq!(folder.ok("lookup v.koel t.csv --device cpu"), folder.ok("lookup p.koel t.csv --device cpu"));
+    folder.refused("build t.csv -o t.koel --scheme perfect --extent 0", "2147483648");
+    folder.refused("build t.csv -o t.koel --scheme perfect --extent 64x", "256x256");
+    folder.refused("build t.csv -o t.koel --scheme horton --extent 64", "canonical perfect");
+}
+
+#[test]
 fn options_of_other_schemes_are_refused_with_whose_they_are() {
     let folder = Folder::new();
     folder.file("t.csv", "1,2\n");

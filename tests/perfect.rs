@@ -1,5 +1,5 @@
-//! The perfect spatial hash's own promises: pictures and voxels at their loads, two reads a lookup, neighbours side by side, tiny
-//! tables, sets that no offset can tell apart.
+//! The perfect spatial hash's own promises: pictures and voxels at their loads, two reads a lookup, neighbours side by
+//! side, tiny tables, sets that no offset can tell apart.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -80,8 +80,8 @@ fn a_lookup_is_two_reads() {
     assert_eq!(stats.bytes, 8 * (stats.buckets[0].count() + stats.buckets[1].count()));
 }
 
-/// Where offsets are those of their neighbours, neighbouring cells stand in neighbouring slots: coherence is what the offsets
-/// of neighbours are tried first for. Offsets drawn at random leave none (0.000 for this disc).
+/// Where offsets are those of their neighbours, neighbouring cells stand in neighbouring slots: coherence is what the
+/// offsets of neighbours are tried first for. Offsets drawn at random leave none (0.000 for this disc).
 #[test]
 fn neighbouring_pixels_stand_in_neighbouring_slots() {
     let width = size(1024, 128);

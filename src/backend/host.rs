@@ -1,5 +1,5 @@
-//! Builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own rule on one
-//! thread, and written back; or it is made here from all pairs at once. The ledger says so.
+//! Builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own rule on
+//! one thread, and written back; or it is made here from all pairs at once. The ledger says so.
 
 use super::{DeviceBuffer, HashBackend, Placed, Removed};
 use crate::error::Result;
@@ -42,8 +42,8 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     Ok(placed)
 }
 
-/// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs where an image depends on all of them at once: `build`
-/// makes it.
+/// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs where an image depends on all of them at once:
+/// `build` makes it.
 pub(crate) fn place_all<B: HashBackend>(
     backend: &B,
     image: &mut B::Buffer<u64>,

@@ -1,5 +1,5 @@
-//! Division by a number that is known only at run time, as a multiplication: every lookup in a domain of some width divides,
-//! and a division costs as much as the rest of it.
+//! Division by a number that is known only at run time, as a multiplication: every lookup in a domain of some width
+//! divides, and a division costs as much as the rest of it.
 //!
 //! ```text
 //! reciprocal = floor((2^32 - 1) / n)
@@ -7,8 +7,8 @@
 //! remainder  = x - quotient * n                  below 2 n, so one subtraction mends both
 //! ```
 //!
-//! Why it is never more than one too small: with `2^32 - 1 = reciprocal * n + e`, e < n, the exact quotient x / n is above
-//! the computed product by `x (e + 1) / (n 2^32)`, which is at most x / 2^32 and so below 1.
+//! Why it is never more than one too small: with `2^32 - 1 = reciprocal * n + e`, e < n, the exact quotient x / n is
+//! above the computed product by `x (e + 1) / (n 2^32)`, which is at most x / 2^32 and so below 1.
 
 use super::hash::{Lane, wrapped};
 

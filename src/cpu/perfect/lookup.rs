@@ -6,9 +6,9 @@
 //! oldest    its slots have come: it is answered
 //! ```
 //!
-//! Each key that is answered asks for one line of the middle block and one of the newest, because asking for all at once would only
-//! make them wait for each other. Blocks keep their order, so neighbouring queries, whose slots are neighbours too, find
-//! their line where the one before left it.
+//! Each key that is answered asks for one line of the middle block and one of the newest, because asking for all at
+//! once would only make them wait for each other. Blocks keep their order, so neighbouring queries, whose slots are
+//! neighbours too, find their line where the one before left it.
 
 use wide::u32x8;
 
@@ -62,8 +62,8 @@ impl Block {
     }
 }
 
-/// Looks `keys` up and calls `answer(number of the key, hit, slot, word)` for each, in their order. `word` reads a word of
-/// `image`.
+/// Looks `keys` up and calls `answer(number of the key, hit, slot, word)` for each, in their order. `word` reads a word
+/// of `image`.
 #[inline(always)]
 pub(super) fn search<T>(
     functions: &Functions,

@@ -75,8 +75,8 @@ impl Kernels<Perfect> for Cpu {
         Ok(())
     }
 
-    /// Keys are distinct, so no two threads change one slot; and a value takes no part in the search for another key, so
-    /// those who read the slot meanwhile are not misled.
+    /// Keys are distinct, so no two threads change one slot; and a value takes no part in the search for another key,
+    /// so those who read the slot meanwhile are not misled.
     fn assign(
         &self,
         plan: &PerfectPlan,

@@ -7,9 +7,9 @@
 //!     the lowest zero is the offset
 //! ```
 //!
-//! The offsets that are tried are in the billions, and the map is a 64th of the table, so it mostly stays in a cache. Cells with
-//! many points come first, while the table is empty; what is left over at the end are single points, which fit wherever a slot
-//! is free. So a table can be filled to its last slot.
+//! Tens of offsets are tried for each point, and the map is a 64th of the table, so it mostly stays in a cache. Cells
+//! with many points come first, while the table is empty; what is left over at the end are single points, which fit
+//! wherever a slot is free. So a table can be filled to its last slot.
 //!
 //! What it is not: parallel. Every offset depends on all that were chosen before it.
 
@@ -29,11 +29,11 @@ struct Point {
     value: u32,
 }
 
-/// Builds an image of the pairs `keys[i] -> values[i]`, whatever it held before. `had_outside` tells whether a pair stands
-/// beside it already.
+/// Builds an image of the pairs `keys[i] -> values[i]`, whatever it held before. `had_outside` tells whether a pair
+/// stands beside it already.
 ///
-/// Of copies of a key the greatest value stays. Cost: a few passes over the pairs, and about `k (1 - load)^-k` reads of the
-/// map, for 64 offsets each, for a cell with k points.
+/// Of copies of a key the greatest value stays. Cost: a few passes over the pairs; and for a cell with k points about
+/// `(1 - load)^-k` offsets, 64 of them for k reads of the map.
 ///
 /// # Errors
 /// [`Error::TooLarge`] for more pairs than [`MOST_PAIRS`].
@@ -113,8 +113,8 @@ impl Groups {
         Groups { points, starts, counts }
     }
 
-    /// Puts the points of each cell in order, drops copies of a key but for the greatest value, and counts the points that
-    /// no offset can tell from another.
+    /// Puts the points of each cell in order, drops copies of a key but for the greatest value, and counts the points
+    /// that no offset can tell from another.
     fn make_distinct(&mut self, placed: &mut Placed) {
         for (&start, count) in self.starts.iter().zip(&mut self.counts) {
             let points = &mut self.points[start as usize..(start + *count) as usize];
@@ -236,8 +236,8 @@ fn wrap(x: u32, side: u32) -> u32 {
     if x < side { x } else { x - side }
 }
 
-/// Which slots are taken: a row of bits for each row of slots, and behind its end its first 64 once more, so that any 64
-/// that follow each other round the row can be read at once.
+/// Which slots are taken: a row of bits for each row of slots, and behind its end its first 64 once more, so that any
+/// 64 that follow each other round the row can be read at once.
 struct Map {
     side: u32,
     words_a_row: usize,

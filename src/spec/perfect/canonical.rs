@@ -1,5 +1,5 @@
-//! Finding a pair, and the rule by which offsets are chosen, in the fewest words: one offset after the other, each tried
-//! point by point. `build.rs` finds the same offsets 64 at a time.
+//! Finding a pair, and the rule by which offsets are chosen, in the fewest words: one offset after the other, each
+//! tried point by point. `build.rs` finds the same offsets 64 at a time.
 //!
 //! ```text
 //! group the points by their cell of the offset table
@@ -11,8 +11,8 @@
 //! cells without points have offset 0
 //! ```
 //!
-//! Nothing here asks for the order of the input, and the points of a cell are tried together; so the bytes are a function of
-//! the set.
+//! Nothing here asks for the order of the input, and the points of a cell are tried together; so the bytes are a
+//! function of the set.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -92,6 +92,9 @@ fn first_offset(
 }
 
 /// Every pair in the slot that a lookup reads, and every offset below M in each axis.
+///
+/// What it does not see: an offset that is not the first that would do, or one in a cell without points. Only a build
+/// tells.
 pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     let (slots, last) = (u64::from(functions.slots), functions.cells - 1);

@@ -8,8 +8,8 @@
 //! packed  = x + 2^16 y  in a plane,  x + 2^10 y + 2^20 z  in a volume
 //! ```
 //!
-//! M and R have no common divisor, so `p mod M` and `p mod R` together are p modulo M R: cells of the domain that agree in
-//! both are M R or more apart, and no offset can tell them apart.
+//! M and R have no common divisor, so `p mod M` and `p mod R` together are p modulo M R: cells of the domain that agree
+//! in both are M R or more apart, and no offset can tell them apart.
 
 use super::PerfectPlan;
 use super::plan::{common_divisor, power};
@@ -51,7 +51,7 @@ impl Functions {
             offset_side: Divisor::new(plan.offset_side),
             slots: number(plan.slots()),
             cells: number(plan.cells()),
-            row_step: row_step(power(plan.side, plan.axes - 1), plan.side),
+            row_step: row_step(power(plan.side, plan.axes.saturating_sub(1)), plan.side),
             start: SplitMix64::for_attempt(plan.seed, plan.attempt).next_mix_keys(),
         }
     }
@@ -129,8 +129,8 @@ impl Functions {
         self.slots / self.side.n
     }
 
-    /// The row after this one. All rows come once before the first comes again; those that follow each other lie far apart,
-    /// so that a search leaves a region that is full at once.
+    /// The row after this one. All rows come once before the first comes again; those that follow each other lie far
+    /// apart, so that a search leaves a region that is full at once.
     pub(super) fn next_row(&self, row: u32) -> u32 {
         let rows = u64::from(self.rows());
         ((u64::from(row) + u64::from(self.row_step)) % rows) as u32
@@ -145,9 +145,7 @@ impl Functions {
     /// The row of a base's slot under an offset with x = 0, and the x there.
     #[inline(always)]
     pub(super) fn row_of_slot(&self, base: u32, offset: u32) -> (u32, u32) {
-        let at = self.slot(base, offset);
-        let (row, x) = self.side.divide(at);
-        (row, x)
+        self.side.divide(self.slot(base, offset))
     }
 
     /// Whether a build could have set this offset.
@@ -172,7 +170,7 @@ impl Functions {
 
 /// About the golden section of the rows, and without a common divisor with their number, a power of M.
 fn row_step(rows: u64, side: u32) -> u32 {
-    let near = u32::try_from(rows * 618 / 1000).unwrap_or(u32::MAX).max(1);
+    let near = u32::try_from(rows.saturating_mul(618) / 1000).unwrap_or(u32::MAX).max(1);
     (near..).find(|&step| common_divisor(step, side) == 1).unwrap_or(1)
 }
 

@@ -15,7 +15,8 @@ pub const MOST_EXTENT: u32 = Divisor::MOST;
 /// use koel::{Cpu, HashTable, Perfect};
 /// // A disc in a picture 2048 pixels wide; a pixel's key is x + 2048 y.
 /// let is_inside = |x: i32, y: i32| (x - 1000).pow(2) + (y - 700).pow(2) < 90_000;
-/// let keys: Vec<u32> = (0..2048 * 1400).filter(|&key| is_inside(key % 2048, key / 2048)).map(|key| key as u32).collect();
+/// let inside = (0..2048 * 1400).filter(|&key| is_inside(key % 2048, key / 2048));
+/// let keys: Vec<u32> = inside.map(|key| key as u32).collect();
 /// let table = HashTable::builder(Perfect::plane(2048)).build(&Cpu::new(), &keys, &keys)?;
 /// assert_eq!(table.stats()?.reads_per_hit, 2.0);
 /// # Ok::<(), koel::Error>(())

@@ -97,8 +97,8 @@ impl Scheme for Perfect {
         canonical::find(plan, image, key)
     }
 
-    /// Two, for a hit and for a miss: the offset, which is half a word, and the slot. The empty marker's key costs none: it
-    /// stands in the plan.
+    /// Two, for a hit and for a miss: the offset, which is half a word, and the slot. The empty marker's key costs
+    /// none: it stands in the plan.
     fn reads(_: &PerfectPlan, _: &[u64], key: u32) -> u32 {
         if key == EMPTY_KEY { 0 } else { 2 }
     }
@@ -133,8 +133,8 @@ impl Scheme for Perfect {
         usize::from(bucket >= plan.slots())
     }
 
-    /// The largest crowd of keys that no offset can tell apart: they share their cell of the offset table, and their place
-    /// under every offset.
+    /// The largest crowd of keys that no offset can tell apart: they share their cell of the offset table, and their
+    /// place under every offset.
     fn crowd(plan: &PerfectPlan, keys: &[u32]) -> Option<Crowd> {
         let functions = plan.functions();
         let mut homes: Vec<(u32, u32)> =

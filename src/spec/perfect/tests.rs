@@ -278,7 +278,7 @@ fn a_stored_plan_gives_its_parameters_back_and_others_are_refused() {
     ] {
         assert!(Perfect::from_plan(&bad).is_err(), "{bad:?}");
         // Whoever asks before checking gets numbers and no panic.
-        let _ = (bad.slots(), bad.words(), bad.cells());
+        let _ = (bad.slots(), bad.words(), bad.cells(), bad.functions());
     }
     assert!(Perfect::plane(0).check().is_err() && Perfect::volume(5, 0).check().is_err());
     assert!(Perfect::plane((1 << 31) + 1).check().is_err());
