@@ -43,9 +43,10 @@ __kernel GROUP_SIZE void sort_differing(__global const uint *keys, const ulong l
             zeros[me] |= zeros[me + below];
         }
     }
-    if (me != 0) return;
-    atomic_or(&result[0], ones[0]);
-    atomic_or(&result[1], zeros[0]);
+    if (me == 0) {
+        atomic_or(&result[0], ones[0]);
+        atomic_or(&result[1], zeros[0]);
+    }
 }
 
 __kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, const uint shift,
@@ -69,7 +70,7 @@ __kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, c
 }
 
 // The group's part of a column, KOEL_EACH neighbours for each work-item.
-static inline void take(__global const uint *from, ulong first, uint len, uint past, __local uint *tile, uint *mine) {
+INLINED void take(__global const uint *from, ulong first, uint len, uint past, __local uint *tile, uint *mine) {
     uint me = get_local_id(0);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
@@ -83,7 +84,7 @@ static inline void take(__global const uint *from, ulong first, uint len, uint p
 }
 
 // Where each of my keys stands when the tile is in the order of 4 of their bits.
-static inline void rank_by(uint shift, const uint *keys, uint *ranks, __local ushort *counts, __local sum *sums) {
+INLINED void rank_by(uint shift, const uint *keys, uint *ranks, __local ushort *counts, __local sum *sums) {
     uint me = get_local_id(0);
     #pragma unroll
     for (uint nibble = 0; nibble < NIBBLES; nibble++) counts[nibble * KOEL_GROUP + me] = 0;
@@ -117,14 +118,14 @@ static inline void rank_by(uint shift, const uint *keys, uint *ranks, __local us
 }
 
 // Mine to their ranks.
-static inline void put(const uint *mine, const uint *ranks, __local uint *tile) {
+INLINED void put(const uint *mine, const uint *ranks, __local uint *tile) {
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) tile[PADDED(ranks[j])] = mine[j];
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 // Mine to their ranks; those that stand in my places then are mine.
-static inline void exchange(uint *mine, const uint *ranks, __local uint *tile) {
+INLINED void exchange(uint *mine, const uint *ranks, __local uint *tile) {
     put(mine, ranks, tile);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) mine[j] = tile[PADDED(get_local_id(0) * KOEL_EACH + j)];
