@@ -17,9 +17,12 @@
 //! made searches on the CPU twice as fast at 2^20 pairs and three times at 2^24 (batches of random queries). It also
 //! made the breadth-first order of Eytzinger, which was tried beside it, no faster than the plain one.
 
+/// How far off the middle a step divides: by this part of the words.
+pub const OFF_MIDDLE: usize = 64;
+
 /// By how much a step in `len` words may go right; at least 1 for `len` above 1, and at most half of it.
 pub fn half(len: usize) -> usize {
-    len / 2 - len / 64
+    len / 2 - len / OFF_MIDDLE
 }
 
 /// The steps of a search in `len` words.
