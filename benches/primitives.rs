@@ -18,6 +18,13 @@ fn primitives(criterion: &mut Criterion) {
         group.bench_function("select", |bencher| {
             bencher.iter(|| device.select(&bits, true, &[&column, &column]).expect("selects"));
         });
+        group.bench_function("sort pairs", |bencher| {
+            bencher.iter(|| {
+                let sorted = device.sort_pairs(&column, &index).expect("sorts");
+                device.finish().expect("finishes");
+                sorted
+            });
+        });
         group.bench_function("gather", |bencher| {
             bencher.iter(|| {
                 let gathered = device.gather(&column, &index).expect("gathers");

@@ -1,4 +1,4 @@
-// A stable radix sort of pairs by key: the least digit first, 8 bits a pass.
+// A stable radix sort of pairs by key: the least digit first, KOEL_DIGIT_BITS bits a pass.
 //
 //   sort_differing  in which bits keys differ: the others need no pass
 //   sort_count      one group a tile: how many keys it has of each digit          -> counts[digit][tile]
@@ -8,17 +8,17 @@
 //
 // A tile is KOEL_EACH pairs for each of KOEL_GROUP work-items.
 //
-// The order within a tile: each work-item holds KOEL_EACH neighbours and counts them by 4 bits of the digit, in a column of
-// its own. Prefix sums over (4 bits, work-item) say how many come before its first pair with these bits; its own earlier
-// pairs with the same ones come on top. That is a stable rank, without atomics and without a sort in local memory. Once for
-// the lower 4 bits and once for the upper ones.
+// The order within a tile: each work-item holds KOEL_EACH neighbours and counts them by half of the digit's bits, in a column
+// of its own. Prefix sums over (half digit, work-item) say how many come before its first pair with these bits; its own
+// earlier pairs with the same ones come on top. That is a stable rank, without atomics. Once for the lower half and once for the
+// upper one.
 //
 // Keys past the end are greatest and come last, so they stay last in every order, and are not written.
 
-// Values of the 4 bits that a tile is ordered by at once.
-#define NIBBLES 16
-// Values of a digit.
-#define DIGITS 256
+// Values of a digit, and of a half of it.
+#define DIGITS (1 << KOEL_DIGIT_BITS)
+#define HALF_BITS (KOEL_DIGIT_BITS / 2)
+#define HALVES (1 << HALF_BITS)
 // Work-items read KOEL_EACH neighbours each; a gap behind these keeps them from meeting at one bank of local memory.
 #define PADDED(i) ((i) + (i) / KOEL_EACH)
 // Counts of a tile are spread over so many copies, because neighbours of a sorted input have one digit.
@@ -43,9 +43,10 @@ __kernel GROUP_SIZE void sort_differing(__global const uint *keys, const ulong l
             zeros[me] |= zeros[me + below];
         }
     }
-    if (me != 0) return;
-    atomic_or(&result[0], ones[0]);
-    atomic_or(&result[1], zeros[0]);
+    if (me == 0) {
+        atomic_or(&result[0], ones[0]);
+        atomic_or(&result[1], zeros[0]);
+    }
 }
 
 __kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, const uint shift,
@@ -69,7 +70,7 @@ __kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, c
 }
 
 // The group's part of a column, KOEL_EACH neighbours for each work-item.
-static inline void take(__global const uint *from, ulong first, uint len, uint past, __local uint *tile, uint *mine) {
+INLINED void take(__global const uint *from, ulong first, uint len, uint past, __local uint *tile, uint *mine) {
     uint me = get_local_id(0);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
@@ -82,28 +83,28 @@ static inline void take(__global const uint *from, ulong first, uint len, uint p
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Where each of my keys stands when the tile is in the order of 4 of their bits.
-static inline void rank_by(uint shift, const uint *keys, uint *ranks, __local ushort *counts, __local sum *sums) {
+// Where each of my keys stands when the tile is in the order of half a digit.
+INLINED void rank_by(uint shift, const uint *keys, uint *ranks, __local ushort *counts, __local sum *sums) {
     uint me = get_local_id(0);
     #pragma unroll
-    for (uint nibble = 0; nibble < NIBBLES; nibble++) counts[nibble * KOEL_GROUP + me] = 0;
+    for (uint half_digit = 0; half_digit < HALVES; half_digit++) counts[half_digit * KOEL_GROUP + me] = 0;
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
-        uint at = ((keys[j] >> shift) & (NIBBLES - 1)) * KOEL_GROUP + me;
+        uint at = ((keys[j] >> shift) & (HALVES - 1)) * KOEL_GROUP + me;
         ranks[j] = counts[at];
         counts[at] = (ushort)(ranks[j] + 1);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // As many neighbours among the counts for each work-item as there are work-items to a row.
-    __local ushort *row = counts + me * NIBBLES;
+    // The counts lie in the order of the sums: HALVES neighbours for each work-item.
+    __local ushort *row = counts + me * HALVES;
     sum total = 0;
     #pragma unroll
-    for (uint j = 0; j < NIBBLES; j++) total += row[j];
+    for (uint j = 0; j < HALVES; j++) total += row[j];
     sums[me] = total;
     prefix_sums(sums);
     uint before = sums[me] - total;
     #pragma unroll
-    for (uint j = 0; j < NIBBLES; j++) {
+    for (uint j = 0; j < HALVES; j++) {
         uint count = row[j];
         row[j] = (ushort)before;
         before += count;
@@ -111,20 +112,20 @@ static inline void rank_by(uint shift, const uint *keys, uint *ranks, __local us
     barrier(CLK_LOCAL_MEM_FENCE);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
-        ranks[j] += counts[((keys[j] >> shift) & (NIBBLES - 1)) * KOEL_GROUP + me];
+        ranks[j] += counts[((keys[j] >> shift) & (HALVES - 1)) * KOEL_GROUP + me];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 // Mine to their ranks.
-static inline void put(const uint *mine, const uint *ranks, __local uint *tile) {
+INLINED void put(const uint *mine, const uint *ranks, __local uint *tile) {
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) tile[PADDED(ranks[j])] = mine[j];
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 // Mine to their ranks; those that stand in my places then are mine.
-static inline void exchange(uint *mine, const uint *ranks, __local uint *tile) {
+INLINED void exchange(uint *mine, const uint *ranks, __local uint *tile) {
     put(mine, ranks, tile);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) mine[j] = tile[PADDED(get_local_id(0) * KOEL_EACH + j)];
@@ -135,7 +136,7 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
                                       const uint shift, __global const uint *offsets, __global uint *to_keys,
                                       __global uint *to_values) {
     __local uint tile[PADDED(KOEL_GROUP * KOEL_EACH)];
-    __local ushort counts[NIBBLES * KOEL_GROUP];
+    __local ushort counts[HALVES * KOEL_GROUP];
     __local sum sums[KOEL_GROUP];
     // Where the tile's first pair would go if it had this digit.
     __local uint bases[DIGITS];
@@ -151,7 +152,7 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
     rank_by(shift, my_keys, ranks, counts, sums);
     exchange(my_keys, ranks, tile);
     exchange(my_values, ranks, tile);
-    rank_by(shift + 4, my_keys, ranks, counts, sums);
+    rank_by(shift + HALF_BITS, my_keys, ranks, counts, sums);
     put(my_keys, ranks, tile);
     // Each digit is one run in the tile; whoever has its first pair takes what stands before it off.
     #pragma unroll

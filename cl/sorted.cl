@@ -25,7 +25,7 @@ __kernel GROUP_SIZE void sorted_write(__global ulong *image, const uint slots, _
 static inline uint find(__global const uint *halves, uint pairs, uint steps, uint key) {
     uint base = 0, len = pairs;
     for (uint step = 0; step < steps; step++) {
-        uint half_len = len / 2 - len / 64;
+        uint half_len = len / 2 - len / KOEL_SORTED_OFF_MIDDLE;
         base += halves[2 * (ulong)(base + half_len) + 1] <= key ? half_len : 0;
         len -= half_len;
     }

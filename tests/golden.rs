@@ -6,7 +6,7 @@ mod common;
 
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, Scheme, Sorted};
 
 /// The digest of 1000 pairs on every device of this machine, which must be the one written down.
 fn layout<S: Scheme>(scheme: &S, golden: &str)
@@ -61,4 +61,5 @@ fn layouts_are_what_they_were() {
     ] {
         layout(&scheme, golden);
     }
+    layout(&Sorted, "30fc1d1f33b31871a4f0908f1ffb43fce596fdb80dafde0a9fc84db90cf28d82");
 }

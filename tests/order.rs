@@ -6,7 +6,7 @@ mod common;
 use common::{most_pairs, opencl_devices, size};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, Scheme, Sorted};
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
@@ -65,6 +65,9 @@ fn order_batches_threads_and_devices_do_not_matter() {
     nothing_but_the_set_matters(&Quadratic, 1.0);
     nothing_but_the_set_matters(&Perfect::default(), 0.9);
     nothing_but_the_set_matters(&Perfect::volume(2048, 1024), 0.99);
+    for load in [0.5, 1.0] {
+        nothing_but_the_set_matters(&Sorted, load);
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::classic;
 use crate::spec::horton::{self, tokens};
-use crate::spec::{bucketized, fks, hash, robin_hood, slot};
+use crate::spec::{bucketized, fks, hash, robin_hood, slot, sorted};
 
 /// What a program is kept under: its file and its options.
 pub(super) type Key = (&'static str, String);
@@ -108,6 +108,7 @@ fn numbers() -> String {
         ("HORTON_GOLDEN", horton::GOLDEN),
         ("HORTON_GROUP_MAX", tokens::GROUP_MAX),
         ("HORTON_CYCLES", tokens::CYCLES),
+        ("SORTED_OFF_MIDDLE", sorted::search::OFF_MIDDLE as u32),
     ]
     .into_iter()
     .chain(tally::NUMBERS)

@@ -14,6 +14,10 @@ const TILE: usize = GROUP * EACH;
 /// Bits of a digit, and its values.
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
+
+// What `Sorted::scratch_bytes` says of them.
+const _: () = assert!(TILE == 4096 && DIGITS == 256);
+
 /// The most pairs: their places are numbers of 32 bits.
 const MOST_PAIRS: u64 = u32::MAX as u64;
 
@@ -22,7 +26,8 @@ type Columns = (Buffer<u32>, Buffer<u32>);
 
 impl OpenCl {
     pub(super) fn sort_program(&self) -> Result<ocl::core::Program> {
-        self.program(SORT, &[("GROUP", GROUP as u32), ("EACH", EACH as u32), ("WIDE", 0)])
+        let parameters = [("GROUP", GROUP as u32), ("EACH", EACH as u32), ("DIGIT_BITS", DIGIT_BITS), ("WIDE", 0)];
+        self.program(SORT, &parameters)
     }
 
     /// One read of 8 bytes; then, for each of at most four digits, a count, a scan and a scatter.

@@ -153,7 +153,7 @@ fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
 #[test]
 fn prefix_sums_are_exclusive_and_of_any_length() -> Result<()> {
     fn agree<T: Word + From<u32> + std::ops::AddAssign>(cl: &OpenCl, len: usize) -> Result<()> {
-        let counts: Vec<T> = noise(len as u64, len).iter().map(|&x| T::from(x >> 20)).collect();
+        let counts: Vec<T> = noise(len as u64, len).iter().map(|&x| T::from(x >> 24)).collect();
         let mut before = T::from(0);
         let expected: Vec<T> = counts
             .iter()
