@@ -28,8 +28,8 @@
 //! # Where to look
 //!
 //! - [`HashTable`] and [`TableBuilder`]: everything a table can do.
-//! - [`Cuckoo`], [`Bucketized`], [`Horton`]: the schemes and their parameters (Alcantara et al. 2011; Breslow et al. 2016,
-//!   both). The README has a table of when to take which.
+//! - [`Cuckoo`], [`Bucketized`], [`Horton`], [`RobinHood`]: the schemes and their parameters (Alcantara et al. 2011; Breslow
+//!   et al. 2016, both; Garcia et al. 2011). The README has a table of when to take which.
 //! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
 //! - [`layout`]: keys for the cells of pictures and boxes of voxels.
 //! - [`spec`]: layouts and arithmetic, the reference for every backend.

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use koel::backend::{Any, choose};
 use koel::table::TableBuilder;
-use koel::{Duplicates, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme};
+use koel::{Duplicates, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme, Sequence};
 
 use super::failure::{Failure, Result};
 use super::scheme;
@@ -45,6 +45,15 @@ pub(crate) struct SchemeOptions {
     /// Moves in a row that may make room for a pair, for classic horton: 1 to 8 [default: 5]
     #[arg(long, value_name = "MOVES")]
     pub(crate) height: Option<u32>,
+    /// The places of a key, for robin_hood [default: coherent]
+    #[arg(long, value_name = "SEQUENCE", value_parser = sequence())]
+    pub(crate) sequence: Option<Sequence>,
+    /// Bits of the maximum ages, for robin_hood: 0 for none, 2, 3 or 4 [default: canonical 0, classic 4]
+    #[arg(long, value_name = "BITS")]
+    pub(crate) max_ages: Option<u32>,
+    /// Keys of 28 bits without values (all of them 0), for classic robin_hood
+    #[arg(long)]
+    pub(crate) keys_alone: bool,
 }
 
 impl SchemeOptions {
@@ -61,6 +70,9 @@ impl SchemeOptions {
             ("tags", self.tags.is_some()),
             ("bits", self.bits.is_some()),
             ("height", self.height.is_some()),
+            ("sequence", self.sequence.is_some()),
+            ("max-ages", self.max_ages.is_some()),
+            ("keys-alone", self.keys_alone),
         ];
         given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
@@ -79,6 +91,9 @@ impl SchemeOptions {
             tags: self.tags.filter(|_| takes("tags")),
             bits: self.bits.filter(|_| takes("bits")),
             height: self.height.filter(|_| takes("height")),
+            sequence: self.sequence.filter(|_| takes("sequence")),
+            max_ages: self.max_ages.filter(|_| takes("max-ages")),
+            keys_alone: self.keys_alone && takes("keys-alone"),
         }
     }
 }
@@ -256,6 +271,10 @@ fn reinsertion() -> impl TypedValueParser<Value = Reinsertion> {
 
 fn insertion() -> impl TypedValueParser<Value = Insertion> {
     one_of(&Insertion::ALL, Insertion::name)
+}
+
+fn sequence() -> impl TypedValueParser<Value = Sequence> {
+    one_of(&Sequence::ALL, Sequence::name)
 }
 
 fn lookup_mode() -> impl TypedValueParser<Value = LookupMode> {

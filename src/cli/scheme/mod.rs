@@ -4,6 +4,7 @@
 mod bucketized;
 mod cuckoo;
 mod horton;
+mod robin_hood;
 
 use koel::backend::{Any, Runs};
 use koel::spec::Limits;
