@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use koel::backend::{Any, choose};
 use koel::table::TableBuilder;
-use koel::{Duplicates, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme};
+use koel::{Duplicates, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme, Sequence};
 
 use super::failure::{Failure, Result};
 use super::scheme;
@@ -48,6 +48,15 @@ pub(crate) struct SchemeOptions {
     /// Rounds of a bucket under one seed number, for classic fks: 1 to 1000 [default: 100]
     #[arg(long, value_name = "ROUNDS")]
     pub(crate) iterations: Option<u32>,
+    /// The places of a key, for robin_hood [default: coherent]
+    #[arg(long, value_name = "SEQUENCE", value_parser = sequence())]
+    pub(crate) sequence: Option<Sequence>,
+    /// Bits of the maximum ages, for robin_hood: 0 for none, 2, 3 or 4 [default: canonical 0, classic 4]
+    #[arg(long, value_name = "BITS")]
+    pub(crate) max_ages: Option<u32>,
+    /// Keys of 28 bits without values (all of them 0), for classic robin_hood
+    #[arg(long)]
+    pub(crate) keys_alone: bool,
     /// The domain whose cells are the keys, row by row, for perfect: the WIDTH of a plane, or WIDTHxHEIGHT of the layers of a
     /// volume [default: 65536]
     #[arg(long, value_name = "EXTENT", value_parser = extent)]
@@ -86,6 +95,9 @@ impl SchemeOptions {
             ("height", self.height.is_some()),
             ("iterations", self.iterations.is_some()),
             ("extent", self.extent.is_some()),
+            ("sequence", self.sequence.is_some()),
+            ("max-ages", self.max_ages.is_some()),
+            ("keys-alone", self.keys_alone),
         ];
         given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
@@ -106,6 +118,9 @@ impl SchemeOptions {
             height: self.height.filter(|_| takes("height")),
             iterations: self.iterations.filter(|_| takes("iterations")),
             extent: self.extent.filter(|_| takes("extent")),
+            sequence: self.sequence.filter(|_| takes("sequence")),
+            max_ages: self.max_ages.filter(|_| takes("max-ages")),
+            keys_alone: self.keys_alone && takes("keys-alone"),
         }
     }
 }
@@ -283,6 +298,10 @@ fn reinsertion() -> impl TypedValueParser<Value = Reinsertion> {
 
 fn insertion() -> impl TypedValueParser<Value = Insertion> {
     one_of(&Insertion::ALL, Insertion::name)
+}
+
+fn sequence() -> impl TypedValueParser<Value = Sequence> {
+    one_of(&Sequence::ALL, Sequence::name)
 }
 
 fn lookup_mode() -> impl TypedValueParser<Value = LookupMode> {

@@ -41,10 +41,11 @@ macro_rules! for_each_scheme {
             cuckoo, Cuckoo, "cuckoo";
             bucketized, Bucketized, "bucketized";
             horton, Horton, "horton";
+            robin_hood, RobinHood, "robin_hood";
             fks, Fks, "fks";
-            quadratic, Quadratic, "quadratic";
             sorted, Sorted, "sorted";
             perfect, Perfect, "perfect";
+            quadratic, Quadratic, "quadratic";
         }
     };
 }

@@ -7,6 +7,7 @@ mod fks;
 mod horton;
 mod perfect;
 mod quadratic;
+mod robin_hood;
 mod sorted;
 
 use koel::backend::{Any, Runs};

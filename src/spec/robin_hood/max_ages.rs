@@ -21,13 +21,14 @@ use super::Rule;
 use super::layout::EMPTY;
 use crate::spec::Kind;
 
-/// Levels of canonical tables, whose ages end at 62: for 2, 3 and 4 bits. Level 0 belongs to code 0.
+/// Levels of canonical tables, whose ages end at 62: for 2, 3 and 4 bits. Level 0 belongs to code 0. Of all levels those
+/// with which misses read least, on average over the loads 0.8, 0.9, 0.95 and 0.99 of random keys.
 const CANONICAL_LEVELS: [&[u8]; 3] =
-    [&[0, 2, 5, 62], &[0, 1, 2, 3, 4, 6, 10, 62], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 24, 62]];
-/// Levels of classic tables, whose ages end at 15. With 4 bits every age is a level. Level 1 costs what 0 would, because
-/// the code comes with the first read.
+    [&[0, 2, 3, 62], &[0, 1, 2, 3, 4, 5, 6, 62], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 62]];
+/// Levels of classic tables, whose ages end at 15, chosen alike. With 4 bits every age is a level. Level 1 costs what 0
+/// would, because the code comes with the first read.
 const CLASSIC_LEVELS: [&[u8]; 3] =
-    [&[0, 2, 5, 15], &[0, 1, 2, 3, 4, 6, 9, 15], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
+    [&[0, 1, 5, 15], &[0, 1, 2, 3, 4, 5, 7, 15], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
 
 /// Where the maximum ages of a table are, and in which steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

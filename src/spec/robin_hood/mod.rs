@@ -77,10 +77,13 @@ impl Scheme for RobinHood {
         Ok(())
     }
 
+    /// Steps by a constant make clusters, whose ages end a table long before it is full.
     fn default_load(&self) -> Load {
-        Load::from_millionths(match self.kind {
-            Kind::Canonical => 900_000,
-            Kind::Classic => 800_000,
+        Load::from_millionths(match (self.kind, self.sequence) {
+            (Kind::Canonical, Sequence::PaperRandom) => 800_000,
+            (Kind::Canonical, _) => 900_000,
+            (Kind::Classic, Sequence::PaperRandom) => 500_000,
+            (Kind::Classic, _) => 800_000,
         })
     }
 

@@ -14,7 +14,7 @@ pub enum Sequence {
     /// `mix(k) + o_i`: the same steps from a scattered start, for keys that have no order worth keeping.
     Random,
     /// `c0 + k c1 + i c2`, the random sequence of the paper's Section 4. It steps by a constant, so clusters form at high
-    /// loads.
+    /// loads, and ages with them.
     PaperRandom,
 }
 
@@ -29,6 +29,18 @@ impl Sequence {
 }
 
 /// The parameters of a Robin Hood table (Garcia et al. 2011).
+///
+/// | kind and sequence | default load | builds to load | reads a hit, a miss, at the default |
+/// |---|---|---|---|
+/// | canonical; coherent (the default) or random | 0.90 | 1 | 2.83, 2.83 |
+/// | canonical, paper-random | 0.80 | 0.90 | 3.00, 2.99 |
+/// | classic; coherent (the default) or random | 0.80 | 0.99 | 2.20, 1.69 |
+/// | classic, paper-random | 0.50 | 0.60 | 1.50, 1.20 |
+///
+/// Measured with random keys (`docs/canonical-layout.md`).
+///
+/// Keys that are congruent modulo the number of slots share all their places in the coherent and the paper's sequence, so
+/// more than 62 of them (classic: 15) cannot be built. Every attempt has another prime number of slots, which scatters them.
 ///
 /// ```
 /// use koel::spec::{RobinHood, robin_hood::Sequence};
