@@ -1,0 +1,240 @@
+//! The surface of a mesh as voxels in a hash table, and the six neighbours of each voxel asked (Garcia et al. 2011, Section
+//! 4.2, "3D data"; the voxelised Lucy of Alcantara et al. 2009).
+//!
+//! ```sh
+//! cargo run --release --example voxel_mesh -- lucy.obj --grid 512
+//! ```
+//!
+//! Without a mesh, a torus is made. Every triangle is sampled more densely than the grid, so one voxel comes many times; the
+//! table keeps the first. Its value is the number of the triangle. Then every neighbour of every voxel is asked, which is
+//! how one finds what is exposed, and the answers are compared with those of a `HashSet`.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use koel::backend::{Any, HashBackend, bitmap_words, choose};
+use koel::layout::{Rows3, morton3, morton3_cell};
+use koel::spec::robin_hood::Sequence;
+use koel::{Duplicates, HashTable, RobinHood};
+use ply_rs_bw::parser;
+use ply_rs_bw::ply::{DefaultElement, Property};
+
+/// Voxelise the surface of a mesh, and ask the six neighbours of every voxel
+#[derive(Parser)]
+struct Args {
+    /// An OBJ or PLY file [default: a torus]
+    mesh: Option<PathBuf>,
+    /// Cells along each side of the grid, 8 to 1024
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(8..=1024))]
+    grid: u32,
+    /// Pairs per slot
+    #[arg(long, default_value_t = 0.8)]
+    load: f64,
+    /// auto, cpu, opencl, opencl:N or opencl:NAME
+    #[arg(long, default_value = "auto")]
+    device: String,
+}
+
+type Point = [f32; 3];
+
+struct Mesh {
+    points: Vec<Point>,
+    triangles: Vec<[u32; 3]>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
+    let mesh = match &args.mesh {
+        Some(path) => read(path).map_err(|error| format!("{}: {error}", path.display()))?,
+        None => torus(96, 48),
+    };
+    let (cells, triangles) = surface(&mesh, args.grid)?;
+    let device = choose(&args.device, None)?.swap_remove(0);
+    println!(
+        "{} triangles, {} samples of the surface in a grid of {}^3, load {}, {}",
+        mesh.triangles.len(),
+        cells.len(),
+        args.grid,
+        args.load,
+        device.info()
+    );
+    let rows = Rows3::new(args.grid, args.grid, args.grid)?;
+    let by_rows = |[x, y, z]: [u32; 3]| rows.key(x, y, z);
+    let by_morton = |[x, y, z]: [u32; 3]| morton3(x, y, z);
+    for sequence in [Sequence::Coherent, Sequence::Random] {
+        explore(&device, &cells, &triangles, &args, sequence, "row-major", by_rows, |key| {
+            rows.cell(key).map(|(x, y, z)| [x, y, z])
+        })?;
+        explore(&device, &cells, &triangles, &args, sequence, "Morton", by_morton, |key| {
+            morton3_cell(key).map(|(x, y, z)| [x, y, z])
+        })?;
+    }
+    Ok(())
+}
+
+/// Builds a table of the voxels under one layout of keys and one sequence, and asks all neighbours.
+#[expect(clippy::too_many_arguments, reason = "a layout is a name and two functions")]
+fn explore(
+    device: &Any,
+    cells: &[[u32; 3]],
+    triangles: &[u32],
+    args: &Args,
+    sequence: Sequence,
+    layout: &str,
+    key_of: impl Fn([u32; 3]) -> Option<u32>,
+    cell_of: impl Fn(u32) -> Option<[u32; 3]>,
+) -> Result<(), Box<dyn Error>> {
+    let keys: Vec<u32> = cells.iter().filter_map(|&cell| key_of(cell)).collect();
+    let builder = HashTable::builder(RobinHood::canonical().sequence(sequence))
+        .load_factor(args.load)
+        .duplicates(Duplicates::KeepFirst);
+    let table = builder.build(device, &keys, triangles)?;
+    // In ascending order of their keys, as one would walk a grid, and each voxel's six neighbours in turn.
+    let mut voxels: Vec<u32> = table.iter()?.map(|(key, _)| key).collect();
+    voxels.sort_unstable();
+    let beside = |key: u32, axis: usize, step: u32| {
+        let mut cell = cell_of(key)?;
+        cell[axis] = cell[axis].wrapping_add(step);
+        (cell[axis] < args.grid).then_some(cell).and_then(&key_of)
+    };
+    let mut faces = Vec::new();
+    for axis in 0..3 {
+        for step in [1, u32::MAX] {
+            faces.push(voxels.iter().filter_map(|&key| beside(key, axis, step)).collect::<Vec<u32>>());
+        }
+    }
+    let queries = faces.concat();
+    let on_device = device.upload(&queries)?;
+    let mut values = device.filled(queries.len(), 0)?;
+    let mut found = device.filled(bitmap_words(queries.len()), 0)?;
+    table.lookup(&on_device, &mut values, &mut found)?;
+    let ((), time) = device.timed(|| table.lookup(&on_device, &mut values, &mut found))?;
+    let found = device.download(&found)?;
+    let solid: HashSet<u32> = voxels.iter().copied().collect();
+    if (0..queries.len()).any(|i| (found[i / 32] >> (i % 32) & 1 == 1) != solid.contains(&queries[i])) {
+        return Err("an answer differs from that of a HashSet".into());
+    }
+    let joined: u32 = found.iter().map(|word| word.count_ones()).sum();
+    println!(
+        "{:>9}, {layout:<9}: {} voxels; {} neighbours asked in {:.3} ms, {joined} of them voxels, as a HashSet says",
+        sequence.name(),
+        voxels.len(),
+        queries.len(),
+        1e3 * time.as_secs_f64()
+    );
+    Ok(())
+}
+
+/// Every cell of the grid that a triangle passes through, as often as it was sampled there, with the triangle's number. The
+/// mesh is scaled to fill the grid.
+fn surface(mesh: &Mesh, grid: u32) -> Result<(Vec<[u32; 3]>, Vec<u32>), Box<dyn Error>> {
+    let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+    for point in &mesh.points {
+        for axis in 0..3 {
+            (low[axis], high[axis]) = (low[axis].min(point[axis]), high[axis].max(point[axis]));
+        }
+    }
+    let extent = (0..3).map(|axis| high[axis] - low[axis]).fold(0.0, f32::max);
+    if !(extent.is_finite() && extent > 0.0) {
+        return Err("the mesh has no extent: there is nothing to voxelise".into());
+    }
+    let scale = (grid as f32 - 0.01) / extent;
+    let place = |point: Point| -> Point { std::array::from_fn(|axis| (point[axis] - low[axis]) * scale) };
+    let (mut cells, mut numbers) = (Vec::new(), Vec::new());
+    for (number, corners) in (0u32..).zip(&mesh.triangles) {
+        let [a, b, c] = corners.map(|i| place(mesh.points[i as usize]));
+        let between = |from: Point, to: Point| -> Point { std::array::from_fn(|axis| to[axis] - from[axis]) };
+        let length = |v: Point| v.iter().map(|x| x * x).sum::<f32>().sqrt();
+        // Two samples to the side of a cell, at least.
+        let steps = (2.0 * length(between(a, b)).max(length(between(a, c))).max(length(between(b, c)))).ceil().max(1.0);
+        let steps = steps as u32;
+        let mut last = None;
+        for i in 0..=steps {
+            for j in 0..=steps - i {
+                let (u, v) = (i as f32 / steps as f32, j as f32 / steps as f32);
+                let point: Point =
+                    std::array::from_fn(|axis| a[axis] + u * (b[axis] - a[axis]) + v * (c[axis] - a[axis]));
+                let cell = point.map(|x| (x as u32).min(grid - 1));
+                if last.replace(cell) != Some(cell) {
+                    cells.push(cell);
+                    numbers.push(number);
+                }
+            }
+        }
+    }
+    Ok((cells, numbers))
+}
+
+/// A mesh from a file, by the file's ending.
+fn read(path: &Path) -> Result<Mesh, Box<dyn Error>> {
+    let mesh = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("obj") => obj(path)?,
+        Some("ply") => ply(path)?,
+        _ => return Err("the file is neither .obj nor .ply".into()),
+    };
+    let points = mesh.points.len();
+    if mesh.triangles.iter().flatten().any(|&corner| corner as usize >= points) {
+        return Err(format!("a face names a point beyond the {points} that there are").into());
+    }
+    Ok(mesh)
+}
+
+fn obj(path: &Path) -> Result<Mesh, Box<dyn Error>> {
+    let (models, _) = tobj::load_obj(path, &tobj::LoadOptions { triangulate: true, ..Default::default() })?;
+    let mut mesh = Mesh { points: Vec::new(), triangles: Vec::new() };
+    for model in models {
+        let first = mesh.points.len() as u32;
+        mesh.points.extend(model.mesh.positions.as_chunks::<3>().0);
+        mesh.triangles.extend(model.mesh.indices.as_chunks::<3>().0.iter().map(|corners| corners.map(|i| first + i)));
+    }
+    Ok(mesh)
+}
+
+fn ply(path: &Path) -> Result<Mesh, Box<dyn Error>> {
+    let ply = parser::Parser::<DefaultElement>::new().read_ply(&mut BufReader::new(File::open(path)?))?;
+    let element = |name: &str| ply.payload.get(name).ok_or(format!("it has no {name}"));
+    let coordinate = |point: &DefaultElement, name: &str| match point.get(name) {
+        Some(Property::Float(x)) => Ok(*x),
+        Some(Property::Double(x)) => Ok(*x as f32),
+        _ => Err(format!("a vertex has no {name}")),
+    };
+    let points = element("vertex")?
+        .iter()
+        .map(|point| Ok([coordinate(point, "x")?, coordinate(point, "y")?, coordinate(point, "z")?]))
+        .collect::<Result<Vec<_>, String>>()?;
+    let mut triangles = Vec::new();
+    for face in element("face")? {
+        let corners: Vec<u32> = match face.get("vertex_indices").or_else(|| face.get("vertex_index")) {
+            Some(Property::ListInt(list)) => list.iter().map(|&i| i as u32).collect(),
+            Some(Property::ListUInt(list)) => list.clone(),
+            Some(Property::ListShort(list)) => list.iter().map(|&i| i as u32).collect(),
+            Some(Property::ListUShort(list)) => list.iter().map(|&i| i.into()).collect(),
+            Some(Property::ListUChar(list)) => list.iter().map(|&i| i.into()).collect(),
+            _ => return Err("a face has no vertex_indices".into()),
+        };
+        // A fan, for faces of more than three corners.
+        triangles.extend(corners.windows(2).skip(1).map(|pair| [corners[0], pair[0], pair[1]]));
+    }
+    Ok(Mesh { points, triangles })
+}
+
+/// A torus of `around` times `across` quadrangles, cut in two each.
+fn torus(around: u32, across: u32) -> Mesh {
+    let angle = |i: u32, of: u32| i as f32 / of as f32 * std::f32::consts::TAU;
+    let points = (0..around * across).map(|i| {
+        let (a, b) = (angle(i / across, around), angle(i % across, across));
+        let radius = 1.0 + 0.4 * b.cos();
+        [radius * a.cos(), radius * a.sin(), 0.4 * b.sin()]
+    });
+    let corner = |i: u32, j: u32| i % around * across + j % across;
+    let triangles = (0..around * across).flat_map(|at| {
+        let (i, j) = (at / across, at % across);
+        let [a, b, c, d] = [corner(i, j), corner(i + 1, j), corner(i + 1, j + 1), corner(i, j + 1)];
+        [[a, b, c], [a, c, d]]
+    });
+    Mesh { points: points.collect(), triangles: triangles.collect() }
+}
