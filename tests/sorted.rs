@@ -41,7 +41,7 @@ fn extremes_and_crowds_ascend() {
     // Runs of neighbours at both ends; all keys but one in a few thousandths of their range; only high or low bits.
     let both_ends = (0..n).flat_map(|i| [(i, !i), (!i, i)]).collect();
     let crowd = (0..n).map(|i| (0x7000_0000 + i, i)).chain([(0, 1), (u32::MAX, 2)]).collect();
-    let high = (0..n).map(|i| (i << 16 | i >> 16, i)).collect();
+    let high = (0..n).map(|i| (i.rotate_right(16), i)).collect();
     for device in devices() {
         for pairs in [&both_ends, &crowd, &high] {
             ascend(&device, pairs);

@@ -170,10 +170,12 @@ fn settle(words: &mut [u64], scratch: &mut Vec<u64>) -> Result<()> {
         let copy = Memory::of(words)?;
         return spread(copy.words(), words);
     }
-    match words.len() {
-        ..=INSERTED => insert_each(words),
-        ..=FEW => sort_in_cache::<FEW_COUNTS>(words, scratch),
-        _ => sort_in_cache::<COUNTS>(words, scratch),
+    if words.len() <= INSERTED {
+        insert_each(words);
+    } else if words.len() <= FEW {
+        sort_in_cache::<FEW_COUNTS>(words, scratch);
+    } else {
+        sort_in_cache::<COUNTS>(words, scratch);
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ impl Kernels<Sorted> for OpenCl {
         values: &Buffer<u32>,
     ) -> Result<Placed> {
         Error::check_length("the values", values.len(), keys.len())?;
-        let write = self.sorted_kernel(plan, "sorted_write", image)?.value(plan.slot_count());
+        let launch = self.sorted_kernel(plan, "sorted_place", image)?.value(plan.slot_count());
         let unplaced = plan.pairs_beyond(keys.len())?;
         if unplaced > 0 {
             return Ok(Placed { unplaced, ..Placed::default() });
@@ -51,7 +51,7 @@ impl Kernels<Sorted> for OpenCl {
         let (keys, values) = self.sort_pairs(keys, values)?;
         let pairs = plan.pairs().saturating_sub(u32::from(planted("opencl", Fault::Drop)));
         let tally = Tally::new(self)?;
-        write.buffer(&keys).buffer(&values).value(pairs).buffer(tally.status()).over(image.len())?;
+        launch.buffer(&keys).buffer(&values).value(pairs).buffer(tally.status()).over(image.len())?;
         tally.placed(self, None)
     }
 
