@@ -74,6 +74,11 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("verify --n many", "2^20"),
         ("verify --scheme robin", "robin"),
         ("bench --hits 101", "101"),
+        ("bench --order morton", "--domain"),
+        ("bench --defined 5", "--domain"),
+        ("bench --domain 10x10 --defined 5 --hits 50", "cannot be used with"),
+        ("bench --domain 10 --defined 5", "width and a height"),
+        ("bench --domain 10x10 --defined 101 --device cpu", "as many as the picture has"),
     ] {
         folder.refused(arguments, part);
     }
@@ -389,6 +394,32 @@ fn bench_measures_what_it_says() {
         assert!(count["distance"].as_f64().unwrap().abs() < 0.08, "{count}");
     }
     assert!(folder.ok(walk).contains("Type B buckets 0."));
+}
+
+/// All cells of a picture are asked, in every layout; the answers are checked by the command itself.
+#[test]
+fn bench_takes_pictures_and_orders_and_tells_stages() {
+    let folder = Folder::new();
+    let bench = "bench --scheme all --repeats 1 --device cpu --no-peers --json --stages";
+    for (order, picture) in
+        [("row", "blobs"), ("morton", "random"), ("bitrev", "blobs"), ("sorted", "blobs"), ("shuffled", "blobs")]
+    {
+        let domain = format!("--domain 60x45 --defined 900 --order {order} --picture {picture}");
+        let found = folder.json(&format!("{bench} {domain}"));
+        assert_eq!((&found["data"]["order"], &found["data"]["domain"]["width"]), (&order.into(), &60.into()));
+        let lookups: Vec<_> = found["rows"].as_array().unwrap().iter().filter(|row| row["what"] == "lookup").collect();
+        assert!(lookups.iter().all(|row| (row["n"].as_u64(), row["hits"].as_u64()) == (Some(900), Some(33))));
+        let tables = found["stages"].as_array().unwrap();
+        assert_eq!(lookups.len(), 2 * tables.len(), "on the device, and end to end");
+        for table in tables.iter().filter(|table| table["scheme"] == "cuckoo") {
+            let stages = table["stages"].as_array().unwrap();
+            assert_eq!(stages[0]["name"], "cuckoo_place");
+            assert!(stages.iter().all(|stage| stage["ns_per_pair"].as_f64() > Some(0.0)), "{table}");
+        }
+    }
+    let sorted = "bench --n 2000 --queries 3000 --hits 40 --order sorted --repeats 1 --device cpu --no-peers --stages";
+    let told = folder.ok(sorted);
+    assert!(told.contains("random keys, sorted") && told.contains("ns a pair"), "{told}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 use common::{most_pairs, opencl_devices, size};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, Scheme, Sorted};
+use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme, Sequence, Sorted};
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
@@ -67,6 +67,11 @@ fn order_batches_threads_and_devices_do_not_matter() {
     nothing_but_the_set_matters(&Perfect::volume(2048, 1024), 0.99);
     for load in [0.5, 1.0] {
         nothing_but_the_set_matters(&Sorted, load);
+    }
+    for (sequence, max_ages, load) in
+        [(Sequence::Coherent, 0, 0.99), (Sequence::Random, 4, 0.98), (Sequence::PaperRandom, 3, 0.9)]
+    {
+        nothing_but_the_set_matters(&RobinHood::canonical().sequence(sequence).max_ages(max_ages), load);
     }
 }
 
