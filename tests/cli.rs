@@ -74,6 +74,11 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("verify --n many", "2^20"),
         ("verify --scheme robin", "robin"),
         ("bench --hits 101", "101"),
+        ("bench --order morton", "--domain"),
+        ("bench --defined 5", "--domain"),
+        ("bench --domain 10x10 --defined 5 --hits 50", "cannot be used with"),
+        ("bench --domain 10 --defined 5", "width and a height"),
+        ("bench --domain 10x10 --defined 101 --device cpu", "as many as the picture has"),
     ] {
         folder.refused(arguments, part);
     }
@@ -312,6 +317,14 @@ fn a_closed_pipe_is_no_error() {
     }
 }
 
+/// How many schemes can be built as canonical tables.
+fn canonical_schemes() -> usize {
+    macro_rules! kinds {
+        ($($module:ident, $scheme:ident, $name:literal;)*) => { [$(<koel::spec::$scheme as koel::Scheme>::KINDS),*] };
+    }
+    koel::for_each_scheme!(kinds).iter().filter(|kinds| kinds.contains(&koel::Kind::Canonical)).count()
+}
+
 #[test]
 fn verify_compares_devices_with_the_reference() {
     let folder = Folder::new();
@@ -325,7 +338,7 @@ fn verify_compares_devices_with_the_reference() {
             digests.entry((text("scheme"), text("data"))).or_default().push(text("digest"));
         }
     }
-    assert_eq!(digests.len(), 3 * 2, "every scheme; random and lambda");
+    assert_eq!(digests.len(), canonical_schemes() * 2, "every scheme; random and lambda");
     for of_set in digests.values() {
         assert_eq!(of_set.len(), devices().len() + 1, "the devices and the reference");
         assert!(of_set.iter().all(|digest| *digest == of_set[0]));
@@ -344,6 +357,11 @@ fn verify_compares_devices_with_the_reference() {
             assert!(placed >= row["pairs"].as_u64().unwrap() && sum("place", "host") == 0, "{row}");
         }
         assert!(sum("audit", "kernel") == 0 && sum("audit", "host") > 0, "{row}");
+    }
+    for row in found["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "classic") {
+        // The paper's Robin Hood words have 28 bits for a value; random ones have 32.
+        let is_cut = row["scheme"] == "robin_hood" && row["data"] == "random";
+        assert_eq!(row["cut"].as_str().is_some_and(|cut| cut.contains("values of 28 bits")), is_cut, "{row}");
     }
     let said = folder.ok("verify --n 300 --device cpu");
     assert!(said.contains("lambda  48,487") && said.contains("checks passed"), "{said}");
@@ -383,6 +401,32 @@ fn bench_measures_what_it_says() {
         assert!(count["distance"].as_f64().unwrap().abs() < 0.08, "{count}");
     }
     assert!(folder.ok(walk).contains("Type B buckets 0."));
+}
+
+/// All cells of a picture are asked, in every layout; the answers are checked by the command itself.
+#[test]
+fn bench_takes_pictures_and_orders_and_tells_stages() {
+    let folder = Folder::new();
+    let bench = "bench --scheme all --repeats 1 --device cpu --no-peers --json --stages";
+    for (order, picture) in
+        [("row", "blobs"), ("morton", "random"), ("bitrev", "blobs"), ("sorted", "blobs"), ("shuffled", "blobs")]
+    {
+        let domain = format!("--domain 60x45 --defined 900 --order {order} --picture {picture}");
+        let found = folder.json(&format!("{bench} {domain}"));
+        assert_eq!((&found["data"]["order"], &found["data"]["domain"]["width"]), (&order.into(), &60.into()));
+        let lookups: Vec<_> = found["rows"].as_array().unwrap().iter().filter(|row| row["what"] == "lookup").collect();
+        assert!(lookups.iter().all(|row| (row["n"].as_u64(), row["hits"].as_u64()) == (Some(900), Some(33))));
+        let tables = found["stages"].as_array().unwrap();
+        assert_eq!(lookups.len(), 2 * tables.len(), "on the device, and end to end");
+        for table in tables.iter().filter(|table| table["scheme"] == "cuckoo") {
+            let stages = table["stages"].as_array().unwrap();
+            assert_eq!(stages[0]["name"], "cuckoo_place");
+            assert!(stages.iter().all(|stage| stage["ns_per_pair"].as_f64() > Some(0.0)), "{table}");
+        }
+    }
+    let sorted = "bench --n 2000 --queries 3000 --hits 40 --order sorted --repeats 1 --device cpu --no-peers --stages";
+    let told = folder.ok(sorted);
+    assert!(told.contains("random keys, sorted") && told.contains("ns a pair"), "{told}");
 }
 
 #[test]

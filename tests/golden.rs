@@ -6,7 +6,7 @@ mod common;
 
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, RobinHood, Scheme, Sequence};
 
 /// The digest of 1000 pairs on every device of this machine, which must be the one written down.
 fn layout<S: Scheme>(scheme: &S, golden: &str)
@@ -51,5 +51,13 @@ fn layouts_are_what_they_were() {
     ] {
         layout(&Bucketized::canonical(slots), bucketized);
         layout(&Horton::canonical(slots), horton);
+    }
+    for (sequence, max_ages, golden) in [
+        (Sequence::Coherent, 0, "76b80701499c5fa6fb9b00707467b1b637bbd09b6de897b2444060d1cdf3b887"),
+        (Sequence::Random, 4, "7e795c743df8b77d0e6e9b0d041bcb2095a1cf6189acd86bfdbbf9f3fb1f2362"),
+        (Sequence::PaperRandom, 3, "de5fca148917e3f5b4ae1be7ae51ac304995046d07f7d93400b8be063f101842"),
+        (Sequence::Coherent, 2, "82074c279a677fb9c92a8b7fc3235b7382abaa76c0c49e4e6dead0ef62f45f4b"),
+    ] {
+        layout(&RobinHood::canonical().sequence(sequence).max_ages(max_ages), golden);
     }
 }

@@ -6,7 +6,7 @@ mod common;
 use common::{opencl_devices, size};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, HashTable, Horton, RobinHood, Scheme, Sequence};
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
@@ -60,6 +60,11 @@ fn order_batches_threads_and_devices_do_not_matter() {
     }
     for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
         nothing_but_the_set_matters(&Horton::canonical(slots), load);
+    }
+    for (sequence, max_ages, load) in
+        [(Sequence::Coherent, 0, 0.99), (Sequence::Random, 4, 0.98), (Sequence::PaperRandom, 3, 0.9)]
+    {
+        nothing_but_the_set_matters(&RobinHood::canonical().sequence(sequence).max_ages(max_ages), load);
     }
 }
 

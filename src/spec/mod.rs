@@ -32,6 +32,7 @@ macro_rules! for_each_scheme {
             cuckoo, Cuckoo, "cuckoo";
             bucketized, Bucketized, "bucketized";
             horton, Horton, "horton";
+            robin_hood, RobinHood, "robin_hood";
         }
     };
 }

@@ -188,7 +188,7 @@ fn neither_groups_nor_batches_matter() -> Result<()> {
 fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
-        let (keys, values) = pairs(&scheme, 300);
+        let (keys, values) = pairs(&scheme, if small() { 230 } else { 300 });
         let (plan, mut image, _) = build(cl, &scheme, &keys, &values)?;
         let strangers: Vec<u32> = (2_000_000_000..2_000_000_050).filter(|key| !keys.contains(key)).collect();
         let changed: Vec<u32> = keys[..200].iter().copied().chain(strangers).collect();
@@ -207,7 +207,7 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
 fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
-        let (mut keys, mut values) = pairs(&scheme, 300);
+        let (mut keys, mut values) = pairs(&scheme, if small() { 90 } else { 300 });
         keys.retain(|key| ![17, 90_000_001, 5_000_000].contains(key));
         values.truncate(keys.len());
         // Two more of one key, one more of two others: four copies, of which 17 is the least key.
@@ -295,7 +295,7 @@ fn any_image_can_be_read_and_built_on() -> Result<()> {
             noise(8, 2 * words).chunks(2).map(|two| u64::from(two[0]) << 32 | u64::from(two[1])).collect();
         for fill in [noise, vec![u64::MAX; words], vec![1 << 63; words], vec![1; words]] {
             let mut image = cl.upload(&fill)?;
-            let (keys, values) = pairs(&scheme, 200);
+            let (keys, values) = pairs(&scheme, if small() { 60 } else { 200 });
             compare_lookups(cl, &plan, &image, &queries(&keys))?;
             compare_decoded(cl, &plan, &image)?;
             place(cl, &plan, &mut image, &keys, &values)?;
