@@ -19,6 +19,8 @@ mod params;
 mod plan;
 pub mod prime;
 mod rule;
+#[cfg(test)]
+mod rule_tests;
 
 pub use functions::{Factor, Functions};
 pub use params::{RobinHood, Sequence};
