@@ -171,7 +171,7 @@ impl Functions {
 /// About the golden section of the rows, and without a common divisor with their number, a power of M.
 fn row_step(rows: u64, side: u32) -> u32 {
     let near = u32::try_from(rows.saturating_mul(618) / 1000).unwrap_or(u32::MAX).max(1);
-    (near..).find(|&step| common_divisor(step, side) == 1).unwrap_or(1)
+    (near..=u32::MAX).find(|&step| common_divisor(step, side) == 1).unwrap_or(1)
 }
 
 /// The half of a word of the offset table that belongs to a cell.
