@@ -37,17 +37,17 @@ use measure::Setup;
 use report::Findings;
 
 const EXAMPLES: &str = "\
-Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory; `host` are other tables
-on this machine. `remove a tenth` counts the keys removed, `compact` the pairs of the table. `of limit` is the share of the
-random accesses that the device's memory allows, measured in the same run. Tables that are built or changed by one host
-thread are marked `host-built`, and those rows are timed by the clock on the wall. Every answer is checked.
+Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory; `host` are other
+tables on this machine. `remove a tenth` counts the keys removed, `compact` the pairs of the table. `of limit` is the
+share of the random accesses that the device's memory allows, measured in the same run. Tables that are built or changed
+by one host thread are marked `host-built`, and those rows are timed by the clock on the wall. Every answer is checked.
 
 Keys and values are of 32 bits, but for tables that hold fewer: those get keys and values as wide as they can hold. Tables
 that cannot hold the data, or cannot be built of them at this load, are left out, with the reason.
 
 With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in
-the order of the picture, row by row; with --order shuffled at random. Values are cut to what each scheme can hold. Perfect
-hashes are of the domain's width, unless --extent says otherwise.
+the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
+--extent says otherwise.
 
 Examples:
   koel bench
