@@ -345,18 +345,19 @@ fn verify_compares_devices_with_the_reference() {
     }
     for row in found["rows"].as_array().unwrap().iter().filter(|row| row["device"] != "reference") {
         let stages = row["stages"].as_array().unwrap();
-        let sum = |part: &str, by: &str| {
-            let of_part = stages.iter().filter(|stage| stage["name"].as_str().unwrap().contains(part));
-            of_part.map(|stage| stage[by].as_u64().unwrap()).sum::<u64>()
-        };
-        // Kernels place every pair, unless the row says that the host does; only the host audits.
+        let name = |stage: &Value| stage["name"].as_str().unwrap().to_owned();
+        let items = |stage: &Value, by: &str| stage[by].as_u64().unwrap();
+        let (audits, others): (Vec<_>, Vec<_>) = stages.iter().partition(|stage| name(stage) == "audit");
+        assert!(audits.iter().all(|stage| items(stage, "kernel") == 0 && items(stage, "host") > 0), "{row}");
+        assert_eq!(audits.len(), 1, "{row}");
+        // Kernels build, every pair in one stage at least, unless the row says that the host does.
         let serial = row["scheme"] == "bucketized" && row["kind"] == "classic" && row["device"] == "cpu";
-        let by_host = row["host_built"] == true || serial;
-        if !by_host {
-            let placed = sum("place", "kernel").max(sum("distribute", "kernel")).max(sum("deal", "kernel"));
-            assert!(placed >= row["pairs"].as_u64().unwrap() && sum("place", "host") == 0, "{row}");
+        if row["host_built"] == false && !serial {
+            let reads = |name: &str| name == "greatest" || name.ends_with("_lookup") || name.ends_with("_copies");
+            let building = others.iter().filter(|stage| !reads(&name(stage)));
+            let most = building.map(|stage| items(stage, "kernel")).max();
+            assert!(most >= row["pairs"].as_u64() && others.iter().all(|stage| items(stage, "host") == 0), "{row}");
         }
-        assert!(sum("audit", "kernel") == 0 && sum("audit", "host") > 0, "{row}");
     }
     for row in found["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "classic") {
         // The paper's Robin Hood words have 28 bits for a value; random ones have 32.
@@ -374,59 +375,6 @@ fn verify_takes_the_smallest_tables() {
     for n in [0, 1, 2, 3] {
         folder.ok(&format!("verify --n {n} --kind canonical"));
     }
-}
-
-#[test]
-fn bench_measures_what_it_says() {
-    let folder = Folder::new();
-    let arguments = "bench --n 2000,4000 --queries 5000 --repeats 1 --device cpu --hits 100,0 --load 0.75 --json";
-    let found = folder.json(arguments);
-    let rows = found["rows"].as_array().unwrap();
-    for row in rows {
-        assert!(row["seconds"].as_f64() > Some(0.0) && row["rate"].as_f64() > Some(0.0), "{row}");
-    }
-    let count = |key: &str, value: &str| rows.iter().filter(|row| row[key] == value).count();
-    // Two sizes, two kinds; a build and two hit rates each, on the device and end to end.
-    assert_eq!((count("scheme", "hashbrown"), count("scheme", "sorted array")), (2 * 3, 2 * 3));
-    assert_eq!(count("where", "end-to-end"), 2 * 2 * 3);
-    // And the two limits, a removal, and where it left tombstones the compaction.
-    assert_eq!(count("where", "device"), 2 * (2 * (3 + 2 + 1) + 1));
-    assert_eq!((count("what", "remove a tenth"), count("what", "compact")), (2 * 2, 2));
-    assert!(rows.iter().filter(|row| row["scheme"] == "cuckoo").all(|row| row["load"].as_f64().unwrap() <= 0.75));
-    assert!(folder.ok("bench --n 2000 --queries 2000 --repeats 1 --device cpu --no-peers").contains("n = 2,000"));
-    let walk =
-        "bench --scheme horton --kind canonical --n 100K --queries 2000 --repeats 1 --device cpu --no-peers --walk";
-    let walked = folder.json(&format!("{walk} --json"));
-    for count in walked["walks"][0]["counts"].as_array().unwrap() {
-        assert!(count["distance"].as_f64().unwrap().abs() < 0.08, "{count}");
-    }
-    assert!(folder.ok(walk).contains("Type B buckets 0."));
-}
-
-/// All cells of a picture are asked, in every layout; the answers are checked by the command itself.
-#[test]
-fn bench_takes_pictures_and_orders_and_tells_stages() {
-    let folder = Folder::new();
-    let bench = "bench --scheme all --repeats 1 --device cpu --no-peers --json --stages";
-    for (order, picture) in
-        [("row", "blobs"), ("morton", "random"), ("bitrev", "blobs"), ("sorted", "blobs"), ("shuffled", "blobs")]
-    {
-        let domain = format!("--domain 60x45 --defined 900 --order {order} --picture {picture}");
-        let found = folder.json(&format!("{bench} {domain}"));
-        assert_eq!((&found["data"]["order"], &found["data"]["domain"]["width"]), (&order.into(), &60.into()));
-        let lookups: Vec<_> = found["rows"].as_array().unwrap().iter().filter(|row| row["what"] == "lookup").collect();
-        assert!(lookups.iter().all(|row| (row["n"].as_u64(), row["hits"].as_u64()) == (Some(900), Some(33))));
-        let tables = found["stages"].as_array().unwrap();
-        assert_eq!(lookups.len(), 2 * tables.len(), "on the device, and end to end");
-        for table in tables.iter().filter(|table| table["scheme"] == "cuckoo") {
-            let stages = table["stages"].as_array().unwrap();
-            assert_eq!(stages[0]["name"], "cuckoo_place");
-            assert!(stages.iter().all(|stage| stage["ns_per_pair"].as_f64() > Some(0.0)), "{table}");
-        }
-    }
-    let sorted = "bench --n 2000 --queries 3000 --hits 40 --order sorted --repeats 1 --device cpu --no-peers --stages";
-    let told = folder.ok(sorted);
-    assert!(told.contains("random keys, sorted") && told.contains("ns a pair"), "{told}");
 }
 
 #[test]

@@ -48,11 +48,43 @@ pub struct Ledger {
     watches: Mutex<Vec<Watch>>,
 }
 
-/// When the passes of one thread began.
+/// The stage of what a thread does before the first pass of its work.
+const SET_UP: &str = "set-up";
+
+/// When the passes of one thread began; an inner call of the same thread has a watch of its own, and its passes count for
+/// the outer one too.
 #[derive(Debug)]
 struct Watch {
     thread: ThreadId,
     laps: Vec<(&'static str, Instant)>,
+}
+
+/// Takes this thread's latest watch away, also when the work panics.
+struct Running<'a>(&'a Ledger);
+
+impl Running<'_> {
+    fn start(ledger: &Ledger) -> Running<'_> {
+        let laps = vec![(SET_UP, Instant::now())];
+        lock(&ledger.watches).push(Watch { thread: thread::current().id(), laps });
+        Running(ledger)
+    }
+
+    fn take(&self) -> Vec<(&'static str, Instant)> {
+        let me = thread::current().id();
+        let mut watches = lock(&self.0.watches);
+        let mine = watches.iter_mut().rev().find(|watch| watch.thread == me);
+        mine.map_or(Vec::new(), |watch| std::mem::take(&mut watch.laps))
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let me = thread::current().id();
+        let mut watches = lock(&self.0.watches);
+        if let Some(at) = watches.iter().rposition(|watch| watch.thread == me) {
+            watches.remove(at);
+        }
+    }
 }
 
 impl Ledger {
@@ -71,16 +103,13 @@ impl Ledger {
         std::mem::take(&mut *lock(&self.stages))
     }
 
-    /// Runs `work`, whose passes are finished when the next one is counted, and tells how long each took.
+    /// Runs `work`, whose passes are finished when the next one is counted, and tells how long each took. What comes
+    /// before the first of them is a stage of its own, [`SET_UP`], so that the times add up to those of the work.
     pub(crate) fn timed_passes<R>(&self, work: impl FnOnce() -> R) -> (R, Vec<StageTime>) {
-        let thread = thread::current().id();
-        lock(&self.watches).push(Watch { thread, laps: Vec::new() });
+        let running = Running::start(self);
         let done = work();
         let end = Instant::now();
-        let mut watches = lock(&self.watches);
-        // The latest of this thread: an inner call has ended by now.
-        let mine = watches.iter().rposition(|watch| watch.thread == thread);
-        let laps = mine.map_or(Vec::new(), |at| watches.remove(at).laps);
+        let laps = running.take();
         let ends = laps.iter().skip(1).map(|&(_, start)| start).chain([end]);
         let times = laps.iter().zip(ends).map(|(&(name, start), end)| (name, end - start));
         (done, StageTime::gather(times))
@@ -106,4 +135,42 @@ impl Ledger {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    fn names(times: &[StageTime]) -> Vec<&'static str> {
+        times.iter().map(|stage| stage.name).collect()
+    }
+
+    #[test]
+    fn all_of_the_work_belongs_to_a_stage() {
+        let ledger = Ledger::default();
+        let ((), times) = ledger.timed_passes(|| {
+            ledger.kernel("first", 1);
+            ledger.host("second", 1);
+            ledger.kernel("first", 1);
+        });
+        assert_eq!(names(&times), [SET_UP, "first", "second"]);
+        let ((_, inner), outer) = ledger.timed_passes(|| ledger.timed_passes(|| ledger.kernel("pass", 1)));
+        assert_eq!((names(&inner), names(&outer)), (vec![SET_UP, "pass"], vec![SET_UP, "pass"]));
+        assert!(outer.iter().map(|stage| stage.time).sum::<Duration>() >= inner.iter().map(|stage| stage.time).sum());
+    }
+
+    #[test]
+    fn a_panic_leaves_no_watch_behind() {
+        let ledger = Ledger::default();
+        let ((), times) = ledger.timed_passes(|| {
+            ledger.kernel("kept", 1);
+            let work = || ledger.timed_passes(|| panic!("in the middle of it"));
+            assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
+            ledger.kernel("after", 1);
+        });
+        assert_eq!(names(&times), [SET_UP, "kept", "after"], "the outer watch ran on");
+        assert!(lock(&ledger.watches).is_empty());
+    }
 }

@@ -5,8 +5,8 @@
 //! defined          the `count` cells of the greatest strengths; of equal ones those that come first
 //! ```
 //!
-//! Blobs have smooth outlines, holes and islands, like a photograph cut out on white; random cells have no neighbours. All is
-//! integer arithmetic, so a picture is the same on every machine.
+//! Blobs have smooth outlines, holes and islands, like a photograph cut out on white; random cells have no neighbours. All
+//! is integer arithmetic, so a picture is the same on every machine.
 
 use std::cmp::Ordering;
 
@@ -36,7 +36,7 @@ pub struct Picture {
 impl Picture {
     /// Smooth shapes of exactly `count` cells, round the middle of the picture.
     ///
-    /// Cost: 4 bytes a cell while it is made, and a bit a cell after.
+    /// Cost: 4 bytes and a bit for each cell while it is made, and the bit after.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if there are more than 2^32 cells, [`Error::InvalidParameter`] if fewer than `count`.
@@ -61,10 +61,11 @@ impl Picture {
         if count == 0 {
             return Ok(Picture { rows, count, defined: vec![0; (rows.cells() as usize).div_ceil(32)] });
         }
-        let row = |y| (0..rows.width()).map(move |x| (x, y));
-        let strength = &strength;
-        let strengths: Vec<u32> =
-            (0..rows.height()).into_par_iter().flat_map_iter(|y| row(y).map(|(x, y)| strength(x, y))).collect();
+        // Of its full size at once: collected from parts, it would be there twice.
+        let mut strengths = vec![0; rows.cells() as usize];
+        strengths.par_chunks_mut(rows.width() as usize).zip(0..rows.height()).for_each(|(row, y)| {
+            row.iter_mut().zip(0..).for_each(|(cell, x)| *cell = strength(x, y));
+        });
         let count_from = |least: u32| strengths.par_iter().filter(|&&strength| strength >= least).count();
         // The greatest threshold that enough cells reach, from its highest bit down.
         let threshold = (0..32).rev().fold(0, |threshold, bit| {
@@ -177,7 +178,8 @@ mod tests {
         assert!(matches!(Picture::random(1 << 31, 4, 1, 9), Err(Error::TooLarge { .. })));
     }
 
-    /// Of two pictures with a third defined, nearly all cells of the one have their left neighbour, a third of the other's.
+    /// Of two pictures with a third defined, nearly all cells of the one have their left neighbour, and a third of the
+    /// other's.
     #[test]
     fn blobs_have_neighbours_and_random_cells_have_not() {
         let beside = |picture: &Picture| {

@@ -15,18 +15,16 @@ use koel::workload::{Picture, Workload};
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Failure, Result};
-use crate::cli::options;
+use crate::cli::options::{self, Extent, SchemeOptions};
 use crate::cli::text;
 
 /// The data of a run.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Data")]
 pub(super) struct DataOptions {
-    /// Numbers of pairs, separated by commas
-    #[arg(
-        long, value_name = "COUNTS", value_delimiter = ',', default_value = "2^22", value_parser = options::pair_count
-    )]
-    n: Vec<u32>,
+    /// Numbers of pairs, separated by commas; `512..2^24` is 512 and its doublings up to 2^24
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "2^22", value_parser = sizes)]
+    n: Vec<Sizes>,
     /// Queries of a lookup [default: as many as pairs, at least 2^22]
     #[arg(long, value_name = "COUNT", value_parser = options::pair_count)]
     queries: Option<u32>,
@@ -48,12 +46,30 @@ pub(super) struct DataOptions {
     /// Which cells are defined [default: blobs]
     #[arg(long, value_name = "PICTURE", requires = "domain")]
     picture: Option<Shapes>,
-    /// Keys of cells, and the order in which pairs are inserted and queries asked [default: row with a domain, or shuffled]
+    /// Keys of cells, and the order in which pairs are inserted and queries asked [default: row with a domain, or
+    /// shuffled]
     #[arg(long)]
     order: Option<Order>,
     /// The seed of tables and keys
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
+}
+
+/// A number of pairs, or it and its doublings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sizes(Vec<u32>);
+
+/// `--n`: a count, or a range of doublings.
+fn sizes(text: &str) -> std::result::Result<Sizes, String> {
+    let Some((first, last)) = text.split_once("..") else { return Ok(Sizes(vec![options::pair_count(text)?])) };
+    let (first, last) = (options::pair_count(first)?, options::pair_count(last)?);
+    if first == 0 || first > last {
+        return Err(format!(
+            "`{text}` is no range: give the least number, 1 or more, and then the greatest: 512..2^24"
+        ));
+    }
+    let doublings = std::iter::successors(Some(first), |n| n.checked_mul(2));
+    Ok(Sizes(doublings.take_while(|&n| n <= last).collect()))
 }
 
 /// Which cells of a picture are defined.
@@ -104,7 +120,37 @@ impl DataOptions {
 
     /// The numbers of pairs to measure.
     pub(super) fn sizes(&self) -> Vec<u32> {
-        self.domain.and(self.defined).map_or_else(|| self.n.clone(), |defined| vec![defined])
+        let asked = || self.n.iter().flat_map(|Sizes(sizes)| sizes).copied().collect();
+        self.domain.and(self.defined).map_or_else(asked, |defined| vec![defined])
+    }
+
+    /// The options of a scheme, with the extent of its domain where it has one and none is given: keys are then the cells
+    /// of the picture, row by row.
+    ///
+    /// # Errors
+    /// Why tables of this scheme cannot be of these keys.
+    pub(super) fn fitted(&self, options: SchemeOptions, takes: &[&str]) -> std::result::Result<SchemeOptions, String> {
+        let Some(rows) = self.domain.filter(|_| takes.contains(&"extent") && options.extent.is_none()) else {
+            return Ok(options);
+        };
+        match self.order() {
+            Order::Row | Order::Sorted | Order::Shuffled => {
+                Ok(SchemeOptions { extent: Some(Extent { width: rows.width(), height: None }), ..options })
+            }
+            order @ (Order::Morton | Order::Bitrev) => Err(format!(
+                "its keys are cells row by row, and --order {} has others: give --order row, or the --extent of a domain \
+                 that has such keys",
+                order.name()
+            )),
+        }
+    }
+
+    /// Why the keys of these data are no keys for tables of these limits; random keys are drawn within them.
+    pub(super) fn too_wide(&self, data: &Data, limits: Limits) -> Option<String> {
+        let Source::Cells(cells) = &data.source else { return None };
+        let greatest = cells.greatest_key().filter(|&greatest| greatest > limits.greatest_key())?;
+        let (bits, order) = (limits.key_bits, self.order().name());
+        Some(format!("the greatest key of the domain is {greatest} by --order {order}, and its keys have {bits} bits"))
     }
 
     /// The data of `n` pairs, with keys and values that these limits allow.
@@ -275,6 +321,13 @@ impl Cells {
         drawn.par_iter().map(|&drawn| drawn as u32).collect()
     }
 
+    /// The greatest key of any cell.
+    fn greatest_key(&self) -> Option<u32> {
+        let rows = self.picture.rows();
+        let of_row = |y| (0..rows.width()).filter_map(|x| self.key(x, y)).max();
+        (0..rows.height()).into_par_iter().filter_map(of_row).max()
+    }
+
     fn key(&self, x: u32, y: u32) -> Option<u32> {
         match self.order {
             // Row by row the indices of cells ascend already.
@@ -332,6 +385,25 @@ mod tests {
         assert_ne!(shuffled, keys(Order::Row));
         shuffled.sort_unstable();
         assert_eq!(shuffled, keys(Order::Row));
+    }
+
+    #[test]
+    fn the_greatest_key_is_that_of_some_cell() {
+        for order in [Order::Row, Order::Morton, Order::Bitrev] {
+            assert_eq!(cells(order).greatest_key(), cells(order).keys(false).into_iter().max());
+        }
+    }
+
+    #[test]
+    fn ranges_of_sizes_double() {
+        assert_eq!(sizes("512..4Ki"), Ok(Sizes(vec![512, 1024, 2048, 4096])));
+        assert_eq!(sizes("3..11"), Ok(Sizes(vec![3, 6])));
+        assert_eq!(sizes("7..7"), Ok(Sizes(vec![7])));
+        assert_eq!(sizes("0"), Ok(Sizes(vec![0])));
+        assert_eq!(sizes("2^31..4294967295"), Ok(Sizes(vec![1 << 31])));
+        for text in ["0..8", "9..8", "..8", "8..", "1..2..4", "8..=9"] {
+            assert!(sizes(text).is_err(), "{text}");
+        }
     }
 
     #[test]

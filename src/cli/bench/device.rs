@@ -5,7 +5,7 @@ use std::time::Duration;
 use koel::backend::{Any, HashBackend, Runs, bitmap_words};
 use koel::spec::{Plan, Updates};
 use koel::table::TableBuilder;
-use koel::{Cpu, HashTable, Kind, Scheme};
+use koel::{Cpu, Error, HashTable, Kind, Scheme};
 
 use super::data::Questions;
 use super::measure::{Row, Setup, median, wall};
@@ -17,6 +17,7 @@ use crate::cli::answers::{self, POISON};
 use crate::cli::failure::Result;
 use crate::cli::progress::Progress;
 use crate::cli::scheme::{Job, Parameters};
+use crate::cli::text;
 
 pub(super) struct OnDevice<'a> {
     pub(super) setup: &'a Setup<'a>,
@@ -45,7 +46,11 @@ impl Job for OnDevice<'_> {
             builder = builder.load_factor(load);
         }
         // The first build also compiles kernels; every pair in it is looked up before anything is timed.
-        let table = builder.build(self.device, &self.setup.data.keys, &self.setup.data.values)?;
+        let table = match builder.build(self.device, &self.setup.data.keys, &self.setup.data.values) {
+            Ok(table) => table,
+            Err(error) if is_of_the_table(&error) => return Ok(self.left_out::<S>(&error)),
+            Err(error) => return Err(error.into()),
+        };
         self.check_pairs(&table)?;
         let load = table.load_factor();
         let mut rows = self.limits(&table)?;
@@ -70,7 +75,37 @@ impl Job for OnDevice<'_> {
     }
 }
 
+/// Whether an error says that there is no such table, rather than that something went wrong.
+fn is_of_the_table(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::InvalidParameter { .. }
+            | Error::TooLarge { .. }
+            | Error::TooFull { .. }
+            | Error::TooWide { .. }
+            | Error::Crowded { .. }
+    )
+}
+
 impl OnDevice<'_> {
+    fn left_out<S: Scheme>(&self, error: &Error) -> Findings {
+        let (kind, n, on) = (self.kind, text::grouped(self.setup.n.into()), &self.device.info().id);
+        Findings { left_out: vec![format!("{} {kind}, n = {n}, on {on}: {error}", S::NAME)], ..Findings::default() }
+    }
+
+    /// How long a build or a removal takes the device; where the host does it, how long until the device has it.
+    fn timed<S: Scheme, R>(&self, work: impl FnOnce() -> koel::Result<R>) -> Result<(R, Duration)> {
+        if !S::host_built(self.kind) {
+            return Ok(self.device.timed(work)?);
+        }
+        self.device.finish()?;
+        wall(|| {
+            let done = work()?;
+            self.device.finish()?;
+            Ok(done)
+        })
+    }
+
     fn row<S: Scheme>(&self, what: &'static str, place: &'static str, load: f64) -> Row {
         Row {
             device: self.device.info().id.clone(),
@@ -84,6 +119,7 @@ impl OnDevice<'_> {
             time: Duration::ZERO,
             rate: 0.0,
             limit: None,
+            host_built: false,
         }
     }
 
@@ -148,13 +184,13 @@ impl OnDevice<'_> {
         let time = setup.median(|| {
             last = None;
             device.finish()?;
-            let (table, time) = device.timed(|| builder.build_on(device, &keys, &values))?;
+            let (table, time) = self.timed::<S, _>(|| builder.build_on(device, &keys, &values))?;
             last = Some(table);
             Ok(time)
         })?;
         drop((keys, values));
         let mut row = self.row::<S>("build", "device", load).timed(setup.data.keys.len(), time);
-        row.limit = Some(limits.updates);
+        (row.limit, row.host_built) = (Some(limits.updates), S::host_built(self.kind));
         rows.push(row);
 
         let time = setup.median(|| {
@@ -169,7 +205,7 @@ impl OnDevice<'_> {
             Ok(time)
         })?;
         let mut row = self.row::<S>("build", "end-to-end", load).timed(setup.data.keys.len(), time);
-        row.limit = Some(limits.updates);
+        (row.limit, row.host_built) = (Some(limits.updates), S::host_built(self.kind));
         rows.push(row);
         match last {
             Some(table) => Ok(table),
@@ -229,8 +265,8 @@ impl OnDevice<'_> {
         let remove = setup.median(|| {
             let mut worn = table.to_backend(device)?;
             device.finish()?;
-            let (removed, time) = device.timed(|| worn.remove_on(&on_device))?;
-            compact.push(device.timed(|| worn.compact())?.1);
+            let (removed, time) = self.timed::<S, _>(|| worn.remove_on(&on_device))?;
+            compact.push(self.timed::<S, _>(|| worn.compact())?.1);
             match removed == gone.len() as u64 && worn.len() + removed == table.len() && !worn.is_worn() {
                 true => Ok(time),
                 false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),
@@ -238,6 +274,7 @@ impl OnDevice<'_> {
         })?;
         let row = |what, count, time| Row {
             limit: Some(limits.updates),
+            host_built: S::host_built(self.kind),
             ..self.row::<S>(what, "device", table.load_factor()).timed(count, time)
         };
         rows.push(row("remove a tenth", gone.len(), remove));

@@ -49,6 +49,8 @@ pub(super) struct Row {
     pub(super) rate: f64,
     /// Accesses a second that the memory allows.
     pub(super) limit: Option<f64>,
+    /// One thread of the host does the work, wherever the table is; the time is that of the clock on the wall.
+    pub(super) host_built: bool,
 }
 
 impl Row {

@@ -9,7 +9,9 @@
 //!             the same run on the same device
 //! ```
 //!
-//! Pairs and queries are random, or the cells of a picture in one of several layouts (`data.rs`). Outputs are poisoned before every run, and every answer is compared with the right one after it. Times are medians.
+//! Tables that are built on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or
+//! the cells of a picture in one of several layouts (`data.rs`). Outputs are poisoned before every run, and every answer is
+//! compared with the right one after it. Times are medians.
 
 mod data;
 mod device;
@@ -19,9 +21,9 @@ mod report;
 mod stages;
 mod walk;
 
-use koel::backend::HashBackend;
+use koel::backend::{Any, HashBackend};
 use koel::spec::Limits;
-use koel::{Kind, Load};
+use koel::{Error, Kind, Load};
 
 use super::failure::{Failure, Result, Verdict};
 use super::options::{self, SchemeOptions, Threads};
@@ -35,12 +37,17 @@ use measure::Setup;
 use report::Findings;
 
 const EXAMPLES: &str = "\
-`remove a tenth` counts the keys removed, `compact` the pairs of the table. Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory; `host` are other tables
-on this machine. `of limit` is the share of the random accesses that the device's memory allows, measured in the same run.
-Every answer is checked.
+Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory; `host` are other
+tables on this machine. `remove a tenth` counts the keys removed, `compact` the pairs of the table. `of limit` is the
+share of the random accesses that the device's memory allows, measured in the same run. Tables that are built or changed
+by one host thread are marked `host-built`, and those rows are timed by the clock on the wall. Every answer is checked.
 
-With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in the
-order of the picture, row by row; with --order shuffled at random. Values are cut to what the schemes asked for can hold.
+Keys and values are of 32 bits, but for tables that hold fewer: those get keys and values as wide as they can hold. Tables
+that cannot hold the data, or cannot be built of them at this load, are left out, with the reason.
+
+With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in
+the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
+--extent says otherwise.
 
 Examples:
   koel bench
@@ -48,6 +55,7 @@ Examples:
   koel bench --device cpu --threads 1 --hits 100,0 --no-peers
   koel bench --scheme horton --load 0.9 --walk
   koel bench --n 2^24 --stages --no-peers
+  koel bench --scheme fks,quadratic --n 512..2^24 --no-peers
   koel bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers";
 
 /// Measure builds and lookups, beside other tables and the random-access limit
@@ -60,10 +68,12 @@ pub(crate) struct Args {
     /// Only koel's own tables
     #[arg(long)]
     no_peers: bool,
-    /// Also count what lookups read, by walking each table, beside the paper's model (percent: of what exceeds one read)
+    /// Also count what lookups read, by walking each table, beside the paper's model (percent: of what exceeds one
+    /// read)
     #[arg(long)]
     walk: bool,
-    /// Also how long each stage of a build takes: a kernel each on OpenCL, a parallel pass each on the CPU
+    /// Also how long each stage of a build takes: a kernel each on OpenCL, a parallel pass each on the CPU, and what the
+    /// host does of tables that are built there; `all` is the median of whole builds
     #[arg(long)]
     stages: bool,
     /// JSON in place of the table
@@ -103,38 +113,19 @@ struct Wanted {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
     args.load.map(Load::new).transpose()?;
-    let list = options::SchemeList::new(&args.scheme, &args.kind);
-    let combinations = list.combinations()?;
     let devices = koel::backend::choose(&args.device, None)?;
     let progress = Progress::line();
-    let mut wanted = Vec::new();
-    for &(name, kind) in &combinations {
-        let options = list.options_for(name, kind, &args.parameters)?;
-        let limits = scheme::limits(name, kind, &options)?;
-        wanted.push(Wanted { name, kind, options, limits });
-    }
-    // One set of data, which all of them can hold, but for its size.
-    let limits = wanted.iter().fold(Limits::NONE, |limits, one| limits.and(one.limits));
     let mut findings = Findings::default();
+    let wanted = wanted(args, &mut findings)?;
     for n in args.data.sizes() {
-        let setup = Setup::new(args.data.make(n, limits)?, n, args);
-        for Wanted { name, kind, options, limits } in &wanted {
-            if u64::from(n) > limits.pairs {
-                let most = text::grouped(limits.pairs);
-                findings.left_out.push(format!("{name} {kind}, n = {}: its most is {most}", text::grouped(n.into())));
-                continue;
-            }
-            for device in &devices {
-                progress.say(format!("{name} {kind}, {n} pairs, {}", device.info().id));
-                let mut job = OnDevice { setup: &setup, device, kind: *kind, progress: &progress };
-                findings.extend(scheme::named(name, *kind, options, &mut job)?);
-            }
-        }
-        if !args.no_peers {
+        let before = findings.rows.len();
+        measure_all(args, n, &wanted, &devices, &progress, &mut findings)?;
+        if findings.rows.len() > before && !args.no_peers {
+            let setup = Setup::new(args.data.make(n, Limits::NONE)?, n, args);
             findings.rows.extend(peers::measure(&setup, &progress)?);
         }
     }
-    if findings.left_out.len() == wanted.len() * args.data.sizes().len() {
+    if findings.rows.is_empty() && !findings.left_out.is_empty() {
         return Err(Failure::Input(format!("nothing can be built: {}", findings.left_out.join("; "))));
     }
     drop(progress);
@@ -144,6 +135,69 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         out::print(&report::text(&findings, &devices, args))?;
     }
     Ok(Verdict::Fine)
+}
+
+/// The schemes that are asked for, but those that are left out because their keys are not those of the data.
+fn wanted(args: &Args, findings: &mut Findings) -> Result<Vec<Wanted>> {
+    let list = options::SchemeList::new(&args.scheme, &args.kind);
+    let mut wanted = Vec::new();
+    for (name, kind) in list.combinations()? {
+        let options = list.options_for(name, kind, &args.parameters)?;
+        match args.data.fitted(options, scheme::options(name, kind)) {
+            Ok(options) => {
+                let limits = scheme::limits(name, kind, &options)?;
+                wanted.push(Wanted { name, kind, options, limits });
+            }
+            Err(reason) => findings.left_out.push(format!("{name} {kind}: {reason}")),
+        }
+    }
+    Ok(wanted)
+}
+
+/// Measures every scheme on every device at one number of pairs. Each has data as wide as it can hold.
+fn measure_all(
+    args: &Args,
+    n: u32,
+    wanted: &[Wanted],
+    devices: &[Any],
+    progress: &Progress,
+    findings: &mut Findings,
+) -> Result<()> {
+    // Schemes that can hold the same share their data; the limit on pairs is no matter of data.
+    let mut latest: Option<(Limits, Setup<'_>)> = None;
+    for Wanted { name, kind, options, limits } in wanted {
+        let mut leave_out = |reason: String| {
+            findings.left_out.push(format!("{name} {kind}, n = {}: {reason}", text::grouped(n.into())));
+        };
+        if u64::from(n) > limits.pairs {
+            leave_out(format!("its most is {}", text::grouped(limits.pairs)));
+            continue;
+        }
+        let widths = Limits { pairs: u64::MAX, ..*limits };
+        if latest.as_ref().is_none_or(|(of, _)| *of != widths) {
+            // The old ones go before there are new ones.
+            drop(latest.take());
+            latest = match args.data.make(n, widths) {
+                Ok(data) => Some((widths, Setup::new(data, n, args))),
+                Err(Failure::Koel(error @ Error::TooLarge { .. })) if widths != Limits::NONE => {
+                    leave_out(error.to_string());
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+        }
+        let Some((_, setup)) = &latest else { continue };
+        if let Some(reason) = args.data.too_wide(&setup.data, *limits) {
+            leave_out(reason);
+            continue;
+        }
+        for device in devices {
+            progress.say(format!("{name} {kind}, {n} pairs, {}", device.info().id));
+            let mut job = OnDevice { setup, device, kind: *kind, progress };
+            findings.extend(scheme::named(name, *kind, options, &mut job)?);
+        }
+    }
+    Ok(())
 }
 
 /// A wrong answer ends the run: a time for it would mean nothing.

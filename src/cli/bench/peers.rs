@@ -59,6 +59,7 @@ fn peer<T: Sync>(
         time: Duration::ZERO,
         rate: 0.0,
         limit: None,
+        host_built: false,
     };
     let mut last = None;
     let time = setup.median(|| {

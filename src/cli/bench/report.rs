@@ -17,7 +17,7 @@ pub(super) struct Findings {
     pub(super) rows: Vec<Row>,
     pub(super) walks: Vec<Walked>,
     pub(super) stages: Vec<Staged>,
-    /// Tables that cannot hold so many pairs.
+    /// Tables that cannot be built of the data, and why.
     pub(super) left_out: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String 
                 if limit { "(limit)".into() } else { format!("{}{kind}", row.scheme) },
                 row.load.filter(|_| !limit).map(|load| format!("{load:.3}")).unwrap_or_default(),
                 row.device.clone(),
-                row.what.into(),
+                if row.host_built { format!("{} (host-built)", row.what) } else { row.what.into() },
                 row.hits.map(|hits| format!("{hits}%")).unwrap_or_default(),
                 row.place.into(),
                 text::seconds(row.time),
@@ -92,6 +92,7 @@ pub(super) fn json(findings: &Findings, devices: &[Any], args: &Args) -> Value {
             "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name), "n": row.n,
             "load": row.load, "what": row.what, "where": row.place, "hits": row.hits,
             "seconds": row.time.as_secs_f64(), "rate": row.rate, "limit": row.limit, "share": row.share(),
+            "host_built": row.host_built,
         })
     });
     json!({

@@ -4,28 +4,38 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use koel::Kind;
 use koel::backend::{Any, HashBackend, Runs, StageTime};
 use koel::table::TableBuilder;
-use koel::{Kind, Scheme};
 
-use super::measure::{Setup, median};
+use super::measure::{Setup, median, wall};
 use crate::cli::failure::Result;
+use crate::cli::scheme::{self, Parameters};
 use crate::cli::text::{self, Align, Table};
+
+/// What the host does of builds whose stages are otherwise the device's.
+const HOST: &str = "host";
 
 /// The stages of builds of one table.
 pub(super) struct Staged {
     device: String,
     scheme: &'static str,
     kind: Kind,
+    /// Names and values.
+    parameters: Vec<(&'static str, Value)>,
     n: u32,
     load: f64,
+    restarts: u32,
+    host_built: bool,
     /// In the order in which they are first used.
     stages: Vec<StageTime>,
+    /// The median of whole builds, which is not the sum of the medians.
+    all: Duration,
 }
 
 impl Staged {
     /// Builds from pairs on the device, as often as everything is measured; of each stage the median counts.
-    pub(super) fn of<S: Scheme>(
+    pub(super) fn of<S: Parameters>(
         builder: &TableBuilder<S>,
         device: &Any,
         setup: &Setup<'_>,
@@ -35,11 +45,19 @@ impl Staged {
         Any: Runs<S>,
     {
         let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
-        let (mut runs, mut load) = (Vec::new(), 0.0);
+        let host_built = S::host_built(kind);
+        let mut runs = Vec::new();
+        let (mut parameters, mut load, mut restarts) = (Vec::new(), 0.0, 0);
         for _ in 0..setup.args.repeats {
             device.finish()?;
-            let (table, stages) = device.stages(|| builder.build_on(device, &keys, &values))?;
-            load = table.load_factor();
+            let ((table, mut stages), wall) = wall(|| Ok(device.stages(|| builder.build_on(device, &keys, &values))?))?;
+            // A CPU's passes are on the wall's clock as they are; a device does not count what it waits for.
+            if host_built && !matches!(device, Any::Cpu(_)) {
+                let counted = stages.iter().map(|stage| stage.time).sum();
+                stages.push(StageTime { name: HOST, time: wall.saturating_sub(counted) });
+            }
+            (load, restarts) = (table.load_factor(), table.restarts());
+            parameters = S::describe(table.plan());
             runs.push(stages);
         }
         // Runs are alike, but nobody promises it: a stage that a run does not have took no time there.
@@ -51,29 +69,35 @@ impl Staged {
                 stages.push(StageTime { time, ..stage.clone() });
             }
         }
-        Ok(Staged { device: device.info().id.clone(), scheme: S::NAME, kind, n: setup.n, load, stages })
+        let all = median(runs.iter().map(|run| run.iter().map(|stage| stage.time).sum()).collect());
+        let (device, scheme, n) = (device.info().id.clone(), S::NAME, setup.n);
+        Ok(Staged { device, scheme, kind, parameters, n, load, restarts, host_built, stages, all })
     }
 
     /// A table of all stages of all builds.
     pub(super) fn text(all: &[Staged]) -> String {
         let mut table = Table::new(&[
             ("stages of a build", Align::Left),
+            ("parameters", Align::Left),
             ("n", Align::Right),
             ("load", Align::Right),
             ("on", Align::Left),
+            ("restarts", Align::Right),
             ("stage", Align::Left),
             ("time", Align::Right),
             ("ns a pair", Align::Right),
         ]);
         for staged in all {
-            let sum = ("all", staged.stages.iter().map(|stage| stage.time).sum());
-            let rows = staged.stages.iter().map(|stage| (stage.name, stage.time)).chain([sum]);
+            let rows = staged.stages.iter().map(|stage| (stage.name, stage.time)).chain([("all", staged.all)]);
+            let host_built = if staged.host_built { " (host-built)" } else { "" };
             for (name, time) in rows {
                 table.row([
-                    format!("{} {}", staged.scheme, staged.kind),
+                    format!("{} {}{host_built}", staged.scheme, staged.kind),
+                    scheme::listed(&staged.parameters),
                     text::grouped(staged.n.into()),
                     format!("{:.3}", staged.load),
                     staged.device.clone(),
+                    staged.restarts.to_string(),
                     name.into(),
                     text::seconds(time),
                     format!("{:.3}", staged.each(time)),
@@ -94,7 +118,8 @@ impl Staged {
         });
         json!({
             "device": self.device, "scheme": self.scheme, "kind": self.kind.name(), "n": self.n, "load": self.load,
-            "stages": stages.collect::<Vec<_>>(),
+            "parameters": scheme::json(&self.parameters), "restarts": self.restarts, "host_built": self.host_built,
+            "stages": stages.collect::<Vec<_>>(), "seconds": self.all.as_secs_f64(),
         })
     }
 }

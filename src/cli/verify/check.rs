@@ -7,7 +7,7 @@ use koel::table::TableBuilder;
 use koel::{Cpu, HashTable, Kind, Scheme};
 
 use super::data::DataSet;
-use super::reference::{MOST_PAIRS, Reference};
+use super::reference::{self, Reference};
 use crate::cli::answers;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::options::SizeOptions;
@@ -51,6 +51,8 @@ pub(super) struct Row {
     pub(super) host_built: bool,
     /// What of the data these tables cannot hold, if anything.
     pub(super) cut: Option<String>,
+    /// The most pairs of these tables that the reference is built of, where there are more here.
+    pub(super) no_reference: Option<usize>,
     /// What ran where on this device for this row: building, auditing, answering.
     pub(super) stages: Vec<Stage>,
     /// From host slices to a finished table, pairs a second.
@@ -88,7 +90,7 @@ impl Job for Check<'_> {
         Any: Runs<S>,
         Cpu: Runs<S>,
     {
-        match self.data.within(scheme.limits()) {
+        match self.data.within(scheme.limits())? {
             None => self.checked(scheme),
             Some((data, note)) => Check { data: &data, cut: Some(note), ..*self }.checked(scheme),
         }
@@ -183,6 +185,8 @@ impl Check<'_> {
             restarts: 0,
             host_built: S::host_built(self.kind),
             cut: self.cut.clone(),
+            no_reference: Some(reference::most_pairs::<S>())
+                .filter(|&most| self.kind == Kind::Canonical && self.data.keys.len() > most),
             stages: Vec::new(),
             build: None,
             lookup: None,
@@ -191,7 +195,7 @@ impl Check<'_> {
 
     /// The sequential table and its row, where there is to be one.
     fn reference<S: Scheme>(&self, scheme: &S, rows: &mut Vec<Row>) -> Result<Option<Reference<S>>> {
-        if self.kind != Kind::Canonical || self.data.keys.len() > MOST_PAIRS {
+        if self.kind != Kind::Canonical || self.data.keys.len() > reference::most_pairs::<S>() {
             return Ok(None);
         }
         self.say::<S>("the sequential reference");

@@ -6,13 +6,15 @@
 
 use rayon::prelude::*;
 
-use koel::Scheme;
 use koel::spec::{Placing, Plan, Request};
+use koel::{Kind, Scheme};
 
 use super::data::DataSet;
 
 /// More pairs than this take one thread too long: about 20 s.
-pub(super) const MOST_PAIRS: usize = 1 << 26;
+const MOST_PAIRS: usize = 1 << 26;
+/// Schemes that are built on the host have no faster builder than this one; more pairs than this take it minutes.
+const MOST_HOST_BUILT: usize = 1 << 22;
 /// As many attempts as a builder makes.
 const ATTEMPTS: u32 = 32;
 
@@ -20,6 +22,11 @@ const ATTEMPTS: u32 = 32;
 pub(super) struct Reference<S: Scheme> {
     pub(super) plan: S::Plan,
     pub(super) image: Vec<u64>,
+}
+
+/// The most pairs of which a reference of this scheme is built.
+pub(super) fn most_pairs<S: Scheme>() -> usize {
+    if S::host_built(Kind::Canonical) { MOST_HOST_BUILT } else { MOST_PAIRS }
 }
 
 impl<S: Scheme> Reference<S> {
@@ -45,7 +52,8 @@ impl<S: Scheme> Reference<S> {
             }
         }
         Err(format!(
-            "{pairs} pairs of the {} keys do not fit {slots} slots in {ATTEMPTS} attempts: lower --load or raise --capacity",
+            "{pairs} pairs of the {} keys do not fit {slots} slots in {ATTEMPTS} attempts: lower --load or raise \
+             --capacity",
             data.name
         ))
     }

@@ -6,7 +6,6 @@ use koel::backend::HashBackend;
 
 use super::Findings;
 use super::check::Row;
-use super::reference::MOST_PAIRS;
 use crate::cli::devices;
 use crate::cli::text::{self, Align, Table};
 
@@ -79,13 +78,15 @@ pub(super) fn text(findings: &Findings) -> String {
 /// Whether a canonical table had neither another device nor the reference to agree with.
 fn uncompared(findings: &Findings) -> bool {
     let alone = findings.devices.len() == 1;
-    alone && findings.rows.iter().any(|row| row.kind == koel::Kind::Canonical && row.pairs > MOST_PAIRS)
+    alone && findings.rows.iter().any(|row| row.no_reference.is_some())
 }
 
 fn note(row: &Row) -> String {
     let host_built = row.host_built.then(|| "host-built".to_owned());
     let restarts = (row.restarts > 0).then(|| text::counted(row.restarts.into(), "restart"));
-    row.cut.clone().into_iter().chain(host_built).chain(restarts).collect::<Vec<_>>().join(", ")
+    let most = |most| format!("no reference above {} pairs", text::grouped(most as u64));
+    let no_reference = row.no_reference.map(most);
+    row.cut.clone().into_iter().chain(host_built).chain(no_reference).chain(restarts).collect::<Vec<_>>().join(", ")
 }
 
 /// Everything, for programs.
@@ -97,8 +98,10 @@ pub(super) fn json(findings: &Findings) -> Value {
         json!({
             "scheme": row.scheme, "kind": row.kind.name(), "data": row.data, "pairs": row.pairs, "device": row.device,
             "verdict": verdict(row), "reasons": row.problems.iter().map(|p| p.text.as_str()).collect::<Vec<_>>(),
-            "checks": row.checks, "digest": row.digest, "restarts": row.restarts, "host_built": row.host_built, "cut": row.cut,
-            "stages": row.stages.iter().map(stage).collect::<Vec<_>>(), "build_per_second": row.build, "lookup_per_second": row.lookup,
+            "checks": row.checks, "digest": row.digest, "restarts": row.restarts, "host_built": row.host_built,
+            "cut": row.cut, "no_reference_above": row.no_reference,
+            "stages": row.stages.iter().map(stage).collect::<Vec<_>>(),
+            "build_per_second": row.build, "lookup_per_second": row.lookup,
         })
     });
     let (all, failed) = checks(findings);
