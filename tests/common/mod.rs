@@ -80,7 +80,6 @@ pub fn for_every_kind(check: &impl Check) {
     macro_rules! each_scheme {
         ($($module:ident, $scheme:ident, $name:literal;)*) => {
             $(for &kind in <koel::spec::$scheme as Scheme>::KINDS {
-                if $name != "robin_hood" { continue; }
                 check.run::<koel::spec::$scheme>(kind);
             })*
         };
