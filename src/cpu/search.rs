@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::block::{Block, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
+use super::block::{Block, GREATEST_AGE, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
 use super::{BLOCK, CHUNK, Cpu};
 
 /// Words that can be read: an image at rest, or one whose values others are changing.
@@ -49,6 +49,7 @@ pub(super) fn search<T, L: Lists>(
 ) where
     [T]: Words,
 {
+    debug_assert!(lists.last_age() <= GREATEST_AGE, "answers of the last age would be lost");
     let Workspace { flying, next, waiting } = workspace;
     let mut fresh = 0;
     loop {

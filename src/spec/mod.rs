@@ -170,6 +170,10 @@ pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
     fn asked_slots(&self) -> u64 {
         self.slots()
     }
+    /// The pairs that the image can hold at most, however they fall.
+    fn room(&self) -> u64 {
+        self.slots()
+    }
     /// 64-bit words of the image: the slots, and what a scheme has besides.
     fn words(&self) -> u64 {
         self.slots()
@@ -277,6 +281,8 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn gives_up_by_load(_kind: Kind) -> bool {
         false
     }
+    /// Whether [`Scheme::crowd`] has anything to say. It needs all keys on the host.
+    const NAMES_CROWDS: bool = false;
     /// The crowd of keys that stood in the way of an attempt, where it was one: asked after the last attempt, with all
     /// keys, for the error's sake.
     fn crowd(_plan: &Self::Plan, _keys: &[u32]) -> Option<Crowd> {

@@ -131,7 +131,7 @@ impl Scheme for Quadratic {
         match u32::try_from(slots) {
             Ok(pairs @ ..=MOST_PAIRS) => Ok(QuadraticPlan { pairs: pairs.max(FEWEST_PAIRS), attempt, seed }),
             _ => {
-                let what = "pairs for a table of as many slots as their square";
+                let what = "slots asked for (a quadratic table has as many words as their square)";
                 Err(Error::TooLarge { what, asked: slots, most: u64::from(MOST_PAIRS) })
             }
         }

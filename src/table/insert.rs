@@ -163,7 +163,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             Size::Capacity(_) => self.plan.asked_slots(),
             Size::Default | Size::Load(_) => {
                 let slots = self.settings.slots(&self.scheme, before + keys.len() as u64);
-                self.scheme.plan(self.request(slots, 0, 0))?.asked_slots()
+                // A size that no table has is refused by the build, which looks for copies first.
+                self.scheme.plan(self.request(slots, 0, 0)).map_or(slots, |plan| plan.asked_slots())
             }
         };
         let in_place = if keys.is_empty() {
@@ -199,7 +200,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
     fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Change<B, S>>> {
         let pairs = self.in_image + keys.len() as u64;
-        if pairs > self.plan.slots() + u64::from(self.plan.outside_key().is_some()) {
+        if pairs > build::room(&self.plan) {
             // More than one build would take, also where the image has words to spare.
             return Ok(None);
         }

@@ -147,7 +147,7 @@ pub fn most_pairs<S: Scheme>(kind: Kind) -> u32 {
 
 /// As much of a value as default tables of this kind hold.
 pub fn fitting<S: Scheme>(kind: Kind, value: u32) -> u32 {
-    value & (u32::MAX >> (u32::BITS - S::of_kind(kind).limits().value_bits))
+    value & S::of_kind(kind).limits().greatest_value()
 }
 
 /// The CPU with one thread.
