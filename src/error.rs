@@ -60,8 +60,8 @@ pub enum Error {
     /// No attempt placed every pair, because too many keys share their places.
     #[error(
         "{} keys are {}, and {} of them at most have a place; attempts made: {attempts}. Give another \
-         capacity or more attempts, or another scheme, sequence or extent; another seed helps where it is hashes that meet, not \
-         where keys are congruent",
+         capacity or more attempts, or another sequence, extent or scheme; another seed helps where hashes meet, and \
+         not where the keys themselves are congruent",
         crowd.keys, crowd.which, crowd.most
     )]
     Crowded {

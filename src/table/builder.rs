@@ -94,17 +94,19 @@ impl<S: Scheme> TableBuilder<S> {
         }
     }
 
-    /// Pairs per slot, above 0 and up to 1. A build gives the table the slots that its number of pairs needs at this load,
-    /// and so does a batch that adds pairs, which rebuilds it for that; give a [`capacity`](Self::capacity) to insert in
-    /// place. Removing pairs keeps the slots. The two exclude each other: giving both is an error of the build.
+    /// Pairs per slot, above 0 and up to 1. A build gives the table the slots that its number of pairs needs at this
+    /// load, and so does a batch that adds pairs, which rebuilds it for that; give a [`capacity`](Self::capacity) to
+    /// insert in place. Slots are rounded up as those of a capacity are. Removing pairs keeps the slots. The two exclude
+    /// each other: giving both is an error of the build.
     pub fn load_factor(mut self, load: f64) -> Self {
         self.load = Some(load);
         self
     }
 
-    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good. They are rounded up to
-    /// whole buckets, and to at least 16 buckets in canonical tables. Batches are inserted in place while they fit, but for
-    /// canonical Horton and two-level tables, which are built again for each.
+    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good; of a quadratic table
+    /// pairs. They are rounded up: to whole buckets, of which canonical tables have at least 16; to the next prime
+    /// (Robin Hood; one prime on with every restart); to the square or cube of a side (perfect). Batches are inserted
+    /// in place while they fit, unless the kind is built again for each ([`Updates::Rebuild`]).
     pub fn capacity(mut self, slots: u64) -> Self {
         self.capacity = Some(slots);
         self
@@ -130,13 +132,15 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// Builds a table of `keys[i] -> values[i]` on a device.
     ///
-    /// Cost: one to two random accesses a pair at the default loads (`docs/canonical-layout.md`; classic Horton tables are
-    /// built by one thread of this machine), the transfer of 8 bytes a pair, and [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come
-    /// more than once and one is to stay, two builds more.
+    /// Cost: one to two random accesses a pair at the default loads (`docs/canonical-layout.md`; classic Horton tables
+    /// and perfect ones are built by one thread of this machine), the transfer of 8 bytes a pair, and
+    /// [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come more than once and one is to stay,
+    /// two builds more.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`],
-    /// [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
+    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, where too
+    /// many keys share their places, [`Error::Crowded`], [`Error::TooWide`] for keys and values that the slots have no
+    /// room for, [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32], values: &[u32]) -> Result<HashTable<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         self.settings()?;
@@ -272,9 +276,12 @@ impl MemoryEstimate {
         let in_place = sum([now.image, now.image, now.scratch, input]);
         // The old table with: what is decoded of it; its pairs, the batch, and both together; the batch, all pairs, and
         // the table that they are built into.
-        let rebuilt = sum([now.image, input, decoded(now.cells)])
-            .max(sum([now.image, several(5)]))
-            .max(sum([now.image, several(3), twice.image, twice.scratch]));
+        let rebuilt = sum([now.image, input, decoded(now.cells)]).max(sum([now.image, several(5)])).max(sum([
+            now.image,
+            several(3),
+            twice.image,
+            twice.scratch,
+        ]));
         let slots_of_copies = pairs.saturating_add(pairs / 4 + u64::from(pairs % 4 != 0));
         MemoryEstimate {
             image: now.image,

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Why the bytes are those of one build: a slot ends with the greatest word ever offered to it, whenever it was
-//! offered; and a set that fails at an attempt fails there with every further key too. Schemes that are not made that way
-//! say so ([`Updates::Rebuild`]), and are built afresh for every batch.
+//! offered; and a set that fails at an attempt fails there with every further key too. Schemes that are not made that
+//! way say so ([`Updates::Rebuild`]), and are built afresh for every batch.
 
 use super::builder::{Duplicates, Size};
 use super::change::Change;
@@ -53,10 +53,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// (of a worn one: once it is compacted).
     ///
     /// Cost: a copy of the image and about two random accesses a new pair; a whole build if the table was given a load
-    /// factor and the number of slots must change, if the batch needs new constants, or if the scheme knows no other way
-    /// (canonical Horton and two-level tables). Under `KeepFirst` and
-    /// `KeepLast` also a table of the batch's positions and a lookup of the batch. Memory: a second image while it
-    /// works.
+    /// factor and the number of slots must change, if the batch needs new constants, or if the kind knows no other way
+    /// ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a table of the batch's positions and a
+    /// lookup of the batch. Memory: a second image while it works; of a build
+    /// [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

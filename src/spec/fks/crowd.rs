@@ -49,9 +49,8 @@ pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
 
 /// The most keys of a bucket that have the same slot in every sub-table.
 fn most_sharing(functions: &Functions, seed: u32, keys: &[u32]) -> usize {
-    let slots_of = |&key: &u32| -> [u32; SUBTABLES as usize] {
-        std::array::from_fn(|i| functions.location(i as u32, seed, key))
-    };
+    let slots_of =
+        |&key: &u32| -> [u32; SUBTABLES as usize] { std::array::from_fn(|i| functions.location(i as u32, seed, key)) };
     let mut slots: Vec<_> = keys.iter().map(slots_of).collect();
     slots.sort_unstable();
     slots.chunk_by(PartialEq::eq).map(<[_]>::len).max().unwrap_or(0)

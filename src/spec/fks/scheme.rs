@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    BUCKET_PAIRS, BUCKET_SLOTS, Fks, FksFamily, FksPlan, MAX_BUCKETS, MAX_ITERATIONS, SAHU_PRIME, canonical, classic, crowd,
+    BUCKET_PAIRS, BUCKET_SLOTS, Fks, FksFamily, FksPlan, MAX_BUCKETS, MAX_ITERATIONS, SAHU_PRIME, canonical, classic,
+    crowd,
 };
 use crate::error::{Error, Result};
 use crate::spec::{Audit, Crowd, Kind, Load, Placing, Plan, Request, Scheme, Updates, Violation, slot};
@@ -16,8 +17,8 @@ const _: () = assert!(4 * (MOST_ON_AVERAGE + 1) > (BUCKET_PAIRS - MOST_ON_AVERAG
 const MANY: u32 = 1000;
 
 /// Refuses numbers of pairs that Sahu's g spreads too unevenly. It deals out p residues, so some buckets get
-/// `ceil(p / B)` of them and others one less; with hundreds of thousands of buckets that is 3 against 2, or 2 against 1.
-/// Loads that even shares could not carry either are left to the attempts, as with mixers.
+/// `ceil(p / B)` of them and others one less; with hundreds of thousands of buckets that is 3 against 2, or 2 against
+/// 1. Loads that even shares could not carry either are left to the attempts, as with mixers.
 fn check_shares(pairs: u64, buckets: u32) -> Result<()> {
     let (greater, share) = (SAHU_PRIME % buckets, SAHU_PRIME.div_ceil(buckets));
     let most = u64::from(MOST_ON_AVERAGE) * u64::from(SAHU_PRIME) / u64::from(share);
