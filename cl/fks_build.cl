@@ -5,10 +5,10 @@
 //   fks_shuffle    an item a pair      the pair goes to its bucket's range
 //   fks_cuckoo     a group a bucket    the bucket is built in local memory, and written in one sweep
 //
-// `starts` has two words more than there are buckets. While pairs are counted, word b counts those of bucket b, and the word
-// behind the last those beyond the KOEL_FKS_BUCKET_PAIRS of their bucket. After the scan word b is where bucket b begins,
-// the next one where it ends, and the last two differ if a bucket was overfull: then the attempt has failed, and the
-// stages that follow do nothing.
+// `starts` has two words more than there are buckets. While pairs are counted, word b counts those of bucket b, and the
+// word behind the last those beyond the KOEL_FKS_BUCKET_PAIRS of their bucket. After the scan word b is where bucket b
+// begins, the next one where it ends, and the last two differ if a bucket was overfull: then the attempt has failed,
+// and the stages that follow do nothing.
 //
 // No work-item waits for another but at barriers. In local memory everything that races is an atomic, which costs a GPU
 // nothing there, and is a maximum where the outcome must not depend on the race.
@@ -26,7 +26,8 @@ __kernel GROUP_SIZE void fks_count(TABLE, __global const uint *keys, __global co
     if (item < pairs) {
         uint key = keys[item];
         if (is_outside(key)) {
-            // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is all.
+            // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
+            // all.
             atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
             atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)values[item]);
         } else {
@@ -50,8 +51,8 @@ __kernel GROUP_SIZE void fks_shuffle(TABLE, __global const uint *keys, __global 
     shuffled[starts[bucket_of_key(t, key)] + ranks[item]] = ((ulong)key << 32) | values[item];
 }
 
-// ---- One bucket under one seed number. `halves` are the upper halves of its slots, all empty; `left` is two zeros. What
-// both kinds return is how many pairs have no slot, to all work-items the same.
+// ---- One bucket under one seed number. `halves` are the upper halves of its slots, all empty; `left` is two zeros.
+// What both kinds return is how many pairs have no slot, to all work-items the same.
 
 #if KOEL_CLASSIC
 
@@ -60,10 +61,10 @@ __kernel GROUP_SIZE void fks_shuffle(TABLE, __global const uint *keys, __global 
 #define OUT 3
 #define NONE 4
 
-// The rounds of the poster: all pairs that are in no sub-table write themselves into the next one at once, and then all look
-// who is still there. Of each pair its key and its three slots stay in registers, a byte a slot.
-static inline uint seat(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
-                        __local uint *halves, __local uint *left) {
+// The rounds of the poster: all pairs that are in no sub-table write themselves into the next one at once, and then all
+// look who is still there. Of each pair its key and its three slots stay in registers, a byte a slot.
+INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
+                  __local uint *halves, __local uint *left) {
     uint keys[PAIRS_EACH], places[PAIRS_EACH], in[PAIRS_EACH];
     #pragma unroll
     for (uint n = 0; n < PAIRS_EACH; n++) {
@@ -90,7 +91,8 @@ static inline uint seat(table t, uint salt, uint iterations, __global const ulon
             }
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        // Counted in one word in this round and in the other in the next: so one can be cleared while the other is read.
+        // Counted in one word in this round and in the other in the next: so one can be cleared while the other is
+        // read.
         uint mine = 0;
         #pragma unroll
         for (uint n = 0; n < PAIRS_EACH; n++) mine += in[n] == OUT;
@@ -104,13 +106,13 @@ static inline uint seat(table t, uint salt, uint iterations, __global const ulon
 
 #else
 
-// Deferred acceptance. A work-item goes on with the next pair as soon as the one in hand rests, whichever it was that came
-// to rest, so that work-items in step do not wait for the longest chain of each round. An offer is made once a pair and
-// age, and that bounds the loop.
+// Deferred acceptance. A work-item goes on with the next pair as soon as the one in hand rests, whichever it was that
+// came to rest, so that work-items in step do not wait for the longest chain of each round. An offer is made once a
+// pair and age, and that bounds the loop.
 #define MOST_OFFERS (KOEL_FKS_BUCKET_PAIRS * KOEL_MAX_AGE)
 
-static inline uint seat(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
-                        __local uint *halves, __local uint *left) {
+INLINED uint seat(table t, uint salt, uint iterations, __global const ulong *pairs, uint count,
+                  __local uint *halves, __local uint *left) {
     uint next = get_local_id(0), key = 0, age = 0, turn = 0;
     for (uint offers = 0; offers <= MOST_OFFERS; offers++) {
         if (age == 0) {
@@ -146,7 +148,7 @@ static inline uint seat(table t, uint salt, uint iterations, __global const ulon
 #endif
 
 // The slot of a bucket in which a key stands that does stand there.
-static inline uint standing(table t, uint salt, uint key, __local const uint *halves) {
+INLINED uint standing(table t, uint salt, uint key, __local const uint *halves) {
     for (uint i = 0; i < KOEL_FKS_SUBTABLES; i++) {
         place p = place_of(t, salt, i, key);
         if (stands(p, halves[slot_of(p)])) return slot_of(p);
@@ -182,8 +184,8 @@ __kernel GROUP_SIZE void fks_cuckoo(__global ulong *image, TABLE, const uint ite
     if (out > 0) {
         if (me == 0) atomic_add(&tally[KOEL_UNPLACED], out);
     } else {
-        // Each pair looks where its key stands. Of several with one key the greatest value stays, and all but one count as
-        // copies.
+        // Each pair looks where its key stands. Of several with one key the greatest value stays, and all but one count
+        // as copies.
         for (uint j = me; j < count; j += KOEL_GROUP) {
             uint key = upper_of(pairs[j]), slot = standing(t, salt, key, halves);
             if (atomic_or(&claims[slot / 32], 1u << (slot % 32)) & (1u << (slot % 32))) count_copy(tally, key);

@@ -44,7 +44,7 @@ pub enum Error {
     /// No attempt placed every pair.
     #[error(
         "{pairs} pairs do not fit {slots} slots (load {:.3}); attempts made: {attempts}, pairs left over in the last: \
-         {unplaced}. Lower the load, give more slots, or use more hash functions",
+         {unplaced}. Lower the load, give more slots, or take a scheme (or hash functions) for higher loads",
         *pairs as f64 / *slots as f64
     )]
     TooFull {
@@ -59,8 +59,9 @@ pub enum Error {
     },
     /// No attempt placed every pair, because too many keys share their places.
     #[error(
-        "{} keys are {}, and {} of them at most have a place; attempts made: {attempts}. Allow more attempts, take another \
-         seed or capacity, or a scheme or sequence that scatters such keys",
+        "{} keys are {}, and {} of them at most have a place; attempts made: {attempts}. Give another \
+         capacity or more attempts, or another sequence, extent or scheme; another seed helps where hashes meet, and \
+         not where the keys themselves are congruent",
         crowd.keys, crowd.which, crowd.most
     )]
     Crowded {

@@ -208,6 +208,30 @@ fn a_load_beyond_all_buckets_is_a_typed_error() {
     }
 }
 
+/// Beyond 512 pairs a bucket, however they fall, nothing is tried; copies are named all the same.
+#[test]
+fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
+    let (slots, room) = (3 * u64::from(BUCKET_SLOTS), 3 * 512);
+    for device in devices() {
+        for scheme in schemes() {
+            let outside = u32::from(scheme.kind() == Kind::Classic);
+            let keys: Vec<u32> = (0..room + outside + 1).collect();
+            let builder = HashTable::builder(scheme.clone()).capacity(slots);
+            match builder.build(&device, &keys, &keys) {
+                Err(Error::TooFull { attempts: 0, unplaced: 1, slots: told, .. }) => assert_eq!(told, slots),
+                other => panic!("{scheme:?}: {other:?}"),
+            }
+            let copies = [&keys[1..], &[7]].concat();
+            let refused = builder.build(&device, &copies, &copies);
+            assert!(matches!(refused, Err(Error::DuplicateKey { key: 7 })), "{refused:?}");
+            let mut table = builder.build(&device, &keys[..1000], &keys[..1000]).unwrap();
+            let refused = table.insert(&keys[1000..], &keys[1000..]);
+            assert!(matches!(refused, Err(Error::TooFull { attempts: 0, unplaced: 1, .. })), "{refused:?}");
+            holds(&table, &keys[..1000], &keys[..1000], "after a refused batch");
+        }
+    }
+}
+
 #[test]
 fn too_few_rounds_are_a_typed_error() {
     let load = Workload::new(2000, 3);

@@ -6,7 +6,7 @@ mod common;
 use common::{devices, one_thread, opencl_devices, size, tiny_tables};
 use koel::backend::Any;
 use koel::workload::Workload;
-use koel::{Cpu, Error, HashTable, Quadratic};
+use koel::{Cpu, Duplicates, Error, HashTable, Quadratic};
 
 #[test]
 fn tiny_tables_always_build() {
@@ -38,6 +38,27 @@ fn it_reaches_its_limit_and_no_further() {
     assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == keys[0]), "{refused:?}");
     let refused = HashTable::builder(Quadratic).capacity(4097).build(&one_thread(), &[1], &[1]);
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+}
+
+/// At load 0.5 as many slots as 3,000 distinct keys would need are too many, but those that one key needs are not.
+#[test]
+fn copies_are_found_before_a_size_is_refused() {
+    let (keys, values): (Vec<u32>, Vec<u32>) = (vec![7; 3000], (0..3000).collect());
+    let distinct = Workload::new(3000, 3).keys();
+    for device in devices() {
+        let builder = HashTable::builder(Quadratic).load_factor(0.5);
+        let kept = builder.clone().duplicates(Duplicates::KeepLast).build(&device, &keys, &values).unwrap();
+        assert_eq!((kept.len(), kept.get(&[7]).unwrap()), (1, vec![Some(2999)]));
+        let refused = builder.build(&device, &keys, &values);
+        assert!(matches!(refused, Err(Error::DuplicateKey { key: 7 })), "{refused:?}");
+        let mut table = builder.build(&device, &[], &[]).unwrap();
+        let refused = table.insert(&keys, &values);
+        assert!(matches!(refused, Err(Error::DuplicateKey { key: 7 })), "{refused:?}");
+        let refused = builder.build(&device, &distinct, &distinct);
+        assert!(matches!(refused, Err(Error::TooLarge { asked: 6000, most: 4096, .. })), "{refused:?}");
+        let refused = table.insert(&distinct, &distinct);
+        assert!(matches!(refused, Err(Error::TooLarge { asked: 6000, most: 4096, .. })), "{refused:?}");
+    }
 }
 
 /// There are more slots than pairs; a batch is refused all the same where one build would be.

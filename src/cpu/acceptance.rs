@@ -42,13 +42,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::BLOCK;
-use super::block::{Lists, Pairs, Workspace, Workspaces, sum};
+use super::block::{GREATEST_AGE, Lists, Pairs, Workspace, Workspaces, sum};
 use super::crew::Crew;
 use crate::backend::Placed;
 
 /// Lists of places that keep the greatest word. An empty place is 0.
 pub(super) trait Accepts: Lists {
-    /// The greatest age of a pair, below 63.
+    /// The greatest age of a pair; at most [`GREATEST_AGE`].
     const MAX_AGE: u32;
 
     /// The word that a pair offers at this age, whose key aimed for `upper`.
@@ -127,6 +127,7 @@ impl<'a, L: Accepts> Placer<'a, L> {
     /// outcome.
     #[inline(always)]
     fn resolve(&mut self) {
+        const { assert!(L::MAX_AGE <= GREATEST_AGE, "losers of the last age would be lost") };
         let Workspace { flying: block, waiting, .. } = &mut *self.workspace;
         let mut copies = self.placed.copies;
         let mut least_copy = self.placed.least_copy;

@@ -22,8 +22,10 @@ use crate::backend::Placed;
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// Ages for which there is a queue: one for each bit of a mask. No scheme's last age is greater.
+/// Ages for which there is a queue: one for each bit of a mask.
 const AGES: usize = u64::BITS as usize;
+/// The greatest last age: where its losers would be queued there must still be a queue, though they are told instead.
+pub(super) const GREATEST_AGE: u32 = AGES as u32 - 2;
 
 /// Bits of a tag that number the query; what a key learns on its way can stand above them.
 pub(super) const NUMBER_BITS: u32 = 16;
@@ -73,7 +75,7 @@ pub(super) trait Lists: Sync {
         }
     }
 
-    /// The age of the last question that a lookup asks.
+    /// The age of the last question that a lookup asks; at most [`GREATEST_AGE`].
     fn last_age(&self) -> u32;
 }
 

@@ -1,5 +1,5 @@
-//! Lookups in blocks, for tables of single slots: every key asks at its first place, and those that cannot be told yet wait
-//! for a block of the next.
+//! Lookups in blocks, for tables of single slots: every key asks at its first place, and those that cannot be told yet
+//! wait for a block of the next.
 //!
 //! The result of a probe is a coin toss to the branch predictor, and a wrong guess costs more than a whole probe. So
 //! nothing here branches on it: every probe writes an answer (0 for "not yet") and a place in the next queue, and only
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::block::{Block, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
+use super::block::{Block, GREATEST_AGE, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
 use super::{BLOCK, CHUNK, Cpu};
 
 /// Words that can be read: an image at rest, or one whose values others are changing.
@@ -49,6 +49,7 @@ pub(super) fn search<T, L: Lists>(
 ) where
     [T]: Words,
 {
+    debug_assert!(lists.last_age() <= GREATEST_AGE, "answers of the last age would be lost");
     let Workspace { flying, next, waiting } = workspace;
     let mut fresh = 0;
     loop {
@@ -173,8 +174,8 @@ impl Cpu {
         );
     }
 
-    /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one finds a
-    /// pair in the slot and the others the mark.
+    /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one
+    /// finds a pair in the slot and the others the mark.
     pub(super) fn vacate(&self, lists: &impl Lists, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
         let chunks = keys.par_chunks(CHUNK).map_init(
             || self.workspaces().lend(),

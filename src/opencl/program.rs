@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::classic;
 use crate::spec::horton::{self, tokens};
-use crate::spec::{bucketized, fks, hash, robin_hood, slot, sorted};
+use crate::spec::{fks, hash, robin_hood, slot, sorted};
 
 /// What a program is kept under: its file and its options.
 pub(super) type Key = (&'static str, String);
@@ -93,10 +93,10 @@ fn numbers() -> String {
         ("MIX_SHIFT_1", shift),
         ("MIX_SHIFT_2", hash::MIX_SHIFTS[2]),
         ("ALCANTARA_PRIME", hash::ALCANTARA_PRIME),
+        ("GOLDEN", hash::GOLDEN),
         ("AGE_BITS", slot::AGE_BITS),
         ("MAX_AGE", slot::MAX_AGE),
         ("CLASSIC_EMPTY_KEY", classic::EMPTY_KEY),
-        ("PART_STRIDE", bucketized::PART_STRIDE),
         ("FKS_SUBTABLES", fks::SUBTABLES),
         ("FKS_SUBTABLE_SLOTS", fks::SUBTABLE_SLOTS),
         ("FKS_BUCKET_SLOTS", fks::BUCKET_SLOTS),
@@ -105,7 +105,6 @@ fn numbers() -> String {
         // Of seed number 1; those of others are its multiples.
         ("FKS_TWEAK", fks::tweak(1)),
         ("FKS_SAHU_PRIME", fks::SAHU_PRIME),
-        ("HORTON_GOLDEN", horton::GOLDEN),
         ("HORTON_GROUP_MAX", tokens::GROUP_MAX),
         ("HORTON_CYCLES", tokens::CYCLES),
         ("SORTED_OFF_MIDDLE", sorted::search::OFF_MIDDLE as u32),

@@ -36,6 +36,9 @@ pub const MIX_SHIFTS: [u32; 3] = [16, 13, 16];
 /// The prime p of Alcantara 2011, Section 4.3.1.1, for `(a k + b) mod p mod m`.
 pub const ALCANTARA_PRIME: u32 = 334_214_459;
 
+/// 2^32 divided by the golden ratio, an odd number: multiples of it by neighbouring integers lie far apart.
+pub const GOLDEN: u32 = 0x9e37_79b9;
+
 /// The inverse of [`MIX_FIRST`] modulo 2^32.
 pub const MIX_FIRST_INVERSE: u32 = inverse(MIX_FIRST);
 /// The inverse of [`MIX_SECOND`] modulo 2^32.
@@ -229,7 +232,8 @@ pub struct SplitMix64 {
     state: u64,
 }
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The step of SplitMix64, by its definition: [`GOLDEN`] with 64 bits.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl SplitMix64 {
     /// The stream of `seed`.
@@ -239,14 +243,14 @@ impl SplitMix64 {
 
     /// The stream of constants for one attempt at a build: output number `attempt` of the seed's stream seeds it.
     pub fn for_attempt(seed: u64, attempt: u32) -> Self {
-        let skipped = GOLDEN.wrapping_mul(u64::from(attempt));
+        let skipped = STEP.wrapping_mul(u64::from(attempt));
         let first = SplitMix64::new(seed.wrapping_add(skipped)).next_u64();
         SplitMix64::new(first)
     }
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(GOLDEN);
+        self.state = self.state.wrapping_add(STEP);
         let z = self.state;
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

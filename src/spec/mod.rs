@@ -93,16 +93,18 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How a table changes once it is built.
+/// How a table changes once it is built. This is the one list of which kind does what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Updates {
     /// New pairs are placed in the image. A removed pair leaves a tombstone, which nothing displaces and nobody takes,
-    /// until the table is compacted.
+    /// until the table is compacted: canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones.
     Tombstones,
-    /// New pairs are placed in the image, and removed ones leave nothing behind.
+    /// New pairs are placed in the image, and removed ones leave nothing behind: classic cuckoo, bucketized and Horton
+    /// tables.
     InPlace,
-    /// The image depends on all pairs at once, so it is made again.
+    /// The image depends on all pairs at once, so every batch and every removal makes it again: canonical Horton tables,
+    /// classic Robin Hood tables, and two-level (fks), sorted and perfect ones of any kind.
     Rebuild,
 }
 
@@ -170,12 +172,16 @@ pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
     fn asked_slots(&self) -> u64 {
         self.slots()
     }
+    /// The pairs that the image can hold at most, however they fall.
+    fn room(&self) -> u64 {
+        self.slots()
+    }
     /// 64-bit words of the image: the slots, and what a scheme has besides.
     fn words(&self) -> u64 {
         self.slots()
     }
-    /// Places in which pairs can stand, numbered from 0: what [`Scheme::pair`], [`Scheme::age`] and [`Scheme::audit`] count,
-    /// and how long decoded columns are. Most schemes have one to a word.
+    /// Places in which pairs can stand, numbered from 0: what [`Scheme::pair`], [`Scheme::age`] and [`Scheme::audit`]
+    /// count, and how long decoded columns are. Most schemes have one to a word.
     fn cells(&self) -> u64 {
         self.words()
     }
@@ -245,8 +251,8 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(u32, u32)>;
     /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 where there is none.
     fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32;
-    /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the kind's
-    /// updates are [`Updates::Rebuild`].
+    /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the
+    /// kind's updates are [`Updates::Rebuild`].
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing;
     /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair beside the image is not
     /// its concern, and neither are kinds whose updates are [`Updates::Rebuild`]: it does nothing there.
@@ -277,6 +283,8 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn gives_up_by_load(_kind: Kind) -> bool {
         false
     }
+    /// Whether [`Scheme::crowd`] has anything to say. It needs all keys on the host.
+    const NAMES_CROWDS: bool = false;
     /// The crowd of keys that stood in the way of an attempt, where it was one: asked after the last attempt, with all
     /// keys, for the error's sake.
     fn crowd(_plan: &Self::Plan, _keys: &[u32]) -> Option<Crowd> {

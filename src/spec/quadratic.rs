@@ -1,5 +1,6 @@
-//! A table with one place for each key: n pairs in n^2 slots, the first level of FKS perfect hashing (Fredman, Komlos and
-//! Szemeredi 1984; the background of Alcantara's 2009 poster). A baseline: one read a lookup, and far too many slots.
+//! A table with one place for each key: n pairs in n^2 slots, the collision-free table that FKS perfect hashing puts into
+//! each of its buckets (its second level: Fredman, Komlos and Szemeredi 1984; the background of Alcantara's 2009 poster),
+//! here for a whole set. A baseline: one read a lookup, and far too many slots.
 //!
 //! ```text
 //! c      = pairs it is made for             what capacity and load count
@@ -11,12 +12,12 @@
 //! Of n(n - 1)/2 pairs of keys each meets with probability 1/c^2, so an attempt at load 1 works with probability
 //! e^(-1/2) = 0.61, whatever n, and 32 attempts fail once in 10^13 builds.
 //!
-//! It needs no code of its own on devices: it is a canonical cuckoo table with a single function ([`CuckooImage`]). A key
-//! that finds its slot taken has no other list to go on with, so it is left over; two copies of a key meet in their slot, as
-//! everywhere, and the greater stays.
+//! It needs no code of its own on devices: it is a canonical cuckoo table with a single function ([`CuckooImage`]). A
+//! key that finds its slot taken has no other list to go on with, so it is left over; two copies of a key meet in their
+//! slot, as everywhere, and the greater stays.
 //!
-//! What it is not: a table for large sets. c^2 slots are 128 MiB at [`MOST_PAIRS`], and the two-level table does the same
-//! with fewer than three slots for two pairs.
+//! What it is not: a table for large sets. c^2 slots are 128 MiB at [`MOST_PAIRS`], and the two-level table does the
+//! same with fewer than three slots for two pairs.
 
 use std::ops::Range;
 
@@ -131,7 +132,7 @@ impl Scheme for Quadratic {
         match u32::try_from(slots) {
             Ok(pairs @ ..=MOST_PAIRS) => Ok(QuadraticPlan { pairs: pairs.max(FEWEST_PAIRS), attempt, seed }),
             _ => {
-                let what = "pairs for a table of as many slots as their square";
+                let what = "slots asked for (a quadratic table has as many words as their square)";
                 Err(Error::TooLarge { what, asked: slots, most: u64::from(MOST_PAIRS) })
             }
         }

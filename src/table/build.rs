@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
-//! one on every device. In cuckoo and bucketized tables the number of pairs left over is exact too, so to stop at a hopeless
-//! attempt is deterministic; elsewhere an attempt can fail by a crowd that other constants scatter, so there each is
-//! made, and if the last one fails by a crowd too, the error names it.
+//! one on every device. In cuckoo and bucketized tables the number of pairs left over is exact too, so to stop at a
+//! hopeless attempt is deterministic; elsewhere an attempt can fail by a crowd that other constants scatter, so there
+//! each is made, and if the last one fails by a crowd too, the error names it.
 
 use super::builder::{Duplicates, Settings};
 use super::distinct;
@@ -98,11 +98,16 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         let what = "pairs for a table of this scheme";
         return Err(Error::TooLarge { what, asked: pairs, most });
     }
-    let mut plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 })?;
+    let mut plan = match scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 }) {
+        Ok(plan) => plan,
+        // So many pairs make no table, but those that are left of copies may.
+        Err(error @ Error::TooLarge { .. }) => {
+            return distinct::least_copy(backend, keys)?.map(Outcome::Copies).ok_or(error);
+        }
+        Err(error) => return Err(error),
+    };
     let mut tried = 0;
-    // Some tables have room for one pair beside their image.
-    let room = plan.slots() + u64::from(plan.outside_key().is_some());
-    let mut unplaced = pairs.saturating_sub(room);
+    let mut unplaced = pairs.saturating_sub(room(&plan));
     // More pairs than room can only be built if some are copies, which the check below finds out.
     let last = if unplaced > 0 { 0 } else { settings.attempts };
     for attempt in 0..last {
@@ -134,15 +139,24 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         return Ok(Outcome::Copies(least));
     }
     if tried > 0
-        && let Some(crowd) = S::crowd(&plan, &backend.download(keys)?)
+        && S::NAMES_CROWDS
+        // The keys are wanted for the error's sake only: where they cannot be had, it is the plainer one.
+        && let Ok(keys) = backend.download(keys)
+        && let Some(crowd) = S::crowd(&plan, &keys)
     {
         return Ok(Outcome::TooFull(Error::Crowded { attempts: tried, crowd }));
     }
     Ok(Outcome::TooFull(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced }))
 }
 
-/// Asked of schemes that [give up by load](Scheme::gives_up_by_load). Attempts fail by a handful of pairs when luck was against them, and by a share of all when the load is beyond what
-/// the functions can do; other constants cure only the first.
+/// The pairs that a table can hold at most: some have room for one beside their image.
+pub(super) fn room(plan: &impl Plan) -> u64 {
+    plan.room() + u64::from(plan.outside_key().is_some())
+}
+
+/// Asked of schemes that [give up by load](Scheme::gives_up_by_load). Attempts fail by a handful of pairs when luck was
+/// against them, and by a share of all when the load is beyond what the functions can do; other constants cure only the
+/// first.
 fn hopeless(unplaced: u64, pairs: u64) -> bool {
     unplaced > 64 + pairs / 1024
 }

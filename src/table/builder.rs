@@ -94,17 +94,19 @@ impl<S: Scheme> TableBuilder<S> {
         }
     }
 
-    /// Pairs per slot, above 0 and up to 1. A build gives the table the slots that its number of pairs needs at this load,
-    /// and so does a batch that adds pairs, which rebuilds it for that; give a [`capacity`](Self::capacity) to insert in
-    /// place. Removing pairs keeps the slots. The two exclude each other: giving both is an error of the build.
+    /// Pairs per slot, above 0 and up to 1. A build gives the table the slots that its number of pairs needs at this
+    /// load, and so does a batch that adds pairs, which rebuilds it for that; give a [`capacity`](Self::capacity) to
+    /// insert in place. Slots are rounded up as those of a capacity are. Removing pairs keeps the slots. The two exclude
+    /// each other: giving both is an error of the build.
     pub fn load_factor(mut self, load: f64) -> Self {
         self.load = Some(load);
         self
     }
 
-    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good. They are rounded up to
-    /// whole buckets, and to at least 16 buckets in canonical tables. Batches are inserted in place while they fit, but for
-    /// canonical Horton and two-level tables, which are built again for each.
+    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good; of a quadratic table
+    /// pairs. They are rounded up: to whole buckets, of which canonical tables have at least 16; to the next prime
+    /// (Robin Hood; one prime on with every restart); to the square or cube of a side (perfect). Batches are inserted
+    /// in place while they fit, unless the kind is built again for each ([`Updates::Rebuild`]).
     pub fn capacity(mut self, slots: u64) -> Self {
         self.capacity = Some(slots);
         self
@@ -130,13 +132,15 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// Builds a table of `keys[i] -> values[i]` on a device.
     ///
-    /// Cost: one to two random accesses a pair at the default loads (`docs/canonical-layout.md`; classic Horton tables are
-    /// built by one thread of this machine), the transfer of 8 bytes a pair, and [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come
-    /// more than once and one is to stay, two builds more.
+    /// Cost: one to two random accesses a pair at the default loads (`docs/canonical-layout.md`; classic Horton tables
+    /// and perfect ones are built by one thread of this machine), the transfer of 8 bytes a pair, and
+    /// [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come more than once and one is to stay,
+    /// two builds more.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`],
-    /// [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
+    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, where too
+    /// many keys share their places, [`Error::Crowded`], [`Error::TooWide`] for keys and values that the slots have no
+    /// room for, [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32], values: &[u32]) -> Result<HashTable<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         self.settings()?;
@@ -190,12 +194,21 @@ impl<S: Scheme> TableBuilder<S> {
     /// As [`build`](Self::build), where no such table can exist.
     pub fn memory_estimate(&self, pairs: u64) -> Result<MemoryEstimate> {
         let settings = self.settings()?;
-        let slots = settings.slots(&self.scheme, pairs);
         let rebuilds =
             S::updates(self.scheme.kind()) == Updates::Rebuild || !matches!(settings.size, Size::Capacity(_));
-        let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
-        let scratch = S::scratch_bytes(&plan, pairs);
-        Ok(MemoryEstimate::new(&plan, pairs, scratch, rebuilds, settings.duplicates))
+        let table = |pairs: u64| {
+            let slots = settings.slots(&self.scheme, pairs);
+            let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
+            let (words, scratch) = (plan.words(), S::scratch_bytes(&plan, pairs));
+            Ok(Footprint { image: words.saturating_mul(8), scratch, cells: plan.cells() })
+        };
+        let now = table(pairs)?;
+        // Where no table of twice the pairs can exist, such a batch is refused before it takes memory.
+        let twice = table(pairs.saturating_mul(2)).or_else(|error: Error| match error {
+            Error::TooLarge { .. } => Ok(now),
+            _ => Err(error),
+        })?;
+        Ok(MemoryEstimate::new(now, twice, pairs, rebuilds, settings.duplicates))
     }
 
     fn settings(&self) -> Result<Settings> {
@@ -227,31 +240,54 @@ pub struct MemoryEstimate {
     /// While it is built if keys come more than once and one pair of each is to stay.
     pub build_with_copies: u64,
     /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and
-    /// the batch. With a load, or where every batch builds again: also all pairs, and the table that they are built into.
+    /// the batch. With a load, or where every batch builds again: also all pairs, and the table that they are built
+    /// into. Where no table of twice the pairs can exist, as if it were no larger.
     pub insert: u64,
 }
 
+/// What a table of some number of pairs takes.
+#[derive(Clone, Copy)]
+struct Footprint {
+    /// Bytes of its image.
+    image: u64,
+    /// Bytes that its build takes besides.
+    scratch: u64,
+    /// Places of pairs.
+    cells: u64,
+}
+
+/// A sum that ends at the greatest number: no device has so many bytes.
+fn sum<const N: usize>(bytes: [u64; N]) -> u64 {
+    bytes.into_iter().fold(0, u64::saturating_add)
+}
+
 impl MemoryEstimate {
-    fn new(plan: &impl Plan, pairs: u64, scratch: u64, rebuilds: bool, rule: Duplicates) -> Self {
-        let image = 8 * plan.words();
-        let input = 8 * pairs;
+    /// The estimate for a table as it is `now` with so many pairs, and as it is built for `twice` as many.
+    fn new(now: Footprint, twice: Footprint, pairs: u64, rebuilds: bool, rule: Duplicates) -> Self {
+        let input = pairs.saturating_mul(8);
+        let several = |times: u64| input.saturating_mul(times);
         // Keys, values and a bitmap of all cells, and the pairs picked out of them.
-        let decoded = |cells: u64| 8 * cells + cells / 8 + input;
+        let decoded = |cells: u64| sum([cells.saturating_mul(8), cells / 8, input]);
         // A table of positions, at load 0.8.
-        let positions = 10 * pairs;
+        let positions = pairs.saturating_mul(10);
         // The batch with each key once, and its parts that are new and known.
-        let split = if rule == Duplicates::Error { 0 } else { 2 * input };
-        // What a build fills.
-        let built = image + scratch;
-        let in_place = 2 * image + input + scratch;
-        let rebuilt = (image + input + decoded(plan.cells()))
-            .max(image + 3 * input + 2 * input)
-            .max(2 * image + built + 3 * input);
+        let split = if rule == Duplicates::Error { 0 } else { several(2) };
+        let built = sum([now.image, now.scratch]);
+        let in_place = sum([now.image, now.image, now.scratch, input]);
+        // The old table with: what is decoded of it; its pairs, the batch, and both together; the batch, all pairs, and
+        // the table that they are built into.
+        let rebuilt = sum([now.image, input, decoded(now.cells)]).max(sum([now.image, several(5)])).max(sum([
+            now.image,
+            several(3),
+            twice.image,
+            twice.scratch,
+        ]));
+        let slots_of_copies = pairs.saturating_add(pairs / 4 + u64::from(pairs % 4 != 0));
         MemoryEstimate {
-            image,
-            build: built + input,
-            build_with_copies: (positions + decoded(pairs * 5 / 4) + input).max(built + 2 * input),
-            insert: if rebuilds { rebuilt } else { in_place } + split,
+            image: now.image,
+            build: sum([built, input]),
+            build_with_copies: sum([positions, decoded(slots_of_copies), input]).max(sum([built, several(2)])),
+            insert: sum([if rebuilds { rebuilt } else { in_place }, split]),
         }
     }
 }
@@ -261,5 +297,53 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     pub(super) fn upload_pairs(&self, keys: &[u32], values: &[u32]) -> Result<Pairs<B>> {
         Error::check_length("values", values.len(), keys.len())?;
         Ok(Pairs { keys: self.backend.upload(keys)?, values: self.backend.upload(values)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cpu, for_each_scheme};
+
+    const N: u64 = 1_000_000;
+
+    /// Both for a table that is sized by its load and for one that always builds again: at the end of an insert there
+    /// are the old table, the batch, and a build of all pairs with its input.
+    fn of_twice_the_pairs<S: Scheme>()
+    where
+        Cpu: Runs<S>,
+    {
+        for &kind in S::KINDS {
+            let rebuilds = S::updates(kind) == Updates::Rebuild;
+            for capacity in [false, true] {
+                let builder = HashTable::<Cpu, S>::builder(S::of_kind(kind));
+                let builder = if capacity { builder.capacity(3 * N) } else { builder };
+                let n = N.min(S::of_kind(kind).limits().pairs / 2);
+                let Ok(now) = builder.memory_estimate(n) else { continue };
+                let all = builder.memory_estimate(2 * n).expect("twice the pairs");
+                let least = now.image + 8 * n + all.build;
+                let takes = if rebuilds || !capacity { now.insert >= least } else { now.insert < least };
+                assert!(takes, "{} {kind}, capacity {capacity}: {now:?}, twice {all:?}", S::NAME);
+            }
+            for pairs in [0, 1, u64::from(u32::MAX), 1 << 60, u64::MAX] {
+                let builder = HashTable::<Cpu, S>::builder(S::of_kind(kind)).duplicates(Duplicates::KeepLast);
+                for builder in [builder.clone(), builder.clone().capacity(1000), builder.load_factor(0.1)] {
+                    match builder.memory_estimate(pairs) {
+                        Ok(estimate) => assert!(estimate.insert >= estimate.image),
+                        Err(error) => assert!(matches!(error, Error::TooLarge { .. }), "{error}"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_of_as_many_pairs_again_is_built_with_all_of_them() {
+        macro_rules! each_scheme {
+            ($($module:ident, $scheme:ident, $name:literal;)*) => {
+                $(of_twice_the_pairs::<crate::spec::$scheme>();)*
+            };
+        }
+        for_each_scheme!(each_scheme);
     }
 }

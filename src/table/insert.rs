@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Why the bytes are those of one build: a slot ends with the greatest word ever offered to it, whenever it was
-//! offered; and a set that fails at an attempt fails there with every further key too. Schemes that are not made that way
-//! say so ([`Updates::Rebuild`]), and are built afresh for every batch.
+//! offered; and a set that fails at an attempt fails there with every further key too. Schemes that are not made that
+//! way say so ([`Updates::Rebuild`]), and are built afresh for every batch.
 
 use super::builder::{Duplicates, Size};
 use super::change::Change;
@@ -53,10 +53,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// (of a worn one: once it is compacted).
     ///
     /// Cost: a copy of the image and about two random accesses a new pair; a whole build if the table was given a load
-    /// factor and the number of slots must change, if the batch needs new constants, or if the scheme knows no other way
-    /// (canonical Horton and two-level tables). Under `KeepFirst` and
-    /// `KeepLast` also a table of the batch's positions and a lookup of the batch. Memory: a second image while it
-    /// works.
+    /// factor and the number of slots must change, if the batch needs new constants, or if the kind knows no other way
+    /// ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a table of the batch's positions and a
+    /// lookup of the batch. Memory: a second image while it works; of a build
+    /// [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -163,7 +163,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             Size::Capacity(_) => self.plan.asked_slots(),
             Size::Default | Size::Load(_) => {
                 let slots = self.settings.slots(&self.scheme, before + keys.len() as u64);
-                self.scheme.plan(self.request(slots, 0, 0))?.asked_slots()
+                // A size that no table has is refused by the build, which looks for copies first.
+                self.scheme.plan(self.request(slots, 0, 0)).map_or(slots, |plan| plan.asked_slots())
             }
         };
         let in_place = if keys.is_empty() {
@@ -199,7 +200,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
     fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Change<B, S>>> {
         let pairs = self.in_image + keys.len() as u64;
-        if pairs > self.plan.slots() + u64::from(self.plan.outside_key().is_some()) {
+        if pairs > build::room(&self.plan) {
             // More than one build would take, also where the image has words to spare.
             return Ok(None);
         }

@@ -11,8 +11,8 @@
 //! build. Without the tombstones and the pairs above age 1, the image is a stage that a build of the remaining set may
 //! pass, namely when those pairs have not been offered yet; and how a build goes on does not depend on the order.
 //!
-//! What it is not: moving a pair back into a slot that has become free. Chains of such moves depend on where they begin,
-//! and the bytes with them (simulated: wrong for 2,557 of 18,031 removals).
+//! What it is not: moving a pair back into a slot that has become free. Chains of such moves depend on where they
+//! begin, and the bytes with them (simulated: wrong for 2,557 of 18,031 removals).
 
 use super::change::Change;
 use super::{HashTable, Pairs, distinct};
@@ -23,14 +23,17 @@ use crate::spec::{Plan, Scheme, Updates};
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Takes out the pairs of these keys, and tells how many there were. Keys that are absent or come again do nothing.
     ///
-    /// Canonical cuckoo and bucketized tables are **worn** afterwards: the slots stay lost until
-    /// [`compact`](Self::compact), and the bytes depend on what was removed. Canonical Horton tables and two-level
-    /// tables are built afresh from the pairs that stay, at the same capacity; the bytes of canonical ones are those of
-    /// one build of the remaining set. Other classic tables are changed in place.
+    /// What becomes of the table depends on its kind; [`Updates`] lists which does what:
     ///
-    /// Cost: a copy of the image and a lookup and a write for each key; where it is built afresh a build, and a table of
-    /// the keys; for classic Horton tables the image's way to this machine and back, and one thread. Memory: a second
-    /// image while it works; where it is built afresh as an insert
+    /// - [`Updates::Tombstones`] (canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones): it is **worn**
+    ///   afterwards. The slots stay lost until [`compact`](Self::compact), and the bytes depend on what was removed.
+    /// - [`Updates::Rebuild`]: it is built afresh from the pairs that stay, at the same capacity. The bytes of canonical
+    ///   tables are those of one build of the remaining set.
+    /// - [`Updates::InPlace`]: it is changed in place, and nothing is lost.
+    ///
+    /// Cost: a copy of the image and a lookup and a write for each key; where it is built afresh a build, and a table
+    /// of the keys; for classic Horton tables the image's way to this machine and back, and one thread. Memory: a
+    /// second image while it works; where it is built afresh as an insert
     /// ([`MemoryEstimate::insert`](super::MemoryEstimate::insert)).
     ///
     /// ```
@@ -76,8 +79,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(before.saturating_sub(self.len()))
     }
 
-    /// Makes a worn table the table of the pairs it holds: for equal capacity, seed and number of restarts, the bytes are
-    /// those of one build of them. Other tables are left as they are.
+    /// Makes a worn table the table of the pairs it holds: for equal capacity, seed and number of restarts, the bytes
+    /// are those of one build of them. Other tables are left as they are.
     ///
     /// Cost: a sweep over the image, and a placement of the pairs that stand above age 1 (a fifth of them at load 0.8
     /// with buckets of 8 slots, half with single slots). Memory: a second image, and 8 bytes a slot.
@@ -147,8 +150,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.tombstones
     }
 
-    /// Whether there are tombstones: the answers are right, but the bytes depend on the table's history, and lookups read
-    /// a little more.
+    /// Whether there are tombstones: the answers are right, but the bytes depend on the table's history, and lookups
+    /// read a little more.
     pub fn is_worn(&self) -> bool {
         self.tombstones > 0
     }

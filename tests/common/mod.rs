@@ -113,8 +113,8 @@ where
     assert!((load - model.len() as f64 / table.capacity() as f64).abs() < 1e-12, "{at}");
 }
 
-/// As many distinct pairs of the workload as default tables of this kind can hold, `n` at most; the extremes of keys and
-/// values are among them.
+/// As many distinct pairs of the workload as default tables of this kind can hold, `n` at most; the extremes of keys
+/// and values are among them.
 pub fn workload<S: Scheme>(kind: Kind, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
     let n = n.min(most_pairs::<S>(kind));
     let load = Workload::new(n, 5);
@@ -132,8 +132,8 @@ pub fn workload<S: Scheme>(kind: Kind, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<
     (keys, values, model)
 }
 
-/// A number of pairs that every suite may build tables of: what the scheme allows, and where its images grow faster than
-/// their pairs, what takes a suite no longer than other schemes.
+/// A number of pairs that every suite may build tables of: what the scheme allows, and where its images grow faster
+/// than their pairs, what takes a suite no longer than other schemes.
 pub fn most_pairs<S: Scheme>(kind: Kind) -> u32 {
     const WORDS: u64 = 1 << 20;
     let scheme = S::of_kind(kind);
@@ -147,7 +147,7 @@ pub fn most_pairs<S: Scheme>(kind: Kind) -> u32 {
 
 /// As much of a value as default tables of this kind hold.
 pub fn fitting<S: Scheme>(kind: Kind, value: u32) -> u32 {
-    value & (u32::MAX >> (u32::BITS - S::of_kind(kind).limits().value_bits))
+    value & S::of_kind(kind).limits().greatest_value()
 }
 
 /// The CPU with one thread.

@@ -14,14 +14,11 @@
 //! bucket; a rule that raises ages does not mind.
 
 use super::BucketizedPlan;
-use crate::spec::hash::{Lane, MixKeys, SplitMix64, mix, reduce, unmix, wrapped};
+use crate::spec::hash::{GOLDEN, Lane, MixKeys, SplitMix64, mix, reduce, unmix, wrapped};
 use crate::spec::slot;
 
 /// Slots of a part: 16 KiB, half of the local memory that any device for this work has.
 pub const PART_SLOTS: u32 = 2048;
-
-/// Spreads the numbers of parts before they are added to remainders.
-pub const PART_STRIDE: u32 = 0x9e37_79b9;
 
 /// The most functions a table may have.
 pub const MAX_FUNCTIONS: usize = 4;
@@ -122,7 +119,8 @@ impl Functions {
     fn step_in_part<L: Lane>(&self, bucket: L, width: L, remainder: L) -> L {
         // A part's number times its buckets is as good a number as the part's own.
         let start = bucket.minus(self.offset(bucket));
-        let mixed = mix(remainder.plus(start.times(L::splat(PART_STRIDE))), self.keys[1]);
+        // The product spreads the numbers of parts.
+        let mixed = mix(remainder.plus(start.times(L::splat(GOLDEN))), self.keys[1]);
         L::splat(1).plus(mixed.halves(width.minus(L::splat(1))).0)
     }
 

@@ -18,7 +18,7 @@ mod functions;
 mod params;
 mod plan;
 
-pub use functions::{Functions, MAX_FUNCTIONS, PART_SLOTS, PART_STRIDE};
+pub use functions::{Functions, MAX_FUNCTIONS, PART_SLOTS};
 pub use params::{Bucketized, Insertion, LookupMode};
 pub use plan::BucketizedPlan;
 

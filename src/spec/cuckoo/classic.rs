@@ -32,7 +32,8 @@ pub const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
 /// re-insertion of three functions in 1.15 N failed 32 attempts). The paper leaves that case open ("it depends on both
 /// the table size and the number of items").
 pub fn default_chain(functions: u32, pairs: u64, slots: u64) -> u32 {
-    let lg = u64::from(pairs.max(16).next_power_of_two().trailing_zeros());
+    // Rounded up.
+    let lg = u64::from(u64::BITS - (pairs.max(16) - 1).leading_zeros());
     let limit_permille: u64 = [500, 918, 977, 992][(functions.clamp(2, 5) - 2) as usize];
     let load_permille = (u128::from(pairs) * 1000 / u128::from(slots.max(1))).min(1000) as u64;
     // At the paper's 1.25 N the distance is 977 - 800 permille.

@@ -1,26 +1,41 @@
 //! What stood in the way of an attempt: a bucket of too many keys, or one whose functions cannot tell its keys apart.
 
-use super::{BUCKET_PAIRS, FksPlan, Functions, SUBTABLES, dealt};
+use super::{BUCKET_PAIRS, FksPlan, Functions, SUBTABLES};
 use crate::spec::{Crowd, Plan};
 
 /// The fullest bucket, if it holds more than it may; else the first bucket in which, under every seed number, some keys
 /// share all three slots and are more than three. Random keys never do; Sahu's twenty seeds can be defeated on purpose.
 pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
     let functions = plan.functions();
-    let inside = keys.iter().filter(|&&key| Some(key) != plan.outside_key()).map(|&key| (key, 0));
-    let buckets = dealt(&functions, inside);
+    let inside = || keys.iter().copied().filter(|&key| Some(key) != plan.outside_key());
+    // Counted before anything is gathered: an overfull bucket is the usual reason, and its number all that is told.
+    let mut ends = vec![0u32; functions.buckets as usize];
+    inside().for_each(|key| ends[functions.bucket(key) as usize] += 1);
     // Of the fullest ones the first.
-    let keys = buckets.iter().map(Vec::len).max()?;
-    let number = buckets.iter().position(|pairs| pairs.len() == keys)?;
-    if keys > BUCKET_PAIRS as usize {
+    let keys = ends.iter().copied().max()?;
+    let number = ends.iter().position(|&count| count == keys)?;
+    if keys > BUCKET_PAIRS {
         let which = format!("in bucket {number} of {} under the first-level function", functions.buckets);
-        return Some(Crowd { which, keys: keys as u64, most: BUCKET_PAIRS.into() });
+        return Some(Crowd { which, keys: keys.into(), most: BUCKET_PAIRS.into() });
     }
-    buckets.iter().enumerate().find_map(|(number, pairs)| {
+    // Counts become the places where the buckets begin, and those, while keys are put there, where they end.
+    let mut total = 0;
+    for end in &mut ends {
+        total += std::mem::replace(end, total);
+    }
+    let mut shuffled = vec![0; total as usize];
+    for key in inside() {
+        let end = &mut ends[functions.bucket(key) as usize];
+        shuffled[*end as usize] = key;
+        *end += 1;
+    }
+    let mut begin = 0;
+    ends.iter().enumerate().find_map(|(number, &end)| {
+        let keys = &shuffled[std::mem::replace(&mut begin, end as usize)..end as usize];
         let seeds = functions.seeds();
         let mut sharing = 0;
         let defeated = |seed| {
-            sharing = most_sharing(&functions, seed, pairs);
+            sharing = most_sharing(&functions, seed, keys);
             sharing > SUBTABLES as usize
         };
         let all_are = (0..seeds).all(defeated);
@@ -33,11 +48,10 @@ pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
 }
 
 /// The most keys of a bucket that have the same slot in every sub-table.
-fn most_sharing(functions: &Functions, seed: u32, pairs: &[(u32, u32)]) -> usize {
-    let slots_of = |&(key, _): &(u32, u32)| -> [u32; SUBTABLES as usize] {
-        std::array::from_fn(|i| functions.location(i as u32, seed, key))
-    };
-    let mut slots: Vec<_> = pairs.iter().map(slots_of).collect();
+fn most_sharing(functions: &Functions, seed: u32, keys: &[u32]) -> usize {
+    let slots_of =
+        |&key: &u32| -> [u32; SUBTABLES as usize] { std::array::from_fn(|i| functions.location(i as u32, seed, key)) };
+    let mut slots: Vec<_> = keys.iter().map(slots_of).collect();
     slots.sort_unstable();
     slots.chunk_by(PartialEq::eq).map(<[_]>::len).max().unwrap_or(0)
 }

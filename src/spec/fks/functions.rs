@@ -16,7 +16,7 @@
 //! makes a multiplier 0 modulo 2^16 is drawn again: under it a function would see half of the key's bits, or none.
 
 use super::{BUCKET_SLOTS, FksFamily, FksPlan, SEEDS, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES};
-use crate::spec::hash::{self, Lane, MixKeys, SplitMix64, linear_family};
+use crate::spec::hash::{self, GOLDEN, Lane, MixKeys, SplitMix64, linear_family};
 use crate::spec::slot;
 
 /// The prime p of Sahu 2015.
@@ -26,10 +26,7 @@ pub const SAHU_SEEDS: usize = 20;
 /// What a seed is XOR-ed with to make c_0, d_0, c_1, d_1, c_2, d_2 (Sahu 2015, Section 0.4).
 pub const SAHU_XORS: [u32; 6] = [0xffff, 0xcba9, 0x7531, 0xbeef, 0xd9f1, 0x337a];
 
-/// 2^32 divided by the golden ratio: tweaks of neighbouring seed numbers differ in many bits.
-const GOLDEN: u32 = 0x9e37_79b9;
-
-/// What a key is XOR-ed with under a seed number (mixers).
+/// What a key is XOR-ed with under a seed number (mixers). Those of neighbouring numbers differ in many bits.
 #[inline(always)]
 pub fn tweak<L: Lane>(seed: L) -> L {
     seed.times(L::splat(GOLDEN))

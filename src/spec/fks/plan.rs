@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{BUCKET_SLOTS, FksFamily, Functions, SEEDS_OF_WORD, classic};
+use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, Functions, SEEDS_OF_WORD, classic};
 use crate::spec::{Kind, Plan, slot};
 
 /// The integers that fix a two-level image.
@@ -48,6 +48,9 @@ impl Plan for FksPlan {
     }
     fn slots(&self) -> u64 {
         u64::from(self.buckets) * u64::from(BUCKET_SLOTS)
+    }
+    fn room(&self) -> u64 {
+        u64::from(self.buckets) * u64::from(BUCKET_PAIRS)
     }
     fn words(&self) -> u64 {
         self.slots() + u64::from(self.buckets.div_ceil(SEEDS_OF_WORD))

@@ -3,10 +3,31 @@
 use std::ops::Range;
 
 use super::{
-    BUCKET_SLOTS, Fks, FksFamily, FksPlan, MAX_BUCKETS, MAX_ITERATIONS, SAHU_PRIME, canonical, classic, crowd,
+    BUCKET_PAIRS, BUCKET_SLOTS, Fks, FksFamily, FksPlan, MAX_BUCKETS, MAX_ITERATIONS, SAHU_PRIME, canonical, classic,
+    crowd,
 };
 use crate::error::{Error, Result};
 use crate::spec::{Audit, Crowd, Kind, Load, Placing, Plan, Request, Scheme, Updates, Violation, slot};
+
+/// The greatest mean of a bucket that is two deviations below what it can hold, so that one bucket in 44 has more.
+const MOST_ON_AVERAGE: u32 = 468;
+const _: () = assert!(4 * MOST_ON_AVERAGE <= (BUCKET_PAIRS - MOST_ON_AVERAGE).pow(2));
+const _: () = assert!(4 * (MOST_ON_AVERAGE + 1) > (BUCKET_PAIRS - MOST_ON_AVERAGE - 1).pow(2));
+/// Among so many buckets of that mean more than 20 are expected to be overfull, whatever the constants.
+const MANY: u32 = 1000;
+
+/// Refuses numbers of pairs that Sahu's g spreads too unevenly. It deals out p residues, so some buckets get
+/// `ceil(p / B)` of them and others one less; with hundreds of thousands of buckets that is 3 against 2, or 2 against
+/// 1. Loads that even shares could not carry either are left to the attempts, as with mixers.
+fn check_shares(pairs: u64, buckets: u32) -> Result<()> {
+    let (greater, share) = (SAHU_PRIME % buckets, SAHU_PRIME.div_ceil(buckets));
+    let most = u64::from(MOST_ON_AVERAGE) * u64::from(SAHU_PRIME) / u64::from(share);
+    if greater >= MANY && pairs > most && pairs <= u64::from(MOST_ON_AVERAGE) * u64::from(buckets) {
+        let what = "pairs for so many buckets with Sahu's functions modulo p (take the family `mixer`)";
+        return Err(Error::TooLarge { what, asked: pairs, most });
+    }
+    Ok(())
+}
 
 impl Scheme for Fks {
     const NAME: &'static str = "fks";
@@ -61,6 +82,9 @@ impl Scheme for Fks {
             asked: request.slots,
             most: u64::from(most) * u64::from(BUCKET_SLOTS),
         })?;
+        if self.family == FksFamily::Sahu {
+            check_shares(request.pairs, buckets)?;
+        }
         // What only classic builds have must not make two canonical tables differ.
         let iterations = if self.kind == Kind::Canonical { 0 } else { self.iterations };
         Ok(FksPlan {
@@ -143,7 +167,7 @@ impl Scheme for Fks {
 
     /// The shuffled pairs, each pair's rank in its bucket, and for each bucket its count and where it begins.
     fn scratch_bytes(plan: &FksPlan, pairs: u64) -> u64 {
-        12 * pairs + 16 * u64::from(plan.buckets)
+        pairs.saturating_mul(12).saturating_add(16 * u64::from(plan.buckets))
     }
 
     const BUCKET_TYPES: &'static [&'static str] = &["slots", "seeds"];
@@ -151,6 +175,8 @@ impl Scheme for Fks {
     fn bucket_type(plan: &FksPlan, _: &[u64], word: u64) -> usize {
         usize::from(word >= plan.slots())
     }
+
+    const NAMES_CROWDS: bool = true;
 
     fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
         crowd::crowd(plan, keys)

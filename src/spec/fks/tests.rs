@@ -54,6 +54,36 @@ fn parameters_out_of_range_are_refused() {
     assert!(matches!(sahu.plan(request(576 * u64::from(SAHU_PRIME) + 1)), Err(Error::TooLarge { .. })));
 }
 
+/// A plan is all it takes: his p has 1.4 residues for each bucket of 2^29 pairs, so nine buckets in twenty would get
+/// twice what the others do.
+#[test]
+fn sahus_shares_are_refused_where_they_overfill_buckets() {
+    let sahu = Fks::classic().family(FksFamily::Sahu);
+    let plan = |scheme: &Fks, pairs: u64, slots: u64| scheme.plan(Request { slots, pairs, seed: 0, attempt: 0 });
+    for power in [10, 20, 24, 26, 28] {
+        assert!(plan(&sahu, 1 << power, sahu.default_load().slots_for(1 << power)).is_ok(), "2^{power}");
+    }
+    let slots = sahu.default_load().slots_for(1 << 29);
+    let refused = plan(&sahu, 1 << 29, slots);
+    let most = 468 * u64::from(SAHU_PRIME) / 2;
+    assert!(
+        matches!(&refused, Err(Error::TooLarge { asked, most: told, what }) if *asked == 1 << 29 && *told == most && what.contains("mixer")),
+        "{refused:?}"
+    );
+    assert!(plan(&sahu, most, slots).is_ok() && plan(&sahu, most + 1, slots).is_err());
+    // For so many buckets mixers do; an unknown number of pairs is not judged; nor is a load that no shares could
+    // carry.
+    assert!(plan(&Fks::classic(), 1 << 29, slots).is_ok());
+    assert!(plan(&sahu, 0, slots).is_ok() && plan(&sahu, u64::MAX, slots).is_ok());
+    // With few buckets the shares are as good as equal, and single buckets may be filled to the last.
+    for buckets in [1, 3, 20, 1000] {
+        assert!((1..=512).all(|mean| plan(&sahu, mean * buckets, 576 * buckets).is_ok()), "{buckets}");
+    }
+    // One bucket of two residues among p - 1 is overfull now and then, not always.
+    let nearly = u64::from(SAHU_PRIME) - 1;
+    assert!(plan(&sahu, 300 * nearly, 576 * nearly).is_ok());
+}
+
 #[test]
 fn sizes_are_whole_buckets_and_their_seed_numbers_stand_behind_them() {
     for (slots, buckets, words) in [(0, 1, 577), (576, 1, 577), (577, 2, 1153), (8 * 576, 8, 4609), (9 * 576, 9, 5186)]

@@ -17,10 +17,8 @@
 //! buckets and none of them is the home. Jenkins' functions as printed guarantee neither; hence the step on.
 
 use super::{HortonFamily, HortonPlan, tokens};
-use crate::spec::hash::{self, Lane, MixKeys, SplitMix64};
+use crate::spec::hash::{self, GOLDEN, Lane, MixKeys, SplitMix64};
 
-/// What `i` is multiplied by before it joins bucket and tag: the golden ratio's 32 bits.
-pub const GOLDEN: u32 = 0x9e37_79b9;
 /// Equation 2's table of eight primes, which the paper does not print. These are spread over four decades, each about
 /// four times the one before, so that entries whose first buckets meet part at their next ones; being primes they share
 /// no factor with most table sizes, so multiples up to 15 of one rarely meet (where they do: the step on).

@@ -25,7 +25,7 @@ mod plan;
 mod scheme;
 pub mod tokens;
 
-pub use functions::{Functions, GOLDEN, KT, MAX_FUNCTIONS, jenkins6, jenkins7};
+pub use functions::{Functions, KT, MAX_FUNCTIONS, jenkins6, jenkins7};
 pub use moves::Moves;
 pub use params::{DEFAULT_BITS, DEFAULT_HEIGHT, DEFAULT_TAGS, Horton, HortonFamily, MAX_HEIGHT};
 pub use plan::HortonPlan;

@@ -189,7 +189,10 @@ impl Scheme for Horton {
     /// CPU takes less).
     fn scratch_bytes(plan: &HortonPlan, pairs: u64) -> u64 {
         match plan.kind() {
-            Kind::Canonical => 4 * pairs + 12 * u64::from(plan.buckets()) + 8 * u64::from(plan.stash_buckets()),
+            Kind::Canonical => {
+                let of_buckets = 12 * u64::from(plan.buckets()) + 8 * u64::from(plan.stash_buckets());
+                pairs.saturating_mul(4).saturating_add(of_buckets)
+            }
             Kind::Classic => 0,
         }
     }

@@ -133,6 +133,8 @@ impl Scheme for Perfect {
         usize::from(bucket >= plan.slots())
     }
 
+    const NAMES_CROWDS: bool = true;
+
     /// The largest crowd of keys that no offset can tell apart: they share their cell of the offset table, and their
     /// place under every offset.
     fn crowd(plan: &PerfectPlan, keys: &[u32]) -> Option<Crowd> {

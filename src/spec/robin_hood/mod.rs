@@ -191,6 +191,8 @@ impl Scheme for RobinHood {
         }
     }
 
+    const NAMES_CROWDS: bool = true;
+
     /// The largest class of keys with one home, if its list has fewer slots.
     fn crowd(plan: &RobinHoodPlan, keys: &[u32]) -> Option<Crowd> {
         let functions = plan.rule().functions;
