@@ -50,19 +50,19 @@ __kernel GROUP_SIZE void perfect_assign(__global uint *halves, TABLE, __global c
     if (key != KOEL_CLASSIC_EMPTY_KEY && halves[2 * slot + 1] == key) halves[2 * slot] = values[item];
 }
 
-// One work-item a word; those of offsets hold no pair.
-__kernel GROUP_SIZE void perfect_decode(__global const ulong *image, TABLE, const ulong words, __global uint *keys,
-                                        __global uint *values, __global uint *taken_bits) {
+// One work-item a slot.
+__kernel GROUP_SIZE void perfect_decode(__global const ulong *image, TABLE, __global uint *keys, __global uint *values,
+                                        __global uint *taken_bits) {
     __local ulong answers[KOEL_GROUP / 8];
     ulong at = get_global_id(0);
     bool pair = false;
-    if (at < words) {
+    if (at < SLOTS) {
         ulong there = image[at];
-        pair = at < SLOTS && upper_of(there) != KOEL_CLASSIC_EMPTY_KEY;
+        pair = upper_of(there) != KOEL_CLASSIC_EMPTY_KEY;
         keys[at] = pair ? upper_of(there) : 0;
         values[at] = pair ? (uint)there : 0;
     }
     put_answer(answers, pair);
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (at % 32 == 0 && at < words) taken_bits[at / 32] = pack_answers(answers);
+    if (at % 32 == 0 && at < SLOTS) taken_bits[at / 32] = pack_answers(answers);
 }

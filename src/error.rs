@@ -176,7 +176,20 @@ impl Error {
         if S::updates(plan.kind()) == Updates::Tombstones {
             return Ok(());
         }
-        Err(Error::parameter("kind", plan.kind(), "tables of this kind have no tombstones, so nothing is to be lifted"))
+        Err(Error::no_tombstones::<S>(plan))
+    }
+
+    /// What backends say when they are to compact an image that cannot have tombstones, or whose plan is none.
+    pub(crate) fn no_tombstones<S: Scheme>(plan: &S::Plan) -> Error {
+        let advice = "tables of this kind have no tombstones, so nothing is to be lifted";
+        Error::check_plan::<S>(plan).err().unwrap_or_else(|| Error::parameter("kind", plan.kind(), advice))
+    }
+
+    /// What backends say when they are to take pairs out of an image that depends on all of them at once
+    /// ([`Updates::Rebuild`]), or whose plan is none.
+    pub(crate) fn rebuilt<S: Scheme>(plan: &S::Plan) -> Error {
+        let advice = "tables of this kind are built afresh to remove pairs: use HashTable::remove";
+        Error::check_plan::<S>(plan).err().unwrap_or_else(|| Error::parameter("kind", plan.kind(), advice))
     }
 
     /// Refuses a length other than the one needed.

@@ -151,13 +151,10 @@ impl Kernels<Fks> for OpenCl {
     }
 
     fn remove(&self, plan: &FksPlan, _: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
-        Err(Error::parameter("kind", plan.kind(), REBUILT))
+        Err(Error::rebuilt::<Fks>(plan))
     }
 
     fn lift(&self, plan: &FksPlan, _: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Err(Error::parameter("kind", plan.kind(), "two-level tables have no tombstones"))
+        Err(Error::no_tombstones::<Fks>(plan))
     }
 }
-
-/// What to do instead of taking pairs out of an image.
-const REBUILT: &str = "two-level tables are built afresh to remove pairs: use HashTable::remove";

@@ -190,15 +190,12 @@ impl Kernels<Horton> for OpenCl {
     fn remove(&self, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
         Error::check_length("the image", image.len(), plan.words() as usize)?;
         match plan.kind() {
-            Kind::Canonical => {
-                let advice = "canonical Horton tables are built afresh to remove pairs: use HashTable::remove";
-                Err(Error::parameter("kind", plan.kind().name(), advice))
-            }
+            Kind::Canonical => Err(Error::rebuilt::<Horton>(plan)),
             Kind::Classic => host::remove::<OpenCl, Horton>(self, plan, image, keys),
         }
     }
 
     fn lift(&self, plan: &HortonPlan, _image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Err(Error::parameter("kind", plan.kind().name(), "Horton tables have no tombstones"))
+        Err(Error::no_tombstones::<Horton>(plan))
     }
 }

@@ -53,6 +53,8 @@ mod timing;
 #[cfg(test)]
 mod mirror;
 #[cfg(test)]
+mod mirror_divisor;
+#[cfg(test)]
 mod mirror_fks;
 #[cfg(test)]
 mod mirror_horton;

@@ -97,17 +97,14 @@ impl Kernels<Perfect> for OpenCl {
     }
 
     fn decode(&self, plan: &PerfectPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        let launch = self.perfect_kernel(plan, "perfect_decode", image)?.value(image.len() as u64);
-        launch.into_columns(image.len())
+        self.perfect_kernel(plan, "perfect_decode", image)?.into_columns(plan.slots() as usize)
     }
 
     fn remove(&self, plan: &PerfectPlan, _: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
-        let advice = "perfect spatial hashes are built afresh to remove pairs: use HashTable::remove";
-        Err(Error::parameter("kind", plan.kind(), advice))
+        Err(Error::rebuilt::<Perfect>(plan))
     }
 
     fn lift(&self, plan: &PerfectPlan, _: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Error::check_tombstones::<Perfect>(plan)?;
-        Err(Error::parameter("kind", plan.kind(), "perfect spatial hashes have no tombstones"))
+        Err(Error::no_tombstones::<Perfect>(plan))
     }
 }

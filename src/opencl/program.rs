@@ -48,6 +48,7 @@ const BUCKET: Source = source!("bucketized.clh");
 const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
+const DIVISOR: Source = source!("divisor.clh");
 const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
 const PERFECT_SPEC: Source = source!("perfect.clh");
 pub(super) const ATOMICS: Source = source!("atomics.cl");
@@ -55,29 +56,31 @@ pub(super) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS);
 pub(super) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
 pub(super) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
 pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY);
-pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, BUCKET);
-pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, BUCKET);
+pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, DIVISOR, BUCKET);
+pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, DIVISOR, BUCKET);
 pub(super) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
 pub(super) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, FKS_SPEC);
-pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, HORTON_SPEC);
-pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, HORTON_SPEC);
-pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, HORTON_SPEC);
+pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
+pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, DIVISOR, HORTON_SPEC);
+pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
 pub(super) const SORTED: Source = source!("sorted.cl", TALLY);
-pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, ROBIN_HOOD_SPEC);
-pub(super) const PERFECT: Source = source!("perfect.cl", PERFECT_SPEC);
+pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, DIVISOR, ROBIN_HOOD_SPEC);
+pub(super) const PERFECT: Source = source!("perfect.cl", DIVISOR, PERFECT_SPEC);
 pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
 pub(super) const MIRROR: Source = source!("mirror.cl");
 #[cfg(test)]
-pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUNCTIONS, BUCKET);
+pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUNCTIONS, DIVISOR, BUCKET);
 #[cfg(test)]
 pub(super) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SPEC);
 #[cfg(test)]
-pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, HORTON_SPEC);
+pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
 #[cfg(test)]
-pub(super) const MIRROR_ROBIN_HOOD: Source = source!("mirror_robin_hood.cl", FUNCTIONS, ROBIN_HOOD_SPEC);
+pub(super) const MIRROR_ROBIN_HOOD: Source = source!("mirror_robin_hood.cl", FUNCTIONS, DIVISOR, ROBIN_HOOD_SPEC);
 #[cfg(test)]
-pub(super) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl", PERFECT_SPEC);
+pub(super) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl", DIVISOR, PERFECT_SPEC);
+#[cfg(test)]
+pub(super) const MIRROR_DIVISOR: Source = source!("mirror_divisor.cl", DIVISOR);
 
 /// The constants of the arithmetic, by the names that cl/ has for them.
 fn numbers() -> String {

@@ -50,11 +50,11 @@ pub(super) fn parameters(plan: &RobinHoodPlan, group: usize) -> Vec<(&'static st
 
 /// The arguments that cl/robin_hood.clh calls `TABLE`.
 pub(super) fn table<'a>(launch: Launch<'a>, functions: &Functions) -> Launch<'a> {
-    let Functions { slots, one, spread, gather, step, start, .. } = *functions;
+    let Functions { by_slots, spread, gather, step, start, .. } = *functions;
     let mut numbers = [0; 16];
     numbers[..9].copy_from_slice(&[
-        slots,
-        one.ratio,
+        by_slots.n,
+        by_slots.reciprocal,
         spread.times,
         spread.ratio,
         gather.times,
@@ -162,8 +162,7 @@ impl Kernels<RobinHood> for OpenCl {
     /// One kernel, one fill and one read of the status.
     fn remove(&self, plan: &RobinHoodPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
         if plan.kind() == Kind::Classic {
-            let advice = "classic Robin Hood tables are built again without the keys that go: use HashTable::remove";
-            return Err(Error::parameter("kind", plan.kind(), advice));
+            return Err(Error::rebuilt::<RobinHood>(plan));
         }
         let tally = Tally::new(self)?;
         let launch = self.robin_hood_kernel(plan, "robin_hood_remove", &[image, image])?;

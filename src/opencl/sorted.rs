@@ -88,13 +88,11 @@ impl Kernels<Sorted> for OpenCl {
         launch.value(plan.pairs()).value(plan.slot_count()).into_columns(image.len())
     }
 
-    fn remove(&self, plan: &SortedPlan, image: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
-        Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
-        Err(plan.nothing_to_remove())
+    fn remove(&self, plan: &SortedPlan, _: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
+        Err(Error::rebuilt::<Sorted>(plan))
     }
 
-    fn lift(&self, plan: &SortedPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
-        Err(plan.nothing_to_lift())
+    fn lift(&self, plan: &SortedPlan, _: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
+        Err(Error::no_tombstones::<Sorted>(plan))
     }
 }

@@ -1,14 +1,17 @@
-//! Division by a number that is known only at run time, as a multiplication: every lookup in a domain of some width
-//! divides, and a division costs as much as the rest of it.
+//! Division by a number that is known only at run time, as a multiplication: lookups divide by the width of a domain or
+//! by the slots of a table, and a division costs as much as the rest of them. Products modulo such a number likewise
+//! (Shoup).
 //!
 //! ```text
-//! reciprocal = floor((2^32 - 1) / n)
-//! quotient   = high half of x * reciprocal       right, or one too small
-//! remainder  = x - quotient * n                  below 2 n, so one subtraction mends both
+//! ratio      = floor(c 2^32 / n)             c = 1: the reciprocal, floor((2^32 - 1) / n), so that n = 1 has one
+//! quotient   = high half of x ratio          floor(c x / n), or one less
+//! remainder  = c x - quotient n              below 2 n, so one subtraction mends both
 //! ```
 //!
-//! Why it is never more than one too small: with `2^32 - 1 = reciprocal * n + e`, e < n, the exact quotient x / n is
-//! above the computed product by `x (e + 1) / (n 2^32)`, which is at most x / 2^32 and so below 1.
+//! Why it is never more than one too small: `c 2^32 = ratio n + e` with e from 0 to n, for the reciprocal too. So the exact
+//! quotient c x / n is above `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32 and so below 1.
+//!
+//! All of it works on several numbers at once ([`Lane`]); its twin is cl/divisor.clh.
 
 use super::hash::{Lane, wrapped};
 
@@ -54,6 +57,30 @@ impl Divisor {
     }
 }
 
+/// A constant factor modulo n, and what replaces the division. n is given with each product: who has several factors
+/// has one n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Factor {
+    /// The factor, below n.
+    pub times: u32,
+    /// `floor(times 2^32 / n)`.
+    pub ratio: u32,
+}
+
+impl Factor {
+    /// For `times < n`, and n up to [`Divisor::MOST`].
+    pub const fn new(times: u32, n: u32) -> Factor {
+        Factor { times, ratio: (((times as u64) << 32) / n as u64) as u32 }
+    }
+
+    /// `x times mod n`.
+    #[inline(always)]
+    pub fn product<L: Lane>(self, x: L, n: u32) -> L {
+        let (n, quotient) = (L::splat(n), x.halves(L::splat(self.ratio)).0);
+        wrapped(x.times(L::splat(self.times)).minus(quotient.times(n)), n)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +108,29 @@ mod tests {
         }
     }
 
+    fn multiplies(x: u32, times: u32, n: u32) -> bool {
+        let n = n.clamp(1, Divisor::MOST);
+        let factor = Factor::new(times % n, n);
+        let product = (u64::from(x) * u64::from(times % n) % u64::from(n)) as u32;
+        factor.product(x, n) == product && factor.product(u32x8::splat(x), n) == u32x8::splat(product)
+    }
+
+    #[test]
+    fn edges_multiply_exactly() {
+        for n in [1, 2, 3, 67, 65_536, 65_537, (1 << 31) - 1, 1 << 31] {
+            for times in [0, 1, 2, n / 2, n - 1] {
+                for x in [0, 1, n - 1, n, n + 1, u32::MAX / n * n, u32::MAX - 1, u32::MAX] {
+                    assert!(multiplies(x, times, n), "{x} * {times} mod {n}");
+                }
+            }
+        }
+    }
+
     quickcheck! {
+        fn any_product_is_exact(x: u32, times: u32, n: u32, shift: u8) -> bool {
+            multiplies(x, times, n) && multiplies(x, times, n >> (shift % 32))
+        }
+
         fn any_number_divides_exactly(x: u32, n: u32, shift: u8) -> bool {
             is_right(x, n) && is_right(x, n >> (shift % 32))
         }

@@ -182,9 +182,9 @@ pub(super) fn audit_image<S: Scheme>(
     Ok(audit)
 }
 
-/// Bytes of a cell. What a scheme has besides its cells is less than a byte for each.
+/// Bytes of a cell, which is a word or an equal part of one. What a scheme has besides its cells is not counted.
 fn cell_bytes(plan: &impl Plan) -> u64 {
-    8 * plan.words() / plan.cells().max(1)
+    8 / plan.cells().div_ceil(plan.words().max(1)).max(1)
 }
 
 fn mean(sum: u64, count: u64) -> f64 {

@@ -132,15 +132,12 @@ impl Kernels<Fks> for Cpu {
         })
     }
 
-    fn remove(&self, plan: &FksPlan, image: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
-        check_image(plan, image)?;
-        let advice = "two-level tables are built afresh to remove pairs: use HashTable::remove";
-        Err(Error::parameter("kind", plan.kind(), advice))
+    fn remove(&self, plan: &FksPlan, _: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
+        Err(Error::rebuilt::<Fks>(plan))
     }
 
     fn lift(&self, plan: &FksPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        Error::check_tombstones::<Fks>(plan)?;
-        Err(Error::parameter("kind", plan.kind(), "two-level tables have no tombstones"))
+        Err(Error::no_tombstones::<Fks>(plan))
     }
 }
 

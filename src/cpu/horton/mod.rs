@@ -155,15 +155,13 @@ impl Kernels<Horton> for Cpu {
     fn remove(&self, plan: &HortonPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
         check_image(plan, image)?;
         if plan.kind() == Kind::Canonical {
-            let advice = "canonical Horton tables are built afresh to remove pairs: use HashTable::remove";
-            return Err(Error::parameter("kind", plan.kind(), advice));
+            return Err(Error::rebuilt::<Horton>(plan));
         }
         host::remove::<Cpu, Horton>(self, plan, image, keys)
     }
 
     fn lift(&self, plan: &HortonPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        Error::check_tombstones::<Horton>(plan)?;
-        Err(Error::parameter("kind", plan.kind(), "Horton tables have no tombstones"))
+        Err(Error::no_tombstones::<Horton>(plan))
     }
 }
 

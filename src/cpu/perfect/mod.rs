@@ -104,20 +104,16 @@ impl Kernels<Perfect> for Cpu {
 
     fn decode(&self, plan: &PerfectPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         check_image(plan, image)?;
-        self.ledger().kernel("perfect_decode", image.len());
-        let slots = functions(plan).slots as usize;
-        // Offsets are no pairs.
-        self.decode_with(image.words(), |at, word| if at < slots { pair(word) } else { None })
+        self.ledger().kernel("perfect_decode", plan.slots() as usize);
+        self.decode_with(&image.words()[..plan.slots() as usize], |_, word| pair(word))
     }
 
     fn remove(&self, plan: &PerfectPlan, _: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
-        let advice = "perfect spatial hashes are built afresh to remove pairs: use HashTable::remove";
-        Err(Error::parameter("kind", plan.kind(), advice))
+        Err(Error::rebuilt::<Perfect>(plan))
     }
 
     fn lift(&self, plan: &PerfectPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        Error::check_tombstones::<Perfect>(plan)?;
-        Err(Error::parameter("kind", plan.kind(), "perfect spatial hashes have no tombstones"))
+        Err(Error::no_tombstones::<Perfect>(plan))
     }
 }
 

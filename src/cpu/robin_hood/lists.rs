@@ -19,9 +19,10 @@ use wide::u32x8;
 use crate::cpu::acceptance::{Accepts, raise};
 use crate::cpu::block::{Lists, NUMBER_BITS};
 use crate::spec::hash::Lane;
+use crate::spec::divisor::Divisor;
 use crate::spec::robin_hood::layout::{self, EMPTY, Layout};
 use crate::spec::robin_hood::max_ages::Levels;
-use crate::spec::robin_hood::{Factor, Functions};
+use crate::spec::robin_hood::Functions;
 
 /// Cells of one layout, and where they are in an image.
 pub(super) trait Cells: Sync {
@@ -257,12 +258,12 @@ pub(super) struct Arrayed<'a> {
     aged: Aged<'a, Canonical>,
     levels: Levels,
     /// Divides by the number of codes in a word.
-    per_word: Factor,
+    per_word: Divisor,
 }
 
 impl<'a> Arrayed<'a> {
     pub(super) fn new(functions: &'a Functions, levels: Levels) -> Self {
-        Arrayed { aged: Aged::new(functions), levels, per_word: Factor::new(1, levels.per_word()) }
+        Arrayed { aged: Aged::new(functions), levels, per_word: Divisor::new(levels.per_word()) }
     }
 }
 
@@ -277,7 +278,7 @@ impl Lists for Arrayed<'_> {
             return self.aged.aim(age, keys);
         }
         let (homes, _) = self.aged.functions.split(keys);
-        let (words, rests) = self.per_word.divide(homes, self.levels.per_word());
+        let (words, rests) = self.per_word.divide(homes);
         (words.plus(u32x8::splat(self.aged.functions.slots)), rests.times(u32x8::splat(self.levels.bits)))
     }
 

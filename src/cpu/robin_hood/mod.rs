@@ -137,8 +137,7 @@ impl Kernels<RobinHood> for Cpu {
     fn remove(&self, plan: &RobinHoodPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
         check_image(plan, image)?;
         if plan.kind() == Kind::Classic {
-            let advice = "classic Robin Hood tables are built again without the keys that go";
-            return Err(Error::parameter("kind", plan.kind(), advice));
+            return Err(Error::rebuilt::<RobinHood>(plan));
         }
         self.ledger().kernel("robin_hood_remove", keys.len());
         let rule = rule(plan);

@@ -103,14 +103,12 @@ impl Kernels<Sorted> for Cpu {
         self.decode_with(image.words(), |at, word| (at < pairs).then_some((key(word), word as u32)))
     }
 
-    fn remove(&self, plan: &SortedPlan, image: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
-        check_image(plan, image)?;
-        Err(plan.nothing_to_remove())
+    fn remove(&self, plan: &SortedPlan, _: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
+        Err(Error::rebuilt::<Sorted>(plan))
     }
 
-    fn lift(&self, plan: &SortedPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
-        Err(plan.nothing_to_lift())
+    fn lift(&self, plan: &SortedPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
+        Err(Error::no_tombstones::<Sorted>(plan))
     }
 }
 

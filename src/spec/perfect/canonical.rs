@@ -91,26 +91,18 @@ fn first_offset(
     None
 }
 
-/// Every pair in the slot that a lookup reads, and every offset below M in each axis.
+/// Every pair in the slot that a lookup reads, and every offset below M in each axis. Offsets are no cells; they are
+/// shared out among the slots, so that ranges that cover all slots cover them too.
 ///
 /// What it does not see: an offset that is not the first that would do, or one in a cell without points. Only a build
 /// tells.
-pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
+pub fn audit(functions: &Functions, image: &[u64], range: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
-    let (slots, last) = (u64::from(functions.slots), functions.cells - 1);
-    for slot in words {
+    let slots = u64::from(functions.slots);
+    let offset_words = (image.len() as u64).saturating_sub(slots);
+    let share = |slot: u64| slots + offset_words * slot / slots;
+    for slot in range.clone() {
         let word = image[slot as usize];
-        if slot >= slots {
-            let first = 2 * (slot - slots) as u32;
-            let is_sound = |cell: u32| {
-                let offset = half(word, cell);
-                if cell > last { offset == 0 } else { functions.is_offset(offset) }
-            };
-            if !is_sound(first) || !is_sound(first + 1) {
-                return Err(Violation::Word { slot, word });
-            }
-            continue;
-        }
         let Some((key, _)) = pair(word) else {
             if word != EMPTY {
                 return Err(Violation::Word { slot, word });
@@ -122,6 +114,17 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
         }
         audit.pairs += 1;
         audit.greatest_age = 1;
+    }
+    for at in share(range.start)..share(range.end) {
+        let word = image[at as usize];
+        let first = 2 * (at - slots) as u32;
+        let is_sound = |cell: u32| {
+            let offset = half(word, cell);
+            if cell < functions.cells { functions.is_offset(offset) } else { offset == 0 }
+        };
+        if !is_sound(first) || !is_sound(first + 1) {
+            return Err(Violation::Word { slot: at, word });
+        }
     }
     Ok(audit)
 }

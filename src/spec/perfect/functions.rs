@@ -50,7 +50,7 @@ impl Functions {
             side: Divisor::new(plan.side),
             offset_side: Divisor::new(plan.offset_side),
             slots: number(plan.slots()),
-            cells: number(plan.cells()),
+            cells: number(plan.offset_count()),
             row_step: row_step(power(plan.side, plan.axes.saturating_sub(1)), plan.side),
             start: SplitMix64::for_attempt(plan.seed, plan.attempt).next_mix_keys(),
         }

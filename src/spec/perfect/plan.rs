@@ -55,8 +55,8 @@ impl PerfectPlan {
         self.offset_side
     }
 
-    /// Cells of the offset table.
-    pub fn cells(&self) -> u64 {
+    /// Offsets: R^d, as many as the offset table has cells.
+    pub fn offset_count(&self) -> u64 {
         power(self.offset_side, self.axes)
     }
 }
@@ -69,7 +69,11 @@ impl Plan for PerfectPlan {
         power(self.side, self.axes)
     }
     fn words(&self) -> u64 {
-        self.slots().saturating_add(self.cells().div_ceil(2))
+        self.slots().saturating_add(self.offset_count().div_ceil(2))
+    }
+    /// Offsets are no pairs.
+    fn cells(&self) -> u64 {
+        self.slots()
     }
     fn empty_word(&self) -> u64 {
         EMPTY

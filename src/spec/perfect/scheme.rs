@@ -123,14 +123,8 @@ impl Scheme for Perfect {
         0
     }
 
-    fn audit(plan: &PerfectPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
-        canonical::audit(&plan.functions(), image, words)
-    }
-
-    const BUCKET_TYPES: &'static [&'static str] = &["slots", "offsets"];
-
-    fn bucket_type(plan: &PerfectPlan, _: &[u64], bucket: u64) -> usize {
-        usize::from(bucket >= plan.slots())
+    fn audit(plan: &PerfectPlan, image: &[u64], slots: Range<u64>) -> std::result::Result<Audit, Violation> {
+        canonical::audit(&plan.functions(), image, slots)
     }
 
     const NAMES_CROWDS: bool = true;

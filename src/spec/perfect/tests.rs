@@ -75,7 +75,7 @@ fn the_build_finds_the_offsets_of_the_rule() {
                 }
                 assert!(image == expected, "{plan:?}, {} pairs", pairs.len());
                 assert_eq!(placed, Placed::default(), "{plan:?}");
-                let audit = Perfect::audit(&plan, &image, 0..plan.words());
+                let audit = Perfect::audit(&plan, &image, 0..plan.cells());
                 let greatest_age = u32::from(!pairs.is_empty());
                 assert_eq!(audit, Ok(Audit { pairs: pairs.len() as u64, tombstones: 0, greatest_age }));
                 assert!(pairs.iter().all(|&(key, value)| Perfect::find(&plan, &image, key) == Some(value)));
@@ -210,7 +210,7 @@ fn the_audit_notices_what_no_build_leaves() {
     let audit = |change: &dyn Fn(&mut Vec<u64>)| {
         let mut image = image.clone();
         change(&mut image);
-        Perfect::audit(&plan, &image, 0..plan.words())
+        Perfect::audit(&plan, &image, 0..plan.cells())
     };
     assert!(audit(&|_| {}).is_ok());
     let functions = plan.functions();
@@ -242,7 +242,7 @@ fn any_image_is_searched_within_its_bounds() {
         }
         let pairs: BTreeMap<_, _> = (0..2 * plan.words()).filter_map(|at| Perfect::pair(&plan, &image, at)).collect();
         assert!(!pairs.is_empty());
-        assert!(Perfect::audit(&plan, &image, 0..plan.words()).is_err());
+        assert!(Perfect::audit(&plan, &image, 0..plan.cells()).is_err());
     }
 }
 
@@ -278,7 +278,7 @@ fn a_stored_plan_gives_its_parameters_back_and_others_are_refused() {
     ] {
         assert!(Perfect::from_plan(&bad).is_err(), "{bad:?}");
         // Whoever asks before checking gets numbers and no panic.
-        let _ = (bad.slots(), bad.words(), bad.cells(), bad.functions());
+        let _ = (bad.slots(), bad.words(), bad.cells(), bad.offset_count(), bad.functions());
     }
     assert!(Perfect::plane(0).check().is_err() && Perfect::volume(5, 0).check().is_err());
     assert!(Perfect::plane((1 << 31) + 1).check().is_err());

@@ -9,56 +9,18 @@
 //! back:   home = (place - o_i) mod m,  r of home,  x = quotient m + r,  key of x
 //! ```
 //!
-//! No step divides. A product `c x mod m` costs two multiplications when `floor(c 2^32 / m)` is known ([`Factor`]); with
-//! c = 1 it is the remainder of x, and the quotient comes with it. All of it works on several keys at once ([`Lane`]).
+//! No step divides ([`crate::spec::divisor`]). All of it works on several keys at once ([`Lane`]).
 //!
 //! What it is not: free of repetition. Two ages may have one offset, and then a list comes to one slot twice. That is
 //! harmless; but a class of keys with one home can have no more pairs than its list has slots ([`Functions::seats`]).
 
 use super::prime::power;
 use super::{RobinHoodPlan, Sequence};
+use crate::spec::divisor::{Divisor, Factor};
 use crate::spec::hash::{self, Lane, MixKeys, SplitMix64, wrapped};
 
 /// One more than the greatest age that a cell can hold.
 const AGES: usize = 64;
-
-/// A constant factor modulo m, and what replaces the division: with `ratio = floor(times 2^32 / m)`, the high half of
-/// `x ratio` is `floor(x times / m)` or one less, for every x of 32 bits (Shoup).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Factor {
-    /// The factor, below m.
-    pub times: u32,
-    /// `floor(times 2^32 / m)`.
-    pub ratio: u32,
-}
-
-impl Factor {
-    /// For `times < m`, and m below 2^31.
-    pub const fn new(times: u32, m: u32) -> Factor {
-        Factor { times, ratio: (((times as u64) << 32) / m as u64) as u32 }
-    }
-
-    /// `x times mod m`.
-    #[inline(always)]
-    pub fn of<L: Lane>(self, x: L, m: u32) -> L {
-        wrapped(self.unreduced(x, m).1, L::splat(m))
-    }
-
-    /// `floor(x / m)` and `x mod m`, if this is the factor 1.
-    #[inline(always)]
-    pub fn divide<L: Lane>(self, x: L, m: u32) -> (L, L) {
-        let (quotient, over) = self.unreduced(x, m);
-        let rest = wrapped(over, L::splat(m));
-        (quotient.plus((over ^ rest).lesser(L::splat(1))), rest)
-    }
-
-    /// A quotient that may be one too small, and a remainder below 2 m.
-    #[inline(always)]
-    fn unreduced<L: Lane>(self, x: L, m: u32) -> (L, L) {
-        let (quotient, _) = x.halves(L::splat(self.ratio));
-        (quotient, x.times(L::splat(self.times)).minus(quotient.times(L::splat(m))))
-    }
-}
 
 /// The lists of one plan, ready to compute with.
 #[derive(Clone, Debug)]
@@ -67,8 +29,8 @@ pub struct Functions {
     pub sequence: Sequence,
     /// m.
     pub slots: u32,
-    /// The factor 1: it divides by m.
-    pub one: Factor,
+    /// Divides by m.
+    pub by_slots: Divisor,
     /// The mixer of keys (random).
     pub keys: MixKeys,
     /// The mixer of ages (coherent, random).
@@ -96,7 +58,7 @@ impl Functions {
         let mut functions = Functions {
             sequence: plan.sequence(),
             slots,
-            one: factor(1),
+            by_slots: Divisor::new(slots),
             keys,
             walk,
             start,
@@ -114,7 +76,7 @@ impl Functions {
     pub fn offset_of(&self, age: u32) -> u32 {
         match (self.sequence, age) {
             (_, 0 | 1) => 0,
-            (Sequence::PaperRandom, _) => self.step.of(age - 1, self.slots),
+            (Sequence::PaperRandom, _) => self.step.product(age - 1, self.slots),
             _ => hash::reduce(hash::mix(age, self.walk), self.slots),
         }
     }
@@ -129,12 +91,12 @@ impl Functions {
     #[inline(always)]
     pub fn split<L: Lane>(&self, key: L) -> (L, L) {
         let mixed = if self.sequence == Sequence::Random { hash::mix(key, self.keys) } else { key };
-        let (quotient, rest) = self.one.divide(mixed, self.slots);
+        let (quotient, rest) = self.by_slots.divide(mixed);
         if self.sequence != Sequence::PaperRandom {
             return (rest, quotient);
         }
         let slots = L::splat(self.slots);
-        (wrapped(self.spread.of(rest, self.slots).plus(L::splat(self.start)), slots), quotient)
+        (wrapped(self.spread.product(rest, self.slots).plus(L::splat(self.start)), slots), quotient)
     }
 
     /// The place of a home at an age.
@@ -158,7 +120,7 @@ impl Functions {
             Sequence::Random => hash::unmix(x.wrapping_add(home), self.keys),
             Sequence::PaperRandom => {
                 let from_start = wrapped(home.wrapping_add(self.slots - self.start), self.slots);
-                x.wrapping_add(self.gather.of(from_start, self.slots))
+                x.wrapping_add(self.gather.product(from_start, self.slots))
             }
         }
     }
@@ -222,13 +184,6 @@ mod tests {
         fn lists_are_what_the_formulas_say_and_can_be_taken_back(slots: u32, seed: u64, key: u32) -> bool {
             let slots = u64::from(slots >> (1 + seed % 25)).min(MOST_SLOTS);
             Sequence::ALL.into_iter().all(|sequence| agrees(sequence, slots, seed, key))
-        }
-
-        fn factors_multiply(x: u32, times: u32, m: u32) -> bool {
-            let m = (m >> 1).max(2);
-            let factor = Factor::new(times % m, m);
-            u64::from(factor.of(x, m)) == u64::from(x) * u64::from(times % m) % u64::from(m)
-                && Factor::new(1, m).divide(x, m) == (x / m, x % m)
         }
     }
 

@@ -22,7 +22,7 @@ mod rule;
 #[cfg(test)]
 mod rule_tests;
 
-pub use functions::{Factor, Functions};
+pub use functions::Functions;
 pub use params::{RobinHood, Sequence};
 pub use plan::RobinHoodPlan;
 pub use rule::Rule;

@@ -35,16 +35,6 @@ impl SortedPlan {
         }
         Ok(beyond)
     }
-
-    /// What backends say when they are to take pairs out of an image.
-    pub(crate) fn nothing_to_remove(&self) -> Error {
-        Error::parameter("kind", self.kind(), "sorted tables are built afresh to remove pairs: use HashTable::remove")
-    }
-
-    /// What backends say when they are to compact an image.
-    pub(crate) fn nothing_to_lift(&self) -> Error {
-        Error::parameter("kind", self.kind(), "sorted tables have no tombstones, so nothing is to be lifted")
-    }
 }
 
 impl Plan for SortedPlan {
