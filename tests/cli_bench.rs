@@ -73,7 +73,7 @@ fn bench_takes_pictures_and_orders_and_tells_stages() {
     assert!(told.contains("random keys, sorted") && told.contains("ns a pair"), "{told}");
 }
 
-/// A perfect hash has the extent of the picture where keys are its cells row by row, and is left out where they are not.
+/// A perfect hash has the picture's extent where keys are its cells row by row, and is left out where they are not.
 #[test]
 fn bench_gives_a_perfect_hash_its_domain() {
     let folder = Folder::new();
@@ -142,7 +142,7 @@ fn bench_leaves_out_what_cannot_be_built_and_says_why() {
     let folder = Folder::new();
     folder.refused(&format!("bench --scheme quadratic --n 2^13 {QUICK}"), "its most is 4,096");
     let bench = format!("bench --scheme quadratic,cuckoo --kind canonical --queries 100 {QUICK}");
-    for (rest, n, part) in [("--n 2^13", 8192, "its most is 4,096"), ("--n 4096 --load 0.5", 4096, "8192 is too many pairs")] {
+    for (rest, n, part) in [("--n 2^13", 8192, "its most is 4,096"), ("--n 4096 --load 0.5", 4096, "too many pairs")] {
         let found = folder.json(&format!("{bench} {rest}"));
         assert!(matches!(left_out(&found)[..], [line] if line.contains("quadratic") && line.contains(part)), "{found}");
         let rows = list(&found, "rows");

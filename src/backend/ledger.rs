@@ -51,8 +51,8 @@ pub struct Ledger {
 /// The stage of what a thread does before the first pass of its work.
 const SET_UP: &str = "set-up";
 
-/// When the passes of one thread began; an inner call of the same thread has a watch of its own, and its passes count for
-/// the outer one too.
+/// When the passes of one thread began; an inner call of the same thread has a watch of its own, and its passes count
+/// for the outer one too.
 #[derive(Debug)]
 struct Watch {
     thread: ThreadId,

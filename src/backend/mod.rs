@@ -158,9 +158,9 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     /// Runs `work` and tells how long the device was busy with it: kernels alone on OpenCL, wall time on the CPU.
     fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)>;
 
-    /// Runs `work` and tells how long each of its stages took, by name, in the order of their first use: a kernel each on
-    /// OpenCL (fills and copies by those names), a parallel pass each on the CPU, with what led up to the next one; what led
-    /// up to the first is `set-up`.
+    /// Runs `work` and tells how long each of its stages took, by name, in the order of their first use: a kernel each
+    /// on OpenCL (fills and copies by those names), a parallel pass each on the CPU, with what led up to the next one;
+    /// what led up to the first is `set-up`.
     fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)>;
 
     /// `0, 1, .., len - 1`.

@@ -5,8 +5,8 @@
 //! defined          the `count` cells of the greatest strengths; of equal ones those that come first
 //! ```
 //!
-//! Blobs have smooth outlines, holes and islands, like a photograph cut out on white; random cells have no neighbours. All
-//! is integer arithmetic, so a picture is the same on every machine.
+//! Blobs have smooth outlines, holes and islands, like a photograph cut out on white; random cells have no neighbours.
+//! All is integer arithmetic, so a picture is the same on every machine.
 
 use std::cmp::Ordering;
 

@@ -124,8 +124,8 @@ impl DataOptions {
         self.domain.and(self.defined).map_or_else(asked, |defined| vec![defined])
     }
 
-    /// The options of a scheme, with the extent of its domain where it has one and none is given: keys are then the cells
-    /// of the picture, row by row.
+    /// The options of a scheme, with the extent of its domain where it has one and none is given: keys are then the
+    /// cells of the picture, row by row.
     ///
     /// # Errors
     /// Why tables of this scheme cannot be of these keys.
@@ -138,8 +138,8 @@ impl DataOptions {
                 Ok(SchemeOptions { extent: Some(Extent { width: rows.width(), height: None }), ..options })
             }
             order @ (Order::Morton | Order::Bitrev) => Err(format!(
-                "its keys are cells row by row, and --order {} has others: give --order row, or the --extent of a domain \
-                 that has such keys",
+                "its keys are cells row by row, and --order {} has others: give --order row, or the --extent of a \
+                 domain that has such keys",
                 order.name()
             )),
         }

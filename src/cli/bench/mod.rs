@@ -9,9 +9,9 @@
 //!             the same run on the same device
 //! ```
 //!
-//! Tables that are built on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or
-//! the cells of a picture in one of several layouts (`data.rs`). Outputs are poisoned before every run, and every answer is
-//! compared with the right one after it. Times are medians.
+//! Tables that are built on the host are timed by the clock on the wall wherever they are. Pairs and queries are
+//! random, or the cells of a picture in one of several layouts (`data.rs`). Outputs are poisoned before every run, and
+//! every answer is compared with the right one after it. Times are medians.
 
 mod data;
 mod device;
@@ -42,8 +42,8 @@ tables on this machine. `remove a tenth` counts the keys removed, `compact` the 
 share of the random accesses that the device's memory allows, measured in the same run. Tables that are built or changed
 by one host thread are marked `host-built`, and those rows are timed by the clock on the wall. Every answer is checked.
 
-Keys and values are of 32 bits, but for tables that hold fewer: those get keys and values as wide as they can hold. Tables
-that cannot hold the data, or cannot be built of them at this load, are left out, with the reason.
+Keys and values are of 32 bits, but for tables that hold fewer: those get keys and values as wide as they can hold.
+Tables that cannot hold the data, or cannot be built of them at this load, are left out, with the reason.
 
 With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in
 the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
@@ -72,8 +72,8 @@ pub(crate) struct Args {
     /// read)
     #[arg(long)]
     walk: bool,
-    /// Also how long each stage of a build takes: a kernel each on OpenCL, a parallel pass each on the CPU, and what the
-    /// host does of tables that are built there; `all` is the median of whole builds
+    /// Also how long each stage of a build takes: a kernel each on OpenCL, a parallel pass each on the CPU, and what
+    /// the host does of tables that are built there; `all` is the median of whole builds
     #[arg(long)]
     stages: bool,
     /// JSON in place of the table
