@@ -166,7 +166,7 @@ fn rings(width: u32, height: u32) -> Picture {
     Picture::from_fn(width, height, |x, y| {
         let (dx, dy) = (f64::from(x) - f64::from(width) / 2.0, f64::from(y) - f64::from(height) / 2.0);
         let radius = dx.hypot(dy);
-        if radius > f64::from(height) * 0.48 || (radius / 23.0) as u32 % 3 == 0 {
+        if radius > f64::from(height) * 0.48 || ((radius / 23.0) as u32).is_multiple_of(3) {
             return WHITE;
         }
         [(x * 255 / width) as u8, (y * 255 / height) as u8, (radius as u32 % 256) as u8, 255]

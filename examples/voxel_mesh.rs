@@ -129,9 +129,12 @@ fn explore(
     Ok(())
 }
 
+/// Voxels, and for each the triangle it was sampled from.
+type Surface = (Vec<[u32; 3]>, Vec<u32>);
+
 /// Every cell of the grid that a triangle passes through, as often as it was sampled there, with the triangle's number. The
 /// mesh is scaled to fill the grid.
-fn surface(mesh: &Mesh, grid: u32) -> Result<(Vec<[u32; 3]>, Vec<u32>), Box<dyn Error>> {
+fn surface(mesh: &Mesh, grid: u32) -> Result<Surface, Box<dyn Error>> {
     let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
     for point in &mesh.points {
         for axis in 0..3 {

@@ -113,7 +113,7 @@ impl Kernels<Fks> for OpenCl {
             Ok(table.given_to(self.kernel(&program, name)?).buffer(keys).buffer(values).value(pairs as u64))
         };
         over_pairs("fks_count")?.buffer(&starts).buffer(&ranks).buffer(tally.status()).over(pairs)?;
-        Scan::of(self, starts.len())?.as_stage("fks_scan").run(&starts)?;
+        Scan::of(self, starts.len())?.in_stage("fks_scan").run(&starts)?;
         over_pairs("fks_shuffle")?.buffer(&starts).buffer(&ranks).buffer(&shuffled).over(pairs)?;
         let cuckoo = table.given_to(self.kernel(&program, "fks_cuckoo")?.buffer(image)).value(plan.iterations());
         let cuckoo = cuckoo.buffer(&starts).buffer(&shuffled).buffer(tally.status());

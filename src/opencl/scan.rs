@@ -42,7 +42,7 @@ impl<'a, T: Word> Scan<'a, T> {
     }
 
     /// The same as one stage of something larger.
-    pub(super) fn as_stage(self, name: &'static str) -> Self {
+    pub(super) fn in_stage(self, name: &'static str) -> Self {
         Scan { stage: Some(name), ..self }
     }
 

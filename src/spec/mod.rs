@@ -103,8 +103,8 @@ pub enum Updates {
     /// New pairs are placed in the image, and removed ones leave nothing behind: classic cuckoo, bucketized and Horton
     /// tables.
     InPlace,
-    /// The image depends on all pairs at once, so every batch and every removal makes it again: canonical Horton tables,
-    /// classic Robin Hood tables, and two-level (fks), sorted and perfect ones of any kind.
+    /// The image depends on all pairs at once, so every batch and every removal makes it again: canonical Horton
+    /// tables, classic Robin Hood tables, and two-level (fks), sorted and perfect ones of any kind.
     Rebuild,
 }
 

@@ -1,6 +1,6 @@
-//! A table with one place for each key: n pairs in n^2 slots, the collision-free table that FKS perfect hashing puts into
-//! each of its buckets (its second level: Fredman, Komlos and Szemeredi 1984; the background of Alcantara's 2009 poster),
-//! here for a whole set. A baseline: one read a lookup, and far too many slots.
+//! A table with one place for each key: n pairs in n^2 slots, the collision-free table that FKS perfect hashing puts
+//! into each of its buckets (its second level: Fredman, Komlos and Szemeredi 1984; the background of Alcantara's 2009
+//! poster), here for a whole set. A baseline: one read a lookup, and far too many slots.
 //!
 //! ```text
 //! c      = pairs it is made for             what capacity and load count

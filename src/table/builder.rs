@@ -96,8 +96,8 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// Pairs per slot, above 0 and up to 1. A build gives the table the slots that its number of pairs needs at this
     /// load, and so does a batch that adds pairs, which rebuilds it for that; give a [`capacity`](Self::capacity) to
-    /// insert in place. Slots are rounded up as those of a capacity are. Removing pairs keeps the slots. The two exclude
-    /// each other: giving both is an error of the build.
+    /// insert in place. Slots are rounded up as those of a capacity are. Removing pairs keeps the slots. The two
+    /// exclude each other: giving both is an error of the build.
     pub fn load_factor(mut self, load: f64) -> Self {
         self.load = Some(load);
         self
@@ -138,9 +138,9 @@ impl<S: Scheme> TableBuilder<S> {
     /// two builds more.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, where too
-    /// many keys share their places, [`Error::Crowded`], [`Error::TooWide`] for keys and values that the slots have no
-    /// room for, [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
+    /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, where
+    /// too many keys share their places, [`Error::Crowded`], [`Error::TooWide`] for keys and values that the slots have
+    /// no room for, [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32], values: &[u32]) -> Result<HashTable<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         self.settings()?;
@@ -282,7 +282,7 @@ impl MemoryEstimate {
             twice.image,
             twice.scratch,
         ]));
-        let slots_of_copies = pairs.saturating_add(pairs / 4 + u64::from(pairs % 4 != 0));
+        let slots_of_copies = pairs.saturating_add(pairs / 4 + u64::from(!pairs.is_multiple_of(4)));
         MemoryEstimate {
             image: now.image,
             build: sum([built, input]),

@@ -25,10 +25,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// What becomes of the table depends on its kind; [`Updates`] lists which does what:
     ///
-    /// - [`Updates::Tombstones`] (canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones): it is **worn**
-    ///   afterwards. The slots stay lost until [`compact`](Self::compact), and the bytes depend on what was removed.
-    /// - [`Updates::Rebuild`]: it is built afresh from the pairs that stay, at the same capacity. The bytes of canonical
-    ///   tables are those of one build of the remaining set.
+    /// - [`Updates::Tombstones`] (canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones): it is
+    ///   **worn** afterwards. The slots stay lost until [`compact`](Self::compact), and the bytes depend on what was
+    ///   removed.
+    /// - [`Updates::Rebuild`]: it is built afresh from the pairs that stay, at the same capacity. The bytes of
+    ///   canonical tables are those of one build of the remaining set.
     /// - [`Updates::InPlace`]: it is changed in place, and nothing is lost.
     ///
     /// Cost: a copy of the image and a lookup and a write for each key; where it is built afresh a build, and a table

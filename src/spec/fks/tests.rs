@@ -66,10 +66,9 @@ fn sahus_shares_are_refused_where_they_overfill_buckets() {
     let slots = sahu.default_load().slots_for(1 << 29);
     let refused = plan(&sahu, 1 << 29, slots);
     let most = 468 * u64::from(SAHU_PRIME) / 2;
-    assert!(
-        matches!(&refused, Err(Error::TooLarge { asked, most: told, what }) if *asked == 1 << 29 && *told == most && what.contains("mixer")),
-        "{refused:?}"
-    );
+    let Err(Error::TooLarge { asked, most: told, what }) = refused else { panic!("{refused:?}") };
+    assert_eq!((asked, told), (1 << 29, most));
+    assert!(what.contains("mixer"), "{what}");
     assert!(plan(&sahu, most, slots).is_ok() && plan(&sahu, most + 1, slots).is_err());
     // For so many buckets mixers do; an unknown number of pairs is not judged; nor is a load that no shares could
     // carry.
