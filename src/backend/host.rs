@@ -5,20 +5,23 @@ use super::{DeviceBuffer, HashBackend, Placed, Removed};
 use crate::error::Result;
 use crate::spec::{Placing, Plan, Scheme};
 
-/// [`Kernels::place`](super::Kernels::place), pair by pair, in their order.
+/// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs, one by one, in their order.
 pub(crate) fn place<B: HashBackend, S: Scheme>(
     backend: &B,
     plan: &S::Plan,
     image: &mut B::Buffer<u64>,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
+    pairs: usize,
 ) -> Result<Placed> {
-    let (keys, values) = (backend.download(keys)?, backend.download(values)?);
+    let (mut keys_here, mut values_here) = (vec![0; pairs], vec![0; pairs]);
+    backend.read(keys, 0, &mut keys_here)?;
+    backend.read(values, 0, &mut values_here)?;
     let mut words = backend.download(image)?;
-    backend.ledger().host("place", keys.len());
+    backend.ledger().host("place", pairs);
     let mut placed = Placed::default();
     let mut outside = plan.outside().map(|(_, value)| value);
-    for (&key, &value) in keys.iter().zip(&values) {
+    for (&key, &value) in keys_here.iter().zip(&values_here) {
         let is_copy = if Some(key) == plan.outside_key() {
             // Of several values the greatest stays, as where threads race for it.
             placed.outside = placed.outside.max(Some(value));

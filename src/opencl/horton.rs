@@ -154,7 +154,7 @@ impl Kernels<Horton> for OpenCl {
         let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
         match plan.kind() {
             Kind::Canonical => self.horton_place(plan, image, keys, values, pairs),
-            Kind::Classic => host::place::<OpenCl, Horton>(self, plan, image, keys, values),
+            Kind::Classic => host::place::<OpenCl, Horton>(self, plan, image, keys, values, pairs),
         }
     }
 

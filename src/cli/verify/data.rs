@@ -173,6 +173,7 @@ mod tests {
             let misses = &cut.queries[cut.keys.len()..];
             let narrow = misses.iter().filter(|&&key| key <= greatest).count();
             // Of 12 bits there is one key more than pairs.
+            let pairs = cut.keys.len();
             assert!(narrow >= pairs - pairs / 100 || limits.key_bits == 12, "{narrow} narrow misses, {expected}");
             let wide = if limits.key_bits < 32 { WIDE_MISSES as usize } else { 0 };
             assert_eq!(misses.len() - narrow, wide, "{expected}");

@@ -80,10 +80,10 @@ impl Kernels<Horton> for Cpu {
         if planted("cpu", Fault::Stale) {
             return Ok(Placed::default());
         }
-        if plan.kind() == Kind::Classic {
-            return host::place::<Cpu, Horton>(self, plan, image, keys, values);
-        }
         let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
+        if plan.kind() == Kind::Classic {
+            return host::place::<Cpu, Horton>(self, plan, image, keys, values, len);
+        }
         let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
         self.ledger().kernel("horton_place", len);
         let (functions, words) = (functions(plan), image.words_mut()?);
