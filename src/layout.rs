@@ -94,8 +94,12 @@ impl Rows3 {
     /// A box of `width` x `height` x `depth` cells. It may be empty.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it, or a layer of it, has more than 2^32 cells.
+    /// [`Error::TooLarge`] if it, or a layer of one that is not empty, has more than 2^32 cells.
     pub fn new(width: u32, height: u32, depth: u32) -> Result<Rows3> {
+        if depth == 0 {
+            // No key is one of a layer's, however large it would be.
+            return Ok(Rows3 { layer: Rows2 { width, height }, depth });
+        }
         let layer = Rows2::new(width, height)?;
         // At most 2^64, less what the two factors lack.
         let cells = layer.cells().saturating_mul(u64::from(depth));
@@ -279,7 +283,10 @@ mod tests {
             let rows = Rows3::new(width, height, 3).expect("no cells");
             assert_eq!((rows.cells(), rows.key(0, 0, 0), rows.cell(0)), (0, None, None));
         }
-        assert_eq!(Rows3::new(2, 3, 0).map(|rows| rows.cell(0)).ok(), Some(None));
+        for side in [2, 1 << 20, u32::MAX] {
+            let rows = Rows3::new(side, side, 0).expect("no cells");
+            assert_eq!((rows.cells(), rows.key(0, 0, 0), rows.cell(0), rows.width()), (0, None, None, side));
+        }
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn neighbouring_pixels_stand_in_neighbouring_slots() {
 #[test]
 fn strips_lines_and_boards_build_at_the_default_load() {
     let n = size(8192, 256);
-    let plane = Perfect::default();
+    let (plane, square) = (Perfect::default(), size(64, 4));
     let sets = [
         (plane, cells(65_536, [8, n], |_, _| true)),
         (plane, cells(65_536, [n, 8], |_, _| true)),
@@ -108,7 +108,7 @@ fn strips_lines_and_boards_build_at_the_default_load() {
         (plane, (0..37).collect()),
         (Perfect::plane(1 << 20), (0..12 * n).collect()),
         (Perfect::plane(n), cells(n, [n / 8, n / 8], |x, y| (x + y) % 2 == 0)),
-        (Perfect::plane(n), cells(n, [n / 8, n / 8], |x, y| (x / 64 + y / 64) % 2 == 0)),
+        (Perfect::plane(n), cells(n, [n / 8, n / 8], |x, y| (x / square + y / square) % 2 == 0)),
         (Perfect::volume(8, 8), (0..8 * n).collect()),
         (Perfect::volume(64, 64), (0..8 * n).collect()),
     ];

@@ -6,21 +6,16 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::size;
-use koel::backend::HashBackend;
-use koel::spec::robin_hood::layout::{CANONICAL, PAIRS};
+use common::{devices, one_thread, size};
+use koel::backend::{Any, HashBackend};
+use koel::spec::robin_hood::cell::{CANONICAL, PAIRS};
 use koel::spec::robin_hood::max_ages::MaxAges;
 use koel::spec::robin_hood::prime::is_prime;
 use koel::spec::{Plan, RobinHoodPlan};
 use koel::workload::Workload;
-use koel::{Cpu, Error, HashTable, Kind, RobinHood, Scheme, Sequence};
+use koel::{Error, HashTable, Kind, RobinHood, Scheme, Sequence};
 
-type Device = Cpu;
-type Table = HashTable<Device, RobinHood>;
-
-fn devices() -> Vec<Device> {
-    [1, 3].map(|threads| Cpu::with_threads(threads).unwrap()).into()
-}
+type Table = HashTable<Any, RobinHood>;
 
 /// The sequences that reach every load.
 const SCATTERED: [Sequence; 2] = [Sequence::Coherent, Sequence::Random];
@@ -37,7 +32,7 @@ fn narrow(values: &[u32]) -> Vec<u32> {
 }
 
 /// Builds, and asks for every key, for keys between them and for others.
-fn built(device: &Device, scheme: &RobinHood, load: f64, keys: &[u32]) -> Table {
+fn built(device: &Any, scheme: &RobinHood, load: f64, keys: &[u32]) -> Table {
     let values = narrow(keys);
     let builder = HashTable::builder(scheme.clone()).load_factor(load);
     let table = builder.build(device, keys, &values).unwrap_or_else(|e| panic!("{scheme:?} at {load}: {e}"));
@@ -81,7 +76,7 @@ fn tables_reach_their_loads() {
 
 #[test]
 fn tiny_tables_always_build() {
-    let device = Cpu::with_threads(1).unwrap();
+    let device = one_thread();
     for scheme in kinds_and_bits() {
         for sequence in Sequence::ALL {
             let scheme = scheme.clone().sequence(sequence);
@@ -328,7 +323,7 @@ fn classic_tables_are_the_same_on_any_number_of_threads() {
     let load = Workload::new(size(100_000, 500), 4);
     let (mut keys, mut values) = (load.keys(), narrow(&load.values()));
     let scheme = RobinHood::classic();
-    let digest = |device: &Device, keys: &[u32], values: &[u32]| {
+    let digest = |device: &Any, keys: &[u32], values: &[u32]| {
         HashTable::builder(scheme.clone()).build(device, keys, values).unwrap().digest().unwrap()
     };
     let first = digest(&devices()[0], &keys, &values);

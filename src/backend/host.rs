@@ -2,7 +2,7 @@
 //! one thread, and written back; or it is made here from all pairs at once. The ledger says so.
 
 use super::{DeviceBuffer, HashBackend, Placed, Removed};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::spec::{Placing, Plan, Scheme};
 
 /// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs, one by one, in their order.
@@ -45,6 +45,15 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     Ok(placed)
 }
 
+/// `len` copies of `value` in this machine's memory, or a typed refusal.
+pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
+    let mut words = Vec::new();
+    let no_room = |_| Error::OutOfMemory { device: "cpu".into(), bytes: len.saturating_mul(size_of::<T>()) as u64 };
+    words.try_reserve_exact(len).map_err(no_room)?;
+    words.resize(len, value);
+    Ok(words)
+}
+
 /// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs where an image depends on all of them at once:
 /// `build` makes it.
 pub(crate) fn place_all<B: HashBackend>(
@@ -55,11 +64,11 @@ pub(crate) fn place_all<B: HashBackend>(
     pairs: usize,
     build: impl FnOnce(&mut [u64], &[u32], &[u32]) -> Result<Placed>,
 ) -> Result<Placed> {
-    let (mut keys_here, mut values_here) = (vec![0; pairs], vec![0; pairs]);
+    let (mut keys_here, mut values_here) = (filled(pairs, 0)?, filled(pairs, 0)?);
     backend.read(keys, 0, &mut keys_here)?;
     backend.read(values, 0, &mut values_here)?;
     backend.ledger().host("place", pairs);
-    let mut words = vec![0; image.len()];
+    let mut words = filled(image.len(), 0)?;
     let placed = build(&mut words, &keys_here, &values_here)?;
     if placed.unplaced == 0 {
         backend.write(image, 0, &words)?;

@@ -13,6 +13,9 @@
 //! equal ones, cost no more passes than they must. What is stable in each pass is stable as a whole, and a stable order
 //! is one order: chunks and threads leave no trace.
 //!
+//! Memory: beside the result a thread's scratch, and a copy of each bucket whose keys crowd, until it is dealt out. Its own
+//! buckets are settled after that, so all copies together never hold a word twice: 8 bytes a pair at most.
+//!
 //! Why the scatter stores atomically: its places are scattered and each is written once, which safe Rust cannot say of a
 //! slice that threads share. A relaxed store is a plain one to the machine. Cutting the slice into the shares of each
 //! chunk and digit is the other way, and was a fifth slower.
@@ -118,14 +121,20 @@ fn differing<S: Source + ?Sized>(from: &S) -> u32 {
 
 /// Pairs in buckets by the top bits in which they differ, on all threads, and each bucket sorted.
 fn spread<S: Source + ?Sized>(from: &S, to: &mut [u64]) -> Result<()> {
-    let differing = differing(from);
+    let sizes = deal(from, to, differing(from));
+    settle_each(to, sizes)
+}
+
+/// Pairs in buckets by the top of the bits in which they differ; how many pairs each bucket has.
+fn deal<S: Source + ?Sized>(from: &S, to: &mut [u64], differing: u32) -> Vec<usize> {
     let width = u32::BITS - differing.leading_zeros();
     let bits = from.len().max(1).ilog2().saturating_sub(BUCKET_BITS).clamp(1, SPREAD_BITS).min(width);
-    let sizes = scatter(from, to, width - bits, bits);
-    if differing == 0 {
-        return Ok(());
-    }
-    let mut rest = to;
+    scatter(from, to, width - bits, bits)
+}
+
+/// Sorts buckets of these sizes.
+fn settle_each(words: &mut [u64], sizes: Vec<usize>) -> Result<()> {
+    let mut rest = words;
     let buckets: Vec<&mut [u64]> =
         sizes.into_iter().map(|size| rest.split_off_mut(..size).unwrap_or_default()).collect();
     buckets.into_par_iter().try_for_each_init(Vec::new, |scratch, bucket| settle(bucket, scratch))
@@ -167,8 +176,14 @@ fn scatter<S: Source + ?Sized>(from: &S, to: &mut [u64], shift: u32, bits: u32) 
 /// Sorts the words of one bucket by key.
 fn settle(words: &mut [u64], scratch: &mut Vec<u64>) -> Result<()> {
     if words.len() > SETTLED {
+        let differing = differing(words);
+        if differing == 0 {
+            return Ok(());
+        }
         let copy = Memory::of(words)?;
-        return spread(copy.words(), words);
+        let sizes = deal(copy.words(), words, differing);
+        drop(copy);
+        return settle_each(words, sizes);
     }
     if words.len() <= INSERTED {
         insert_each(words);

@@ -31,11 +31,8 @@ fn quotients_remainders_and_products_are_those_of_their_twins() -> Result<()> {
     launch.over_groups_of(GROUP, rows.len(), rows.len())?;
     for (&(x, by, factor), found) in rows.iter().zip(cl.download(&to)?.chunks_exact(3)) {
         let (quotient, remainder) = by.divide(x);
-        let expected = [
-            by.remainder(x).into(),
-            u64::from(quotient) << 32 | u64::from(remainder),
-            factor.product(x, by.n).into(),
-        ];
+        let expected =
+            [by.remainder(x).into(), u64::from(quotient) << 32 | u64::from(remainder), factor.product(x, by.n).into()];
         assert_eq!(found, expected, "{x:#x}, {by:?}, {factor:?}");
     }
     Ok(())

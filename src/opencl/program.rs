@@ -128,7 +128,7 @@ fn numbers() -> String {
         ("TOMBSTONE", slot::TOMBSTONE),
         ("CLASSIC_EMPTY", classic::EMPTY),
         ("HORTON_NO_PROPOSAL", tokens::NO_PROPOSAL),
-        ("ROBIN_HOOD_TOMBSTONE", robin_hood::layout::TOMBSTONE),
+        ("ROBIN_HOOD_TOMBSTONE", robin_hood::cell::TOMBSTONE),
     ] {
         let _ = writeln!(text, "#define KOEL_{name} {word:#x}UL");
     }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::classic::pair;
@@ -32,7 +32,7 @@ fn functions(plan: &PerfectPlan) -> Functions {
 }
 
 impl Kernels<Perfect> for Cpu {
-    /// By one thread.
+    /// By one thread, in the image itself.
     fn place(
         &self,
         plan: &PerfectPlan,
@@ -47,9 +47,9 @@ impl Kernels<Perfect> for Cpu {
         }
         let pairs = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
         let outside = plan.outside().is_some();
-        host::place_all(self, image, keys, values, pairs, |words, keys, values| {
-            build::place(&plan.functions(), words, outside, keys, values)
-        })
+        self.ledger().host("place", pairs);
+        let (keys, values) = (&keys.words()[..pairs], &values.words()[..pairs]);
+        build::place(&plan.functions(), image.words_mut()?, outside, keys, values)
     }
 
     fn lookup(

@@ -94,7 +94,8 @@ fn decoding_gives_every_pair_and_no_offset() {
     for cpu in cpus() {
         let (plan, image) = table(&cpu, Perfect::volume(300, 300), &load.keys(), &load.values());
         let Decoded { keys, values, taken } = Kernels::<Perfect>::decode(&cpu, &plan, &image).expect("columns");
-        for at in 0..image.words().len() {
+        assert_eq!(keys.words().len() as u64, plan.slots());
+        for at in 0..keys.words().len() {
             let pair = Perfect::pair(&plan, image.words(), at as u64);
             assert_eq!(taken.words()[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "word {at}");
             assert_eq!((keys.words()[at], values.words()[at]), pair.unwrap_or((0, 0)), "word {at}");

@@ -18,15 +18,15 @@ use wide::u32x8;
 
 use crate::cpu::acceptance::{Accepts, raise};
 use crate::cpu::block::{Lists, NUMBER_BITS};
-use crate::spec::hash::Lane;
 use crate::spec::divisor::Divisor;
-use crate::spec::robin_hood::layout::{self, EMPTY, Layout};
-use crate::spec::robin_hood::max_ages::Levels;
+use crate::spec::hash::Lane;
 use crate::spec::robin_hood::Functions;
+use crate::spec::robin_hood::cell::{self, CellLayout, EMPTY};
+use crate::spec::robin_hood::max_ages::Levels;
 
 /// Cells of one layout, and where they are in an image.
 pub(super) trait Cells: Sync {
-    const LAYOUT: Layout;
+    const LAYOUT: CellLayout;
     /// Whether a cell's name is the key, and not its quotient.
     const NAMES_KEYS: bool;
 
@@ -69,22 +69,22 @@ pub(super) struct KeyedPairs;
 pub(super) struct KeysAlone;
 
 impl Cells for Canonical {
-    const LAYOUT: Layout = layout::CANONICAL;
+    const LAYOUT: CellLayout = cell::CANONICAL;
     const NAMES_KEYS: bool = false;
 }
 
 impl Cells for KeyedPairs {
-    const LAYOUT: Layout = layout::PAIRS;
+    const LAYOUT: CellLayout = cell::PAIRS;
     const NAMES_KEYS: bool = true;
 }
 
 /// The first key that is too wide. All wider ones count as it, and equal no name in a cell.
-const TOO_WIDE: u32 = 1 << layout::KEYS.name_bits;
+const TOO_WIDE: u32 = 1 << cell::KEYS.name_bits;
 /// The highest bit of what a key aims with: it is the upper half of the word.
 const UPPER_HALF: u32 = 1 << 31;
 
 impl Cells for KeysAlone {
-    const LAYOUT: Layout = layout::KEYS;
+    const LAYOUT: CellLayout = cell::KEYS;
     const NAMES_KEYS: bool = true;
 
     #[inline(always)]

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::lists::Cells;
 use crate::cpu::CHUNK;
 use crate::spec::robin_hood::Functions;
-use crate::spec::robin_hood::layout::EMPTY;
+use crate::spec::robin_hood::cell::EMPTY;
 use crate::spec::robin_hood::max_ages::Levels;
 
 /// Cells of a word.

@@ -18,7 +18,7 @@ use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Remove
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::hash::wrapped;
-use crate::spec::robin_hood::layout::{self, TOMBSTONE};
+use crate::spec::robin_hood::cell::{self, TOMBSTONE};
 use crate::spec::robin_hood::max_ages::{Levels, MaxAges};
 use crate::spec::robin_hood::{RobinHoodPlan, Rule};
 use crate::spec::{Kind, Plan, RobinHood};
@@ -38,11 +38,11 @@ macro_rules! with_lists {
     ($rule:expr, $lists:ident => $work:expr) => {{
         let functions = &$rule.functions;
         match ($rule.layout, $rule.max_ages) {
-            (layout::PAIRS, MaxAges::Packed(levels)) => {
+            (cell::PAIRS, MaxAges::Packed(levels)) => {
                 let $lists = &Packed::<KeyedPairs>::new(functions, levels);
                 $work
             }
-            (layout::KEYS, MaxAges::Packed(levels)) => {
+            (cell::KEYS, MaxAges::Packed(levels)) => {
                 let $lists = &Packed::<KeysAlone>::new(functions, levels);
                 $work
             }
@@ -50,11 +50,11 @@ macro_rules! with_lists {
                 let $lists = &Arrayed::new(functions, levels);
                 $work
             }
-            (layout::PAIRS, _) => {
+            (cell::PAIRS, _) => {
                 let $lists = &Aged::<KeyedPairs>::new(functions);
                 $work
             }
-            (layout::KEYS, _) => {
+            (cell::KEYS, _) => {
                 let $lists = &Aged::<KeysAlone>::new(functions);
                 $work
             }
@@ -83,8 +83,8 @@ impl Kernels<RobinHood> for Cpu {
         let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
         let (rule, words) = (rule(plan), image.words_mut()?);
         match rule.layout {
-            layout::PAIRS => self.place_pairs::<KeyedPairs>(&rule, words, pairs),
-            layout::KEYS => self.place_pairs::<KeysAlone>(&rule, words, pairs),
+            cell::PAIRS => self.place_pairs::<KeyedPairs>(&rule, words, pairs),
+            cell::KEYS => self.place_pairs::<KeysAlone>(&rule, words, pairs),
             _ => self.place_pairs::<Canonical>(&rule, words, pairs),
         }
     }

@@ -13,8 +13,10 @@
 //!
 //! What it is not: parallel. Every offset depends on all that were chosen before it.
 
+use std::cmp::Reverse;
+
 use super::{Functions, MOST_PAIRS};
-use crate::backend::Placed;
+use crate::backend::{Placed, host};
 use crate::error::{Error, Result};
 use crate::spec::cuckoo::classic::{EMPTY, EMPTY_KEY, entry};
 
@@ -33,10 +35,11 @@ struct Point {
 /// stands beside it already.
 ///
 /// Of copies of a key the greatest value stays. Cost: a few passes over the pairs; and for a cell with k points about
-/// `(1 - load)^-k` offsets, 64 of them for k reads of the map.
+/// `(1 - load)^-k` offsets, 64 of them for k reads of the map; an attempt ends when it has tried too many
+/// (`canonical.rs`). Memory: [`working_bytes`].
 ///
 /// # Errors
-/// [`Error::TooLarge`] for more pairs than [`MOST_PAIRS`].
+/// [`Error::TooLarge`] for more pairs than [`MOST_PAIRS`]; [`Error::OutOfMemory`].
 pub(crate) fn place(
     functions: &Functions,
     image: &mut [u64],
@@ -55,7 +58,7 @@ pub(crate) fn place(
     placed.copies = (outside.count() as u64 + u64::from(had_outside)).saturating_sub(1);
     placed.least_copy = (placed.copies > 0).then_some(EMPTY_KEY);
 
-    let mut groups = Groups::of(functions, pairs.filter(|&(key, _)| key != EMPTY_KEY));
+    let mut groups = Groups::of(functions, pairs.filter(|&(key, _)| key != EMPTY_KEY))?;
     groups.make_distinct(&mut placed);
     if placed.unplaced > 0 {
         return Ok(placed);
@@ -63,8 +66,9 @@ pub(crate) fn place(
     let (slots, offsets) = image.split_at_mut(functions.slots as usize);
     slots.fill(EMPTY);
     offsets.fill(0);
-    let mut search = Search::new(functions);
-    let order = groups.order();
+    let order = groups.order()?;
+    let points = order.iter().map(|&cell| groups.of_cell(cell).len() as u64).sum();
+    let mut search = Search::new(functions, functions.may_try(points))?;
     for (done, &cell) in order.iter().enumerate() {
         let points = groups.of_cell(cell);
         let Some(offset) = search.settle(cell, points) else {
@@ -80,6 +84,14 @@ pub(crate) fn place(
     Ok(placed)
 }
 
+/// Bytes that [`place`] takes besides the image and its input, for so many pairs: the points and their order; of each
+/// cell of the offset table its points' place and number and its offset; the map.
+pub(super) fn working_bytes(functions: &Functions, pairs: u64) -> u64 {
+    let cells = u64::from(functions.cells);
+    let points = pairs.saturating_mul(size_of::<Point>() as u64 + 4);
+    points.saturating_add(12 * cells + 8 * words_a_row(functions.side.n) as u64 * u64::from(functions.rows()))
+}
+
 /// Points, grouped by their cell of the offset table.
 struct Groups {
     points: Vec<Point>,
@@ -89,28 +101,25 @@ struct Groups {
 }
 
 impl Groups {
-    fn of(functions: &Functions, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Groups {
-        let mut counts = vec![0u32; functions.cells as usize];
+    fn of(functions: &Functions, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Result<Groups> {
+        let mut counts = host::filled(functions.cells as usize, 0u32)?;
         for (key, _) in pairs.clone() {
             counts[functions.home(key).0 as usize] += 1;
         }
+        let mut starts = host::filled(counts.len(), 0u32)?;
         let mut total = 0;
-        let starts: Vec<u32> = counts
-            .iter_mut()
-            .map(|count| {
-                let start = total;
-                total += std::mem::take(count);
-                start
-            })
-            .collect();
-        let mut points = vec![Point { base: 0, key: 0, value: 0 }; total as usize];
+        for (start, count) in starts.iter_mut().zip(&mut counts) {
+            *start = total;
+            total += std::mem::take(count);
+        }
+        let mut points = host::filled(total as usize, Point { base: 0, key: 0, value: 0 })?;
         for (key, value) in pairs {
             let (cell, base) = functions.home(key);
             let (start, count) = (starts[cell as usize], &mut counts[cell as usize]);
             points[(start + *count) as usize] = Point { base, key, value };
             *count += 1;
         }
-        Groups { points, starts, counts }
+        Ok(Groups { points, starts, counts })
     }
 
     /// Puts the points of each cell in order, drops copies of a key but for the greatest value, and counts the points
@@ -147,12 +156,13 @@ impl Groups {
     }
 
     /// The cells that have points, those with more points first, of equals the one with the lesser number first.
-    fn order(&self) -> Vec<u32> {
-        let mut cells: Vec<u32> =
-            (0..self.counts.len() as u32).filter(|&cell| self.counts[cell as usize] > 0).collect();
-        // Stable, so that cells of one size stay in their order.
-        cells.sort_by_key(|&cell| u32::MAX - self.counts[cell as usize]);
-        cells
+    fn order(&self) -> Result<Vec<u32>> {
+        let mut cells = host::filled(self.counts.iter().filter(|&&count| count > 0).count(), 0u32)?;
+        let with_points = (0..self.counts.len() as u32).filter(|&cell| self.counts[cell as usize] > 0);
+        cells.iter_mut().zip(with_points).for_each(|(to, cell)| *to = cell);
+        // In place.
+        cells.sort_unstable_by_key(|&cell| (Reverse(self.counts[cell as usize]), cell));
+        Ok(cells)
     }
 }
 
@@ -164,12 +174,15 @@ struct Search<'a> {
     map: Map,
     /// For each point of the cell in hand: its row under the row of offsets in hand, and its x under offset 0.
     at: Vec<(u32, u32)>,
+    /// Offsets that may still be tried, times the points that each is tried for.
+    left: u64,
 }
 
 impl<'a> Search<'a> {
-    fn new(functions: &'a Functions) -> Self {
-        let offsets = vec![NONE; functions.cells as usize];
-        Search { functions, offsets, map: Map::new(functions.side.n, functions.rows()), at: Vec::new() }
+    fn new(functions: &'a Functions, left: u64) -> Result<Self> {
+        let offsets = host::filled(functions.cells as usize, NONE)?;
+        let map = Map::new(functions.side.n, functions.rows())?;
+        Ok(Search { functions, offsets, map, at: Vec::new(), left })
     }
 
     /// Finds an offset for the points of a cell and takes their slots.
@@ -196,23 +209,29 @@ impl<'a> Search<'a> {
             first.get_or_insert(offset);
         }
         let (mut row, x) = functions.row_of(first.unwrap_or_else(|| functions.drawn(cell)));
-        for _ in 0..functions.rows() {
+        // Every cell of the order has points.
+        let points_here = (points.len() as u64).max(1);
+        let (most, side) = (self.left / points_here, u64::from(functions.side.n));
+        // Offsets of the rows before this one.
+        for before in (0..most).step_by(functions.side.n as usize).take(functions.rows() as usize) {
             // The rows that x = 0 leads to; all others of this row of offsets lead to the same ones.
             self.at.clear();
             self.at.extend(points.iter().map(|point| functions.row_of_slot(point.base, functions.offset_at(row, 0))));
-            if let Some(x) = self.first_in_row(x) {
-                return Some(functions.offset_at(row, x));
+            let in_row = side.min(most - before) as u32;
+            if let Some(passed) = self.passed_in_row(x, in_row) {
+                self.left -= points_here * (before + u64::from(passed) + 1);
+                return Some(functions.offset_at(row, wrap(x + passed, functions.side.n)));
             }
             row = functions.next_row(row);
         }
         None
     }
 
-    /// The first x from `from` on, round the row, that is free for all points.
-    fn first_in_row(&self, from: u32) -> Option<u32> {
+    /// How many x from `from` on, round the row, are not free for all points before one that is; less than `most`.
+    fn passed_in_row(&self, from: u32, most: u32) -> Option<u32> {
         let side = self.functions.side.n;
         let mut tried = 0;
-        while tried < side {
+        while tried < most {
             let x = wrap(from + tried, side);
             let mut taken = 0;
             for &(row, base) in &self.at {
@@ -222,8 +241,8 @@ impl<'a> Search<'a> {
                 }
             }
             let free = taken.trailing_ones();
-            if free < 64.min(side - tried) {
-                return Some(wrap(x + free, side));
+            if free < 64.min(most - tried) {
+                return Some(tried + free);
             }
             tried += 64;
         }
@@ -236,6 +255,10 @@ fn wrap(x: u32, side: u32) -> u32 {
     if x < side { x } else { x - side }
 }
 
+fn words_a_row(side: u32) -> usize {
+    (side as usize + 64).div_ceil(64)
+}
+
 /// Which slots are taken: a row of bits for each row of slots, and behind its end its first 64 once more, so that any
 /// 64 that follow each other round the row can be read at once.
 struct Map {
@@ -245,9 +268,9 @@ struct Map {
 }
 
 impl Map {
-    fn new(side: u32, rows: u32) -> Map {
-        let words_a_row = (side as usize + 64).div_ceil(64);
-        Map { side, words_a_row, words: vec![0; words_a_row * rows as usize] }
+    fn new(side: u32, rows: u32) -> Result<Map> {
+        let words_a_row = words_a_row(side);
+        Ok(Map { side, words_a_row, words: host::filled(words_a_row * rows as usize, 0)? })
     }
 
     fn take(&mut self, slot: u32) {

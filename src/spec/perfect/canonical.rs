@@ -7,9 +7,14 @@
 //!     offset = the first of these with which all its points come to free slots:
 //!         the offsets of the neighbouring cells that have one;  then row by row, from the first of those offsets on
 //!         (from a drawn one if there was none), each row from the same x round to it again
-//!     no such offset: the attempt has failed
+//!     no such offset, or too many were tried: the attempt has failed
 //! cells without points have offset 0
 //! ```
+//!
+//! Too many: an offset in those rows that is tried for a cell with k points counts k times, and all cells together may
+//! count 4096, or 2 M if that is more, for each point of the set. So no attempt takes longer than its size tells. Sets that
+//! are regular with hundreds of points a cell would, until R is such that they are packed; others need tens of tries a
+//! point, and a full table some hundreds.
 //!
 //! Nothing here asks for the order of the input, and the points of a cell are tried together; so the bytes are a
 //! function of the set.
@@ -49,9 +54,12 @@ pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> 
     let mut cells: Vec<_> = cells.into_iter().filter(|(_, points)| !points.is_empty()).collect();
     cells.sort_by_key(|(cell, points)| (Reverse(points.len()), *cell));
     let mut offsets = BTreeMap::new();
+    let mut left = functions.may_try(cells.iter().map(|(_, points)| points.len() as u64).sum());
     for (cell, points) in &cells {
         let bases: Vec<u32> = points.keys().map(|&key| functions.home(key).1).collect();
-        let Some(offset) = first_offset(functions, image, &offsets, *cell, &bases) else { return Placing::Unplaced };
+        let Some(offset) = first_offset(functions, image, &offsets, *cell, &bases, &mut left) else {
+            return Placing::Unplaced;
+        };
         offsets.insert(*cell, offset);
         image[functions.offset_word(*cell)] |= u64::from(offset) << (32 * (cell % 2));
         for ((&key, &value), &base) in points.iter().zip(&bases) {
@@ -68,6 +76,7 @@ fn first_offset(
     offsets: &BTreeMap<u32, u32>,
     cell: u32,
     bases: &[u32],
+    left: &mut u64,
 ) -> Option<u32> {
     let mut sorted = bases.to_vec();
     sorted.sort_unstable();
@@ -82,9 +91,12 @@ fn first_offset(
     let (mut row, x) = functions.row_of(near.first().copied().unwrap_or_else(|| functions.drawn(cell)));
     let side = functions.side.n;
     for _ in 0..functions.rows() {
-        let in_row = (x..side).chain(0..x).map(|x| functions.offset_at(row, x));
-        if let Some(offset) = { in_row }.find(fits) {
-            return Some(offset);
+        for x in (x..side).chain(0..x) {
+            *left = left.checked_sub(bases.len() as u64)?;
+            let offset = functions.offset_at(row, x);
+            if fits(&offset) {
+                return Some(offset);
+            }
         }
         row = functions.next_row(row);
     }

@@ -17,6 +17,10 @@ use crate::spec::Plan;
 use crate::spec::divisor::Divisor;
 use crate::spec::hash::{Lane, MixKeys, SplitMix64, mix, reduce, wrapped};
 
+/// The least of [`Functions::tries`]. Sets that are packed row by row need a row of offsets a point, which in a large table
+/// is more: so two rows, if that is more.
+const TRIES: u64 = 1 << 12;
+
 /// The sizes of a table and what follows from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
@@ -34,6 +38,8 @@ pub struct Functions {
     pub slots: u32,
     /// R^d.
     pub cells: u32,
+    /// Offsets that a build tries for each point, on average, before it gives up.
+    pub(super) tries: u64,
     /// From one row of offsets to the one that is tried next.
     row_step: u32,
     /// Where the search for an offset begins that has no neighbours.
@@ -51,6 +57,7 @@ impl Functions {
             offset_side: Divisor::new(plan.offset_side),
             slots: number(plan.slots()),
             cells: number(plan.offset_count()),
+            tries: TRIES.max(2 * u64::from(plan.side)),
             row_step: row_step(power(plan.side, plan.axes.saturating_sub(1)), plan.side),
             start: SplitMix64::for_attempt(plan.seed, plan.attempt).next_mix_keys(),
         }
@@ -107,6 +114,11 @@ impl Functions {
     }
 
     // ---- The order in which a build tries offsets.
+
+    /// What all offsets that are tried may count, for a set of so many points.
+    pub(super) fn may_try(&self, points: u64) -> u64 {
+        self.tries.saturating_mul(points)
+    }
 
     /// The cells next to a cell, where the offset table ends going on at its other side, as the domain does.
     pub(super) fn neighbours(&self, cell: u32) -> impl Iterator<Item = u32> {

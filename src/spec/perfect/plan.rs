@@ -118,6 +118,15 @@ const MOST_CELLS: u64 = 1 << 31;
 /// Sides that are tried in turn once the offset table has grown to its most, down to three quarters of it.
 const LAST_SIDES: u32 = 16;
 
+fn most_offsets(slots: u64) -> u64 {
+    slots.saturating_mul(4).saturating_add(FREE_CELLS).min(MOST_CELLS)
+}
+
+/// No R of any attempt is greater.
+pub(super) fn largest_offset_side(side: u32, axes: u32) -> u32 {
+    side_for(most_offsets(power(side, axes)), axes)
+}
+
 /// R at an attempt, for a hash table with this side.
 ///
 /// ```text
@@ -133,7 +142,7 @@ const LAST_SIDES: u32 = 16;
 /// At the most cells, the attempts that are left try the sides below it in turn: other keys are congruent modulo each.
 pub(super) fn offset_side(side: u32, axes: u32, attempt: u32) -> u32 {
     let slots = power(side, axes);
-    let most = (4 * slots + FREE_CELLS).min(MOST_CELLS);
+    let most = most_offsets(slots);
     let equal = if axes == 2 { 4 } else { 5 };
     let cells = grown(slots, i64::from(attempt) - equal);
     let mut offset_side = side_for(cells.min(most), axes);
@@ -188,7 +197,7 @@ mod tests {
                 let slots = power(side, axes);
                 let first = side_for(slots.div_ceil(2 * u64::from(axes)), axes);
                 assert!(sides[0] <= first + first / 30 + 1 && sides[0] + 8 >= first, "{side}: {sides:?}");
-                let most = side_for((4 * slots + FREE_CELLS).min(MOST_CELLS), axes);
+                let most = largest_offset_side(side, axes);
                 assert!(sides.iter().all(|&r| r <= most), "{side}: {sides:?}");
                 assert!(side < 3 || sides.contains(&(side - 1)), "{side}: {sides:?}");
                 assert!(

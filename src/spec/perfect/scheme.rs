@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::params::MOST_EXTENT;
-use super::plan::{offset_side, power, side_for};
-use super::{Perfect, PerfectPlan, canonical};
+use super::plan::{largest_offset_side, offset_side, power, side_for};
+use super::{Perfect, PerfectPlan, build, canonical};
 use crate::error::{Error, Result};
 use crate::spec::cuckoo::classic::{EMPTY_KEY, pair};
 use crate::spec::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
@@ -87,6 +87,16 @@ impl Scheme for Perfect {
             return Err("its fields contradict each other".into());
         }
         Ok(scheme)
+    }
+
+    /// What the working memory, and the image beyond that of `plan`, come to at the attempt that takes most: the offset
+    /// table grows from attempt to attempt, until an image has some three times its slots. Devices other than the CPU
+    /// lend their host the working memory, and it holds the image and the input too.
+    fn scratch_bytes(plan: &PerfectPlan, pairs: u64) -> u64 {
+        let largest = PerfectPlan { offset_side: largest_offset_side(plan.side, plan.axes), ..*plan };
+        let image = 8 * largest.words();
+        let more = image.saturating_sub(8 * plan.words());
+        more + image + build::working_bytes(&largest.functions(), pairs).saturating_add(8 * pairs)
     }
 
     fn limits(&self) -> Limits {

@@ -87,6 +87,58 @@ fn the_build_finds_the_offsets_of_the_rule() {
     }
 }
 
+/// Where the last try that is allowed finds an offset, and one before it.
+#[test]
+fn the_build_gives_up_where_the_rule_does() {
+    for (scheme, keys) in sets() {
+        let pairs: Vec<_> = keys.iter().take(900).map(|&key| (key, !key)).collect();
+        let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+        let plan = plan(scheme, pairs.len() as u64 * 10 / 9, 3);
+        let outcome = |tries| {
+            let mut functions = plan.functions();
+            functions.tries = tries;
+            let mut images = [(); 2].map(|()| vec![0; plan.words() as usize]);
+            let placed = build::place(&functions, &mut images[0], false, &keys, &values).expect("few enough");
+            let placing = canonical::place(&functions, &mut images[1], &pairs);
+            assert_eq!(placed.unplaced > 0, placing == Placing::Unplaced, "{plan:?}, {tries} tries");
+            assert!(placed.unplaced > 0 || images[0] == images[1], "{plan:?}, {tries} tries");
+            placed.unplaced == 0
+        };
+        assert!(!outcome(0), "no tries");
+        let ends: Vec<bool> = (1..40).chain([100, 1000]).map(outcome).collect();
+        assert!(ends.is_sorted(), "more tries do no harm");
+    }
+}
+
+/// 64 columns, all set: some attempts search in vain, and end.
+#[test]
+fn regular_sets_with_many_points_a_cell_are_built_in_time() {
+    let keys: Vec<u32> = (0..1 << 16).collect();
+    let slots = keys.len() as u64 * 10 / 9;
+    let attempt = (0..32).find(|&attempt| {
+        let plan = plan(Perfect::plane(64), slots, attempt);
+        let mut image = vec![0; plan.words() as usize];
+        build::place(&plan.functions(), &mut image, false, &keys, &keys).expect("few enough").unplaced == 0
+    });
+    assert!(attempt.is_some_and(|attempt| attempt <= 8), "{attempt:?}");
+}
+
+/// What `largest_offset_side` and `working_bytes` promise: no attempt needs more than the first one's estimate.
+#[test]
+fn scratch_covers_every_attempt() {
+    for scheme in [Perfect::default(), Perfect::volume(100, 100)] {
+        for slots in [0, 1000, 1 << 20, MOST_SLOTS] {
+            let first = plan(scheme, slots, 0);
+            let most = 8 * first.words() + Perfect::scratch_bytes(&first, slots);
+            for attempt in 0..64 {
+                let plan = plan(scheme, slots, attempt);
+                let taken = 16 * plan.words() + 8 * slots + build::working_bytes(&plan.functions(), slots);
+                assert!(taken <= most, "{plan:?}: {taken} of {most}");
+            }
+        }
+    }
+}
+
 #[test]
 fn attempts_of_every_set_end_in_a_table() {
     for (scheme, keys) in sets() {
@@ -210,8 +262,18 @@ fn the_audit_notices_what_no_build_leaves() {
     let audit = |change: &dyn Fn(&mut Vec<u64>)| {
         let mut image = image.clone();
         change(&mut image);
-        Perfect::audit(&plan, &image, 0..plan.cells())
+        let whole = Perfect::audit(&plan, &image, 0..plan.cells());
+        // Parts see what the whole sees.
+        let (first, second) = (0..plan.cells() / 3, plan.cells() / 3..plan.cells());
+        let parts = Perfect::audit(&plan, &image, first).and_then(|_| Perfect::audit(&plan, &image, second));
+        assert_eq!(parts.is_err(), whole.is_err());
+        whole
     };
+    // Every word of offsets is looked at: one that no build makes is damage, even where no pair needs it.
+    for word in plan.slots()..plan.words() {
+        let damaged = audit(&|image| image[word as usize] |= u64::from(u32::MAX));
+        assert!(damaged.is_err(), "offsets in word {word}");
+    }
     assert!(audit(&|_| {}).is_ok());
     let functions = plan.functions();
     let taken = functions.location(&image, keys[0]) as usize;

@@ -17,7 +17,7 @@
 use std::ops::Range;
 
 use super::Rule;
-use super::layout::{EMPTY, TOMBSTONE};
+use super::cell::{EMPTY, TOMBSTONE};
 use super::max_ages::{Levels, MaxAges};
 use crate::spec::{Audit, Violation};
 

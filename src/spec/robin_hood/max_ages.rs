@@ -18,7 +18,7 @@
 //! placed again.
 
 use super::Rule;
-use super::layout::EMPTY;
+use super::cell::EMPTY;
 use crate::spec::Kind;
 
 /// Levels of canonical tables, whose ages end at 62: for 2, 3 and 4 bits. Level 0 belongs to code 0. Of all levels those
@@ -170,11 +170,11 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::robin_hood::layout;
+    use crate::spec::robin_hood::cell;
 
     #[test]
     fn levels_ascend_to_the_greatest_age_and_codes_round_up() {
-        for (kind, layout) in [(Kind::Canonical, layout::CANONICAL), (Kind::Classic, layout::PAIRS)] {
+        for (kind, layout) in [(Kind::Canonical, cell::CANONICAL), (Kind::Classic, cell::PAIRS)] {
             for bits in 2..=4 {
                 let (MaxAges::Array(levels) | MaxAges::Packed(levels)) = MaxAges::of(kind, bits) else { panic!() };
                 assert_eq!((levels.bits, levels.of_code.len()), (bits, 1 << bits));

@@ -8,12 +8,12 @@
 //! ```
 //!
 //! `params.rs` is what a user chooses, `plan.rs` what is stored, `prime.rs` how many slots there are, `functions.rs` where
-//! keys go, `layout.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs` what a
+//! keys go, `cell.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs` what a
 //! sound image is; here they become a scheme.
 
 mod audit;
+pub mod cell;
 mod functions;
-pub mod layout;
 pub mod max_ages;
 mod params;
 mod plan;
@@ -102,7 +102,7 @@ impl Scheme for RobinHood {
             let what = "slots of a Robin Hood table";
             prime::prime_from(from, skip).ok_or(Error::TooLarge { what, asked, most: MOST_SLOTS })
         };
-        let base = primes((asked as u32).max(layout::LEAST_SLOTS), 0)?;
+        let base = primes((asked as u32).max(cell::LEAST_SLOTS), 0)?;
         Ok(RobinHoodPlan {
             kind: self.kind.code(),
             sequence: self.sequence as u32,
@@ -184,9 +184,9 @@ impl Scheme for RobinHood {
     fn limits(&self) -> Limits {
         match (self.kind, self.keys_alone) {
             (Kind::Canonical, _) => Limits::NONE,
-            (Kind::Classic, false) => Limits { value_bits: layout::PAIRS.value_bits, ..Limits::NONE },
+            (Kind::Classic, false) => Limits { value_bits: cell::PAIRS.value_bits, ..Limits::NONE },
             (Kind::Classic, true) => {
-                Limits { key_bits: layout::KEYS.name_bits, value_bits: layout::KEYS.value_bits, ..Limits::NONE }
+                Limits { key_bits: cell::KEYS.name_bits, value_bits: cell::KEYS.value_bits, ..Limits::NONE }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::layout::{self, Layout};
+use super::cell::{self, CellLayout};
 use super::max_ages::MaxAges;
 use super::{Rule, Sequence};
 use crate::spec::{Kind, Plan};
@@ -38,11 +38,11 @@ impl RobinHoodPlan {
     }
 
     /// How a cell is laid out.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> CellLayout {
         match (self.kind(), self.keys_alone) {
-            (Kind::Canonical, _) => layout::CANONICAL,
-            (_, 0) => layout::PAIRS,
-            _ => layout::KEYS,
+            (Kind::Canonical, _) => cell::CANONICAL,
+            (_, 0) => cell::PAIRS,
+            _ => cell::KEYS,
         }
     }
 
@@ -84,7 +84,7 @@ impl Plan for RobinHoodPlan {
         self.slots()
     }
     fn empty_word(&self) -> u64 {
-        layout::EMPTY
+        cell::EMPTY
     }
     fn seed(&self) -> u64 {
         self.seed

@@ -23,7 +23,7 @@
 //! What it is not: certain to end in few steps for keys that share a home. They share every place, so at most as many as
 //! their list has slots can be seated, whatever the order.
 
-use super::layout::{self, EMPTY, Layout};
+use super::cell::{self, CellLayout, EMPTY};
 use super::max_ages::MaxAges;
 use super::{Functions, RobinHoodPlan};
 use crate::spec::{Kind, Placing, Plan};
@@ -34,7 +34,7 @@ pub struct Rule {
     /// Where keys go.
     pub functions: Functions,
     /// What a cell holds.
-    pub layout: Layout,
+    pub layout: CellLayout,
     /// How far lookups go.
     pub max_ages: MaxAges,
     /// Whether a cell's name is the key, and not its quotient.
@@ -138,7 +138,7 @@ impl Rule {
     pub fn remove(&self, image: &mut [u64], key: u32) -> bool {
         let stands = self.search(image, key).1;
         if let Some(at) = stands {
-            self.layout.put(image, at, layout::TOMBSTONE);
+            self.layout.put(image, at, cell::TOMBSTONE);
         }
         stands.is_some()
     }

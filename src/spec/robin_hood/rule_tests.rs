@@ -1,6 +1,6 @@
 //! The rule and the audit, for every kind, sequence and number of bits.
 
-use super::layout::EMPTY;
+use super::cell::EMPTY;
 use super::max_ages::MaxAges;
 use super::{RobinHoodPlan, Sequence};
 use crate::spec::hash::{MixKeys, mix};

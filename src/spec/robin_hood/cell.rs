@@ -17,7 +17,7 @@ pub const EMPTY: u64 = 0;
 
 /// The fields of a cell, in bits. They fill a cell: 64 bits or 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct CellLayout {
     /// Of the age, at the top.
     pub age_bits: u32,
     /// Of the name: the quotient of the key, or the key.
@@ -29,11 +29,11 @@ pub struct Layout {
 }
 
 /// The canonical word. Age 63 is the tombstone's.
-pub const CANONICAL: Layout = Layout { age_bits: 6, name_bits: 26, value_bits: 32, max_age: 62 };
+pub const CANONICAL: CellLayout = CellLayout { age_bits: 6, name_bits: 26, value_bits: 32, max_age: 62 };
 /// The paper's word of a key with its value.
-pub const PAIRS: Layout = Layout { age_bits: 4, name_bits: 32, value_bits: 28, max_age: 15 };
+pub const PAIRS: CellLayout = CellLayout { age_bits: 4, name_bits: 32, value_bits: 28, max_age: 15 };
 /// The paper's word of a key alone.
-pub const KEYS: Layout = Layout { age_bits: 4, name_bits: 28, value_bits: 0, max_age: 15 };
+pub const KEYS: CellLayout = CellLayout { age_bits: 4, name_bits: 28, value_bits: 0, max_age: 15 };
 
 /// A canonical cell whose pair was removed: above every pair's, so nothing displaces it, and a lookup goes on.
 pub const TOMBSTONE: u64 = ((CANONICAL.max_age + 1) as u64) << (64 - CANONICAL.age_bits);
@@ -46,7 +46,7 @@ const fn mask(bits: u32) -> u64 {
     (1 << bits) - 1
 }
 
-impl Layout {
+impl CellLayout {
     /// A cell's bits: 64 or 32.
     #[inline(always)]
     pub const fn cell_bits(self) -> u32 {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use quickcheck::quickcheck;
 
-    const ALL: [Layout; 3] = [CANONICAL, PAIRS, KEYS];
+    const ALL: [CellLayout; 3] = [CANONICAL, PAIRS, KEYS];
 
     #[test]
     fn every_field_survives_at_its_extremes_and_none_spills() {
