@@ -1,7 +1,7 @@
-//! Builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own rule on
-//! one thread, and written back; or it is made here from all pairs at once. The ledger says so.
+//! Classic builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own rule
+//! on one thread, and written back. The ledger says so. And memory of this machine that can be refused.
 
-use super::{DeviceBuffer, HashBackend, Placed, Removed};
+use super::{HashBackend, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::spec::{Placing, Plan, Scheme};
 
@@ -52,28 +52,6 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
     words.try_reserve_exact(len).map_err(no_room)?;
     words.resize(len, value);
     Ok(words)
-}
-
-/// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs where an image depends on all of them at once:
-/// `build` makes it.
-pub(crate) fn place_all<B: HashBackend>(
-    backend: &B,
-    image: &mut B::Buffer<u64>,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
-    pairs: usize,
-    build: impl FnOnce(&mut [u64], &[u32], &[u32]) -> Result<Placed>,
-) -> Result<Placed> {
-    let (mut keys_here, mut values_here) = (filled(pairs, 0)?, filled(pairs, 0)?);
-    backend.read(keys, 0, &mut keys_here)?;
-    backend.read(values, 0, &mut values_here)?;
-    backend.ledger().host("place", pairs);
-    let mut words = filled(image.len(), 0)?;
-    let placed = build(&mut words, &keys_here, &values_here)?;
-    if placed.unplaced == 0 {
-        backend.write(image, 0, &words)?;
-    }
-    Ok(placed)
 }
 
 /// [`Kernels::remove`](super::Kernels::remove), key by key.
