@@ -12,7 +12,7 @@
 //! Of n(n - 1)/2 pairs of keys each meets with probability 1/c^2, so an attempt at load 1 works with probability
 //! e^(-1/2) = 0.61, whatever n, and 32 attempts fail once in 10^13 builds.
 //!
-//! It needs no code of its own on devices: it is a canonical cuckoo table with a single function ([`CuckooImage`]). A
+//! It needs no code of its own on devices: it is a canonical cuckoo table with a single function (`CuckooImage`). A
 //! key that finds its slot taken has no other list to go on with, so it is left over; two copies of a key meet in their
 //! slot, as everywhere, and the greater stays.
 //!
