@@ -96,7 +96,8 @@ impl Scheme for Perfect {
         let largest = PerfectPlan { offset_side: largest_offset_side(plan.side, plan.axes), ..*plan };
         let image = 8 * largest.words();
         let more = image.saturating_sub(8 * plan.words());
-        more + image + build::working_bytes(&largest.functions(), pairs).saturating_add(8 * pairs)
+        let working = build::working_bytes(&largest.functions(), pairs).saturating_add(pairs.saturating_mul(8));
+        working.saturating_add(more).saturating_add(image)
     }
 
     fn limits(&self) -> Limits {
