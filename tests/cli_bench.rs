@@ -142,7 +142,8 @@ fn bench_leaves_out_what_cannot_be_built_and_says_why() {
     let folder = Folder::new();
     folder.refused(&format!("bench --scheme quadratic --n 2^13 {QUICK}"), "its most is 4,096");
     let bench = format!("bench --scheme quadratic,cuckoo --kind canonical --queries 100 {QUICK}");
-    for (rest, n, part) in [("--n 2^13", 8192, "its most is 4,096"), ("--n 4096 --load 0.5", 4096, "the most is 4096")] {
+    for (rest, n, part) in [("--n 2^13", 8192, "its most is 4,096"), ("--n 4096 --load 0.5", 4096, "the most is 4096")]
+    {
         let found = folder.json(&format!("{bench} {rest}"));
         assert!(matches!(left_out(&found)[..], [line] if line.contains("quadratic") && line.contains(part)), "{found}");
         let rows = list(&found, "rows");
