@@ -180,9 +180,9 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     ) -> Result<Vec<Self::Buffer<u32>>>;
     /// The pairs `(keys[i], values[i])` in ascending order of keys, pairs of one key in the order in which they stood.
     ///
-    /// Cost: 16 bytes of memory a pair, the result among them, and also where keys crowd. On the CPU two passes through memory, and more only where
-    /// keys crowd; on OpenCL one pass of 20 bytes a pair for every 8 bits in which keys differ. OpenCL devices sort fewer
-    /// than 2^32 pairs.
+    /// Cost: 16 bytes of memory a pair, the result among them, and also where keys crowd. On the CPU two passes through
+    /// memory, and more only where keys crowd; on OpenCL one pass of 20 bytes a pair for every 8 bits in which keys
+    /// differ. OpenCL devices sort fewer than 2^32 pairs.
     fn sort_pairs(
         &self,
         keys: &Self::Buffer<u32>,

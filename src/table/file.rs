@@ -9,8 +9,9 @@
 //!                  32 bytes: BLAKE3( digest of all before the end | those four numbers )
 //! ```
 //!
-//! All numbers are little-endian; `docs/file-format.md` has every field of the plan too. Everything before the end is what [`HashTable::digest`] hashes; the settings behind
-//! it say how the table goes on when batches are inserted, and are no part of what it is.
+//! All numbers are little-endian; `docs/file-format.md` has every field of the plan too. Everything before the end is what
+//! [`HashTable::digest`] hashes; the settings behind it say how the table goes on when batches are inserted, and are no
+//! part of what it is.
 //!
 //! A file may be damaged or hostile, with a right checksum too. `open` therefore checks sizes before it allocates, the
 //! checksum, the plan field by field, and then audits the image. `open_mapped` reads the header alone: a damaged image
