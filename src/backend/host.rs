@@ -1,8 +1,8 @@
 //! Classic builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own rule
-//! on one thread, and written back. The ledger says so. And memory of this machine that can be refused.
+//! on one thread, and written back. The ledger says so.
 
 use super::{HashBackend, Placed, Removed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::spec::{Placing, Plan, Scheme};
 
 /// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs, one by one, in their order.
@@ -43,15 +43,6 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     }
     backend.write(image, 0, &words)?;
     Ok(placed)
-}
-
-/// `len` copies of `value` in this machine's memory, or a typed refusal.
-pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
-    let mut words = Vec::new();
-    let no_room = |_| Error::OutOfMemory { device: "cpu".into(), bytes: len.saturating_mul(size_of::<T>()) as u64 };
-    words.try_reserve_exact(len).map_err(no_room)?;
-    words.resize(len, value);
-    Ok(words)
 }
 
 /// [`Kernels::remove`](super::Kernels::remove), key by key.

@@ -7,7 +7,7 @@ use ocl::prm::Uint16;
 use super::launch::Launch;
 use super::program::PERFECT;
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::divisor::Divisor;
@@ -62,11 +62,11 @@ impl Kernels<Perfect> for OpenCl {
         }
         let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
         let outside = plan.outside().is_some();
-        let (mut keys_here, mut values_here) = (host::filled(pairs, 0)?, host::filled(pairs, 0)?);
+        let (mut keys_here, mut values_here) = (build::filled(pairs, 0)?, build::filled(pairs, 0)?);
         self.read(keys, 0, &mut keys_here)?;
         self.read(values, 0, &mut values_here)?;
         self.ledger().host("place", pairs);
-        let mut words = host::filled(image.len(), 0)?;
+        let mut words = build::filled(image.len(), 0)?;
         let placed = build::place(&plan.functions(), &mut words, outside, &keys_here, &values_here)?;
         if placed.unplaced == 0 {
             self.write(image, 0, &words)?;

@@ -16,7 +16,7 @@
 use std::cmp::Reverse;
 
 use super::{Functions, MOST_PAIRS};
-use crate::backend::{Placed, host};
+use crate::backend::Placed;
 use crate::error::{Error, Result};
 use crate::spec::cuckoo::classic::{EMPTY, EMPTY_KEY, entry};
 
@@ -92,6 +92,15 @@ pub(super) fn working_bytes(functions: &Functions, pairs: u64) -> u64 {
     points.saturating_add(12 * cells + 8 * words_a_row(functions.side.n) as u64 * u64::from(functions.rows()))
 }
 
+/// `len` copies of `value` in this machine's memory, or a typed refusal.
+pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
+    let mut words = Vec::new();
+    let no_room = |_| Error::OutOfMemory { device: "cpu".into(), bytes: len.saturating_mul(size_of::<T>()) as u64 };
+    words.try_reserve_exact(len).map_err(no_room)?;
+    words.resize(len, value);
+    Ok(words)
+}
+
 /// Points, grouped by their cell of the offset table.
 struct Groups {
     points: Vec<Point>,
@@ -102,17 +111,17 @@ struct Groups {
 
 impl Groups {
     fn of(functions: &Functions, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Result<Groups> {
-        let mut counts = host::filled(functions.cells as usize, 0u32)?;
+        let mut counts = filled(functions.cells as usize, 0u32)?;
         for (key, _) in pairs.clone() {
             counts[functions.home(key).0 as usize] += 1;
         }
-        let mut starts = host::filled(counts.len(), 0u32)?;
+        let mut starts = filled(counts.len(), 0u32)?;
         let mut total = 0;
         for (start, count) in starts.iter_mut().zip(&mut counts) {
             *start = total;
             total += std::mem::take(count);
         }
-        let mut points = host::filled(total as usize, Point { base: 0, key: 0, value: 0 })?;
+        let mut points = filled(total as usize, Point { base: 0, key: 0, value: 0 })?;
         for (key, value) in pairs {
             let (cell, base) = functions.home(key);
             let (start, count) = (starts[cell as usize], &mut counts[cell as usize]);
@@ -157,7 +166,7 @@ impl Groups {
 
     /// The cells that have points, those with more points first, of equals the one with the lesser number first.
     fn order(&self) -> Result<Vec<u32>> {
-        let mut cells = host::filled(self.counts.iter().filter(|&&count| count > 0).count(), 0u32)?;
+        let mut cells = filled(self.counts.iter().filter(|&&count| count > 0).count(), 0u32)?;
         let with_points = (0..self.counts.len() as u32).filter(|&cell| self.counts[cell as usize] > 0);
         cells.iter_mut().zip(with_points).for_each(|(to, cell)| *to = cell);
         // In place.
@@ -180,7 +189,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(functions: &'a Functions, left: u64) -> Result<Self> {
-        let offsets = host::filled(functions.cells as usize, NONE)?;
+        let offsets = filled(functions.cells as usize, NONE)?;
         let map = Map::new(functions.side.n, functions.rows())?;
         Ok(Search { functions, offsets, map, at: Vec::new(), left })
     }
@@ -270,7 +279,7 @@ struct Map {
 impl Map {
     fn new(side: u32, rows: u32) -> Result<Map> {
         let words_a_row = words_a_row(side);
-        Ok(Map { side, words_a_row, words: host::filled(words_a_row * rows as usize, 0)? })
+        Ok(Map { side, words_a_row, words: filled(words_a_row * rows as usize, 0)? })
     }
 
     fn take(&mut self, slot: u32) {
