@@ -32,6 +32,26 @@ pub enum Error {
         /// The length it must have.
         expected: u64,
     },
+    /// A slice for results that is shorter than they are. Nothing was written to it.
+    #[error(
+        "{what} has room for {given} results and there are {needed}: give one that long, or take the results in parts"
+    )]
+    TooShort {
+        /// Which argument.
+        what: &'static str,
+        /// Its length.
+        given: u64,
+        /// The length it must have at least.
+        needed: u64,
+    },
+    /// A key that had to be known and is not.
+    #[error("key {key}, at position {position}, is none of the table's: ask only for keys that it was built from")]
+    UnknownKey {
+        /// The first such key.
+        key: u32,
+        /// Where it stands in the input.
+        position: u64,
+    },
     /// The input holds a key more than once and the table was to hold each once.
     #[error(
         "key {key} is given more than once (it is the smallest such key): remove the copies, or build with KeepFirst or \

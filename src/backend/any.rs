@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Decoded, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Ledger, Placed, Removed, StageTime, Word};
+use super::{
+    Accumulated, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Kernels, Ledger, Placed, Relational,
+    Removed, Spans, StageTime, Wanted, Word,
+};
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
 use crate::error::Error;
@@ -162,6 +165,78 @@ impl HashBackend for Any {
     }
     fn random_updates(&self, buffer: &mut AnyBuffer<u64>, writes: usize) -> Result<()> {
         on_device!(self, |device, side| device.random_updates(side::of_mut(buffer)?, writes))
+    }
+}
+
+impl Relational for Any {
+    fn mark(&self, places: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.mark(side::of(places)?, len).map(side::wrap))
+    }
+    fn heads(&self, column: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.heads(side::of(column)?).map(side::wrap))
+    }
+    fn ranks(&self, bits: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.ranks(side::of(bits)?, len).map(side::wrap))
+    }
+    fn scatter(&self, values: &AnyBuffer<u32>, places: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.scatter(side::of(values)?, side::of(places)?, len).map(side::wrap))
+    }
+    fn spans(
+        &self,
+        starts: &AnyBuffer<u32>,
+        ids: &AnyBuffer<u32>,
+        found: &AnyBuffer<u32>,
+        missing: Option<u32>,
+    ) -> Result<Spans<AnyBuffer<u32>>> {
+        on_device!(self, |device, side| {
+            let Spans { starts, counts } =
+                device.spans(side::of(starts)?, side::of(ids)?, side::of(found)?, missing)?;
+            Ok(Spans { starts: side::wrap(starts), counts: side::wrap(counts) })
+        })
+    }
+    fn offsets(&self, counts: &AnyBuffer<u32>) -> Result<AnyBuffer<u64>> {
+        on_device!(self, |device, side| device.offsets(side::of(counts)?).map(side::wrap))
+    }
+    fn expand(
+        &self,
+        offsets: &AnyBuffer<u64>,
+        starts: &AnyBuffer<u32>,
+        first: u64,
+        len: usize,
+    ) -> Result<Expanded<AnyBuffer<u32>>> {
+        on_device!(self, |device, side| {
+            let Expanded { runs, places } = device.expand(side::of(offsets)?, side::of(starts)?, first, len)?;
+            Ok(Expanded { runs: side::wrap(runs), places: side::wrap(places) })
+        })
+    }
+    fn accumulate(
+        &self,
+        ids: &AnyBuffer<u32>,
+        values: &AnyBuffer<u32>,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<Accumulated<Any>> {
+        on_device!(self, |device, side| {
+            let Accumulated { counts, sums, least, greatest } =
+                device.accumulate(side::of(ids)?, side::of(values)?, groups, wanted)?;
+            Ok(Accumulated {
+                counts: side::wrap(counts),
+                sums: side::wrap(sums),
+                least: side::wrap(least),
+                greatest: side::wrap(greatest),
+            })
+        })
+    }
+    fn interleave(
+        &self,
+        cells: &AnyBuffer<u64>,
+        lower: &AnyBuffer<u32>,
+        bits: &AnyBuffer<u32>,
+        empty: u64,
+    ) -> Result<AnyBuffer<u64>> {
+        on_device!(self, |device, side| {
+            device.interleave(side::of(cells)?, side::of(lower)?, side::of(bits)?, empty).map(side::wrap)
+        })
     }
 }
 

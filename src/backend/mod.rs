@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! HashBackend      memory (filled, upload, read, write, copy), and the primitives that no scheme owns
+//! Relational       the passes over columns that grouping and joining are made of (`relational.rs`)
 //! Kernels<S>       place, lookup, assign, decode, remove, lift: what a device must provide to run scheme S
 //! ```
 //!
@@ -22,10 +23,12 @@ mod any;
 mod choice;
 pub(crate) mod host;
 mod ledger;
+mod relational;
 
 pub use any::{Any, AnyBuffer};
 pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};
 pub use ledger::{Ledger, Stage, StageTime};
+pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
 
 use std::fmt;
 use std::time::Duration;
@@ -302,7 +305,7 @@ pub trait Kernels<S: Scheme>: HashBackend {
     fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
 }
 
-/// A backend that can hold tables of scheme `S`: it runs `S`, and the cuckoo table with which copies of keys are told
-/// apart.
-pub trait Runs<S: Scheme>: Kernels<S> + Kernels<Cuckoo> {}
-impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<Cuckoo> {}
+/// A backend that can hold tables of scheme `S`: it runs `S`, the cuckoo table with which copies of keys are told apart,
+/// and the passes that group and join.
+pub trait Runs<S: Scheme>: Kernels<S> + Kernels<Cuckoo> + Relational {}
+impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<Cuckoo> + Relational {}

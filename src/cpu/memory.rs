@@ -15,7 +15,7 @@
 use std::fmt;
 use std::fs::File;
 use std::marker::PhantomData;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
 use rayon::prelude::*;
@@ -176,6 +176,14 @@ pub(super) fn atomic(words: &mut [u64]) -> &[AtomicU64] {
     // SAFETY: the types have the same size, alignment (just above) and valid bit patterns. The exclusive borrow lasts
     // as long as the result, so all access in that time is atomic.
     unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU64]) }
+}
+
+/// [`atomic`] for words of 32 bits. Of an image of longer words, `bytemuck` gives the halves.
+#[expect(unsafe_code, reason = "AtomicU32::from_mut_slice is not stable")]
+pub(super) fn atomic_u32(words: &mut [u32]) -> &[AtomicU32] {
+    const { assert!(align_of::<AtomicU32>() == align_of::<u32>()) }
+    // SAFETY: as above.
+    unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU32]) }
 }
 
 /// Asks for the cache line of `words[index]`. An index past the end is harmless.

@@ -10,6 +10,7 @@
 //! columns.rs     an image's pairs as columns, for every scheme
 //! network.rs     sorting one bucket without branches
 //! primitives.rs  the passes that no scheme owns, on plain slices
+//! relational.rs  what grouping and joining need besides
 //! sort.rs        the one of them that is long: a radix sort of pairs
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! cuckoo/        `Kernels<Cuckoo>`
@@ -43,6 +44,7 @@ mod memory;
 mod network;
 mod perfect;
 mod primitives;
+mod relational;
 mod robin_hood;
 mod search;
 mod sort;

@@ -41,6 +41,7 @@ mod launch;
 mod perfect;
 mod primitives;
 mod program;
+mod relational;
 mod robin_hood;
 mod scan;
 mod selftest;

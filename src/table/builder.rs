@@ -34,12 +34,42 @@ pub(super) enum Size {
     Capacity(u64),
 }
 
+/// What the pairs of a table are to the structure that it is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Contents {
+    /// Keys and values: a table of its own.
+    Map,
+    /// Keys whose values say nothing: a [`HashSet`](crate::HashSet).
+    Set,
+    /// Keys and their ids: a [`CompactingTable`](crate::CompactingTable).
+    Compact,
+    /// Keys and the numbers of their runs of values: a [`MultiTable`](crate::MultiTable).
+    Multi,
+}
+
+impl Contents {
+    /// In the order of their codes.
+    pub const ALL: [Contents; 4] = [Contents::Map, Contents::Set, Contents::Compact, Contents::Multi];
+
+    /// The name in messages and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Contents::Map => "map",
+            Contents::Set => "set",
+            Contents::Compact => "compact",
+            Contents::Multi => "multi",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) size: Size,
     pub(super) seed: u64,
     pub(super) duplicates: Duplicates,
     pub(super) attempts: u32,
+    pub(super) contents: Contents,
 }
 
 impl Settings {
@@ -73,6 +103,7 @@ pub struct TableBuilder<S: Scheme> {
     seed: u64,
     duplicates: Duplicates,
     attempts: u32,
+    contents: Contents,
 }
 
 /// The seed of tables whose user gives none.
@@ -91,7 +122,14 @@ impl<S: Scheme> TableBuilder<S> {
             seed: DEFAULT_SEED,
             duplicates: Duplicates::default(),
             attempts: DEFAULT_ATTEMPTS,
+            contents: Contents::Map,
         }
+    }
+
+    /// What the table is to be to the structure that it becomes a part of.
+    pub(crate) fn contents(mut self, contents: Contents) -> Self {
+        self.contents = contents;
+        self
     }
 
     /// Pairs per slot, above 0 and up to 1. A build gives the table the slots that its number of pairs needs at this
@@ -225,7 +263,13 @@ impl<S: Scheme> TableBuilder<S> {
         if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
             return Err(Error::parameter("attempts", self.attempts, "give 1 to 1024"));
         }
-        Ok(Settings { size, seed: self.seed, duplicates: self.duplicates, attempts: self.attempts })
+        Ok(Settings {
+            size,
+            seed: self.seed,
+            duplicates: self.duplicates,
+            attempts: self.attempts,
+            contents: self.contents,
+        })
     }
 }
 

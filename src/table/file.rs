@@ -5,7 +5,7 @@
 //!                  tombstones u64
 //!        48        the plan, then zeros up to 128
 //!        128       the image: 64-bit words
-//!        the end   load in millionths u32 (0: a fixed capacity), rule for copies u32, attempts u32, 0 u32,
+//!        the end   load in millionths u32 (0: a fixed capacity), rule for copies u32, attempts u32, what its pairs are u32,
 //!                  32 bytes: BLAKE3( digest of all before the end | those four numbers )
 //! ```
 //!
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytemuck::{Pod, Zeroable};
 
-use super::builder::{Duplicates, MOST_ATTEMPTS, Settings, Size};
+use super::builder::{Contents, Duplicates, MOST_ATTEMPTS, Settings, Size};
 use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, VERSION};
 use super::{HashTable, build, inspect};
 use crate::backend::Runs;
@@ -40,7 +40,7 @@ struct Trailer {
     load_millionths: u32,
     duplicates: u32,
     attempts: u32,
-    reserved: u32,
+    contents: u32,
     check: [u8; 32],
 }
 
@@ -54,16 +54,21 @@ impl Trailer {
             Size::Capacity(_) => 0,
         };
         let duplicates = Duplicates::ALL.iter().position(|&rule| rule == settings.duplicates).unwrap_or(0) as u32;
-        let bare = Trailer { load_millionths, duplicates, attempts: settings.attempts, reserved: 0, check: [0; 32] };
+        let contents = Contents::ALL.iter().position(|&contents| contents == settings.contents).unwrap_or(0) as u32;
+        let bare = Trailer { load_millionths, duplicates, attempts: settings.attempts, contents, check: [0; 32] };
         Trailer { check: bare.sum(digest), ..bare }
     }
 
     fn sum(&self, digest: Digest) -> [u8; 32] {
-        let numbers = [self.load_millionths, self.duplicates, self.attempts, self.reserved];
+        let numbers = [self.load_millionths, self.duplicates, self.attempts, self.contents];
         let mut hasher = blake3::Hasher::new();
         hasher.update(&digest.bytes());
         hasher.update(bytemuck::cast_slice(&numbers));
         *hasher.finalize().as_bytes()
+    }
+
+    fn contents(&self) -> Option<Contents> {
+        Contents::ALL.get(self.contents as usize).copied()
     }
 
     fn settings(&self, plan: &impl Plan) -> std::result::Result<Settings, String> {
@@ -75,10 +80,25 @@ impl Trailer {
         let duplicates = *Duplicates::ALL
             .get(self.duplicates as usize)
             .ok_or(format!("rule {} for copies is unknown", self.duplicates))?;
-        if !(1..=MOST_ATTEMPTS).contains(&self.attempts) || self.reserved != 0 {
+        let contents = self.contents().ok_or("what its pairs are is unknown")?;
+        if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
             return Err("its settings contradict each other".into());
         }
-        Ok(Settings { size, seed: plan.seed(), duplicates, attempts: self.attempts })
+        Ok(Settings { size, seed: plan.seed(), duplicates, attempts: self.attempts, contents })
+    }
+}
+
+impl Settings {
+    /// Refuses a table that is a part of another structure than the one it is opened as.
+    fn expect(&self, contents: Contents) -> std::result::Result<(), String> {
+        if self.contents == contents {
+            return Ok(());
+        }
+        Err(format!(
+            "it holds a {} where a {} was wanted: open it as what it is",
+            self.contents.name(),
+            contents.name()
+        ))
     }
 }
 
@@ -90,6 +110,8 @@ pub struct FileInfo {
     pub scheme: u32,
     /// Canonical or classic.
     pub kind: Kind,
+    /// What its pairs are: a table of its own, or a part of a structure.
+    pub contents: Contents,
 }
 
 /// Reads what kind of table a file holds, so that it can be opened as that.
@@ -97,24 +119,27 @@ pub struct FileInfo {
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
 pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
-    let source = Source::open(path.as_ref())?;
+    let mut source = Source::open(path.as_ref(), 0)?;
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
-    Ok(FileInfo { scheme: source.header.scheme, kind })
+    let contents = source.trailer()?.contents().ok_or_else(|| source.bad("what its pairs are is unknown"))?;
+    Ok(FileInfo { scheme: source.header.scheme, kind, contents })
 }
 
-/// A file whose header has been read and whose length agrees with it.
+/// A table in a file, from byte `base` to the end, whose header has been read and whose length agrees with it.
 struct Source {
     path: PathBuf,
     file: File,
+    base: u64,
     header: Header,
     start: [u8; HEADER_BYTES],
 }
 
 impl Source {
-    fn open(path: &Path) -> Result<Source> {
+    fn open(path: &Path, base: u64) -> Result<Source> {
         let io = |source| Error::Io { path: path.into(), source };
         let mut file = File::open(path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
+        let length = file.metadata().map_err(io)?.len().saturating_sub(base);
+        file.seek(SeekFrom::Start(base)).map_err(io)?;
         let bad = |reason: String| Error::BadFile { path: path.into(), reason };
         if length < (HEADER_BYTES + TRAILER_BYTES) as u64 {
             return Err(bad(format!("{length} bytes are too few for any table")));
@@ -134,7 +159,7 @@ impl Source {
         if expected != Some(length) {
             return Err(bad(format!("its header speaks of {} words, which {length} bytes do not hold", header.words)));
         }
-        Ok(Source { path: path.into(), file, header, start })
+        Ok(Source { path: path.into(), file, base, header, start })
     }
 
     fn bad(&self, reason: impl Into<String>) -> Error {
@@ -178,10 +203,34 @@ impl Source {
         let bytes = 8 * words as u64;
         image.try_reserve_exact(words).map_err(|_| Error::OutOfMemory { device: "this machine".into(), bytes })?;
         image.resize(words, 0);
-        self.file.seek(SeekFrom::Start(HEADER_BYTES as u64)).map_err(|error| self.io(error))?;
+        self.file.seek(SeekFrom::Start(self.base + HEADER_BYTES as u64)).map_err(|error| self.io(error))?;
         self.file.read_exact(bytemuck::cast_slice_mut(&mut image)).map_err(|error| self.io(error))?;
         Ok(image)
     }
+}
+
+/// Writes a file that appears under its name only when it is complete. A link, a pipe or a device is written through;
+/// only a plain file can be replaced in one step.
+pub(crate) fn write_whole<R>(path: &Path, write: impl FnOnce(&mut File) -> Result<R>) -> Result<R> {
+    let io = |source| Error::Io { path: path.into(), source };
+    if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
+        return write(&mut File::create(path).map_err(io)?);
+    }
+    static SAVES: AtomicU64 = AtomicU64::new(0);
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".{}-{}.part", std::process::id(), SAVES.fetch_add(1, Relaxed)));
+    let part = PathBuf::from(part);
+    let written = File::create(&part).map_err(io).and_then(|mut file| {
+        let result = write(&mut file)?;
+        file.sync_all().map_err(io)?;
+        Ok(result)
+    });
+    let finished = written.and_then(|result| std::fs::rename(&part, path).map_err(io).map(|()| result));
+    if finished.is_err() {
+        // The error in hand says more than a failure to clean up would.
+        let _ = std::fs::remove_file(&part);
+    }
+    finished
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
@@ -206,29 +255,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
-        let io = |source| Error::Io { path: path.into(), source };
-        // A link, a pipe or a device is written through; only a plain file can be replaced in one step.
-        if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-            return self.write_to(&mut File::create(path).map_err(io)?, path);
-        }
-        static SAVES: AtomicU64 = AtomicU64::new(0);
-        let mut part = path.as_os_str().to_owned();
-        part.push(format!(".{}-{}.part", std::process::id(), SAVES.fetch_add(1, Relaxed)));
-        let part = PathBuf::from(part);
-        let written = File::create(&part).map_err(io).and_then(|mut file| {
-            let digest = self.write_to(&mut file, path)?;
-            file.sync_all().map_err(io)?;
-            Ok(digest)
-        });
-        let finished = written.and_then(|digest| std::fs::rename(&part, path).map_err(io).map(|()| digest));
-        if finished.is_err() {
-            // The error in hand says more than a failure to clean up would.
-            let _ = std::fs::remove_file(&part);
-        }
-        finished
+        write_whole(path, |file| self.write_to(file, path))
     }
 
-    fn write_to(&self, file: &mut File, path: &Path) -> Result<Digest> {
+    /// Writes the table at the file's end; its path is for messages.
+    pub(crate) fn write_to(&self, file: &mut File, path: &Path) -> Result<Digest> {
         let io = |source| Error::Io { path: path.into(), source };
         let header = self.header();
         let mut hasher = blake3::Hasher::new();
@@ -254,10 +285,16 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is no table of this scheme, is damaged, or contradicts itself;
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
-        let mut source = Source::open(path.as_ref())?;
+        Self::open_part(backend, path.as_ref(), 0, Contents::Map)
+    }
+
+    /// [`open`](Self::open) of a table that is a part of a structure, from byte `base` of a file to its end.
+    pub(crate) fn open_part(backend: &B, path: &Path, base: u64, contents: Contents) -> Result<Self> {
+        let mut source = Source::open(path, base)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
         let settings = trailer.settings(&plan).map_err(|reason| source.bad(reason))?;
+        settings.expect(contents).map_err(|reason| source.bad(reason))?;
         let image = source.image(build::word_count(&plan)?)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&source.start).update_rayon(bytemuck::cast_slice(&image));
@@ -300,9 +337,10 @@ where
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a table of this scheme.
     pub fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
-        let mut source = Source::open(path.as_ref())?;
+        let mut source = Source::open(path.as_ref(), 0)?;
         let (plan, scheme) = source.plan::<S>()?;
         let settings = source.trailer()?.settings(&plan).map_err(|reason| source.bad(reason))?;
+        settings.expect(Contents::Map).map_err(|reason| source.bad(reason))?;
         let image = Memory::map_file(&source.file, HEADER_BYTES as u64, build::word_count(&plan)?)?;
         let Header { pairs: in_image, tombstones, .. } = source.header;
         Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })

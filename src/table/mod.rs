@@ -23,7 +23,7 @@ mod inspect;
 mod reading;
 mod remove;
 
-pub use builder::{Duplicates, MemoryEstimate, TableBuilder};
+pub use builder::{Contents, Duplicates, MemoryEstimate, TableBuilder};
 pub use digest::Digest;
 pub use file::{FileInfo, read_info};
 pub use insert::Inserted;

@@ -140,6 +140,25 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(keys.into_iter().zip(values).chain(self.plan.outside()).collect())
     }
 
+    /// [`to_pairs`](Self::to_pairs) as buffers on the table's device, keys and values; nothing is transferred.
+    ///
+    /// Cost: the image is decoded, which takes 8 bytes a slot, and its pairs are picked out.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
+    /// let cpu = Cpu::new();
+    /// let table = HashTable::builder(Cuckoo::default()).build(&cpu, &[5], &[1])?;
+    /// let (keys, values) = table.pairs_on()?;
+    /// assert_eq!((cpu.download(&keys)?, cpu.download(&values)?), (vec![5], vec![1]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`to_pairs`](Self::to_pairs).
+    pub fn pairs_on(&self) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+        self.all_pairs().map(|pairs| (pairs.keys, pairs.values))
+    }
+
     /// Iterates over [`to_pairs`](Self::to_pairs), at its cost.
     ///
     /// ```

@@ -1,0 +1,143 @@
+//! The passes over columns that grouping and joining are made of, beside those of [`HashBackend`].
+//!
+//! ```text
+//! bitmaps   mark (ones at these places), heads (where runs of equal elements begin), ranks (ones up to a place)
+//! runs      spans (the run of each query), offsets (where each begins in a list of all), expand (a piece of that list)
+//! groups    scatter (to where each belongs), accumulate (count, sum, least, greatest of each group)
+//! images    interleave (cells of 32 bits and values to words of 64)
+//! ```
+//!
+//! A heavy key is one run, or one group, and nothing else: no pass gives a run to one work-item, and none lets all rows
+//! of a group meet at one address one by one.
+
+use super::HashBackend;
+use crate::error::Result;
+
+/// Where the run of each query stands, and how long it is.
+#[derive(Debug)]
+pub struct Spans<Column> {
+    /// Its first element.
+    pub starts: Column,
+    /// Its elements.
+    pub counts: Column,
+}
+
+/// A piece of the list of all runs, one behind the other.
+#[derive(Debug)]
+pub struct Expanded<Column> {
+    /// Which run each element belongs to.
+    pub runs: Column,
+    /// Where the element stands in what the runs are runs of.
+    pub places: Column,
+}
+
+/// Which aggregates are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Rows of a group.
+    pub count: bool,
+    /// The sum of their values.
+    pub sum: bool,
+    /// The least value.
+    pub least: bool,
+    /// The greatest value.
+    pub greatest: bool,
+}
+
+impl Wanted {
+    /// All of them.
+    pub const ALL: Wanted = Wanted { count: true, sum: true, least: true, greatest: true };
+
+    /// Whether values are needed: to count, they are not.
+    pub fn values(self) -> bool {
+        self.sum || self.least || self.greatest
+    }
+}
+
+/// Aggregates of groups, a column each; a column that was not wanted has length 0.
+pub struct Accumulated<B: HashBackend> {
+    /// Rows.
+    pub counts: B::Buffer<u32>,
+    /// Sums of values. They are exact: fewer than 2^32 values of 32 bits stay below 2^64.
+    pub sums: B::Buffer<u64>,
+    /// Least values; all ones for a group without rows.
+    pub least: B::Buffer<u32>,
+    /// Greatest values; 0 for a group without rows.
+    pub greatest: B::Buffer<u32>,
+}
+
+impl<B: HashBackend> std::fmt::Debug for Accumulated<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Accumulated { counts, sums, least, greatest } = self;
+        let mut shown = f.debug_struct("Accumulated");
+        shown.field("counts", counts).field("sums", sums).field("least", least).field("greatest", greatest).finish()
+    }
+}
+
+/// Data-parallel passes over columns of one device. The rules of [`HashBackend`] hold; the result of each is the same
+/// on every device.
+///
+/// Lengths that contradict each other are [`crate::Error::LengthMismatch`].
+pub trait Relational: HashBackend {
+    /// A bitmap of `len` places with a one at each of `places`. A place past the end is passed over, one that comes
+    /// again changes nothing.
+    fn mark(&self, places: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
+
+    /// A bitmap of the places at which an element differs from the one before it. The first one does.
+    fn heads(&self, column: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>>;
+
+    /// For each of the first `len` places of a bitmap how many ones there are up to it and on it, less one. Before the
+    /// first one that is all ones.
+    fn ranks(&self, bits: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
+
+    /// `len` zeros, over which `values[i]` is written at `places[i]`. The places are distinct; one past the end is
+    /// passed over.
+    fn scatter(&self, values: &Self::Buffer<u32>, places: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
+
+    /// The run of each query: run `ids[i]` goes from `starts[ids[i]]` to `starts[ids[i] + 1]` (one more start than
+    /// runs), for queries whose bit in `found` is one. For others, and numbers that no run has, it is empty; or, with
+    /// `missing`, the one element that stands there.
+    fn spans(
+        &self,
+        starts: &Self::Buffer<u32>,
+        ids: &Self::Buffer<u32>,
+        found: &Self::Buffer<u32>,
+        missing: Option<u32>,
+    ) -> Result<Spans<Self::Buffer<u32>>>;
+
+    /// The sums of all counts before each, from 0, and behind them the sum of all: one more than counts.
+    fn offsets(&self, counts: &Self::Buffer<u32>) -> Result<Self::Buffer<u64>>;
+
+    /// Elements `first..first + len` of the list in which run `r` is the elements from `starts[r]` on, and stands at
+    /// `offsets[r]..offsets[r + 1]` (rising; one more offset than starts). Past the end of the list, run and place
+    /// are 0.
+    ///
+    /// Cost: a search among the offsets for each tile of the piece, and a step for each element, however long its run.
+    fn expand(
+        &self,
+        offsets: &Self::Buffer<u64>,
+        starts: &Self::Buffer<u32>,
+        first: u64,
+        len: usize,
+    ) -> Result<Expanded<Self::Buffer<u32>>>;
+
+    /// What is wanted of each of `groups` groups: row `i` belongs to group `ids[i]` and brings `values[i]`. There are as
+    /// many values as rows if any aggregate needs them, and otherwise none. A row whose group there is not is passed over.
+    fn accumulate(
+        &self,
+        ids: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<Accumulated<Self>>;
+
+    /// A word for each of `lower`: cell `i` of `cells` (two of 32 bits to a word, the lower half first) as its upper
+    /// half and `lower[i]` as its lower one, where bit `i` of `bits` is one; `empty` elsewhere.
+    fn interleave(
+        &self,
+        cells: &Self::Buffer<u64>,
+        lower: &Self::Buffer<u32>,
+        bits: &Self::Buffer<u32>,
+        empty: u64,
+    ) -> Result<Self::Buffer<u64>>;
+}

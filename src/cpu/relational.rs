@@ -1,0 +1,300 @@
+//! [`Relational`] on the CPU: what grouping and joining are made of.
+//!
+//! ```text
+//! ranks, offsets   count each chunk, add the counts up, let each chunk go on from its own sum
+//! expand           each chunk of the list finds its first run by halving, and walks on from there
+//! accumulate       each chunk adds up in a small table of its own, one entry to a place; what has to make room there,
+//!                  and what is left at the end, goes to the group's cells by atomics
+//! ```
+//!
+//! All rows of a heavy group pass through such entries, so its cells are written once a chunk, not once a row. Sums,
+//! least and greatest values do not depend on the order in which they are taken.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use rayon::prelude::*;
+
+use super::memory::{atomic, atomic_u32};
+use super::{CHUNK, Cpu, Memory};
+use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
+use crate::error::{Error, Result};
+
+/// Entries of a chunk's own table, a power of two: a quarter of an L1 cache.
+const ENTRIES: usize = 256;
+
+impl Relational for Cpu {
+    fn mark(&self, places: &Memory<u32>, len: usize) -> Result<Memory<u32>> {
+        self.ledger().kernel("mark", places.len());
+        let mut bits = Memory::zeroed(bitmap_words(len))?;
+        let words = atomic_u32(bits.words_mut()?);
+        self.run(|| {
+            places.words().par_chunks(CHUNK).for_each(|places| {
+                for &place in places.iter().filter(|&&place| (place as usize) < len) {
+                    words[place as usize / 32].fetch_or(1 << (place % 32), Relaxed);
+                }
+            });
+        });
+        Ok(bits)
+    }
+
+    fn heads(&self, column: &Memory<u32>) -> Result<Memory<u32>> {
+        self.ledger().kernel("heads", column.len());
+        let column = column.words();
+        let mut bits = Memory::zeroed(bitmap_words(column.len()))?;
+        let words = bits.words_mut()?;
+        let differs = |i: usize| i == 0 || column[i] != column[i - 1];
+        self.run(|| {
+            words.par_iter_mut().enumerate().with_min_len(CHUNK / 32).for_each(|(word, bits)| {
+                let places = 32 * word..column.len().min(32 * word + 32);
+                *bits = places.fold(0, |bits, i| bits | u32::from(differs(i)) << (i % 32));
+            });
+        });
+        Ok(bits)
+    }
+
+    fn ranks(&self, bits: &Memory<u32>, len: usize) -> Result<Memory<u32>> {
+        Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
+        self.ledger().kernel("ranks", len);
+        let bits = bits.words();
+        let mut ranks = Memory::zeroed(len)?;
+        let words = ranks.words_mut()?;
+        self.run(|| {
+            let chunks = bits.par_chunks(CHUNK / 32);
+            let counts = chunks.map(|words| words.iter().map(|word| word.count_ones()).sum()).collect();
+            let before = running_sums::<u32>(counts);
+            words.par_chunks_mut(CHUNK).zip(bits.par_chunks(CHUNK / 32)).zip(&before).for_each(
+                |((to, bits), &before)| {
+                    // One less from the start, wrapping: before the first one there is none.
+                    let mut rank = before.wrapping_sub(1);
+                    for (i, to) in to.iter_mut().enumerate() {
+                        rank = rank.wrapping_add(bits[i / 32] >> (i % 32) & 1);
+                        *to = rank;
+                    }
+                },
+            );
+        });
+        Ok(ranks)
+    }
+
+    fn scatter(&self, values: &Memory<u32>, places: &Memory<u32>, len: usize) -> Result<Memory<u32>> {
+        Error::check_length("the places", places.len(), values.len())?;
+        self.ledger().kernel("scatter", places.len());
+        let mut to = Memory::zeroed(len)?;
+        let words = atomic_u32(to.words_mut()?);
+        self.run(|| {
+            places.words().par_chunks(CHUNK).zip(values.words().par_chunks(CHUNK)).for_each(|(places, values)| {
+                for (&place, &value) in places.iter().zip(values) {
+                    if let Some(word) = words.get(place as usize) {
+                        word.store(value, Relaxed);
+                    }
+                }
+            });
+        });
+        Ok(to)
+    }
+
+    fn spans(
+        &self,
+        starts: &Memory<u32>,
+        ids: &Memory<u32>,
+        found: &Memory<u32>,
+        missing: Option<u32>,
+    ) -> Result<Spans<Memory<u32>>> {
+        Error::check_length("the bitmap", found.len(), bitmap_words(ids.len()))?;
+        self.ledger().kernel("spans", ids.len());
+        let (runs, ids, found) = (starts.words(), ids.words(), found.words());
+        let mut spans = Spans { starts: Memory::zeroed(ids.len())?, counts: Memory::zeroed(ids.len())? };
+        let (to_starts, to_counts) = (spans.starts.words_mut()?, spans.counts.words_mut()?);
+        let of = |i: usize| {
+            let id = ids[i] as usize;
+            let known = found[i / 32] >> (i % 32) & 1 == 1 && id + 1 < runs.len();
+            if known {
+                (runs[id], runs[id + 1].wrapping_sub(runs[id]))
+            } else {
+                (missing.unwrap_or(0), missing.is_some().into())
+            }
+        };
+        self.run(|| {
+            let to = to_starts.par_iter_mut().zip(to_counts).enumerate().with_min_len(CHUNK);
+            to.for_each(|(i, (start, count))| (*start, *count) = of(i));
+        });
+        Ok(spans)
+    }
+
+    fn offsets(&self, counts: &Memory<u32>) -> Result<Memory<u64>> {
+        self.ledger().kernel("offsets", counts.len());
+        let counts = counts.words();
+        let mut offsets = Memory::zeroed(counts.len() + 1)?;
+        let words = offsets.words_mut()?;
+        self.run(|| {
+            let sums = counts.par_chunks(CHUNK).map(|counts| counts.iter().copied().map(u64::from).sum()).collect();
+            let before = running_sums::<u64>(sums);
+            // The first is 0, and the one behind each count is the sum up to it.
+            words[1..].par_chunks_mut(CHUNK).zip(counts.par_chunks(CHUNK)).zip(&before).for_each(
+                |((to, counts), &before)| {
+                    let mut sum = before;
+                    for (to, &count) in to.iter_mut().zip(counts) {
+                        sum += u64::from(count);
+                        *to = sum;
+                    }
+                },
+            );
+        });
+        Ok(offsets)
+    }
+
+    fn expand(
+        &self,
+        offsets: &Memory<u64>,
+        starts: &Memory<u32>,
+        first: u64,
+        len: usize,
+    ) -> Result<Expanded<Memory<u32>>> {
+        Error::check_length("the offsets", offsets.len(), starts.len() + 1)?;
+        self.ledger().kernel("expand", len);
+        let (offsets, starts) = (offsets.words(), starts.words());
+        let mut expanded = Expanded { runs: Memory::zeroed(len)?, places: Memory::zeroed(len)? };
+        let (runs, places) = (expanded.runs.words_mut()?, expanded.places.words_mut()?);
+        self.run(|| {
+            let chunks = runs.par_chunks_mut(CHUNK).zip(places.par_chunks_mut(CHUNK)).enumerate();
+            chunks.for_each(|(chunk, (runs, places))| {
+                let mut at = first.saturating_add((chunk * CHUNK) as u64);
+                // The last run that begins here or before; empty ones before it begin there too.
+                let mut run = offsets.partition_point(|&offset| offset <= at).saturating_sub(1);
+                for (to_run, to_place) in runs.iter_mut().zip(places) {
+                    while run < starts.len() && offsets[run + 1] <= at {
+                        run += 1;
+                    }
+                    if run >= starts.len() {
+                        break;
+                    }
+                    (*to_run, *to_place) = (run as u32, starts[run].wrapping_add(at.wrapping_sub(offsets[run]) as u32));
+                    at += 1;
+                }
+            });
+        });
+        Ok(expanded)
+    }
+
+    fn accumulate(
+        &self,
+        ids: &Memory<u32>,
+        values: &Memory<u32>,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<Accumulated<Cpu>> {
+        let needed = if wanted.values() { ids.len() } else { 0 };
+        Error::check_length("the values", values.len(), needed)?;
+        self.ledger().kernel("accumulate", ids.len());
+        let cells = |wanted: bool| if wanted { groups } else { 0 };
+        let mut all = Accumulated::<Cpu> {
+            counts: Memory::zeroed(cells(wanted.count))?,
+            sums: Memory::zeroed(cells(wanted.sum))?,
+            least: self.filled(cells(wanted.least), u32::MAX)?,
+            greatest: Memory::zeroed(cells(wanted.greatest))?,
+        };
+        let cells = Cells {
+            counts: atomic_u32(all.counts.words_mut()?),
+            sums: atomic(all.sums.words_mut()?),
+            least: atomic_u32(all.least.words_mut()?),
+            greatest: atomic_u32(all.greatest.words_mut()?),
+        };
+        let (ids, values) = (ids.words(), values.words());
+        self.run(|| {
+            (0..ids.len().div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
+                let mut entries = [Entry::default(); ENTRIES];
+                for i in chunk * CHUNK..ids.len().min((chunk + 1) * CHUNK) {
+                    let value = values.get(i).copied().unwrap_or(0);
+                    let entry = &mut entries[ids[i] as usize % ENTRIES];
+                    if entry.count > 0 && entry.id != ids[i] {
+                        cells.add(entry);
+                        entry.count = 0;
+                    }
+                    entry.take(ids[i], value);
+                }
+                entries.iter().filter(|entry| entry.count > 0).for_each(|entry| cells.add(entry));
+            });
+        });
+        Ok(all)
+    }
+
+    fn interleave(
+        &self,
+        cells: &Memory<u64>,
+        lower: &Memory<u32>,
+        bits: &Memory<u32>,
+        empty: u64,
+    ) -> Result<Memory<u64>> {
+        Error::check_length("the cells", cells.len(), lower.len().div_ceil(2))?;
+        Error::check_length("the bitmap", bits.len(), bitmap_words(lower.len()))?;
+        self.ledger().kernel("interleave", lower.len());
+        let (cells, lower, bits) = (cells.words(), lower.words(), bits.words());
+        let mut words = Memory::zeroed(lower.len())?;
+        let to = words.words_mut()?;
+        let word = |i: usize| match bits[i / 32] >> (i % 32) & 1 {
+            1 => (cells[i / 2] >> (32 * (i % 2))) << 32 | u64::from(lower[i]),
+            _ => empty,
+        };
+        self.run(|| to.par_iter_mut().enumerate().with_min_len(CHUNK).for_each(|(i, to)| *to = word(i)));
+        Ok(words)
+    }
+}
+
+/// The sum of all before each.
+fn running_sums<T: Copy + Default + std::ops::Add<Output = T>>(mut counts: Vec<T>) -> Vec<T> {
+    let mut sum = T::default();
+    for count in &mut counts {
+        (*count, sum) = (sum, sum + *count);
+    }
+    counts
+}
+
+/// What a chunk has gathered of one group. Nothing while its count is 0.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    id: u32,
+    count: u32,
+    sum: u64,
+    least: u32,
+    greatest: u32,
+}
+
+impl Entry {
+    #[inline(always)]
+    fn take(&mut self, id: u32, value: u32) {
+        if self.count == 0 {
+            *self = Entry { id, count: 0, sum: 0, least: u32::MAX, greatest: 0 };
+        }
+        self.count += 1;
+        self.sum += u64::from(value);
+        self.least = self.least.min(value);
+        self.greatest = self.greatest.max(value);
+    }
+}
+
+/// The groups' cells; a column that is not wanted is empty.
+struct Cells<'a> {
+    counts: &'a [AtomicU32],
+    sums: &'a [AtomicU64],
+    least: &'a [AtomicU32],
+    greatest: &'a [AtomicU32],
+}
+
+impl Cells<'_> {
+    #[inline(always)]
+    fn add(&self, entry: &Entry) {
+        let at = entry.id as usize;
+        if let Some(count) = self.counts.get(at) {
+            count.fetch_add(entry.count, Relaxed);
+        }
+        if let Some(sum) = self.sums.get(at) {
+            sum.fetch_add(entry.sum, Relaxed);
+        }
+        if let Some(least) = self.least.get(at) {
+            least.fetch_min(entry.least, Relaxed);
+        }
+        if let Some(greatest) = self.greatest.get(at) {
+            greatest.fetch_max(entry.greatest, Relaxed);
+        }
+    }
+}
