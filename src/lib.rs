@@ -51,7 +51,9 @@ pub mod backend;
 pub mod cpu;
 mod error;
 mod fault;
+pub mod join;
 pub mod layout;
+pub mod multi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 pub mod spec;
@@ -61,6 +63,8 @@ pub mod workload;
 pub use backend::{Any, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Runs, auto};
 pub use cpu::Cpu;
 pub use error::{Error, Result};
+pub use join::{JoinIndex, JoinKind, JoinRows, NO_ROW, join};
+pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use spec::{

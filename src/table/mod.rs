@@ -17,7 +17,7 @@ mod builder;
 mod change;
 mod digest;
 mod distinct;
-mod file;
+pub(crate) mod file;
 mod insert;
 mod inspect;
 mod reading;
