@@ -2,7 +2,7 @@
 
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
-use crate::multi::{Listing, MultiTable, Piece, host_column, len_at_once};
+use crate::multi::{Listing, MultiTable, Piece, Walk, host_column, len_at_once};
 use crate::spec::Scheme;
 
 /// Rows that are on the device at a time when all are collected.
@@ -115,7 +115,7 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
     ///
     /// An item is an error for the reasons of [`chunk_on`](Self::chunk_on), and is then the last one.
     pub fn chunks(&self, rows: usize) -> Chunks<'_, 'a, B, S> {
-        Chunks { join: self, next: 0, rows: rows.max(1) }
+        Chunks { join: self, walk: Walk::new(self.len(), rows) }
     }
 
     /// Rows `first..first + len` of the result, as many of them as there are, in buffers on the device.
@@ -160,33 +160,33 @@ impl<B: Runs<S>, S: Scheme> std::fmt::Debug for Join<'_, B, S> {
 /// The pieces of [`Join::chunks`].
 pub struct Chunks<'j, 'a, B: Runs<S>, S: Scheme> {
     join: &'j Join<'a, B, S>,
-    next: u64,
-    rows: usize,
-}
-
-impl<B: Runs<S>, S: Scheme> Chunks<'_, '_, B, S> {
-    fn piece(&self) -> Result<JoinRows> {
-        let piece = self.join.chunk_on(self.next, self.rows)?;
-        let backend = self.join.right.backend();
-        Ok(JoinRows { left: backend.download(&piece.left)?, right: backend.download(&piece.right)? })
-    }
+    walk: Walk,
 }
 
 impl<B: Runs<S>, S: Scheme> Iterator for Chunks<'_, '_, B, S> {
     type Item = Result<JoinRows>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next >= self.join.len() {
-            return None;
-        }
-        let piece = self.piece();
-        self.next = if piece.is_ok() { self.next.saturating_add(self.rows as u64) } else { self.join.len() };
-        Some(piece)
+        self.nth(0)
+    }
+
+    /// Pieces that are passed over, by `skip` too, are not made.
+    fn nth(&mut self, passed: usize) -> Option<Self::Item> {
+        let join = self.join;
+        let backend = join.right.backend();
+        self.walk.piece(passed, |first, len| {
+            let piece = join.chunk_on(first, len)?;
+            Ok(JoinRows { left: backend.download(&piece.left)?, right: backend.download(&piece.right)? })
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.walk.size_hint()
     }
 }
 
 impl<B: Runs<S>, S: Scheme> std::fmt::Debug for Chunks<'_, '_, B, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Chunks").field("next", &self.next).field("join", &self.join).finish()
+        f.debug_struct("Chunks").field("join", &self.join).field("walk", &self.walk).finish()
     }
 }

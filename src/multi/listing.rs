@@ -101,6 +101,47 @@ pub(crate) fn len_at_once(len: u64) -> Result<usize> {
     usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, asked: len, most })
 }
 
+/// Where the pieces of a whole begin, one after the other.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    next: u64,
+    total: u64,
+    len: usize,
+}
+
+impl Walk {
+    /// Through `total` elements, `len` at a time (0 counts as 1).
+    pub(crate) fn new(total: u64, len: usize) -> Self {
+        Walk { next: 0, total, len: len.max(1) }
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The piece after `passed` others that nobody wants. After one that could not be made there is none.
+    pub(crate) fn piece<T>(&mut self, passed: usize, make: impl FnOnce(u64, usize) -> Result<T>) -> Option<Result<T>> {
+        let len = self.len as u64;
+        let first = self.next.saturating_add(len.saturating_mul(passed as u64));
+        self.next = self.total;
+        if first >= self.total {
+            return None;
+        }
+        let piece = make(first, self.len);
+        if piece.is_ok() {
+            self.next = first.saturating_add(len).min(self.total);
+        }
+        Some(piece)
+    }
+
+    /// How many pieces are left, as iterators tell it.
+    pub(crate) fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from((self.total - self.next).div_ceil(self.len as u64)).ok();
+        // An error ends it early.
+        (usize::from(left != Some(0)), left)
+    }
+}
+
 /// Room for so many words on this machine.
 pub(crate) fn host_column<T: bytemuck::Zeroable + Clone>(len: usize) -> Result<Vec<T>> {
     let mut column = Vec::new();

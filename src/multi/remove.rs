@@ -61,7 +61,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         drop((gone, unique, numbers));
         let grouped = self.runs_kept(keys, &kept)?;
         let before = self.len();
-        let rest = MultiBuilder::again(self.table.builder_again()).build_grouped(backend, grouped)?;
+        let rest = MultiBuilder::again(self.table.builder_like()).build_grouped(backend, grouped)?;
         backend.finish()?;
         *self = rest;
         Ok(before.saturating_sub(self.len()))

@@ -1,7 +1,7 @@
 //! The values of many keys: all of them in one list, into a slice of the caller, or piece by piece.
 
 use super::MultiTable;
-use super::listing::{Listing, Piece, host_column, len_at_once};
+use super::listing::{Listing, Piece, Walk, host_column, len_at_once};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::{Error, Result};
 use crate::spec::Scheme;
@@ -147,7 +147,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// [`Error::TooLarge`] from 2^32 queries on; [`Error::OutOfMemory`] or what the device reports. Each piece may fail
     /// for the last two reasons as well, and is then the last one.
     pub fn retrieve_chunks(&self, queries: &[u32], len: usize) -> Result<RetrieveChunks<'_, B, S>> {
-        Ok(RetrieveChunks { table: self, listing: self.listing(queries)?, next: 0, len: len.max(1) })
+        let listing = self.listing(queries)?;
+        Ok(RetrieveChunks { table: self, walk: Walk::new(listing.len(), len), listing })
     }
 
     fn listing(&self, queries: &[u32]) -> Result<Listing<B>> {
@@ -166,14 +167,13 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 pub struct RetrieveChunks<'a, B: Runs<S>, S: Scheme> {
     table: &'a MultiTable<B, S>,
     listing: Listing<B>,
-    next: u64,
-    len: usize,
+    walk: Walk,
 }
 
 impl<B: Runs<S>, S: Scheme> RetrieveChunks<'_, B, S> {
     /// The number of values in all pieces together.
     pub fn total(&self) -> u64 {
-        self.listing.len()
+        self.walk.total()
     }
 
     /// Where the values of each query begin, and behind them the number of all.
@@ -183,29 +183,32 @@ impl<B: Runs<S>, S: Scheme> RetrieveChunks<'_, B, S> {
     pub fn offsets(&self) -> Result<Vec<u64>> {
         self.table.backend().download(self.listing.offsets())
     }
-
-    fn piece(&self) -> Result<RetrievedRows> {
-        let backend = self.table.backend();
-        let Piece { runs, values } = self.listing.piece(backend, &self.table.values, self.next, self.len)?;
-        Ok(RetrievedRows { queries: backend.download(&runs)?, values: backend.download(&values)? })
-    }
 }
 
 impl<B: Runs<S>, S: Scheme> Iterator for RetrieveChunks<'_, B, S> {
     type Item = Result<RetrievedRows>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next >= self.total() {
-            return None;
-        }
-        let piece = self.piece();
-        self.next = if piece.is_ok() { self.next.saturating_add(self.len as u64) } else { self.total() };
-        Some(piece)
+        self.nth(0)
+    }
+
+    /// Pieces that are passed over, by `skip` too, are not made.
+    fn nth(&mut self, passed: usize) -> Option<Self::Item> {
+        let RetrieveChunks { table, listing, walk } = self;
+        let backend = table.backend();
+        walk.piece(passed, |first, len| {
+            let Piece { runs, values } = listing.piece(backend, &table.values, first, len)?;
+            Ok(RetrievedRows { queries: backend.download(&runs)?, values: backend.download(&values)? })
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.walk.size_hint()
     }
 }
 
 impl<B: Runs<S>, S: Scheme> std::fmt::Debug for RetrieveChunks<'_, B, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RetrieveChunks").field("next", &self.next).field("total", &self.total()).finish_non_exhaustive()
+        f.debug_struct("RetrieveChunks").field("table", &self.table).field("walk", &self.walk).finish_non_exhaustive()
     }
 }

@@ -126,6 +126,28 @@ impl<S: Scheme> TableBuilder<S> {
         }
     }
 
+    /// The builder that makes tables of this scheme and these settings.
+    pub(super) fn of(scheme: S, settings: &Settings) -> Self {
+        let Settings { size, seed, duplicates, attempts, contents } = *settings;
+        let (load, capacity) = match size {
+            Size::Default => (None, None),
+            Size::Load(load) => (Some(load.get()), None),
+            Size::Capacity(slots) => (None, Some(slots)),
+        };
+        TableBuilder { scheme, load, capacity, seed, duplicates, attempts, contents }
+    }
+
+    /// Refuses parameters that no table can have, before anything is done for one.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.settings().map(drop)
+    }
+
+    /// The parameters, checked.
+    #[allow(dead_code, reason = "the one-pass build of sets comes next")]
+    pub(super) fn parts(&self) -> Result<(S, Settings)> {
+        self.settings().map(|settings| (self.scheme.clone(), settings))
+    }
+
     /// What the table is to be to the structure that it becomes a part of.
     pub(crate) fn contents(mut self, contents: Contents) -> Self {
         self.contents = contents;
@@ -249,14 +271,6 @@ impl<S: Scheme> TableBuilder<S> {
         Ok(MemoryEstimate::new(now, twice, pairs, rebuilds, settings.duplicates))
     }
 
-    /// Refuses parameters that make no table, for those who have work to do before they build it.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`].
-    pub(crate) fn check(&self) -> Result<()> {
-        self.settings().map(drop)
-    }
-
     fn settings(&self) -> Result<Settings> {
         self.scheme.check()?;
         let size = match (self.load, self.capacity) {
@@ -346,17 +360,6 @@ impl MemoryEstimate {
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// The builder that says what this table's did.
-    pub(crate) fn builder_again(&self) -> TableBuilder<S> {
-        let Settings { size, seed, duplicates, attempts, contents } = self.settings;
-        let (load, capacity) = match size {
-            Size::Default => (None, None),
-            Size::Load(load) => (Some(load.get()), None),
-            Size::Capacity(slots) => (None, Some(slots)),
-        };
-        TableBuilder { scheme: self.scheme.clone(), load, capacity, seed, duplicates, attempts, contents }
-    }
-
     /// The pairs of two host slices on this table's device.
     pub(super) fn upload_pairs(&self, keys: &[u32], values: &[u32]) -> Result<Pairs<B>> {
         Error::check_length("values", values.len(), keys.len())?;
