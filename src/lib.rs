@@ -53,7 +53,9 @@ pub mod cpu;
 mod error;
 mod fault;
 pub mod group;
+pub mod join;
 pub mod layout;
+pub mod multi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 pub mod set;
@@ -66,6 +68,8 @@ pub use compact::{CompactingBuilder, CompactingTable};
 pub use cpu::Cpu;
 pub use error::{Error, Result};
 pub use group::{Aggregate, DeviceGroups, Groups, IdOrder};
+pub use join::{JoinIndex, JoinKind, JoinRows, NO_ROW, join};
+pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use set::{HashSet, SetBuilder};

@@ -487,4 +487,10 @@ pub enum Violation {
         /// Counted.
         found: u64,
     },
+    /// A structure of which the table is a part, and that contradicts it.
+    #[error("what stands beside the table contradicts it: {reason}")]
+    Beside {
+        /// How.
+        reason: &'static str,
+    },
 }
