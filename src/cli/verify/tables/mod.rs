@@ -9,9 +9,9 @@ mod columns;
 mod compact;
 // mod from_set;
 mod group;
-// mod join;
+mod join;
 mod model;
-// mod multi;
+mod multi;
 mod set;
 
 use std::time::{Duration, Instant};
@@ -115,8 +115,8 @@ impl Job for Checks<'_> {
             //FS     Some(from_set) => self.all(&from_set, &scheme),
             //FS     None => self.all(&compact::Compacting, &scheme),
             //FS },
-            //D Table::Multi => self.all(&multi::Multi, &scheme),
-            //D Table::Join => self.all(&join::Joins, &scheme),
+            Table::Multi => self.all(&multi::Multi, &scheme),
+            Table::Join => self.all(&join::Joins, &scheme),
             Table::Compact => self.all(&compact::Compacting, &scheme),
             _ => Ok(Vec::new()),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use koel::backend::{Any, Runs};
+use koel::backend::{Any, HashBackend, Runs};
 use koel::{Error, Kind, MultiTable, Scheme};
 
 use super::model::{equal, same};
@@ -167,7 +167,6 @@ fn removes<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, row: &mut 
 where
     Any: Runs<S>,
 {
-    use koel::backend::HashBackend;
     let columns = &case.data.columns;
     let Some(mut rest) = row.attempt("copy", table.to_backend(table.backend())) else { return };
     let gone: Vec<u32> = case.data.model.rows.keys().copied().step_by(2).collect();
