@@ -1,22 +1,22 @@
 // Aggregates of groups: count, sum, least and greatest value. One group of work-items a tile of rows.
 //
 //   each work-item   keeps what it has of one group in hand; when a row of another comes, it gives it away
-//   give             to the entry of that group in the tile's own table (local memory, one entry to a place, and the first
-//                    group that asks for it has it), or, where another group has the place, to the group's cells
+//   give             to the group's entry in the tile's own table (local memory, one entry to a place; the first group
+//                    that asks for it has it), or, where another group has the place, to the group's cells
 //   at the end       entries to the groups' cells
 //
-// So a heavy group, which has its place in nearly every tile, costs its cells one atomic each a tile, not one a row, and its
-// entry one a work-item where its rows follow each other. And where groups are many, and few rows of a tile meet, a row costs
-// one atomic on local memory more than without.
+// So a heavy group, which has its place in nearly every tile, costs its cells one atomic each a tile, not one a row,
+// and its entry one a work-item where its rows follow each other. Where groups are many, and few rows of a tile
+// meet, a row is dearer than without by one atomic on local memory.
 //
 // Which group has a place is a matter of schedule, and so is the order in which parts meet: neither shows in sums
 // modulo 2^64, minima and maxima.
 //
-// What it is not: a hash table. Numbers of groups are dense, so their low bits spread them, and nobody looks for a second
-// place.
+// What it is not: a hash table. Numbers of groups are dense, so their low bits spread them, and nobody looks for
+// another place.
 //
-//   KOEL_WANT_COUNT, KOEL_WANT_SUM, KOEL_WANT_LEAST, KOEL_WANT_GREATEST   1 for each column that is wanted
-//   KOEL_ENTRIES                                      of a tile's table, a power of two
+//   KOEL_WANT_COUNT, _SUM, _LEAST, _GREATEST   1 for each column that is wanted
+//   KOEL_ENTRIES                               of a tile's table, a power of two
 // A tile is KOEL_EACH rows for each of KOEL_GROUP work-items. Work-items past the end reach every barrier.
 
 #define VALUES (KOEL_WANT_SUM || KOEL_WANT_LEAST || KOEL_WANT_GREATEST)
@@ -100,7 +100,7 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const uin
                                     const uint groups, __global uint *counts, __global ulong *sums,
                                     __global uint *least, __global uint *greatest) {
     __local uint owners[KOEL_ENTRIES];
-    // A column that is not wanted has no memory worth mentioning.
+    // Of a column that is not wanted, one: no array is empty.
     __local uint entry_counts[KOEL_WANT_COUNT ? KOEL_ENTRIES : 1];
     __local uint entry_lows[KOEL_WANT_SUM ? KOEL_ENTRIES : 1], entry_highs[KOEL_WANT_SUM ? KOEL_ENTRIES : 1];
     __local uint entry_least[KOEL_WANT_LEAST ? KOEL_ENTRIES : 1], entry_greatest[KOEL_WANT_GREATEST ? KOEL_ENTRIES : 1];

@@ -156,7 +156,7 @@ pub(crate) fn long_lists<B: Relational>(backend: &B) -> Result<()> {
 /// Which group so many rows belong to, and how many groups there are.
 fn groups_of_every_sort(rows: usize) -> Named<(Vec<u32>, usize)> {
     let some = below(1000, 7, rows);
-    let half = |x: u32| if x % 2 == 0 { 77 } else { x >> 1 };
+    let half = |x: u32| if x & 1 == 0 { 77 } else { x >> 1 };
     vec![
         ("few", (below(3, 8, rows), 3)),
         ("a thousand", (some.clone(), 1000)),
@@ -231,8 +231,8 @@ pub(crate) fn moves<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
             let moved = backend.scatter(&backend.upload(&values)?, &backend.upload(&places)?, to)?;
             assert!(backend.download(&moved)? == expected, "{len} values to {to} places");
         }
-        let cells: Vec<u64> =
-            noise(14, len).chunks(2).map(|two| bytemuck::cast([two[0], *two.last().unwrap()])).collect();
+        let halves = noise(14, 2 * len.div_ceil(2));
+        let cells: Vec<u64> = halves.chunks_exact(2).map(|two| u64::from(two[1]) << 32 | u64::from(two[0])).collect();
         let bits = bitmap((0..len).filter(|i| i % 3 != 1), len);
         let columns = (backend.upload(&cells)?, backend.upload(&values)?, backend.upload(&bits)?);
         let words = backend.interleave(&columns.0, &columns.1, &columns.2, 0x1234_5678_9abc_def0)?;
