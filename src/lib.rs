@@ -48,21 +48,31 @@
 compile_error!("koel's images and files are little-endian; this target is not supported");
 
 pub mod backend;
+pub mod compact;
 pub mod cpu;
 mod error;
 mod fault;
+pub mod group;
+pub mod join;
 pub mod layout;
+pub mod multi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+pub mod set;
 pub mod spec;
 pub mod table;
 pub mod workload;
 
 pub use backend::{Any, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Runs, auto};
+pub use compact::{CompactingBuilder, CompactingTable};
 pub use cpu::Cpu;
 pub use error::{Error, Result};
+pub use group::{Aggregate, DeviceGroups, Groups, IdOrder};
+pub use join::{JoinIndex, JoinKind, JoinRows, NO_ROW, join};
+pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
+pub use set::{HashSet, SetBuilder};
 pub use spec::{
     Bucketized, Cuckoo, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Perfect,
     Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,

@@ -471,6 +471,12 @@ pub enum Violation {
         /// How.
         reason: &'static str,
     },
+    /// Ids of keys that are not 0, 1, .., each once and in its place.
+    #[error("{number} is an id, and the table and the list of its keys do not agree on one key that has it")]
+    Number {
+        /// The least such id.
+        number: u32,
+    },
     /// The image does not hold as many pairs, or tombstones, as the table says.
     #[error("the table says {expected} {what} and its image holds {found}")]
     Count {
@@ -480,5 +486,11 @@ pub enum Violation {
         expected: u64,
         /// Counted.
         found: u64,
+    },
+    /// A structure of which the table is a part, and that contradicts it.
+    #[error("what stands beside the table contradicts it: {reason}")]
+    Beside {
+        /// How.
+        reason: &'static str,
     },
 }

@@ -126,6 +126,28 @@ impl<S: Scheme> TableBuilder<S> {
         }
     }
 
+    /// The builder that makes tables of this scheme and these settings.
+    pub(super) fn of(scheme: S, settings: &Settings) -> Self {
+        let Settings { size, seed, duplicates, attempts, contents } = *settings;
+        let (load, capacity) = match size {
+            Size::Default => (None, None),
+            Size::Load(load) => (Some(load.get()), None),
+            Size::Capacity(slots) => (None, Some(slots)),
+        };
+        TableBuilder { scheme, load, capacity, seed, duplicates, attempts, contents }
+    }
+
+    /// Refuses parameters that no table can have, before anything is done for one.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.settings().map(drop)
+    }
+
+    /// The parameters, checked.
+    #[allow(dead_code, reason = "the one-pass build of sets comes next")]
+    pub(super) fn parts(&self) -> Result<(S, Settings)> {
+        self.settings().map(|settings| (self.scheme.clone(), settings))
+    }
+
     /// What the table is to be to the structure that it becomes a part of.
     pub(crate) fn contents(mut self, contents: Contents) -> Self {
         self.contents = contents;

@@ -111,7 +111,7 @@ fn value_of<B: Kernels<Cuckoo>>(backend: &B, table: &Positions<B>, key: u32) -> 
 }
 
 /// The pairs in an image, in slot order.
-pub(super) fn occupied<B: Kernels<S>, S: Scheme>(
+pub(crate) fn occupied<B: Kernels<S>, S: Scheme>(
     backend: &B,
     plan: &S::Plan,
     image: &B::Buffer<u64>,
@@ -131,14 +131,19 @@ impl<B: HashBackend> Pairs<B> {
     }
 }
 
-struct Positions<B: Kernels<Cuckoo>> {
-    plan: <Cuckoo as Scheme>::Plan,
-    image: B::Buffer<u64>,
-    least_copy: Option<u32>,
+/// A canonical cuckoo table, and whether keys came more than once.
+pub(crate) struct Positions<B: Kernels<Cuckoo>> {
+    pub(crate) plan: <Cuckoo as Scheme>::Plan,
+    pub(crate) image: B::Buffer<u64>,
+    pub(crate) least_copy: Option<u32>,
 }
 
 /// A table in which of all pairs with one key the one with the greatest value stays.
-fn positions<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Positions<B>> {
+pub(crate) fn positions<B: Kernels<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<Positions<B>> {
     let scheme = Cuckoo::canonical(4);
     let pairs = keys.len() as u64;
     let mut unplaced = 0;

@@ -9,6 +9,7 @@
 //! remove.rs     `remove`, `compact`, `rebuild`
 //! reading.rs    get, contains, pairs, from host slices and device buffers
 //! inspect.rs    audit, statistics
+//! parts.rs      tables made of their parts, for the structures that are more than a table
 //! digest.rs     the header and the digest;   file.rs   save, open, open_mapped
 //! ```
 
@@ -16,10 +17,11 @@ mod build;
 mod builder;
 mod change;
 mod digest;
-mod distinct;
-mod file;
+pub(crate) mod distinct;
+pub(crate) mod file;
 mod insert;
 mod inspect;
+mod parts;
 mod reading;
 mod remove;
 
@@ -60,9 +62,9 @@ pub struct HashTable<B: HashBackend, S: Scheme = Cuckoo> {
 }
 
 /// Keys and values of equal length on one device.
-struct Pairs<B: HashBackend> {
-    keys: B::Buffer<u32>,
-    values: B::Buffer<u32>,
+pub(crate) struct Pairs<B: HashBackend> {
+    pub(crate) keys: B::Buffer<u32>,
+    pub(crate) values: B::Buffer<u32>,
 }
 
 /// Written for one backend so that `HashTable::builder(..)` needs no type; it builds on any.

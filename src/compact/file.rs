@@ -1,0 +1,47 @@
+//! Compacting tables as files: the table of key -> id alone, from whose pairs the list is made again.
+
+use std::path::Path;
+
+use super::{CompactingTable, reading};
+use crate::backend::Runs;
+use crate::error::{Error, Result};
+use crate::spec::Scheme;
+use crate::table::{Contents, Digest, HashTable};
+
+impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
+    /// Writes the table to a file, and returns its digest; as [`HashTable::save`].
+    ///
+    /// ```
+    /// use koel::{CompactingTable, Cpu, Cuckoo};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("ids.koel");
+    /// let table = CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10, 30])?;
+    /// let digest = table.save(&path)?;
+    /// let again: CompactingTable<Cpu> = CompactingTable::open(&Cpu::new(), &path)?;
+    /// assert_eq!((again.digest()?, again.unique()?), (digest, vec![30, 10]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
+        self.table.save(path)
+    }
+
+    /// Opens a file, checks everything in it, and puts the table on a device.
+    ///
+    /// Cost: that of [`HashTable::open`], and a pass that writes each key to its id's place.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that holds no compacting table of this scheme, is damaged, or whose
+    /// values are not the ids 0, 1, ..; [`Error::OutOfMemory`] or what the device reports.
+    pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let table = HashTable::open_part(backend, path, 0, Contents::Compact)?;
+        let unique = reading::list_of(&table).map_err(|error| match error {
+            Error::Damaged(violation) => Error::BadFile { path: path.into(), reason: violation.to_string() },
+            other => other,
+        })?;
+        Ok(CompactingTable { table, unique })
+    }
+}

@@ -1,0 +1,131 @@
+//! Keys as dense ids: the compacting hash table of Alcantara et al. 2011, Section 4.4.
+//!
+//! ```text
+//! keys    30 10 30 20 10          table   30 -> 0, 10 -> 1, 20 -> 2        any scheme, sized by the distinct keys
+//! ids      0  1  0  2  1          unique  [30, 10, 20]                     a buffer on the device
+//! ```
+//!
+//! A key's id is where it stands in the list of the distinct keys, so both directions are one access each, and columns
+//! that belong to keys can be arrays by id.
+//!
+//! The paper takes ids from the table: it flags the slots that hold a key, and sums the flags up. So they follow the slots
+//! and change with the seed; [`from_set`](CompactingTable::from_set) does that. By default ids follow the input
+//! ([`IdOrder`](crate::IdOrder)): the same for every scheme, seed and device.
+
+mod builder;
+mod file;
+mod reading;
+
+pub use builder::CompactingBuilder;
+
+use crate::backend::{DeviceBuffer, HashBackend, Runs};
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::spec::{Audit, Cuckoo, Scheme};
+use crate::table::{Digest, HashTable};
+
+/// A map from the distinct keys of a column to the numbers 0, 1, .., and back, on backend `B`.
+///
+/// ```
+/// use koel::{CompactingTable, Cpu, Cuckoo};
+///
+/// let column = [30, 10, 30, 20, 10];
+/// let table = CompactingTable::builder(Cuckoo::canonical(4)).build(&Cpu::new(), &column)?;
+/// assert_eq!(table.unique()?, [30, 10, 20]);
+/// assert_eq!(table.ids(&[20, 99])?, [Some(2), None]);
+/// assert_eq!(table.keys(&[1, 3])?, [Some(10), None]);
+/// assert_eq!(table.inverse(&column)?, [0, 1, 0, 2, 1]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+pub struct CompactingTable<B: HashBackend, S: Scheme = Cuckoo> {
+    /// Key -> id.
+    table: HashTable<B, S>,
+    /// Id -> key.
+    unique: B::Buffer<u32>,
+}
+
+/// Written for one backend so that `CompactingTable::builder(..)` needs no type; it builds on any.
+impl<S: Scheme> CompactingTable<Cpu, S> {
+    /// Starts a table with these parameters, for any backend; see [`CompactingBuilder`].
+    pub fn builder(scheme: S) -> CompactingBuilder<S> {
+        CompactingBuilder::new(scheme)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
+    /// The number of distinct keys: ids are below it.
+    pub fn len(&self) -> u64 {
+        self.unique.len() as u64
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.unique.is_empty()
+    }
+
+    /// The table of key -> id.
+    pub fn table(&self) -> &HashTable<B, S> {
+        &self.table
+    }
+
+    /// The device.
+    pub fn backend(&self) -> &B {
+        self.table.backend()
+    }
+
+    /// The same table on another device: bytes are copied, nothing is built again.
+    ///
+    /// ```
+    /// use koel::{CompactingTable, Cpu, Cuckoo, auto};
+    /// let table = CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 6, 5])?;
+    /// let there = table.to_backend(&auto().backend)?;
+    /// assert_eq!((there.digest()?, there.unique()?), (table.digest()?, table.unique()?));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or [`crate::Error::Device`] of either device.
+    pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<CompactingTable<C, S>> {
+        let table = self.table.to_backend(other)?;
+        let unique = other.upload(&self.unique()?)?;
+        Ok(CompactingTable { table, unique })
+    }
+
+    /// The digest of the table of key -> id, of which everything else is a function.
+    ///
+    /// For canonical schemes it is a function of scheme, parameters, seed, and the distinct keys in the order of their
+    /// ids. Cost: as [`HashTable::digest`].
+    ///
+    /// ```
+    /// use koel::{CompactingTable, Cpu, Cuckoo};
+    /// let build = |keys: &[u32]| CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// assert_eq!(build(&[5, 6, 5])?.digest()?, build(&[5, 6])?.digest()?);
+    /// assert_ne!(build(&[6, 5])?.digest()?, build(&[5, 6])?.digest()?, "other ids");
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn digest(&self) -> Result<Digest> {
+        self.table.digest()
+    }
+
+    /// Checks every invariant of the table ([`HashTable::audit`]), and that its ids are those of the list: each number
+    /// once, and each at its key.
+    ///
+    /// Cost: that of `HashTable::audit`, and a lookup of the list.
+    ///
+    /// # Errors
+    /// [`crate::Error::Damaged`] with the first violation, or what the device reports.
+    pub fn audit(&self) -> Result<Audit> {
+        let audit = self.table.audit()?;
+        reading::check_list(&self.table, &self.unique)?;
+        Ok(audit)
+    }
+}
+
+impl<B: HashBackend, S: Scheme> std::fmt::Debug for CompactingTable<B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompactingTable").field("table", &self.table).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! Both directions, the inverse index, and aggregates by id.
+
+use super::CompactingTable;
+use crate::backend::{DeviceBuffer, Runs, bitmap_words};
+use crate::error::{Error, Result};
+use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_rows, check_values};
+use crate::spec::{Scheme, Violation};
+use crate::table::HashTable;
+
+/// Ids or rows that are on the device at a time, where they come from the host.
+const CHUNK: usize = 1 << 20;
+
+impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
+    /// The distinct keys: the one with id 0, the one with id 1, ..
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn unique(&self) -> Result<Vec<u32>> {
+        self.backend().download(&self.unique)
+    }
+
+    /// [`unique`](Self::unique) where it is.
+    pub fn unique_on(&self) -> &B::Buffer<u32> {
+        &self.unique
+    }
+
+    /// The id of each key, in the order of the queries. Cost and errors: as [`HashTable::get`].
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or what the device reports.
+    pub fn ids(&self, keys: &[u32]) -> Result<Vec<Option<u32>>> {
+        self.table.get(keys)
+    }
+
+    /// [`ids`](Self::ids) of keys on the device: no transfer, no allocation. `ids[i]` is the id or 0, and bit `i % 32` of
+    /// `found[i / 32]` tells which.
+    ///
+    /// ```
+    /// use koel::{CompactingTable, Cpu, Cuckoo, HashBackend};
+    /// let cpu = Cpu::new();
+    /// let table = CompactingTable::builder(Cuckoo::default()).build(&cpu, &[5, 6])?;
+    /// let (mut ids, mut found) = (cpu.filled(2, 9)?, cpu.filled(1, 0)?);
+    /// table.ids_on(&cpu.upload(&[6, 7])?, &mut ids, &mut found)?;
+    /// assert_eq!((cpu.download(&ids)?, cpu.download(&found)?), (vec![1, 0], vec![0b01]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashTable::lookup`].
+    pub fn ids_on(&self, keys: &B::Buffer<u32>, ids: &mut B::Buffer<u32>, found: &mut B::Buffer<u32>) -> Result<()> {
+        self.table.lookup(keys, ids, found)
+    }
+
+    /// The key of each id, in the order of the ids; `None` for numbers that are no id.
+    ///
+    /// Cost: one access to memory an id; ids and keys travel to the device and back in chunks.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or what the device reports.
+    pub fn keys(&self, ids: &[u32]) -> Result<Vec<Option<u32>>> {
+        let mut keys = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(CHUNK) {
+            let here = self.backend().download(&self.keys_on(&self.backend().upload(ids)?)?)?;
+            keys.extend(here.into_iter().zip(ids).map(|(key, &id)| (u64::from(id) < self.len()).then_some(key)));
+        }
+        Ok(keys)
+    }
+
+    /// [`keys`](Self::keys) of ids on the device; nothing is transferred. The key is 0 where the number is no id.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
+    pub fn keys_on(&self, ids: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        self.backend().gather(&self.unique, ids)
+    }
+
+    /// The id of each row's key: `keys[i] == unique[inverse[i]]`. All keys are the table's: those of the column that it was
+    /// built from, or of another one with no other keys.
+    ///
+    /// Cost: as [`HashTable::get`].
+    ///
+    /// ```
+    /// use koel::{CompactingTable, Cpu, Cuckoo, Error};
+    /// let table = CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10])?;
+    /// assert_eq!(table.inverse(&[10, 10, 30])?, [1, 1, 0]);
+    /// assert!(matches!(table.inverse(&[10, 99]), Err(Error::UnknownKey { key: 99, position: 1 })));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownKey`] with the first key that has no id; [`Error::OutOfMemory`] or what the device reports.
+    pub fn inverse(&self, keys: &[u32]) -> Result<Vec<u32>> {
+        let mut ids = vec![0; keys.len()];
+        for (chunk, (keys, ids)) in keys.chunks(CHUNK).zip(ids.chunks_mut(CHUNK)).enumerate() {
+            let on_device = self.backend().upload(keys)?;
+            let answers = self.inverse_from(&on_device, (chunk * CHUNK) as u64)?;
+            self.backend().read(&answers, 0, ids)?;
+        }
+        Ok(ids)
+    }
+
+    /// [`inverse`](Self::inverse) of a column on the device; nothing is transferred.
+    ///
+    /// ```
+    /// use koel::{CompactingTable, Cpu, Cuckoo, HashBackend};
+    /// let cpu = Cpu::new();
+    /// let column = cpu.upload(&[30, 10, 30])?;
+    /// let table = CompactingTable::builder(Cuckoo::default()).build_on(&cpu, &column)?;
+    /// assert_eq!(cpu.download(&table.inverse_on(&column)?)?, [0, 1, 0]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`inverse`](Self::inverse).
+    pub fn inverse_on(&self, keys: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        self.inverse_from(keys, 0)
+    }
+
+    /// The inverse of rows that are those from `first` on.
+    fn inverse_from(&self, keys: &B::Buffer<u32>, first: u64) -> Result<B::Buffer<u32>> {
+        let mut ids = self.backend().filled(keys.len(), 0)?;
+        let mut found = self.backend().filled(bitmap_words(keys.len()), 0)?;
+        self.table.lookup(keys, &mut ids, &mut found)?;
+        let unknown = group::only(self.backend().select(&found, false, &[keys])?)?;
+        if unknown.is_empty() {
+            return Ok(ids);
+        }
+        let mut key = [0];
+        self.backend().read(&unknown, 0, &mut key)?;
+        // The first zero: words before it are all ones.
+        let found = self.backend().download(&found)?;
+        let position = found.iter().map(|word| u64::from(word.trailing_ones()));
+        let whole = position.clone().take_while(|&ones| ones == 32).count() as u64;
+        let position = first + 32 * whole + position.skip(whole as usize).next().unwrap_or(0);
+        Err(Error::UnknownKey { key: key[0], position })
+    }
+
+    /// Aggregates of the values of each key, in the order of the ids, for rows whose keys are all the table's. A key
+    /// without rows has count 0, sum 0, least `u32::MAX` and greatest 0.
+    ///
+    /// Cost: a lookup of each row, and a pass over the rows.
+    ///
+    /// ```
+    /// use koel::{Aggregate, CompactingTable, Cpu, Cuckoo};
+    /// let table = CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10])?;
+    /// let groups = table.aggregate(&[10, 30, 10], &[1, 2, 3], &[Aggregate::Sum, Aggregate::Max])?;
+    /// assert_eq!((groups.keys, groups.sums, groups.maxs), (vec![30, 10], vec![2, 4], vec![2, 3]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownKey`] with the first key that has no id; otherwise as [`group_by`](group::group_by).
+    pub fn aggregate(&self, keys: &[u32], values: &[u32], aggregates: &[Aggregate]) -> Result<Groups> {
+        check_values(values.len(), keys.len(), aggregates)?;
+        check_rows(keys.len())?;
+        let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
+        self.aggregate_on(&keys, &values, aggregates)?.download(self.backend())
+    }
+
+    /// [`aggregate`](Self::aggregate) of columns on the device; nothing is transferred.
+    ///
+    /// # Errors
+    /// As [`aggregate`](Self::aggregate).
+    pub fn aggregate_on(
+        &self,
+        keys: &B::Buffer<u32>,
+        values: &B::Buffer<u32>,
+        aggregates: &[Aggregate],
+    ) -> Result<DeviceGroups<B>> {
+        check_values(values.len(), keys.len(), aggregates)?;
+        check_rows(keys.len())?;
+        let ids = self.inverse_on(keys)?;
+        aggregated(self.backend(), self.backend().clone_buffer(&self.unique)?, &ids, values, aggregates)
+    }
+}
+
+/// The list of the keys of a table, by id.
+///
+/// # Errors
+/// [`Violation::Number`] unless each number below the number of keys is the value of one of them.
+pub(super) fn list_of<B: Runs<S>, S: Scheme>(table: &HashTable<B, S>) -> Result<B::Buffer<u32>> {
+    let backend = table.backend();
+    let (keys, ids) = table.pairs_on()?;
+    // As many numbers as there are, all below it, are each there once: so many ones.
+    let numbers = backend.mark(&ids, ids.len())?;
+    let missing = backend.select(&numbers, false, &[&backend.iota(ids.len())?])?;
+    let missing = group::only(missing)?;
+    if !missing.is_empty() {
+        let mut number = [0];
+        backend.read(&missing, 0, &mut number)?;
+        return Err(Violation::Number { number: number[0] }.into());
+    }
+    backend.scatter(&keys, &ids, keys.len())
+}
+
+/// Checks that a list is the one of its table.
+pub(super) fn check_list<B: Runs<S>, S: Scheme>(table: &HashTable<B, S>, unique: &B::Buffer<u32>) -> Result<()> {
+    let (listed, held) = (table.backend().download(unique)?, table.backend().download(&list_of(table)?)?);
+    if listed.len() != held.len() {
+        return Err(Violation::Length { expected: held.len() as u64, found: listed.len() as u64 }.into());
+    }
+    match listed.iter().zip(&held).position(|(listed, held)| listed != held) {
+        Some(at) => Err(Violation::Number { number: at as u32 }.into()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,85 @@
+//! Aggregates of the values of each key.
+//!
+//! ```text
+//! FirstSeen    the id of each row (`numbering.rs`), then one pass over rows that adds up by id
+//! Ascending    sort_pairs(keys, values); rows of one key stand together, and their id is how many runs began before
+//! ```
+//!
+//! A group with most of the rows costs no more than many small ones: see [`Relational::accumulate`].
+//!
+//! [`Relational::accumulate`]: crate::backend::Relational::accumulate
+
+use super::groups::{check_values, wanted};
+use super::numbering::{Numbered, numbered, of_sorted};
+use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, check_rows};
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::Result;
+use crate::spec::Cuckoo;
+
+/// Groups rows by key, and takes the aggregates of the values of each group. The order of groups is that of `order`.
+///
+/// Cost: by first appearance that of [`factorize`](super::factorize), without a sort; ascending that of a sort of the
+/// pairs. Then a pass over the rows, whose groups are added up near the processor before they meet in memory.
+///
+/// ```
+/// use koel::{Aggregate, Cpu, IdOrder, group};
+/// let (customers, spent) = ([7, 3, 7], [u32::MAX, 5, 1]);
+/// let wanted = [Aggregate::Count, Aggregate::Sum];
+/// let groups = group::group_by(&Cpu::new(), &customers, &spent, &wanted, IdOrder::FirstSeen)?;
+/// assert_eq!(groups.keys, [7, 3]);
+/// assert_eq!((groups.counts, groups.sums), (vec![2, 1], vec![1 << 32, 5]));
+/// assert!(groups.mins.is_empty(), "not asked for");
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// [`crate::Error::LengthMismatch`] unless there is a value for each key (there may be none where only counts are
+/// wanted); [`crate::Error::TooLarge`] for more than `u32::MAX` rows; [`crate::Error::OutOfMemory`], or what the device
+/// reports.
+pub fn group_by<B: Runs<Cuckoo>>(
+    backend: &B,
+    keys: &[u32],
+    values: &[u32],
+    aggregates: &[Aggregate],
+    order: IdOrder,
+) -> Result<Groups> {
+    check_values(values.len(), keys.len(), aggregates)?;
+    check_rows(keys.len())?;
+    let values = if wanted(aggregates).values() { values } else { &[] };
+    let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
+    group_by_on(backend, &keys, &values, aggregates, order)?.download(backend)
+}
+
+/// [`group_by`] of columns on the device; nothing is transferred.
+///
+/// ```
+/// use koel::{Aggregate, Cpu, HashBackend, IdOrder, group};
+/// let cpu = Cpu::new();
+/// let (keys, values) = (cpu.upload(&[7, 3, 7])?, cpu.upload(&[1, 5, 4])?);
+/// let groups = group::group_by_on(&cpu, &keys, &values, &[Aggregate::Max], IdOrder::Ascending)?;
+/// assert_eq!((cpu.download(&groups.keys)?, cpu.download(&groups.maxs)?), (vec![3, 7], vec![5, 4]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`group_by`].
+pub fn group_by_on<B: Runs<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+    aggregates: &[Aggregate],
+    order: IdOrder,
+) -> Result<DeviceGroups<B>> {
+    check_values(values.len(), keys.len(), aggregates)?;
+    check_rows(keys.len())?;
+    if order == IdOrder::FirstSeen {
+        let Numbered { unique, ids } = numbered(backend, keys, order)?;
+        return aggregated(backend, unique, &ids, values, aggregates);
+    }
+    // Where no values are wanted, the keys stand in for them.
+    let brought = if wanted(aggregates).values() { values } else { keys };
+    let (sorted, brought) = backend.sort_pairs(keys, brought)?;
+    let Numbered { unique, ids } = of_sorted(backend, &sorted)?;
+    drop(sorted);
+    aggregated(backend, unique, &ids, &brought, aggregates)
+}

@@ -1,0 +1,67 @@
+//! Columns by what is in them: the distinct keys, the number of each row's key, and aggregates of each group.
+//!
+//! ```text
+//! numbering.rs   the distinct keys of a column in an order that is the same on every device, and the id of each row
+//! reduce.rs      unique, factorize
+//! group_by.rs    count, sum, least and greatest of the values of each key
+//! groups.rs      Aggregate, Groups
+//! ```
+//!
+//! Everything here is made of the passes of one device ([`Relational`](crate::backend::Relational)) and of one hash
+//! table, so it runs on every backend. Columns have at most `u32::MAX` rows, so that a row's number is a `u32`.
+
+mod group_by;
+mod groups;
+mod numbering;
+mod reduce;
+
+pub use group_by::{group_by, group_by_on};
+pub use groups::{Aggregate, DeviceGroups, Groups};
+pub use reduce::{factorize, factorize_on, unique, unique_on};
+
+pub(crate) use groups::{aggregated, check_values};
+pub(crate) use numbering::{distinct_keys, only};
+
+use crate::error::{Error, Result};
+
+/// In which order distinct keys are numbered, from 0. Both are the same on every device.
+///
+/// ```
+/// use koel::{Cpu, IdOrder, group};
+/// let column = [30, 10, 30, 20];
+/// assert_eq!(group::unique(&Cpu::new(), &column, IdOrder::FirstSeen)?, [30, 10, 20]);
+/// assert_eq!(group::unique(&Cpu::new(), &column, IdOrder::Ascending)?, [10, 20, 30]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum IdOrder {
+    /// As they first appear in the input, as in `pandas.factorize`. Keys are told apart by a hash table.
+    #[default]
+    FirstSeen,
+    /// By the key, as in `numpy.unique`. Keys are told apart by a radix sort of all rows, the variant that Alcantara
+    /// 2011 has for inputs of few distinct keys (Section 4.5.4).
+    Ascending,
+}
+
+impl IdOrder {
+    /// Both orders.
+    pub const ALL: [IdOrder; 2] = [IdOrder::FirstSeen, IdOrder::Ascending];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            IdOrder::FirstSeen => "first",
+            IdOrder::Ascending => "ascending",
+        }
+    }
+}
+
+/// Refuses a column whose rows have no number below `u32::MAX`.
+pub(crate) fn check_rows(rows: usize) -> Result<()> {
+    let (asked, most) = (rows as u64, u64::from(u32::MAX));
+    if asked > most {
+        return Err(Error::TooLarge { what: "rows", asked, most });
+    }
+    Ok(())
+}

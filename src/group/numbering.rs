@@ -1,0 +1,127 @@
+//! The distinct keys of a column by number, and the number of each row's key.
+//!
+//! ```text
+//! FirstSeen    table = key -> !position, in which the greatest value of a key stays: its first position (`distinct.rs`)
+//!              (k, p) = the pairs of the table;   first = a bitmap with a one at each p
+//!              unique = select(first, keys);      the id of k is the rank of p in `first`
+//!              the table becomes k -> id, and answers all rows
+//! Ascending    (sorted, rows) = sort_pairs(keys, 0, 1, ..);   begins = heads(sorted)
+//!              unique = select(begins, sorted);   ranks(begins), scattered to `rows`, is the id of each row
+//! ```
+//!
+//! Neither depends on where the table puts keys, so ids are the same on every device and with every seed.
+//!
+//! What FirstSeen is not: a sort, of the rows or of the distinct keys. That positions ascend in a bitmap is what puts
+//! them in order.
+
+use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
+use crate::error::Result;
+use crate::group::IdOrder;
+use crate::spec::Cuckoo;
+use crate::table::Pairs;
+use crate::table::distinct::{Positions, occupied, positions};
+
+/// With fewer distinct keys than one in so many rows, ids are asked of a table of their own: the one of the positions has
+/// room for all rows, so its few keys lie far apart.
+const SPARSE: usize = 4;
+
+/// The distinct keys of a column, and the number of each row's key among them.
+pub(super) struct Numbered<B: Runs<Cuckoo>> {
+    pub(super) unique: B::Buffer<u32>,
+    pub(super) ids: B::Buffer<u32>,
+}
+
+/// The distinct keys of a column.
+pub(crate) fn distinct_keys<B: Runs<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    order: IdOrder,
+) -> Result<B::Buffer<u32>> {
+    match order {
+        IdOrder::FirstSeen => match FirstSeen::of(backend, keys)? {
+            Some(seen) => only(backend.select(&seen.first, true, &[keys])?),
+            None => backend.clone_buffer(keys),
+        },
+        IdOrder::Ascending => {
+            // The values are not wanted, and the keys are as good as any.
+            let (sorted, _) = backend.sort_pairs(keys, keys)?;
+            let begins = backend.heads(&sorted)?;
+            only(backend.select(&begins, true, &[&sorted])?)
+        }
+    }
+}
+
+/// The distinct keys of a column, and the number of each row's key.
+pub(super) fn numbered<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdOrder) -> Result<Numbered<B>> {
+    match order {
+        IdOrder::FirstSeen => match FirstSeen::of(backend, keys)? {
+            Some(seen) => seen.numbered(backend, keys),
+            None => Ok(Numbered { unique: backend.clone_buffer(keys)?, ids: backend.iota(keys.len())? }),
+        },
+        IdOrder::Ascending => {
+            let (sorted, rows) = backend.sort_pairs(keys, &backend.iota(keys.len())?)?;
+            let Numbered { unique, ids } = of_sorted(backend, &sorted)?;
+            drop(sorted);
+            Ok(Numbered { unique, ids: backend.scatter(&ids, &rows, keys.len())? })
+        }
+    }
+}
+
+/// The same of a column in which equal keys stand together, as they stand.
+pub(super) fn of_sorted<B: Runs<Cuckoo>>(backend: &B, sorted: &B::Buffer<u32>) -> Result<Numbered<B>> {
+    let begins = backend.heads(sorted)?;
+    let unique = only(backend.select(&begins, true, &[sorted])?)?;
+    Ok(Numbered { unique, ids: backend.ranks(&begins, sorted.len())? })
+}
+
+/// Where each key of a column appears first.
+struct FirstSeen<B: Runs<Cuckoo>> {
+    /// A table of the distinct keys.
+    table: Positions<B>,
+    /// They in its order, with their first positions.
+    slots: Pairs<B>,
+    /// A bitmap of the rows, with a one at each first position.
+    first: B::Buffer<u32>,
+}
+
+impl<B: Runs<Cuckoo>> FirstSeen<B> {
+    /// `None` if all keys are distinct: then each row is the first of its key.
+    fn of(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<Self>> {
+        let mut position = backend.iota(keys.len())?;
+        backend.complement(&mut position)?;
+        let table = positions(backend, keys, &position)?;
+        drop(position);
+        if table.least_copy.is_none() {
+            return Ok(None);
+        }
+        let mut slots = occupied::<B, Cuckoo>(backend, &table.plan, &table.image)?;
+        backend.complement(&mut slots.values)?;
+        let first = backend.mark(&slots.values, keys.len())?;
+        Ok(Some(FirstSeen { table, slots, first }))
+    }
+
+    /// The distinct keys, and the id of each row.
+    fn numbered(self, backend: &B, keys: &B::Buffer<u32>) -> Result<Numbered<B>> {
+        let FirstSeen { mut table, slots, first } = self;
+        let unique = only(backend.select(&first, true, &[keys])?)?;
+        if unique.len() < keys.len() / SPARSE {
+            drop((table, slots, first));
+            table = positions(backend, &unique, &backend.iota(unique.len())?)?;
+        } else {
+            let ids = backend.gather(&backend.ranks(&first, keys.len())?, &slots.values)?;
+            Kernels::<Cuckoo>::assign(backend, &table.plan, &mut table.image, &slots.keys, &ids)?;
+        }
+        let mut ids = backend.filled(keys.len(), 0)?;
+        let mut found = backend.filled(bitmap_words(keys.len()), 0)?;
+        Kernels::<Cuckoo>::lookup(backend, &table.plan, &table.image, keys, &mut ids, &mut found)?;
+        Ok(Numbered { unique, ids })
+    }
+}
+
+/// The one column that was selected.
+pub(crate) fn only<C>(columns: Vec<C>) -> Result<C> {
+    match columns.into_iter().next() {
+        Some(column) => Ok(column),
+        None => unreachable!("`select` returns as many columns as it is given"),
+    }
+}

@@ -1,0 +1,84 @@
+//! The distinct keys of a column, and the column as numbers of them.
+
+use super::numbering::{Numbered, distinct_keys, numbered};
+use super::{IdOrder, check_rows};
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::Result;
+use crate::spec::Cuckoo;
+
+/// The distinct keys of a column, each once.
+///
+/// Cost: by first appearance a canonical cuckoo table of all rows, about two random accesses a row, and 26 bytes of
+/// device memory a row while it works; ascending a sort of the rows, at the cost of
+/// [`sort_pairs`](crate::HashBackend::sort_pairs). Neither grows if one key comes very often.
+///
+/// ```
+/// use koel::{Cpu, IdOrder, group};
+/// assert_eq!(group::unique(&Cpu::new(), &[7, 3, 7, 7], IdOrder::FirstSeen)?, [7, 3]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows, [`crate::Error::OutOfMemory`], or what the device reports.
+pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<Vec<u32>> {
+    check_rows(keys.len())?;
+    backend.download(&distinct_keys(backend, &backend.upload(keys)?, order)?)
+}
+
+/// [`unique`] of a column on the device; nothing is transferred.
+///
+/// ```
+/// use koel::{Cpu, HashBackend, IdOrder, group};
+/// let cpu = Cpu::new();
+/// let unique = group::unique_on(&cpu, &cpu.upload(&[7, 3, 7])?, IdOrder::Ascending)?;
+/// assert_eq!(cpu.download(&unique)?, [3, 7]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`unique`].
+pub fn unique_on<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdOrder) -> Result<B::Buffer<u32>> {
+    check_rows(keys.len())?;
+    distinct_keys(backend, keys, order)
+}
+
+/// The distinct keys of a column, and the inverse index: `keys[i] == unique[inverse[i]]`.
+///
+/// Cost: as [`unique`], and a lookup of every row, or a pass that writes each row's number to where the row stood.
+///
+/// ```
+/// use koel::{Cpu, IdOrder, group};
+/// let (unique, inverse) = group::factorize(&Cpu::new(), &[30, 10, 30, 20], IdOrder::FirstSeen)?;
+/// assert_eq!((unique, inverse), (vec![30, 10, 20], vec![0, 1, 0, 2]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`unique`].
+pub fn factorize<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<(Vec<u32>, Vec<u32>)> {
+    check_rows(keys.len())?;
+    let (unique, inverse) = factorize_on(backend, &backend.upload(keys)?, order)?;
+    Ok((backend.download(&unique)?, backend.download(&inverse)?))
+}
+
+/// [`factorize`] of a column on the device; nothing is transferred.
+///
+/// ```
+/// use koel::{Cpu, HashBackend, IdOrder, group};
+/// let cpu = Cpu::new();
+/// let (unique, inverse) = group::factorize_on(&cpu, &cpu.upload(&[7, 3, 7])?, IdOrder::Ascending)?;
+/// assert_eq!((cpu.download(&unique)?, cpu.download(&inverse)?), (vec![3, 7], vec![1, 0, 1]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`unique`].
+pub fn factorize_on<B: Runs<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    order: IdOrder,
+) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+    check_rows(keys.len())?;
+    let Numbered { unique, ids } = numbered(backend, keys, order)?;
+    Ok((unique, ids))
+}

@@ -1,0 +1,129 @@
+//! Two sets at once.
+//!
+//! ```text
+//! union                  the keys of one, and those of the other that are not among them
+//! intersection           the keys of the smaller that are in the other
+//! difference             the keys of one that are not in the other
+//! symmetric_difference   both differences
+//! ```
+//!
+//! Each is a lookup of whole columns and one build of distinct keys. Results have the parameters of the first set:
+//! scheme, seed, attempts, and the load or, if one was given, the capacity. So a canonical result is, byte for byte, the set
+//! built from those keys.
+
+use super::{HashSet, SetBuilder};
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::Result;
+use crate::group;
+use crate::spec::Scheme;
+
+impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
+    /// The keys that are in either set, with this one's parameters.
+    ///
+    /// Cost: a lookup of the other's keys, and a build.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// let union = build(&[1, 2])?.union(&build(&[2, 3])?)?;
+    /// assert_eq!(union.digest()?, build(&[1, 2, 3])?.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongDevice`] if the sets are on different devices; otherwise as a build.
+    pub fn union(&self, other: &Self) -> Result<Self> {
+        let more = other.among(self, false)?;
+        self.of(&self.backend().concat(&self.keys_on()?, &more)?)
+    }
+
+    /// The keys that are in both sets, with this one's parameters.
+    ///
+    /// Cost: a lookup of the smaller set's keys, and a build of those in both.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// let both = build(&[1, 2])?.intersection(&build(&[2, 3])?)?;
+    /// assert_eq!(both.to_keys()?, [2]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`union`](Self::union).
+    pub fn intersection(&self, other: &Self) -> Result<Self> {
+        let (smaller, larger) = if other.len() < self.len() { (other, self) } else { (self, other) };
+        self.of(&smaller.among(larger, true)?)
+    }
+
+    /// The keys of this set that are not in the other.
+    ///
+    /// Cost: a lookup of this set's keys, and a build of those that stay.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// assert_eq!(build(&[1, 2])?.difference(&build(&[2, 3])?)?.to_keys()?, [1]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`union`](Self::union).
+    pub fn difference(&self, other: &Self) -> Result<Self> {
+        self.of(&self.among(other, false)?)
+    }
+
+    /// The keys that are in one of the sets and not in both, with this one's parameters.
+    ///
+    /// Cost: a lookup of the keys of both, and a build.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// let either = build(&[1, 2])?.symmetric_difference(&build(&[2, 3])?)?;
+    /// assert_eq!(either.digest()?, build(&[1, 3])?.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`union`](Self::union).
+    pub fn symmetric_difference(&self, other: &Self) -> Result<Self> {
+        let (here, there) = (self.among(other, false)?, other.among(self, false)?);
+        self.of(&self.backend().concat(&here, &there)?)
+    }
+
+    /// Whether every key of this set is in the other. Cost: a lookup of this set's keys, if the other is no smaller.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// assert!(build(&[1, 2])?.is_subset(&build(&[2, 3, 1])?)?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongDevice`], [`crate::Error::OutOfMemory`], or what the device reports.
+    pub fn is_subset(&self, other: &Self) -> Result<bool> {
+        Ok(self.len() <= other.len() && self.among(other, false)?.is_empty())
+    }
+
+    /// Whether no key is in both sets. Cost: a lookup of the smaller set's keys.
+    ///
+    /// # Errors
+    /// As [`is_subset`](Self::is_subset).
+    pub fn is_disjoint(&self, other: &Self) -> Result<bool> {
+        let (smaller, larger) = if other.len() < self.len() { (other, self) } else { (self, other) };
+        Ok(smaller.among(larger, true)?.is_empty())
+    }
+
+    /// This set's keys that are in the other, or those that are not.
+    fn among(&self, other: &Self, there: bool) -> Result<B::Buffer<u32>> {
+        let keys = self.keys_on()?;
+        group::only(self.backend().select(&other.contains_on(&keys)?, there, &[&keys])?)
+    }
+
+    /// The set of these distinct keys, with this one's parameters.
+    fn of(&self, keys: &B::Buffer<u32>) -> Result<Self> {
+        SetBuilder::of(self.table.builder_like()).build_on(self.backend(), keys)
+    }
+}

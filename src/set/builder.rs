@@ -1,0 +1,94 @@
+//! What a user says before a build, and the build.
+//!
+//! ```text
+//! a scheme that keeps one of each key by itself (Scheme::keeps_one), an attempt with all rows:
+//!     every row has a place, and the distinct keys are as many as the slots are for      the set
+//!     the distinct keys need fewer slots                      they are read off the image, and built at their size
+//! other schemes, and where that attempt left rows over        a table that keeps the first of each key
+//! ```
+//!
+//! Why the bytes do not show which way it went: the distinct keys are the same, and a set whose first attempt succeeds
+//! with copies succeeds without them, in the same image.
+
+use super::HashSet;
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::Result;
+use crate::group::check_rows;
+use crate::spec::Scheme;
+use crate::table::{Contents, Duplicates, HashTable, TableBuilder};
+
+/// Builds sets; made by [`HashSet::builder`].
+///
+/// ```
+/// use koel::{Bucketized, Cpu, HashSet};
+/// let builder = HashSet::builder(Bucketized::canonical(8)).load_factor(0.95).seed(7);
+/// let set = builder.build(&Cpu::new(), &[5, 6, 5])?;
+/// assert_eq!(set.len(), 2);
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SetBuilder<S: Scheme> {
+    table: TableBuilder<S>,
+}
+
+impl<S: Scheme> SetBuilder<S> {
+    pub(super) fn new(scheme: S) -> Self {
+        SetBuilder::of(HashTable::builder(scheme))
+    }
+
+    /// A builder of sets with the parameters of tables.
+    pub(super) fn of(table: TableBuilder<S>) -> Self {
+        SetBuilder { table: table.contents(Contents::Set).duplicates(Duplicates::KeepFirst) }
+    }
+
+    /// Keys per slot, above 0 and up to 1; see [`TableBuilder::load_factor`].
+    pub fn load_factor(self, load: f64) -> Self {
+        SetBuilder { table: self.table.load_factor(load) }
+    }
+
+    /// Slots; see [`TableBuilder::capacity`].
+    pub fn capacity(self, slots: u64) -> Self {
+        SetBuilder { table: self.table.capacity(slots) }
+    }
+
+    /// The seed of all constants. Equal seeds, parameters and sets of keys give equal bytes.
+    pub fn seed(self, seed: u64) -> Self {
+        SetBuilder { table: self.table.seed(seed) }
+    }
+
+    /// The most attempts with new constants, 1 to 1024; otherwise 32.
+    pub fn attempts(self, attempts: u32) -> Self {
+        SetBuilder { table: self.table.attempts(attempts) }
+    }
+
+    /// Builds the set of these keys, each of which may come any number of times.
+    ///
+    /// Cost: one to two random accesses a row. If keys repeat, also a build of the distinct keys, unless a capacity was
+    /// given; and where the scheme does not keep one of each key by itself ([`Scheme::keeps_one`]) two builds more.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`].
+    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32]) -> Result<HashSet<B, S>> {
+        check_rows(keys.len())?;
+        self.table.check()?;
+        self.build_on(backend, &backend.upload(keys)?)
+    }
+
+    /// [`build`](Self::build) from a buffer that is on the device already; nothing is transferred.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, HashSet};
+    /// let cpu = Cpu::new();
+    /// let set = HashSet::builder(Cuckoo::default()).build_on(&cpu, &cpu.upload(&[5, 6, 5])?)?;
+    /// assert_eq!(set.len(), 2);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<u32>) -> Result<HashSet<B, S>> {
+        check_rows(keys.len())?;
+        let zeros = backend.filled(keys.len(), 0)?;
+        Ok(HashSet { table: self.table.build_on(backend, keys, &zeros)? })
+    }
+}

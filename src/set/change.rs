@@ -1,0 +1,83 @@
+//! Further keys, and keys taken out.
+
+use super::HashSet;
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::Result;
+use crate::spec::Scheme;
+
+impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
+    /// Adds keys, which may repeat and may be there, and tells how many were new.
+    ///
+    /// The bytes of a canonical set are afterwards those of one build of all keys (of a worn one: once it is compacted).
+    /// Cost and memory: as [`HashTable::insert`](crate::HashTable::insert) under `KeepFirst`.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let mut set = HashSet::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2])?;
+    /// assert_eq!(set.insert(&[2, 3, 3])?, 1);
+    /// assert_eq!(set.len(), 3);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As a build. The set is then as before.
+    pub fn insert(&mut self, keys: &[u32]) -> Result<u64> {
+        let keys = self.backend().upload(keys)?;
+        self.insert_on(&keys)
+    }
+
+    /// [`insert`](Self::insert) of keys in a buffer on the device; nothing is transferred.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_on(&mut self, keys: &B::Buffer<u32>) -> Result<u64> {
+        let zeros = self.backend().filled(keys.len(), 0)?;
+        Ok(self.table.insert_on(keys, &zeros)?.added)
+    }
+
+    /// Takes keys out, and tells how many were there. Keys that are absent or come again do nothing.
+    ///
+    /// What becomes of the set is said at [`HashTable::remove`](crate::HashTable::remove): a canonical set of a scheme with
+    /// tombstones is worn until it is compacted.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).capacity(20).build(&Cpu::new(), keys);
+    /// let mut set = build(&[1, 2, 3])?;
+    /// assert_eq!(set.remove(&[2, 7, 2])?, 1);
+    /// set.compact()?;
+    /// assert_eq!(set.digest()?, build(&[1, 3])?.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashTable::remove`](crate::HashTable::remove). The set is then as before.
+    pub fn remove(&mut self, keys: &[u32]) -> Result<u64> {
+        self.table.remove(keys)
+    }
+
+    /// [`remove`](Self::remove) of keys in a buffer on the device; nothing is transferred.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<u64> {
+        self.table.remove_on(keys)
+    }
+
+    /// Makes a worn set the set of the keys it holds; as [`HashTable::compact`](crate::HashTable::compact).
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or what the device reports. The set is then as before.
+    pub fn compact(&mut self) -> Result<()> {
+        self.table.compact()
+    }
+
+    /// Builds the set afresh from the keys it holds, at the size they need; as
+    /// [`HashTable::rebuild`](crate::HashTable::rebuild).
+    ///
+    /// # Errors
+    /// As a build. The set is then as before.
+    pub fn rebuild(&mut self) -> Result<()> {
+        self.table.rebuild()
+    }
+}

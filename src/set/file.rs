@@ -1,0 +1,74 @@
+//! What a set's bytes are: digest, audit, files.
+
+use std::path::Path;
+
+use super::HashSet;
+use crate::backend::Runs;
+use crate::error::{Error, Result};
+use crate::spec::{Audit, Scheme};
+use crate::table::{Contents, Digest, HashTable};
+
+impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
+    /// The digest of the set's table: equal digests, equal sets.
+    ///
+    /// For canonical schemes it is a function of scheme, parameters, seed, number of slots and keys, unless the set is worn.
+    /// Cost: as [`HashTable::digest`].
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// assert_eq!(build(&[2, 1, 2])?.digest()?, build(&[1, 2])?.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn digest(&self) -> Result<Digest> {
+        self.table.digest()
+    }
+
+    /// Checks every invariant of the table; see [`HashTable::audit`].
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with the first violation, or what the device reports.
+    pub fn audit(&self) -> Result<Audit> {
+        self.table.audit()
+    }
+
+    /// Writes the set to a file, and returns its digest; as [`HashTable::save`].
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("set.koel");
+    /// let set = HashSet::builder(Cuckoo::default()).build(&Cpu::new(), &[3, 1, 3])?;
+    /// let digest = set.save(&path)?;
+    /// let again: HashSet<Cpu, Cuckoo> = HashSet::open(&Cpu::new(), &path)?;
+    /// assert_eq!(again.digest()?, digest);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
+        self.table.save(path)
+    }
+
+    /// Opens a file, checks everything in it, and puts the set on a device.
+    ///
+    /// Cost: as [`HashTable::open`], and where the scheme has room for values a pass over the slots, which shows that all
+    /// are 0.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that holds no set of this scheme, is damaged, or contradicts itself;
+    /// [`Error::OutOfMemory`] or what the device reports.
+    pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let table = HashTable::open_part(backend, path, 0, Contents::Set)?;
+        // Equal sets would differ otherwise.
+        if backend.greatest(&table.pairs_on()?.1)? != 0 {
+            return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
+        }
+        Ok(HashSet { table })
+    }
+}

@@ -1,0 +1,101 @@
+//! Sets of keys: built from columns in which keys may repeat, asked, changed, and combined in bulk.
+//!
+//! ```text
+//! builder.rs   parameters, and the build: one pass where a scheme keeps one of each key by itself
+//! reading.rs   contains, to_keys
+//! change.rs    insert, remove, compact, rebuild
+//! algebra.rs   union, intersection, difference, symmetric_difference, is_subset, is_disjoint
+//! file.rs      digest, audit, save, open
+//! ```
+//!
+//! A set is a table whose values say nothing and are 0. It is sized by the number of distinct keys, so the bytes of a
+//! canonical one are a function of parameters, seed and the set of keys, however often each came.
+
+mod algebra;
+mod builder;
+mod change;
+mod file;
+mod reading;
+
+pub use builder::SetBuilder;
+
+use crate::backend::{HashBackend, Runs};
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::spec::{Cuckoo, Scheme};
+use crate::table::HashTable;
+
+/// A set of `u32` keys on backend `B`, laid out by scheme `S`.
+///
+/// ```
+/// use koel::{Cpu, Cuckoo, HashSet};
+///
+/// let set = HashSet::builder(Cuckoo::canonical(4)).build(&Cpu::new(), &[3, 1, 3, 2, 1])?;
+/// assert_eq!(set.len(), 3);
+/// assert_eq!(set.contains(&[3, 4])?, [true, false]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+pub struct HashSet<B: HashBackend, S: Scheme = Cuckoo> {
+    table: HashTable<B, S>,
+}
+
+/// Written for one backend so that `HashSet::builder(..)` needs no type; it builds on any.
+impl<S: Scheme> HashSet<Cpu, S> {
+    /// Starts a set with these parameters, for any backend; see [`SetBuilder`].
+    pub fn builder(scheme: S) -> SetBuilder<S> {
+        SetBuilder::new(scheme)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
+    /// The number of keys; known, not counted.
+    pub fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Slots.
+    pub fn capacity(&self) -> u64 {
+        self.table.capacity()
+    }
+
+    /// Keys per slot.
+    pub fn load_factor(&self) -> f64 {
+        self.table.load_factor()
+    }
+
+    /// The table of key -> 0, with its plan, image and statistics.
+    pub fn table(&self) -> &HashTable<B, S> {
+        &self.table
+    }
+
+    /// The device.
+    pub fn backend(&self) -> &B {
+        self.table.backend()
+    }
+
+    /// The same set on another device: the bytes are copied, nothing is built again.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet, auto};
+    /// let set = HashSet::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 1])?;
+    /// assert_eq!(set.to_backend(&auto().backend)?.digest()?, set.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or [`crate::Error::Device`] of either device.
+    pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<HashSet<C, S>> {
+        Ok(HashSet { table: self.table.to_backend(other)? })
+    }
+}
+
+impl<B: HashBackend, S: Scheme> std::fmt::Debug for HashSet<B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HashSet").field("table", &self.table).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,65 @@
+//! Answers: from host slices, from device buffers, and the keys in table order.
+
+use super::HashSet;
+use crate::backend::{DeviceBuffer, Runs, bitmap_words};
+use crate::error::Result;
+use crate::spec::Scheme;
+
+impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
+    /// Whether each query is in the set, in the order of the queries. Cost: as [`HashTable::get`](crate::HashTable::get).
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or what the device reports.
+    pub fn contains(&self, queries: &[u32]) -> Result<Vec<bool>> {
+        self.table.contains(queries)
+    }
+
+    /// A bitmap of which queries are in the set, from a buffer on the device: bit `i % 32` of word `i / 32` is query
+    /// `i`'s. Nothing is transferred.
+    ///
+    /// Cost: a lookup, and 4 bytes a query that are freed again.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, HashSet};
+    /// let cpu = Cpu::new();
+    /// let set = HashSet::builder(Cuckoo::default()).build(&cpu, &[5, 6])?;
+    /// let found = set.contains_on(&cpu.upload(&[4, 5, 6])?)?;
+    /// assert_eq!(cpu.download(&found)?, [0b110]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongDevice`], [`crate::Error::OutOfMemory`], or what the device reports.
+    pub fn contains_on(&self, queries: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        let mut values = self.backend().filled(queries.len(), 0)?;
+        let mut found = self.backend().filled(bitmap_words(queries.len()), 0)?;
+        self.table.lookup(queries, &mut values, &mut found)?;
+        Ok(found)
+    }
+
+    /// All keys in table order; in a canonical set that is one order on every device.
+    ///
+    /// Cost: as [`HashTable::to_pairs`](crate::HashTable::to_pairs).
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// let mut keys = HashSet::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 6, 5])?.to_keys()?;
+    /// keys.sort();
+    /// assert_eq!(keys, [5, 6]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or what the device reports.
+    pub fn to_keys(&self) -> Result<Vec<u32>> {
+        self.backend().download(&self.keys_on()?)
+    }
+
+    /// [`to_keys`](Self::to_keys) as a buffer on the device.
+    ///
+    /// # Errors
+    /// As [`to_keys`](Self::to_keys).
+    pub fn keys_on(&self) -> Result<B::Buffer<u32>> {
+        self.table.pairs_on().map(|(keys, _)| keys)
+    }
+}
