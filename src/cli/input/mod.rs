@@ -53,6 +53,14 @@ impl Sink for Pairs {
     }
 }
 
+/// Keys alone.
+impl Sink for Vec<u32> {
+    fn push(&mut self, key: u32, _: u32) -> Result<()> {
+        Vec::push(self, key);
+        Ok(())
+    }
+}
+
 /// Reads a file (`-` is stdin) into a sink, in the file's order.
 pub(crate) fn read(path: &Path, fasta: &FastaOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
     let name = Name::of(path);
