@@ -1,4 +1,4 @@
-// What no scheme owns: sequences, selection by a bitmap, and the limits of random access.
+// What no scheme owns: sequences, selection by a bitmap and ranks in one, and the limits of random access.
 //
 // KOEL_GROUP, the work-items of a group, is a power of two here. All lengths are 64 bits wide, and the global size is a
 // multiple of the group's: work-items past the end do nothing, but reach every barrier.
@@ -36,11 +36,12 @@ __kernel GROUP_SIZE void greatest(__global const uint *words, const ulong len, _
     if (me == 0) atomic_max(result, parts[0]);
 }
 
-// ---- Selection. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.
+// ---- Selection and ranks. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.
 //
 //   select_count   one group a tile: how many elements it keeps               -> offsets[tile]
 //   (cl/scan.cl    exclusive prefix sums of these, in place)                -> offsets[tiles]: the total
 //   select_move    one group a tile, once a column: writes the kept elements from offsets[tile] on
+//   ranks          one group a tile: how many ones there are up to each element and on it, less one
 
 // Word `at` of the bitmap with the elements to keep as ones, and zeros past the end.
 static inline uint kept(__global const uint *bits, ulong at, ulong len, uint flip) {
@@ -77,6 +78,26 @@ __kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len,
         if (!((word >> bit) & 1)) continue;
         uint rest = popcount(word >> bit);
         to[out + sums[element / 32] - rest] = from[first + element];
+    }
+}
+
+__kernel GROUP_SIZE void ranks(__global const uint *bits, const ulong len, __global const sum *offsets,
+                               __global uint *to) {
+    __local sum sums[KOEL_GROUP];
+    __local uint words[KOEL_GROUP];
+    uint me = get_local_id(0);
+    words[me] = kept(bits, get_global_id(0), len, 0);
+    sums[me] = popcount(words[me]);
+    prefix_sums(sums);
+    ulong first = (ulong)get_group_id(0) * KOEL_GROUP * 32;
+    // Before the first one that is all ones.
+    uint before = (uint)offsets[get_group_id(0)] - 1;
+    for (uint round = 0; round < 32; round++) {
+        uint element = round * KOEL_GROUP + me;
+        if (first + element >= len) break;
+        // Two shifts, because one of 32 bits is none.
+        uint later = popcount((words[element / 32] >> (element % 32)) >> 1);
+        to[first + element] = before + (uint)sums[element / 32] - later;
     }
 }
 

@@ -7,7 +7,8 @@ mod common;
 use std::collections::{BTreeMap, HashMap};
 
 use common::{Check, devices, fitting, for_every_kind, holds_exactly, label, most_pairs, size, workload};
-use koel::backend::{Any, DeviceBuffer, HashBackend, Runs};
+use koel::backend::{Any, DeviceBuffer, HashBackend, Kernels, Runs};
+use koel::spec::{Plan, Request};
 use koel::workload::Workload;
 use koel::{Duplicates, Error, HashTable, Kind, Scheme};
 
@@ -162,6 +163,50 @@ impl Check for OneKey {
 #[test]
 fn n_copies_of_one_key_are_one_pair() {
     for_every_kind(&OneKey);
+}
+
+struct KeepsOne;
+impl Check for KeepsOne {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        if !S::keeps_one(kind) {
+            return;
+        }
+        // Every key twice and again, one of them a hundred times more; in as many slots as the distinct ones need.
+        let (keys, _, model) = workload::<S>(kind, size(3000, 150));
+        let many = [&keys[..], &keys[keys.len() / 2..], &keys[..], &[keys[7]; 100]].concat();
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            let (there, zeros) = (device.upload(&many).unwrap(), device.filled(many.len(), 0).unwrap());
+            let scheme = S::of_kind(kind);
+            let slots = scheme.default_load().slots_for(keys.len() as u64);
+            let attempt = |attempt| {
+                let plan = scheme.plan(Request { slots, pairs: keys.len() as u64, seed: 3, attempt }).unwrap();
+                let mut image = device.filled(plan.words() as usize, plan.empty_word()).unwrap();
+                let placed = Kernels::<S>::place(&device, &plan, &mut image, &there, &zeros).unwrap();
+                (placed.unplaced == 0).then_some((plan, image, placed))
+            };
+            let (plan, image, placed) = (0..32).find_map(attempt).unwrap_or_else(|| panic!("{at}: no attempt"));
+            assert_eq!(placed.copies, (many.len() - keys.len()) as u64, "{at}");
+            assert_eq!(placed.least_copy, keys.iter().copied().min(), "{at}");
+            let image = device.download(&image).unwrap();
+            let audit = S::audit(&plan, &image, 0..plan.cells()).unwrap_or_else(|error| panic!("{at}: {error}"));
+            assert_eq!(audit.pairs + u64::from(placed.outside.is_some()), keys.len() as u64, "{at}");
+            let plan = plan.with_outside(placed.outside);
+            assert!(keys.iter().all(|&key| S::find(&plan, &image, key) == Some(0)), "{at}");
+            if kind == Kind::Canonical {
+                let distinct = model.keys().map(|&key| (key, 0));
+                assert!(common::reference::<S>(&plan, distinct) == Some(image), "{at}: as if they had come once");
+            }
+        }
+    }
+}
+
+#[test]
+fn kinds_that_keep_one_of_each_key_need_no_second_build() {
+    for_every_kind(&KeepsOne);
 }
 
 struct Batches;

@@ -24,6 +24,8 @@ mod choice;
 pub(crate) mod host;
 mod ledger;
 mod relational;
+#[cfg(test)]
+pub(crate) mod relational_tests;
 
 pub use any::{Any, AnyBuffer};
 pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};

@@ -3,7 +3,7 @@
 use super::CompactingTable;
 use crate::backend::{DeviceBuffer, Runs, bitmap_words};
 use crate::error::{Error, Result};
-use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_rows, check_values};
+use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_rows, check_values, wanted};
 use crate::spec::{Scheme, Violation};
 use crate::table::HashTable;
 
@@ -127,12 +127,9 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
         }
         let mut key = [0];
         self.backend().read(&unknown, 0, &mut key)?;
-        // The first zero: words before it are all ones.
         let found = self.backend().download(&found)?;
-        let position = found.iter().map(|word| u64::from(word.trailing_ones()));
-        let whole = position.clone().take_while(|&ones| ones == 32).count() as u64;
-        let position = first + 32 * whole + position.skip(whole as usize).next().unwrap_or(0);
-        Err(Error::UnknownKey { key: key[0], position })
+        let (word, bits) = (0..).zip(&found).find(|&(_, &bits)| bits != u32::MAX).unwrap_or((0, &0));
+        Err(Error::UnknownKey { key: key[0], position: first + 32 * word + u64::from(bits.trailing_ones()) })
     }
 
     /// Aggregates of the values of each key, in the order of the ids, for rows whose keys are all the table's. A key
@@ -153,6 +150,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     pub fn aggregate(&self, keys: &[u32], values: &[u32], aggregates: &[Aggregate]) -> Result<Groups> {
         check_values(values.len(), keys.len(), aggregates)?;
         check_rows(keys.len())?;
+        let values = if wanted(aggregates).values() { values } else { &[] };
         let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
         self.aggregate_on(&keys, &values, aggregates)?.download(self.backend())
     }

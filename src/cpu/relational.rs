@@ -158,10 +158,10 @@ impl Relational for Cpu {
         self.run(|| {
             let chunks = runs.par_chunks_mut(CHUNK).zip(places.par_chunks_mut(CHUNK)).enumerate();
             chunks.for_each(|(chunk, (runs, places))| {
-                let mut at = first.saturating_add((chunk * CHUNK) as u64);
+                let begin = first.saturating_add((chunk * CHUNK) as u64);
                 // The last run that begins here or before; empty ones before it begin there too.
-                let mut run = offsets.partition_point(|&offset| offset <= at).saturating_sub(1);
-                for (to_run, to_place) in runs.iter_mut().zip(places) {
+                let mut run = offsets.partition_point(|&offset| offset <= begin).saturating_sub(1);
+                for (at, (to_run, to_place)) in (begin..=u64::MAX).zip(runs.iter_mut().zip(places)) {
                     while run < starts.len() && offsets[run + 1] <= at {
                         run += 1;
                     }
@@ -169,7 +169,6 @@ impl Relational for Cpu {
                         break;
                     }
                     (*to_run, *to_place) = (run as u32, starts[run].wrapping_add(at.wrapping_sub(offsets[run]) as u32));
-                    at += 1;
                 }
             });
         });

@@ -1,5 +1,7 @@
 //! The primitives against plain Rust.
 
+mod relational;
+
 use super::{Cpu, Memory};
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::error::{Error, Result};

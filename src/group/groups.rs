@@ -105,7 +105,7 @@ impl<B: HashBackend> fmt::Debug for DeviceGroups<B> {
 }
 
 /// The passes' name for what is asked for.
-pub(super) fn wanted(aggregates: &[Aggregate]) -> Wanted {
+pub(crate) fn wanted(aggregates: &[Aggregate]) -> Wanted {
     let has = |aggregate| aggregates.contains(&aggregate);
     Wanted {
         count: has(Aggregate::Count),

@@ -19,7 +19,7 @@ pub use group_by::{group_by, group_by_on};
 pub use groups::{Aggregate, DeviceGroups, Groups};
 pub use reduce::{factorize, factorize_on, unique, unique_on};
 
-pub(crate) use groups::{aggregated, check_values};
+pub(crate) use groups::{aggregated, check_values, wanted};
 pub(crate) use numbering::{distinct_keys, only};
 
 use crate::error::{Error, Result};
@@ -64,4 +64,19 @@ pub(crate) fn check_rows(rows: usize) -> Result<()> {
         return Err(Error::TooLarge { what: "rows", asked, most });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row beyond the last is refused before there is a buffer for it.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn rows_without_a_number_are_refused() {
+        let most = u32::MAX as usize;
+        assert!(check_rows(0).is_ok() && check_rows(most).is_ok());
+        let asked = u64::from(u32::MAX) + 1;
+        assert!(matches!(check_rows(most + 1), Err(Error::TooLarge { asked: a, .. }) if a == asked));
+    }
 }

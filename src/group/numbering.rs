@@ -102,15 +102,16 @@ impl<B: Runs<Cuckoo>> FirstSeen<B> {
 
     /// The distinct keys, and the id of each row.
     fn numbered(self, backend: &B, keys: &B::Buffer<u32>) -> Result<Numbered<B>> {
-        let FirstSeen { mut table, slots, first } = self;
-        let unique = only(backend.select(&first, true, &[keys])?)?;
-        if unique.len() < keys.len() / SPARSE {
-            drop((table, slots, first));
-            table = positions(backend, &unique, &backend.iota(unique.len())?)?;
+        let unique = only(backend.select(&self.first, true, &[keys])?)?;
+        let table = if unique.len() < keys.len() / SPARSE {
+            drop(self);
+            positions(backend, &unique, &backend.iota(unique.len())?)?
         } else {
+            let FirstSeen { mut table, slots, first } = self;
             let ids = backend.gather(&backend.ranks(&first, keys.len())?, &slots.values)?;
             Kernels::<Cuckoo>::assign(backend, &table.plan, &mut table.image, &slots.keys, &ids)?;
-        }
+            table
+        };
         let mut ids = backend.filled(keys.len(), 0)?;
         let mut found = backend.filled(bitmap_words(keys.len()), 0)?;
         Kernels::<Cuckoo>::lookup(backend, &table.plan, &table.image, keys, &mut ids, &mut found)?;

@@ -8,9 +8,9 @@ use crate::spec::Cuckoo;
 
 /// The distinct keys of a column, each once.
 ///
-/// Cost: by first appearance a canonical cuckoo table of all rows, about two random accesses a row, and 26 bytes of
+/// Cost: by first appearance a canonical cuckoo table of all rows, about two random accesses a row, and up to 31 bytes of
 /// device memory a row while it works; ascending a sort of the rows, at the cost of
-/// [`sort_pairs`](crate::HashBackend::sort_pairs). Neither grows if one key comes very often.
+/// [`sort_pairs`](crate::HashBackend::sort_pairs).
 ///
 /// ```
 /// use koel::{Cpu, IdOrder, group};
@@ -19,7 +19,8 @@ use crate::spec::Cuckoo;
 /// ```
 ///
 /// # Errors
-/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows, [`crate::Error::OutOfMemory`], or what the device reports.
+/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows (by first appearance, for more than 3.4 G, the most that a
+/// cuckoo table takes at load 0.8); [`crate::Error::OutOfMemory`], or what the device reports.
 pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<Vec<u32>> {
     check_rows(keys.len())?;
     backend.download(&distinct_keys(backend, &backend.upload(keys)?, order)?)

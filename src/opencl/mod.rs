@@ -10,6 +10,7 @@
 //! backend.rs     `HashBackend`: transfers; the rest by primitives.rs
 //! scan.rs        prefix sums of any number of counts
 //! sort.rs        a radix sort of pairs
+//! relational.rs  what grouping and joining are made of
 //! tally.rs       what became of a batch: the counts of all schemes' kernels
 //! shape.rs       one work-item a key, or several: which is faster here
 //! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// Work-items of a group: wide ones make tiles large, and what is done once a tile rare.
 pub(super) const GROUP: usize = 256;
-/// Elements of one tile of a selection: a word of the bitmap for each work-item.
-const TILE: usize = 32 * GROUP;
+/// Elements of one tile of a selection, or of ranks: a word of the bitmap for each work-item.
+pub(super) const TILE: usize = 32 * GROUP;
 /// Words that one work-item of a reduction reads.
 const READS_EACH: usize = 8;
 
@@ -61,24 +61,39 @@ impl OpenCl {
         for column in columns {
             Error::check_length("a column", column.len(), len)?;
         }
-        let program = self.primitives()?;
-        let (words, tiles) = (bitmap_words(len), len.div_ceil(TILE));
         let flip = if keep { 0 } else { u32::MAX };
-        // A count for each tile, and behind them a 0 where the total will be.
-        let offsets: Buffer<u64> = self.filled(tiles + 1, 0)?;
-        let count = self.kernel(&program, "select_count")?.buffer(bits).value(len as u64).value(flip);
-        count.buffer(&offsets).over_groups_of(GROUP, words, len)?;
-        Scan::of(self, offsets.len())?.run(&offsets)?;
+        let offsets = self.tile_offsets(bits, len, flip, "select_count")?;
         let mut total = [0];
-        self.read(&offsets, tiles, &mut total)?;
+        self.read(&offsets, offsets.len() - 1, &mut total)?;
+        let program = self.primitives()?;
         let select_column = |column: &&Buffer<u32>| {
             let selected = Buffer::allocate(self, total[0] as usize)?;
             let launch = self.kernel(&program, "select_move")?.buffer(bits).value(len as u64).value(flip);
             let launch = launch.buffer(&offsets).buffer(column).buffer(&selected);
-            launch.over_groups_of(GROUP, words, len)?;
+            launch.over_groups_of(GROUP, bitmap_words(len), len)?;
             Ok(selected)
         };
         columns.iter().map(select_column).collect()
+    }
+
+    pub(super) fn run_ranks(&self, bits: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
+        Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
+        let offsets = self.tile_offsets(bits, len, 0, "ranks")?;
+        let ranks = Buffer::allocate(self, len)?;
+        let launch = self.kernel(&self.primitives()?, "ranks")?.buffer(bits).value(len as u64).buffer(&offsets);
+        launch.buffer(&ranks).over_groups_of(GROUP, bitmap_words(len), len)?;
+        Ok(ranks)
+    }
+
+    /// How many of the first `len` bits, flipped, are one before each tile, and behind them how many of all.
+    fn tile_offsets(&self, bits: &Buffer<u32>, len: usize, flip: u32, stage: &'static str) -> Result<Buffer<u64>> {
+        // A count for each tile, and behind them a 0 where the total will be.
+        let offsets: Buffer<u64> = self.filled(len.div_ceil(TILE) + 1, 0)?;
+        let count = self.kernel(&self.primitives()?, "select_count")?.stage(stage).buffer(bits);
+        let count = count.value(len as u64).value(flip).buffer(&offsets);
+        count.over_groups_of(GROUP, bitmap_words(len), len)?;
+        Scan::of(self, offsets.len())?.run(&offsets)?;
+        Ok(offsets)
     }
 
     pub(super) fn run_random_reads(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {

@@ -1,31 +1,79 @@
-//! TEMPORARY: through the host.
+//! The host side of cl/relational.cl and cl/accumulate.cl. `ranks` is by the tiles of selection, in primitives.rs.
+
+use super::primitives::GROUP;
+use super::program::{ACCUMULATE, RELATIONAL};
+use super::scan::Scan;
 use super::{Buffer, OpenCl};
-use crate::backend::{Accumulated, Expanded, HashBackend, Relational, Spans, Wanted, Word};
-use crate::cpu::{Cpu, Memory};
-use crate::error::Result;
+use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
+use crate::error::{Error, Result};
+
+/// Elements of one work-item where a list is expanded.
+const EXPANDS_EACH: usize = 8;
+/// Elements of one group there.
+pub(super) const EXPAND_TILE: usize = GROUP * EXPANDS_EACH;
+
+/// Rows of one work-item where aggregates are taken.
+pub(super) const ROWS_EACH: usize = 32;
+/// Entries of a group's own table.
+pub(super) const ENTRIES: usize = 1024;
+
+// An owner, a count, a sum in two halves, a least and a greatest value: what every device has.
+const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES * 6 * size_of::<u32>() <= 32 << 10);
+
+/// The most runs and groups: their numbers have 32 bits, and one of them is nobody's.
+const MOST: u64 = u32::MAX as u64;
 
 impl OpenCl {
-    fn down<T: Word>(&self, b: &Buffer<T>) -> Result<Memory<T>> {
-        Cpu::new().upload(&self.download(b)?)
+    pub(super) fn relational(&self) -> Result<ocl::core::Program> {
+        self.program(RELATIONAL, &[("GROUP", GROUP as u32), ("EACH", EXPANDS_EACH as u32)])
     }
-    fn up<T: Word>(&self, m: &Memory<T>) -> Result<Buffer<T>> {
-        self.upload(m.words())
+
+    pub(super) fn accumulate_program(&self, wanted: Wanted) -> Result<ocl::core::Program> {
+        let Wanted { count, sum, least, greatest } = wanted;
+        self.program(
+            ACCUMULATE,
+            &[
+                ("WANT_COUNT", count.into()),
+                ("WANT_SUM", sum.into()),
+                ("WANT_LEAST", least.into()),
+                ("WANT_GREATEST", greatest.into()),
+                ("ENTRIES", ENTRIES as u32),
+                ("GROUP", GROUP as u32),
+                ("EACH", ROWS_EACH as u32),
+            ],
+        )
     }
 }
 
 impl Relational for OpenCl {
     fn mark(&self, places: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
-        self.up(&Cpu::new().mark(&self.down(places)?, len)?)
+        let bits = self.filled(bitmap_words(len), 0)?;
+        let launch = self.kernel(&self.relational()?, "mark")?.buffer(places).value(places.len() as u64);
+        launch.buffer(&bits).value(len as u64).over_groups_of(GROUP, places.len(), places.len())?;
+        Ok(bits)
     }
+
     fn heads(&self, column: &Buffer<u32>) -> Result<Buffer<u32>> {
-        self.up(&Cpu::new().heads(&self.down(column)?)?)
+        let len = column.len();
+        let bits = Buffer::allocate(self, bitmap_words(len))?;
+        let launch = self.kernel(&self.relational()?, "heads")?.buffer(column).value(len as u64);
+        launch.buffer(&bits).over_groups_of(GROUP, len, len)?;
+        Ok(bits)
     }
+
     fn ranks(&self, bits: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
-        self.up(&Cpu::new().ranks(&self.down(bits)?, len)?)
+        self.run_ranks(bits, len)
     }
+
     fn scatter(&self, values: &Buffer<u32>, places: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
-        self.up(&Cpu::new().scatter(&self.down(values)?, &self.down(places)?, len)?)
+        let count = values.len();
+        Error::check_length("the places", places.len(), count)?;
+        let to = self.filled(len, 0)?;
+        let launch = self.kernel(&self.relational()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
+        launch.buffer(&to).value(len as u64).over_groups_of(GROUP, count, count)?;
+        Ok(to)
     }
+
     fn spans(
         &self,
         starts: &Buffer<u32>,
@@ -33,12 +81,26 @@ impl Relational for OpenCl {
         found: &Buffer<u32>,
         missing: Option<u32>,
     ) -> Result<Spans<Buffer<u32>>> {
-        let s = Cpu::new().spans(&self.down(starts)?, &self.down(ids)?, &self.down(found)?, missing)?;
-        Ok(Spans { starts: self.up(&s.starts)?, counts: self.up(&s.counts)? })
+        let len = ids.len();
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let spans = Spans { starts: Buffer::allocate(self, len)?, counts: Buffer::allocate(self, len)? };
+        let launch = self.kernel(&self.relational()?, "spans")?.buffer(starts).value(starts.len() as u64);
+        let launch = launch.buffer(ids).buffer(found).value(missing.unwrap_or(0)).value(u32::from(missing.is_some()));
+        let launch = launch.value(len as u64).buffer(&spans.starts).buffer(&spans.counts);
+        launch.over_groups_of(GROUP, len, len)?;
+        Ok(spans)
     }
+
+    /// One pass of 12 bytes a count, then a scan.
     fn offsets(&self, counts: &Buffer<u32>) -> Result<Buffer<u64>> {
-        self.up(&Cpu::new().offsets(&self.down(counts)?)?)
+        let len = counts.len();
+        let offsets = Buffer::allocate(self, len + 1)?;
+        let launch = self.kernel(&self.relational()?, "widen")?.stage("offsets").buffer(counts).value(len as u64);
+        launch.buffer(&offsets).over_groups_of(GROUP, len + 1, len)?;
+        Scan::of(self, len + 1)?.in_stage("offsets").run(&offsets)?;
+        Ok(offsets)
     }
+
     fn expand(
         &self,
         offsets: &Buffer<u64>,
@@ -46,9 +108,25 @@ impl Relational for OpenCl {
         first: u64,
         len: usize,
     ) -> Result<Expanded<Buffer<u32>>> {
-        let e = Cpu::new().expand(&self.down(offsets)?, &self.down(starts)?, first, len)?;
-        Ok(Expanded { runs: self.up(&e.runs)?, places: self.up(&e.places)? })
+        let runs = starts.len();
+        Error::check_length("the offsets", offsets.len(), runs + 1)?;
+        check_most("runs", runs)?;
+        if runs == 0 {
+            return Ok(Expanded { runs: self.filled(len, 0)?, places: self.filled(len, 0)? });
+        }
+        let program = self.relational()?;
+        let borders = Buffer::<u32>::allocate(self, len.div_ceil(EXPAND_TILE) + 1)?;
+        let launch = self.kernel(&program, "expand_borders")?.stage("expand").buffer(offsets).value(runs as u32);
+        let launch = launch.value(first).value(len as u64).buffer(&borders).value(borders.len() as u64);
+        launch.over_groups_of(GROUP, borders.len(), 0)?;
+        let expanded = Expanded { runs: Buffer::allocate(self, len)?, places: Buffer::allocate(self, len)? };
+        let launch = self.kernel(&program, "expand")?.buffer(offsets).value(runs as u32).buffer(starts);
+        let launch = launch.value(first).value(len as u64).buffer(&borders);
+        let launch = launch.buffer(&expanded.runs).buffer(&expanded.places);
+        launch.over_groups_of(GROUP, len.div_ceil(EXPANDS_EACH), len)?;
+        Ok(expanded)
     }
+
     fn accumulate(
         &self,
         ids: &Buffer<u32>,
@@ -56,14 +134,26 @@ impl Relational for OpenCl {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Accumulated<OpenCl>> {
-        let a = Cpu::new().accumulate(&self.down(ids)?, &self.down(values)?, groups, wanted)?;
-        Ok(Accumulated {
-            counts: self.up(&a.counts)?,
-            sums: self.up(&a.sums)?,
-            least: self.up(&a.least)?,
-            greatest: self.up(&a.greatest)?,
-        })
+        let len = ids.len();
+        Error::check_length("the values", values.len(), if wanted.values() { len } else { 0 })?;
+        check_most("groups", groups)?;
+        let cells = |wanted: bool| if wanted { groups } else { 0 };
+        let all = Accumulated::<OpenCl> {
+            counts: self.filled(cells(wanted.count), 0)?,
+            sums: self.filled(cells(wanted.sum), 0)?,
+            least: self.filled(cells(wanted.least), u32::MAX)?,
+            greatest: self.filled(cells(wanted.greatest), 0)?,
+        };
+        if wanted == Wanted::default() {
+            return Ok(all);
+        }
+        let launch = self.kernel(&self.accumulate_program(wanted)?, "accumulate")?.buffer(ids).buffer(values);
+        let launch = launch.value(len as u64).value(groups as u32).buffer(&all.counts).buffer(&all.sums);
+        let launch = launch.buffer(&all.least).buffer(&all.greatest);
+        launch.over_groups_of(GROUP, len.div_ceil(ROWS_EACH), len)?;
+        Ok(all)
     }
+
     fn interleave(
         &self,
         cells: &Buffer<u64>,
@@ -71,6 +161,17 @@ impl Relational for OpenCl {
         bits: &Buffer<u32>,
         empty: u64,
     ) -> Result<Buffer<u64>> {
-        self.up(&Cpu::new().interleave(&self.down(cells)?, &self.down(lower)?, &self.down(bits)?, empty)?)
+        let len = lower.len();
+        Error::check_length("the cells", cells.len(), len.div_ceil(2))?;
+        Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
+        let words = Buffer::allocate(self, len)?;
+        let launch = self.kernel(&self.relational()?, "interleave")?.buffer(cells).buffer(lower).value(len as u64);
+        launch.buffer(bits).value(empty).buffer(&words).over_groups_of(GROUP, len, len)?;
+        Ok(words)
     }
+}
+
+/// Refuses more than there are numbers for.
+fn check_most(what: &'static str, asked: usize) -> Result<()> {
+    if asked as u64 > MOST { Err(Error::TooLarge { what, asked: asked as u64, most: MOST }) } else { Ok(()) }
 }

@@ -9,6 +9,7 @@ mod fks;
 mod horton;
 mod perfect;
 mod quadratic;
+mod relational;
 pub(super) mod robin_hood;
 mod sorted;
 
@@ -18,7 +19,7 @@ use std::sync::OnceLock;
 use super::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::scan::Scan;
 use super::*;
-use crate::backend::{DeviceBuffer, HashBackend, Word, bitmap_words};
+use crate::backend::{DeviceBuffer, HashBackend, Wanted, Word, bitmap_words};
 use crate::error::Error;
 use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
 use crate::workload::keys_of_every_sort;
@@ -307,6 +308,8 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     let mut programs = vec![cl.program(ATOMICS, &[])?];
     programs.extend([cl.primitives()?, cl.sort_program()?, cl.sorted()?]);
     programs.extend([cl.scan_program(false)?, cl.scan_program(true)?]);
+    programs.extend([cl.relational()?, cl.accumulate_program(Wanted::ALL)?]);
+    programs.push(cl.accumulate_program(Wanted { count: true, ..Wanted::default() })?);
     programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
     programs.extend(cuckoo::plans(8).iter().map(|plan| cl.cuckoo(plan)).collect::<Result<Vec<_>>>()?);
     programs.push(cl.cuckoo(&quadratic::plan(8, 0).1)?);

@@ -1,14 +1,4 @@
-//! What a user says before a build, and the build.
-//!
-//! ```text
-//! a scheme that keeps one of each key by itself (Scheme::keeps_one), an attempt with all rows:
-//!     every row has a place, and the distinct keys are as many as the slots are for      the set
-//!     the distinct keys need fewer slots                      they are read off the image, and built at their size
-//! other schemes, and where that attempt left rows over        a table that keeps the first of each key
-//! ```
-//!
-//! Why the bytes do not show which way it went: the distinct keys are the same, and a set whose first attempt succeeds
-//! with copies succeeds without them, in the same image.
+//! What a user says before a build. The build itself is in `table/keeping.rs`.
 
 use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};
@@ -88,7 +78,6 @@ impl<S: Scheme> SetBuilder<S> {
     /// As [`build`](Self::build).
     pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<u32>) -> Result<HashSet<B, S>> {
         check_rows(keys.len())?;
-        let zeros = backend.filled(keys.len(), 0)?;
-        Ok(HashSet { table: self.table.build_on(backend, keys, &zeros)? })
+        Ok(HashSet { table: self.table.build_of_keys(backend, keys)? })
     }
 }

@@ -1,7 +1,7 @@
 //! Sets of keys: built from columns in which keys may repeat, asked, changed, and combined in bulk.
 //!
 //! ```text
-//! builder.rs   parameters, and the build: one pass where a scheme keeps one of each key by itself
+//! builder.rs   parameters; the build is `table/keeping.rs`, one pass where a scheme keeps one of each key by itself
 //! reading.rs   contains, to_keys
 //! change.rs    insert, remove, compact, rebuild
 //! algebra.rs   union, intersection, difference, symmetric_difference, is_subset, is_disjoint

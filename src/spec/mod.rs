@@ -283,6 +283,12 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn gives_up_by_load(_kind: Kind) -> bool {
         false
     }
+    /// Whether keys that come more than once do no harm to tables of this kind: an image in which nothing was left
+    /// unplaced holds one pair of each key, as if the others had not come. Elsewhere an image that was given copies is of no
+    /// use, so sets and the like are built of keys that were told apart before.
+    fn keeps_one(_kind: Kind) -> bool {
+        false
+    }
     /// Whether [`Scheme::crowd`] has anything to say. It needs all keys on the host.
     const NAMES_CROWDS: bool = false;
     /// The crowd of keys that stood in the way of an attempt, where it was one: asked after the last attempt, with all

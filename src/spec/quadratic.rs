@@ -107,6 +107,10 @@ impl Scheme for Quadratic {
         Updates::Tombstones
     }
 
+    fn keeps_one(_: Kind) -> bool {
+        true
+    }
+
     fn of_kind(_: Kind) -> Self {
         Quadratic
     }

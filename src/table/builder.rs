@@ -81,6 +81,11 @@ impl Settings {
             Size::Capacity(slots) => slots,
         }
     }
+
+    /// What the first attempt at so many pairs asks for.
+    pub(super) fn request<S: Scheme>(&self, scheme: &S, pairs: u64) -> Request {
+        Request { slots: self.slots(scheme, pairs), pairs, seed: self.seed, attempt: 0 }
+    }
 }
 
 /// Builds tables; made by [`HashTable::builder`].
@@ -143,7 +148,6 @@ impl<S: Scheme> TableBuilder<S> {
     }
 
     /// The parameters, checked.
-    #[allow(dead_code, reason = "the one-pass build of sets comes next")]
     pub(super) fn parts(&self) -> Result<(S, Settings)> {
         self.settings().map(|settings| (self.scheme.clone(), settings))
     }

@@ -9,6 +9,7 @@
 //! remove.rs     `remove`, `compact`, `rebuild`
 //! reading.rs    get, contains, pairs, from host slices and device buffers
 //! inspect.rs    audit, statistics
+//! keeping.rs    tables of keys alone, which may come any number of times
 //! parts.rs      tables made of their parts, for the structures that are more than a table
 //! digest.rs     the header and the digest;   file.rs   save, open, open_mapped
 //! ```
@@ -21,6 +22,7 @@ pub(crate) mod distinct;
 pub(crate) mod file;
 mod insert;
 mod inspect;
+mod keeping;
 mod parts;
 mod reading;
 mod remove;

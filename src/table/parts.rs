@@ -8,7 +8,6 @@ use crate::spec::Scheme;
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The table that a builder's user wants, made of an image that was built elsewhere. The image holds `in_image`
     /// pairs and no tombstones.
-    #[allow(dead_code, reason = "the one-pass build of sets comes next")]
     pub(crate) fn of_parts(
         backend: &B,
         builder: &TableBuilder<S>,

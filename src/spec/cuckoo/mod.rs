@@ -64,6 +64,10 @@ impl Scheme for Cuckoo {
         kind == Kind::Canonical
     }
 
+    fn keeps_one(kind: Kind) -> bool {
+        kind == Kind::Canonical
+    }
+
     fn of_kind(kind: Kind) -> Self {
         match kind {
             Kind::Canonical => Cuckoo::canonical(4),

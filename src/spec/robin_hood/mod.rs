@@ -57,6 +57,11 @@ impl Scheme for RobinHood {
         }
     }
 
+    /// Both kinds build by the one rule, in which copies of a key meet.
+    fn keeps_one(_: Kind) -> bool {
+        true
+    }
+
     fn of_kind(kind: Kind) -> Self {
         match kind {
             Kind::Canonical => RobinHood::canonical(),

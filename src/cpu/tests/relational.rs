@@ -1,0 +1,38 @@
+//! What grouping and joining are made of, against plain loops.
+
+use super::cpus;
+use crate::backend::relational_tests as reference;
+use crate::error::Result;
+
+/// Round the borders of words and of chunks.
+const SIZES: [usize; 9] = [0, 1, 31, 32, 33, 1000, 16_383, 16_385, 50_000];
+
+#[test]
+fn bitmaps_agree_with_plain_loops() -> Result<()> {
+    cpus().iter().try_for_each(|cpu| reference::bitmaps(cpu, &SIZES))
+}
+
+#[test]
+fn runs_agree_with_plain_loops() -> Result<()> {
+    cpus().iter().try_for_each(|cpu| reference::spans(cpu, &SIZES).and_then(|()| reference::lists(cpu, &SIZES)))
+}
+
+#[test]
+fn lists_may_be_longer_than_memory() -> Result<()> {
+    cpus().iter().try_for_each(reference::long_lists)
+}
+
+#[test]
+fn aggregates_agree_with_plain_loops() -> Result<()> {
+    cpus().iter().try_for_each(|cpu| reference::aggregates(cpu, &SIZES))
+}
+
+#[test]
+fn values_go_to_their_places() -> Result<()> {
+    cpus().iter().try_for_each(|cpu| reference::moves(cpu, &SIZES))
+}
+
+#[test]
+fn lengths_that_contradict_each_other_are_refused() -> Result<()> {
+    cpus().iter().try_for_each(reference::refusals)
+}

@@ -1,0 +1,100 @@
+//! What grouping and joining are made of, against plain loops and against the CPU.
+
+use super::{device, noise, small};
+use crate::backend::{HashBackend, Relational, Wanted, relational_tests as reference};
+use crate::cpu::Cpu;
+use crate::error::{Error, Result};
+use crate::opencl::primitives::{GROUP, TILE};
+use crate::opencl::relational::{ENTRIES, EXPAND_TILE, ROWS_EACH};
+
+/// Round the borders of words, groups and a tile.
+fn round(tile: usize) -> Vec<usize> {
+    let sizes = [0, 1, 31, 32, 33, 65, 255, 257, tile - 1, tile, tile + 1, 3 * tile + 5];
+    // A simulator shows races in one tile and a bit.
+    if small() { vec![0, 1, 33, tile.min(300) + 1] } else { sizes.to_vec() }
+}
+
+#[test]
+fn bitmaps_agree_with_plain_loops() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    reference::bitmaps(cl, &round(TILE))
+}
+
+#[test]
+fn runs_agree_with_plain_loops() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    reference::spans(cl, &round(TILE))?;
+    reference::lists(cl, &round(EXPAND_TILE))
+}
+
+#[test]
+fn lists_may_be_longer_than_memory() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    reference::long_lists(cl)
+}
+
+#[test]
+fn aggregates_agree_with_plain_loops() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    reference::aggregates(cl, &round(GROUP * ROWS_EACH))
+}
+
+#[test]
+fn values_go_to_their_places() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    reference::moves(cl, &round(TILE))
+}
+
+#[test]
+fn lengths_that_contradict_each_other_are_refused() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    reference::refusals(cl)
+}
+
+/// A run of millions, and millions of empty ones, next to each other and in one tile.
+#[test]
+fn heavy_runs_and_hosts_of_empty_ones_are_expanded() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (empty, heavy) = if small() { (3000, 3000) } else { (2_000_000, 3_000_000) };
+    let mut counts = vec![0; empty];
+    counts.extend([5, heavy, 1]);
+    counts.extend(vec![0; empty]);
+    counts.extend([2, 0, 3]);
+    let starts = noise(1, counts.len());
+    let cpu = Cpu::new();
+    let (there, here) = (cl.offsets(&cl.upload(&counts)?)?, cpu.offsets(&cpu.upload(&counts)?)?);
+    assert_eq!(cl.download(&there)?, here.words());
+    let len = heavy as usize + 20;
+    let there = cl.expand(&there, &cl.upload(&starts)?, 0, len)?;
+    let here = cpu.expand(&here, &cpu.upload(&starts)?, 0, len)?;
+    assert!(cl.download(&there.runs)? == here.runs.words());
+    assert!(cl.download(&there.places)? == here.places.words());
+    Ok(())
+}
+
+/// Groups that share an entry, one of them heavy: whoever comes first has it, and the rest finds its cells.
+#[test]
+fn groups_that_meet_in_an_entry_are_told_apart() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let rows = if small() { 600 } else { 300_000 };
+    let groups = 7 * ENTRIES + 3;
+    let noise = noise(2, rows);
+    let ids: Vec<u32> = noise.iter().map(|x| if x % 2 == 0 { 2 } else { (x >> 8) % 8 * ENTRIES as u32 + 2 }).collect();
+    let cpu = Cpu::new();
+    let there = cl.accumulate(&cl.upload(&ids)?, &cl.upload(&noise)?, groups, Wanted::ALL)?;
+    let here = cpu.accumulate(&cpu.upload(&ids)?, &cpu.upload(&noise)?, groups, Wanted::ALL)?;
+    assert_eq!(cl.download(&there.counts)?, here.counts.words());
+    assert_eq!(cl.download(&there.sums)?, here.sums.words());
+    assert_eq!(cl.download(&there.least)?, here.least.words());
+    assert_eq!(cl.download(&there.greatest)?, here.greatest.words());
+    Ok(())
+}
+
+#[test]
+fn more_groups_than_numbers_are_refused() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let none = cl.filled(0, 0u32)?;
+    let refused = cl.accumulate(&none, &none, 1 << 32, Wanted::ALL);
+    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    Ok(())
+}

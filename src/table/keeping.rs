@@ -1,0 +1,66 @@
+//! Tables of keys alone, of columns in which a key may come any number of times.
+//!
+//! ```text
+//! a scheme that keeps one of each key by itself (Scheme::keeps_one):  one attempt with all rows
+//!     no row is left over, and the distinct keys have the plan that all rows have     the table
+//!     no row is left over, and they have another one                  they are read off the image, and built by it
+//! other schemes, and an attempt that leaves rows over                 a build that keeps the first of each key
+//! ```
+//!
+//! Why the bytes do not show which way it went: copies change nothing in such an image but how many there were. So an
+//! attempt that succeeds with them succeeds without them, and leaves the same image.
+
+use super::{HashTable, TableBuilder, build};
+use crate::backend::{DeviceBuffer, Kernels, Runs};
+use crate::error::Result;
+use crate::spec::{Kind, Plan, Scheme};
+
+impl<S: Scheme> TableBuilder<S> {
+    /// The table of `key -> 0` for each of the keys. The rule for copies is not [`Error`](super::Duplicates::Error).
+    ///
+    /// # Errors
+    /// As [`build_on`](Self::build_on).
+    pub(crate) fn build_of_keys<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<u32>) -> Result<HashTable<B, S>> {
+        let zeros = backend.filled(keys.len(), 0)?;
+        let Some((table, sized)) = self.one_pass(backend, keys, &zeros)? else {
+            return self.build_on(backend, keys, &zeros);
+        };
+        drop(zeros);
+        if sized {
+            return Ok(table);
+        }
+        let (keys, zeros) = table.pairs_on()?;
+        drop(table);
+        self.build_on(backend, &keys, &zeros)
+    }
+
+    /// A table of all rows from one attempt, if that is possible; and whether it has the plan of its distinct keys.
+    fn one_pass<B: Runs<S>>(
+        &self,
+        backend: &B,
+        keys: &B::Buffer<u32>,
+        zeros: &B::Buffer<u32>,
+    ) -> Result<Option<(HashTable<B, S>, bool)>> {
+        let (scheme, settings) = self.parts()?;
+        let rows = keys.len() as u64;
+        if !S::keeps_one(scheme.kind()) || rows > scheme.limits().pairs {
+            return Ok(None);
+        }
+        build::check_limits(backend, &scheme, keys, zeros)?;
+        // Where no table of so many rows can exist, there may be one of the distinct keys.
+        let Ok(plan) = scheme.plan(settings.request(&scheme, rows)) else { return Ok(None) };
+        let mut image = backend.filled(build::word_count(&plan)?, plan.empty_word())?;
+        let placed = Kernels::<S>::place(backend, &plan, &mut image, keys, zeros)?;
+        if placed.unplaced > 0 {
+            return Ok(None);
+        }
+        let distinct = rows.saturating_sub(placed.copies);
+        let own = scheme.plan(settings.request(&scheme, distinct))?;
+        // The race's plans also say how long a chain of swaps may be, which the finished image does not show.
+        let of_one_size = own.asked_slots() == plan.asked_slots() && own.words() == plan.words();
+        let sized = own == plan || scheme.kind() == Kind::Classic && of_one_size;
+        let in_image = distinct.saturating_sub(placed.outside.is_some().into());
+        let plan = plan.with_outside(placed.outside);
+        Ok(Some((HashTable::of_parts(backend, self, plan, image, in_image)?, sized)))
+    }
+}
