@@ -31,6 +31,8 @@
 //! - [`Cuckoo`], [`Bucketized`], [`Horton`], [`RobinHood`], [`Fks`]: the schemes and their parameters (Alcantara et al. 2011;
 //!   Breslow et al. 2016, both; Garcia et al. 2011; Alcantara et al. 2009). [`Sorted`], [`Perfect`], [`Quadratic`]: the baselines that
 //!   the papers measure against. The README has a table of when to take which.
+//! - [`MultiTable`]: any number of values for a key (Alcantara et al. 2011, Section 4.4). [`JoinIndex`], [`fn@join`]: joins of two
+//!   columns of keys, as pairs of row numbers in one order on every device, in pieces where they do not fit.
 //! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
 //! - [`layout`]: keys for the cells of pictures and boxes of voxels.
 //! - [`spec`]: layouts and arithmetic, the reference for every backend.
