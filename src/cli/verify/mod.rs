@@ -154,8 +154,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
     let refused = refused_devices();
     let pairs = if asked(Which::Map) { Some(args.n.unwrap_or(DEFAULT_PAIRS)) } else { args.n };
-    let findings =
-        Findings { pairs, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
+    let findings = Findings { pairs, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed =
         if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };

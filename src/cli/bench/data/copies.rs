@@ -128,9 +128,13 @@ mod tests {
 
     #[test]
     fn keys_come_as_often_as_asked() {
-        for (n, multiplicity, heavy, distinct, most) in
-            [(1000, 1, 0.0, 1000, 1), (1000, 8, 0.0, 125, 8), (1000, 1, 0.5, 501, 500), (1000, 2048, 0.0, 1, 1000), (0, 4, 0.5, 0, 0)]
-        {
+        for (n, multiplicity, heavy, distinct, most) in [
+            (1000, 1, 0.0, 1000, 1),
+            (1000, 8, 0.0, 125, 8),
+            (1000, 1, 0.5, 501, 500),
+            (1000, 2048, 0.0, 1, 1000),
+            (0, 4, 0.5, 0, 0),
+        ] {
             let columns = copies(n, multiplicity, heavy);
             let mut model: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
             for (row, &key) in (0u32..).zip(&columns.keys) {

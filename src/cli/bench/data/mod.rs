@@ -87,7 +87,9 @@ fn sizes(text: &str) -> std::result::Result<Sizes, String> {
 /// `--heavy`.
 fn share(text: &str) -> std::result::Result<f64, String> {
     let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
-    share.ok_or_else(|| format!("`{text}` is no share: give a number above 0 and up to 1, like 0.5 for half of all rows"))
+    share.ok_or_else(|| {
+        format!("`{text}` is no share: give a number above 0 and up to 1, like 0.5 for half of all rows")
+    })
 }
 
 /// Whether query `i` is one of the `hits` in every hundred that hit, at places that look random.
@@ -164,7 +166,10 @@ impl DataOptions {
             counts.push(1);
         }
         let heavy = self.heavy;
-        counts.into_iter().flat_map(|count| [None].into_iter().chain(heavy.map(Some)).map(move |h| (count, h))).collect()
+        counts
+            .into_iter()
+            .flat_map(|count| [None].into_iter().chain(heavy.map(Some)).map(move |h| (count, h)))
+            .collect()
     }
 
     /// The columns of `n` rows of a spread, with keys that these limits allow.

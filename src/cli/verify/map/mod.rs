@@ -9,8 +9,8 @@ use koel::backend::{Any, HashBackend, Runs};
 use koel::table::TableBuilder;
 use koel::{Cpu, HashTable, Kind, Scheme};
 
-use super::{Run, Wanted};
 use super::row::{Row, compare_digests, rate};
+use super::{Run, Wanted};
 use crate::cli::answers;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::scheme::{self, Job, Parameters};

@@ -52,7 +52,8 @@ where
 
     fn digest(&self, case: &Case<'_, S>, built: &Both<S>) -> Option<koel::Result<String>> {
         let all = || {
-            let digests: koel::Result<Vec<_>> = built.iter().map(|(_, table)| Ok(table.digest()?.to_string())).collect();
+            let digests: koel::Result<Vec<_>> =
+                built.iter().map(|(_, table)| Ok(table.digest()?.to_string())).collect();
             Ok(digests?.join("-"))
         };
         (case.kind == Kind::Canonical).then(all)
@@ -105,7 +106,9 @@ where
     let stranger = columns.absent.first().map(|&absent| (absent, [&columns.keys[..], &[absent; 2]].concat()));
     if let Some((absent, keys)) = stranger {
         let refused = match table.inverse(&keys) {
-            Err(Error::UnknownKey { key, position }) if (key, position) == (absent, columns.keys.len() as u64) => Ok(()),
+            Err(Error::UnknownKey { key, position }) if (key, position) == (absent, columns.keys.len() as u64) => {
+                Ok(())
+            }
             Err(error) => Err(format!("it should name key {absent}, and says: {error}")),
             Ok(_) => Err(format!("key {absent} is none of its keys, and it went through")),
         };

@@ -72,7 +72,8 @@ impl Subject<Cuckoo> for Groups {
     fn digest(&self, _: &Case<'_, Cuckoo>, (_, all): &Self::Built) -> Option<koel::Result<String>> {
         let mut hasher = blake3::Hasher::new();
         for Results { unique, factorized, groups, .. } in all {
-            let columns = [unique, &factorized.0, &factorized.1, &groups.keys, &groups.counts, &groups.mins, &groups.maxs];
+            let columns =
+                [unique, &factorized.0, &factorized.1, &groups.keys, &groups.counts, &groups.mins, &groups.maxs];
             for column in columns {
                 hasher.update(bytemuck::cast_slice(column));
             }

@@ -107,9 +107,8 @@ where
     let right = right_result(&case.data.model, &left, kind);
     let (collected, time) = timed(|| index.join(&left, kind).and_then(|join| join.collect()));
     let rows = row.attempt(what, collected)?;
-    let compared = |rows: &(Vec<u32>, Vec<u32>)| {
-        same("left rows", &rows.0, &right.0).and(same("right rows", &rows.1, &right.1))
-    };
+    let compared =
+        |rows: &(Vec<u32>, Vec<u32>)| same("left rows", &rows.0, &right.0).and(same("right rows", &rows.1, &right.1));
     row.expect(what, compared(&(rows.left, rows.right)));
     let what = format!("{what}, in pieces");
     let join = row.attempt(&what, index.join(&left, kind))?;

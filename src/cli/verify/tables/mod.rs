@@ -63,7 +63,8 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
     }
     if table == Table::Group {
         // Groups are numbered by the library's own table, whatever the scheme: the best place to compile all kernels.
-        for (i, data) in [&Data::new(Shape::Copies, 9, run.seed, Limits::NONE)?].into_iter().chain(&common).enumerate() {
+        for (i, data) in [&Data::new(Shape::Copies, 9, run.seed, Limits::NONE)?].into_iter().chain(&common).enumerate()
+        {
             let case = Case { scheme: Cuckoo::of_kind(Kind::Canonical), data, run, kind: Kind::Canonical };
             let found = case.rows(&group::Groups);
             rows.extend(if i == 0 { Vec::new() } else { found });

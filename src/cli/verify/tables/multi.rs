@@ -79,7 +79,9 @@ where
     let wrong = got.iter().zip(&right).position(|(got, right)| got != right);
     let outcome = match wrong {
         _ if got.len() != asked.len() => Err(format!("{} answers to {} queries", got.len(), asked.len())),
-        Some(i) => Err(format!("the values of key {} are wrong: {} right ones", asked[i], case.data.model.of(asked[i]).len())),
+        Some(i) => {
+            Err(format!("the values of key {} are wrong: {} right ones", asked[i], case.data.model.of(asked[i]).len()))
+        }
         None => Ok(()),
     };
     row.expect(what, outcome);
