@@ -1,7 +1,9 @@
-//! The `koel` command on sets, compacting and multivalue tables, joins, groups and distinct keys: each against plain maps
-//! and loops, from text and from arrays, to text and to arrays, and the same on every device.
+//! The `koel` command on sets, compacting and multivalue tables, joins, groups and distinct keys: each against plain
+//! maps and loops, from text and from arrays, to text and to arrays, and the same on every device.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/expected.rs"]
+mod expected;
 #[path = "common/folder.rs"]
 mod folder;
 
@@ -10,107 +12,8 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
+use expected::{Expected, Row, rows, write};
 use folder::{Folder, devices, npy, stderr};
-
-type Row = (u32, u32);
-
-/// Rows with few distinct keys, one of which has about half of all, and both extremes of keys and values.
-fn rows(count: u32, seed: u32) -> Vec<Row> {
-    let row = |i: u32| {
-        let mixed = (i ^ seed.rotate_left(16)).wrapping_mul(0x9e37_79b1);
-        let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 8;
-        let key = match mixed % 64 {
-            0..32 => 0,
-            32 => u32::MAX,
-            other => (other + seed % 7).wrapping_mul(0x0101_0101),
-        };
-        (key, if i % 5 == 0 { u32::MAX - i } else { mixed })
-    };
-    (0..count).map(row).collect()
-}
-
-/// Writes rows as `NAME.csv` and `NAME.npy`, and their keys alone as `NAME_keys.csv` and `NAME_keys.npy`.
-fn write(folder: &Folder, name: &str, rows: &[Row]) {
-    let text: String = rows.iter().map(|(key, value)| format!("{key},{value}\n")).collect();
-    folder.file(&format!("{name}.csv"), format!("key,value\n{text}"));
-    let flat: Vec<u32> = rows.iter().flat_map(|&(key, value)| [key, value]).collect();
-    folder.file(&format!("{name}.npy"), npy(&format!("({}, 2)", rows.len()), &flat));
-    let keys: Vec<u32> = rows.iter().map(|row| row.0).collect();
-    folder.file(&format!("{name}_keys.csv"), keys.iter().map(|key| format!("{key}\n")).collect::<String>());
-    folder.file(&format!("{name}_keys.npy"), npy(&format!("({},)", keys.len()), &keys));
-}
-
-/// What a command should write.
-struct Expected {
-    /// Names and types of the columns; the type `maybe` is that of a last column that rows may lack.
-    columns: &'static [(&'static str, &'static str)],
-    rows: Vec<Vec<u64>>,
-}
-
-impl Expected {
-    fn new(columns: &'static [(&'static str, &'static str)], rows: impl IntoIterator<Item = Vec<u64>>) -> Expected {
-        Expected { columns, rows: rows.into_iter().collect() }
-    }
-
-    fn text(&self, delimiter: &str) -> String {
-        let names: Vec<_> = self.columns.iter().map(|column| column.0.to_owned()).collect();
-        let line = |cells: Vec<String>| cells.join(delimiter) + "\n";
-        let cells = |row: &Vec<u64>| {
-            (0..self.columns.len()).map(|i| row.get(i).map_or_else(String::new, u64::to_string)).collect()
-        };
-        line(names) + &self.rows.iter().map(|row| line(cells(row))).collect::<String>()
-    }
-
-    /// The type as NumPy names it, and the bytes of the elements.
-    fn array(&self) -> (String, Vec<u8>) {
-        let fields: Vec<_> = self
-            .columns
-            .iter()
-            .flat_map(|&(name, code)| match code {
-                "maybe" => vec![format!("('{name}', '<u4')"), "('found', '|b1')".to_owned()],
-                code => vec![format!("('{name}', '{code}')")],
-            })
-            .collect();
-        let descr = match self.columns {
-            [(_, code)] => format!("'{code}'"),
-            _ => format!("[{}]", fields.join(", ")),
-        };
-        let mut data = Vec::new();
-        for row in &self.rows {
-            for (i, &(_, code)) in self.columns.iter().enumerate() {
-                let cell = row.get(i).copied();
-                let bytes = cell.unwrap_or(0).to_le_bytes();
-                match code {
-                    "<u8" => data.extend(bytes),
-                    "<u4" => data.extend(&bytes[..4]),
-                    "|b1" => data.push(bytes[0]),
-                    _ => data.extend(bytes[..4].iter().copied().chain([u8::from(cell.is_some())])),
-                }
-            }
-        }
-        (descr, data)
-    }
-
-    /// Runs a command, to stdout and to files of each form.
-    fn check(&self, folder: &Folder, arguments: &str) {
-        assert_eq!(folder.ok(arguments), self.text(","), "koel {arguments}");
-        folder.ok(&format!("{arguments} -o out.tsv"));
-        assert_eq!(fs::read_to_string(folder.path("out.tsv")).unwrap(), self.text("\t"), "koel {arguments}");
-        folder.ok(&format!("{arguments} -o out.npy"));
-        self.check_array(folder, "out.npy", arguments);
-    }
-
-    fn check_array(&self, folder: &Folder, name: &str, arguments: &str) {
-        let bytes = fs::read(folder.path(name)).unwrap();
-        let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-        let header = String::from_utf8_lossy(&bytes[10..end]);
-        let (descr, data) = self.array();
-        let without = |text: &str| text.replace([' ', ']'], "").replace(",)", ")");
-        assert!(without(&header).contains(&without(&format!("'descr': {descr}"))), "{header}: not {descr}");
-        assert!(header.contains(&format!("({},", self.rows.len())), "{header}");
-        assert!(bytes[end..] == data, "koel {arguments}: the array's elements");
-    }
-}
 
 const KEY: (&str, &str) = ("key", "<u4");
 
@@ -430,6 +333,10 @@ fn kmers_are_counted_and_joined() {
     // AC = 1, CG = 6, GA = 8
     assert_eq!(folder.ok("unique g.fa --kmer 2 --counts --device cpu"), "key,count\n1,2\n6,2\n8,1\n");
     assert_eq!(folder.ok("join reads.fa g.fa --kmer 2 --device cpu"), "key,left,right\n6,0,1\n6,0,4\n8,1,2\n");
+    // The other side may be no FASTA file; if neither is one, there are no k-mers.
+    folder.file("known.csv", "8,77\n");
+    assert_eq!(folder.ok("join known.csv g.fa --kmer 2 --device cpu"), "key,left,right\n8,77,2\n");
+    folder.refused("join known.csv known.csv --kmer 2 --device cpu", "--kmer");
     folder.ok("build g.fa -o t.koel --kmer 2 --table multi --device cpu");
     assert_eq!(folder.ok("lookup t.koel reads.fa --kmer 2 --device cpu"), "key,value\n6,1\n6,4\n8,2\n");
 }

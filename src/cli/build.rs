@@ -30,8 +30,8 @@ INPUT is told by its content:
   compact      the keys, each once, numbered from 0; of several columns the first is used
   multi        all values of each key, in the order of their rows
 
-Canonical tables of the same rows are the same bytes, whatever the rows' order, the device and the threads. (The order of
-a key's values, and ids by first appearance, are the rows'.)
+Canonical tables of the same rows are the same bytes, whatever the rows' order, the device and the threads; but the
+order of a key's values, and of ids by first appearance, is the rows' own.
 
 Examples:
   koel build pairs.csv -o pairs.koel
@@ -60,7 +60,8 @@ pub(crate) struct Args {
     /// Which key gets which id, for compact: as they first appear, or ascending [default: first]
     #[arg(long, value_name = "ORDER", value_parser = options::id_order(), help_heading = "Table")]
     ids: Option<IdOrder>,
-    /// What a key that comes more than once means, for map: an error, or that its first or last pair stays [default: error]
+    /// What a key that comes more than once means, for map: an error, or that its first or last pair stays
+    /// [default: error]
     #[arg(long, value_name = "RULE", value_parser = options::duplicates(), help_heading = "Input")]
     duplicates: Option<Duplicates>,
     #[command(flatten)]
@@ -190,7 +191,7 @@ impl Build<'_> {
             "rows": self.pairs.keys.len(), "pairs": built.pairs(), "keys": table.len(),
             "slots": table.capacity(), "load": table.load_factor(),
             "seed": table.plan().seed(), "restarts": table.restarts(), "digest": digest.to_string(),
-            "device": table.backend().info().id, "image_bytes": 8 * table.plan().words(),
+            "device": table.backend().info().id, "image_bytes": 8 * table.plan().words(), "bytes": built.bytes(),
             "seconds": { "read": self.read_seconds, "build": time.build, "save": time.save },
         }))
     }
@@ -219,7 +220,7 @@ impl Build<'_> {
             built.held(),
             text::counted(table.capacity(), "slot"),
             table.load_factor(),
-            text::bytes(8 * table.plan().words()),
+            text::bytes(built.bytes()),
             T::CONTENTS.name(),
             S::NAME,
             args.options.kind,

@@ -34,7 +34,8 @@ pub(crate) struct Args {
     /// Rows `key,value`; `-` is stdin
     input: PathBuf,
     /// What is wanted of each key's values, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "count", value_parser = options::aggregate())]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "count")]
+    #[arg(value_parser = options::aggregate())]
     agg: Vec<Aggregate>,
     /// Keys as they first appear, or ascending
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]

@@ -76,10 +76,12 @@ impl Info<'_> {
             out::print_json(&json!({
                 "table": T::CONTENTS.name(), "scheme": S::NAME, "kind": self.info.kind.name(),
                 "parameters": scheme::json(&parameters),
-                "pairs": pairs, "keys": stats.pairs, "most_values": most_values, "slots": stats.slots, "load": table.load_factor(), "seed": seed,
+                "pairs": pairs, "keys": stats.pairs, "most_values": most_values,
+                "slots": stats.slots, "load": table.load_factor(), "seed": seed,
                 "worn": table.is_worn(), "tombstones": stats.tombstones,
                 "restarts": stats.restarts, "digest": digest.to_string(), "file_bytes": bytes,
-                "image_bytes": stats.bytes, "ages": from_one(&stats.ages), "greatest_age": audit.greatest_age,
+                "image_bytes": stats.bytes, "bytes": structure.bytes(),
+                "ages": from_one(&stats.ages), "greatest_age": audit.greatest_age,
                 "reads_per_hit": stats.reads_per_hit, "reads_per_miss": stats.reads_per_miss,
                 "keys_by_reads": from_one(&stats.keys_by_reads), "bytes_per_read": stats.bucket_bytes,
                 "model_reads_per_hit": stats.model.map(|model| model.reads_per_hit),
@@ -106,7 +108,7 @@ impl Info<'_> {
              scheme    {} {}, {}\n\
              seed      {seed}\n\
              restarts  {}\n\
-             file      {} bytes, {:.2} a pair\n\
+             file      {} bytes, {:.2} a {}\n\
              digest    {digest}{worn}\n\
              {}\n\
              ages      {}\n\
@@ -122,9 +124,10 @@ impl Info<'_> {
             stats.restarts,
             text::grouped(bytes),
             bytes as f64 / pairs.max(1) as f64,
+            T::COUNTED,
             reads(&stats),
             few(from_one(&stats.ages)),
-            text::counted(audit.pairs, "pair"),
+            text::counted(audit.pairs, if T::CONTENTS == Contents::Map { "pair" } else { "key" }),
         ))?;
         Ok(Verdict::Fine)
     }

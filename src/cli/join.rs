@@ -1,6 +1,6 @@
 //! `koel join`: the rows of two files whose keys are equal.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::json;
@@ -11,7 +11,7 @@ use koel::table::Contents;
 use koel::{Cpu, JoinIndex, JoinKind};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, FastaOptions, Pairs, Want};
+use super::input::{FastaOptions, Input, Pairs, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::output::{Column, RowOptions, Rows};
 use super::progress::Progress;
@@ -22,12 +22,15 @@ use super::text;
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-LEFT and RIGHT are CSV, TSV, .npy or FASTA, as for `koel build`; keys alone take the number of their row, from 0, as value.
-Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both. With --rows these are row
-numbers, from 0, in place of values. A left row without a partner has an empty `right` (--how left), or is all that is
-asked for (--how anti); --how semi and anti give rows `key,left`.
-Rows come in the order of left rows, then of right rows, on every device. However long the result, it is written piece by
-piece: one index of the right file is held, and the columns of both.
+LEFT and RIGHT are CSV, TSV, .npy or FASTA, as for `koel build`; keys alone take the number of their row, from 0, as
+value. Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both; with --rows
+their numbers, from 0.
+  --how inner  these alone
+  --how left   also left rows without a partner, whose `right` is empty
+  --how semi   rows `key,left`: left rows that have a partner, each once
+  --how anti   rows `key,left`: left rows that have none
+Rows come in the order of left rows, then of right rows, on every device. The result is written in pieces and never held;
+what is in memory are the columns of both files and an index of the right one.
 -o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, left u4, right u4; --how left: found b1).
 
 Examples:
@@ -44,7 +47,7 @@ pub(crate) struct Args {
     left: PathBuf,
     /// Rows `key,value`; `-` is stdin. An index of it is built, so let it be the smaller one
     right: PathBuf,
-    /// Which rows: pairs of equal keys; those and left rows without a partner; left rows that have one; that have none
+    /// Which rows; see below
     #[arg(long, value_name = "KIND", default_value = "inner", value_parser = options::join_kind())]
     how: JoinKind,
     /// Row numbers in place of values
@@ -74,12 +77,12 @@ impl Args {
     }
 
     /// The rows of a file, with their values if those come out again.
-    fn read(&self, path: &Path, values: bool) -> Result<Pairs> {
+    fn read(&self, input: Input<'_>, values: bool) -> Result<Pairs> {
         let mut pairs = Pairs::default();
         if values {
-            input::read(path, &self.fasta, Want::Pairs, &mut pairs)?;
+            input.read(&self.fasta, Want::Pairs, &mut pairs)?;
         } else {
-            input::read(path, &self.fasta, Want::Keys, &mut pairs.keys)?;
+            input.read(&self.fasta, Want::Keys, &mut pairs.keys)?;
         }
         Ok(pairs)
     }
@@ -89,15 +92,17 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.left == args.right && args.left.as_os_str() == "-" {
         return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
     }
-    // Options are checked before large files are read.
+    // Options and both files are looked at before large ones are read.
     args.table.check(Contents::Multi)?;
+    let (left, right) = (Input::open(&args.left)?, Input::open(&args.right)?);
+    args.fasta.check(&[&left, &right])?;
     let device = args.device.open()?;
     let progress = Progress::line();
     let start = Instant::now();
     progress.say(format!("reading {}", args.left.display()));
-    let left = args.read(&args.left, !args.rows)?;
+    let left = args.read(left, !args.rows)?;
     progress.say(format!("reading {}", args.right.display()));
-    let right = args.read(&args.right, !args.rows && args.has_right())?;
+    let right = args.read(right, !args.rows && args.has_right())?;
     let read_seconds = start.elapsed().as_secs_f64();
     let mut job = JoinFiles { args, device: &device, left, right, read_seconds, progress: Some(progress) };
     args.table.run(Contents::Multi, &mut job)

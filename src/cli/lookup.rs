@@ -27,7 +27,7 @@ Output is in the order of the queries. What a row is depends on what TABLE was b
   map          `key,value`, the value empty for a miss
   set          `key,found`: 1 or 0
   compact      `key,id`, the id empty for a miss; with --reverse queries are ids, and rows `id,key`
-  multi        `key,value`, a row for each value of the key; one with an empty value for a miss; with --count `key,count`
+  multi        `key,value`, a row for each value of the key, or one without for a miss; with --count `key,count`
 -o FILE.tsv separates by tabs; -o FILE.npy writes a structured array, where a miss is a 0 whose field `found` is false:
 (key u4, value u4, found b1), or the names above.
 

@@ -20,7 +20,7 @@ pub(crate) use table::{Builder, TableOptions};
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct SchemeOptions {
-    /// Places for each key: cuckoo 2 to 5, classic bucketized 2 to 4 [default: 4; 2]
+    /// Places for each key: cuckoo and cuckoo_set 2 to 5, classic bucketized 2 to 4 [default: 4; 2]
     #[arg(long, value_name = "H")]
     pub(crate) functions: Option<u32>,
     /// Slots of a bucket, for bucketized and horton: 4, 8 or 16 [default: 8]
@@ -30,7 +30,7 @@ pub(crate) struct SchemeOptions {
     /// `sahu` fks's [default: mixer]
     #[arg(long, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins", "sahu"])]
     pub(crate) hash: Option<String>,
-    /// Where evicted pairs go, for classic cuckoo [default: skip-same-slot]
+    /// Where evicted pairs go, for classic cuckoo and cuckoo_set [default: skip-same-slot]
     #[arg(long, value_name = "RULE", value_parser = reinsertion())]
     pub(crate) reinsertion: Option<Reinsertion>,
     /// Which bucket takes a new pair, for classic bucketized [default: load-balancing]

@@ -6,8 +6,8 @@
 //! others, stdout     columns separated by commas
 //! ```
 //!
-//! Text has the columns' names in its first line. The last column may be one that not every row has: in text it is empty
-//! there; in an array it is 0, and a further field `found` tells it from a 0 that is one.
+//! Text has the columns' names in its first line. The last column may be one that not every row has: in text it is
+//! empty there; in an array it is 0, and a further field `found` tells it from a 0 that is one.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

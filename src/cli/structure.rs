@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use koel::backend::Runs;
-use koel::spec::Audit;
+use koel::spec::{Audit, Plan};
 use koel::table::Contents;
 use koel::{CompactingTable, Digest, HashSet, HashTable, MultiTable, Scheme};
 
@@ -29,9 +29,15 @@ pub(crate) trait Structure<B: Runs<S>, S: Scheme>: Sized {
     fn most_values(&self) -> koel::Result<u64> {
         Ok(self.table().len().min(1))
     }
+    /// Bytes on its device: of the table's image and what stands beside it.
+    fn bytes(&self) -> u64 {
+        8 * self.table().plan().words()
+    }
+    /// What [`pairs`](Structure::pairs) counts.
+    const COUNTED: &'static str = "key";
     /// What is in it, in words.
     fn held(&self) -> String {
-        text::counted(self.table().len(), "key")
+        text::counted(self.pairs(), Self::COUNTED)
     }
 }
 
@@ -57,11 +63,9 @@ macro_rules! structure {
 }
 
 structure!(HashTable, Map {
+    const COUNTED: &'static str = "pair";
     fn table(&self) -> &HashTable<B, S> {
         self
-    }
-    fn held(&self) -> String {
-        text::counted(self.len(), "pair")
     }
 });
 structure!(HashSet, Set {
@@ -73,20 +77,27 @@ structure!(CompactingTable, Compact {
     fn table(&self) -> &HashTable<B, S> {
         self.table()
     }
+    fn bytes(&self) -> u64 {
+        8 * self.table().plan().words() + 4 * self.len()
+    }
 });
 structure!(MultiTable, Multi {
+    const COUNTED: &'static str = "pair";
     fn table(&self) -> &HashTable<B, S> {
         self.table()
     }
     fn pairs(&self) -> u64 {
         self.len()
     }
+    fn bytes(&self) -> u64 {
+        8 * self.table().plan().words() + 4 * (self.keys_len() + 1 + self.len())
+    }
     fn most_values(&self) -> koel::Result<u64> {
         let starts = self.starts()?;
         Ok(starts.windows(2).map(|run| u64::from(run[1].saturating_sub(run[0]))).max().unwrap_or(0))
     }
     fn held(&self) -> String {
-        format!("{} of {}", text::counted(self.len(), "pair"), text::counted(self.keys_len(), "key"))
+        format!("{} of {}", text::counted(self.len(), Self::COUNTED), text::counted(self.keys_len(), "key"))
     }
 });
 

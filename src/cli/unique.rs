@@ -18,8 +18,8 @@ use super::text;
 
 const EXAMPLES: &str = "\
 INPUT is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used.
-Output is a row `key`, or `key,count`, a distinct key. A key's id is its row's number there, from 0; --inverse writes the
-id of the key of each row of INPUT, so that key[id] is the column that was read.
+Output is a row `key`, or `key,count`, a distinct key. A key's id is the number of its row there, from 0; --inverse
+writes the id of each row's key, so that key[id] is the column that was read.
 -o FILE.tsv separates by tabs; .npy writes an array of uint32, or with --counts a structured one (key u4, count u4).
 
 Examples:

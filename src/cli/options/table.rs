@@ -4,11 +4,15 @@ use clap::Args;
 
 use koel::join::JoinBuilder;
 use koel::table::{Contents, TableBuilder};
-use koel::{CompactingBuilder, Cuckoo, Kind, MultiBuilder, Scheme, SetBuilder};
+use koel::{
+    CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable, Runs, Scheme,
+    SetBuilder,
+};
 
 use super::{SchemeOptions, SizeOptions, kind, scheme_name};
 use crate::cli::failure::Result;
 use crate::cli::scheme::{self, Job, Parameters};
+use crate::cli::structure::Structure;
 
 /// What the builders of all structures have in common.
 pub(crate) trait Builder: Sized {
@@ -34,17 +38,27 @@ macro_rules! builders {
 }
 builders!(TableBuilder, SetBuilder, CompactingBuilder, MultiBuilder, JoinBuilder);
 
-/// The scheme for users who ask for none.
+/// The scheme for users who ask for none: the library's own.
 fn usual(contents: Contents) -> &'static str {
-    let _ = contents;
-    Cuckoo::NAME
+    fn of<S: Scheme, T: Structure<Cpu, S>>() -> &'static str
+    where
+        Cpu: Runs<S>,
+    {
+        S::NAME
+    }
+    match contents {
+        Contents::Set => of::<_, HashSet<Cpu>>(),
+        Contents::Compact => of::<_, CompactingTable<Cpu>>(),
+        Contents::Multi => of::<_, MultiTable<Cpu>>(),
+        _ => of::<_, HashTable<Cpu>>(),
+    }
 }
 
 /// Scheme, parameters, size and seed of one table, for commands that build one.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct TableOptions {
-    /// Scheme [default: cuckoo]
+    /// Scheme [default: cuckoo_set for a set, and otherwise cuckoo]
     #[arg(long, value_parser = scheme_name())]
     scheme: Option<String>,
     /// The same bytes on every device, or the papers' own race
