@@ -11,7 +11,7 @@
 //   KOEL_WATCHED       1 where a plain read of what others change by atomics is reported as a race
 // Fixed by the plan, hence arguments: the constants of the H functions, the slots, the longest chain, the pair outside.
 //
-// No work-item waits for another, and none reads plainly what another changes with an atomic, but for `cuckoo_clean_up`,
+// No work-item waits for another, and none reads plainly what another changes with an atomic, but for `cuckoo_copies`,
 // which says why it may. All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end
 // do nothing, but reach every barrier.
 
