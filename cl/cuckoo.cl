@@ -1,19 +1,36 @@
-// Both kinds of cuckoo table: src/spec/cuckoo/canonical.rs and classic.rs, one work-item a key.
+// Both kinds of cuckoo table, and of set: src/spec/cuckoo/canonical.rs and classic.rs, src/spec/cuckoo_set.rs; one work-item
+// a key.
 //
 // Fixed when the program is built (one program for each combination that is used):
 //   KOEL_CLASSIC       0 canonical, 1 classic
+//   KOEL_CELL_BITS     64, or 32 for sets: a slot is the upper half of the word, whose value is 0 (cell.clh)
 //   KOEL_FUNCTIONS     H, 2 to 5
 //   KOEL_FAMILY        place in HashFamily::ALL      (classic)
 //   KOEL_REINSERTION   place in Reinsertion::ALL     (classic)
 //   KOEL_GROUP         work-items of a group, a multiple of 32
+//   KOEL_WATCHED       1 where a plain read of what others change by atomics is reported as a race
 // Fixed by the plan, hence arguments: the constants of the H functions, the slots, the longest chain, the pair outside.
 //
-// No work-item waits for another, and none reads plainly what another changes with an atomic. All lengths are 64 bits
-// wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
-
+// No work-item waits for another, and none reads plainly what another changes with an atomic, but for `cuckoo_clean_up`,
+// which says why it may. All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end
+// do nothing, but reach every barrier.
 
 // What every kernel of a table takes.
 #define TABLE const uint slots, MIXERS
+
+// ---- src/spec/cuckoo/cell.rs
+
+#define KEYS_ALONE (KOEL_CELL_BITS == 32)
+
+#if KEYS_ALONE
+static inline cell cell_of(uint upper, uint value) { return upper; }
+static inline uint upper_in(cell there) { return there; }
+static inline uint value_in(cell there) { return 0; }
+#else
+static inline cell cell_of(uint upper, uint value) { return ((cell)upper << 32) | value; }
+static inline uint upper_in(cell there) { return upper_of(there); }
+static inline uint value_in(cell there) { return (uint)there; }
+#endif
 
 // ---- What one probe of a lookup says.
 
@@ -23,7 +40,7 @@
 
 #if KOEL_CLASSIC
 
-// ---- Classic: a slot is [key][value].
+// ---- Classic: a slot is [key][value], or [key].
 
 static inline uint location(functions f, uint i, uint key, uint slots) {
     mix_keys c = keys_of(f, i);
@@ -67,52 +84,82 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
 #endif
 }
 
-__kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint chain, __global const uint *keys,
+// In a set a pair stops also where it meets its own key: one of the two stays, and the other is counted.
+__kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
     ulong item = get_global_id(0);
-    if (item >= pairs) return;
-    uint key = keys[item], value = values[item];
-    if (key == KOEL_CLASSIC_EMPTY_KEY) {
-        // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
-        // all.
-        atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
-        atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
-    } else {
-        // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
-        // out of an empty one.
-        ulong moving = ((ulong)key << 32) | value;
-        uint at = location(f, 0, key, slots);
-        for (uint swaps = 0; swaps < chain; swaps++) {
-            moving = atom_xchg(&image[at], moving);
-            key = (uint)(moving >> 32);
-            if (key == KOEL_CLASSIC_EMPTY_KEY) break;
-            at = next_location(f, key, at, swaps, slots);
-            // One cut chain fails the attempt, so those who have been at it for long ask now and then whether there
-            // is one, and stop. Most chains end after two swaps and never ask.
-            if (swaps % 64 == 63 && atom_or(&status[KOEL_UNPLACED], 0UL)) break;
+#if KEYS_ALONE
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+#endif
+    if (item < pairs) {
+        uint key = keys[item], value = KEYS_ALONE ? 0 : values[item];
+        if (key == KOEL_CLASSIC_EMPTY_KEY) {
+            // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
+            // all.
+            atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
+            atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
+        } else {
+            // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
+            // out of an empty one.
+            cell moving = cell_of(key, value);
+            uint at = location(f, 0, key, slots);
+            for (uint swaps = 0; swaps < chain; swaps++) {
+                moving = EXCHANGE(&image[at], moving);
+#if KEYS_ALONE
+                if (moving == key) {
+                    count_copy(tally, key);
+                    key = KOEL_CLASSIC_EMPTY_KEY;
+                    break;
+                }
+#endif
+                key = upper_in(moving);
+                if (key == KOEL_CLASSIC_EMPTY_KEY) break;
+                at = next_location(f, key, at, swaps, slots);
+                // One cut chain fails the attempt, so those who have been at it for long ask now and then whether there
+                // is one, and stop. Most chains end after two swaps and never ask.
+                if (swaps % 64 == 63 && atom_or(&status[KOEL_UNPLACED], 0UL)) break;
+            }
+            // Counted at once and not with the group's tally, so that others see it while this group goes on.
+            if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
         }
-        // Counted at once and not with the group's tally, so that others see it while this group goes on.
-        if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
     }
+#if KEYS_ALONE
+    report_tally(tally, status);
+#endif
 }
+
+// A read of a slot that others may be emptying.
+#if KEYS_ALONE && defined(KOEL_WATCHED)
+#define READ_COPY READ_SHARED
+#else
+#define READ_COPY(cells, at) (cells)[at]
+#endif
 
 // After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with
 // one key a lookup finds one, so k - 1 are counted.
-__kernel GROUP_SIZE void cuckoo_copies(__global const ulong *image, TABLE, __global ulong *status) {
+//
+// In a set they are emptied too, which is the paper's clean-up. A slot that is read here may hold its key, or be empty a
+// moment later; but the first of a key's slots with that key is never emptied, and the search comes to it first, whatever
+// it has read before. The loads are of 32 bits, which none tears in two.
+__kernel GROUP_SIZE void cuckoo_copies(__global cell *image, TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
     ulong slot = get_global_id(0);
     if (slot < slots) {
-        uint key = (uint)(image[slot] >> 32);
+        uint key = upper_in(READ_COPY(image, slot));
         if (key != KOEL_CLASSIC_EMPTY_KEY) {
             for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
                 uint at = location(f, i, key, slots);
                 // The slot itself ends the search without a second read.
                 if (at == slot) break;
-                if ((uint)(image[at] >> 32) == key) {
+                if (upper_in(READ_COPY(image, at)) == key) {
                     count_copy(tally, key);
+#if KEYS_ALONE
+                    EXCHANGE(&image[slot], KOEL_CLASSIC_EMPTY_KEY);
+#endif
                     break;
                 }
             }
@@ -128,16 +175,16 @@ static inline uint2 probe(functions f, uint i, uint key, uint slots) {
 
 static inline int verdict(uint i, uint wanted, uint upper_there) { return upper_there == wanted ? FOUND : GO_ON; }
 
-static inline bool taken(ulong there) { return upper_of(there) != KOEL_CLASSIC_EMPTY_KEY; }
+static inline bool taken(cell there) { return upper_in(there) != KOEL_CLASSIC_EMPTY_KEY; }
 
 // What stands in a slot whose pair was removed.
-#define VACANT KOEL_CLASSIC_EMPTY
+#define VACANT cell_of(KOEL_CLASSIC_EMPTY_KEY, 0)
 
-static inline uint key_in(functions f, uint slot, uint slots, ulong there) { return upper_of(there); }
+static inline uint key_in(functions f, uint slot, uint slots, cell there) { return upper_in(there); }
 
 #else
 
-// ---- Canonical: a slot is [age][remainder][value].
+// ---- Canonical: a slot is [age][remainder][value], or [age][remainder].
 
 // The function that a proposal of this age uses. Age 0 is no proposal; it must not go out of range, whatever the image.
 static inline uint turn_of(uint age) { return (max(age, 1u) - 1) % KOEL_FUNCTIONS; }
@@ -154,31 +201,31 @@ static inline int verdict(uint i, uint remainder, uint upper_there) {
     return upper_there < upper(i + 1, remainder) ? ABSENT : GO_ON;
 }
 
-static inline bool taken(ulong there) { return is_pair(upper_of(there)); }
+static inline bool taken(cell there) { return is_pair(upper_in(there)); }
 
 // What stands in a slot whose pair was removed.
-#define VACANT KOEL_TOMBSTONE
+#define VACANT cell_of(upper_of(KOEL_TOMBSTONE), 0)
 
-static inline uint key_in(functions f, uint slot, uint slots, ulong there) {
-    uint turn = turn_of(age_of(upper_of(there)));
-    return unmix(join(slot, remainder_of(upper_of(there)), slots), keys_of(f, turn));
+static inline uint key_in(functions f, uint slot, uint slots, cell there) {
+    uint turn = turn_of(age_of(upper_in(there)));
+    return unmix(join(slot, remainder_of(upper_in(there)), slots), keys_of(f, turn));
 }
 
-__kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint chain, __global const uint *keys,
+__kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
     ulong item = get_global_id(0);
     if (item < pairs) {
-        uint key = keys[item], value = values[item];
+        uint key = keys[item], value = KEYS_ALONE ? 0 : values[item];
         uint age = 1, turn = 0;
         while (age <= KOEL_MAX_AGE) {
             uint2 at = probe(f, turn, key, slots);
-            ulong mine = word(age, at.y, value);
+            cell mine = cell_of(upper(age, at.y), value);
             // The whole rule is this maximum. What it returns tells which of the two words is left without a slot.
-            ulong there = atom_max(&image[at.x], mine);
-            if (upper_of(there) == upper_of(mine)) {
+            cell there = RAISE(&image[at.x], mine);
+            if (upper_in(there) == upper_in(mine)) {
                 // My own key at my own age: the greater word stays, the other is dropped.
                 count_copy(tally, key);
                 break;
@@ -186,8 +233,8 @@ __kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint c
             if (there < mine) {
                 if (there == KOEL_SLOT_EMPTY) break;
                 key = key_in(f, at.x, slots, there);
-                value = (uint)there;
-                age = age_of(upper_of(there));
+                value = value_in(there);
+                age = age_of(upper_in(there));
                 turn = turn_of(age);
             }
             age++;
@@ -204,7 +251,7 @@ __kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint c
 
 // One read at a time, because most keys end at their first or second: in the prototypes, four reads up front halved the
 // rate of an H200.
-__kernel GROUP_SIZE void cuckoo_lookup(__global const ulong *image, TABLE, const uint outside, const uint outside_value,
+__kernel GROUP_SIZE void cuckoo_lookup(__global const cell *image, TABLE, const uint outside, const uint outside_value,
                                        __global const uint *queries, const ulong count, __global uint *values,
                                        __global uint *found) {
     functions f = {forth, back};
@@ -221,11 +268,11 @@ __kernel GROUP_SIZE void cuckoo_lookup(__global const ulong *image, TABLE, const
 #endif
         for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
             uint2 at = probe(f, i, key, slots);
-            ulong there = image[at.x];
-            int says = verdict(i, at.y, upper_of(there));
+            cell there = image[at.x];
+            int says = verdict(i, at.y, upper_in(there));
             if (says == GO_ON) continue;
             hit = says == FOUND;
-            value = hit ? (uint)there : 0;
+            value = hit ? value_in(there) : 0;
             break;
         }
         values[item] = value;
@@ -235,6 +282,7 @@ __kernel GROUP_SIZE void cuckoo_lookup(__global const ulong *image, TABLE, const
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
 
+#if !KEYS_ALONE
 // The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image
 // comes as halves: only upper ones (odd) are read, only lower ones (even, the values) are written.
 __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global const uint *keys,
@@ -254,10 +302,11 @@ __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global co
         return;
     }
 }
+#endif
 
 // Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair out
 // counts it. The search reads with an atomic, because others change what it reads.
-__kernel GROUP_SIZE void cuckoo_remove(__global ulong *image, TABLE, __global const uint *keys, const ulong count,
+__kernel GROUP_SIZE void cuckoo_remove(__global cell *image, TABLE, __global const uint *keys, const ulong count,
                                        __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -271,9 +320,9 @@ __kernel GROUP_SIZE void cuckoo_remove(__global ulong *image, TABLE, __global co
 #endif
         for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
             uint2 at = probe(f, i, key, slots);
-            int says = verdict(i, at.y, upper_of(atom_or(&image[at.x], 0UL)));
+            int says = verdict(i, at.y, upper_in(READ_SHARED(image, at.x)));
             if (says == GO_ON) continue;
-            if (says == FOUND && atom_xchg(&image[at.x], VACANT) != VACANT) atomic_inc(&tally[KOEL_REMOVED]);
+            if (says == FOUND && EXCHANGE(&image[at.x], VACANT) != VACANT) atomic_inc(&tally[KOEL_REMOVED]);
             break;
         }
     }
@@ -282,18 +331,18 @@ __kernel GROUP_SIZE void cuckoo_remove(__global ulong *image, TABLE, __global co
 
 #if !KOEL_CLASSIC
 // Tombstones and pairs above age 1 leave the image; the pairs are handed out.
-__kernel GROUP_SIZE void cuckoo_lift(__global ulong *image, TABLE, __global uint *keys, __global uint *values,
+__kernel GROUP_SIZE void cuckoo_lift(__global cell *image, TABLE, __global uint *keys, __global uint *values,
                                      __global uint *taken_bits) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
     ulong slot = get_global_id(0);
     bool pair = false;
     if (slot < slots) {
-        ulong there = image[slot];
-        bool lifted = age_of(upper_of(there)) > 1;
+        cell there = image[slot];
+        bool lifted = age_of(upper_in(there)) > 1;
         pair = lifted && taken(there);
         keys[slot] = pair ? key_in(f, (uint)slot, slots, there) : 0;
-        values[slot] = pair ? (uint)there : 0;
+        values[slot] = pair ? value_in(there) : 0;
         if (lifted) image[slot] = KOEL_SLOT_EMPTY;
     }
     put_answer(answers, pair);
@@ -302,17 +351,17 @@ __kernel GROUP_SIZE void cuckoo_lift(__global ulong *image, TABLE, __global uint
 }
 #endif
 
-__kernel GROUP_SIZE void cuckoo_decode(__global const ulong *image, TABLE, __global uint *keys, __global uint *values,
+__kernel GROUP_SIZE void cuckoo_decode(__global const cell *image, TABLE, __global uint *keys, __global uint *values,
                                        __global uint *taken_bits) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
     ulong slot = get_global_id(0);
     bool pair = false;
     if (slot < slots) {
-        ulong there = image[slot];
+        cell there = image[slot];
         pair = taken(there);
         keys[slot] = pair ? key_in(f, (uint)slot, slots, there) : 0;
-        values[slot] = pair ? (uint)there : 0;
+        values[slot] = pair ? value_in(there) : 0;
     }
     put_answer(answers, pair);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -212,6 +212,15 @@ impl Error {
         Error::check_plan::<S>(plan).err().unwrap_or_else(|| Error::parameter("kind", plan.kind(), advice))
     }
 
+    /// Refuses more rows than can be numbered: a row's number is below `u32::MAX`.
+    pub(crate) fn check_rows(what: &'static str, rows: usize) -> Result<()> {
+        let most = u32::MAX.into();
+        if rows as u64 <= most {
+            return Ok(());
+        }
+        Err(Error::TooLarge { what, asked: rows as u64, most })
+    }
+
     /// Refuses a length other than the one needed.
     pub(crate) fn check_length(what: &'static str, found: usize, expected: usize) -> Result<()> {
         if found == expected {

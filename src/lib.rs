@@ -29,8 +29,10 @@
 //!
 //! - [`HashTable`] and [`TableBuilder`]: everything a table can do.
 //! - [`Cuckoo`], [`Bucketized`], [`Horton`], [`RobinHood`], [`Fks`]: the schemes and their parameters (Alcantara et al. 2011;
-//!   Breslow et al. 2016, both; Garcia et al. 2011; Alcantara et al. 2009). [`Sorted`], [`Perfect`], [`Quadratic`]: the baselines that
-//!   the papers measure against. The README has a table of when to take which.
+//!   Breslow et al. 2016, both; Garcia et al. 2011; Alcantara et al. 2009). [`CuckooSet`]: keys alone. [`Sorted`],
+//!   [`Perfect`], [`Quadratic`]: the baselines that the papers measure against. The README has a table of when to take which.
+//! - [`MultiTable`]: any number of values for a key (Alcantara et al. 2011, Section 4.4). [`JoinIndex`], [`fn@join`]: joins of two
+//!   columns of keys, as pairs of row numbers in one order on every device, in pieces where they do not fit.
 //! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
 //! - [`layout`]: keys for the cells of pictures and boxes of voxels.
 //! - [`spec`]: layouts and arithmetic, the reference for every backend.
@@ -53,7 +55,9 @@ pub mod cpu;
 mod error;
 mod fault;
 pub mod group;
+pub mod join;
 pub mod layout;
+pub mod multi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 pub mod set;
@@ -66,12 +70,14 @@ pub use compact::{CompactingBuilder, CompactingTable};
 pub use cpu::Cpu;
 pub use error::{Error, Result};
 pub use group::{Aggregate, DeviceGroups, Groups, IdOrder};
+pub use join::{JoinIndex, JoinKind, JoinRows, NO_ROW, join};
+pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use set::{HashSet, SetBuilder};
 pub use spec::{
-    Bucketized, Cuckoo, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode, Perfect,
-    Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,
+    Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode,
+    Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,
 };
 pub use table::{Digest, Duplicates, HashTable, TableBuilder};
 

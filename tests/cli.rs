@@ -7,39 +7,11 @@ mod folder;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{Read, Write};
-
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use folder::{Folder, stderr};
-
-/// Every device that can be used here.
-fn devices() -> Vec<String> {
-    let listed = Folder::new().json("devices --json");
-    let devices = listed["devices"].as_array().unwrap().iter();
-    let usable: Vec<_> =
-        devices.filter(|d| d["usable"] == true).map(|d| d["id"].as_str().unwrap().to_owned()).collect();
-    if usable.len() == 1 {
-        assert!(std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(), "OpenCL is required and there is none: {listed}");
-        let _ = writeln!(std::io::stderr(), "skipped: the command on OpenCL: {}", listed["opencl"]);
-    }
-    usable
-}
-
-/// An array file as NumPy writes it.
-fn npy(shape: &str, data: &[u32]) -> Vec<u8> {
-    let mut header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
-    while (header.len() + 11) % 64 != 0 {
-        header.push(' ');
-    }
-    header.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
-    data.iter().for_each(|word| file.extend(word.to_le_bytes()));
-    file
-}
+use folder::{Folder, devices, npy, stderr};
 
 #[test]
 fn help_and_version_go_to_stdout() {

@@ -6,7 +6,9 @@ mod common;
 
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme, Sequence, Sorted};
+use koel::{
+    Bucketized, Cpu, Cuckoo, CuckooSet, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme, Sequence, Sorted,
+};
 
 /// The digest of 1000 pairs on every device of this machine, which must be the one written down.
 fn layout<S: Scheme>(scheme: &S, golden: &str)
@@ -17,7 +19,9 @@ where
     let devices = std::iter::once(Any::Cpu(Cpu::new())).chain(common::opencl_devices());
     for device in devices {
         let builder = HashTable::builder(scheme.clone()).seed(2026);
-        let table = builder.build(&device, &load.keys(), &load.values()).unwrap();
+        let values: Vec<u32> =
+            load.values().into_iter().map(|value| value & scheme.limits().greatest_value()).collect();
+        let table = builder.build(&device, &load.keys(), &values).unwrap();
         assert_eq!(table.digest().unwrap().to_string(), golden, "{scheme:?}");
     }
 }
@@ -51,6 +55,9 @@ fn layouts_are_what_they_were() {
     ] {
         layout(&Bucketized::canonical(slots), bucketized);
         layout(&Horton::canonical(slots), horton);
+    }
+    for (functions, golden) in [(2, ""), (3, ""), (4, ""), (5, "")] {
+        layout(&CuckooSet::canonical(functions), golden);
     }
     layout(&Fks::canonical(), "48676be162d82702d9643c6b3da413b10a3deaa6d80626ad39d88b5092ee6044");
     layout(&Quadratic, "618144f075114d483e573e5404ca9031a90ee31edfe3125694350c2aa0f67237");

@@ -6,7 +6,9 @@ mod common;
 use common::{most_pairs, opencl_devices, size};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme, Sequence, Sorted};
+use koel::{
+    Bucketized, Cpu, Cuckoo, CuckooSet, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme, Sequence, Sorted,
+};
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
@@ -29,7 +31,8 @@ where
 {
     let n = size(40_000, 300).min(most_pairs::<S>(scheme.kind()));
     let load = Workload::new(n, 21);
-    let pairs: Vec<_> = load.keys().into_iter().zip(load.values()).collect();
+    let values = load.values().into_iter().map(|value| value & scheme.limits().greatest_value());
+    let pairs: Vec<_> = load.keys().into_iter().zip(values).collect();
     let capacity = (f64::from(n) / load_factor) as u64;
     let builder = || HashTable::builder(scheme.clone()).capacity(capacity).seed(5);
     let (keys, values) = split(&pairs);
@@ -54,6 +57,7 @@ where
 fn order_batches_threads_and_devices_do_not_matter() {
     for (functions, load) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.98)] {
         nothing_but_the_set_matters(&Cuckoo::canonical(functions), load);
+        nothing_but_the_set_matters(&CuckooSet::canonical(functions), load);
     }
     for (slots, load) in [(4, 0.97), (8, 0.985), (16, 0.985)] {
         nothing_but_the_set_matters(&Bucketized::canonical(slots), load);

@@ -26,6 +26,8 @@ mod ledger;
 mod relational;
 #[cfg(test)]
 pub(crate) mod relational_tests;
+#[cfg(test)]
+pub(crate) mod set_tests;
 
 pub use any::{Any, AnyBuffer};
 pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};

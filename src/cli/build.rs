@@ -7,13 +7,15 @@ use serde_json::json;
 
 use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::Plan;
-use koel::{Cpu, Duplicates, HashTable, Kind};
+use koel::table::Contents;
+use koel::{CompactingTable, Cpu, Digest, Duplicates, HashSet, HashTable, IdOrder, MultiTable};
 
-use super::failure::{Result, Verdict};
+use super::failure::{Failure, Result, Verdict};
 use super::input::{self, FastaOptions, Pairs, Want};
-use super::options::{self, SchemeOptions, SizeOptions, Threads};
+use super::options::{self, OneDevice, TableOptions};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
+use super::structure::{Structure, unknown};
 use super::{out, text};
 
 const EXAMPLES: &str = "\
@@ -22,12 +24,20 @@ INPUT is told by its content:
   .npy         uint32 of shape (n,), keys alone, or (n, 2)
   FASTA        every window of K letters is a key (A C G T = 0..3, the first most significant), its place the value
 
-Canonical tables of the same rows are the same bytes, whatever the rows' order, the device and the threads.
+--table says what becomes of it:
+  map          a value for each key
+  set          the keys alone, each once; of several columns the first is used
+  compact      the keys, each once, numbered from 0; of several columns the first is used
+  multi        all values of each key, in the order of their rows
+
+Canonical tables of the same rows are the same bytes, whatever the rows' order, the device and the threads; but the
+order of a key's values, and of ids by first appearance, is the rows' own.
 
 Examples:
   koel build pairs.csv -o pairs.koel
   koel build pairs.csv -o small.koel --load 0.95 --duplicates last
-  koel build genome.fa --kmer 12 -o kmers.koel --duplicates first
+  koel build genome.fa --kmer 12 -o kmers.koel --table multi
+  koel build names.csv -o ids.koel --table compact --ids ascending
   zcat pairs.csv.gz | koel build - -o pairs.koel --device cpu";
 
 /// Build a table from a file of keys and values
@@ -42,56 +52,63 @@ pub(crate) struct Args {
     /// JSON in place of the summary
     #[arg(long)]
     json: bool,
-    /// Scheme
-    #[arg(long, default_value = scheme::NAMES[0], value_parser = options::scheme_name(), help_heading = "Table")]
-    scheme: String,
-    /// The same bytes on every device, or the papers' own race
-    #[arg(long, default_value = "canonical", value_parser = options::kind(), help_heading = "Table")]
-    kind: Kind,
+    /// What to build of the rows
+    #[arg(long, default_value = "map", value_parser = options::contents(), help_heading = "Table")]
+    table: Contents,
     #[command(flatten)]
-    parameters: SchemeOptions,
-    #[command(flatten)]
-    size: SizeOptions,
-    /// The seed of all constants [default: a fixed one]
-    #[arg(long, help_heading = "Table")]
-    seed: Option<u64>,
-    /// What a key that comes more than once means: an error, or that its first or last pair stays
-    #[arg(long, default_value = "error", value_parser = options::duplicates(), help_heading = "Input")]
-    duplicates: Duplicates,
+    options: TableOptions,
+    /// Which key gets which id, for compact: as they first appear, or ascending [default: first]
+    #[arg(long, value_name = "ORDER", value_parser = options::id_order(), help_heading = "Table")]
+    ids: Option<IdOrder>,
+    /// What a key that comes more than once means, for map: an error, or that its first or last pair stays
+    /// [default: error]
+    #[arg(long, value_name = "RULE", value_parser = options::duplicates(), help_heading = "Input")]
+    duplicates: Option<Duplicates>,
     #[command(flatten)]
     fasta: FastaOptions,
-    /// auto, cpu, opencl:N or opencl:NAME
-    #[arg(long, default_value = "auto", help_heading = "Device")]
-    device: String,
     #[command(flatten)]
-    threads: Threads,
+    device: OneDevice,
+}
+
+impl Args {
+    /// Refuses options of other contents.
+    fn check(&self) -> Result<()> {
+        let table = self.table.name();
+        if self.duplicates.is_some() && self.table != Contents::Map {
+            let rest = if self.table == Contents::Multi { "keeps all pairs" } else { "keeps each key once" };
+            return Err(Failure::Input(format!("--duplicates is for --table map, and {table} {rest}: leave it out")));
+        }
+        if self.ids.is_some() && self.table != Contents::Compact {
+            return Err(Failure::Input(format!("--ids is for --table compact, and {table} has no ids: leave it out")));
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    args.threads.apply()?;
-    args.size.check()?;
     // Options are checked before a large file is read.
-    scheme::named(&args.scheme, args.kind, &args.parameters, &mut Nothing)?;
-    let device = options::one_device(&args.device)?;
+    args.check()?;
+    args.options.check(args.table)?;
+    let device = args.device.open()?;
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();
-    let mut pairs = Pairs::default();
-    input::read(&args.input, &args.fasta, Want::Pairs, &mut pairs)?;
+    let pairs = match args.table {
+        Contents::Set | Contents::Compact => {
+            let mut keys = Vec::new();
+            input::read(&args.input, &args.fasta, Want::Keys, &mut keys)?;
+            Pairs { keys, values: Vec::new() }
+        }
+        _ => {
+            let mut pairs = Pairs::default();
+            input::read(&args.input, &args.fasta, Want::Pairs, &mut pairs)?;
+            pairs
+        }
+    };
     let read_seconds = start.elapsed().as_secs_f64();
     progress.say(format!("building a table of {}", text::counted(pairs.keys.len() as u64, "row")));
     let mut job = Build { args, device: &device, pairs: &pairs, read_seconds, progress: Some(progress) };
-    scheme::named(&args.scheme, args.kind, &args.parameters, &mut job)
-}
-
-/// Checks options by making a scheme of them.
-struct Nothing;
-
-impl Job for Nothing {
-    type Output = ();
-    fn run<S: Parameters>(&mut self, _: S) -> Result<()> {
-        Ok(())
-    }
+    args.options.run(args.table, &mut job)
 }
 
 struct Build<'a> {
@@ -110,37 +127,82 @@ impl Job for Build<'_> {
         Any: Runs<S>,
         Cpu: Runs<S>,
     {
-        let args = self.args;
-        let mut builder = args.size.apply(HashTable::builder(scheme).duplicates(args.duplicates));
-        if let Some(seed) = args.seed {
-            builder = builder.seed(seed);
+        let (args, device, Pairs { keys, values }) = (self.args, self.device, self.pairs);
+        let options = &args.options;
+        match args.table {
+            Contents::Map => {
+                let builder = options.apply(HashTable::builder(scheme)).duplicates(args.duplicates.unwrap_or_default());
+                self.finish(|| builder.build(device, keys, values))
+            }
+            Contents::Set => {
+                let builder = options.apply(HashSet::builder(scheme));
+                self.finish(|| builder.build(device, keys))
+            }
+            Contents::Compact => {
+                let builder = options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
+                self.finish(|| builder.build(device, keys))
+            }
+            Contents::Multi => {
+                let builder = options.apply(MultiTable::builder(scheme));
+                self.finish(|| builder.build(device, keys, values))
+            }
+            other => Err(unknown(other)),
         }
+    }
+}
+
+/// Seconds that each step took.
+struct Seconds {
+    build: f64,
+    save: f64,
+}
+
+impl Build<'_> {
+    /// Builds, saves and tells.
+    fn finish<S: Parameters, T: Structure<Any, S>>(
+        &mut self,
+        build: impl FnOnce() -> koel::Result<T>,
+    ) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+    {
         let start = Instant::now();
-        let table = builder.build(self.device, &self.pairs.keys, &self.pairs.values)?;
+        let built = build()?;
         self.device.finish()?;
         let build_seconds = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        let digest = table.save(&args.output)?;
-        let save_seconds = start.elapsed().as_secs_f64();
+        let digest = built.save(&self.args.output)?;
+        let seconds = Seconds { build: build_seconds, save: start.elapsed().as_secs_f64() };
         // Clears the line before anything is printed there.
         self.progress = None;
+        if self.args.json { self.print_json(&built, digest, &seconds) } else { self.print(&built, digest, &seconds) }?;
+        Ok(Verdict::Fine)
+    }
 
-        let parameters = S::describe(table.plan());
+    fn print_json<S: Parameters, T: Structure<Any, S>>(&self, built: &T, digest: Digest, time: &Seconds) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let (args, table) = (self.args, built.table());
+        out::print_json(&json!({
+            "output": args.output.display().to_string(), "table": T::CONTENTS.name(),
+            "scheme": S::NAME, "kind": args.options.kind.name(),
+            "parameters": scheme::json(&S::describe(table.plan())),
+            "rows": self.pairs.keys.len(), "pairs": built.pairs(), "keys": table.len(),
+            "slots": table.capacity(), "load": table.load_factor(),
+            "seed": table.plan().seed(), "restarts": table.restarts(), "digest": digest.to_string(),
+            "device": table.backend().info().id, "image_bytes": 8 * table.plan().words(), "bytes": built.bytes(),
+            "seconds": { "read": self.read_seconds, "build": time.build, "save": time.save },
+        }))
+    }
+
+    fn print<S: Parameters, T: Structure<Any, S>>(&self, built: &T, digest: Digest, time: &Seconds) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let (args, table) = (self.args, built.table());
         let rows = self.pairs.keys.len() as u64;
-        let image_bytes = 8 * table.plan().words();
-        if args.json {
-            out::print_json(&json!({
-                "output": args.output.display().to_string(),
-                "scheme": S::NAME, "kind": args.kind.name(),
-                "parameters": scheme::json(&parameters),
-                "rows": rows, "pairs": table.len(), "slots": table.capacity(), "load": table.load_factor(),
-                "seed": table.plan().seed(), "restarts": table.restarts(), "digest": digest.to_string(),
-                "device": table.backend().info().id, "image_bytes": image_bytes,
-                "seconds": { "read": self.read_seconds, "build": build_seconds, "save": save_seconds },
-            }))?;
-            return Ok(Verdict::Fine);
-        }
-        let dropped = match rows - table.len() {
+        let dropped = match rows.saturating_sub(built.pairs()) {
             0 => String::new(),
             copies => {
                 format!(" of {} ({} with a key that was there)", text::counted(rows, "row"), text::grouped(copies))
@@ -148,23 +210,26 @@ impl Job for Build<'_> {
         };
         out::print(&format!(
             "{}: {}{dropped} in {} (load {:.3}), {}\n\
+             table     {}\n\
              scheme    {} {}, {}\n\
              device    {}\n\
              restarts  {}\n\
              digest    {digest}\n\
-             time      {:.3} s to read, {build_seconds:.3} s to build, {save_seconds:.3} s to save",
+             time      {:.3} s to read, {:.3} s to build, {:.3} s to save",
             args.output.display(),
-            text::counted(table.len(), "pair"),
+            built.held(),
             text::counted(table.capacity(), "slot"),
             table.load_factor(),
-            text::bytes(image_bytes),
+            text::bytes(built.bytes()),
+            T::CONTENTS.name(),
             S::NAME,
-            args.kind,
-            scheme::listed(&parameters),
+            args.options.kind,
+            scheme::listed(&S::describe(table.plan())),
             table.backend().info(),
             table.restarts(),
             self.read_seconds,
-        ))?;
-        Ok(Verdict::Fine)
+            time.build,
+            time.save,
+        ))
     }
 }

@@ -6,12 +6,13 @@ use serde_json::json;
 
 use koel::backend::{Any, Runs};
 use koel::spec::Plan;
-use koel::table::{Buckets, Stats, read_info};
-use koel::{Cpu, HashTable, Kind};
+use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
+use super::structure::{Structure, unknown};
 use super::{out, text};
 
 /// Show and check a table's file
@@ -27,12 +28,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let info = read_info(&args.table)?;
-    scheme::numbered(info.scheme, info.kind, &mut Info { args, kind: info.kind })
+    scheme::numbered(info.scheme, info.kind, &mut Info { args, info: &info })
 }
 
 struct Info<'a> {
     args: &'a Args,
-    kind: Kind,
+    info: &'a FileInfo,
 }
 
 impl Job for Info<'_> {
@@ -43,12 +44,29 @@ impl Job for Info<'_> {
         Any: Runs<S>,
         Cpu: Runs<S>,
     {
+        match self.info.contents {
+            Contents::Map => self.tell::<S, HashTable<Cpu, S>>(),
+            Contents::Set => self.tell::<S, HashSet<Cpu, S>>(),
+            Contents::Compact => self.tell::<S, CompactingTable<Cpu, S>>(),
+            Contents::Multi => self.tell::<S, MultiTable<Cpu, S>>(),
+            other => Err(unknown(other)),
+        }
+    }
+}
+
+impl Info<'_> {
+    fn tell<S: Parameters, T: Structure<Cpu, S>>(&self) -> Result<Verdict>
+    where
+        Cpu: Runs<S>,
+    {
         let path = &self.args.table;
         let progress = Progress::line();
         progress.say("reading, checking and walking the table");
-        let table = HashTable::<Cpu, S>::open(&Cpu::new(), path)?;
+        let structure = T::open(&Cpu::new(), path)?;
+        let table = structure.table();
         let bytes = path.metadata().map_err(|error| Failure::io(path, &error))?.len();
-        let (audit, stats, digest) = (table.audit()?, table.stats()?, table.digest()?);
+        let (audit, stats, digest) = (structure.audit()?, table.stats()?, structure.digest()?);
+        let (pairs, most_values) = (structure.pairs(), structure.most_values()?);
         drop(progress);
         let parameters = S::describe(table.plan());
         let (seed, outside) = (table.plan().seed(), table.plan().outside());
@@ -56,12 +74,14 @@ impl Job for Info<'_> {
             let buckets =
                 stats.buckets.iter().map(|buckets| json!({ "type": buckets.name, "by_pairs": buckets.by_pairs }));
             out::print_json(&json!({
-                "scheme": S::NAME, "kind": self.kind.name(),
+                "table": T::CONTENTS.name(), "scheme": S::NAME, "kind": self.info.kind.name(),
                 "parameters": scheme::json(&parameters),
-                "pairs": stats.pairs, "slots": stats.slots, "load": table.load_factor(), "seed": seed,
+                "pairs": pairs, "keys": stats.pairs, "most_values": most_values,
+                "slots": stats.slots, "load": table.load_factor(), "seed": seed,
                 "worn": table.is_worn(), "tombstones": stats.tombstones,
                 "restarts": stats.restarts, "digest": digest.to_string(), "file_bytes": bytes,
-                "image_bytes": stats.bytes, "ages": from_one(&stats.ages), "greatest_age": audit.greatest_age,
+                "image_bytes": stats.bytes, "bytes": structure.bytes(),
+                "ages": from_one(&stats.ages), "greatest_age": audit.greatest_age,
                 "reads_per_hit": stats.reads_per_hit, "reads_per_miss": stats.reads_per_miss,
                 "keys_by_reads": from_one(&stats.keys_by_reads), "bytes_per_read": stats.bucket_bytes,
                 "model_reads_per_hit": stats.model.map(|model| model.reads_per_hit),
@@ -75,29 +95,39 @@ impl Job for Info<'_> {
             0 => String::new(),
             lost => format!("\nworn      {} lost to removed pairs, until it is compacted", text::counted(lost, "slot")),
         };
+        let values = match T::CONTENTS {
+            Contents::Multi => {
+                let average = pairs as f64 / stats.pairs.max(1) as f64;
+                format!(": {average:.2} values a key, {} at most", text::grouped(most_values))
+            }
+            _ => String::new(),
+        };
         out::print(&format!(
             "{}: {} in {} (load {:.3})\n\
+             table     {}{values}\n\
              scheme    {} {}, {}\n\
              seed      {seed}\n\
              restarts  {}\n\
-             file      {} bytes, {:.2} a pair\n\
+             file      {} bytes, {:.2} a {}\n\
              digest    {digest}{worn}\n\
              {}\n\
              ages      {}\n\
              audit     ok: checksum right, {} checked",
             path.display(),
-            text::counted(stats.pairs, "pair"),
+            structure.held(),
             text::counted(stats.slots, "slot"),
             table.load_factor(),
+            T::CONTENTS.name(),
             S::NAME,
-            self.kind,
+            self.info.kind,
             scheme::listed(&parameters),
             stats.restarts,
             text::grouped(bytes),
-            bytes as f64 / stats.pairs.max(1) as f64,
+            bytes as f64 / pairs.max(1) as f64,
+            T::COUNTED,
             reads(&stats),
             few(from_one(&stats.ages)),
-            text::counted(audit.pairs, "pair"),
+            text::counted(audit.pairs, if T::CONTENTS == Contents::Map { "pair" } else { "key" }),
         ))?;
         Ok(Verdict::Fine)
     }

@@ -1,28 +1,35 @@
 //! `koel lookup`: the answers to a file of queries, in its order.
 
-mod rows;
+mod ask;
 
 use std::path::PathBuf;
 
-use koel::backend::{Any, Runs, bitmap_words};
-use koel::table::read_info;
-use koel::{Cpu, HashTable};
+use koel::backend::{Any, Runs};
+use koel::table::{Contents, FileInfo, read_info};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, FastaOptions, Sink, Want};
 use super::options::{self, Threads};
+use super::output::Rows;
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
+use super::structure::unknown;
 use super::{out, text};
-use rows::Rows;
+use ask::{AllValues, Ask, Counts, KeysOfIds, Members, Values};
 
 /// Queries that are answered at a time; what is in memory is proportional to it. A multiple of 32.
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
 QUERIES is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used.
-Output is a row `key,value` a query, in the order of the queries, with the value empty for a miss.
--o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, value u4, found b1).
+Output is in the order of the queries. What a row is depends on what TABLE was built as (--table):
+  map          `key,value`, the value empty for a miss
+  set          `key,found`: 1 or 0
+  compact      `key,id`, the id empty for a miss; with --reverse queries are ids, and rows `id,key`
+  multi        `key,value`, a row for each value of the key, or one without for a miss; with --count `key,count`
+-o FILE.tsv separates by tabs; -o FILE.npy writes a structured array, where a miss is a 0 whose field `found` is false:
+(key u4, value u4, found b1), or the names above.
 
 Examples:
   koel lookup pairs.koel queries.csv
@@ -41,6 +48,12 @@ pub(crate) struct Args {
     /// Where the answers go [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// How many values each key has, in place of the values; for tables of --table multi
+    #[arg(long)]
+    count: bool,
+    /// Queries are ids, and answers their keys; for tables of --table compact
+    #[arg(long)]
+    reverse: bool,
     /// Exit with 1 if any query is missing, after all answers are written
     #[arg(long)]
     strict: bool,
@@ -49,11 +62,30 @@ pub(crate) struct Args {
     /// auto, cpu, opencl:N or opencl:NAME [default: auto]
     #[arg(long, help_heading = "Device")]
     device: Option<String>,
-    /// Map the file instead of reading it: starts at once, on the CPU, without the checks of checksum and contents
+    /// Map the file instead of reading it: starts at once, on the CPU, without the checks of checksum and contents; for
+    /// tables of --table map
     #[arg(long, help_heading = "Device")]
     mapped: bool,
     #[command(flatten)]
     threads: Threads,
+}
+
+impl Args {
+    /// Refuses options of other contents.
+    fn check(&self, info: &FileInfo) -> Result<()> {
+        let own = [
+            ("count", self.count, Contents::Multi),
+            ("reverse", self.reverse, Contents::Compact),
+            ("mapped", self.mapped, Contents::Map),
+        ];
+        let Some((option, _, whose)) = own.iter().find(|&&(_, given, whose)| given && info.contents != whose) else {
+            return Ok(());
+        };
+        let (path, whose, is) = (self.table.display(), whose.name(), info.contents.name());
+        Err(Failure::Input(format!(
+            "{path}: --{option} is for tables of --table {whose}, and this is one of {is}: leave it out"
+        )))
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
@@ -63,11 +95,13 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         return Err(Failure::Input("--mapped looks up on the CPU: leave --device out".into()));
     }
     let info = read_info(&args.table)?;
-    scheme::numbered(info.scheme, info.kind, &mut Lookup { args })
+    args.check(&info)?;
+    scheme::numbered(info.scheme, info.kind, &mut Lookup { args, contents: info.contents })
 }
 
 struct Lookup<'a> {
     args: &'a Args,
+    contents: Contents,
 }
 
 impl Job for Lookup<'_> {
@@ -79,21 +113,37 @@ impl Job for Lookup<'_> {
         Cpu: Runs<S>,
     {
         let args = self.args;
+        let path = &args.table;
         if args.mapped {
-            return answer(args, &HashTable::<Cpu, S>::open_mapped(&Cpu::new(), &args.table)?);
+            return answer(args, Values::new(&HashTable::<Cpu, S>::open_mapped(&Cpu::new(), path)?, "value"));
         }
         let device = options::one_device(args.device.as_deref().unwrap_or("auto"))?;
-        answer(args, &HashTable::<Any, S>::open(&device, &args.table)?)
+        match self.contents {
+            Contents::Map => answer(args, Values::new(&HashTable::<Any, S>::open(&device, path)?, "value")),
+            Contents::Set => answer(args, Members(&HashSet::<Any, S>::open(&device, path)?)),
+            Contents::Compact => {
+                let table = CompactingTable::<Any, S>::open(&device, path)?;
+                if args.reverse {
+                    answer(args, KeysOfIds(&table))
+                } else {
+                    answer(args, Values::new(table.table(), "id"))
+                }
+            }
+            Contents::Multi => {
+                let table = MultiTable::<Any, S>::open(&device, path)?;
+                if args.count { answer(args, Counts(&table)) } else { answer(args, AllValues(&table)) }
+            }
+            other => Err(unknown(other)),
+        }
     }
 }
 
 /// Answers all queries and says how many hit.
-fn answer<B: Runs<S>, S: Parameters>(args: &Args, table: &HashTable<B, S>) -> Result<Verdict> {
-    let rows = Rows::open(args.output.as_deref())?;
+fn answer(args: &Args, table: impl Ask) -> Result<Verdict> {
+    let rows = Rows::open(args.output.as_deref(), &table.columns())?;
     // Rows on a terminal are progress enough.
     let progress = args.output.is_some().then(Progress::line);
-    let (queries, values, found) = (Vec::new(), Vec::new(), Vec::new());
-    let mut answers = Answers { table, queries, values, found, rows, asked: 0, missed: 0, progress };
+    let mut answers = Answers { table, queries: Vec::new(), rows, asked: 0, missed: 0, progress };
     let read = input::read(&args.queries, &args.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
     match read.and_then(|()| rows.finish()) {
@@ -114,38 +164,30 @@ fn answer<B: Runs<S>, S: Parameters>(args: &Args, table: &HashTable<B, S>) -> Re
 }
 
 /// Queries gathered to a chunk, answered, and written.
-struct Answers<'t, B: Runs<S>, S: Parameters> {
-    table: &'t HashTable<B, S>,
+struct Answers<A: Ask> {
+    table: A,
     queries: Vec<u32>,
-    values: Vec<u32>,
-    found: Vec<u32>,
     rows: Rows,
     asked: u64,
     missed: u64,
     progress: Option<Progress>,
 }
 
-impl<B: Runs<S>, S: Parameters> Sink for Answers<'_, B, S> {
+impl<A: Ask> Sink for Answers<A> {
     fn push(&mut self, key: u32, _: u32) -> Result<()> {
         self.queries.push(key);
         if self.queries.len() == CHUNK { self.flush() } else { Ok(()) }
     }
 }
 
-impl<B: Runs<S>, S: Parameters> Answers<'_, B, S> {
+impl<A: Ask> Answers<A> {
     fn flush(&mut self) -> Result<()> {
-        let count = self.queries.len();
-        self.values.resize(count, 0);
-        self.found.resize(bitmap_words(count), 0);
-        self.table.get_into(&self.queries, &mut self.values, &mut self.found)?;
-        let hits: u64 = self.found.iter().map(|word| u64::from(word.count_ones())).sum();
-        self.asked += count as u64;
-        self.missed += count as u64 - hits;
+        let asked = self.queries.len() as u64;
+        let hits = self.table.answer(&self.queries, &mut self.rows)?;
+        self.asked += asked;
+        self.missed += asked - hits;
         if let Some(progress) = &self.progress {
             progress.say(format!("{} queries answered", text::grouped(self.asked)));
-        }
-        for (i, (&key, &value)) in self.queries.iter().zip(&self.values).enumerate() {
-            self.rows.write(key, (self.found[i / 32] >> (i % 32) & 1 == 1).then_some(value))?;
         }
         self.queries.clear();
         Ok(())

@@ -1,10 +1,13 @@
 //! The command line.
 //!
 //! ```text
-//! devices, build, lookup, info, verify/, bench/     one module a command: its options, then what it does
-//! options.rs      options that several commands share
+//! devices, build, lookup, info, join, groupby, unique, verify/, bench/     one module a command: its options, then
+//!                 what it does
+//! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
+//! structure.rs    map, set, compacting and multivalue tables: what a file can hold
 //! scheme.rs       from option values to a scheme, through the registry; the one place that names schemes
 //! input/          tables as text, .npy and FASTA, streamed
+//! output.rs       rows as text and .npy, streamed
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
 //!
@@ -16,14 +19,19 @@ mod bench;
 mod build;
 mod devices;
 mod failure;
+mod groupby;
 mod info;
 mod input;
+mod join;
 mod lookup;
 mod options;
 mod out;
+mod output;
 mod progress;
 mod scheme;
+mod structure;
 mod text;
+mod unique;
 mod verify;
 
 use std::process::ExitCode;
@@ -37,7 +45,10 @@ Examples:
   koel verify                                 check every device of this machine
   koel build pairs.csv -o pairs.koel          build a table
   koel lookup pairs.koel queries.csv          ask it; rows `key,value`, the value empty for a miss
-  koel build genome.fa --kmer 16 -o kmers.koel --duplicates first
+  koel build genome.fa --kmer 16 -o kmers.koel --table multi
+  koel join orders.csv items.csv              rows `key,left,right` of equal keys
+  koel groupby sales.csv --agg sum,count      aggregates of each key's values
+  koel unique words.csv --counts              the distinct keys, and how often each comes
   koel bench --n 2^24                         how fast is it here
 
 Exit codes: 0 fine, 1 a check failed, 2 an error.";
@@ -57,6 +68,9 @@ enum Command {
     Build(build::Args),
     Lookup(lookup::Args),
     Info(info::Args),
+    Join(join::Args),
+    Groupby(groupby::Args),
+    Unique(unique::Args),
     Bench(bench::Args),
 }
 
@@ -82,6 +96,9 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Build(args)) => build::run(&args),
         Some(Command::Lookup(args)) => lookup::run(&args),
         Some(Command::Info(args)) => info::run(&args),
+        Some(Command::Join(args)) => join::run(&args),
+        Some(Command::Groupby(args)) => groupby::run(&args),
+        Some(Command::Unique(args)) => unique::run(&args),
         Some(Command::Bench(args)) => bench::run(&args),
     };
     match outcome {

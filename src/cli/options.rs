@@ -1,20 +1,26 @@
 //! Options that several commands share, and what they mean.
 
+mod table;
+
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use koel::backend::{Any, choose};
-use koel::table::TableBuilder;
-use koel::{Duplicates, Insertion, Kind, Load, LookupMode, Reinsertion, Scheme, Sequence};
+use koel::table::Contents;
+use koel::{
+    Aggregate, Duplicates, IdOrder, Insertion, JoinKind, Kind, Load, LookupMode, Reinsertion, Scheme, Sequence,
+};
 
 use super::failure::{Failure, Result};
 use super::scheme;
+
+pub(crate) use table::{Builder, TableOptions};
 
 /// Parameters of schemes; each scheme takes those that it has.
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct SchemeOptions {
-    /// Places for each key: cuckoo 2 to 5, classic bucketized 2 to 4 [default: 4; 2]
+    /// Places for each key: cuckoo and cuckoo_set 2 to 5, classic bucketized 2 to 4 [default: 4; 2]
     #[arg(long, value_name = "H")]
     pub(crate) functions: Option<u32>,
     /// Slots of a bucket, for bucketized and horton: 4, 8 or 16 [default: 8]
@@ -24,7 +30,7 @@ pub(crate) struct SchemeOptions {
     /// `sahu` fks's [default: mixer]
     #[arg(long, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins", "sahu"])]
     pub(crate) hash: Option<String>,
-    /// Where evicted pairs go, for classic cuckoo [default: skip-same-slot]
+    /// Where evicted pairs go, for classic cuckoo and cuckoo_set [default: skip-same-slot]
     #[arg(long, value_name = "RULE", value_parser = reinsertion())]
     pub(crate) reinsertion: Option<Reinsertion>,
     /// Which bucket takes a new pair, for classic bucketized [default: load-balancing]
@@ -145,12 +151,12 @@ impl SizeOptions {
     }
 
     /// A builder with this size.
-    pub(crate) fn apply<S: Scheme>(&self, mut builder: TableBuilder<S>) -> TableBuilder<S> {
+    pub(crate) fn apply<T: Builder>(&self, mut builder: T) -> T {
         if let Some(load) = self.load {
-            builder = builder.load_factor(load);
+            builder = builder.with_load(load);
         }
         if let Some(slots) = self.capacity {
-            builder = builder.capacity(slots);
+            builder = builder.with_slots(slots);
         }
         builder
     }
@@ -237,6 +243,25 @@ impl Threads {
     }
 }
 
+/// Where a command works that uses one device.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Device")]
+pub(crate) struct OneDevice {
+    /// auto, cpu, opencl:N or opencl:NAME
+    #[arg(long, default_value = "auto")]
+    device: String,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+impl OneDevice {
+    /// The device.
+    pub(crate) fn open(&self) -> Result<Any> {
+        self.threads.apply()?;
+        one_device(&self.device)
+    }
+}
+
 /// The one device of that name, for commands that use one.
 pub(crate) fn one_device(name: &str) -> Result<Any> {
     let mut found = choose(name, None)?;
@@ -290,6 +315,26 @@ pub(crate) fn scheme_name() -> impl TypedValueParser<Value = String> {
 /// One of a list of schemes.
 pub(crate) fn scheme_or_all() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(scheme::NAMES.iter().copied().chain(["all"]))
+}
+
+/// `--table`.
+pub(crate) fn contents() -> impl TypedValueParser<Value = Contents> {
+    one_of(&Contents::ALL, Contents::name)
+}
+
+/// `--ids`.
+pub(crate) fn id_order() -> impl TypedValueParser<Value = IdOrder> {
+    one_of(&IdOrder::ALL, IdOrder::name)
+}
+
+/// `--agg`, one of it.
+pub(crate) fn aggregate() -> impl TypedValueParser<Value = Aggregate> {
+    one_of(&Aggregate::ALL, Aggregate::name)
+}
+
+/// `--how`.
+pub(crate) fn join_kind() -> impl TypedValueParser<Value = JoinKind> {
+    one_of(&JoinKind::ALL, JoinKind::name)
 }
 
 fn reinsertion() -> impl TypedValueParser<Value = Reinsertion> {

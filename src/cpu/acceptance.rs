@@ -39,15 +39,16 @@
 //! What it is not: exact in its counts when a pair is unplaced. The attempt has failed then, and only that is told.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 
 use super::BLOCK;
 use super::block::{GREATEST_AGE, Lists, Pairs, Workspace, Workspaces, sum};
 use super::crew::Crew;
+use super::place::Shared;
 use crate::backend::Placed;
 
-/// Lists of places that keep the greatest word. An empty place is 0.
-pub(super) trait Accepts: Lists {
+/// Lists of places that keep the greatest word, in an image of `P`s. An empty place is 0.
+pub(super) trait Accepts<P: Shared = AtomicU64>: Lists {
     /// The greatest age of a pair; at most [`GREATEST_AGE`].
     const MAX_AGE: u32;
 
@@ -56,8 +57,8 @@ pub(super) trait Accepts: Lists {
 
     /// Raises the place in a word of the image to `mine` at least, and returns what stood there before.
     #[inline(always)]
-    fn raise(&self, word: &AtomicU64, _upper: u32, mine: u64) -> u64 {
-        raise(word, mine)
+    fn raise(&self, word: &P, _upper: u32, mine: u64) -> u64 {
+        word.raise(mine)
     }
 
     /// Which of all places it is: the word's, unless a word has several.
@@ -71,23 +72,28 @@ pub(super) trait Accepts: Lists {
 }
 
 /// Adds pairs to an image.
-pub(super) fn place(lists: &impl Accepts, image: &[AtomicU64], pairs: Pairs<'_>, workspaces: &Workspaces) -> Placed {
+pub(super) fn place<P: Shared>(
+    lists: &impl Accepts<P>,
+    image: &[P],
+    pairs: Pairs<'_>,
+    workspaces: &Workspaces,
+) -> Placed {
     let work = |crew: &Crew| Placer::new(lists, image, workspaces.lend().workspace()).place(pairs, crew);
     Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), sum)
 }
 
 /// One thread of a build.
-struct Placer<'a, L: Accepts> {
+struct Placer<'a, P, L> {
     lists: &'a L,
-    image: &'a [AtomicU64],
+    image: &'a [P],
     /// What is left of the fresh pairs that this thread took.
     chunk: Range<usize>,
     workspace: &'a mut Workspace,
     placed: Placed,
 }
 
-impl<'a, L: Accepts> Placer<'a, L> {
-    fn new(lists: &'a L, image: &'a [AtomicU64], workspace: &'a mut Workspace) -> Self {
+impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
+    fn new(lists: &'a L, image: &'a [P], workspace: &'a mut Workspace) -> Self {
         Placer { lists, image, chunk: 0..0, workspace, placed: Placed::default() }
     }
 
@@ -164,18 +170,4 @@ impl<'a, L: Accepts> Placer<'a, L> {
             }
         }
     }
-}
-
-/// Raises a slot to `mine` at least, and returns what stood there before: an atomic maximum, spelled out because most
-/// refusals need only the read that it begins with.
-#[inline(always)]
-pub(super) fn raise(slot: &AtomicU64, mine: u64) -> u64 {
-    let mut there = slot.load(Relaxed);
-    while there < mine {
-        match slot.compare_exchange_weak(there, mine, Relaxed, Relaxed) {
-            Ok(_) => return there,
-            Err(now) => there = now,
-        }
-    }
-    there
 }

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::{Decoded, bitmap_words};
 use crate::error::Result;
+use crate::spec::cuckoo::Cell;
 use crate::spec::slot;
 
 /// Words that make one word of the bitmap.
@@ -41,27 +42,27 @@ impl Cpu {
     /// Empties the slots of tombstones and of pairs above age 1 in an image of canonical slots; those pairs, by `pair`.
     pub(super) fn lift_with(
         &self,
-        words: &mut [u64],
+        slots: &mut [impl Cell],
         pair: impl Fn(usize, u64) -> Option<(u32, u32)> + Sync,
     ) -> Result<Decoded<Memory<u32>>> {
-        self.lift_words(words, |word| slot::age(word) > 1, pair)
+        self.lift_words(slots, |word| slot::age(word) > 1, pair)
     }
 
-    /// Empties the words that are to be lifted; the pairs among them, by `pair`.
-    pub(super) fn lift_words(
+    /// Empties the slots that are to be lifted; the pairs among them, by `pair`.
+    pub(super) fn lift_words<C: Cell>(
         &self,
-        words: &mut [u64],
+        slots: &mut [C],
         is_lifted: impl Fn(u64) -> bool + Sync,
         pair: impl Fn(usize, u64) -> Option<(u32, u32)> + Sync,
     ) -> Result<Decoded<Memory<u32>>> {
-        let mut columns = Columns::zeroed(words.len())?;
+        let mut columns = Columns::zeroed(slots.len())?;
         let into = columns.groups()?;
         self.run(|| {
-            let groups = words.par_chunks_mut(GROUP).zip(into);
-            groups.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, (words, mut columns))| {
-                for (i, word) in words.iter_mut().enumerate().filter(|(_, word)| is_lifted(**word)) {
-                    columns.put(i, pair(GROUP * group + i, *word));
-                    *word = slot::EMPTY;
+            let groups = slots.par_chunks_mut(GROUP).zip(into);
+            groups.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, (slots, mut columns))| {
+                for (i, cell) in slots.iter_mut().enumerate().filter(|(_, cell)| is_lifted(cell.word())) {
+                    columns.put(i, pair(GROUP * group + i, cell.word()));
+                    *cell = C::of(slot::EMPTY);
                 }
             });
         });

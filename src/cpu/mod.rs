@@ -4,6 +4,7 @@
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
 //! crew.rs        how the threads of one pass share its input
 //! ahead.rs       passes in which each key has one place
+//! place.rs       one place of an image: a word, or half of one; at rest or shared
 //! block.rs       blocks of keys and the queues between them
 //! acceptance.rs  building by atomic maximum, and
 //! search.rs      looking up, in tables of single slots
@@ -13,7 +14,7 @@
 //! relational.rs  what grouping and joining need besides
 //! sort.rs        the one of them that is long: a radix sort of pairs
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
-//! cuckoo/        `Kernels<Cuckoo>`
+//! cuckoo/        `Kernels<Cuckoo>`, and of the schemes with its images: `Quadratic`, `CuckooSet`
 //! bucketized/    `Kernels<Bucketized>`
 //! horton/        `Kernels<Horton>`
 //! robin_hood/    `Kernels<RobinHood>`
@@ -43,6 +44,7 @@ mod horton;
 mod memory;
 mod network;
 mod perfect;
+mod place;
 mod primitives;
 mod relational;
 mod robin_hood;

@@ -11,44 +11,22 @@
 //! Compared with finishing each block before the next is begun: later probes have full blocks too, so that a hundred
 //! lines are on their way at all times and not only after the first probe.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use rayon::prelude::*;
 
 use super::block::{Block, GREATEST_AGE, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
+use super::place::{Place, Shared};
 use super::{BLOCK, CHUNK, Cpu};
-
-/// Words that can be read: an image at rest, or one whose values others are changing.
-pub(super) trait Words {
-    fn word(&self, at: u32) -> u64;
-}
-
-impl Words for [u64] {
-    #[inline(always)]
-    fn word(&self, at: u32) -> u64 {
-        self[at as usize]
-    }
-}
-
-impl Words for [AtomicU64] {
-    #[inline(always)]
-    fn word(&self, at: u32) -> u64 {
-        self[at as usize].load(Relaxed)
-    }
-}
 
 /// Looks `keys` up and calls `answer(number of the key, hit, slot, word)` after every probe, the last one of a key
 /// last.
 #[inline(always)]
-pub(super) fn search<T, L: Lists>(
+pub(super) fn search<L: Lists>(
     lists: &L,
-    image: &[T],
+    image: &[impl Place],
     keys: &[u32],
     workspace: &mut Workspace,
     mut answer: impl FnMut(usize, bool, u32, u64),
-) where
-    [T]: Words,
-{
+) {
     debug_assert!(lists.last_age() <= GREATEST_AGE, "answers of the last age would be lost");
     let Workspace { flying, next, waiting } = workspace;
     let mut fresh = 0;
@@ -79,16 +57,14 @@ pub(super) fn search<T, L: Lists>(
 /// One key at a time: reading all words first and judging eight of them with `wide` was measured, and is no faster,
 /// because the words still have to be picked up and the answers dealt out one by one.
 #[inline(always)]
-fn resolve<T>(
+fn resolve(
     lists: &impl Lists,
-    image: &[T],
+    image: &[impl Place],
     block: &Block,
     ahead: &[u32],
     waiting: &mut Waiting,
     answer: &mut impl FnMut(usize, bool, u32, u64),
-) where
-    [T]: Words,
-{
+) {
     let judge = lists.answer(block.age);
     let is_last = block.age >= lists.last_age();
     waiting.extend(block.age + 1, |keys, tags| {
@@ -96,7 +72,7 @@ fn resolve<T>(
         for i in 0..block.len.min(BLOCK) {
             fetch(lists, image, ahead.get(i..i + 1).unwrap_or_default());
             let slot = block.slots[i];
-            let word = image.word(slot);
+            let word = image[slot as usize].word();
             let (hit, end, tag) = judge(block.uppers[i], word, block.tags[i]);
             answer((tag & ((1 << NUMBER_BITS) - 1)) as usize, hit, slot, word);
             (keys[unresolved % BLOCK], tags[unresolved % BLOCK]) = (block.keys[i], tag);
@@ -114,7 +90,7 @@ const fn value_bits<L: Lists>() -> u64 {
 /// Values and found bits of one chunk of queries.
 fn answer<L: Lists>(
     lists: &L,
-    image: &[u64],
+    image: &[impl Place],
     queries: &[u32],
     values: &mut [u32],
     found: &mut [u32],
@@ -137,7 +113,7 @@ impl Cpu {
         &self,
         lists: &impl Lists,
         outside: Option<(u32, u32)>,
-        image: &[u64],
+        image: &[impl Place],
         queries: &[u32],
         values: &mut [u32],
         found: &mut [u32],
@@ -159,14 +135,14 @@ impl Cpu {
 
     /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no
     /// part in the search for another key, so those who read the slot meanwhile are not misled.
-    pub(super) fn overwrite<L: Lists>(&self, lists: &L, image: &[AtomicU64], pairs: Pairs<'_>) {
+    pub(super) fn overwrite<L: Lists>(&self, lists: &L, image: &[impl Shared], pairs: Pairs<'_>) {
         pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each_init(
             || self.workspaces().lend(),
             |loan, (keys, values)| {
                 let write = |i: usize, hit, slot: u32, word: u64| {
                     if hit {
                         let value = u64::from(values[i]) & value_bits::<L>();
-                        image[slot as usize].store(word & !value_bits::<L>() | value, Relaxed);
+                        image[slot as usize].put(word & !value_bits::<L>() | value);
                     }
                 };
                 search(lists, image, keys, loan.workspace(), write);
@@ -176,14 +152,14 @@ impl Cpu {
 
     /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one
     /// finds a pair in the slot and the others the mark.
-    pub(super) fn vacate(&self, lists: &impl Lists, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
+    pub(super) fn vacate(&self, lists: &impl Lists, image: &[impl Shared], keys: &[u32], mark: u64) -> u64 {
         let chunks = keys.par_chunks(CHUNK).map_init(
             || self.workspaces().lend(),
             |loan, keys| {
                 let mut vacated = 0;
                 let take = |_, hit, slot: u32, _| {
                     if hit {
-                        vacated += u64::from(image[slot as usize].swap(mark, Relaxed) != mark);
+                        vacated += u64::from(image[slot as usize].swap(mark) != mark);
                     }
                 };
                 search(lists, image, keys, loan.workspace(), take);

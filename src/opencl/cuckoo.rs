@@ -1,5 +1,5 @@
-//! The host side of cl/cuckoo.cl: which program, and which arguments. The schemes that are a cuckoo table with a single
-//! function run in its kernels.
+//! The host side of cl/cuckoo.cl: which program, and which arguments. The schemes with images of a cuckoo table, those with a
+//! single function and sets, run in its kernels.
 
 use super::launch::Launch;
 use super::program::CUCKOO;
@@ -8,17 +8,19 @@ use super::{Buffer, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::cuckoo::CuckooImage;
+use crate::spec::cuckoo::{Cell, CuckooImage};
 use crate::spec::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
 impl OpenCl {
-    /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
-    pub(super) fn cuckoo(&self, plan: &CuckooPlan) -> Result<ocl::core::Program> {
+    /// The program for the tables of this plan, with slots that are cells `C`. What varies from attempt to attempt is not in
+    /// it.
+    pub(super) fn cuckoo<C: Cell>(&self, plan: &CuckooPlan) -> Result<ocl::core::Program> {
         let family = plan.family();
         self.program(
             CUCKOO,
             &[
                 ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
+                ("CELL_BITS", C::BITS),
                 ("FUNCTIONS", plan.functions().count),
                 ("FAMILY", family as u32),
                 ("FAMILY_MIXER", HashFamily::Mixer as u32),
@@ -40,12 +42,23 @@ impl OpenCl {
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Launch<'_>> {
-        Error::check_plan::<S>(plan)?;
-        let plan = &S::cuckoo_plan(plan);
-        Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
-        let launch = self.kernel(&self.cuckoo(plan)?, name)?.buffer(image);
+        let plan = &checked::<S>(plan, image)?;
+        let launch = self.kernel(&self.cuckoo::<S::Cell>(plan)?, name)?.buffer(image);
         Ok(launch.value(plan.slot_count()).mixers(&plan.functions().keys))
     }
+}
+
+/// The plan that the kernels are given, of an image that has a slot for each place of a key.
+fn checked<S: CuckooImage>(plan: &S::Plan, image: &Buffer<u64>) -> Result<CuckooPlan> {
+    Error::check_plan::<S>(plan)?;
+    let plan = S::cuckoo_plan(plan);
+    Error::check_length("the image", image.len(), S::Cell::words(plan.slots()) as usize)?;
+    Ok(plan)
+}
+
+/// Slots, and columns of decoded pairs.
+fn slots<S: CuckooImage>(plan: &S::Plan) -> usize {
+    S::cuckoo_plan(plan).slot_count() as usize
 }
 
 impl<S: CuckooImage> Kernels<S> for OpenCl {
@@ -68,7 +81,7 @@ impl<S: CuckooImage> Kernels<S> for OpenCl {
         place.value(pairs as u64).buffer(tally.status()).over(pairs)?;
         if plan.kind() == Kind::Classic {
             // Copies are not noticed on the way, as each may have come to rest at another of its places.
-            self.cuckoo_kernel::<S>(plan, "cuckoo_copies", image)?.buffer(tally.status()).over(image.len())?;
+            self.cuckoo_kernel::<S>(plan, "cuckoo_copies", image)?.buffer(tally.status()).over(slots::<S>(plan))?;
         }
         tally.placed(self, plan.outside())
     }
@@ -92,12 +105,16 @@ impl<S: CuckooImage> Kernels<S> for OpenCl {
 
     fn assign(&self, plan: &S::Plan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {
         Error::check_length("the values", values.len(), keys.len())?;
+        if S::Cell::KEYS_ALONE {
+            // There is nothing to overwrite.
+            return checked::<S>(plan, image).map(drop);
+        }
         let launch = self.cuckoo_kernel::<S>(plan, "cuckoo_assign", image)?.buffer(keys).buffer(values);
         launch.value(keys.len() as u64).over(keys.len())
     }
 
     fn decode(&self, plan: &S::Plan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        self.cuckoo_kernel::<S>(plan, "cuckoo_decode", image)?.into_columns(image.len())
+        self.cuckoo_kernel::<S>(plan, "cuckoo_decode", image)?.into_columns(slots::<S>(plan))
     }
 
     /// One kernel, one fill and one read of the status.
@@ -110,6 +127,6 @@ impl<S: CuckooImage> Kernels<S> for OpenCl {
 
     fn lift(&self, plan: &S::Plan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
         Error::check_tombstones::<S>(plan)?;
-        self.cuckoo_kernel::<S>(plan, "cuckoo_lift", image)?.into_columns(image.len())
+        self.cuckoo_kernel::<S>(plan, "cuckoo_lift", image)?.into_columns(slots::<S>(plan))
     }
 }

@@ -44,6 +44,7 @@ macro_rules! source {
 const SPEC: Source = source!("spec.clh");
 const FUNCTIONS: Source = source!("functions.clh");
 const TALLY: Source = source!("tally.clh");
+const CELL: Source = source!("cell.clh");
 const BUCKET: Source = source!("bucketized.clh");
 const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
@@ -57,7 +58,7 @@ pub(super) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
 pub(super) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
 pub(super) const RELATIONAL: Source = source!("relational.cl");
 pub(super) const ACCUMULATE: Source = source!("accumulate.cl");
-pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY);
+pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY, CELL);
 pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, DIVISOR, BUCKET);
 pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, DIVISOR, BUCKET);
 pub(super) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
@@ -66,7 +67,7 @@ pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTO
 pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, DIVISOR, HORTON_SPEC);
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
 pub(super) const SORTED: Source = source!("sorted.cl", TALLY);
-pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, DIVISOR, ROBIN_HOOD_SPEC);
+pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, DIVISOR, CELL, ROBIN_HOOD_SPEC);
 pub(super) const PERFECT: Source = source!("perfect.cl", DIVISOR, PERFECT_SPEC);
 pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
@@ -78,7 +79,7 @@ pub(super) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SP
 #[cfg(test)]
 pub(super) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
 #[cfg(test)]
-pub(super) const MIRROR_ROBIN_HOOD: Source = source!("mirror_robin_hood.cl", FUNCTIONS, DIVISOR, ROBIN_HOOD_SPEC);
+pub(super) const MIRROR_ROBIN_HOOD: Source = source!("mirror_robin_hood.cl", FUNCTIONS, DIVISOR, CELL, ROBIN_HOOD_SPEC);
 #[cfg(test)]
 pub(super) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl", DIVISOR, PERFECT_SPEC);
 #[cfg(test)]

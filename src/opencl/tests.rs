@@ -5,6 +5,7 @@
 
 mod bucketized;
 mod cuckoo;
+mod cuckoo_set;
 mod fks;
 mod horton;
 mod perfect;
@@ -311,8 +312,10 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     programs.extend([cl.relational()?, cl.accumulate_program(Wanted::ALL)?]);
     programs.push(cl.accumulate_program(Wanted { count: true, ..Wanted::default() })?);
     programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
-    programs.extend(cuckoo::plans(8).iter().map(|plan| cl.cuckoo(plan)).collect::<Result<Vec<_>>>()?);
-    programs.push(cl.cuckoo(&quadratic::plan(8, 0).1)?);
+    for plan in cuckoo::plans(8) {
+        programs.extend([cl.cuckoo::<u64>(&plan)?, cl.cuckoo::<u32>(&plan)?]);
+    }
+    programs.push(cl.cuckoo::<u64>(&quadratic::plan(8, 0).1)?);
     programs.push(cl.program(SHAPE, &[("GROUP", 64)])?);
     for plan in horton::plans(8) {
         programs.extend([cl.horton(&plan)?, cl.horton_build(&plan)?]);

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 
 pub mod bucketized;
 pub mod cuckoo;
+pub mod cuckoo_set;
 pub mod divisor;
 pub mod fks;
 pub mod hash;
@@ -24,6 +25,7 @@ pub mod sorted;
 
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
+pub use cuckoo_set::{CuckooSet, CuckooSetPlan};
 pub use fks::{Fks, FksFamily, FksPlan};
 pub use horton::{Horton, HortonFamily, HortonPlan};
 pub use perfect::{Perfect, PerfectPlan};
@@ -46,6 +48,7 @@ macro_rules! for_each_scheme {
             sorted, Sorted, "sorted";
             perfect, Perfect, "perfect";
             quadratic, Quadratic, "quadratic";
+            cuckoo_set, CuckooSet, "cuckoo_set";
         }
     };
 }
@@ -492,5 +495,11 @@ pub enum Violation {
         expected: u64,
         /// Counted.
         found: u64,
+    },
+    /// A structure of which the table is a part, and that contradicts it.
+    #[error("what stands beside the table contradicts it: {reason}")]
+    Beside {
+        /// How.
+        reason: &'static str,
     },
 }

@@ -88,6 +88,8 @@ impl Plan for QuadraticPlan {
 }
 
 impl CuckooImage for Quadratic {
+    type Cell = u64;
+
     fn cuckoo_plan(plan: &QuadraticPlan) -> CuckooPlan {
         CuckooPlan::of_one_function(plan.pairs.saturating_mul(plan.pairs), plan.seed, plan.attempt)
     }

@@ -1,6 +1,7 @@
 //! Attempts: the loop round every build, for every scheme and device.
 //!
 //! ```text
+//! before all:               does a sample of the keys hold copies? then an attempt is not worth its while
 //! for attempt = 0, 1, ..:   constants of (seed, attempt);  place all pairs;  done if none is left over
 //! after the first failure:  do keys come more than once? decided exactly, before anything is tried again
 //! after the last, or a hopeless one:  Error::TooFull
@@ -15,7 +16,7 @@ use super::builder::{Duplicates, Settings};
 use super::distinct;
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Limits, Plan, Request, Scheme};
+use crate::spec::{Cuckoo, Limits, Plan, Request, Scheme};
 
 /// A finished image.
 pub(super) struct Built<B: Runs<S>, S: Scheme> {
@@ -43,13 +44,17 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
 ) -> Result<Built<B, S>> {
     check_limits(backend, scheme, keys, values)?;
     let slots = settings.slots(scheme, keys.len() as u64);
-    let least = match attempts(backend, scheme, settings, slots, keys, values)? {
-        Outcome::Built(built) => return Ok(built),
-        Outcome::TooFull(error) => return Err(error),
-        Outcome::Copies(least) => least,
-    };
-    if settings.duplicates == Duplicates::Error {
-        return Err(Error::DuplicateKey { key: least });
+    if distinct::sampled_copies(backend, keys)? {
+        refuse_copies(backend, settings.duplicates, keys)?;
+    } else {
+        match attempts(backend, scheme, settings, slots, keys, values)? {
+            Outcome::Built(built) => return Ok(built),
+            Outcome::TooFull(error) => return Err(error),
+            Outcome::Copies(key) if settings.duplicates == Duplicates::Error => {
+                return Err(Error::DuplicateKey { key });
+            }
+            Outcome::Copies(_) => {}
+        }
     }
     let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates, None)?.pairs;
     let slots = settings.slots(scheme, pairs.keys.len() as u64);
@@ -57,6 +62,16 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
         Outcome::Built(built) => Ok(built),
         Outcome::TooFull(error) => Err(error),
         Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
+    }
+}
+
+/// Refuses keys of which some come more than once, if that is the rule.
+pub(super) fn refuse_copies<B: Kernels<Cuckoo>>(backend: &B, rule: Duplicates, keys: &B::Buffer<u32>) -> Result<()> {
+    match rule {
+        Duplicates::Error => {
+            distinct::least_copy(backend, keys)?.map_or(Ok(()), |key| Err(Error::DuplicateKey { key }))
+        }
+        Duplicates::KeepFirst | Duplicates::KeepLast => Ok(()),
     }
 }
 

@@ -19,11 +19,33 @@ use crate::spec::{Cuckoo, Load, Plan, Request, Scheme};
 /// Far from where four functions fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
 const ATTEMPTS: u32 = 64;
+/// Neighbours in a sample, and how many such runs.
+const RUN: u32 = 64;
+const RUNS: u64 = 64;
+/// The fewest keys that are sampled: below, a build that finds its copies late is soon over too.
+const LEAST_SAMPLED: u64 = 1 << 18;
 const SEED: u64 = 0x0064_6973_7469_6e63;
 
 /// The smallest key that comes more than once.
 pub(super) fn least_copy<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<u32>> {
     Ok(positions(backend, keys, keys)?.least_copy)
+}
+
+/// Whether a sample of the keys holds copies. It says no of most inputs in which few keys come again, and surely if none
+/// does; it says yes where keys crowd, before a build has to find that out at the cost of all its rounds.
+///
+/// The sample is runs of neighbours, spread evenly: copies that stand together are seen in a run, and scattered ones
+/// meet across runs, as soon as there are fewer than some millions of keys or one has a thousandth of the rows.
+pub(super) fn sampled_copies<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<bool> {
+    let len = keys.len() as u64;
+    if !(LEAST_SAMPLED..=u64::from(u32::MAX)).contains(&len) {
+        return Ok(false);
+    }
+    let last = len - u64::from(RUN);
+    let run = |run: u64| (last * run / (RUNS - 1)) as u32;
+    let index: Vec<u32> = (0..RUNS).flat_map(|r| (0..RUN).map(move |i| run(r) + i)).collect();
+    let sample = backend.gather(keys, &backend.upload(&index)?)?;
+    Ok(least_copy(backend, &sample)?.is_some())
 }
 
 /// A bitmap of which `keys` are among `wanted`, whose keys may come more than once.

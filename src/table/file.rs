@@ -31,6 +31,7 @@ use super::{HashTable, build, inspect};
 use crate::backend::Runs;
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
+use crate::multi;
 use crate::spec::{Kind, Load, Plan, Scheme};
 
 /// The bytes behind the image.
@@ -114,14 +115,19 @@ pub struct FileInfo {
     pub contents: Contents,
 }
 
-/// Reads what kind of table a file holds, so that it can be opened as that.
+/// Reads what kind of table a file holds, so that it can be opened as that. Of a structure that is more than a table it
+/// is its table that tells.
 ///
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
 pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
-    let mut source = Source::open(path.as_ref(), 0)?;
+    let base = multi::table_base(path.as_ref())?;
+    let mut source = Source::open(path.as_ref(), base.unwrap_or(0))?;
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
     let contents = source.trailer()?.contents().ok_or_else(|| source.bad("what its pairs are is unknown"))?;
+    if base.is_some() != (contents == Contents::Multi) {
+        return Err(source.bad("its table belongs to another structure"));
+    }
     Ok(FileInfo { scheme: source.header.scheme, kind, contents })
 }
 

@@ -134,6 +134,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         }
         build::check_limits(&self.backend, &self.scheme, keys, values)?;
         if rule == Duplicates::Error {
+            if distinct::sampled_copies(&self.backend, keys)? {
+                build::refuse_copies(&self.backend, rule, keys)?;
+            }
             return self.change(keys, values, None);
         }
         let split = self.split(keys, values, rule)?;

@@ -19,7 +19,7 @@ mod builder;
 mod change;
 mod digest;
 pub(crate) mod distinct;
-mod file;
+pub(crate) mod file;
 mod insert;
 mod inspect;
 mod keeping;

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of it")]
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -58,4 +59,31 @@ impl Folder {
 
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every device that can be used here.
+pub fn devices() -> Vec<String> {
+    let listed = Folder::new().json("devices --json");
+    let devices = listed["devices"].as_array().expect("a list").iter();
+    let usable: Vec<_> =
+        devices.filter(|d| d["usable"] == true).map(|d| d["id"].as_str().expect("an id").to_owned()).collect();
+    if usable.len() == 1 {
+        assert!(std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(), "OpenCL is required and there is none: {listed}");
+        let _ = writeln!(std::io::stderr(), "skipped: the command on OpenCL: {}", listed["opencl"]);
+    }
+    usable
+}
+
+/// An array file as NumPy writes it.
+pub fn npy(shape: &str, data: &[u32]) -> Vec<u8> {
+    let mut header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
+    while (header.len() + 11) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    data.iter().for_each(|word| file.extend(word.to_le_bytes()));
+    file
 }

@@ -76,7 +76,7 @@ impl Job for OnDevice<'_> {
 }
 
 /// Whether an error says that there is no such table, rather than that something went wrong.
-fn is_of_the_table(error: &Error) -> bool {
+pub(super) fn is_of_the_table(error: &Error) -> bool {
     matches!(
         error,
         Error::InvalidParameter { .. }
@@ -107,20 +107,8 @@ impl OnDevice<'_> {
     }
 
     fn row<S: Scheme>(&self, what: &'static str, place: &'static str, load: f64) -> Row {
-        Row {
-            device: self.device.info().id.clone(),
-            scheme: S::NAME.into(),
-            kind: Some(self.kind),
-            n: self.setup.n,
-            load: Some(load),
-            what,
-            place,
-            hits: None,
-            time: Duration::ZERO,
-            rate: 0.0,
-            limit: None,
-            host_built: false,
-        }
+        let row = Row::new(&self.device.info().id, S::NAME, self.setup.n, what, place);
+        Row { kind: Some(self.kind), load: Some(load), ..row }
     }
 
     fn check_pairs<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<()>

@@ -35,10 +35,16 @@ impl<'a> Setup<'a> {
 /// Something that was timed.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
+    /// `map`, `set`, ..
+    pub(super) table: &'static str,
     pub(super) device: String,
     pub(super) scheme: String,
     pub(super) kind: Option<Kind>,
     pub(super) n: u32,
+    /// Rows of a key on average, where keys come again.
+    pub(super) copies: Option<u32>,
+    /// The share of all rows that one key has.
+    pub(super) heavy: Option<f64>,
     /// None for tables without slots.
     pub(super) load: Option<f64>,
     pub(super) what: &'static str,
@@ -51,9 +57,33 @@ pub(super) struct Row {
     pub(super) limit: Option<f64>,
     /// One thread of the host does the work, wherever the table is; the time is that of the clock on the wall.
     pub(super) host_built: bool,
+    /// With a heavy key: the time beside that without it.
+    pub(super) beside_uniform: Option<f64>,
 }
 
 impl Row {
+    /// A row of maps without duplicates, as yet without a time.
+    pub(super) fn new(device: &str, scheme: &str, n: u32, what: &'static str, place: &'static str) -> Row {
+        Row {
+            table: "map",
+            device: device.into(),
+            scheme: scheme.into(),
+            kind: None,
+            n,
+            copies: None,
+            heavy: None,
+            load: None,
+            what,
+            place,
+            hits: None,
+            time: Duration::ZERO,
+            rate: 0.0,
+            limit: None,
+            host_built: false,
+            beside_uniform: None,
+        }
+    }
+
     pub(super) fn share(&self) -> Option<f64> {
         self.limit.map(|limit| self.rate / limit)
     }

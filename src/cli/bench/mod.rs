@@ -9,7 +9,8 @@
 //!             the same run on the same device
 //! ```
 //!
-//! Tables that are built on the host are timed by the clock on the wall wherever they are. Pairs and queries are
+//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`. Tables that are built on the
+//! host are timed by the clock on the wall wherever they are. Pairs and queries are
 //! random, or the cells of a picture in one of several layouts (`data.rs`). Outputs are poisoned before every run, and
 //! every answer is compared with the right one after it. Times are medians.
 
@@ -19,11 +20,12 @@ mod measure;
 mod peers;
 mod report;
 mod stages;
+mod tables;
 mod walk;
 
 use koel::backend::{Any, HashBackend};
 use koel::spec::Limits;
-use koel::{Error, Kind, Load};
+use koel::{Duplicates, Error, Kind, Load};
 
 use super::failure::{Failure, Result, Verdict};
 use super::options::{self, SchemeOptions, Threads};
@@ -45,6 +47,13 @@ by one host thread are marked `host-built`, and those rows are timed by the cloc
 Keys and values are of 32 bits, but for tables that hold fewer: those get keys and values as wide as they can hold.
 Tables that cannot hold the data, or cannot be built of them at this load, are left out, with the reason.
 
+With --table sets, compacting and multivalue tables, groups or joins. Their rows have --multiplicity copies of a key on
+average, each key as many, and with --heavy once more with that share of all rows of one key; `of uniform` is the time
+with it beside the time without. Queries that hit are the keys of the rows, shuffled; `retrieve` asks for each key once
+and for as many absent ones, and counts values; joins have such a left column, and count its rows or those of the
+result, whichever are more. Over --scheme sorted multivalue and compacting tables are sorted and compacted lists.
+Maps of such rows keep one pair of each key, by --duplicates.
+
 With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in
 the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
 --extent says otherwise.
@@ -56,6 +65,9 @@ Examples:
   koel bench --scheme horton --load 0.9 --walk
   koel bench --n 2^24 --stages --no-peers
   koel bench --scheme fks,quadratic --n 512..2^24 --no-peers
+  koel bench --table multi --n 10M --multiplicity 1..2048 --scheme cuckoo,sorted --no-peers
+  koel bench --table group --n 10M --multiplicity 16 --heavy 0.5
+  koel bench --n 10M --heavy 0.5 --duplicates first
   koel bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers";
 
 /// Measure builds and lookups, beside other tables and the random-access limit
@@ -72,13 +84,20 @@ pub(crate) struct Args {
     /// read)
     #[arg(long)]
     walk: bool,
-    /// Also how long each stage of a build takes: a kernel each on OpenCL, a parallel pass each on the CPU, and what
-    /// the host does of tables that are built there; `all` is the median of whole builds
+    /// Also how long each stage of a build takes, and of all else that is timed on the device of tables other than maps:
+    /// a kernel each on OpenCL, a parallel pass each on the CPU, and what the host does of maps that are built there;
+    /// `all` is the median of whole builds
     #[arg(long)]
     stages: bool,
     /// JSON in place of the table
     #[arg(long)]
     json: bool,
+    /// What is made of the scheme; all but plain maps are measured on rows whose keys come again
+    #[arg(long, default_value = "map", help_heading = "Table")]
+    table: tables::Table,
+    /// Of a map whose keys come again, which pair of each stays: first or last
+    #[arg(long, default_value = "error", value_parser = options::duplicates(), help_heading = "Table")]
+    duplicates: Duplicates,
     /// Schemes, separated by commas, or `all`
     #[arg(
         long, value_name = "NAMES", value_delimiter = ',', default_value = scheme::NAMES[0],
@@ -116,8 +135,12 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let devices = koel::backend::choose(&args.device, None)?;
     let progress = Progress::line();
     let mut findings = Findings::default();
+    let with_copies = tables::asked(args)?;
     let wanted = wanted(args, &mut findings)?;
-    for n in args.data.sizes() {
+    if with_copies {
+        tables::measure(args, &wanted, &devices, &progress, &mut findings)?;
+    }
+    for n in args.data.sizes().into_iter().filter(|_| !with_copies) {
         let before = findings.rows.len();
         measure_all(args, n, &wanted, &devices, &progress, &mut findings)?;
         if findings.rows.len() > before && !args.no_peers {

@@ -4,7 +4,6 @@
 //! all threads. Lookups of both go over all threads.
 
 use std::hash::BuildHasher;
-use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 use rayon::prelude::*;
@@ -47,20 +46,7 @@ fn peer<T: Sync>(
     build: impl Fn() -> T,
     find: impl Fn(&T, u32) -> Option<u32> + Sync,
 ) -> Result<Vec<Row>> {
-    let row = |what, hits| Row {
-        device: "host".into(),
-        scheme: name.into(),
-        kind: None,
-        n: setup.n,
-        load: None,
-        what,
-        place: "host",
-        hits,
-        time: Duration::ZERO,
-        rate: 0.0,
-        limit: None,
-        host_built: false,
-    };
+    let row = |what, hits| Row { hits, ..Row::new("host", name, setup.n, what, "host") };
     let mut last = None;
     let time = setup.median(|| {
         last = None;

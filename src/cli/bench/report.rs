@@ -41,34 +41,46 @@ pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String 
     if let Some(line) = args.data.line() {
         shown.push_str(&format!("{line}\n"));
     }
-    for of_one_size in findings.rows.chunk_by(|a, b| a.n == b.n) {
+    for of_one_size in findings.rows.chunk_by(|a, b| (a.n, a.copies) == (b.n, b.copies)) {
         let mut table = Table::new(&[
             ("table", Align::Left),
             ("load", Align::Right),
             ("on", Align::Left),
             ("what", Align::Left),
+            ("heavy", Align::Right),
             ("hits", Align::Right),
             ("from", Align::Left),
             ("time", Align::Right),
             ("rate", Align::Right),
             ("of limit", Align::Right),
+            ("of uniform", Align::Right),
         ]);
         for row in of_one_size {
             let kind = row.kind.map(|kind| format!(" {kind}")).unwrap_or_default();
-            let limit = row.limit.is_none() && row.place == "device";
+            let limit = row.what.starts_with("random ");
+            let name = match (row.table, row.scheme.as_str()) {
+                ("map", _) => row.scheme.clone(),
+                (table, "") => table.into(),
+                (table, scheme) => format!("{table} {scheme}"),
+            };
             table.row([
-                if limit { "(limit)".into() } else { format!("{}{kind}", row.scheme) },
+                if limit { "(limit)".into() } else { format!("{name}{kind}") },
                 row.load.filter(|_| !limit).map(|load| format!("{load:.3}")).unwrap_or_default(),
                 row.device.clone(),
                 if row.host_built { format!("{} (host-built)", row.what) } else { row.what.into() },
+                row.heavy.map(|share| format!("{:.0}%", 100.0 * share)).unwrap_or_default(),
                 row.hits.map(|hits| format!("{hits}%")).unwrap_or_default(),
                 row.place.into(),
                 text::seconds(row.time),
                 text::rate(row.rate),
                 row.share().map(|share| format!("{:.0}%", 100.0 * share)).unwrap_or_default(),
+                row.beside_uniform.map(|times| format!("{times:.2}x")).unwrap_or_default(),
             ]);
         }
-        shown.push_str(&format!("\nn = {}\n{}", text::grouped(of_one_size[0].n.into()), table.render()));
+        let first = &of_one_size[0];
+        let copies = first.copies.map(|copies| format!(", {} a key", text::counted(copies.into(), "row")));
+        let (n, copies) = (text::grouped(first.n.into()), copies.unwrap_or_default());
+        shown.push_str(&format!("\nn = {n}{copies}\n{}", table.render()));
     }
     for walk in &findings.walks {
         shown.push_str(&format!("\n{}", walk.line()));
@@ -89,7 +101,8 @@ pub(super) fn json(findings: &Findings, devices: &[Any], args: &Args) -> Value {
     let stages = findings.stages.iter().map(Staged::json);
     let rows = findings.rows.iter().map(|row| {
         json!({
-            "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name), "n": row.n,
+            "table": row.table, "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name),
+            "n": row.n, "multiplicity": row.copies, "heavy": row.heavy, "of_uniform": row.beside_uniform,
             "load": row.load, "what": row.what, "where": row.place, "hits": row.hits,
             "seconds": row.time.as_secs_f64(), "rate": row.rate, "limit": row.limit, "share": row.share(),
             "host_built": row.host_built,

@@ -53,14 +53,19 @@ impl Sink for Pairs {
     }
 }
 
+/// Keys alone.
+impl Sink for Vec<u32> {
+    fn push(&mut self, key: u32, _: u32) -> Result<()> {
+        Vec::push(self, key);
+        Ok(())
+    }
+}
+
 /// Reads a file (`-` is stdin) into a sink, in the file's order.
 pub(crate) fn read(path: &Path, fasta: &FastaOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
-    let name = Name::of(path);
-    let reader: Box<dyn Read> = match path.to_str() {
-        Some("-") => Box::new(io::stdin().lock()),
-        _ => Box::new(File::open(path).map_err(|error| name.io(&error))?),
-    };
-    read_from(reader, &name, fasta.kmer, want, sink)
+    let input = Input::open(path)?;
+    fasta.check(&[&input])?;
+    input.read(fasta, want, sink)
 }
 
 /// The keys and places of a FASTA text in memory.
@@ -70,21 +75,52 @@ pub(crate) fn kmers(text: &[u8], name: &str, k: u32) -> Result<(Vec<u32>, Vec<u3
     Ok((pairs.keys, pairs.values))
 }
 
-/// [`read`], from anything that can be read.
-fn read_from(mut reader: impl Read, name: &Name, kmer: Option<u32>, want: Want, sink: &mut impl Sink) -> Result<()> {
-    let mut head = Vec::new();
-    (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(|error| name.io(&error))?;
-    let format = Format::of(&head, name)?;
-    let mut reader = BufReader::with_capacity(HEAD, Cursor::new(&head).chain(reader));
-    if kmer.is_some() && format != Format::Fasta {
-        return Err(name.fail("--kmer is for FASTA files, and this is none: leave it out"));
+/// A file whose format is known, and nothing else of it.
+pub(crate) struct Input<'a> {
+    name: Name,
+    format: Format,
+    reader: Box<dyn BufRead + 'a>,
+}
+
+impl<'a> Input<'a> {
+    /// Opens a file; `-` is stdin.
+    pub(crate) fn open(path: &Path) -> Result<Input<'a>> {
+        let name = Name::of(path);
+        match path.to_str() {
+            Some("-") => Input::of(io::stdin().lock(), name),
+            _ => Input::of(File::open(path).map_err(|error| name.io(&error))?, name),
+        }
     }
-    match format {
-        Format::Npy => npy::read(reader, name, want, sink),
-        Format::Fasta => fasta::read(reader, name, kmer.unwrap_or(16), sink),
-        Format::Text { delimiter, skip } => {
-            reader.consume(skip);
-            columns::read(reader, name, delimiter, want, sink)
+
+    /// Anything that can be read.
+    fn of(mut reader: impl Read + 'a, name: Name) -> Result<Input<'a>> {
+        let mut head = Vec::new();
+        (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(|error| name.io(&error))?;
+        let format = Format::of(&head, &name)?;
+        let reader = Box::new(BufReader::with_capacity(HEAD, Cursor::new(head).chain(reader)));
+        Ok(Input { name, format, reader })
+    }
+
+    /// Reads it into a sink, in its order.
+    pub(crate) fn read(mut self, fasta: &FastaOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
+        match self.format {
+            Format::Npy => npy::read(self.reader, &self.name, want, sink),
+            Format::Fasta => fasta::read(self.reader, &self.name, fasta.kmer.unwrap_or(16), sink),
+            Format::Text { delimiter, skip } => {
+                self.reader.consume(skip);
+                columns::read(self.reader, &self.name, delimiter, want, sink)
+            }
+        }
+    }
+}
+
+impl FastaOptions {
+    /// Refuses options that mean nothing to any of these files.
+    pub(crate) fn check(&self, inputs: &[&Input<'_>]) -> Result<()> {
+        let means_nothing = self.kmer.is_some() && inputs.iter().all(|input| input.format != Format::Fasta);
+        match inputs.first().filter(|_| means_nothing) {
+            Some(input) => Err(input.name.fail("--kmer is for FASTA files, and this is none: leave it out")),
+            None => Ok(()),
         }
     }
 }
@@ -167,7 +203,12 @@ mod tests {
     /// The pairs in some bytes that stand under a name.
     pub(super) fn pairs(name: &str, bytes: &[u8], kmer: Option<u32>) -> std::result::Result<Vec<(u32, u32)>, String> {
         let mut sink = Pairs::default();
-        read_from(bytes, &Name(name.into()), kmer, Want::Pairs, &mut sink).map_err(|failure| failure.to_string())?;
+        let fasta = FastaOptions { kmer };
+        let read = Input::of(bytes, Name(name.into())).and_then(|input| {
+            fasta.check(&[&input])?;
+            input.read(&fasta, Want::Pairs, &mut sink)
+        });
+        read.map_err(|failure| failure.to_string())?;
         Ok(sink.keys.into_iter().zip(sink.values).collect())
     }
 

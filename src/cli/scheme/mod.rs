@@ -3,6 +3,7 @@
 
 mod bucketized;
 mod cuckoo;
+mod cuckoo_set;
 mod fks;
 mod horton;
 mod perfect;

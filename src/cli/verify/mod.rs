@@ -1,39 +1,52 @@
 //! `koel verify`: does every device of this machine build the right tables and give the right answers?
 //!
 //! ```text
-//! for every scheme, kind and data set:
+//! map/       plain tables, for every scheme, kind and data set:
 //!   reference    (canonical) the scheme's one-key-at-a-time arithmetic, on one host thread, attempt by attempt
 //!   each device  builds for itself from its own upload; audit; answers to every key and as many misses, all compared;
 //!                the image is downloaded: its plan and bytes are the reference's, its digest is every other device's
 //!   each pair    a table moves from the device that built it to every other and is looked up there
+//! tables/    sets, compacting and multivalue tables, joins and aggregates, over every scheme and kind that can hold them:
+//!   each device  builds from rows whose keys come again; everything it says is compared with ordered maps of the host,
+//!                and its digest is every other device's
+//! row.rs     what was found out;   report.rs    how it is printed
 //! ```
 
-mod check;
-mod data;
-mod reference;
+mod map;
 mod report;
+mod row;
+mod tables;
 
+use clap::ValueEnum;
+use koel::Kind;
 use koel::backend::{Any, choose, devices, opencl_status};
 
-use super::failure::{Result, Verdict};
+use super::failure::{Failure, Result, Verdict};
 use super::options::{self, SchemeList, SchemeOptions, SizeOptions, Threads};
 use super::out;
 use super::progress::Progress;
-use super::scheme;
-use check::{Check, Row, WarmUp};
-use data::DataSet;
+use row::Row;
 
 /// Large enough that the tables outgrow the caches of most machines and threads really race; small enough that the
 /// one-thread reference and a software OpenCL device on two cores are done with it in seconds.
-const DEFAULT_PAIRS: &str = "2^20";
+const DEFAULT_PAIRS: u32 = 1 << 20;
+/// Rows of the other tables, of which each is asked much more. Groups of more than a thousand are among them.
+const DEFAULT_ROWS: u32 = 1 << 16;
 
 const EXAMPLES: &str = "\
 Canonical tables must be the same bytes on every device, and those of a sequential reference; the answers of both kinds
 must be right on the device that built a table and on every other one it is moved to. Data: random keys (with 0 and
 4294967295), and the 16-mers of the lambda phage genome. Exit code 1 if anything differs.
 
+With --table the other structures: sets, compacting and multivalue tables, joins, and aggregates of groups. Their data
+are rows whose keys come again (groups of 1 to 1,025 and random ones), half of all rows of one key, and all distinct.
+Everything they say is compared with ordered maps of the host, results of joins and groups row by row in their order.
+Tables that cannot hold them are left out, with the reason.
+
 Examples:
   koel verify
+  koel verify --table all
+  koel verify --table multi,join --scheme cuckoo --n 1M
   koel verify --n 16M --device opencl:0
   koel verify --kind canonical --functions 3 --load 0.9
   koel verify --json > verify.json";
@@ -45,15 +58,18 @@ pub(crate) struct Args {
     /// JSON in place of the table, with what kernels and what the host did on each device
     #[arg(long)]
     json: bool,
+    /// What is built of the schemes, separated by commas
+    #[arg(long, value_name = "TABLES", value_delimiter = ',', default_value = "map", help_heading = "Table")]
+    table: Vec<Which>,
     #[command(flatten)]
     schemes: SchemeList,
     #[command(flatten)]
     parameters: SchemeOptions,
     #[command(flatten)]
     size: SizeOptions,
-    /// Random keys
-    #[arg(long, default_value = DEFAULT_PAIRS, value_parser = options::pair_count, help_heading = "Data")]
-    n: u32,
+    /// Random keys of a map, or rows of the other tables [default: 2^20; 2^16]
+    #[arg(long, value_parser = options::pair_count, help_heading = "Data")]
+    n: Option<u32>,
     /// The seed of tables and random keys
     #[arg(long, default_value_t = 1, help_heading = "Data")]
     seed: u64,
@@ -64,11 +80,48 @@ pub(crate) struct Args {
     threads: Threads,
 }
 
+/// `--table`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Keys and values
+    Map,
+    /// Keys alone
+    Set,
+    /// Keys and dense ids, both ways
+    Compact,
+    /// Keys with any number of values
+    Multi,
+    /// Two key columns joined
+    Join,
+    /// Aggregates of groups
+    Group,
+    /// Each of them
+    All,
+}
+
+/// What every check needs to know.
+struct Run<'a> {
+    wanted: &'a [Wanted],
+    devices: &'a [Any],
+    size: &'a SizeOptions,
+    seed: u64,
+    progress: &'a Progress,
+}
+
+/// A scheme to verify.
+struct Wanted {
+    name: &'static str,
+    kind: Kind,
+    options: SchemeOptions,
+}
+
 /// All that was found out.
 struct Findings {
-    pairs: u32,
+    pairs: Option<u32>,
     seed: u64,
     rows: Vec<Row>,
+    /// Tables that cannot hold the data, and why.
+    left_out: Vec<String>,
     devices: Vec<Any>,
     /// Devices that are there and cannot be used.
     refused: Vec<String>,
@@ -78,43 +131,33 @@ struct Findings {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
     args.size.check()?;
-    let combinations = args.schemes.combinations()?;
-    let devices = choose(&args.device, None)?;
-    let data = [DataSet::random(args.n, args.seed), DataSet::lambda_phage()?];
-    let progress = Progress::steps(combinations.len() * data.len() * (devices.len() + 1));
-    progress.say("compiling kernels");
-    for &(name, kind) in &combinations {
-        scheme::named(
-            name,
-            kind,
-            &args.schemes.options_for(name, kind, &args.parameters)?,
-            &mut WarmUp { devices: &devices },
-        )?;
+    let mut wanted = Vec::new();
+    for (name, kind) in args.schemes.combinations()? {
+        let options = args.schemes.options_for(name, kind, &args.parameters)?;
+        wanted.push(Wanted { name, kind, options });
     }
-    let mut rows = Vec::new();
-    for (name, kind) in combinations {
-        for set in &data {
-            let mut check = Check {
-                data: set,
-                cut: None,
-                devices: &devices,
-                size: &args.size,
-                seed: args.seed,
-                kind,
-                progress: &progress,
-            };
-            rows.extend(scheme::named(
-                name,
-                kind,
-                &args.schemes.options_for(name, kind, &args.parameters)?,
-                &mut check,
-            )?);
-        }
+    let devices = choose(&args.device, None)?;
+    let asked = |which| args.table.iter().any(|&table| table == which || table == Which::All);
+    let tables: Vec<_> = tables::Table::ALL.into_iter().filter(|&(_, which)| asked(which)).collect();
+    let maps = if asked(Which::Map) { map::steps(&wanted, &devices) } else { 0 };
+    let progress = Progress::steps(maps + tables.len() * tables::steps(&wanted, &devices));
+    progress.say("compiling kernels");
+    let run = Run { wanted: &wanted, devices: &devices, size: &args.size, seed: args.seed, progress: &progress };
+    let (mut rows, mut left_out) = (Vec::new(), Vec::new());
+    if asked(Which::Map) {
+        rows.extend(map::verify(&run, args.n.unwrap_or(DEFAULT_PAIRS))?);
+    }
+    for (table, _) in tables {
+        rows.extend(tables::verify(&run, table, args.n.unwrap_or(DEFAULT_ROWS), &mut left_out)?);
     }
     drop(progress);
+    if rows.is_empty() && !left_out.is_empty() {
+        return Err(Failure::Input(format!("nothing can be verified: {}", left_out.join("; "))));
+    }
 
     let refused = refused_devices();
-    let findings = Findings { pairs: args.n, seed: args.seed, rows, devices, refused, opencl: opencl_status() };
+    let pairs = if asked(Which::Map) { Some(args.n.unwrap_or(DEFAULT_PAIRS)) } else { args.n };
+    let findings = Findings { pairs, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed =
         if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use koel::backend::HashBackend;
 
 use super::Findings;
-use super::check::Row;
+use super::row::Row;
 use crate::cli::devices;
 use crate::cli::text::{self, Align, Table};
 
@@ -23,7 +23,11 @@ fn checks(findings: &Findings) -> (u32, usize) {
 
 /// The table, what was wrong, which devices there were, and the verdict in a line.
 pub(super) fn text(findings: &Findings) -> String {
+    // Where there are maps alone, they need not be called so.
+    let maps_alone = findings.rows.iter().all(|row| row.table == "map");
+    let named = |name: &str| if maps_alone { String::new() } else { name.to_owned() };
     let mut table = Table::new(&[
+        ("table", Align::Left),
         ("scheme", Align::Left),
         ("kind", Align::Left),
         ("data", Align::Left),
@@ -38,6 +42,7 @@ pub(super) fn text(findings: &Findings) -> String {
     let mut problems = String::new();
     for row in &findings.rows {
         table.row([
+            named(row.table),
             row.scheme.into(),
             row.kind.to_string(),
             row.data.into(),
@@ -52,6 +57,7 @@ pub(super) fn text(findings: &Findings) -> String {
         for problem in &row.problems {
             let verdict = if problem.failed { "FAILED" } else { "DIFFERS" };
             let place = format!("{} {} on {} keys, {}", row.scheme, row.kind, row.data, row.device);
+            let place = if maps_alone { place } else { format!("{} {place}", row.table) };
             problems.push_str(&format!("{verdict}  {place}: {}\n", problem.text));
         }
     }
@@ -60,6 +66,9 @@ pub(super) fn text(findings: &Findings) -> String {
         lines.push_str(&format!("\n{problems}"));
     }
     let used: Vec<_> = findings.devices.iter().map(|device| device.info().to_string()).collect();
+    for left_out in &findings.left_out {
+        lines.push_str(&format!("\nleft out: {left_out}"));
+    }
     lines.push_str(&format!("\ndevices: {}\n", used.join(", ")));
     for refused in &findings.refused {
         lines.push_str(&format!("not used: {refused}\n"));
@@ -96,7 +105,7 @@ pub(super) fn json(findings: &Findings) -> Value {
         |stage: &koel::backend::Stage| json!({ "name": stage.name, "kernel": stage.kernel, "host": stage.host });
     let rows = findings.rows.iter().map(|row| {
         json!({
-            "scheme": row.scheme, "kind": row.kind.name(), "data": row.data, "pairs": row.pairs, "device": row.device,
+            "table": row.table, "scheme": row.scheme, "kind": row.kind.name(), "data": row.data, "pairs": row.pairs, "device": row.device,
             "verdict": verdict(row), "reasons": row.problems.iter().map(|p| p.text.as_str()).collect::<Vec<_>>(),
             "checks": row.checks, "digest": row.digest, "restarts": row.restarts, "host_built": row.host_built,
             "cut": row.cut, "no_reference_above": row.no_reference,
@@ -108,6 +117,6 @@ pub(super) fn json(findings: &Findings) -> Value {
     json!({
         "koel": env!("CARGO_PKG_VERSION"), "ok": failed == 0, "checks": all, "failed": failed,
         "n": findings.pairs, "seed": findings.seed, "devices": devices.collect::<Vec<_>>(),
-        "refused": findings.refused, "opencl": findings.opencl, "rows": rows.collect::<Vec<_>>(),
+        "left_out": findings.left_out, "refused": findings.refused, "opencl": findings.opencl, "rows": rows.collect::<Vec<_>>(),
     })
 }

@@ -5,6 +5,7 @@ use wide::u32x8;
 
 use crate::cpu::acceptance::Accepts;
 use crate::cpu::block::Lists;
+use crate::cpu::place::Shared;
 use crate::spec::cuckoo::{Functions, MAX_FUNCTIONS, canonical};
 use crate::spec::slot;
 
@@ -49,7 +50,8 @@ impl Lists for Canonical<'_> {
     }
 }
 
-impl Accepts for Canonical<'_> {
+/// In images of words and of halves alike: an offer of a set has the value 0.
+impl<P: Shared> Accepts<P> for Canonical<'_> {
     const MAX_AGE: u32 = slot::MAX_AGE;
 
     #[inline(always)]

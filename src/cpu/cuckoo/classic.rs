@@ -11,11 +11,12 @@
 //! swap carries its entry by value and nothing else is read on the strength of it, so relaxed order does.
 //!
 //! Copies of a key are not seen on the way. A pass over the finished image looks every slot's key up and counts the
-//! slots that a lookup does not reach. The empty marker's key never enters the image: its value goes to
+//! slots that a lookup does not reach. In a set (Section 4.4) a chain that swaps a key for the same ends there, and that
+//! pass empties the slots it counts (`spec/cuckoo_set.rs` says why the first of each key stays): then each pair that
+//! came has been counted but one of each key. The empty marker's key never enters the image: its value goes to
 //! [`Placed::outside`].
 
 use std::array;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 use wide::u32x8;
@@ -24,10 +25,11 @@ use crate::backend::Placed;
 use crate::cpu::block::{Lists, Loan, Pairs, Workspaces, sum};
 use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
+use crate::cpu::place::{Place, Share, Shared};
 use crate::cpu::search::search;
 use crate::cpu::{BLOCK, CHUNK};
 use crate::spec::Plan;
-use crate::spec::cuckoo::classic::{EMPTY_KEY, entry, key, next_location};
+use crate::spec::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, next_location};
 use crate::spec::cuckoo::{CuckooPlan, Functions, HashFamily, Reinsertion};
 
 /// The lists of a classic table.
@@ -66,11 +68,16 @@ impl Lists for Classic<'_> {
     }
 }
 
-/// Adds pairs to an image; copies are left to [`copies`].
-pub(super) fn place(plan: &CuckooPlan, functions: &Functions, image: &[AtomicU64], pairs: Pairs<'_>) -> Placed {
+/// Adds pairs to an image. Copies are left to [`copies`], and those of a set that meet nobody to [`clean_up`].
+pub(super) fn place<C: Share>(
+    plan: &CuckooPlan,
+    functions: &Functions,
+    image: &[C::Shared],
+    pairs: Pairs<'_>,
+) -> Placed {
     let work = |crew: &Crew| {
         let (rule, most) = (plan.reinsertion(), plan.chain());
-        let mut chains = Chains { functions, rule, most, image, flying: Vec::with_capacity(BLOCK), marked: 0 };
+        let mut chains = Chains::<C> { functions, rule, most, image, flying: Vec::with_capacity(BLOCK), marked: 0 };
         chains.place(pairs, crew)
     };
     let placed = Crew::new(pairs.keys.len()).run(work);
@@ -79,30 +86,48 @@ pub(super) fn place(plan: &CuckooPlan, functions: &Functions, image: &[AtomicU64
     let beyond_first = (marked + u64::from(plan.outside().is_some())).saturating_sub(1);
     if marked > 0 && beyond_first > 0 {
         placed.copies += beyond_first;
-        placed.least_copy = Some(EMPTY_KEY);
+        placed.least_copy = Some(placed.least_copy.unwrap_or(EMPTY_KEY));
     }
     placed
 }
 
 /// Slots whose key a lookup finds in an earlier one, and the least such key.
-pub(super) fn copies(plan: &CuckooPlan, functions: &Functions, image: &[u64], workspaces: &Workspaces) -> Placed {
-    let lists = Classic::new(plan, functions);
-    let of_chunk = |loan: &mut Loan<'_>, (chunk, words): (usize, &[u64])| {
-        let first = (chunk * CHUNK) as u32;
-        let full = |&(_, &word): &(u32, &u64)| key(word) != EMPTY_KEY;
-        let (slots, keys): (Vec<u32>, Vec<u32>) =
-            (first..).zip(words).filter(full).map(|(slot, &word)| (slot, key(word))).unzip();
+pub(super) fn copies(lists: &Classic<'_>, image: &[impl Place], workspaces: &Workspaces) -> Placed {
+    later_slots(lists, image, workspaces, |_| ())
+}
+
+/// The same slots, which are emptied.
+pub(super) fn clean_up(lists: &Classic<'_>, image: &[impl Shared], workspaces: &Workspaces) -> Placed {
+    later_slots(lists, image, workspaces, |slot| image[slot].put(EMPTY))
+}
+
+fn later_slots(
+    lists: &Classic<'_>,
+    image: &[impl Place],
+    workspaces: &Workspaces,
+    each: impl Fn(usize) + Sync,
+) -> Placed {
+    let of_chunk = |loan: &mut Loan<'_>, chunk: usize| {
+        let end = image.len().min(CHUNK * (chunk + 1));
+        let keys = (CHUNK * chunk..end).map(|slot| (slot, key(image[slot].word())));
+        let (slots, keys): (Vec<usize>, Vec<u32>) = keys.filter(|&(_, key)| key != EMPTY_KEY).unzip();
         let mut placed = Placed::default();
-        let mut count = |i: usize, hit, slot, _| {
-            if hit && slot != slots[i] {
-                placed.copies += 1;
-                placed.least_copy = Some(placed.least_copy.map_or(keys[i], |least| least.min(keys[i])));
+        let mut count = |i: usize, hit, slot: u32, _| {
+            if hit && slot as usize != slots[i] {
+                count_copy(&mut placed, keys[i]);
+                each(slots[i]);
             }
         };
-        search(&lists, image, &keys, loan.workspace(), &mut count);
+        search(lists, image, &keys, loan.workspace(), &mut count);
         placed
     };
-    image.par_chunks(CHUNK).enumerate().map_init(|| workspaces.lend(), of_chunk).reduce(Placed::default, sum)
+    let chunks = (0..image.len().div_ceil(CHUNK)).into_par_iter();
+    chunks.map_init(|| workspaces.lend(), of_chunk).reduce(Placed::default, sum)
+}
+
+fn count_copy(placed: &mut Placed, key: u32) {
+    placed.copies += 1;
+    placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
 }
 
 /// A pair on its way, and where it goes next.
@@ -114,17 +139,17 @@ struct Chain {
 }
 
 /// One thread of a build.
-struct Chains<'a> {
+struct Chains<'a, C: Share> {
     functions: &'a Functions,
     rule: Reinsertion,
     most: u32,
-    image: &'a [AtomicU64],
+    image: &'a [C::Shared],
     flying: Vec<Chain>,
     /// How often the empty marker's key came.
     marked: u64,
 }
 
-impl Chains<'_> {
+impl<C: Share> Chains<'_, C> {
     fn place(&mut self, pairs: Pairs<'_>, crew: &Crew) -> (Placed, u64) {
         let mut placed = Placed::default();
         let mut chunk = 0..0;
@@ -139,7 +164,7 @@ impl Chains<'_> {
             if self.flying.is_empty() || crew.stopped() {
                 return (placed, self.marked);
             }
-            let cut = self.swap_each();
+            let cut = self.swap_each(&mut placed);
             if cut > 0 {
                 placed.unplaced += cut;
                 crew.stop();
@@ -160,18 +185,24 @@ impl Chains<'_> {
     }
 
     /// One swap of every chain in flight; the number of chains that were cut.
-    fn swap_each(&mut self) -> u64 {
+    fn swap_each(&mut self, placed: &mut Placed) -> u64 {
         let mut cut = 0;
         self.flying.retain_mut(|chain| {
-            chain.entry = self.image[chain.at as usize].swap(chain.entry, Relaxed);
-            if key(chain.entry) == EMPTY_KEY {
+            let mine = key(chain.entry);
+            chain.entry = self.image[chain.at as usize].swap(chain.entry);
+            let out = key(chain.entry);
+            if out == EMPTY_KEY {
+                return false;
+            }
+            if C::KEYS_ALONE && out == mine {
+                count_copy(placed, out);
                 return false;
             }
             if chain.swaps + 1 >= self.most {
                 cut += 1;
                 return false;
             }
-            chain.at = next_location(self.functions, self.rule, key(chain.entry), chain.at, chain.swaps);
+            chain.at = next_location(self.functions, self.rule, out, chain.at, chain.swaps);
             chain.swaps += 1;
             prefetch(self.image, chain.at as usize);
             true

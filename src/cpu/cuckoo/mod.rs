@@ -1,12 +1,15 @@
-//! The cuckoo table on the CPU, and the schemes that are one with a single function.
+//! The cuckoo table on the CPU, and the schemes that have its images: those with a single function, and sets, whose slots
+//! are halves of words.
 //!
 //! ```text
 //! canonical.rs  its lists for `acceptance.rs` and `search.rs`
-//! classic.rs    the same for `search.rs`;  place by atomic swap, and the pass that finds copies
+//! classic.rs    the same for `search.rs`;  place by atomic swap, and the passes that find copies and clean sets up
 //! ```
 
 mod canonical;
 mod classic;
+#[cfg(test)]
+mod set_tests;
 #[cfg(test)]
 mod tests;
 
@@ -15,12 +18,13 @@ use rayon::prelude::*;
 use self::canonical::Canonical;
 use self::classic::Classic;
 use super::block::{Pairs, sum};
-use super::memory::{Memory, atomic};
+use super::memory::Memory;
+use super::place::Share;
 use super::{Cpu, acceptance};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::cuckoo::{self, CuckooImage, CuckooPlan, Functions};
+use crate::spec::cuckoo::{self, Cell, CuckooImage, CuckooPlan, Functions};
 use crate::spec::{Kind, Plan, slot};
 
 /// The functions of a plan, with one constant off where that fault is planted.
@@ -32,7 +36,15 @@ fn functions(plan: &CuckooPlan) -> Functions {
     functions
 }
 
-impl<S: CuckooImage> Kernels<S> for Cpu {
+/// The slots of an image, to be written to.
+fn slots_of<'a, S: CuckooImage>(plan: &CuckooPlan, image: &'a mut Memory<u64>) -> Result<&'a mut [S::Cell]> {
+    Ok(S::Cell::slots_mut(image.words_mut()?, plan.slot_count()))
+}
+
+impl<S: CuckooImage> Kernels<S> for Cpu
+where
+    S::Cell: Share,
+{
     fn place(
         &self,
         plan: &S::Plan,
@@ -49,17 +61,23 @@ impl<S: CuckooImage> Kernels<S> for Cpu {
         let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
         let functions = functions(plan);
         self.ledger().kernel("cuckoo_place", len);
-        let (words, workspaces) = (image.words_mut()?, self.workspaces());
+        let slots = S::Cell::share(slots_of::<S>(plan, image)?);
+        let workspaces = self.workspaces();
         if plan.kind() == Kind::Canonical {
             let lists = Canonical::new(&functions);
-            return Ok(self.run(|| acceptance::place(&lists, atomic(words), pairs, workspaces)));
+            return Ok(self.run(|| acceptance::place(&lists, slots, pairs, workspaces)));
         }
-        let placed = self.run(|| classic::place(plan, &functions, atomic(words), pairs));
+        let placed = self.run(|| classic::place::<S::Cell>(plan, &functions, slots, pairs));
         if placed.unplaced > 0 {
             return Ok(placed);
         }
-        self.ledger().kernel("cuckoo_copies", words.len());
-        Ok(sum(placed, self.run(|| classic::copies(plan, &functions, words, workspaces))))
+        let lists = Classic::new(plan, &functions);
+        self.ledger().kernel("cuckoo_copies", slots.len());
+        let copies = self.run(|| match S::Cell::KEYS_ALONE {
+            true => classic::clean_up(&lists, slots, workspaces),
+            false => classic::copies(&lists, slots, workspaces),
+        });
+        Ok(sum(placed, copies))
     }
 
     fn lookup(
@@ -74,12 +92,12 @@ impl<S: CuckooImage> Kernels<S> for Cpu {
         Error::check_length("the values", values.len(), queries.len())?;
         Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         self.ledger().kernel("cuckoo_lookup", queries.len());
-        let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
-        let (values, found) = (values.words_mut()?, found.words_mut()?);
+        let (slots, functions) = (S::Cell::slots(image.words(), plan.slot_count()), functions(plan));
+        let (queries, values, found) = (queries.words(), values.words_mut()?, found.words_mut()?);
         self.run(|| match plan.kind() {
-            Kind::Canonical => self.look_up(&Canonical::new(&functions), None, image, queries, values, found),
+            Kind::Canonical => self.look_up(&Canonical::new(&functions), None, slots, queries, values, found),
             Kind::Classic => {
-                self.look_up(&Classic::new(plan, &functions), plan.outside(), image, queries, values, found)
+                self.look_up(&Classic::new(plan, &functions), plan.outside(), slots, queries, values, found)
             }
         });
         Ok(())
@@ -88,24 +106,28 @@ impl<S: CuckooImage> Kernels<S> for Cpu {
     fn assign(&self, plan: &S::Plan, image: &mut Memory<u64>, keys: &Memory<u32>, values: &Memory<u32>) -> Result<()> {
         let plan = &checked::<S>(plan, image)?;
         Error::check_length("the values", values.len(), keys.len())?;
+        if S::Cell::KEYS_ALONE {
+            // There is nothing to overwrite.
+            return Ok(());
+        }
         self.ledger().kernel("cuckoo_assign", keys.len());
         let functions = functions(plan);
         let pairs = Pairs { keys: keys.words(), values: values.words() };
-        let image = atomic(image.words_mut()?);
+        let slots = S::Cell::share(slots_of::<S>(plan, image)?);
         self.run(|| match plan.kind() {
-            Kind::Canonical => self.overwrite(&Canonical::new(&functions), image, pairs),
-            Kind::Classic => self.overwrite(&Classic::new(plan, &functions), image, pairs),
+            Kind::Canonical => self.overwrite(&Canonical::new(&functions), slots, pairs),
+            Kind::Classic => self.overwrite(&Classic::new(plan, &functions), slots, pairs),
         });
         Ok(())
     }
 
     fn decode(&self, plan: &S::Plan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         let plan = &checked::<S>(plan, image)?;
-        self.ledger().kernel("cuckoo_decode", image.len());
-        let functions = functions(plan);
-        self.decode_with(image.words(), |slot, word| match plan.kind() {
-            Kind::Canonical => cuckoo::canonical::pair(&functions, slot as u32, word),
-            Kind::Classic => cuckoo::classic::pair(word),
+        self.ledger().kernel("cuckoo_decode", plan.slot_count() as usize);
+        let (slots, functions) = (S::Cell::slots(image.words(), plan.slot_count()), functions(plan));
+        self.decode_cells(slots.len(), |slot| match plan.kind() {
+            Kind::Canonical => cuckoo::canonical::pair(&functions, slot as u32, Cell::word(slots[slot])),
+            Kind::Classic => cuckoo::classic::pair(Cell::word(slots[slot])),
         })
     }
 
@@ -113,14 +135,14 @@ impl<S: CuckooImage> Kernels<S> for Cpu {
         let plan = &checked::<S>(plan, image)?;
         self.ledger().kernel("cuckoo_remove", keys.len());
         let functions = functions(plan);
-        let (image, keys) = (atomic(image.words_mut()?), keys.words());
+        let (slots, keys) = (S::Cell::share(slots_of::<S>(plan, image)?), keys.words());
         Ok(self.run(|| match plan.kind() {
             Kind::Canonical => {
-                let pairs = self.vacate(&Canonical::new(&functions), image, keys, slot::TOMBSTONE);
+                let pairs = self.vacate(&Canonical::new(&functions), slots, keys, slot::TOMBSTONE);
                 Removed { pairs, outside: false }
             }
             Kind::Classic => Removed {
-                pairs: self.vacate(&Classic::new(plan, &functions), image, keys, cuckoo::classic::EMPTY),
+                pairs: self.vacate(&Classic::new(plan, &functions), slots, keys, cuckoo::classic::EMPTY),
                 outside: keys.par_iter().any(|&key| key == cuckoo::classic::EMPTY_KEY),
             },
         }))
@@ -129,9 +151,10 @@ impl<S: CuckooImage> Kernels<S> for Cpu {
     fn lift(&self, plan: &S::Plan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         Error::check_tombstones::<S>(plan)?;
         let plan = &checked::<S>(plan, image)?;
-        self.ledger().kernel("cuckoo_lift", image.len());
+        self.ledger().kernel("cuckoo_lift", plan.slot_count() as usize);
         let functions = functions(plan);
-        self.lift_with(image.words_mut()?, |slot, word| cuckoo::canonical::pair(&functions, slot as u32, word))
+        let pair = |slot, word| cuckoo::canonical::pair(&functions, slot as u32, word);
+        self.lift_with(slots_of::<S>(plan, image)?, pair)
     }
 }
 
@@ -139,6 +162,6 @@ impl<S: CuckooImage> Kernels<S> for Cpu {
 fn checked<S: CuckooImage>(plan: &S::Plan, image: &Memory<u64>) -> Result<CuckooPlan> {
     Error::check_plan::<S>(plan)?;
     let plan = S::cuckoo_plan(plan);
-    Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
+    Error::check_length("the image", image.len(), S::Cell::words(plan.slots()) as usize)?;
     Ok(plan)
 }

@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wide::u32x8;
 
-use crate::cpu::acceptance::{Accepts, raise};
+use crate::cpu::acceptance::Accepts;
 use crate::cpu::block::{Lists, NUMBER_BITS};
+use crate::cpu::place::Shared;
 use crate::spec::divisor::Divisor;
 use crate::spec::hash::Lane;
 use crate::spec::robin_hood::Functions;
@@ -57,7 +58,7 @@ pub(super) trait Cells: Sync {
     /// Raises a cell to `mine` at least, and returns what stood there before.
     #[inline(always)]
     fn raise(word: &AtomicU64, _upper: u32, mine: u64) -> u64 {
-        raise(word, mine)
+        Shared::raise(word, mine)
     }
 }
 

@@ -23,14 +23,14 @@
 
 use std::ops::Range;
 
-use super::Functions;
+use super::{Cell, Functions};
 use crate::spec::{Audit, Placing, Violation, slot};
 
 /// Reads and value of a lookup.
-pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<u32>) {
+pub fn search<C: Cell>(functions: &Functions, image: &[C], key: u32) -> (u32, Option<u32>) {
     for i in 0..functions.count as usize {
         let (at, rem) = functions.probe(i, key);
-        let there = image[at as usize];
+        let there = image[at as usize].word();
         if slot::is_pair(there) && slot::remainder(there) == rem && functions.turn(slot::age(there)) == i {
             return (i as u32 + 1, Some(slot::value(there)));
         }
@@ -51,18 +51,18 @@ pub fn pair(functions: &Functions, at: u32, word: u64) -> Option<(u32, u32)> {
 }
 
 /// Adds one pair, following it and all whom it displaces to the end.
-pub fn place(functions: &Functions, image: &mut [u64], mut key: u32, mut value: u32) -> Placing {
+pub fn place<C: Cell>(functions: &Functions, image: &mut [C], mut key: u32, mut value: u32) -> Placing {
     let mut age = 1;
     while age <= slot::MAX_AGE {
         let (at, rem) = functions.probe(functions.turn(age), key);
         let mine = slot::word(age, rem, value);
-        let there = image[at as usize];
+        let there = image[at as usize].word();
         if there >> 32 == mine >> 32 {
-            image[at as usize] = there.max(mine);
+            image[at as usize] = C::of(there.max(mine));
             return Placing::Copy(key);
         }
         if there < mine {
-            image[at as usize] = mine;
+            image[at as usize] = C::of(mine);
             let Some(displaced) = pair(functions, at, there) else { return Placing::Placed };
             (key, value) = displaced;
             age = slot::age(there);
@@ -74,22 +74,22 @@ pub fn place(functions: &Functions, image: &mut [u64], mut key: u32, mut value: 
 
 /// Puts a tombstone where the key's pair stands. Slots still only grow, so the rule above holds for what follows, in
 /// which the slot is as if taken.
-pub fn remove(functions: &Functions, image: &mut [u64], key: u32) -> bool {
+pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], key: u32) -> bool {
     let stands = (0..functions.count as usize)
         .map(|i| functions.probe(i, key).0)
-        .find(|&at| pair(functions, at, image[at as usize]).is_some_and(|(there, _)| there == key));
+        .find(|&at| pair(functions, at, image[at as usize].word()).is_some_and(|(there, _)| there == key));
     if let Some(at) = stands {
-        image[at as usize] = slot::TOMBSTONE;
+        image[at as usize] = C::of(slot::TOMBSTONE);
     }
     stands.is_some()
 }
 
 /// Every pair on its list at its age, every earlier place held by a stronger word, no key twice.
-pub fn audit(functions: &Functions, image: &[u64], slots: Range<u64>) -> Result<Audit, Violation> {
+pub fn audit<C: Cell>(functions: &Functions, image: &[C], slots: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in slots {
         let at = slot as usize;
-        let word = image[at];
+        let word = image[at].word();
         let age = slot::age(word);
         let Some((key, value)) = pair(functions, at as u32, word) else {
             match word {
@@ -104,14 +104,15 @@ pub fn audit(functions: &Functions, image: &[u64], slots: Range<u64>) -> Result<
         }
         for earlier in 1..age {
             let (other, rem) = functions.probe(functions.turn(earlier), key);
-            let there = image[other as usize];
+            let there = image[other as usize].word();
             if there < slot::word(earlier, rem, value) {
                 return Err(Violation::Blocking { slot, key, age, earlier });
             }
         }
         for i in 0..functions.count as usize {
             let (other, _) = functions.probe(i, key);
-            if other as usize != at && pair(functions, other, image[other as usize]).is_some_and(|(k, _)| k == key) {
+            let there = pair(functions, other, image[other as usize].word());
+            if other as usize != at && there.is_some_and(|(k, _)| k == key) {
                 return Err(Violation::Twice { slot, other: u64::from(other), key });
             }
         }

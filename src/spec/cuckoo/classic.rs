@@ -16,7 +16,7 @@
 
 use std::ops::Range;
 
-use super::{CuckooPlan, Functions, Reinsertion};
+use super::{Cell, CuckooPlan, Functions, Reinsertion};
 use crate::spec::hash::{MixKeys, mix, reduce};
 use crate::spec::{Audit, Placing, Plan, Violation};
 
@@ -78,46 +78,48 @@ pub fn next_location(functions: &Functions, rule: Reinsertion, key: u32, from: u
 }
 
 /// Reads and value of a lookup. The empty marker's key costs none: it stands in the plan.
-pub fn search(plan: &CuckooPlan, image: &[u64], wanted: u32) -> (u32, Option<u32>) {
+pub fn search<C: Cell>(plan: &CuckooPlan, image: &[C], wanted: u32) -> (u32, Option<u32>) {
     if wanted == EMPTY_KEY {
         return (0, plan.outside().map(|(_, value)| value));
     }
     let functions = plan.functions();
     for (i, at) in functions.locations(wanted).enumerate() {
-        if key(image[at as usize]) == wanted {
-            return (i as u32 + 1, Some(image[at as usize] as u32));
+        let there = image[at as usize].word();
+        if key(there) == wanted {
+            return (i as u32 + 1, Some(there as u32));
         }
     }
     (functions.count, None)
 }
 
 /// Adds one pair by Listing 4.1.
-pub fn place(plan: &CuckooPlan, image: &mut [u64], new: u32, value: u32) -> Placing {
+pub fn place<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) -> Placing {
     if new == EMPTY_KEY || search(plan, image, new).1.is_some() {
         return Placing::Copy(new);
     }
     let functions = plan.functions();
-    let mut moving = entry(new, value);
+    let mut moving = C::of(entry(new, value));
     let mut location = functions.location(0, new);
     for swaps in 0..plan.chain() {
         std::mem::swap(&mut image[location as usize], &mut moving);
-        if key(moving) == EMPTY_KEY {
+        let out = key(moving.word());
+        if out == EMPTY_KEY {
             return Placing::Placed;
         }
-        location = next_location(&functions, plan.reinsertion(), key(moving), location, swaps);
+        location = next_location(&functions, plan.reinsertion(), out, location, swaps);
     }
     Placing::Unplaced
 }
 
 /// Empties the slot of the key's pair, if the image holds one: no lookup ends at an empty slot, so nothing else need
 /// know.
-pub fn remove(functions: &Functions, image: &mut [u64], gone: u32) -> bool {
+pub fn remove<C: Cell>(functions: &Functions, image: &mut [C], gone: u32) -> bool {
     if gone == EMPTY_KEY {
         return false;
     }
-    let stands = functions.locations(gone).find(|&at| key(image[at as usize]) == gone);
+    let stands = functions.locations(gone).find(|&at| key(image[at as usize].word()) == gone);
     if let Some(at) = stands {
-        image[at as usize] = EMPTY;
+        image[at as usize] = C::of(EMPTY);
     }
     stands.is_some()
 }
@@ -131,11 +133,11 @@ pub fn age(functions: &Functions, at: u32, entry: u64) -> u32 {
 }
 
 /// Every pair in one of its slots, and in one only.
-pub fn audit(functions: &Functions, image: &[u64], slots: Range<u64>) -> Result<Audit, Violation> {
+pub fn audit<C: Cell>(functions: &Functions, image: &[C], slots: Range<u64>) -> Result<Audit, Violation> {
     let mut audit = Audit::default();
     for slot in slots {
         let at = slot as usize;
-        let word = image[at];
+        let word = image[at].word();
         let Some((key_here, _)) = pair(word) else {
             if word != EMPTY {
                 return Err(Violation::Word { slot, word });
@@ -145,7 +147,7 @@ pub fn audit(functions: &Functions, image: &[u64], slots: Range<u64>) -> Result<
         if !functions.locations(key_here).any(|location| location as usize == at) {
             return Err(Violation::Misplaced { slot, key: key_here });
         }
-        let first = functions.locations(key_here).find(|&l| key(image[l as usize]) == key_here);
+        let first = functions.locations(key_here).find(|&l| key(image[l as usize].word()) == key_here);
         if let Some(other) = first.filter(|&l| l as usize != at) {
             return Err(Violation::Twice { slot, other: u64::from(other), key: key_here });
         }

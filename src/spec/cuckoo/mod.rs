@@ -7,15 +7,18 @@
 //!            functions, for at most `chain` swaps; then everything starts again with new constants      (`classic.rs`)
 //! ```
 //!
-//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go; here they become a
-//! scheme.
+//! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `cell.rs` what a slot is
+//! stored as (sets, `cuckoo_set.rs`, leave the values out), `kinds.rs` either kind by one name; here they become a scheme.
 
 pub mod canonical;
+mod cell;
 pub mod classic;
 mod functions;
+pub mod kinds;
 mod params;
 mod plan;
 
+pub use cell::Cell;
 pub use functions::Functions;
 pub use params::{Cuckoo, HashFamily, Reinsertion};
 pub use plan::CuckooPlan;
@@ -29,15 +32,20 @@ use crate::error::{Error, Result};
 /// The most functions a table may have.
 pub const MAX_FUNCTIONS: usize = 5;
 
-/// Schemes whose images are those of a cuckoo table, so that its passes fill and read them: the cuckoo table itself, and
-/// what is one with a single function.
+/// Schemes whose images are those of a cuckoo table, so that its passes fill and read them: the cuckoo table itself, what
+/// is one with a single function, and the set of keys alone.
 pub(crate) trait CuckooImage: Scheme {
-    /// The plan of the same image as a cuckoo table. Its functions may be one, which [`Cuckoo::check`] refuses; and its
-    /// slots are the words of the image, so that passes that reduce to them stay in bounds.
+    /// What a slot is stored as.
+    type Cell: Cell;
+
+    /// The plan of the cuckoo table with the same slots. Its functions may be one, which [`Cuckoo::check`] refuses; and the
+    /// image has so many slots of this scheme, so that passes that reduce to them stay in bounds.
     fn cuckoo_plan(plan: &Self::Plan) -> CuckooPlan;
 }
 
 impl CuckooImage for Cuckoo {
+    type Cell = u64;
+
     fn cuckoo_plan(plan: &CuckooPlan) -> CuckooPlan {
         *plan
     }
@@ -166,58 +174,31 @@ impl Scheme for Cuckoo {
     }
 
     fn find(plan: &CuckooPlan, image: &[u64], key: u32) -> Option<u32> {
-        match plan.kind() {
-            Kind::Canonical => canonical::search(&plan.functions(), image, key).1,
-            Kind::Classic => classic::search(plan, image, key).1,
-        }
+        kinds::search(plan, image, key).1
     }
 
     fn reads(plan: &CuckooPlan, image: &[u64], key: u32) -> u32 {
-        match plan.kind() {
-            Kind::Canonical => canonical::search(&plan.functions(), image, key).0,
-            Kind::Classic => classic::search(plan, image, key).0,
-        }
+        kinds::search(plan, image, key).0
     }
 
     fn pair(plan: &CuckooPlan, image: &[u64], at: u64) -> Option<(u32, u32)> {
-        let word = *image.get(at as usize)?;
-        match plan.kind() {
-            Kind::Canonical => canonical::pair(&plan.functions(), at as u32, word),
-            Kind::Classic => classic::pair(word),
-        }
+        kinds::pair(plan, image, at)
     }
 
     fn age(plan: &CuckooPlan, image: &[u64], at: u64) -> u32 {
-        let Some(&word) = image.get(at as usize) else { return 0 };
-        match plan.kind() {
-            Kind::Canonical if !slot::is_pair(word) => 0,
-            Kind::Canonical => slot::age(word),
-            Kind::Classic => classic::age(&plan.functions(), at as u32, word),
-        }
+        kinds::age(plan, image, at)
     }
 
     fn place(plan: &CuckooPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
-        let functions = plan.functions();
-        Placing::of_each(pairs, |key, value| match plan.kind() {
-            Kind::Canonical => canonical::place(&functions, image, key, value),
-            Kind::Classic => classic::place(plan, image, key, value),
-        })
+        kinds::place(plan, image, pairs)
     }
 
     fn remove(plan: &CuckooPlan, image: &mut [u64], keys: &[u32]) -> u64 {
-        let functions = plan.functions();
-        let mut remove = |&key: &u32| match plan.kind() {
-            Kind::Canonical => canonical::remove(&functions, image, key),
-            Kind::Classic => classic::remove(&functions, image, key),
-        };
-        keys.iter().copied().filter(|key| remove(key)).count() as u64
+        kinds::remove(plan, image, keys)
     }
 
     fn audit(plan: &CuckooPlan, image: &[u64], words: Range<u64>) -> std::result::Result<Audit, Violation> {
-        match plan.kind() {
-            Kind::Canonical => canonical::audit(&plan.functions(), image, words),
-            Kind::Classic => classic::audit(&plan.functions(), image, words),
-        }
+        kinds::audit(plan, image, words)
     }
 }
 

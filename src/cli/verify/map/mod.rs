@@ -1,85 +1,51 @@
-//! Verifying one scheme and kind on one data set, on all devices.
+//! Verifying the plain tables of one scheme and kind on one data set, on all devices.
+
+mod data;
+mod reference;
 
 use std::time::{Duration, Instant};
 
-use koel::backend::{Any, HashBackend, Runs, Stage};
+use koel::backend::{Any, HashBackend, Runs};
 use koel::table::TableBuilder;
 use koel::{Cpu, HashTable, Kind, Scheme};
 
-use super::data::DataSet;
-use super::reference::{self, Reference};
+use super::row::{Row, compare_digests, rate};
+use super::{Run, Wanted};
 use crate::cli::answers;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::options::SizeOptions;
-use crate::cli::progress::Progress;
-use crate::cli::scheme::{Job, Parameters};
+use crate::cli::scheme::{self, Job, Parameters};
+use data::DataSet;
+pub(super) use data::too_wide;
+use reference::Reference;
 
-/// What is to be verified, and where.
-pub(super) struct Check<'a> {
-    pub(super) data: &'a DataSet,
-    /// In what the data differ from what was asked for.
-    pub(super) cut: Option<String>,
-    pub(super) devices: &'a [Any],
-    pub(super) size: &'a SizeOptions,
-    pub(super) seed: u64,
-    pub(super) kind: Kind,
-    pub(super) progress: &'a Progress,
-}
-
-/// What went wrong.
-#[derive(Debug)]
-pub(super) struct Problem {
-    /// Something could not be done at all, rather than coming out wrong.
-    pub(super) failed: bool,
-    pub(super) text: String,
-}
-
-/// The findings on one device.
-#[derive(Debug)]
-pub(super) struct Row {
-    pub(super) scheme: &'static str,
-    pub(super) kind: Kind,
-    pub(super) data: &'static str,
-    pub(super) pairs: usize,
-    pub(super) device: String,
-    pub(super) checks: u32,
-    pub(super) problems: Vec<Problem>,
-    pub(super) digest: Option<String>,
-    /// Compared with the reference, word by word.
-    same_bytes: bool,
-    pub(super) restarts: u32,
-    pub(super) host_built: bool,
-    /// What of the data these tables cannot hold, if anything.
-    pub(super) cut: Option<String>,
-    /// The most pairs of these tables that the reference is built of, where there are more here.
-    pub(super) no_reference: Option<usize>,
-    /// What ran where on this device for this row: building, auditing, answering.
-    pub(super) stages: Vec<Stage>,
-    /// From host slices to a finished table, pairs a second.
-    pub(super) build: Option<f64>,
-    /// From host slices to host slices, queries a second.
-    pub(super) lookup: Option<f64>,
-}
-
-impl Row {
-    pub(super) fn is_ok(&self) -> bool {
-        self.problems.is_empty()
+/// Plain tables of every scheme and kind, on random keys and on the k-mers of a genome.
+pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
+    let data = [DataSet::random(n, run.seed), DataSet::lambda_phage()?];
+    for Wanted { name, kind, options } in run.wanted {
+        scheme::named(name, *kind, options, &mut WarmUp { devices: run.devices })?;
     }
-
-    /// Counts a check, and notes what came out wrong.
-    fn expect(&mut self, what: &str, outcome: std::result::Result<(), String>) {
-        self.checks += 1;
-        if let Err(reason) = outcome {
-            self.problems.push(Problem { failed: false, text: format!("{what}: {reason}") });
+    let mut rows = Vec::new();
+    for Wanted { name, kind, options } in run.wanted {
+        for set in &data {
+            let mut check = Check { data: set, cut: None, run, kind: *kind };
+            rows.extend(scheme::named(name, *kind, options, &mut check)?);
         }
     }
+    Ok(rows)
+}
 
-    /// Counts a check that yields something, and notes if it could not be done.
-    fn attempt<T>(&mut self, what: &str, outcome: std::result::Result<T, impl std::fmt::Display>) -> Option<T> {
-        self.checks += 1;
-        let note = |error| self.problems.push(Problem { failed: true, text: format!("{what}: {error}") });
-        outcome.map_err(|error| error.to_string()).map_err(note).ok()
-    }
+/// Steps of that for the progress bar.
+pub(super) fn steps(wanted: &[Wanted], devices: &[Any]) -> usize {
+    wanted.len() * 2 * (devices.len() + 1)
+}
+
+/// What is to be verified, and where.
+struct Check<'a> {
+    data: &'a DataSet,
+    /// In what the data differ from what was asked for.
+    cut: Option<String>,
+    run: &'a Run<'a>,
+    kind: Kind,
 }
 
 impl Job for Check<'_> {
@@ -105,10 +71,10 @@ impl Check<'_> {
     {
         let mut rows = Vec::new();
         let reference = self.reference(&scheme, &mut rows)?;
-        self.progress.step();
-        let builder = self.size.apply(HashTable::builder(scheme).seed(self.seed));
+        self.run.progress.step();
+        let builder = self.run.size.apply(HashTable::builder(scheme).seed(self.run.seed));
         let mut tables = Vec::new();
-        for device in self.devices {
+        for device in self.run.devices {
             self.say::<S>(&device.info().id);
             let mut row = self.row::<S>(device.info().id.clone());
             // What other tables did here as guests is no part of this row.
@@ -123,12 +89,12 @@ impl Check<'_> {
             // Plan, number of pairs and every word are what a digest is made of, so equal bytes have one digest.
             rows[0].digest = rows[first..].iter().find(|row| row.same_bytes).and_then(|row| row.digest.clone());
         }
-        self.compare_digests(&mut rows[first..]);
+        compare_digests(&mut rows[first..]);
         for (row, table) in rows[first..].iter_mut().zip(&tables) {
             self.say::<S>(&format!("tables of {} elsewhere", row.device));
-            self.progress.step();
+            self.run.progress.step();
             let Some(table) = table else { continue };
-            for other in self.devices {
+            for other in self.run.devices {
                 if other.info().id == row.device {
                     continue;
                 }
@@ -144,8 +110,8 @@ impl Check<'_> {
 
 /// Has every device compile its kernels and start its threads, so that they are not timed. What goes wrong here goes
 /// wrong again in what follows, and is reported there.
-pub(super) struct WarmUp<'a> {
-    pub(super) devices: &'a [Any],
+struct WarmUp<'a> {
+    devices: &'a [Any],
 }
 
 impl Job for WarmUp<'_> {
@@ -168,28 +134,17 @@ impl Job for WarmUp<'_> {
 
 impl Check<'_> {
     fn say<S: Scheme>(&self, what: &str) {
-        self.progress.say(format!("{} {} on {} keys: {what}", S::NAME, self.kind, self.data.name));
+        self.run.progress.say(format!("{} {} on {} keys: {what}", S::NAME, self.kind, self.data.name));
     }
 
     fn row<S: Scheme>(&self, device: String) -> Row {
         Row {
-            scheme: S::NAME,
-            kind: self.kind,
-            data: self.data.name,
-            pairs: self.data.keys.len(),
             device,
-            checks: 0,
-            problems: Vec::new(),
-            digest: None,
-            same_bytes: false,
-            restarts: 0,
             host_built: S::host_built(self.kind),
             cut: self.cut.clone(),
             no_reference: Some(reference::most_pairs::<S>())
                 .filter(|&most| self.kind == Kind::Canonical && self.data.keys.len() > most),
-            stages: Vec::new(),
-            build: None,
-            lookup: None,
+            ..Row::new("map", S::NAME, self.kind, self.data.name, self.data.keys.len())
         }
     }
 
@@ -199,12 +154,12 @@ impl Check<'_> {
             return Ok(None);
         }
         self.say::<S>("the sequential reference");
-        let slots = self.size.slots(scheme, self.data.keys.len() as u64)?;
+        let slots = self.run.size.slots(scheme, self.data.keys.len() as u64)?;
         let mut row = self.row::<S>("reference".into());
         row.host_built = false;
         let start = Instant::now();
         // It runs on no device, so if it cannot be built, what was asked for cannot be.
-        let reference = Reference::build(scheme, slots, self.seed, self.data).map_err(Failure::Input)?;
+        let reference = Reference::build(scheme, slots, self.run.seed, self.data).map_err(Failure::Input)?;
         row.checks += 1;
         row.build = Some(rate(self.data.keys.len(), start.elapsed()));
         row.restarts = koel::spec::Plan::attempt(&reference.plan);
@@ -263,18 +218,4 @@ impl Check<'_> {
         row.expect(what, answers::check(queries, &values, &found, |i| self.data.answer(i)));
         Some(time)
     }
-
-    /// All devices must have the digest of the first that has one.
-    fn compare_digests(&self, rows: &mut [Row]) {
-        let Some(first) = rows.iter().position(|row| row.digest.is_some()) else { return };
-        let (expected, of) = (rows[first].digest.clone(), rows[first].device.clone());
-        for row in rows[first + 1..].iter_mut().filter(|row| row.digest.is_some()) {
-            let same = row.digest == expected;
-            row.expect("digest", if same { Ok(()) } else { Err(format!("it is not that of {of}")) });
-        }
-    }
-}
-
-fn rate(count: usize, time: Duration) -> f64 {
-    count as f64 / time.as_secs_f64().max(1e-9)
 }

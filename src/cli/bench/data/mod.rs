@@ -5,18 +5,21 @@
 //! a domain      the defined cells of a picture; every cell of it is asked     in picture order, sorted or shuffled
 //! ```
 
-use rayon::prelude::*;
+mod cells;
+mod copies;
 
 use clap::ValueEnum;
-use koel::layout::{Rows2, bit_reversed2, bit_reversed2_cell, morton2, morton2_cell};
+use koel::layout::Rows2;
 use koel::spec::Limits;
-use koel::spec::hash::{MixKeys, SplitMix64, mix};
 use koel::workload::{Picture, Workload};
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::options::{self, Extent, SchemeOptions};
 use crate::cli::text;
+use cells::Cells;
+pub(super) use copies::Copies;
 
 /// The data of a run.
 #[derive(clap::Args)]
@@ -34,6 +37,15 @@ pub(super) struct DataOptions {
         value_parser = clap::value_parser!(u32).range(0..=100)
     )]
     hits: Vec<u32>,
+    /// Rows of a key on average, separated by commas, or a range of doublings like --n; for tables of rows whose keys
+    /// come again
+    #[arg(
+        long, value_name = "COUNTS", value_delimiter = ',', value_parser = sizes, conflicts_with_all = ["domain", "order"]
+    )]
+    multiplicity: Vec<Sizes>,
+    /// Beside that: the same with this share of all rows of one key, above 0 and up to 1
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["domain", "order"])]
+    heavy: Option<f64>,
     /// In place of random keys: the cells of a synthetic picture, of which some are defined; all are asked
     #[arg(
         long, value_name = "WIDTHxHEIGHT", value_parser = domain, requires = "defined",
@@ -70,6 +82,19 @@ fn sizes(text: &str) -> std::result::Result<Sizes, String> {
     }
     let doublings = std::iter::successors(Some(first), |n| n.checked_mul(2));
     Ok(Sizes(doublings.take_while(|&n| n <= last).collect()))
+}
+
+/// `--heavy`.
+fn share(text: &str) -> std::result::Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| {
+        format!("`{text}` is no share: give a number above 0 and up to 1, like 0.5 for half of all rows")
+    })
+}
+
+/// Whether query `i` is one of the `hits` in every hundred that hit, at places that look random.
+fn in_hundred(i: u64, hits: u32) -> bool {
+    (i * 61 + i / 100 * 7) % 100 < u64::from(hits)
 }
 
 /// Which cells of a picture are defined.
@@ -122,6 +147,39 @@ impl DataOptions {
     pub(super) fn sizes(&self) -> Vec<u32> {
         let asked = || self.n.iter().flat_map(|Sizes(sizes)| sizes).copied().collect();
         self.domain.and(self.defined).map_or_else(asked, |defined| vec![defined])
+    }
+
+    /// Whether keys are to come again.
+    pub(super) fn has_copies(&self) -> bool {
+        !self.multiplicity.is_empty() || self.heavy.is_some()
+    }
+
+    /// Whether keys are a picture's, or in an order of their own.
+    pub(super) fn has_order(&self) -> bool {
+        self.domain.is_some() || self.order.is_some()
+    }
+
+    /// How often keys come: on average, and the share of all rows that one of them has. With a heavy key also without it.
+    pub(super) fn spreads(&self) -> Vec<(u32, Option<f64>)> {
+        let mut counts: Vec<u32> = self.multiplicity.iter().flat_map(|Sizes(sizes)| sizes).copied().collect();
+        if counts.is_empty() {
+            counts.push(1);
+        }
+        let heavy = self.heavy;
+        counts
+            .into_iter()
+            .flat_map(|count| [None].into_iter().chain(heavy.map(Some)).map(move |h| (count, h)))
+            .collect()
+    }
+
+    /// The columns of `n` rows of a spread, with keys that these limits allow.
+    pub(super) fn copies(&self, n: u32, (count, heavy): (u32, Option<f64>), limits: Limits) -> Result<Copies> {
+        Copies::new(n, count, heavy.unwrap_or(0.0), self.seed, limits)
+    }
+
+    /// The lookups to measure: queries and their hits in a hundred.
+    pub(super) fn lookups(&self, n: u32) -> (usize, &[u32]) {
+        (self.queries.unwrap_or(n) as usize, &self.hits)
     }
 
     /// The options of a scheme, with the extent of its domain where it has one and none is given: keys are then the
@@ -283,116 +341,9 @@ fn in_order(mut keys: Vec<u32>, sorted: bool) -> Vec<u32> {
     keys
 }
 
-/// A picture whose cells have keys.
-struct Cells {
-    picture: Picture,
-    order: Order,
-    /// Bits of a bit-reversed coordinate: as many as the longer side needs.
-    bits: u32,
-    values: MixKeys,
-    greatest_value: u32,
-    shuffle: MixKeys,
-}
-
-impl Cells {
-    fn new(picture: Picture, order: Order, seed: u64, limits: Limits) -> Result<Cells> {
-        let side = picture.rows().width().max(picture.rows().height());
-        let bits = u32::BITS - side.saturating_sub(1).leading_zeros();
-        if bits > u16::BITS && matches!(order, Order::Morton | Order::Bitrev) {
-            return Err(Failure::Input(format!("--order {} needs sides of 65536 at most: give row", order.name())));
-        }
-        let mut stream = SplitMix64::new(seed);
-        let (values, shuffle) = (stream.next_mix_keys(), stream.next_mix_keys());
-        Ok(Cells { picture, order, bits, values, greatest_value: limits.greatest_value(), shuffle })
-    }
-
-    /// The keys of the defined cells, or of all, in their order.
-    fn keys(&self, defined: bool) -> Vec<u32> {
-        let rows = self.picture.rows();
-        let chosen = |y| (0..rows.width()).filter(move |&x| !defined || self.picture.is_defined(x, y));
-        let of_row = |y| chosen(y).filter_map(move |x| self.key(x, y));
-        let keys: Vec<u32> = (0..rows.height()).into_par_iter().flat_map_iter(of_row).collect();
-        if self.order != Order::Shuffled {
-            return keys;
-        }
-        let draw = |&key: &u32| u64::from(mix(key, self.shuffle)) << 32 | u64::from(key);
-        let mut drawn: Vec<u64> = keys.par_iter().map(draw).collect();
-        drawn.par_sort_unstable();
-        drawn.par_iter().map(|&drawn| drawn as u32).collect()
-    }
-
-    /// The greatest key of any cell.
-    fn greatest_key(&self) -> Option<u32> {
-        let rows = self.picture.rows();
-        let of_row = |y| (0..rows.width()).filter_map(|x| self.key(x, y)).max();
-        (0..rows.height()).into_par_iter().filter_map(of_row).max()
-    }
-
-    fn key(&self, x: u32, y: u32) -> Option<u32> {
-        match self.order {
-            // Row by row the indices of cells ascend already.
-            Order::Row | Order::Sorted | Order::Shuffled => self.picture.rows().key(x, y),
-            Order::Morton => Some(morton2(u16::try_from(x).ok()?, u16::try_from(y).ok()?)),
-            Order::Bitrev => bit_reversed2(u16::try_from(x).ok()?, u16::try_from(y).ok()?, self.bits),
-        }
-    }
-
-    fn answer(&self, key: u32) -> Option<u32> {
-        let wide = |(x, y): (u16, u16)| (x.into(), y.into());
-        let (x, y) = match self.order {
-            Order::Row | Order::Sorted | Order::Shuffled => self.picture.rows().cell(key),
-            Order::Morton => Some(wide(morton2_cell(key))),
-            Order::Bitrev => bit_reversed2_cell(key, self.bits).map(wide),
-        }?;
-        self.picture.is_defined(x, y).then(|| mix(key, self.values) & self.greatest_value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-
-    fn cells(order: Order) -> Cells {
-        let picture = Picture::blobs(50, 33, 400, 3).unwrap_or_else(|error| panic!("{error}"));
-        let limits = Limits { value_bits: 28, ..Limits::NONE };
-        Cells::new(picture, order, 3, limits).unwrap_or_else(|failure| panic!("{failure}"))
-    }
-
-    #[test]
-    fn every_cell_is_asked_once_and_the_defined_ones_are_there() {
-        for order in [Order::Row, Order::Morton, Order::Bitrev, Order::Sorted, Order::Shuffled] {
-            let cells = cells(order);
-            let (defined, all) = (cells.keys(true), cells.keys(false));
-            assert_eq!((defined.len(), all.len()), (400, 50 * 33));
-            let asked: BTreeMap<u32, Option<u32>> = all.iter().map(|&key| (key, cells.answer(key))).collect();
-            assert_eq!(asked.len(), all.len(), "a key for each cell");
-            assert!(defined.iter().all(|key| asked[key].is_some()));
-            assert_eq!(asked.values().flatten().count(), 400);
-            assert!(asked.values().flatten().all(|&value| value < 1 << 28));
-        }
-    }
-
-    #[test]
-    fn orders_are_what_they_say() {
-        let keys = |order| cells(order).keys(false);
-        assert!(keys(Order::Row).into_iter().eq(0..50 * 33));
-        assert_eq!(keys(Order::Sorted), keys(Order::Row));
-        assert_eq!(keys(Order::Morton)[..5], [0, 1, 4, 5, 16]);
-        assert_eq!(keys(Order::Bitrev)[..3], [0, 1 << 10, 1 << 8]);
-        let mut shuffled = keys(Order::Shuffled);
-        assert_ne!(shuffled, keys(Order::Row));
-        shuffled.sort_unstable();
-        assert_eq!(shuffled, keys(Order::Row));
-    }
-
-    #[test]
-    fn the_greatest_key_is_that_of_some_cell() {
-        for order in [Order::Row, Order::Morton, Order::Bitrev] {
-            assert_eq!(cells(order).greatest_key(), cells(order).keys(false).into_iter().max());
-        }
-    }
 
     #[test]
     fn ranges_of_sizes_double() {
@@ -403,6 +354,14 @@ mod tests {
         assert_eq!(sizes("2^31..4294967295"), Ok(Sizes(vec![1 << 31])));
         for text in ["0..8", "9..8", "..8", "8..", "1..2..4", "8..=9"] {
             assert!(sizes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_are_above_0_and_up_to_1() {
+        assert_eq!((share("0.5"), share("1")), (Ok(0.5), Ok(1.0)));
+        for text in ["0", "-1", "1.01", "NaN", "half", ""] {
+            assert!(share(text).is_err(), "{text}");
         }
     }
 

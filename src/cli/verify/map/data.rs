@@ -8,7 +8,7 @@ use crate::cli::failure::Result;
 use crate::cli::{input, text};
 
 /// 48,502 bases, GenBank NC_001416.1; see `data/README.md`.
-const LAMBDA_PHAGE: &[u8] = include_bytes!("../../../data/lambda_phage.fa");
+const LAMBDA_PHAGE: &[u8] = include_bytes!("../../../../data/lambda_phage.fa");
 
 /// At least so many absent keys are asked for, however small a table is.
 const LEAST_MISSES: usize = 1000;
@@ -116,7 +116,7 @@ impl DataSet {
 }
 
 /// Keys that no table of these limits can hold; none where there are no such.
-fn too_wide(limits: Limits) -> impl Iterator<Item = u32> {
+pub(in crate::cli::verify) fn too_wide(limits: Limits) -> impl Iterator<Item = u32> {
     let above = 1u32.checked_shl(limits.key_bits);
     let keys = move |above: u32| (0..WIDE_MISSES).map(move |i| mix(i, MixKeys::default()) | above);
     above.into_iter().flat_map(keys)

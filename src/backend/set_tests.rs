@@ -1,0 +1,299 @@
+//! What a backend's sets must be, against the one-key-at-a-time rule of `spec/cuckoo_set.rs`; each backend's tests run them.
+
+use std::collections::BTreeMap;
+
+use super::{Decoded, Kernels, Placed, bitmap_words};
+use crate::error::Error;
+use crate::spec::cuckoo::classic::EMPTY_KEY;
+use crate::spec::cuckoo_set::{CuckooSetPlan, clean_up};
+use crate::spec::hash::SplitMix64;
+use crate::spec::{CuckooSet, HashFamily, Kind, Placing, Plan as _, Reinsertion, Request, Scheme as _};
+
+/// Distinct keys, the extremes first.
+fn distinct(len: usize) -> Vec<u32> {
+    let edges = [0, EMPTY_KEY, 1, EMPTY_KEY - 1];
+    let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1).filter(|key| !edges.contains(key));
+    edges.into_iter().chain(mixed).take(len).collect()
+}
+
+/// Each key once, every third one again, every seventh thrice more, in an order that mixes them.
+fn repeated(keys: &[u32]) -> Vec<u32> {
+    let thirds = keys.iter().step_by(3);
+    let sevenths = keys.iter().step_by(7);
+    thirds.chain(sevenths.clone()).chain(keys).chain(sevenths.clone().rev()).chain(sevenths).copied().collect()
+}
+
+/// What is to be told of keys that come to an image with others.
+fn expected(before: &[u32], come: &[u32], kind: Kind) -> Placed {
+    let mut times: BTreeMap<u32, u64> = BTreeMap::new();
+    before.iter().chain(come).for_each(|&key| *times.entry(key).or_default() += 1);
+    Placed {
+        unplaced: 0,
+        copies: times.values().map(|times| times - 1).sum(),
+        least_copy: times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key),
+        outside: (kind == Kind::Classic && come.contains(&EMPTY_KEY)).then_some(0),
+    }
+}
+
+fn place<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &mut B::Buffer<u64>, keys: &[u32]) -> Placed {
+    let (keys, values) = (backend.upload(keys).expect("room"), backend.filled(keys.len(), 0).expect("room"));
+    backend.place(plan, image, &keys, &values).expect("placed")
+}
+
+fn empty<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan) -> B::Buffer<u64> {
+    backend.filled(plan.words() as usize, plan.empty_word()).expect("room")
+}
+
+/// The first attempt that has room for these keys, in so many slots.
+fn plans(
+    scheme: &CuckooSet,
+    slots: usize,
+    keys: &[u32],
+    mut fits: impl FnMut(&CuckooSetPlan) -> bool,
+) -> CuckooSetPlan {
+    let request = |attempt| Request { slots: slots as u64, pairs: keys.len() as u64, seed: 5, attempt };
+    let mut plans = (0..40).map(|attempt| scheme.plan(request(attempt)).expect("a plan"));
+    plans.find(|plan| fits(plan)).unwrap_or_else(|| panic!("{scheme:?}: no attempt for {} keys", keys.len()))
+}
+
+/// A sound image of these keys by the sequential rule.
+fn reference(scheme: &CuckooSet, slots: usize, keys: &[u32]) -> (CuckooSetPlan, Vec<u64>) {
+    let mut image = Vec::new();
+    let pairs: Vec<_> = keys.iter().map(|&key| (key, 0)).collect();
+    let plan = plans(scheme, slots, keys, |plan| {
+        image = vec![plan.empty_word(); plan.words() as usize];
+        CuckooSet::place(plan, &mut image, &pairs) == Placing::Placed
+    });
+    (plan, image)
+}
+
+fn load_percent(scheme: &CuckooSet, below: usize) -> usize {
+    (scheme.default_load().get() * 100.0) as usize - below
+}
+
+fn slots_for(len: usize, percent: usize) -> usize {
+    (len * 100).div_ceil(percent)
+}
+
+/// The same bytes as by the rule, of keys that come once or often, at once or in batches, in odd and even numbers of
+/// slots; and exact counts.
+pub(crate) fn canonical_images_are_the_sequential_ones<B: Kernels<CuckooSet>>(backend: &B, sizes: &[usize]) {
+    for functions in 2..=5 {
+        let scheme = CuckooSet::canonical(functions);
+        for (&len, odd) in sizes.iter().flat_map(|len| [(len, 0), (len, 1)]) {
+            let keys = distinct(len);
+            let slots = slots_for(len, load_percent(&scheme, 0)).next_multiple_of(2) + odd;
+            let (plan, image) = reference(&scheme, slots, &keys);
+            let often = repeated(&keys);
+            let (first, second) = often.split_at(often.len() / 3);
+            for batches in [&[&keys[..]][..], &[&often[..]], &[first, second]] {
+                let mut there = empty(backend, &plan);
+                let mut before = Vec::new();
+                for &batch in batches {
+                    let placed = place(backend, &plan, &mut there, batch);
+                    assert_eq!(placed, expected(&before, batch, Kind::Canonical), "H = {functions}, {len} keys");
+                    before.extend_from_slice(batch);
+                    before.sort_unstable();
+                    before.dedup();
+                }
+                assert!(backend.download(&there).expect("readable") == image, "H = {functions}, {len} keys, {slots}");
+            }
+        }
+    }
+}
+
+/// The paper's race leaves each key once, in every family and under every rule: alone, and with keys that were there.
+pub(crate) fn classic_sets_hold_each_key_once<B: Kernels<CuckooSet>>(backend: &B, sizes: &[usize]) {
+    for functions in 2..=5 {
+        for (family, rule) in HashFamily::ALL.into_iter().flat_map(|f| Reinsertion::ALL.map(|rule| (f, rule))) {
+            let scheme = CuckooSet::classic(functions).family(family).reinsertion(rule);
+            for &len in sizes {
+                let keys = distinct(len);
+                let often = repeated(&keys);
+                let slots = slots_for(len, load_percent(&scheme, 10)) | 1;
+                let (first, second) = often.split_at(often.len() / 2);
+                let mut found = None;
+                plans(&scheme, slots, &keys, |plan| {
+                    let mut there = empty(backend, plan);
+                    let placed = place(backend, plan, &mut there, first);
+                    if placed.unplaced > 0 {
+                        return false;
+                    }
+                    assert_eq!(placed, expected(&[], first, Kind::Classic), "{scheme:?}, {len} keys");
+                    let plan = plan.with_outside(placed.outside);
+                    let mut before = first.to_vec();
+                    before.sort_unstable();
+                    before.dedup();
+                    let placed = place(backend, &plan, &mut there, second);
+                    if placed.unplaced > 0 {
+                        return false;
+                    }
+                    assert_eq!(placed, expected(&before, second, Kind::Classic), "{scheme:?}, {len} keys, again");
+                    let outside = placed.outside.or(plan.outside().map(|(_, value)| value));
+                    found = Some((plan.with_outside(outside), backend.download(&there).expect("readable")));
+                    true
+                });
+                let (plan, image) = found.expect("an attempt");
+                let audit = CuckooSet::audit(&plan, &image, 0..plan.cells()).expect("sound");
+                assert_eq!(audit.pairs + u64::from(plan.outside().is_some()), len as u64);
+                assert!(keys.iter().all(|&key| CuckooSet::find(&plan, &image, key) == Some(0)), "{scheme:?}");
+            }
+        }
+    }
+}
+
+/// Images in which keys stand several times: exactly those are emptied, and counted, that a lookup does not find.
+pub(crate) fn the_clean_up_empties_the_later_copies<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
+    for functions in 2..=5 {
+        let scheme = CuckooSet::classic(functions);
+        let plan = plans(&scheme, 4 * len + 1, &[], |_| true);
+        let lists = plan.cuckoo().functions();
+        let mut image = vec![plan.empty_word(); plan.words() as usize];
+        let slots: &mut [u32] = bytemuck::cast_slice_mut(&mut image);
+        // Later keys take over what earlier ones had, so that many stand only at some of their places.
+        let keys = distinct(len + 2).into_iter().filter(|&key| key != EMPTY_KEY);
+        keys.for_each(|key| lists.locations(key).for_each(|at| slots[at as usize] = key));
+        let mut there = backend.upload(&image).expect("room");
+        let mut times: BTreeMap<u32, u64> = BTreeMap::new();
+        let in_slots = bytemuck::cast_slice::<u64, u32>(&image)[..plan.cells() as usize].iter();
+        in_slots.filter(|&&key| key != EMPTY_KEY).for_each(|&key| *times.entry(key).or_default() += 1);
+        let copies = clean_up(&plan, &mut image);
+        assert_eq!(copies, times.values().map(|times| times - 1).sum::<u64>());
+        assert!(copies > len as u64 / 2);
+        let least_copy = times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key);
+        // No key comes; what is there is cleaned up all the same.
+        let placed = place(backend, &plan, &mut there, &[]);
+        assert_eq!(placed, Placed { copies, least_copy, ..Placed::default() });
+        assert!(backend.download(&there).expect("readable") == image, "H = {functions}");
+    }
+}
+
+/// Lookups, decoded columns, removed keys and what is lifted: in sound images, and in any others.
+pub(crate) fn passes_agree_with_the_rule<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
+    let mut stream = SplitMix64::new(8);
+    for functions in [2, 3, 4, 5] {
+        for scheme in [CuckooSet::canonical(functions), CuckooSet::classic(functions)] {
+            let mut keys = distinct(len);
+            keys.retain(|&key| scheme.kind() == Kind::Canonical || key != EMPTY_KEY);
+            let (plan, image) = reference(&scheme, slots_for(len, load_percent(&scheme, 5)) | 1, &keys);
+            let noise: Vec<u64> = image.iter().map(|_| stream.next_u64()).collect();
+            keys.extend((0..len + 37).map(|_| stream.next_u32()));
+            keys.extend([0, EMPTY_KEY]);
+            let same = |word: u64| vec![word; image.len()];
+            for image in [image.clone(), noise, same(0), same(u64::MAX), same(1 << 63), same(0xf000_0000_0000_0000)] {
+                for outside in [None, Some(0)] {
+                    if outside.is_none() || plan.kind() == Kind::Classic {
+                        looked_up(backend, &plan.with_outside(outside), &image, &keys);
+                    }
+                }
+                decoded(backend, &plan, &image);
+            }
+            removed(backend, &plan, &image, &keys[..len / 2]);
+        }
+    }
+}
+
+fn looked_up<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64], queries: &[u32]) {
+    let (there, keys) = (backend.upload(image).expect("room"), backend.upload(queries).expect("room"));
+    let mut values = backend.filled(queries.len(), 7).expect("room");
+    let mut found = backend.filled(bitmap_words(queries.len()), u32::MAX).expect("room");
+    backend.lookup(plan, &there, &keys, &mut values, &mut found).expect("looked up");
+    let mut bits = vec![0; bitmap_words(queries.len())];
+    let is_there = |&(_, &key): &(usize, &u32)| CuckooSet::find(plan, image, key).is_some();
+    queries.iter().enumerate().filter(is_there).for_each(|(i, _)| bits[i / 32] |= 1 << (i % 32));
+    assert!(backend.download(&found).expect("readable") == bits, "{plan:?}");
+    assert!(backend.download(&values).expect("readable").iter().all(|&value| value == 0), "{plan:?}");
+}
+
+/// The columns of these cells are the pairs that `pair` says.
+fn columns<B: Kernels<CuckooSet>>(backend: &B, columns: &Decoded<B::Buffer<u32>>, pairs: &[Option<(u32, u32)>]) {
+    let Decoded { keys, values, taken } = columns;
+    let of_pairs: Vec<u32> = pairs.iter().map(|pair| pair.map_or(0, |(key, _)| key)).collect();
+    let mut bits = vec![0; bitmap_words(pairs.len())];
+    (0..pairs.len()).filter(|&at| pairs[at].is_some()).for_each(|at| bits[at / 32] |= 1 << (at % 32));
+    assert!(backend.download(keys).expect("readable") == of_pairs);
+    assert!(backend.download(values).expect("readable") == vec![0; pairs.len()]);
+    assert!(backend.download(taken).expect("readable") == bits);
+}
+
+fn decoded<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64]) {
+    let all = backend.decode(plan, &backend.upload(image).expect("room")).expect("decoded");
+    let pairs: Vec<_> = (0..plan.cells()).map(|at| CuckooSet::pair(plan, image, at)).collect();
+    columns(backend, &all, &pairs);
+}
+
+/// Takes keys out, some of them twice; and of canonical sets, lifts what is above age 1.
+fn removed<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64], gone: &[u32]) {
+    let twice = [gone, &gone[..gone.len() / 2]].concat();
+    let mut there = backend.upload(image).expect("room");
+    let removed = backend.remove(plan, &mut there, &backend.upload(&twice).expect("room")).expect("removed");
+    let mut rest = image.to_vec();
+    assert_eq!((removed.pairs, removed.outside), (CuckooSet::remove(plan, &mut rest, gone), false));
+    assert_eq!(removed.pairs, gone.len() as u64);
+    assert!(backend.download(&there).expect("readable") == rest);
+    if plan.kind() == Kind::Classic {
+        assert!(matches!(backend.lift(plan, &mut there), Err(Error::InvalidParameter { .. })));
+        let marker = backend.upload(&[EMPTY_KEY]).expect("room");
+        let removed = backend.remove(plan, &mut there, &marker).expect("removed");
+        assert_eq!((removed.pairs, removed.outside), (0, true));
+        return;
+    }
+    let lifted = backend.lift(plan, &mut there).expect("lifted");
+    let is_old = |&at: &u64| CuckooSet::age(plan, &rest, at) > 1;
+    let pairs: Vec<_> =
+        (0..plan.cells()).map(|at| Some(at).filter(is_old).and_then(|at| CuckooSet::pair(plan, &rest, at))).collect();
+    columns(backend, &lifted, &pairs);
+    let after = backend.download(&there).expect("readable");
+    let ages: Vec<u32> = (0..plan.cells()).map(|at| CuckooSet::age(plan, &after, at)).collect();
+    assert!(ages.iter().all(|&age| age <= 1));
+    let audit = CuckooSet::audit(plan, &after, 0..plan.cells()).expect("sound");
+    assert_eq!((audit.pairs, audit.tombstones), (ages.iter().map(|&age| u64::from(age)).sum(), 0));
+}
+
+/// One key so many times, and half of all keys one key: one stands there in the end, and the others are counted.
+pub(crate) fn heavy_keys_are_one_key<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
+    for scheme in [CuckooSet::canonical(4), CuckooSet::classic(4), CuckooSet::classic(2)] {
+        for key in [7, EMPTY_KEY] {
+            let plan = plans(&scheme, 17, &[], |_| true);
+            let mut image = empty(backend, &plan);
+            let alone = vec![key; len];
+            assert_eq!(place(backend, &plan, &mut image, &alone), expected(&[], &alone, scheme.kind()));
+            let image = backend.download(&image).expect("readable");
+            let inside = u64::from(scheme.kind() == Kind::Canonical || key != EMPTY_KEY);
+            assert_eq!(CuckooSet::audit(&plan, &image, 0..17).map(|audit| audit.pairs), Ok(inside));
+        }
+        let mut keys = distinct(len / 4);
+        keys.retain(|&key| key != EMPTY_KEY);
+        let slots = slots_for(keys.len(), load_percent(&scheme, 10));
+        let often: Vec<u32> = keys.iter().flat_map(|&key| [key, 77, 0]).collect();
+        let mut told = Placed::default();
+        plans(&scheme, slots, &keys, |plan| {
+            told = place(backend, plan, &mut empty(backend, plan), &often);
+            told.unplaced == 0
+        });
+        assert_eq!(told, expected(&[], &often, scheme.kind()));
+    }
+}
+
+/// What cannot be built says so; lengths that do not belong together are refused.
+pub(crate) fn what_does_not_fit_is_refused<B: Kernels<CuckooSet>>(backend: &B) {
+    let keys = distinct(400);
+    for scheme in [CuckooSet::canonical(3), CuckooSet::classic(3), CuckooSet::classic(3).chain(1)] {
+        let plan = plans(&scheme, 301, &[], |_| true);
+        assert!(place(backend, &plan, &mut empty(backend, &plan), &keys).unplaced > 0);
+        let mut image = empty(backend, &plan);
+        let mut short = backend.filled(150, 0u64).expect("room");
+        let (mut ten, nine) = (backend.filled(10, 0u32).expect("room"), backend.filled(9, 0u32).expect("room"));
+        let mut bits = backend.filled(1, 0u32).expect("room");
+        let refused = |result: crate::Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
+        refused(backend.place(&plan, &mut short, &ten, &ten).map(drop));
+        refused(backend.place(&plan, &mut image, &ten, &nine).map(drop));
+        refused(backend.lookup(&plan, &short, &nine, &mut ten, &mut bits));
+        refused(backend.lookup(&plan, &image, &nine, &mut ten, &mut bits));
+        refused(backend.assign(&plan, &mut short, &nine, &nine));
+        refused(backend.assign(&plan, &mut image, &ten, &nine));
+        refused(backend.decode(&plan, &short).map(drop));
+        refused(backend.remove(&plan, &mut short, &nine).map(drop));
+        assert!(backend.assign(&plan, &mut image, &nine, &nine).is_ok(), "there is nothing to overwrite");
+    }
+}

@@ -1,0 +1,191 @@
+//! `koel join`: the rows of two files whose keys are equal.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::json;
+
+use koel::backend::{Any, HashBackend, Runs};
+use koel::join::{JoinRows, NO_ROW};
+use koel::table::Contents;
+use koel::{Cpu, JoinIndex, JoinKind};
+
+use super::failure::{Failure, Result, Verdict};
+use super::input::{FastaOptions, Input, Pairs, Want};
+use super::options::{self, OneDevice, TableOptions};
+use super::output::{Column, RowOptions, Rows};
+use super::progress::Progress;
+use super::scheme::{Job, Parameters};
+use super::text;
+
+/// Rows of the result that are made at a time. The whole result is never held.
+const CHUNK: usize = 1 << 20;
+
+const EXAMPLES: &str = "\
+LEFT and RIGHT are CSV, TSV, .npy or FASTA, as for `koel build`; keys alone take the number of their row, from 0, as
+value. Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both; with --rows
+their numbers, from 0.
+  --how inner  these alone
+  --how left   also left rows without a partner, whose `right` is empty
+  --how semi   rows `key,left`: left rows that have a partner, each once
+  --how anti   rows `key,left`: left rows that have none
+Rows come in the order of left rows, then of right rows, on every device. The result is written in pieces and never held;
+what is in memory are the columns of both files and an index of the right one.
+-o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, left u4, right u4; --how left: found b1).
+
+Examples:
+  koel join orders.csv items.csv
+  koel join orders.csv items.csv --how left -o joined.csv
+  koel join visitors.csv customers.csv --how anti        whom nobody knows
+  koel join left.npy right.npy --rows -o pairs.npy";
+
+/// Join two files by their keys
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Rows `key,value`; `-` is stdin
+    left: PathBuf,
+    /// Rows `key,value`; `-` is stdin. An index of it is built, so let it be the smaller one
+    right: PathBuf,
+    /// Which rows; see below
+    #[arg(long, value_name = "KIND", default_value = "inner", value_parser = options::join_kind())]
+    how: JoinKind,
+    /// Row numbers in place of values
+    #[arg(long, help_heading = "Output")]
+    rows: bool,
+    #[command(flatten)]
+    output: RowOptions,
+    #[command(flatten)]
+    table: TableOptions,
+    #[command(flatten)]
+    fasta: FastaOptions,
+    #[command(flatten)]
+    device: OneDevice,
+}
+
+impl Args {
+    /// Whether the result speaks of right rows.
+    fn has_right(&self) -> bool {
+        !matches!(self.how, JoinKind::Semi | JoinKind::Anti)
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let right = if self.how == JoinKind::Left { Column::Maybe("right") } else { Column::Word("right") };
+        let mut columns = vec![Column::Word("key"), Column::Word("left"), right];
+        columns.truncate(if self.has_right() { 3 } else { 2 });
+        columns
+    }
+
+    /// The rows of a file, with their values if those come out again.
+    fn read(&self, input: Input<'_>, values: bool) -> Result<Pairs> {
+        let mut pairs = Pairs::default();
+        if values {
+            input.read(&self.fasta, Want::Pairs, &mut pairs)?;
+        } else {
+            input.read(&self.fasta, Want::Keys, &mut pairs.keys)?;
+        }
+        Ok(pairs)
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<Verdict> {
+    if args.left == args.right && args.left.as_os_str() == "-" {
+        return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
+    }
+    // Options and both files are looked at before large ones are read.
+    args.table.check(Contents::Multi)?;
+    let (left, right) = (Input::open(&args.left)?, Input::open(&args.right)?);
+    args.fasta.check(&[&left, &right])?;
+    let device = args.device.open()?;
+    let progress = Progress::line();
+    let start = Instant::now();
+    progress.say(format!("reading {}", args.left.display()));
+    let left = args.read(left, !args.rows)?;
+    progress.say(format!("reading {}", args.right.display()));
+    let right = args.read(right, !args.rows && args.has_right())?;
+    let read_seconds = start.elapsed().as_secs_f64();
+    let mut job = JoinFiles { args, device: &device, left, right, read_seconds, progress: Some(progress) };
+    args.table.run(Contents::Multi, &mut job)
+}
+
+struct JoinFiles<'a> {
+    args: &'a Args,
+    device: &'a Any,
+    left: Pairs,
+    right: Pairs,
+    read_seconds: f64,
+    progress: Option<Progress>,
+}
+
+impl Job for JoinFiles<'_> {
+    type Output = Verdict;
+
+    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+        Cpu: Runs<S>,
+    {
+        let (args, device) = (self.args, self.device);
+        let right_rows = self.right.keys.len() as u64;
+        self.say(|| format!("indexing {}", text::counted(right_rows, "row")));
+        let start = Instant::now();
+        // The index knows the keys.
+        let right_keys = std::mem::take(&mut self.right.keys);
+        let index = args.table.apply(JoinIndex::builder(scheme)).build(device, &right_keys)?;
+        device.finish()?;
+        drop(right_keys);
+        let index_seconds = start.elapsed().as_secs_f64();
+
+        let left_rows = self.left.keys.len() as u64;
+        self.say(|| format!("looking up {}", text::counted(left_rows, "row")));
+        let start = Instant::now();
+        let join = index.join(&self.left.keys, args.how)?;
+        let total = join.len();
+        if args.output.output.is_none() {
+            // Rows on a terminal are progress enough.
+            self.progress = None;
+        }
+        let mut rows = Rows::open(args.output.output.as_deref(), &args.columns())?;
+        let mut written = 0;
+        for piece in join.chunks(CHUNK) {
+            let piece = piece?;
+            self.write(&piece, &mut rows)?;
+            written += piece.left.len() as u64;
+            self.say(|| format!("{} of {} written", text::grouped(written), text::counted(total, "row")));
+        }
+        rows.finish()?;
+        self.progress = None;
+        let sides = format!("{} and {}", text::counted(left_rows, "left row"), text::counted(right_rows, "right row"));
+        args.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
+            json!({
+                "how": args.how.name(), "left_rows": left_rows, "right_rows": right_rows,
+                "right_keys": index.keys_len(), "rows": total, "scheme": S::NAME, "kind": args.table.kind.name(),
+                "device": device.info().id,
+                "seconds": { "read": self.read_seconds, "index": index_seconds, "join": start.elapsed().as_secs_f64() },
+            })
+        })?;
+        Ok(Verdict::Fine)
+    }
+}
+
+impl JoinFiles<'_> {
+    fn say(&self, what: impl FnOnce() -> String) {
+        if let Some(progress) = &self.progress {
+            progress.say(what());
+        }
+    }
+
+    fn write(&self, piece: &JoinRows, rows: &mut Rows) -> Result<()> {
+        let shown = |side: &Pairs, row: u32| {
+            if self.args.rows { row.into() } else { u64::from(side.values[row as usize]) }
+        };
+        for (i, &left) in piece.left.iter().enumerate() {
+            let (key, value) = (u64::from(self.left.keys[left as usize]), shown(&self.left, left));
+            match piece.right.get(i) {
+                None | Some(&NO_ROW) => rows.write(&[key, value])?,
+                Some(&right) => rows.write(&[key, value, shown(&self.right, right)])?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Options of the one table that a command builds, whatever the structure that it is a part of.
+
+use clap::Args;
+
+use koel::join::JoinBuilder;
+use koel::table::{Contents, TableBuilder};
+use koel::{
+    CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable, Runs, Scheme,
+    SetBuilder,
+};
+
+use super::{SchemeOptions, SizeOptions, kind, scheme_name};
+use crate::cli::failure::Result;
+use crate::cli::scheme::{self, Job, Parameters};
+use crate::cli::structure::Structure;
+
+/// What the builders of all structures have in common.
+pub(crate) trait Builder: Sized {
+    fn with_load(self, load: f64) -> Self;
+    fn with_slots(self, slots: u64) -> Self;
+    fn with_seed(self, seed: u64) -> Self;
+}
+
+macro_rules! builders {
+    ($($builder:ident),*) => {$(
+        impl<S: Scheme> Builder for $builder<S> {
+            fn with_load(self, load: f64) -> Self {
+                self.load_factor(load)
+            }
+            fn with_slots(self, slots: u64) -> Self {
+                self.capacity(slots)
+            }
+            fn with_seed(self, seed: u64) -> Self {
+                self.seed(seed)
+            }
+        }
+    )*};
+}
+builders!(TableBuilder, SetBuilder, CompactingBuilder, MultiBuilder, JoinBuilder);
+
+/// The scheme for users who ask for none: the library's own.
+fn usual(contents: Contents) -> &'static str {
+    fn of<S: Scheme, T: Structure<Cpu, S>>() -> &'static str
+    where
+        Cpu: Runs<S>,
+    {
+        S::NAME
+    }
+    match contents {
+        Contents::Set => of::<_, HashSet<Cpu>>(),
+        Contents::Compact => of::<_, CompactingTable<Cpu>>(),
+        Contents::Multi => of::<_, MultiTable<Cpu>>(),
+        _ => of::<_, HashTable<Cpu>>(),
+    }
+}
+
+/// Scheme, parameters, size and seed of one table, for commands that build one.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Table")]
+pub(crate) struct TableOptions {
+    /// Scheme [default: cuckoo_set for a set, and otherwise cuckoo]
+    #[arg(long, value_parser = scheme_name())]
+    scheme: Option<String>,
+    /// The same bytes on every device, or the papers' own race
+    #[arg(long, default_value = "canonical", value_parser = kind())]
+    pub(crate) kind: Kind,
+    #[command(flatten)]
+    pub(crate) parameters: SchemeOptions,
+    #[command(flatten)]
+    size: SizeOptions,
+    /// The seed of all constants [default: a fixed one]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+impl TableOptions {
+    /// Runs a job with the scheme that is asked for, or else with the one for such contents.
+    pub(crate) fn run<J: Job>(&self, contents: Contents, job: &mut J) -> Result<J::Output> {
+        self.size.check()?;
+        scheme::named(self.scheme.as_deref().unwrap_or(usual(contents)), self.kind, &self.parameters, job)
+    }
+
+    /// Refuses options that make no table, before a large file is read.
+    pub(crate) fn check(&self, contents: Contents) -> Result<()> {
+        struct Nothing;
+        impl Job for Nothing {
+            type Output = ();
+            fn run<S: Parameters>(&mut self, _: S) -> Result<()> {
+                Ok(())
+            }
+        }
+        self.run(contents, &mut Nothing)
+    }
+
+    /// A builder with this size and seed.
+    pub(crate) fn apply<T: Builder>(&self, builder: T) -> T {
+        let builder = self.size.apply(builder);
+        match self.seed {
+            Some(seed) => builder.with_seed(seed),
+            None => builder,
+        }
+    }
+}

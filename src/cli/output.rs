@@ -1,0 +1,250 @@
+//! Writing rows: text to stdout or a file, or an `.npy` array, by the file's extension.
+//!
+//! ```text
+//! FILE.npy           of one column a plain array, of several a structured one
+//! FILE.tsv, .tab     columns separated by tabs
+//! others, stdout     columns separated by commas
+//! ```
+//!
+//! Text has the columns' names in its first line. The last column may be one that not every row has: in text it is
+//! empty there; in an array it is 0, and a further field `found` tells it from a 0 that is one.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use npyz::{DType, DTypeError, Field, NpyWriter, Serialize, TypeWrite, WriterBuilder};
+
+use clap::Args;
+
+use super::failure::{Failure, Result};
+use super::out;
+
+/// Where rows go, and what is said of them.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct RowOptions {
+    /// Where the rows go: .npy an array, .tsv separated by tabs, others by commas [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// A summary as JSON on stdout
+    #[arg(long, requires = "output")]
+    pub(crate) json: bool,
+}
+
+impl RowOptions {
+    /// Says what became of the rows, where they did not go to stdout.
+    pub(crate) fn summarize(&self, sentence: &str, json: impl FnOnce() -> serde_json::Value) -> Result<()> {
+        match &self.output {
+            None => {}
+            Some(output) if self.json => {
+                let mut summary = json();
+                summary["output"] = output.display().to_string().into();
+                out::print_json(&summary)?;
+            }
+            Some(output) => out::note(&format!("{}: {sentence}", output.display())),
+        }
+        Ok(())
+    }
+}
+
+/// What a column is called and holds.
+#[derive(Clone, Copy)]
+pub(crate) enum Column {
+    /// Numbers of 32 bits.
+    Word(&'static str),
+    /// Numbers of 64 bits.
+    Long(&'static str),
+    /// 1 or 0, for yes and no.
+    Flag(&'static str),
+    /// Numbers of 32 bits, where a row has one: the last column alone.
+    Maybe(&'static str),
+}
+
+impl Column {
+    fn name(self) -> &'static str {
+        match self {
+            Column::Word(name) | Column::Long(name) | Column::Flag(name) | Column::Maybe(name) => name,
+        }
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Column::Word(_) | Column::Maybe(_) => "<u4",
+            Column::Long(_) => "<u8",
+            Column::Flag(_) => "|b1",
+        }
+    }
+}
+
+/// Where rows go. A file appears under its name only when it is complete.
+pub(crate) struct Rows {
+    columns: Vec<Column>,
+    form: Form,
+    /// None for stdout.
+    file: Option<Target>,
+}
+
+enum Form {
+    Text { writer: BufWriter<Box<dyn Write>>, delimiter: char },
+    Npy { writer: NpyWriter<Row, BufWriter<File>>, row: Row },
+}
+
+/// The file that is written, and the one it becomes.
+struct Target {
+    part: PathBuf,
+    path: PathBuf,
+    finished: bool,
+}
+
+impl Rows {
+    /// Rows of these columns to a file, or to stdout.
+    pub(crate) fn open(path: Option<&Path>, columns: &[Column]) -> Result<Rows> {
+        let Some(path) = path else {
+            return Rows::text(Box::new(io::stdout().lock()), ',', None, columns);
+        };
+        // A link, a pipe or a device is written through; only a plain file can be replaced in one step.
+        let in_place = path.symlink_metadata().is_ok_and(|there| !there.is_file());
+        let mut part = path.as_os_str().to_owned();
+        if !in_place {
+            part.push(format!(".{}.part", std::process::id()));
+        }
+        let target = Target { part: part.into(), path: path.into(), finished: in_place };
+        let file = File::create(&target.part).map_err(|error| Failure::io(path, &error))?;
+        match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("npy") => {
+                let options = npyz::WriteOptions::new().dtype(row_type(columns)?).writer(BufWriter::new(file));
+                let writer = options.begin_1d().map_err(|error| Failure::io(path, &error))?;
+                let form = Form::Npy { writer, row: Row::default() };
+                Ok(Rows { columns: columns.to_vec(), form, file: Some(target) })
+            }
+            Some("tsv" | "tab") => Rows::text(Box::new(file), '\t', Some(target), columns),
+            _ => Rows::text(Box::new(file), ',', Some(target), columns),
+        }
+    }
+
+    fn text(writer: Box<dyn Write>, delimiter: char, file: Option<Target>, columns: &[Column]) -> Result<Rows> {
+        let mut writer = BufWriter::with_capacity(1 << 16, writer);
+        let names: Vec<_> = columns.iter().map(|column| column.name()).collect();
+        let written = writeln!(writer, "{}", names.join(delimiter.encode_utf8(&mut [0; 4])));
+        written.map_err(|error| failed(file.as_ref(), &error))?;
+        Ok(Rows { columns: columns.to_vec(), form: Form::Text { writer, delimiter }, file })
+    }
+
+    /// Writes a row: a number for each column, or for all but a last one that the row does not have.
+    pub(crate) fn write(&mut self, cells: &[u64]) -> Result<()> {
+        let written = match &mut self.form {
+            Form::Text { writer, delimiter } => write_text(writer, *delimiter, self.columns.len(), cells),
+            Form::Npy { writer, row } => {
+                row.fill(&self.columns, cells);
+                writer.push(row)
+            }
+        };
+        written.map_err(|error| failed(self.file.as_ref(), &error))
+    }
+
+    /// Writes what is left and gives the file its name.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let written = match self.form {
+            Form::Text { mut writer, .. } => writer.flush(),
+            Form::Npy { writer, .. } => writer.finish(),
+        };
+        written.map_err(|error| failed(self.file.as_ref(), &error))?;
+        let Some(target) = self.file.as_mut().filter(|target| !target.finished) else { return Ok(()) };
+        fs::rename(&target.part, &target.path).map_err(|error| Failure::io(&target.path, &error))?;
+        target.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if !self.finished {
+            // The error that led here says more than a failure to clean up would.
+            let _ = fs::remove_file(&self.part);
+        }
+    }
+}
+
+fn failed(file: Option<&Target>, error: &io::Error) -> Failure {
+    match file {
+        None => out::stdout_failed(error),
+        // A pipe that was named by `-o` may be closed early like any other.
+        Some(_) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+        Some(target) => Failure::io(&target.path, error),
+    }
+}
+
+/// A line of so many columns, of which the last ones are empty where there are fewer cells.
+fn write_text(writer: &mut impl Write, delimiter: char, columns: usize, cells: &[u64]) -> io::Result<()> {
+    for column in 0..columns {
+        if column > 0 {
+            write!(writer, "{delimiter}")?;
+        }
+        if let Some(cell) = cells.get(column) {
+            write!(writer, "{cell}")?;
+        }
+    }
+    writeln!(writer)
+}
+
+/// The bytes of one element of the array.
+#[derive(Default)]
+struct Row(Vec<u8>);
+
+impl Row {
+    fn fill(&mut self, columns: &[Column], cells: &[u64]) {
+        self.0.clear();
+        for (i, column) in columns.iter().enumerate() {
+            let cell = cells.get(i).copied();
+            let bytes = cell.unwrap_or(0).to_le_bytes();
+            match column {
+                Column::Word(_) => self.0.extend(&bytes[..4]),
+                Column::Long(_) => self.0.extend(bytes),
+                Column::Flag(_) => self.0.push(bytes[0]),
+                Column::Maybe(_) => {
+                    self.0.extend(&bytes[..4]);
+                    self.0.push(cell.is_some().into());
+                }
+            }
+        }
+    }
+}
+
+/// The type of an element: the column's own where there is one, and otherwise a record of all.
+fn row_type(columns: &[Column]) -> Result<DType> {
+    let scalar = |code: &str| {
+        let code = code.parse().map(DType::new_scalar);
+        code.map_err(|error: npyz::ParseTypeStrError| Failure::Input(error.to_string()))
+    };
+    if let [column @ (Column::Word(_) | Column::Long(_) | Column::Flag(_))] = columns {
+        return scalar(column.code());
+    }
+    let mut fields = Vec::new();
+    for column in columns {
+        fields.push(Field { name: column.name().into(), dtype: scalar(column.code())? });
+        if let Column::Maybe(_) = column {
+            fields.push(Field { name: "found".into(), dtype: scalar("|b1")? });
+        }
+    }
+    Ok(DType::Record(fields))
+}
+
+struct RowWriter;
+
+impl TypeWrite for RowWriter {
+    type Value = Row;
+
+    fn write_one<W: Write>(&self, mut writer: W, row: &Row) -> io::Result<()> {
+        writer.write_all(&row.0)
+    }
+}
+
+impl Serialize for Row {
+    type TypeWriter = RowWriter;
+
+    /// The one type that is asked for is [`row_type`]'s.
+    fn writer(_: &DType) -> std::result::Result<RowWriter, DTypeError> {
+        Ok(RowWriter)
+    }
+}

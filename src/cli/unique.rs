@@ -1,0 +1,131 @@
+//! `koel unique`: the distinct keys of a file, how often each comes, and the number of each row's key.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::json;
+
+use koel::backend::{Any, HashBackend, Relational, Wanted};
+use koel::group::{factorize_on, group_by, unique};
+use koel::{Aggregate, IdOrder};
+
+use super::failure::{Failure, Result, Verdict};
+use super::input::{self, FastaOptions, Want};
+use super::options::{self, OneDevice};
+use super::output::{Column, RowOptions, Rows};
+use super::progress::Progress;
+use super::text;
+
+const EXAMPLES: &str = "\
+INPUT is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used.
+Output is a row `key`, or `key,count`, a distinct key. A key's id is the number of its row there, from 0; --inverse
+writes the id of each row's key, so that key[id] is the column that was read.
+-o FILE.tsv separates by tabs; .npy writes an array of uint32, or with --counts a structured one (key u4, count u4).
+
+Examples:
+  koel unique words.csv
+  koel unique words.npy -o unique.npy --inverse inverse.npy     words == unique[inverse]
+  koel unique genome.fa --kmer 12 --counts -o kmers.csv";
+
+/// List the distinct keys of a file
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A column of keys; `-` is stdin
+    input: PathBuf,
+    /// Also how often each key comes
+    #[arg(long)]
+    counts: bool,
+    /// Keys as they first appear, or ascending
+    #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
+    ids: IdOrder,
+    /// Where the id of each row's key goes: text or .npy by the name, as -o
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    inverse: Option<PathBuf>,
+    #[command(flatten)]
+    rows: RowOptions,
+    #[command(flatten)]
+    fasta: FastaOptions,
+    #[command(flatten)]
+    device: OneDevice,
+}
+
+/// What was asked for of a column.
+struct Found {
+    unique: Vec<u32>,
+    counts: Option<Vec<u32>>,
+    inverse: Option<Vec<u32>>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Verdict> {
+    if args.inverse.is_some() && args.inverse == args.rows.output {
+        return Err(Failure::Input("--inverse and -o name one file: give each its own".into()));
+    }
+    let device = args.device.open()?;
+    let progress = Progress::line();
+    progress.say(format!("reading {}", args.input.display()));
+    let start = Instant::now();
+    let mut keys = Vec::new();
+    input::read(&args.input, &args.fasta, Want::Keys, &mut keys)?;
+    let read_seconds = start.elapsed().as_secs_f64();
+
+    progress.say(format!("telling {} apart", text::counted(keys.len() as u64, "row")));
+    let start = Instant::now();
+    let found = find(args, &device, &keys)?;
+    let unique_seconds = start.elapsed().as_secs_f64();
+
+    let distinct = found.unique.len() as u64;
+    progress.say(format!("writing {}", text::counted(distinct, "key")));
+    // Rows on a terminal are progress enough.
+    let progress = args.rows.output.is_some().then_some(progress);
+    let start = Instant::now();
+    write(args, &found)?;
+    drop(progress);
+    let rows = keys.len() as u64;
+    args.rows.summarize(&format!("{} of {}", text::counted(distinct, "key"), text::counted(rows, "row")), || {
+        json!({
+            "rows": rows, "keys": distinct, "ids": args.ids.name(), "device": device.info().id,
+            "inverse": args.inverse.as_ref().map(|path| path.display().to_string()),
+            "seconds": { "read": read_seconds, "unique": unique_seconds, "write": start.elapsed().as_secs_f64() },
+        })
+    })?;
+    Ok(Verdict::Fine)
+}
+
+fn find(args: &Args, device: &Any, keys: &[u32]) -> Result<Found> {
+    if args.inverse.is_some() {
+        let keys = device.upload(keys)?;
+        let (unique, ids) = factorize_on(device, &keys, args.ids)?;
+        drop(keys);
+        let unique = device.download(&unique)?;
+        let counts = args.counts.then(|| {
+            let wanted = Wanted { count: true, ..Wanted::default() };
+            device.download(&device.accumulate(&ids, &device.upload(&[])?, unique.len(), wanted)?.counts)
+        });
+        return Ok(Found { counts: counts.transpose()?, inverse: Some(device.download(&ids)?), unique });
+    }
+    if args.counts {
+        let groups = group_by(device, keys, &[], &[Aggregate::Count], args.ids)?;
+        return Ok(Found { unique: groups.keys, counts: Some(groups.counts), inverse: None });
+    }
+    Ok(Found { unique: unique(device, keys, args.ids)?, counts: None, inverse: None })
+}
+
+/// Writes the ids first: whoever reads the keys from stdout may close it early.
+fn write(args: &Args, found: &Found) -> Result<()> {
+    if let Some(inverse) = &found.inverse {
+        let mut rows = Rows::open(args.inverse.as_deref(), &[Column::Word("id")])?;
+        inverse.iter().try_for_each(|&id| rows.write(&[id.into()]))?;
+        rows.finish()?;
+    }
+    let columns = [Column::Word("key"), Column::Word("count")];
+    let mut rows = Rows::open(args.rows.output.as_deref(), &columns[..1 + usize::from(args.counts)])?;
+    match &found.counts {
+        None => found.unique.iter().try_for_each(|&key| rows.write(&[key.into()]))?,
+        Some(counts) => {
+            let mut pairs = found.unique.iter().zip(counts);
+            pairs.try_for_each(|(&key, &count)| rows.write(&[key.into(), count.into()]))?;
+        }
+    }
+    rows.finish()
+}

@@ -1,0 +1,89 @@
+//! The sequential reference: ordered maps of the host, which share no code with the library.
+
+use std::collections::BTreeMap;
+
+use super::columns::Columns;
+
+/// What rows say.
+pub(super) struct Model {
+    /// The numbers of each key's rows, ascending.
+    pub(super) rows: BTreeMap<u32, Vec<u32>>,
+    /// The distinct keys in the order in which they first come.
+    pub(super) first_seen: Vec<u32>,
+}
+
+impl Model {
+    pub(super) fn new(columns: &Columns) -> Model {
+        let (mut rows, mut first_seen) = (BTreeMap::<u32, Vec<u32>>::new(), Vec::new());
+        for (row, &key) in (0u32..).zip(&columns.keys) {
+            let of_key = rows.entry(key).or_default();
+            if of_key.is_empty() {
+                first_seen.push(key);
+            }
+            of_key.push(row);
+        }
+        Model { rows, first_seen }
+    }
+
+    /// The distinct keys, ascending.
+    pub(super) fn ascending(&self) -> Vec<u32> {
+        self.rows.keys().copied().collect()
+    }
+
+    /// The heaviest key so often that its rows, counted once for each, are more than 2^32; and how many they are. Nothing
+    /// where that would take too many copies.
+    pub(super) fn past_32_bits(&self) -> Option<(Vec<u32>, u64)> {
+        let (&key, rows) = self.rows.iter().max_by_key(|(_, rows)| rows.len())?;
+        let times = (1u64 << 32) / rows.len() as u64 + 1;
+        (rows.len() >= 1 << 12).then(|| (vec![key; times as usize], times * rows.len() as u64))
+    }
+
+    /// The rows of a key.
+    pub(super) fn of(&self, key: u32) -> &[u32] {
+        self.rows.get(&key).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Where each key stands in a list of distinct ones.
+pub(super) fn numbers(keys: &[u32]) -> BTreeMap<u32, u32> {
+    keys.iter().copied().zip(0..).collect()
+}
+
+/// Compares two lists.
+///
+/// # Errors
+/// A sentence on the first difference.
+pub(super) fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &[T], right: &[T]) -> Result<(), String> {
+    if got.len() != right.len() {
+        return Err(format!("{what}: {} where there should be {}", got.len(), right.len()));
+    }
+    match got.iter().zip(right).position(|(got, right)| got != right) {
+        None => Ok(()),
+        Some(at) => {
+            let differing = got.iter().zip(right).filter(|(got, right)| got != right).count();
+            let (got, right) = (&got[at], &right[at]);
+            Err(format!("{what}: {differing} differ; the first is number {at}, {got:?} where {right:?} is right"))
+        }
+    }
+}
+
+/// Compares two numbers.
+///
+/// # Errors
+/// Both.
+pub(super) fn equal<T: PartialEq + std::fmt::Display>(what: &str, got: T, right: T) -> Result<(), String> {
+    if got == right { Ok(()) } else { Err(format!("{what}: {got} where {right} is right")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_seen() {
+        assert_eq!(same("x", &[1, 2], &[1, 2]), Ok(()));
+        assert!(same("x", &[1, 2], &[1, 2, 3]).is_err());
+        assert!(same("x", &[1, 4], &[1, 2]).is_err_and(|reason| reason.contains("number 1, 4 where 2")));
+        assert!(equal("x", 1, 2).is_err() && equal("x", 2, 2).is_ok());
+    }
+}

@@ -1,0 +1,88 @@
+//! One place of an image, as a pass meets it: at rest or shared by threads, 64 bits wide or the upper half of such a word.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::memory::{atomic, atomic_u32};
+use crate::spec::cuckoo::Cell;
+
+/// A place that can be read.
+pub(super) trait Place: Sync {
+    /// The whole word; the lower half of one that is not stored is 0.
+    fn word(&self) -> u64;
+}
+
+/// A place that threads share. Relaxed accesses: nothing else is read on the strength of a word.
+pub(super) trait Shared: Place {
+    /// Writes a word.
+    fn put(&self, word: u64);
+
+    /// Writes a word, and returns what stood there.
+    fn swap(&self, word: u64) -> u64;
+
+    /// Raises the place to `mine` at least, and returns what stood there before: an atomic maximum, spelled out because
+    /// most refusals need only the read that it begins with.
+    fn raise(&self, mine: u64) -> u64;
+}
+
+/// A cell that is shared as an atomic.
+pub(super) trait Share: Cell {
+    type Shared: Shared;
+
+    /// The same cells as atomics, for as long as nobody else can see them.
+    fn share(cells: &mut [Self]) -> &[Self::Shared];
+}
+
+impl<C: Cell> Place for C {
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        Cell::word(*self)
+    }
+}
+
+/// Both widths alike: `$cell` is what is stored of a word.
+macro_rules! shared {
+    ($atomic:ty, $cell:ty, $share:ident) => {
+        impl Place for $atomic {
+            #[inline(always)]
+            fn word(&self) -> u64 {
+                self.load(Relaxed).word()
+            }
+        }
+
+        impl Shared for $atomic {
+            #[inline(always)]
+            fn put(&self, word: u64) {
+                self.store(<$cell>::of(word), Relaxed);
+            }
+
+            #[inline(always)]
+            fn swap(&self, word: u64) -> u64 {
+                Self::swap(self, <$cell>::of(word), Relaxed).word()
+            }
+
+            #[inline(always)]
+            fn raise(&self, mine: u64) -> u64 {
+                let mine = <$cell>::of(mine);
+                let mut there = self.load(Relaxed);
+                while there < mine {
+                    match self.compare_exchange_weak(there, mine, Relaxed, Relaxed) {
+                        Ok(_) => break,
+                        Err(now) => there = now,
+                    }
+                }
+                there.word()
+            }
+        }
+
+        impl Share for $cell {
+            type Shared = $atomic;
+
+            fn share(cells: &mut [$cell]) -> &[$atomic] {
+                $share(cells)
+            }
+        }
+    };
+}
+
+shared!(AtomicU64, u64, atomic);
+shared!(AtomicU32, u32, atomic_u32);

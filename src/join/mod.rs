@@ -1,0 +1,200 @@
+//! Joins of two columns of keys: the pairs of rows whose keys are equal.
+//!
+//! ```text
+//! index    a multivalue table of the right column: key -> numbers of its rows, ascending, and behind all of them NO_ROW
+//! inner    the run of each left row's key, one behind the other
+//! left     the same, where a left row without a run has the one element NO_ROW
+//! semi     the left rows that have a run       anti     those that have none
+//! ```
+//!
+//! The order is that of left rows, and for one left row that of right rows, both ascending; on every device. Nobody
+//! appends to a list that others append to: where each pair stands follows from prefix sums, so the order is no race.
+//!
+//! Inner and left outer joins can be far longer than both columns. What is held are 12 bytes a left row; the result is
+//! made in pieces, each from wherever it begins, and each pass over a piece does the same work for every row of it,
+//! whichever keys they have.
+//!
+//! What it is not: a join of two sorted columns. The left column is not sorted, and its order is the result's.
+
+mod builder;
+mod rows;
+
+pub use builder::JoinBuilder;
+pub use rows::{Chunks, Join, JoinRows, JoinRowsOn};
+
+use crate::backend::{DeviceBuffer, HashBackend, Runs};
+use crate::cpu::Cpu;
+use crate::error::{Error, Result};
+use crate::multi::{Listing, MultiTable};
+use crate::spec::{Cuckoo, Scheme};
+use crate::table::HashTable;
+
+/// What stands for the right row where a left outer join has none. No row has this number.
+pub const NO_ROW: u32 = u32::MAX;
+
+/// Which rows a join gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum JoinKind {
+    /// Each pair of a left and a right row whose keys are equal.
+    #[default]
+    Inner,
+    /// Those, and each left row that has no partner, with [`NO_ROW`] beside it.
+    Left,
+    /// The left rows that have a partner, each once.
+    Semi,
+    /// The left rows that have none.
+    Anti,
+}
+
+impl JoinKind {
+    /// Every kind.
+    pub const ALL: [JoinKind; 4] = [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti];
+
+    /// The name in messages and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            JoinKind::Inner => "inner",
+            JoinKind::Left => "left",
+            JoinKind::Semi => "semi",
+            JoinKind::Anti => "anti",
+        }
+    }
+}
+
+impl std::fmt::Display for JoinKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A right column of keys, made ready to be joined with any number of left ones.
+///
+/// ```
+/// use koel::{Cpu, Cuckoo, JoinIndex, JoinKind, NO_ROW};
+///
+/// let index = JoinIndex::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10, 30])?;
+/// let inner = index.join(&[10, 20, 30], JoinKind::Inner)?.collect()?;
+/// assert_eq!((inner.left, inner.right), (vec![0, 2, 2], vec![1, 0, 2]));
+/// let left = index.join(&[10, 20, 30], JoinKind::Left)?.collect()?;
+/// assert_eq!((left.left, left.right), (vec![0, 1, 2, 2], vec![1, NO_ROW, 0, 2]));
+/// assert_eq!(index.join(&[10, 20, 30], JoinKind::Anti)?.collect()?.left, [1]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+pub struct JoinIndex<B: HashBackend, S: Scheme = Cuckoo> {
+    /// The rows of each key, and behind all of them [`NO_ROW`].
+    rows: MultiTable<B, S>,
+}
+
+/// Written for one backend so that `JoinIndex::builder(..)` needs no type; it builds on any.
+impl<S: Scheme> JoinIndex<Cpu, S> {
+    /// Starts an index with these parameters, for any backend; see [`JoinBuilder`].
+    pub fn builder(scheme: S) -> JoinBuilder<S> {
+        JoinBuilder::new(scheme)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
+    /// The number of right rows.
+    pub fn len(&self) -> u64 {
+        self.rows.len() - 1
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of distinct keys among them.
+    pub fn keys_len(&self) -> u64 {
+        self.rows.keys_len()
+    }
+
+    /// The table of the keys.
+    pub fn table(&self) -> &HashTable<B, S> {
+        self.rows.table()
+    }
+
+    /// The device.
+    pub fn backend(&self) -> &B {
+        self.rows.backend()
+    }
+
+    /// Joins a left column of keys with this one. How long the result is is known then; its rows are made when they are
+    /// asked for.
+    ///
+    /// Cost: a lookup and two neighbouring reads a left row, and a prefix sum. Memory on the device: 16 bytes a left
+    /// row, 12 of which stay as long as the [`Join`] does (semi and anti: 4 bytes a row of the result).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] from 2^32 rows on; [`Error::OutOfMemory`] or what the device reports.
+    pub fn join(&self, left: &[u32], kind: JoinKind) -> Result<Join<'_, B, S>> {
+        Error::check_rows("left rows of a join", left.len())?;
+        let left = self.backend().upload(left)?;
+        self.join_on(&left, kind)
+    }
+
+    /// [`join`](Self::join) of a column that is on the index's device already.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, JoinIndex, JoinKind};
+    /// let cpu = Cpu::new();
+    /// let index = JoinIndex::builder(Cuckoo::default()).build_on(&cpu, &cpu.upload(&[30, 10, 30])?)?;
+    /// let join = index.join_on(&cpu.upload(&[30, 30])?, JoinKind::Inner)?;
+    /// let piece = join.chunk_on(1, 2)?;
+    /// assert_eq!((cpu.download(&piece.left)?, cpu.download(&piece.right)?), (vec![0, 1], vec![2, 0]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], or as [`join`](Self::join).
+    pub fn join_on(&self, left: &B::Buffer<u32>, kind: JoinKind) -> Result<Join<'_, B, S>> {
+        Error::check_rows("left rows of a join", left.len())?;
+        match kind {
+            // The number of right rows is the place behind them, where `NO_ROW` stands.
+            JoinKind::Inner => self.listed(left, None),
+            JoinKind::Left => self.listed(left, Some(self.len() as u32)),
+            JoinKind::Semi => self.chosen(left, true),
+            JoinKind::Anti => self.chosen(left, false),
+        }
+    }
+
+    /// The run of each left row, or what stands at `missing`.
+    fn listed(&self, left: &B::Buffer<u32>, missing: Option<u32>) -> Result<Join<'_, B, S>> {
+        let listing = Listing::of(self.backend(), self.rows.spans(left, missing)?)?;
+        Ok(Join::listed(&self.rows, listing))
+    }
+
+    /// The left rows whose keys are there, or are not.
+    fn chosen(&self, left: &B::Buffer<u32>, there: bool) -> Result<Join<'_, B, S>> {
+        let (_, found) = self.rows.numbers(left)?;
+        let numbers = self.backend().iota(left.len())?;
+        let rows = self.backend().select(&found, there, &[&numbers])?.pop().unwrap_or(numbers);
+        Ok(Join::chosen(&self.rows, rows))
+    }
+}
+
+impl<B: HashBackend, S: Scheme> std::fmt::Debug for JoinIndex<B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinIndex").field("rows", &self.rows).finish()
+    }
+}
+
+/// The join of two columns of keys: row numbers of both sides, in the order of left rows, then of right rows.
+///
+/// Cost: an index of the right column ([`JoinBuilder::build`]), by cuckoo tables with default parameters, a lookup a left
+/// row, and 8 bytes a row of the result, which is held as a whole. Keep a [`JoinIndex`] for several left columns, or
+/// take its [`Join::chunks`] for results that do not fit.
+///
+/// ```
+/// use koel::{Cpu, JoinKind, join};
+/// let rows = join(&Cpu::new(), &[10, 20, 30], &[30, 10, 30], JoinKind::Inner)?;
+/// assert_eq!((rows.left, rows.right), (vec![0, 2, 2], vec![1, 0, 2]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`JoinBuilder::build`] and [`Join::collect`].
+pub fn join<B: Runs<Cuckoo>>(backend: &B, left: &[u32], right: &[u32], kind: JoinKind) -> Result<JoinRows> {
+    JoinIndex::builder(Cuckoo::default()).build(backend, right)?.join(left, kind)?.collect()
+}

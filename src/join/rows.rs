@@ -1,0 +1,192 @@
+//! The rows of a join: how many there are, all of them, or any piece.
+
+use crate::backend::{DeviceBuffer, HashBackend, Runs};
+use crate::error::Result;
+use crate::multi::{Listing, MultiTable, Piece, Walk, host_column, len_at_once};
+use crate::spec::Scheme;
+
+/// Rows that are on the device at a time when all are collected.
+const PIECE: usize = 1 << 24;
+
+/// A join that has been worked out and not been written down: it knows how many rows it has, and makes those that are
+/// asked for.
+pub struct Join<'a, B: Runs<S>, S: Scheme> {
+    right: &'a MultiTable<B, S>,
+    rows: Rows<B>,
+}
+
+enum Rows<B: HashBackend> {
+    /// Inner and left outer joins: the run of each left row.
+    Listed(Listing<B>),
+    /// Semi and anti joins: the left rows themselves.
+    Chosen(B::Buffer<u32>),
+}
+
+/// Rows of a join, by their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JoinRows {
+    /// The left row of each row of the result.
+    pub left: Vec<u32>,
+    /// The right row, or [`NO_ROW`](super::NO_ROW). Empty in semi and anti joins, which speak of left rows alone.
+    pub right: Vec<u32>,
+}
+
+/// [`JoinRows`] on a device.
+pub struct JoinRowsOn<B: HashBackend> {
+    /// The left row of each row of the result.
+    pub left: B::Buffer<u32>,
+    /// The right row, or [`NO_ROW`](super::NO_ROW). Empty in semi and anti joins.
+    pub right: B::Buffer<u32>,
+}
+
+impl<B: HashBackend> std::fmt::Debug for JoinRowsOn<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinRowsOn").field("left", &self.left).field("right", &self.right).finish()
+    }
+}
+
+impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
+    pub(super) fn listed(right: &'a MultiTable<B, S>, listing: Listing<B>) -> Self {
+        Join { right, rows: Rows::Listed(listing) }
+    }
+
+    pub(super) fn chosen(right: &'a MultiTable<B, S>, rows: B::Buffer<u32>) -> Self {
+        Join { right, rows: Rows::Chosen(rows) }
+    }
+
+    /// Rows of the result; known before any is made. It may be far above 2^32.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, JoinIndex, JoinKind};
+    /// let index = JoinIndex::builder(Cuckoo::default()).build(&Cpu::new(), &[7; 70_000])?;
+    /// assert_eq!(index.join(&[7; 70_000], JoinKind::Inner)?.len(), 4_900_000_000);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    pub fn len(&self) -> u64 {
+        match &self.rows {
+            Rows::Listed(listing) => listing.len(),
+            Rows::Chosen(rows) => rows.len() as u64,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All rows.
+    ///
+    /// Cost: a read and two writes a row, and its way from the device, 8 bytes (semi and anti: 4). Memory on the device:
+    /// pieces of the result, at most 192 MiB.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`] from 2^32 rows on, on every machine alike: take [`chunks`](Self::chunks) then;
+    /// [`crate::Error::OutOfMemory`] or what the device reports.
+    pub fn collect(&self) -> Result<JoinRows> {
+        let len = len_at_once(self.len())?;
+        let mut all = JoinRows { left: host_column(len)?, right: host_column(self.right_rows(len))? };
+        for first in (0..len).step_by(PIECE) {
+            let piece = self.chunk_on(first as u64, PIECE)?;
+            let backend = self.right.backend();
+            backend.read(&piece.left, 0, &mut all.left[first..first + piece.left.len()])?;
+            if !piece.right.is_empty() {
+                backend.read(&piece.right, 0, &mut all.right[first..first + piece.right.len()])?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The result in pieces of so many rows (the last may be shorter; 0 counts as 1), in order.
+    ///
+    /// Memory on the device: 12 bytes a left row, which the join holds, and 12 bytes a row of a piece.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, JoinIndex, JoinKind};
+    /// let index = JoinIndex::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 1, 2])?;
+    /// let join = index.join(&[2, 1, 1], JoinKind::Inner)?;
+    /// for rows in join.chunks(2) {
+    ///     let rows = rows?;
+    ///     for (left, right) in rows.left.iter().zip(&rows.right) {
+    ///         println!("{left} {right}");
+    ///     }
+    /// }
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// An item is an error for the reasons of [`chunk_on`](Self::chunk_on), and is then the last one.
+    pub fn chunks(&self, rows: usize) -> Chunks<'_, 'a, B, S> {
+        Chunks { join: self, walk: Walk::new(self.len(), rows) }
+    }
+
+    /// Rows `first..first + len` of the result, as many of them as there are, in buffers on the device.
+    ///
+    /// Cost: a search, and a read and two writes a row, wherever the piece begins. Memory: 12 bytes a row, 8 of them in
+    /// what is returned.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or what the device reports.
+    pub fn chunk_on(&self, first: u64, len: usize) -> Result<JoinRowsOn<B>> {
+        let backend = self.right.backend();
+        match &self.rows {
+            Rows::Listed(listing) => {
+                let Piece { runs, values } = listing.piece(backend, self.right.values_on(), first, len)?;
+                Ok(JoinRowsOn { left: runs, right: values })
+            }
+            Rows::Chosen(rows) => {
+                let first = usize::try_from(first).unwrap_or(usize::MAX).min(rows.len());
+                let len = len.min(rows.len() - first);
+                let mut left = backend.filled(len, 0)?;
+                backend.copy(rows, first, &mut left, 0, len)?;
+                Ok(JoinRowsOn { left, right: backend.filled(0, 0)? })
+            }
+        }
+    }
+
+    /// How many numbers of right rows so many rows of the result have.
+    fn right_rows(&self, rows: usize) -> usize {
+        match self.rows {
+            Rows::Listed(_) => rows,
+            Rows::Chosen(_) => 0,
+        }
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> std::fmt::Debug for Join<'_, B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Join").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// The pieces of [`Join::chunks`].
+pub struct Chunks<'j, 'a, B: Runs<S>, S: Scheme> {
+    join: &'j Join<'a, B, S>,
+    walk: Walk,
+}
+
+impl<B: Runs<S>, S: Scheme> Iterator for Chunks<'_, '_, B, S> {
+    type Item = Result<JoinRows>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.nth(0)
+    }
+
+    /// Pieces that are passed over, by `skip` too, are not made.
+    fn nth(&mut self, passed: usize) -> Option<Self::Item> {
+        let join = self.join;
+        let backend = join.right.backend();
+        self.walk.piece(passed, |first, len| {
+            let piece = join.chunk_on(first, len)?;
+            Ok(JoinRows { left: backend.download(&piece.left)?, right: backend.download(&piece.right)? })
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.walk.size_hint()
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> std::fmt::Debug for Chunks<'_, '_, B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chunks").field("join", &self.join).field("walk", &self.walk).finish()
+    }
+}

@@ -1,0 +1,58 @@
+//! What must be true of a multivalue table besides what its table of keys promises.
+//!
+//! ```text
+//! starts    one more than keys; the first is 0, each above the one before it, the last is the number of pairs
+//! numbers   each key has its own, below the number of keys, and they ascend as the keys do
+//! ```
+
+use rayon::prelude::*;
+
+use super::MultiTable;
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::Result;
+use crate::spec::{Audit, Scheme, Violation};
+
+impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+    /// Checks every invariant of the table of keys ([`HashTable::audit`](crate::HashTable::audit)), that runs begin one
+    /// behind the other and none is empty, and that the keys number them in ascending order.
+    ///
+    /// Cost: the image, its pairs and the starts are read to this machine, and looked at there.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 5], &[1, 2])?;
+    /// assert_eq!(table.audit()?.pairs, 1);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Damaged`] with a violation, or what the device reports.
+    pub fn audit(&self) -> Result<Audit> {
+        let audit = self.table.audit()?;
+        Ok(self.check_runs(&self.starts()?)?.map(|()| audit)?)
+    }
+
+    /// Whether starts, values and the numbers in the table belong together.
+    pub(super) fn check_runs(&self, starts: &[u32]) -> Result<std::result::Result<(), Violation>> {
+        let runs = self.table.len();
+        let beside = |reason| Ok(Err(Violation::Beside { reason }));
+        if starts.len() as u64 != runs.saturating_add(1) {
+            return beside("there are not as many runs of values as keys");
+        }
+        let ends = (starts.first().copied(), starts.last().map(|&end| end as usize));
+        if ends != (Some(0), Some(self.values.len())) || !starts.par_windows(2).all(|run| run[0] < run[1]) {
+            return beside("the runs of values do not follow each other");
+        }
+        let mut keys = vec![None; starts.len() - 1];
+        for (key, run) in self.table.to_pairs()? {
+            match keys.get_mut(run as usize) {
+                Some(place @ None) => *place = Some(key),
+                _ => return beside("two keys have one run of values, or a key has none"),
+            }
+        }
+        if !keys.par_windows(2).all(|pair| pair[0] < pair[1]) {
+            return beside("the runs of values do not stand in the order of their keys");
+        }
+        Ok(Ok(()))
+    }
+}

@@ -1,0 +1,150 @@
+//! Algorithm 1: from pairs in any order to runs of values and a table of the keys.
+//!
+//! ```text
+//! keys, values = sort_pairs(keys, values)        stable: the values of a key stay in the order of the input
+//! heads        = where a key differs from the one before it
+//! keys, starts = select(heads, [keys, 0 1 2 ..]), and behind the starts the number of pairs
+//! table        = keys -> 0 1 2 ..
+//! ```
+//!
+//! Nothing here depends on how often a key comes: not the passes, not their work, and the table is sized by the keys
+//! that there are, not by the pairs.
+
+use super::MultiTable;
+use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
+use crate::error::{Error, Result};
+use crate::spec::Scheme;
+use crate::table::{Contents, HashTable, TableBuilder};
+
+/// Builds multivalue tables; made by [`MultiTable::builder`].
+///
+/// ```
+/// use koel::{Cpu, Cuckoo, MultiTable};
+/// let builder = MultiTable::builder(Cuckoo::canonical(3)).load_factor(0.9).seed(7);
+/// let table = builder.build(&Cpu::new(), &[5, 6, 5], &[1, 2, 3])?;
+/// assert_eq!(table.count(&[5, 6, 7])?, [2, 1, 0]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MultiBuilder<S: Scheme> {
+    table: TableBuilder<S>,
+}
+
+/// Pairs in the order of their keys.
+pub(crate) struct Grouped<B: HashBackend> {
+    /// The distinct keys, ascending.
+    pub(crate) keys: B::Buffer<u32>,
+    /// Where the run of each begins, and behind them the number of pairs.
+    pub(crate) starts: B::Buffer<u32>,
+    /// The values, run by run.
+    pub(crate) values: B::Buffer<u32>,
+}
+
+impl<S: Scheme> MultiBuilder<S> {
+    pub(crate) fn new(scheme: S) -> Self {
+        MultiBuilder { table: HashTable::builder(scheme).contents(Contents::Multi) }
+    }
+
+    /// As the table that is given was built.
+    pub(super) fn again(table: TableBuilder<S>) -> Self {
+        MultiBuilder { table }
+    }
+
+    /// Distinct keys per slot, above 0 and up to 1; see [`TableBuilder::load_factor`].
+    pub fn load_factor(mut self, load: f64) -> Self {
+        self.table = self.table.load_factor(load);
+        self
+    }
+
+    /// Slots for distinct keys, for good; see [`TableBuilder::capacity`].
+    pub fn capacity(mut self, slots: u64) -> Self {
+        self.table = self.table.capacity(slots);
+        self
+    }
+
+    /// The seed of all constants. Equal seeds, parameters and pairs in equal order give equal bytes.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.table = self.table.seed(seed);
+        self
+    }
+
+    /// The most attempts with new constants, 1 to 1024; otherwise 32.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.table = self.table.attempts(attempts);
+        self
+    }
+
+    /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input.
+    ///
+    /// Cost: a sort of all pairs and a build of the distinct keys ([`TableBuilder::build`]); 8 bytes a pair travel to the
+    /// device. Memory there: 28 bytes a pair while it is sorted, its input among them; then 4 bytes a pair and 4 a
+    /// distinct key stay, and the table of the keys.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`]; [`Error::TooLarge`] from 2^32 pairs on; otherwise as [`TableBuilder::build`] of the
+    /// distinct keys, with their numbers as values.
+    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32], values: &[u32]) -> Result<MultiTable<B, S>> {
+        self.check_pairs(keys.len(), values.len())?;
+        let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
+        let grouped = Grouped::of(backend, &keys, &values)?;
+        drop((keys, values));
+        self.build_grouped(backend, grouped)
+    }
+
+    /// [`build`](Self::build) from buffers that are on the device already; nothing is transferred.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};
+    /// let cpu = Cpu::new();
+    /// let (keys, values) = (cpu.upload(&[1, 2, 1])?, cpu.upload(&[4, 5, 6])?);
+    /// let table = MultiTable::builder(Cuckoo::default()).build_on(&cpu, &keys, &values)?;
+    /// assert_eq!(table.values()?, [4, 6, 5]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and [`Error::WrongDevice`].
+    pub fn build_on<B: Runs<S>>(
+        &self,
+        backend: &B,
+        keys: &B::Buffer<u32>,
+        values: &B::Buffer<u32>,
+    ) -> Result<MultiTable<B, S>> {
+        self.check_pairs(keys.len(), values.len())?;
+        self.build_grouped(backend, Grouped::of(backend, keys, values)?)
+    }
+
+    fn check_pairs(&self, keys: usize, values: usize) -> Result<()> {
+        Error::check_length("values", values, keys)?;
+        Error::check_rows("pairs of a multivalue table", keys)?;
+        self.check()
+    }
+
+    /// Refuses parameters that make no table, before there is work.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.table.check()
+    }
+
+    /// The table of pairs that stand in the order of their keys.
+    pub(crate) fn build_grouped<B: Runs<S>>(&self, backend: &B, grouped: Grouped<B>) -> Result<MultiTable<B, S>> {
+        let Grouped { keys, starts, values } = grouped;
+        let table = self.table.build_on(backend, &keys, &backend.iota(keys.len())?)?;
+        Ok(MultiTable { table, starts, values })
+    }
+}
+
+impl<B: Relational> Grouped<B> {
+    /// Sorts pairs by key, and finds where the keys change.
+    pub(crate) fn of(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Self> {
+        let (sorted, values) = backend.sort_pairs(keys, values)?;
+        let heads = backend.heads(&sorted)?;
+        let places = backend.iota(sorted.len())?;
+        let mut columns = backend.select(&heads, true, &[&sorted, &places])?.into_iter();
+        let (Some(keys), Some(starts)) = (columns.next(), columns.next()) else {
+            unreachable!("`select` returns as many columns as it is given")
+        };
+        drop((sorted, places));
+        let end = backend.upload(&[values.len() as u32])?;
+        Ok(Grouped { keys, starts: backend.concat(&starts, &end)?, values })
+    }
+}

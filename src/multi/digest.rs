@@ -1,0 +1,95 @@
+//! The header that tells the sizes of a multivalue table, and the digest over all of it.
+//!
+//! ```text
+//! sum    = BLAKE3( header of 64 bytes | starts | values )         what stands beside the table
+//! digest = BLAKE3( sum | digest of the table )
+//! ```
+//!
+//! A file holds `sum` behind what it is the sum of, and the table's file tells the other half.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::MultiTable;
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::Result;
+use crate::spec::Scheme;
+use crate::table::Digest;
+
+/// The first bytes of every file of a multivalue table.
+pub(super) const MAGIC: [u8; 8] = *b"koelmult";
+/// The format's version. It changes with any change of what stands before the table.
+pub(super) const VERSION: u32 = 1;
+/// Elements that pass through the host at a time: 8 MiB.
+const CHUNK: usize = 1 << 21;
+
+/// What a stored multivalue table says of itself, before its starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Header {
+    pub(super) magic: [u8; 8],
+    pub(super) version: u32,
+    pub(super) zero: u32,
+    /// Distinct keys: one less than starts.
+    pub(super) keys: u64,
+    /// Pairs: values.
+    pub(super) pairs: u64,
+    pub(super) zeros: [u64; 4],
+}
+
+pub(super) const HEADER_BYTES: usize = size_of::<Header>();
+const _: () = assert!(HEADER_BYTES == 64);
+
+impl Header {
+    pub(super) fn new(keys: u64, pairs: u64) -> Header {
+        Header { magic: MAGIC, version: VERSION, zero: 0, keys, pairs, zeros: [0; 4] }
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+    /// The digest of everything: keys, where their values stand, and the values.
+    ///
+    /// For canonical tables it is a function of scheme, parameters, seed, number of slots, and of each key's values in
+    /// their order. The order in which different keys came plays no part.
+    ///
+    /// Cost: all of it is read from the device once, in pieces of 8 MiB, and hashed by all threads.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let build = |keys: &[u32], values: &[u32]| MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), keys, values);
+    /// assert_eq!(build(&[1, 2, 1], &[3, 4, 5])?.digest()?, build(&[2, 1, 1], &[4, 3, 5])?.digest()?);
+    /// assert_ne!(build(&[1, 1], &[3, 4])?.digest()?, build(&[1, 1], &[4, 3])?.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn digest(&self) -> Result<Digest> {
+        Ok(joined(self.sum(|_| Ok(()))?, self.table.digest()?))
+    }
+
+    /// Hands header, starts and values to `sink`, piece by piece, and sums them up.
+    pub(super) fn sum(&self, mut sink: impl FnMut(&[u8]) -> Result<()>) -> Result<[u8; 32]> {
+        let mut hasher = blake3::Hasher::new();
+        let mut take = |bytes: &[u8]| {
+            hasher.update_rayon(bytes);
+            sink(bytes)
+        };
+        take(bytemuck::bytes_of(&Header::new(self.keys_len(), self.len())))?;
+        for column in [&self.starts, &self.values] {
+            let mut piece = vec![0; CHUNK.min(column.len())];
+            for at in (0..column.len()).step_by(CHUNK) {
+                let piece = &mut piece[..CHUNK.min(column.len() - at)];
+                self.backend().read(column, at, piece)?;
+                take(bytemuck::cast_slice(piece))?;
+            }
+        }
+        Ok(*hasher.finalize().as_bytes())
+    }
+}
+
+/// The sum of what stands beside a table, and the table's digest, in one.
+pub(super) fn joined(sum: [u8; 32], table: Digest) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&sum).update(&table.bytes());
+    hasher.finalize().into()
+}

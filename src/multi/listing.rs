@@ -1,0 +1,152 @@
+//! Runs one behind the other, of which any piece can be made without the rest.
+//!
+//! ```text
+//! query        0       1     2             3
+//! its run      a b c         d e           a b c
+//! offsets      0       3     3             5         8        64 bits: totals pass 2^32
+//! listing      a b c         d e           a b c
+//!                  '----- piece of 4: 2 ----'
+//! ```
+//!
+//! What is held are the offsets and where each run starts: 12 bytes a query, however long the runs are. A piece takes 12
+//! bytes an element, and is given back before the next one.
+
+use crate::backend::{DeviceBuffer, HashBackend, Relational, Spans};
+use crate::error::{Error, Result};
+
+/// Elements that are made at a time when a whole listing is wanted.
+const PIECE: usize = 1 << 24;
+
+/// All runs of some queries, in the order of the queries.
+pub(crate) struct Listing<B: HashBackend> {
+    /// Where each run begins in the listing, and behind them its length.
+    offsets: B::Buffer<u64>,
+    /// Where each run begins in what the runs are runs of.
+    starts: B::Buffer<u32>,
+    len: u64,
+}
+
+/// A piece of a listing.
+pub(crate) struct Piece<B: HashBackend> {
+    /// The query of each element.
+    pub(crate) runs: B::Buffer<u32>,
+    /// The elements.
+    pub(crate) values: B::Buffer<u32>,
+}
+
+impl<B: Relational> Listing<B> {
+    pub(crate) fn of(backend: &B, spans: Spans<B::Buffer<u32>>) -> Result<Self> {
+        let Spans { starts, counts } = spans;
+        let offsets = backend.offsets(&counts)?;
+        let mut len = [0];
+        backend.read(&offsets, counts.len(), &mut len)?;
+        Ok(Listing { offsets, starts, len: len[0] })
+    }
+
+    /// Elements.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn into_offsets(self) -> B::Buffer<u64> {
+        self.offsets
+    }
+
+    pub(crate) fn offsets(&self) -> &B::Buffer<u64> {
+        &self.offsets
+    }
+
+    /// Elements `first..first + len`, as many of them as there are.
+    pub(crate) fn piece(&self, backend: &B, values: &B::Buffer<u32>, first: u64, len: usize) -> Result<Piece<B>> {
+        let left = self.len.saturating_sub(first);
+        let len = usize::try_from(left).map_or(len, |left| left.min(len));
+        let expanded = backend.expand(&self.offsets, &self.starts, first, len)?;
+        Ok(Piece { values: backend.gather(values, &expanded.places)?, runs: expanded.runs })
+    }
+
+    /// All elements, on the device.
+    pub(crate) fn all_on(&self, backend: &B, values: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        let len = len_at_once(self.len)?;
+        if len <= PIECE {
+            return Ok(self.piece(backend, values, 0, len)?.values);
+        }
+        let mut all = backend.filled(len, 0)?;
+        for first in (0..len).step_by(PIECE) {
+            let piece = self.piece(backend, values, first as u64, PIECE)?.values;
+            backend.copy(&piece, 0, &mut all, first, piece.len())?;
+        }
+        Ok(all)
+    }
+
+    /// Writes all elements over the beginning of `to`, which has room for them.
+    pub(crate) fn read_all(&self, backend: &B, values: &B::Buffer<u32>, to: &mut [u32]) -> Result<()> {
+        for (i, to) in to.chunks_mut(PIECE).enumerate() {
+            let piece = self.piece(backend, values, (i * PIECE) as u64, to.len())?.values;
+            if piece.is_empty() {
+                break;
+            }
+            backend.read(&piece, 0, &mut to[..piece.len()])?;
+        }
+        Ok(())
+    }
+}
+
+/// The length of a result that is wanted as a whole.
+///
+/// # Errors
+/// [`Error::TooLarge`] from 2^32 elements on, on every machine alike: such a result is better taken in pieces.
+pub(crate) fn len_at_once(len: u64) -> Result<usize> {
+    let most = u32::MAX.into();
+    let what = "rows to hold at once (take them in chunks)";
+    usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, asked: len, most })
+}
+
+/// Where the pieces of a whole begin, one after the other.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    next: u64,
+    total: u64,
+    len: usize,
+}
+
+impl Walk {
+    /// Through `total` elements, `len` at a time (0 counts as 1).
+    pub(crate) fn new(total: u64, len: usize) -> Self {
+        Walk { next: 0, total, len: len.max(1) }
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The piece after `passed` others that nobody wants. After one that could not be made there is none.
+    pub(crate) fn piece<T>(&mut self, passed: usize, make: impl FnOnce(u64, usize) -> Result<T>) -> Option<Result<T>> {
+        let len = self.len as u64;
+        let first = self.next.saturating_add(len.saturating_mul(passed as u64));
+        self.next = self.total;
+        if first >= self.total {
+            return None;
+        }
+        let piece = make(first, self.len);
+        if piece.is_ok() {
+            self.next = first.saturating_add(len).min(self.total);
+        }
+        Some(piece)
+    }
+
+    /// How many pieces are left, as iterators tell it.
+    pub(crate) fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from((self.total - self.next).div_ceil(self.len as u64)).ok();
+        // An error ends it early.
+        (usize::from(left != Some(0)), left)
+    }
+}
+
+/// Room for so many words on this machine.
+pub(crate) fn host_column<T: bytemuck::Zeroable + Clone>(len: usize) -> Result<Vec<T>> {
+    let mut column = Vec::new();
+    let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+    column.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { device: "this machine".into(), bytes })?;
+    column.resize(len, T::zeroed());
+    Ok(column)
+}

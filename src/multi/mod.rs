@@ -1,0 +1,136 @@
+//! The multivalue table: all values of a key side by side, and a table that knows where (Alcantara 2011, Section 4.4,
+//! Algorithm 1).
+//!
+//! ```text
+//! values    all values, by key, and those of one key in the order of the input      (the paper's sortedValues)
+//! starts    where each key's run of values begins, and behind them where all end    (the paper's keyInfo)
+//! table     key -> number of its run; keys number their runs in ascending order
+//! ```
+//!
+//! A count is the difference of two starts, so they alone tell both numbers that the paper stores for a key.
+//!
+//! ```text
+//! builder.rs   the sort, the runs, the table            reading.rs    get, count, keys, values
+//! listing.rs   runs one behind the other, by pieces     retrieve.rs   values of many keys, in one list or in pieces
+//! remove.rs    all values of some keys                  audit.rs      what is checked, of tables and of files
+//! digest.rs    one number for all of it                 file.rs       save, open
+//! ```
+//!
+//! A heavy key is a long run and one entry of the table: the sort moves its pairs like any others, and a list of runs is
+//! cut into pieces of equal length, whatever runs they belong to.
+//!
+//! What it is not: a table whose words hold chains. Nothing is linked, so nothing is followed one by one.
+
+mod audit;
+mod builder;
+mod digest;
+mod file;
+mod listing;
+mod reading;
+mod remove;
+mod retrieve;
+
+pub use builder::MultiBuilder;
+pub use retrieve::{RetrieveChunks, Retrieved, RetrievedOn, RetrievedRows};
+
+pub(crate) use builder::Grouped;
+pub(crate) use file::table_base;
+pub(crate) use listing::{Listing, Piece, Walk, host_column, len_at_once};
+
+use crate::backend::{DeviceBuffer, HashBackend, Runs};
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::spec::{Cuckoo, Scheme};
+use crate::table::HashTable;
+
+/// A table from `u32` keys to any number of `u32` values each, on backend `B`; the keys are found by scheme `S`.
+///
+/// The values of a key keep the order of the input. Keys that come once, or a million times, are all the same to it.
+///
+/// ```
+/// use koel::{Cpu, Cuckoo, MultiTable};
+///
+/// let table = MultiTable::builder(Cuckoo::canonical(4)).build(&Cpu::new(), &[7, 5, 7, 7], &[1, 2, 3, 4])?;
+/// let values = table.values()?;
+/// let found = table.get(&[7, 5, 6])?;
+/// assert_eq!(&values[found[0].clone()], [1, 3, 4]);
+/// assert_eq!(&values[found[1].clone()], [2]);
+/// assert!(found[2].is_empty());
+/// # Ok::<(), koel::Error>(())
+/// ```
+pub struct MultiTable<B: HashBackend, S: Scheme = Cuckoo> {
+    /// Each key's run. Its capacity, seed and so on are the multivalue table's.
+    table: HashTable<B, S>,
+    /// One more than runs; rising, from 0 to the number of pairs.
+    starts: B::Buffer<u32>,
+    /// As many as pairs.
+    values: B::Buffer<u32>,
+}
+
+/// Written for one backend so that `MultiTable::builder(..)` needs no type; it builds on any.
+impl<S: Scheme> MultiTable<Cpu, S> {
+    /// Starts a table with these parameters, for any backend; see [`MultiBuilder`].
+    pub fn builder(scheme: S) -> MultiBuilder<S> {
+        MultiBuilder::new(scheme)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+    /// The number of pairs: of all values. Fewer than 2^32.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 5, 6], &[1, 2, 3])?;
+    /// assert_eq!((table.len(), table.keys_len(), table.is_empty()), (3, 2, false));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    pub fn len(&self) -> u64 {
+        self.values.len() as u64
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of distinct keys: of runs.
+    pub fn keys_len(&self) -> u64 {
+        self.table.len()
+    }
+
+    /// The table of the keys, whose values are the numbers of their runs, in ascending order of keys.
+    pub fn table(&self) -> &HashTable<B, S> {
+        &self.table
+    }
+
+    /// The device.
+    pub fn backend(&self) -> &B {
+        self.table.backend()
+    }
+
+    /// The same table on another device: the bytes are copied, nothing is built again.
+    ///
+    /// Cost: all of it is read to this machine's memory, and written to the device.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable, auto};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 1], &[3, 4])?;
+    /// let there = table.to_backend(&auto().backend)?;
+    /// assert_eq!(there.digest()?, table.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or [`crate::Error::Device`] of either device.
+    pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<MultiTable<C, S>> {
+        let copied = |column| other.upload(&self.backend().download(column)?);
+        let (starts, values) = (copied(&self.starts)?, copied(&self.values)?);
+        Ok(MultiTable { table: self.table.to_backend(other)?, starts, values })
+    }
+}
+
+impl<B: HashBackend, S: Scheme> std::fmt::Debug for MultiTable<B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MultiTable").field("table", &self.table).field("pairs", &self.values.len()).finish()
+    }
+}

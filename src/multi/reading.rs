@@ -1,0 +1,162 @@
+//! Answers about keys: where their values stand, how many there are, and what the table holds.
+
+use std::ops::Range;
+
+use super::MultiTable;
+use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
+use crate::error::Result;
+use crate::spec::Scheme;
+
+/// Queries that are on the device at a time: some 20 bytes each, whatever the number asked.
+const CHUNK: usize = 1 << 20;
+
+impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+    /// Where the values of each query stand in [`values`](Self::values); an empty range for a key that is absent.
+    ///
+    /// Cost: a lookup and two neighbouring reads a query; queries and answers travel in chunks.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 9, 5], &[1, 2, 3])?;
+    /// assert_eq!(table.get(&[5, 7, 9])?, [0..2, 0..0, 2..3]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or what the device reports.
+    pub fn get(&self, queries: &[u32]) -> Result<Vec<Range<usize>>> {
+        let mut ranges = Vec::with_capacity(queries.len());
+        for queries in queries.chunks(CHUNK) {
+            let spans = self.get_on(&self.backend().upload(queries)?)?;
+            let (starts, counts) = (self.backend().download(&spans.starts)?, self.backend().download(&spans.counts)?);
+            ranges.extend(starts.iter().zip(counts).map(|(&start, count)| {
+                let start = start as usize;
+                start..start.saturating_add(count as usize)
+            }));
+        }
+        Ok(ranges)
+    }
+
+    /// [`get`](Self::get) of queries in a buffer on the table's device: first value and number of values, a buffer each.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};
+    /// let cpu = Cpu::new();
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&cpu, &[5, 9, 9], &[1, 2, 3])?;
+    /// let spans = table.get_on(&cpu.upload(&[9, 7])?)?;
+    /// assert_eq!((cpu.download(&spans.starts)?, cpu.download(&spans.counts)?), (vec![1, 0], vec![2, 0]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongDevice`], or as [`get`](Self::get).
+    pub fn get_on(&self, queries: &B::Buffer<u32>) -> Result<Spans<B::Buffer<u32>>> {
+        self.spans(queries, None)
+    }
+
+    /// How many values each query has; 0 for a key that is absent.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 9, 5], &[1, 2, 3])?;
+    /// assert_eq!(table.count(&[5, 7, 9])?, [2, 0, 1]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn count(&self, queries: &[u32]) -> Result<Vec<u32>> {
+        let mut counts = vec![0; queries.len()];
+        for (queries, counts) in queries.chunks(CHUNK).zip(counts.chunks_mut(CHUNK)) {
+            let spans = self.get_on(&self.backend().upload(queries)?)?;
+            self.backend().read(&spans.counts, 0, counts)?;
+        }
+        Ok(counts)
+    }
+
+    /// All values: by key, ascending, and those of one key in the order of the input.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn values(&self) -> Result<Vec<u32>> {
+        self.backend().download(&self.values)
+    }
+
+    /// [`values`](Self::values), where they are.
+    pub fn values_on(&self) -> &B::Buffer<u32> {
+        &self.values
+    }
+
+    /// Where the values of each key begin, keys ascending, and behind them the number of pairs: one more than keys.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[9, 5, 5], &[1, 2, 3])?;
+    /// assert_eq!((table.keys()?, table.starts()?, table.values()?), (vec![5, 9], vec![0, 2, 3], vec![2, 3, 1]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn starts(&self) -> Result<Vec<u32>> {
+        self.backend().download(&self.starts)
+    }
+
+    /// [`starts`](Self::starts), where they are.
+    pub fn starts_on(&self) -> &B::Buffer<u32> {
+        &self.starts
+    }
+
+    /// The distinct keys, ascending.
+    ///
+    /// Cost: they are read out of the table, 8 bytes a slot, and put in their order.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn keys(&self) -> Result<Vec<u32>> {
+        self.backend().download(&self.keys_on()?)
+    }
+
+    /// [`keys`](Self::keys) as a buffer on the table's device.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn keys_on(&self) -> Result<B::Buffer<u32>> {
+        let (keys, runs) = self.table.pairs_on()?;
+        self.backend().scatter(&keys, &runs, keys.len())
+    }
+
+    /// All pairs: by key, ascending, and those of one key in the order of the input.
+    ///
+    /// Cost: as [`keys`](Self::keys), and 4 bytes a pair are read.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[9, 5, 9], &[3, 2, 1])?;
+    /// assert_eq!(table.to_pairs()?, [(5, 2), (9, 3), (9, 1)]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn to_pairs(&self) -> Result<Vec<(u32, u32)>> {
+        let (keys, starts, values) = (self.keys()?, self.starts()?, self.values()?);
+        let runs = keys.into_iter().zip(starts.windows(2));
+        let keys = runs.flat_map(|(key, run)| std::iter::repeat_n(key, run[1].saturating_sub(run[0]) as usize));
+        Ok(keys.zip(values).collect())
+    }
+
+    /// The run of each query; of one without a run the value at `missing`, if that is given.
+    pub(crate) fn spans(&self, queries: &B::Buffer<u32>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
+        let (runs, found) = self.numbers(queries)?;
+        self.backend().spans(&self.starts, &runs, &found, missing)
+    }
+
+    /// The number of each query's run, and a bitmap of the queries that have one.
+    pub(crate) fn numbers(&self, queries: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+        let mut runs = self.backend().filled(queries.len(), 0)?;
+        let mut found = self.backend().filled(bitmap_words(queries.len()), 0)?;
+        self.table.lookup(queries, &mut runs, &mut found)?;
+        Ok((runs, found))
+    }
+}

@@ -1,0 +1,101 @@
+//! Taking keys out, each with all its values.
+//!
+//! ```text
+//! gone    = mark(lookup(keys))              numbers of runs
+//! kept    = the other numbers, ascending
+//! listing = the kept runs, one behind the other: which run each element is of, and where it stood
+//! values  = gather(values, where each stood)
+//! starts  = where the run changes in the listing, and behind them the number of pairs
+//! table   = the kept keys, with new numbers
+//! ```
+//!
+//! Runs get new numbers, so the table is built again, as large as a build of the rest would make it, and in canonical
+//! tables with the same bytes. The pairs are not sorted again: what is left of a sorted column is sorted.
+
+use super::MultiTable;
+use super::builder::{Grouped, MultiBuilder};
+use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
+use crate::error::Result;
+use crate::spec::Scheme;
+
+impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+    /// Takes out all values of these keys, and tells how many there were. Keys that are absent or come again do nothing.
+    /// The values of the rest keep their order, and the table is that of one build of the rest.
+    ///
+    /// Cost: a lookup a key, a pass over the values that stay, and a build of the keys that stay. Memory on the device
+    /// while it works: a second table, and 12 bytes a pair that stays.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let cpu = Cpu::new();
+    /// let mut table = MultiTable::builder(Cuckoo::default()).build(&cpu, &[5, 9, 5], &[1, 2, 3])?;
+    /// assert_eq!(table.remove(&[5, 7, 5])?, 2);
+    /// let rest = MultiTable::builder(Cuckoo::default()).build(&cpu, &[9], &[2])?;
+    /// assert_eq!(table.digest()?, rest.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As a build. The table, its contents and its digest are then as before.
+    pub fn remove(&mut self, keys: &[u32]) -> Result<u64> {
+        let keys = self.backend().upload(keys)?;
+        self.remove_on(&keys)
+    }
+
+    /// [`remove`](Self::remove) of keys in a buffer on the table's device; nothing is transferred.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove), and [`crate::Error::WrongDevice`].
+    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<u64> {
+        let backend = self.backend();
+        let gone = self.runs_of(keys)?;
+        let unique = self.keys_on()?;
+        let numbers = backend.iota(unique.len())?;
+        let mut columns = backend.select(&gone, false, &[&unique, &numbers])?.into_iter();
+        let (Some(keys), Some(kept)) = (columns.next(), columns.next()) else {
+            unreachable!("`select` returns as many columns as it is given")
+        };
+        if kept.len() == unique.len() {
+            return Ok(0);
+        }
+        drop((gone, unique, numbers));
+        let grouped = self.runs_kept(keys, &kept)?;
+        let before = self.len();
+        let rest = MultiBuilder::again(self.table.builder_like()).build_grouped(backend, grouped)?;
+        backend.finish()?;
+        *self = rest;
+        Ok(before.saturating_sub(self.len()))
+    }
+
+    /// A bitmap of the runs that these keys have.
+    fn runs_of(&self, keys: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        let backend = self.backend();
+        let (runs, found) = self.numbers(keys)?;
+        let known = backend.select(&found, true, &[&runs])?;
+        let places = known.first().unwrap_or(&runs);
+        backend.mark(places, self.starts.len().saturating_sub(1))
+    }
+
+    /// The runs `kept`, one behind the other; `keys` are theirs.
+    fn runs_kept(&self, keys: B::Buffer<u32>, kept: &B::Buffer<u32>) -> Result<Grouped<B>> {
+        let backend = self.backend();
+        let all = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
+        let Spans { starts, counts } = backend.spans(&self.starts, kept, &all, None)?;
+        let offsets = backend.offsets(&counts)?;
+        drop(counts);
+        let mut len = [0];
+        backend.read(&offsets, kept.len(), &mut len)?;
+        // No more than there are values.
+        let len = usize::try_from(len[0]).unwrap_or(usize::MAX).min(self.values.len());
+        let expanded = backend.expand(&offsets, &starts, 0, len)?;
+        let values = backend.gather(&self.values, &expanded.places)?;
+        drop(expanded.places);
+        let heads = backend.heads(&expanded.runs)?;
+        drop(expanded.runs);
+        let places = backend.iota(len)?;
+        let mut starts = backend.select(&heads, true, &[&places])?;
+        let end = backend.upload(&[len as u32])?;
+        let starts = backend.concat(&starts.pop().unwrap_or(places), &end)?;
+        Ok(Grouped { keys, starts, values })
+    }
+}

@@ -1,0 +1,214 @@
+//! The values of many keys: all of them in one list, into a slice of the caller, or piece by piece.
+
+use super::MultiTable;
+use super::listing::{Listing, Piece, Walk, host_column, len_at_once};
+use crate::backend::{DeviceBuffer, HashBackend, Runs};
+use crate::error::{Error, Result};
+use crate::spec::Scheme;
+
+/// The values of many queries, those of one behind those of the one before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retrieved {
+    /// Where the values of each query begin, and behind them the number of all: one more than queries.
+    pub offsets: Vec<u64>,
+    /// The values.
+    pub values: Vec<u32>,
+}
+
+impl Retrieved {
+    /// The values of query `i`; none of a query that there was not.
+    pub fn of(&self, i: usize) -> &[u32] {
+        let run = || {
+            let offset = |i: usize| usize::try_from(*self.offsets.get(i)?).ok();
+            self.values.get(offset(i)?..offset(i.checked_add(1)?)?)
+        };
+        run().unwrap_or(&[])
+    }
+}
+
+/// [`Retrieved`] on a device.
+pub struct RetrievedOn<B: HashBackend> {
+    /// Where the values of each query begin, and behind them the number of all.
+    pub offsets: B::Buffer<u64>,
+    /// The values.
+    pub values: B::Buffer<u32>,
+}
+
+impl<B: HashBackend> std::fmt::Debug for RetrievedOn<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RetrievedOn").field("offsets", &self.offsets).field("values", &self.values).finish()
+    }
+}
+
+/// A piece of what was retrieved: values, and the query of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RetrievedRows {
+    /// Which query each value belongs to, by its number; ascending.
+    pub queries: Vec<u32>,
+    /// The values.
+    pub values: Vec<u32>,
+}
+
+impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+    /// All values of all queries, those of one in the order of the input. A query that comes again has its values again,
+    /// and an absent key has none.
+    ///
+    /// Cost: a lookup a query, and a read and a write a value. Memory on the device: 16 bytes a query, and pieces of the
+    /// list, 12 bytes a value, at most 192 MiB.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 9, 5], &[1, 2, 3])?;
+    /// let retrieved = table.retrieve(&[9, 7, 5])?;
+    /// assert_eq!((&retrieved.offsets[..], &retrieved.values[..]), (&[0, 1, 1, 3][..], &[2, 1, 3][..]));
+    /// assert_eq!(retrieved.of(2), [1, 3]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] from 2^32 values on, which [`retrieve_chunks`](Self::retrieve_chunks) gives; or from 2^32
+    /// queries on; [`Error::OutOfMemory`] or what the device reports.
+    pub fn retrieve(&self, queries: &[u32]) -> Result<Retrieved> {
+        let listing = self.listing(queries)?;
+        let mut values = host_column(len_at_once(listing.len())?)?;
+        listing.read_all(self.backend(), &self.values, &mut values)?;
+        Ok(Retrieved { offsets: self.backend().download(listing.offsets())?, values })
+    }
+
+    /// [`retrieve`](Self::retrieve) into slices of the caller: `offsets` has one more element than there are queries,
+    /// `values` at least as many as there are values, which is the number that is returned. What is behind them is left
+    /// as it was. Totals of 2^32 and more are no matter here.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, Error, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 9, 5], &[1, 2, 3])?;
+    /// let (mut offsets, mut values) = ([0; 3], [9; 4]);
+    /// assert_eq!(table.retrieve_into(&[5, 9], &mut offsets, &mut values)?, 3);
+    /// assert_eq!((offsets, values), ([0, 2, 3], [1, 3, 2, 9]));
+    ///
+    /// let refused = table.retrieve_into(&[5, 9], &mut offsets, &mut values[..2]);
+    /// assert!(matches!(refused, Err(Error::TooShort { given: 2, needed: 3, .. })));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooShort`] with the size needed, where `values` is shorter: nothing is written then, to either slice.
+    /// [`Error::LengthMismatch`] for `offsets` of another length; otherwise as [`retrieve`](Self::retrieve).
+    pub fn retrieve_into(&self, queries: &[u32], offsets: &mut [u64], values: &mut [u32]) -> Result<u64> {
+        Error::check_length("offsets", offsets.len(), queries.len().saturating_add(1))?;
+        let listing = self.listing(queries)?;
+        let (given, needed) = (values.len() as u64, listing.len());
+        if given < needed {
+            return Err(Error::TooShort { what: "the slice of values", given, needed });
+        }
+        // No more than `values` is long, which a `usize` counts.
+        listing.read_all(self.backend(), &self.values, &mut values[..needed as usize])?;
+        self.backend().read(listing.offsets(), 0, offsets)?;
+        Ok(needed)
+    }
+
+    /// [`retrieve`](Self::retrieve) of queries in a buffer on the table's device, to buffers there.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};
+    /// let cpu = Cpu::new();
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&cpu, &[5, 9, 5], &[1, 2, 3])?;
+    /// let there = table.retrieve_on(&cpu.upload(&[5, 5])?)?;
+    /// assert_eq!((cpu.download(&there.offsets)?, cpu.download(&there.values)?), (vec![0, 2, 4], vec![1, 3, 1, 3]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], or as [`retrieve`](Self::retrieve).
+    pub fn retrieve_on(&self, queries: &B::Buffer<u32>) -> Result<RetrievedOn<B>> {
+        let listing = self.listing_on(queries)?;
+        let values = listing.all_on(self.backend(), &self.values)?;
+        Ok(RetrievedOn { offsets: listing.into_offsets(), values })
+    }
+
+    /// What [`retrieve`](Self::retrieve) gives, in pieces of `len` values (the last may be shorter; 0 counts as 1): for
+    /// totals that do not fit, 2^32 values and more among them.
+    ///
+    /// Cost: the lookups are made at once, and each piece when it is asked for. Memory on the device: 12 bytes a query
+    /// for as long as the pieces last, and 12 bytes a value of a piece.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 9, 5], &[1, 2, 3])?;
+    /// let chunks = table.retrieve_chunks(&[9, 5], 2)?;
+    /// assert_eq!(chunks.total(), 3);
+    /// let pieces = chunks.collect::<koel::Result<Vec<_>>>()?;
+    /// assert_eq!((&pieces[0].queries[..], &pieces[0].values[..]), (&[0, 1][..], &[2, 1][..]));
+    /// assert_eq!((&pieces[1].queries[..], &pieces[1].values[..]), (&[1][..], &[3][..]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] from 2^32 queries on; [`Error::OutOfMemory`] or what the device reports. Each piece may fail
+    /// for the last two reasons as well, and is then the last one.
+    pub fn retrieve_chunks(&self, queries: &[u32], len: usize) -> Result<RetrieveChunks<'_, B, S>> {
+        let listing = self.listing(queries)?;
+        Ok(RetrieveChunks { table: self, walk: Walk::new(listing.len(), len), listing })
+    }
+
+    fn listing(&self, queries: &[u32]) -> Result<Listing<B>> {
+        Error::check_rows("queries at once", queries.len())?;
+        let queries = self.backend().upload(queries)?;
+        self.listing_on(&queries)
+    }
+
+    fn listing_on(&self, queries: &B::Buffer<u32>) -> Result<Listing<B>> {
+        Error::check_rows("queries at once", queries.len())?;
+        Listing::of(self.backend(), self.get_on(queries)?)
+    }
+}
+
+/// The pieces of [`MultiTable::retrieve_chunks`].
+pub struct RetrieveChunks<'a, B: Runs<S>, S: Scheme> {
+    table: &'a MultiTable<B, S>,
+    listing: Listing<B>,
+    walk: Walk,
+}
+
+impl<B: Runs<S>, S: Scheme> RetrieveChunks<'_, B, S> {
+    /// The number of values in all pieces together.
+    pub fn total(&self) -> u64 {
+        self.walk.total()
+    }
+
+    /// Where the values of each query begin, and behind them the number of all.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn offsets(&self) -> Result<Vec<u64>> {
+        self.table.backend().download(self.listing.offsets())
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> Iterator for RetrieveChunks<'_, B, S> {
+    type Item = Result<RetrievedRows>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.nth(0)
+    }
+
+    /// Pieces that are passed over, by `skip` too, are not made.
+    fn nth(&mut self, passed: usize) -> Option<Self::Item> {
+        let RetrieveChunks { table, listing, walk } = self;
+        let backend = table.backend();
+        walk.piece(passed, |first, len| {
+            let Piece { runs, values } = listing.piece(backend, &table.values, first, len)?;
+            Ok(RetrievedRows { queries: backend.download(&runs)?, values: backend.download(&values)? })
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.walk.size_hint()
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> std::fmt::Debug for RetrieveChunks<'_, B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RetrieveChunks").field("table", &self.table).field("walk", &self.walk).finish_non_exhaustive()
+    }
+}

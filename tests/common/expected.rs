@@ -1,0 +1,110 @@
+//! Rows for the `koel` command, and what it should write, as text and as an array.
+#![allow(unreachable_pub, reason = "a part of several test files")]
+
+use std::fs;
+
+use crate::folder::{Folder, npy};
+
+pub type Row = (u32, u32);
+
+/// Rows with few distinct keys, one of which has about half of all, and both extremes of keys and values.
+pub fn rows(count: u32, seed: u32) -> Vec<Row> {
+    let row = |i: u32| {
+        let mixed = (i ^ seed.rotate_left(16)).wrapping_mul(0x9e37_79b1);
+        let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 8;
+        let key = match mixed % 64 {
+            0..32 => 0,
+            32 => u32::MAX,
+            other => (other + seed % 7).wrapping_mul(0x0101_0101),
+        };
+        (key, if i.is_multiple_of(5) { u32::MAX - i } else { mixed })
+    };
+    (0..count).map(row).collect()
+}
+
+/// Writes rows as `NAME.csv` and `NAME.npy`, and their keys alone as `NAME_keys.csv` and `NAME_keys.npy`.
+pub fn write(folder: &Folder, name: &str, rows: &[Row]) {
+    let text: String = rows.iter().map(|(key, value)| format!("{key},{value}\n")).collect();
+    folder.file(&format!("{name}.csv"), format!("key,value\n{text}"));
+    let flat: Vec<u32> = rows.iter().flat_map(|&(key, value)| [key, value]).collect();
+    folder.file(&format!("{name}.npy"), npy(&format!("({}, 2)", rows.len()), &flat));
+    let keys: Vec<u32> = rows.iter().map(|row| row.0).collect();
+    folder.file(&format!("{name}_keys.csv"), keys.iter().map(|key| format!("{key}\n")).collect::<String>());
+    folder.file(&format!("{name}_keys.npy"), npy(&format!("({},)", keys.len()), &keys));
+}
+
+/// What a command should write.
+pub struct Expected {
+    /// Names and types of the columns; the type `maybe` is that of a last column that rows may lack.
+    pub columns: &'static [(&'static str, &'static str)],
+    pub rows: Vec<Vec<u64>>,
+}
+
+impl Expected {
+    pub fn new(columns: &'static [(&'static str, &'static str)], rows: impl IntoIterator<Item = Vec<u64>>) -> Expected {
+        Expected { columns, rows: rows.into_iter().collect() }
+    }
+
+    pub fn text(&self, delimiter: &str) -> String {
+        let names: Vec<_> = self.columns.iter().map(|column| column.0.to_owned()).collect();
+        let line = |cells: Vec<String>| cells.join(delimiter) + "\n";
+        let cells = |row: &Vec<u64>| {
+            (0..self.columns.len()).map(|i| row.get(i).map_or_else(String::new, u64::to_string)).collect()
+        };
+        line(names) + &self.rows.iter().map(|row| line(cells(row))).collect::<String>()
+    }
+
+    /// The type as NumPy names it, and the bytes of the elements.
+    fn array(&self) -> (String, Vec<u8>) {
+        let fields: Vec<_> = self
+            .columns
+            .iter()
+            .flat_map(|&(name, code)| match code {
+                "maybe" => vec![format!("('{name}', '<u4')"), "('found', '|b1')".to_owned()],
+                code => vec![format!("('{name}', '{code}')")],
+            })
+            .collect();
+        let descr = match self.columns {
+            [(_, code)] => format!("'{code}'"),
+            _ => format!("[{}]", fields.join(", ")),
+        };
+        let mut data = Vec::new();
+        for row in &self.rows {
+            for (i, &(_, code)) in self.columns.iter().enumerate() {
+                let cell = row.get(i).copied();
+                let bytes = cell.unwrap_or(0).to_le_bytes();
+                match code {
+                    "<u8" => data.extend(bytes),
+                    "<u4" => data.extend(&bytes[..4]),
+                    "|b1" => data.push(bytes[0]),
+                    _ => data.extend(bytes[..4].iter().copied().chain([u8::from(cell.is_some())])),
+                }
+            }
+        }
+        (descr, data)
+    }
+
+    /// Runs a command, to stdout and to files of each form.
+    pub fn check(&self, folder: &Folder, arguments: &str) {
+        assert_eq!(folder.ok(arguments), self.text(","), "koel {arguments}");
+        folder.ok(&format!("{arguments} -o out.tsv"));
+        assert_eq!(
+            fs::read_to_string(folder.path("out.tsv")).expect("what the command wrote"),
+            self.text("\t"),
+            "koel {arguments}"
+        );
+        folder.ok(&format!("{arguments} -o out.npy"));
+        self.check_array(folder, "out.npy", arguments);
+    }
+
+    pub fn check_array(&self, folder: &Folder, name: &str, arguments: &str) {
+        let bytes = fs::read(folder.path(name)).expect("what the command wrote");
+        let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        let header = String::from_utf8_lossy(&bytes[10..end]);
+        let (descr, data) = self.array();
+        let without = |text: &str| text.replace([' ', ']'], "").replace(",)", ")");
+        assert!(without(&header).contains(&without(&format!("'descr': {descr}"))), "{header}: not {descr}");
+        assert!(header.contains(&format!("({},", self.rows.len())), "{header}");
+        assert!(bytes[end..] == data, "koel {arguments}: the array's elements");
+    }
+}
