@@ -269,7 +269,10 @@ impl Check for WithALoad {
             assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: nothing is new");
             table.upsert(&[*known], &[model[known]]).unwrap();
             table.rebuild().unwrap();
-            assert!(table.capacity() < full, "{at}: building afresh fits them to the load");
+            // Nothing has fewer slots than the table of one pair: such a table alone has none to give up.
+            let least = builder().build(&device, &[*known], &[5]).unwrap().capacity();
+            let shrinks = if full == least { table.capacity() == full } else { table.capacity() < full };
+            assert!(shrinks, "{at}: building afresh fits them to the load");
             holds_exactly(&table, &model, &at);
             let (rest, values): (Vec<u32>, Vec<u32>) = model.iter().unzip();
             let fresh = builder().build(&device, &rest, &values).unwrap();
