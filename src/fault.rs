@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     Stale,
     /// The last key of a batch is not placed.
     Drop,
+    /// One row is passed over where columns are marked, listed and added up.
+    Rows,
 }
 
 /// Whether `fault` is planted in the backend called `side` (`cpu` or `opencl`).
@@ -31,6 +33,7 @@ pub(crate) fn planted(side: &str, fault: Fault) -> bool {
         Fault::Hash => "hash",
         Fault::Stale => "stale",
         Fault::Drop => "drop",
+        Fault::Rows => "rows",
     };
     wanted == format!("{side}:{name}")
 }

@@ -168,6 +168,84 @@ fn bench_takes_ranges_of_sizes() {
     folder.refused("bench --n 0..8", "512..2^24");
 }
 
+/// Each table is measured with and without a heavy key, at each multiplicity; the command checks every answer itself.
+#[test]
+fn bench_measures_what_is_made_of_tables() {
+    let folder = Folder::new();
+    for table in ["set", "compact", "multi", "group", "join"] {
+        let bench = format!("bench --table {table} --n 3000 --multiplicity 1,8 --heavy 0.5 --hits 100,30 --repeats 1");
+        let found = folder.json(&format!("{bench} --scheme cuckoo,sorted --kind canonical --device all --json"));
+        let rows = list(&found, "rows");
+        assert_eq!(left_out(&found), [""; 0]);
+        for row in rows {
+            assert!(row["table"] == table && row["n"] == 3000 && row["seconds"].as_f64() > Some(0.0), "{row}");
+            assert_eq!(row["of_uniform"].as_f64().is_some(), row["heavy"] == 0.5, "{row}");
+        }
+        let of = |device: &str| rows.iter().filter(|row| row["device"] == device).count();
+        // Two multiplicities, with and without the heavy key; groups have no scheme, so are measured once.
+        let schemes = if table == "group" { 1 } else { 2 };
+        let each = match table {
+            "set" => 2 + 2 * 2,
+            "compact" => 2 * 2 + 2 + 2,
+            "multi" => 2 + 2 * 2 + 2,
+            "group" => 2 * (2 + 2 * 2),
+            _ => 2 + 4 * 2,
+        };
+        assert_eq!(of("cpu"), 2 * 2 * schemes * each, "{table}");
+        assert!(of("host") > 0, "{table} beside the host's own");
+        let told = folder.ok(&format!("{bench} --device cpu --no-peers --stages"));
+        assert!(
+            told.contains("stages of a build")
+                && told.contains("n = 3,000, 8 rows a key")
+                && told.contains("of uniform"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn bench_takes_maps_of_keys_that_come_again() {
+    let folder = Folder::new();
+    for (rule, what) in [("first", "build, the first stays"), ("last", "build, the last stays")] {
+        let bench =
+            format!("bench --n 2000 --multiplicity 1..4 --heavy 0.5 --duplicates {rule} --scheme all --hits 50");
+        let found = folder.json(&format!("{bench} {QUICK}"));
+        let rows = list(&found, "rows");
+        let builds = rows.iter().filter(|row| row["what"] == what && row["where"] == "device").count();
+        macro_rules! kinds {
+            ($($module:ident, $scheme:ident, $name:literal;)*) => {
+                [$(<koel::spec::$scheme as koel::Scheme>::KINDS.len()),*]
+            };
+        }
+        let schemes: usize = koel::for_each_scheme!(kinds).into_iter().sum();
+        assert_eq!((builds, left_out(&found)), (3 * 2 * schemes, vec![]), "{rule}");
+    }
+}
+
+#[test]
+fn bench_refuses_options_of_other_tables() {
+    let folder = Folder::new();
+    for (rest, part) in [
+        ("--multiplicity 4", "--duplicates first or last"),
+        ("--heavy 0.5", "--duplicates first or last"),
+        ("--duplicates first", "--multiplicity or --heavy"),
+        ("--table multi --duplicates first", "--table map alone"),
+        ("--table multi --walk", "--walk"),
+        ("--table set --order sorted", "--order"),
+        ("--table set --heavy 0", "above 0 and up to 1"),
+        ("--table set --heavy 0.5 --order sorted", "cannot be used with"),
+    ] {
+        folder.refused(&format!("bench --n 100 {QUICK} {rest}"), part);
+    }
+    // Tables that cannot number the keys are left out.
+    let alone = "bench --table multi --scheme robin_hood,cuckoo --kind classic --keys-alone --n 500 --hits 0";
+    let found = folder.json(&format!("{alone} {QUICK}"));
+    assert!(
+        matches!(left_out(&found)[..], [line] if line.contains("robin_hood") && line.contains("0 bits")),
+        "{found}"
+    );
+}
+
 /// Help is read in windows of 120 columns.
 #[test]
 fn help_on_bench_is_not_too_wide() {

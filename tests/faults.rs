@@ -85,6 +85,52 @@ fn faults_of_opencl_are_noticed() {
     }
 }
 
+/// Whether this fault is none to what is made of these tables.
+fn is_harmless_to(table: &str, scheme: &str, fault: &str) -> bool {
+    match fault {
+        // Sets are not made of the passes over rows.
+        "rows" => table == "set",
+        // A sort has no hash function; where copies are told apart, there is a table of positions, which has.
+        "hash" => scheme == "sorted" && ["multi", "join"].contains(&table),
+        _ => false,
+    }
+}
+
+/// Every table, scheme, kind and device of that side must have a row that failed, by itself. What is grouped has no scheme.
+fn is_noticed_in_tables(side: &str) {
+    for fault in ["hash", "stale", "drop", "rows"] {
+        let planted = format!("{side}:{fault}");
+        let verify = "verify --table set,compact,multi,join,group --scheme cuckoo,fks,sorted --n 300 --json";
+        let output = koel(verify, Some(&planted));
+        assert_eq!(output.status.code(), Some(1), "KOEL_FAULT={planted}:\n{}", stdout(&output));
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut noticed: BTreeMap<[&str; 4], bool> = BTreeMap::new();
+        for row in found["rows"].as_array().unwrap() {
+            let place = ["table", "scheme", "kind", "device"].map(|field| row[field].as_str().unwrap());
+            if place[3].starts_with(side) {
+                *noticed.entry(place).or_default() |= row["verdict"] != "ok";
+            }
+        }
+        assert!(noticed.len() > 4 * 5, "every table, scheme and kind: {noticed:?}");
+        for (place, noticed) in noticed {
+            let expected = !is_harmless_to(place[0], place[1], fault);
+            assert_eq!(noticed, expected, "KOEL_FAULT={planted}, {place:?}");
+        }
+    }
+}
+
+#[test]
+fn faults_of_the_cpu_are_noticed_in_what_is_made_of_tables() {
+    is_noticed_in_tables("cpu");
+}
+
+#[test]
+fn faults_of_opencl_are_noticed_in_what_is_made_of_tables() {
+    if has_opencl("faults_of_opencl_are_noticed_in_what_is_made_of_tables") {
+        is_noticed_in_tables("opencl");
+    }
+}
+
 #[test]
 fn devices_with_bad_atomics_are_refused() {
     if !has_opencl("devices_with_bad_atomics_are_refused") {

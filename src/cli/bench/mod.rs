@@ -84,8 +84,9 @@ pub(crate) struct Args {
     /// read)
     #[arg(long)]
     walk: bool,
-    /// Also how long each stage of a build takes: a kernel each on OpenCL, a parallel pass each on the CPU, and what
-    /// the host does of tables that are built there; `all` is the median of whole builds
+    /// Also how long each stage of a build takes, and of all else that is timed on the device of tables other than maps:
+    /// a kernel each on OpenCL, a parallel pass each on the CPU, and what the host does of maps that are built there;
+    /// `all` is the median of whole builds
     #[arg(long)]
     stages: bool,
     /// JSON in place of the table

@@ -8,7 +8,7 @@ use koel::Kind;
 use koel::backend::{Any, HashBackend, Runs, StageTime};
 use koel::table::TableBuilder;
 
-use super::measure::{Setup, median, wall};
+use super::measure::{Row, Setup, median, wall};
 use crate::cli::failure::Result;
 use crate::cli::scheme::{self, Parameters};
 use crate::cli::text::{self, Align, Table};
@@ -16,15 +16,19 @@ use crate::cli::text::{self, Align, Table};
 /// What the host does of builds whose stages are otherwise the device's.
 const HOST: &str = "host";
 
-/// The stages of builds of one table.
+/// The stages of builds of one table, or of something else that was timed.
 pub(super) struct Staged {
+    /// `map`, `set`, ..
+    table: &'static str,
+    /// Nothing where it is the build of a map.
+    what: &'static str,
     device: String,
     scheme: &'static str,
-    kind: Kind,
+    kind: Option<Kind>,
     /// Names and values.
     parameters: Vec<(&'static str, Value)>,
     n: u32,
-    load: f64,
+    load: Option<f64>,
     restarts: u32,
     host_built: bool,
     /// In the order in which they are first used.
@@ -47,7 +51,7 @@ impl Staged {
         let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
         let host_built = S::host_built(kind);
         let mut runs = Vec::new();
-        let (mut parameters, mut load, mut restarts) = (Vec::new(), 0.0, 0);
+        let (mut parameters, mut load, mut restarts) = (Vec::new(), None, 0);
         for _ in 0..setup.args.repeats {
             device.finish()?;
             let ((table, mut stages), wall) = wall(|| Ok(device.stages(|| builder.build_on(device, &keys, &values))?))?;
@@ -56,28 +60,45 @@ impl Staged {
                 let counted = stages.iter().map(|stage| stage.time).sum();
                 stages.push(StageTime { name: HOST, time: wall.saturating_sub(counted) });
             }
-            (load, restarts) = (table.load_factor(), table.restarts());
+            (load, restarts) = (Some(table.load_factor()), table.restarts());
             parameters = S::describe(table.plan());
             runs.push(stages);
         }
-        // Runs are alike, but nobody promises it: a stage that a run does not have took no time there.
-        let mut stages: Vec<StageTime> = Vec::new();
-        for stage in runs.iter().flatten() {
-            if stages.iter().all(|known| known.name != stage.name) {
-                let time = |run: &Vec<StageTime>| run.iter().find(|other| other.name == stage.name).map(|s| s.time);
-                let time = median(runs.iter().map(|run| time(run).unwrap_or_default()).collect());
-                stages.push(StageTime { time, ..stage.clone() });
-            }
+        let (stages, all) = medians(&runs);
+        let (device, scheme, kind) = (device.info().id.clone(), S::NAME, Some(kind));
+        let (table, what, n) = ("map", "", setup.n);
+        Ok(Staged { table, what, device, scheme, kind, parameters, n, load, restarts, host_built, stages, all })
+    }
+
+    /// What a row tells the time of, by the stages of its runs.
+    pub(super) fn of_row(row: &Row, scheme: &'static str, runs: &[Vec<StageTime>]) -> Staged {
+        let (stages, all) = medians(runs);
+        Staged {
+            table: row.table,
+            what: row.what,
+            device: row.device.clone(),
+            scheme,
+            kind: row.kind,
+            parameters: Vec::new(),
+            n: row.n,
+            load: row.load,
+            restarts: 0,
+            host_built: row.host_built,
+            stages,
+            all,
         }
-        let all = median(runs.iter().map(|run| run.iter().map(|stage| stage.time).sum()).collect());
-        let (device, scheme, n) = (device.info().id.clone(), S::NAME, setup.n);
-        Ok(Staged { device, scheme, kind, parameters, n, load, restarts, host_built, stages, all })
+    }
+
+    /// Says which table it is.
+    pub(super) fn called(self, table: &'static str) -> Staged {
+        Staged { table, ..self }
     }
 
     /// A table of all stages of all builds.
     pub(super) fn text(all: &[Staged]) -> String {
         let mut table = Table::new(&[
             ("stages of a build", Align::Left),
+            ("what", Align::Left),
             ("parameters", Align::Left),
             ("n", Align::Right),
             ("load", Align::Right),
@@ -91,11 +112,14 @@ impl Staged {
             let rows = staged.stages.iter().map(|stage| (stage.name, stage.time)).chain([("all", staged.all)]);
             let host_built = if staged.host_built { " (host-built)" } else { "" };
             for (name, time) in rows {
+                let kind = staged.kind.map(|kind| format!(" {kind}")).unwrap_or_default();
+                let of = if staged.table == "map" { String::new() } else { format!("{} ", staged.table) };
                 table.row([
-                    format!("{} {}{host_built}", staged.scheme, staged.kind),
+                    format!("{of}{}{kind}{host_built}", staged.scheme),
+                    staged.what.into(),
                     scheme::listed(&staged.parameters),
                     text::grouped(staged.n.into()),
-                    format!("{:.3}", staged.load),
+                    staged.load.map(|load| format!("{load:.3}")).unwrap_or_default(),
                     staged.device.clone(),
                     staged.restarts.to_string(),
                     name.into(),
@@ -117,9 +141,25 @@ impl Staged {
             json!({ "name": stage.name, "seconds": stage.time.as_secs_f64(), "ns_per_pair": self.each(stage.time) })
         });
         json!({
-            "device": self.device, "scheme": self.scheme, "kind": self.kind.name(), "n": self.n, "load": self.load,
+            "table": self.table, "what": if self.what.is_empty() { "build" } else { self.what }, "device": self.device,
+            "scheme": self.scheme, "kind": self.kind.map(Kind::name), "n": self.n, "load": self.load,
             "parameters": scheme::json(&self.parameters), "restarts": self.restarts, "host_built": self.host_built,
             "stages": stages.collect::<Vec<_>>(), "seconds": self.all.as_secs_f64(),
         })
     }
+}
+
+/// The stages of runs, of each the median, in the order of their first use; and the median of whole runs.
+fn medians(runs: &[Vec<StageTime>]) -> (Vec<StageTime>, Duration) {
+    // Runs are alike, but nobody promises it: a stage that a run does not have took no time there.
+    let mut stages: Vec<StageTime> = Vec::new();
+    for stage in runs.iter().flatten() {
+        if stages.iter().all(|known| known.name != stage.name) {
+            let time = |run: &Vec<StageTime>| run.iter().find(|other| other.name == stage.name).map(|s| s.time);
+            let time = median(runs.iter().map(|run| time(run).unwrap_or_default()).collect());
+            stages.push(StageTime { time, ..stage.clone() });
+        }
+    }
+    let all = median(runs.iter().map(|run| run.iter().map(|stage| stage.time).sum()).collect());
+    (stages, all)
 }

@@ -21,7 +21,7 @@ use clap::ValueEnum;
 use koel::Kind;
 use koel::backend::{Any, choose, devices, opencl_status};
 
-use super::failure::{Result, Verdict};
+use super::failure::{Failure, Result, Verdict};
 use super::options::{self, SchemeList, SchemeOptions, SizeOptions, Threads};
 use super::out;
 use super::progress::Progress;
@@ -151,6 +151,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         rows.extend(tables::verify(&run, table, args.n.unwrap_or(DEFAULT_ROWS), &mut left_out)?);
     }
     drop(progress);
+    if rows.is_empty() && !left_out.is_empty() {
+        return Err(Failure::Input(format!("nothing can be verified: {}", left_out.join("; "))));
+    }
 
     let refused = refused_devices();
     let pairs = if asked(Which::Map) { Some(args.n.unwrap_or(DEFAULT_PAIRS)) } else { args.n };

@@ -84,8 +84,8 @@ pub(super) fn asked(args: &Args) -> Result<bool> {
     if args.table != Table::Map && args.duplicates != Duplicates::Error {
         return refuse("--duplicates is for --table map alone: leave it out");
     }
-    if args.data.has_order() || args.walk || args.stages {
-        return refuse("--domain, --order, --walk and --stages are for maps of distinct keys: leave them out");
+    if args.data.has_order() || args.walk {
+        return refuse("--domain, --order and --walk are for maps of distinct keys: leave them out");
     }
     Ok(true)
 }
@@ -183,7 +183,8 @@ impl Job for OnTable<'_> {
             Table::Group => group::measure(&mut timing),
             Table::Join => join::measure(&mut timing, scheme),
         };
-        let mut found = Findings { rows: timing.rows, ..Findings::default() };
+        let stages = timing.stages.into_iter().map(|staged| staged.called(table.name())).collect();
+        let mut found = Findings { rows: timing.rows, stages, ..Findings::default() };
         found.rows.iter_mut().for_each(|row| describe(row, self.args, self.spread));
         match done {
             Ok(()) => Ok(found),

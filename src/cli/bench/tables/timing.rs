@@ -9,6 +9,7 @@ use koel::backend::{Any, HashBackend};
 
 use crate::cli::bench::data::Copies;
 use crate::cli::bench::measure::{Row, median, wall};
+use crate::cli::bench::stages::Staged;
 use crate::cli::bench::{Args, wrong};
 use crate::cli::failure::Result;
 use crate::cli::progress::Progress;
@@ -19,6 +20,7 @@ pub(super) struct Timing<'a> {
     pub(super) columns: &'a Copies,
     pub(super) device: &'a Any,
     pub(super) rows: Vec<Row>,
+    pub(super) stages: Vec<Staged>,
     /// Of the table that was built last.
     pub(super) load: Option<f64>,
     scheme: &'static str,
@@ -57,7 +59,18 @@ impl<'a> Timing<'a> {
         (scheme, kind, host_built): (&'static str, Option<Kind>, bool),
         progress: &'a Progress,
     ) -> Timing<'a> {
-        Timing { args, columns, device, rows: Vec::new(), load: None, scheme, kind, host_built, progress }
+        Timing {
+            args,
+            columns,
+            device,
+            rows: Vec::new(),
+            stages: Vec::new(),
+            load: None,
+            scheme,
+            kind,
+            host_built,
+            progress,
+        }
     }
 
     /// How long the device is busy with some work, whose input and output are there; the last result. Where the host
@@ -70,14 +83,20 @@ impl<'a> Timing<'a> {
     ) -> Result<R> {
         let by_host = doing.builds && self.host_built;
         let device = self.device;
-        self.measure(doing, "device", check, || match by_host {
+        let last = self.measure(doing, "device", check, || match by_host {
             false => Ok(device.timed(&mut work)?),
             true => wall(|| {
                 let done = work()?;
                 device.finish()?;
                 Ok(done)
             }),
-        })
+        })?;
+        if let Some(row) = self.rows.last().filter(|_| self.args.stages) {
+            let runs = (0..self.args.repeats).map(|_| device.stages(&mut work).map(|(_, stages)| stages));
+            let staged = Staged::of_row(row, self.scheme, &runs.collect::<koel::Result<Vec<_>>>()?);
+            self.stages.push(staged);
+        }
+        Ok(last)
     }
 
     /// How long some work takes from host slices to host slices, or to a finished table; the last result.

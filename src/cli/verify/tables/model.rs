@@ -34,8 +34,8 @@ impl Model {
     /// where that would take too many copies.
     pub(super) fn past_32_bits(&self) -> Option<(Vec<u32>, u64)> {
         let (&key, rows) = self.rows.iter().max_by_key(|(_, rows)| rows.len())?;
-        let times = (1usize << 32).div_ceil(rows.len()) + 1;
-        (rows.len() >= 1 << 12).then(|| (vec![key; times], times as u64 * rows.len() as u64))
+        let times = (1u64 << 32) / rows.len() as u64 + 1;
+        (rows.len() >= 1 << 12).then(|| (vec![key; times as usize], times * rows.len() as u64))
     }
 
     /// The rows of a key.
