@@ -354,6 +354,8 @@ fn structures_take_other_schemes() {
     };
     for table in ["set", "compact", "multi"] {
         let usual = answers(table, "");
+        let scheme = if table == "set" { "cuckoo_set" } else { "cuckoo" };
+        assert_eq!(folder.json("info t.koel --json")["scheme"], scheme, "the default of {table}");
         for options in [
             "--scheme cuckoo --functions 3",
             "--scheme bucketized --load 0.95",
@@ -387,6 +389,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("lookup map.koel a.csv --count", "--table multi"),
         ("lookup set.koel a.csv --reverse", "--table compact"),
         ("lookup multi.koel a.csv --mapped", "--table map"),
+        ("build a.csv -o t --table multi --scheme cuckoo_set --device cpu", "does not fit"),
         ("join a.csv", "<RIGHT>"),
         ("join - -", "stdin"),
         ("join a.csv missing.csv", "missing.csv"),
