@@ -374,6 +374,7 @@ fn structures_take_other_schemes() {
 fn mistakes_exit_with_2_and_say_what_to_do() {
     let folder = Folder::new();
     folder.file("a.csv", "1,2\n1,3\n");
+    folder.file("two.csv", "1,2\n3,4\n");
     folder.file("wide.csv", "1,2,3\n");
     for table in ["map", "set", "compact", "multi"] {
         let rule = if table == "map" { "--duplicates last" } else { "" };
@@ -389,7 +390,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("lookup map.koel a.csv --count", "--table multi"),
         ("lookup set.koel a.csv --reverse", "--table compact"),
         ("lookup multi.koel a.csv --mapped", "--table map"),
-        ("build a.csv -o t --table multi --scheme cuckoo_set --device cpu", "does not fit"),
+        ("build two.csv -o t --table multi --scheme cuckoo_set --device cpu", "does not fit"),
         ("join a.csv", "<RIGHT>"),
         ("join - -", "stdin"),
         ("join a.csv missing.csv", "missing.csv"),
