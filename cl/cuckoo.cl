@@ -8,8 +8,8 @@
 //   KOEL_GROUP         work-items of a group, a multiple of 32
 // Fixed by the plan, hence arguments: the constants of the H functions, the slots, the longest chain, the pair outside.
 //
-// No work-item waits for another, and none reads plainly what another changes with an atomic. All lengths are 64 bits
-// wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
+// No work-item waits for another, and none reads plainly what another changes with an atomic but by `seen64`, of which
+// cl/heavy.clh says why. All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
 
 
 // What every kernel of a table takes.
@@ -70,35 +70,44 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
 __kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
     ulong item = get_global_id(0);
-    if (item >= pairs) return;
-    uint key = keys[item], value = values[item];
-    if (key == KOEL_CLASSIC_EMPTY_KEY) {
-        // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
-        // all.
-        atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
-        atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
-    } else {
+    uint key = item < pairs ? keys[item] : KOEL_CLASSIC_EMPTY_KEY;
+    if (item < pairs && seen64(&status[KOEL_UNPLACED])) {
+        // One cut chain fails the attempt: then no other begins.
+        count_unplaced(tally);
+    } else if (key != KOEL_CLASSIC_EMPTY_KEY) {
         // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
         // out of an empty one.
-        ulong moving = ((ulong)key << 32) | value;
+        ulong moving = ((ulong)key << 32) | values[item];
         uint at = location(f, 0, key, slots);
-        for (uint swaps = 0; swaps < chain; swaps++) {
+        // Which it never asks: whether the entry that it takes out is of the same key. Where it is, one of the two copies
+        // stands there and the other is dropped; or else copies would drive each other round until a chain is cut. And a
+        // copy that sees one there before its first swap need not come in. (Only then: of two that were both taken out,
+        // each could be dropped because of the other.)
+        bool copy = upper_of(seen64(&image[at])) == key;
+        for (uint swaps = 0; swaps < chain && !copy; swaps++) {
             moving = atom_xchg(&image[at], moving);
-            key = (uint)(moving >> 32);
+            copy = upper_of(moving) == key;
+            key = upper_of(moving);
             if (key == KOEL_CLASSIC_EMPTY_KEY) break;
             at = next_location(f, key, at, swaps, slots);
-            // One cut chain fails the attempt, so those who have been at it for long ask now and then whether there
-            // is one, and stop. Most chains end after two swaps and never ask.
-            if (swaps % 64 == 63 && atom_or(&status[KOEL_UNPLACED], 0UL)) break;
+            // Those who have been at it for long ask now and then whether a chain was cut, and stop. Most chains end after
+            // two swaps and never ask.
+            if (swaps % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
         }
+        if (copy) count_copy(tally, key);
         // Counted at once and not with the group's tally, so that others see it while this group goes on.
-        if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
+        else if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
+    } else if (item < pairs) {
+        count_outside(tally, values[item]);
     }
+    report_tally(tally, status);
 }
 
 // After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with
-// one key a lookup finds one, so k - 1 are counted.
+// one key a lookup finds one, so k - 1 are counted, here or when they were dropped.
 __kernel GROUP_SIZE void cuckoo_copies(__global const ulong *image, TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -169,15 +178,18 @@ __kernel GROUP_SIZE void cuckoo_place(__global ulong *image, TABLE, const uint c
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
-    ulong item = get_global_id(0);
+    ulong item = from_both_ends();
     if (item < pairs) {
         uint key = keys[item], value = values[item];
         uint age = 1, turn = 0;
         while (age <= KOEL_MAX_AGE) {
             uint2 at = probe(f, turn, key, slots);
             ulong mine = word(age, at.y, value);
-            // The whole rule is this maximum. What it returns tells which of the two words is left without a slot.
-            ulong there = atom_max(&image[at.x], mine);
+            // The whole rule is this maximum. What it returns tells which of the two words is left without a slot. Where
+            // the word seen is not below mine, it would change nothing: slots only grow, so I am refused for good; or I
+            // am a copy of what was there, and may drop out whatever has become of it (src/cpu/acceptance.rs proves it).
+            ulong there = seen64(&image[at.x]);
+            if (there < mine) there = atom_max(&image[at.x], mine);
             if (upper_of(there) == upper_of(mine)) {
                 // My own key at my own age: the greater word stays, the other is dropped.
                 count_copy(tally, key);
@@ -256,7 +268,7 @@ __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global co
 }
 
 // Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair out
-// counts it. The search reads with an atomic, because others change what it reads.
+// counts it. What the search sees may be gone: that its key is there, the exchange decides, and that it is not, stays so.
 __kernel GROUP_SIZE void cuckoo_remove(__global ulong *image, TABLE, __global const uint *keys, const ulong count,
                                        __global ulong *status) {
     functions f = {forth, back};
@@ -266,12 +278,12 @@ __kernel GROUP_SIZE void cuckoo_remove(__global ulong *image, TABLE, __global co
     if (item < count) {
         uint key = keys[item];
 #if KOEL_CLASSIC
-        if (key == KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
+        if (key == KOEL_CLASSIC_EMPTY_KEY) atomic_inc(&tally[KOEL_OUTSIDE_COUNT]);
         else
 #endif
         for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
             uint2 at = probe(f, i, key, slots);
-            int says = verdict(i, at.y, upper_of(atom_or(&image[at.x], 0UL)));
+            int says = verdict(i, at.y, upper_of(seen64(&image[at.x])));
             if (says == GO_ON) continue;
             if (says == FOUND && atom_xchg(&image[at.x], VACANT) != VACANT) atomic_inc(&tally[KOEL_REMOVED]);
             break;
