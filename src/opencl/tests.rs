@@ -6,6 +6,7 @@
 mod bucketized;
 mod cuckoo;
 mod fks;
+mod heavy;
 mod horton;
 mod perfect;
 mod quadratic;
