@@ -67,7 +67,7 @@ where
         |inverse| {
             let inverse = device.download(inverse)?;
             let right = |i: usize| ids.of(columns.keys[i]) == Some(inverse[i]);
-            all_right("inverse", (inverse.len(), columns.keys.len()), right)
+            all_right("inverse", (inverse.len(), columns.keys.len()), &right)
         },
     )?;
     let of_rows = table.inverse_on(keys)?;
