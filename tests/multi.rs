@@ -313,10 +313,10 @@ fn limits_are_those_of_the_distinct_keys() {
     let n = size(100_000, 2000);
     let keys: Vec<u32> = (0..n).map(|i| i % 100).collect();
     let values: Vec<u32> = (0..n).collect();
-    let table = MultiTable::builder(Quadratic::default()).build(&Cpu::new(), &keys, &values).unwrap();
+    let table = MultiTable::builder(Quadratic).build(&Cpu::new(), &keys, &values).unwrap();
     assert_eq!((table.len(), table.keys_len()), (n.into(), 100));
     let distinct: Vec<u32> = (0..5000).collect();
-    let refused = MultiTable::builder(Quadratic::default()).build(&Cpu::new(), &distinct, &distinct);
+    let refused = MultiTable::builder(Quadratic).build(&Cpu::new(), &distinct, &distinct);
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
 }
 
