@@ -151,10 +151,12 @@ impl Check for OneKey {
         for device in devices() {
             let at = label::<S>(kind, &device);
             for key in [7, u32::MAX] {
-                let (keys, values) = (vec![key; n as usize], (0..n).collect::<Vec<_>>());
+                let values: Vec<u32> = (0..n).map(|value| fitting::<S>(kind, value)).collect();
+                let keys = vec![key; n as usize];
                 let build = |rule| builder::<S>(kind).duplicates(rule).build(&device, &keys, &values);
                 assert!(matches!(build(Duplicates::Error), Err(Error::DuplicateKey { key: k }) if k == key), "{at}");
-                for (rule, value) in [(Duplicates::KeepFirst, 0), (Duplicates::KeepLast, n - 1)] {
+                let last = fitting::<S>(kind, n - 1);
+                for (rule, value) in [(Duplicates::KeepFirst, 0), (Duplicates::KeepLast, last)] {
                     holds_exactly(&build(rule).unwrap(), &BTreeMap::from([(key, value)]), &at);
                 }
             }
@@ -262,6 +264,7 @@ impl Check for Across {
         // One key in three batches, with a value that falls and rises, and the empty marker's key likewise.
         let batches: [[(u32, u32); 3]; 3] =
             [[(5, 20), (6, 1), (u32::MAX, 20)], [(u32::MAX, 10), (7, 2), (5, 10)], [(5, 30), (u32::MAX, 30), (8, 3)]];
+        let batches = batches.map(|batch| batch.map(|(key, value)| (key, fitting::<S>(kind, value))));
         for device in devices() {
             let at = label::<S>(kind, &device);
             for by_capacity in [true, false] {
@@ -383,7 +386,7 @@ impl Check for Impossible {
             let before = table.digest().unwrap();
             let more: Vec<u32> =
                 (0..n as u32 * 6 / 7).map(|i| 0x8000_0001 + 5 * i).filter(|k| !model.contains_key(k)).collect();
-            let refused = table.insert(&more, &vec![1; more.len()]);
+            let refused = table.insert(&more, &vec![fitting::<S>(kind, 1); more.len()]);
             assert!(matches!(refused, Err(Error::TooFull { .. })), "{at}: {refused:?}");
             assert_eq!(table.digest().unwrap(), before, "{at}");
             holds_exactly(&table, &model, &at);

@@ -125,7 +125,8 @@ impl Check for Rounds {
                 let expected = gone.iter().filter(|key| model.remove(key).is_some()).count();
                 assert_eq!(table.remove(&gone).unwrap(), expected as u64, "{at}");
                 let come: Vec<usize> = pick(3).filter(|&i| !model.contains_key(&keys[i])).collect();
-                let mut come: Vec<(u32, u32)> = come.into_iter().map(|i| (keys[i], values[i] ^ round as u32)).collect();
+                let mut come: Vec<(u32, u32)> =
+                    come.into_iter().map(|i| (keys[i], fitting::<S>(kind, values[i] ^ round as u32))).collect();
                 come.sort_unstable();
                 come.dedup_by_key(|pair| pair.0);
                 let (new_keys, new_values): (Vec<u32>, Vec<u32>) = come.iter().copied().unzip();
@@ -269,7 +270,7 @@ impl Check for WithALoad {
             gone.iter().for_each(|key| _ = model.remove(key));
             assert_eq!(table.capacity(), full, "{at}: removing keeps the slots");
             let (known, _) = model.iter().next().unwrap();
-            let done = table.upsert(&[*known], &[5]).unwrap();
+            let done = table.upsert(&[*known], &[fitting::<S>(kind, 5)]).unwrap();
             assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: nothing is new");
             table.upsert(&[*known], &[model[known]]).unwrap();
             table.rebuild().unwrap();

@@ -83,7 +83,10 @@ pub(super) fn check_limits<B: HashBackend, S: Scheme>(
     values: &B::Buffer<u32>,
 ) -> Result<()> {
     let Limits { key_bits, value_bits, .. } = scheme.limits();
-    let advice = "take canonical tables, or another scheme";
+    let advice = match value_bits {
+        0 => "a set holds keys alone: give values of 0, or take another scheme",
+        _ => "take canonical tables, or another scheme",
+    };
     for (what, column, bits) in [("key", keys, key_bits), ("value", values, value_bits)] {
         if bits < u32::BITS {
             let given = backend.greatest(column)?;
