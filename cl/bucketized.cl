@@ -114,10 +114,7 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const ui
     if (item < pairs) {
         uint key = keys[item], value = values[item];
         if (key == KOEL_CLASSIC_EMPTY_KEY) {
-            // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
-            // all.
-            atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
-            atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
+            count_outside(tally, value);
         } else {
             // A walk and no search: a pair without room takes the place of another, which goes on in its stead.
             ulong moving = ((ulong)key << 32) | value;
@@ -128,7 +125,7 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, const ui
                 if (became != NO_ROOM || moves == reach) break;
                 // One pair left over fails the attempt, so those who have been at it for long ask now and then whether
                 // there is one, and stop.
-                if (moves % 64 == 63 && atom_or(&status[KOEL_UNPLACED], 0UL)) break;
+                if (moves % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
                 key = upper_of(moving);
                 mix_keys drawn = {moves, 1, 1, from};
                 uint random = mix(key, drawn);
@@ -185,15 +182,19 @@ static inline ulong offer(__global ulong *bucket, ulong mine) {
     ulong words[KOEL_SLOTS];
     read_bucket(bucket, words);
     for (;;) {
-        ulong least = words[0];
+        ulong least = words[0], copy = KOEL_SLOT_EMPTY;
         uint at = 0, copy_at = KOEL_SLOTS;
         // No word is picked by its index here and below: that would put them on the stack.
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
             at = words[j] < least ? j : at;
             least = min(words[j], least);
-            copy_at = upper_of(words[j]) == upper_of(mine) ? j : copy_at;
+            bool same = upper_of(words[j]) == upper_of(mine);
+            copy_at = same ? j : copy_at;
+            copy = same ? words[j] : copy;
         }
+        // Whatever has become of it since: who is dropped for a copy as great leaves that copy behind.
+        if (copy >= mine) return A_COPY;
         ulong there;
         if (copy_at < KOEL_SLOTS) {
             // My own key at my own age: the greater word stays, the other is dropped. Unless it was displaced meanwhile,
@@ -216,7 +217,7 @@ __kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, __global
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
-    ulong item = get_global_id(0);
+    ulong item = from_both_ends();
     if (item < pairs) {
         // The key itself is not needed on the way: home and remainder lead to all buckets.
         uint2 home = home_of_key(f, keys[item], buckets);
@@ -349,7 +350,7 @@ __kernel GROUP_SIZE void bucketized_remove(__global ulong *image, TABLE, __globa
         uint key = keys[item];
         uint2 search = search_of(f, key, buckets);
 #if KOEL_CLASSIC
-        if (key == KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
+        if (key == KOEL_CLASSIC_EMPTY_KEY) atomic_inc(&tally[KOEL_OUTSIDE_COUNT]);
         else
 #endif
         for (uint i = 0; i < KOEL_FUNCTIONS; i++) {

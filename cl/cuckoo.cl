@@ -8,12 +8,11 @@
 //   KOEL_FAMILY        place in HashFamily::ALL      (classic)
 //   KOEL_REINSERTION   place in Reinsertion::ALL     (classic)
 //   KOEL_GROUP         work-items of a group, a multiple of 32
-//   KOEL_WATCHED       1 where a plain read of what others change by atomics is reported as a race
 // Fixed by the plan, hence arguments: the constants of the H functions, the slots, the longest chain, the pair outside.
 //
-// No work-item waits for another, and none reads plainly what another changes with an atomic, but for `cuckoo_copies`,
-// which says why it may. All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end
-// do nothing, but reach every barrier.
+// No work-item waits for another, and none reads plainly what another changes with an atomic but by `SEEN` (cl/heavy.clh says
+// why it may) and in `cuckoo_copies`, which says so itself. All lengths are 64 bits wide. The global size is a multiple of the
+// group's: work-items past the end do nothing, but reach every barrier.
 
 // What every kernel of a table takes.
 #define TABLE const uint slots, MIXERS
@@ -84,61 +83,56 @@ static inline uint next_location(functions f, uint key, uint from, uint swaps, u
 #endif
 }
 
-// In a set a pair stops also where it meets its own key: one of the two stays, and the other is counted.
+// A pair stops also where it meets its own key: one of the two stays, and the other is counted.
 __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint chain, __global const uint *keys,
                                       __global const uint *values, const ulong pairs, __global ulong *status) {
     functions f = {forth, back};
-    ulong item = get_global_id(0);
-#if KEYS_ALONE
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
-#endif
-    if (item < pairs) {
-        uint key = keys[item], value = KEYS_ALONE ? 0 : values[item];
-        if (key == KOEL_CLASSIC_EMPTY_KEY) {
-            // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
-            // all.
-            atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
-            atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
-        } else {
-            // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
-            // out of an empty one.
-            cell moving = cell_of(key, value);
-            uint at = location(f, 0, key, slots);
-            for (uint swaps = 0; swaps < chain; swaps++) {
-                moving = EXCHANGE(&image[at], moving);
-#if KEYS_ALONE
-                if (moving == key) {
-                    count_copy(tally, key);
-                    key = KOEL_CLASSIC_EMPTY_KEY;
-                    break;
-                }
-#endif
-                key = upper_in(moving);
-                if (key == KOEL_CLASSIC_EMPTY_KEY) break;
-                at = next_location(f, key, at, swaps, slots);
-                // One cut chain fails the attempt, so those who have been at it for long ask now and then whether there
-                // is one, and stop. Most chains end after two swaps and never ask.
-                if (swaps % 64 == 63 && atom_or(&status[KOEL_UNPLACED], 0UL)) break;
-            }
-            // Counted at once and not with the group's tally, so that others see it while this group goes on.
-            if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
+    ulong item = get_global_id(0);
+    uint key = item < pairs ? keys[item] : KOEL_CLASSIC_EMPTY_KEY;
+    uint value = KEYS_ALONE || item >= pairs ? 0 : values[item];
+    if (item < pairs && seen64(&status[KOEL_UNPLACED])) {
+        // One cut chain fails the attempt: then no other begins.
+        count_unplaced(tally);
+    } else if (key != KOEL_CLASSIC_EMPTY_KEY) {
+        // Listing 4.1. `moving` is the entry in hand; its key says whether the last swap took it out of a slot or
+        // out of an empty one.
+        cell moving = cell_of(key, value);
+        uint at = location(f, 0, key, slots);
+        // Which the paper asks in sets alone: whether the entry that it takes out is of the same key. Where it is, one of
+        // the two copies stands there and the other is dropped; or else copies would drive each other round until a chain
+        // is cut. And a copy that sees one there before its first swap need not come in. (Only then: of two that were both
+        // taken out, each could be dropped because of the other.)
+        bool copy = upper_in(SEEN(image, at)) == key;
+        for (uint swaps = 0; swaps < chain && !copy; swaps++) {
+            moving = EXCHANGE(&image[at], moving);
+            copy = upper_in(moving) == key;
+            key = upper_in(moving);
+            if (key == KOEL_CLASSIC_EMPTY_KEY) break;
+            at = next_location(f, key, at, swaps, slots);
+            // Those who have been at it for long ask now and then whether a chain was cut, and stop. Most chains end after
+            // two swaps and never ask.
+            if (swaps % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
         }
+        if (copy) count_copy(tally, key);
+        // Counted at once and not with the group's tally, so that others see it while this group goes on.
+        else if (key != KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_UNPLACED], 1UL);
+    } else if (item < pairs) {
+        count_outside(tally, value);
     }
-#if KEYS_ALONE
     report_tally(tally, status);
-#endif
 }
 
 // A read of a slot that others may be emptying.
-#if KEYS_ALONE && defined(KOEL_WATCHED)
-#define READ_COPY READ_SHARED
+#if KEYS_ALONE
+#define READ_COPY SEEN
 #else
 #define READ_COPY(cells, at) (cells)[at]
 #endif
 
 // After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with
-// one key a lookup finds one, so k - 1 are counted.
+// one key a lookup finds one, so k - 1 are counted, here or when they were dropped.
 //
 // In a set they are emptied too, which is the paper's clean-up. A slot that is read here may hold its key, or be empty a
 // moment later; but the first of a key's slots with that key is never emptied, and the search comes to it first, whatever
@@ -216,15 +210,18 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
-    ulong item = get_global_id(0);
+    ulong item = from_both_ends();
     if (item < pairs) {
         uint key = keys[item], value = KEYS_ALONE ? 0 : values[item];
         uint age = 1, turn = 0;
         while (age <= KOEL_MAX_AGE) {
             uint2 at = probe(f, turn, key, slots);
             cell mine = cell_of(upper(age, at.y), value);
-            // The whole rule is this maximum. What it returns tells which of the two words is left without a slot.
-            cell there = RAISE(&image[at.x], mine);
+            // The whole rule is this maximum. What it returns tells which of the two words is left without a slot. Where
+            // the word seen is not below mine, it would change nothing: slots only grow, so I am refused for good; or I
+            // am a copy of what was there, and may drop out whatever has become of it (src/cpu/acceptance.rs proves it).
+            cell there = SEEN(image, at.x);
+            if (there < mine) there = RAISE(&image[at.x], mine);
             if (upper_in(there) == upper_in(mine)) {
                 // My own key at my own age: the greater word stays, the other is dropped.
                 count_copy(tally, key);
@@ -305,7 +302,7 @@ __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global co
 #endif
 
 // Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair out
-// counts it. The search reads with an atomic, because others change what it reads.
+// counts it. What the search sees may be gone: that its key is there, the exchange decides, and that it is not, stays so.
 __kernel GROUP_SIZE void cuckoo_remove(__global cell *image, TABLE, __global const uint *keys, const ulong count,
                                        __global ulong *status) {
     functions f = {forth, back};
@@ -315,12 +312,12 @@ __kernel GROUP_SIZE void cuckoo_remove(__global cell *image, TABLE, __global con
     if (item < count) {
         uint key = keys[item];
 #if KOEL_CLASSIC
-        if (key == KOEL_CLASSIC_EMPTY_KEY) atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
+        if (key == KOEL_CLASSIC_EMPTY_KEY) atomic_inc(&tally[KOEL_OUTSIDE_COUNT]);
         else
 #endif
         for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
             uint2 at = probe(f, i, key, slots);
-            int says = verdict(i, at.y, upper_in(READ_SHARED(image, at.x)));
+            int says = verdict(i, at.y, upper_in(SEEN(image, at.x)));
             if (says == GO_ON) continue;
             if (says == FOUND && EXCHANGE(&image[at.x], VACANT) != VACANT) atomic_inc(&tally[KOEL_REMOVED]);
             break;

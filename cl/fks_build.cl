@@ -26,12 +26,12 @@ __kernel GROUP_SIZE void fks_count(TABLE, __global const uint *keys, __global co
     if (item < pairs) {
         uint key = keys[item];
         if (is_outside(key)) {
-            // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is
-            // all.
-            atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
-            atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)values[item]);
+            count_outside(tally, values[item]);
         } else {
-            uint rank = atomic_inc(&starts[bucket_of_key(t, key)]);
+            // Where a bucket is seen to be full, the attempt has failed: a heavy key need not be counted to the end.
+            __global uint *counted = &starts[bucket_of_key(t, key)];
+            uint rank = seen32(counted);
+            if (rank < KOEL_FKS_BUCKET_PAIRS) rank = atomic_inc(counted);
             ranks[item] = rank;
             if (rank >= KOEL_FKS_BUCKET_PAIRS) count_unplaced(tally);
         }

@@ -11,8 +11,8 @@
 // both) in a chain, from `heads[home]` by `next[pair]` to as many as `counts[home]` says. So the last word of a Type B
 // bucket is free: it holds the remap entries from the start. The slots that a Type A bucket has to spare hold proposals.
 //
-// No work-item waits for another. None reads plainly what others change by atomics in the same launch, but for
-// `horton_propose`, which says why it may:
+// No work-item waits for another. None reads plainly what others change by atomics in the same launch, but by `seen32`, of
+// which heavy.clh says why, and in `horton_propose`, which says it itself:
 //   KOEL_WATCHED    1 where such a read is reported as a race
 
 // What all but the last kernel take besides `TABLE`: pairs in a home or in a stash bucket (which follow the homes), last
@@ -103,19 +103,22 @@ __kernel GROUP_SIZE void horton_distribute(__global ulong *image, TABLE, __globa
                                            __global const uint *values, const ulong pairs, COUNTS,
                                            __global uint *heads, __global uint *next, __global ulong *status) {
     table t = THE_TABLE;
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
     ulong item = get_global_id(0);
-    if (item >= pairs) return;
-    uint key = keys[item], value = values[item];
-    if (key == KOEL_CLASSIC_EMPTY_KEY) {
-        // This key marks empty slots, so its pair stands beside the image. Its copies are one key: one address is all.
-        atom_add(&status[KOEL_OUTSIDE_COUNT], 1UL);
-        atom_max(&status[KOEL_OUTSIDE_VALUE], (ulong)value);
-        return;
+    if (item < pairs) {
+        uint key = keys[item], value = values[item], home = home_of(t, key).x;
+        if (key == KOEL_CLASSIC_EMPTY_KEY) {
+            count_outside(tally, value);
+        } else if (seen32(&counts[home]) <= KOEL_HORTON_GROUP_MAX) {
+            uint number = atomic_inc(&counts[home]);
+            if (number < KOEL_SLOTS) image[first_slot(home) + number] = ((ulong)key << 32) | value;
+            // What the first of a chain gets here nobody reads.
+            if (number >= KOEL_SLOTS - 1) next[item] = atomic_xchg(&heads[home], (uint)item);
+        }
+        // Where more are seen, the attempt has failed, and nobody will ask for these pairs.
     }
-    uint home = home_of(t, key).x, number = atomic_inc(&counts[home]);
-    if (number < KOEL_SLOTS) image[first_slot(home) + number] = ((ulong)key << 32) | value;
-    // What the first of a chain gets here nobody reads.
-    if (number >= KOEL_SLOTS - 1) next[item] = atomic_xchg(&heads[home], (uint)item);
+    report_tally(tally, status);
 }
 
 __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUNTS, __global uint *masks,

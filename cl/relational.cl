@@ -14,21 +14,12 @@
 
 static inline bool bit_at(__global const uint *bits, ulong i) { return (bits[i / 32] >> (i % 32)) & 1; }
 
-// A word that others change meanwhile, and in which bits only come. What is seen may be old: a one is there for good.
-static inline uint seen(__global uint *word) {
-#ifdef KOEL_WATCHED
-    return atomic_or(word, 0u);
-#else
-    return *(volatile __global uint *)word;
-#endif
-}
-
 // One place a million times is one atomic, and those that come before it is seen.
 __kernel GROUP_SIZE void mark(__global const uint *places, const ulong count, __global uint *bits, const ulong len) {
     ulong i = get_global_id(0);
     if (i >= count) return;
     uint place = places[i], bit = 1u << (place % 32);
-    if (place < len && !(seen(&bits[place / 32]) & bit)) atomic_or(&bits[place / 32], bit);
+    if (place < len && !(seen32(&bits[place / 32]) & bit)) atomic_or(&bits[place / 32], bit);
 }
 
 __kernel GROUP_SIZE void heads(__global const uint *column, const ulong len, __global uint *bits) {

@@ -2,8 +2,8 @@
 //
 // Besides what robin_hood.clh lists: KOEL_GROUP, the work-items of a group, a multiple of 32.
 //
-// No work-item waits for another, and none reads plainly what another changes with an atomic. All lengths are 64 bits
-// wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
+// No work-item waits for another, and none reads plainly what another changes with an atomic but by `SEEN`, of which
+// cl/heavy.clh says why. All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
 //
 // Where neighbouring work-items have neighbouring keys, a coherent sequence gives them neighbouring cells at every age: a
 // group then reads whole lines. Nothing here undoes that: a key is followed by the one work-item that it came to, and no
@@ -16,15 +16,17 @@ __kernel GROUP_SIZE void robin_hood_place(__global cell *image, TABLE, __global 
     lists t = THE_LISTS;
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
-    ulong item = get_global_id(0);
+    ulong item = from_both_ends();
     if (item < pairs) {
         uint2 goal = aim(t, keys[item]);
         uint home = goal.x, name = goal.y, value = values[item], age = 1;
         while (age <= KOEL_LAST_AGE) {
             uint at = place_of(t, home, age);
             cell mine = cell_of(age, name, value);
-            // The whole rule is this maximum. What it returns tells which of the two cells is left without a slot.
-            cell there = RAISE(&image[at], mine);
+            // The whole rule is this maximum. What it returns tells which of the two cells is left without a slot. Where
+            // the cell seen is not below mine, it would change nothing: I am refused for good, or a copy of what was there.
+            cell there = SEEN(image, at);
+            if (there < mine) there = RAISE(&image[at], mine);
             if (upper_part(there) == upper_part(mine)) {
                 // My own key at my own age: the greater cell stays, the other is dropped.
                 count_copy(tally, KOEL_CLASSIC ? name : key_of(t, home, name));
@@ -181,7 +183,7 @@ __kernel GROUP_SIZE void robin_hood_assign(__global uint *halves, __global const
     if (at != NOWHERE) halves[2 * (ulong)at] = values[item];
 }
 
-SEARCH(find_shared, __global cell *, READ_SHARED)
+SEARCH(find_shared, __global cell *, SEEN)
 
 // Several work-items may be after one key. Each exchanges the cell it found for the tombstone; the one that takes the pair
 // out counts it.

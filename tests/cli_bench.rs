@@ -203,6 +203,16 @@ fn bench_measures_what_is_made_of_tables() {
     }
 }
 
+/// The paper's own way to a compacting table: over the set of 32-bit slots.
+#[test]
+fn bench_makes_compacting_tables_of_sets() {
+    let found = Folder::new()
+        .json(&format!("bench --table compact --scheme cuckoo_set --n 2000 --multiplicity 4 --hits 100,0 {QUICK}"));
+    let builds = |row: &&Value| row["what"] == "build, ids in table order" && row["scheme"] == "cuckoo_set";
+    assert_eq!(list(&found, "rows").iter().filter(builds).count(), 2 * 2, "two kinds, on the device and end to end");
+    assert_eq!(left_out(&found), [""; 0]);
+}
+
 #[test]
 fn bench_takes_maps_of_keys_that_come_again() {
     let folder = Folder::new();

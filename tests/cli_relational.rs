@@ -354,6 +354,8 @@ fn structures_take_other_schemes() {
     };
     for table in ["set", "compact", "multi"] {
         let usual = answers(table, "");
+        let scheme = if table == "set" { "cuckoo_set" } else { "cuckoo" };
+        assert_eq!(folder.json("info t.koel --json")["scheme"], scheme, "the default of {table}");
         for options in [
             "--scheme cuckoo --functions 3",
             "--scheme bucketized --load 0.95",
@@ -372,6 +374,7 @@ fn structures_take_other_schemes() {
 fn mistakes_exit_with_2_and_say_what_to_do() {
     let folder = Folder::new();
     folder.file("a.csv", "1,2\n1,3\n");
+    folder.file("two.csv", "1,2\n3,4\n");
     folder.file("wide.csv", "1,2,3\n");
     for table in ["map", "set", "compact", "multi"] {
         let rule = if table == "map" { "--duplicates last" } else { "" };
@@ -387,6 +390,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("lookup map.koel a.csv --count", "--table multi"),
         ("lookup set.koel a.csv --reverse", "--table compact"),
         ("lookup multi.koel a.csv --mapped", "--table map"),
+        ("build two.csv -o t --table multi --scheme cuckoo_set --device cpu", "does not fit"),
         ("join a.csv", "<RIGHT>"),
         ("join - -", "stdin"),
         ("join a.csv missing.csv", "missing.csv"),

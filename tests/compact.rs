@@ -8,7 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 use common::{Check, devices, for_every_kind, label, size, skip, workload};
 use koel::backend::{Any, HashBackend, Runs};
 use koel::{
-    Aggregate, CompactingBuilder, CompactingTable, Cpu, Cuckoo, Error, HashSet, HashTable, IdOrder, Kind, Scheme,
+    Aggregate, CompactingBuilder, CompactingTable, Cpu, Cuckoo, CuckooSet, Error, HashSet, HashTable, IdOrder, Kind,
+    Scheme,
 };
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
@@ -261,6 +262,76 @@ fn keys_without_rows_have_empty_groups() {
         let refused = table.aggregate(&[4], &[], &[Aggregate::Sum]);
         assert!(matches!(refused, Err(Error::LengthMismatch { found: 0, expected: 1, .. })));
     }
+}
+
+/// Without placing a key again, the table of the pairs `key -> id`, ids in table order.
+#[test]
+fn a_set_becomes_a_compacting_table() {
+    let n = size(3000, 150);
+    for device in devices() {
+        for kind in Kind::ALL {
+            // An odd number of slots, an even one, and as many as the load says; a set that was built, one that grew, and one
+            // that is worn; with the classic kind's key that stands beside the image, and without.
+            for (slots, last) in [(None, u32::MAX), (Some(2 * n + 1), 5), (Some(2 * n), u32::MAX)] {
+                for history in ["built", "grown", "worn"] {
+                    let at = format!("{kind}, {slots:?} slots, {history}, on {}", device.info());
+                    let (mut keys, _, _) = workload::<CuckooSet>(kind, n);
+                    // The workload's second key is the greatest of all.
+                    keys[1] = last;
+                    let sized = HashSet::builder(CuckooSet::of_kind(kind)).seed(8);
+                    let sized = slots.map_or(sized.clone(), |slots| sized.clone().capacity(slots.into()));
+                    let column: Vec<u32> = keys.iter().chain(&keys).copied().collect();
+                    let set = match history {
+                        "built" => sized.build(&device, &column).unwrap(),
+                        "grown" => {
+                            let mut set = sized.build(&device, &column[..n as usize / 2]).unwrap();
+                            set.insert(&column).unwrap();
+                            set
+                        }
+                        _ => {
+                            let more: Vec<u32> = (0..n / 10).map(|i| 0x5000_0000 + i).collect();
+                            let mut set = sized.build(&device, &[&column[..], &more].concat()).unwrap();
+                            assert_eq!(set.remove(&more).unwrap(), more.len() as u64, "{at}");
+                            set
+                        }
+                    };
+                    let order = set.to_keys().unwrap();
+                    let capacity = set.capacity();
+                    let table = CompactingTable::from_set(set).unwrap();
+                    // Compacting a worn set may move keys.
+                    let unique = if history == "worn" { table.unique().unwrap() } else { order };
+                    let distinct: BTreeSet<u32> = unique.iter().copied().collect();
+                    assert_eq!(distinct, column.iter().copied().collect(), "{at}");
+                    numbers(&table, &unique, &column, &at);
+                    if kind == Kind::Canonical {
+                        let ids: Vec<u32> = (0..unique.len() as u32).collect();
+                        let plain = HashTable::builder(Cuckoo::of_kind(kind)).seed(8).capacity(capacity);
+                        let plain = plain.build(&device, &unique, &ids).unwrap();
+                        assert!(common::image(table.table()) == common::image(&plain), "{at}: bit for bit");
+                        assert_eq!(table.digest().unwrap(), plain.digest().unwrap(), "{at}");
+                        assert_eq!(table.table().to_pairs().unwrap(), plain.to_pairs().unwrap(), "{at}");
+                    }
+                }
+            }
+        }
+        let empty = HashSet::builder(CuckooSet::default()).build(&device, &[]).unwrap();
+        assert!(CompactingTable::from_set(empty).unwrap().unique().unwrap().is_empty());
+    }
+}
+
+/// What comes of a set goes on like one that was built: its file is the same.
+#[test]
+fn the_file_of_a_set_made_compact_is_that_of_a_built_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let column: Vec<u32> = (0..500).map(|i| i * i).collect();
+    let set = HashSet::builder(CuckooSet::canonical(3)).load_factor(0.7).seed(4).build(&Cpu::new(), &column).unwrap();
+    let order = set.to_keys().unwrap();
+    CompactingTable::from_set(set).unwrap().save(&one).unwrap();
+    let built = CompactingTable::builder(Cuckoo::canonical(3)).load_factor(0.7).seed(4).build(&Cpu::new(), &order);
+    built.unwrap().save(&other).unwrap();
+    assert_eq!(std::fs::read(&one).unwrap(), std::fs::read(&other).unwrap());
+    assert_eq!(CompactingTable::<Cpu>::open(&Cpu::new(), &one).unwrap().unique().unwrap(), order);
 }
 
 /// Ids that a scheme's values have no room for are refused, and not cut.

@@ -53,12 +53,13 @@ impl Check for Batches {
     {
         // A table that travels while it grows is the table of one build.
         let (keys, values, _) = workload::<S>(kind, 900);
-        let builder = || HashTable::builder(S::of_kind(kind)).capacity(1200);
+        let builder = || HashTable::builder(S::of_kind(kind)).capacity(keys.len() as u64 * 4 / 3);
         let devices = devices();
         let mut table = builder().build(&devices[0], &[], &[]).unwrap();
-        for (i, device) in devices.iter().cycle().take(9).enumerate() {
+        let part = keys.len().div_ceil(9);
+        for ((keys, values), device) in keys.chunks(part).zip(values.chunks(part)).zip(devices.iter().cycle()) {
             table = table.to_backend(device).unwrap();
-            table.insert(&keys[100 * i..100 * (i + 1)], &values[100 * i..100 * (i + 1)]).unwrap();
+            table.insert(keys, values).unwrap();
         }
         let whole = builder().build(&devices[0], &keys, &values).unwrap();
         assert_eq!(table.len(), whole.len());

@@ -61,6 +61,18 @@ fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     rows
 }
 
+/// Whether this kind's tables have room for the numbers of keys, which is what they hold here; says so where they have not.
+fn can_hold<S: Scheme>(kind: Kind) -> bool {
+    let bits = S::of_kind(kind).limits().value_bits;
+    if bits < 16 {
+        common::skip(
+            &format!("joins by indices of {} {kind} tables", S::NAME),
+            &format!("their values have {bits} bits"),
+        );
+    }
+    bits >= 16
+}
+
 /// Every way to have the rows of a join gives `expected`.
 fn gives<S: Scheme>(index: &JoinIndex<Any, S>, left: &[u32], kind: JoinKind, expected: &JoinRows, at: &str)
 where
@@ -127,6 +139,9 @@ impl Check for Definitions {
     where
         Any: Runs<S>,
     {
+        if !can_hold::<S>(kind) {
+            return;
+        }
         for (what, left, right) in columns::<S>(kind) {
             let expected = JoinKind::ALL.map(|how| by_map(&left, &right, how));
             for device in devices() {
@@ -187,6 +202,9 @@ impl Check for Properties {
     where
         Any: Runs<S>,
     {
+        if !can_hold::<S>(kind) {
+            return;
+        }
         let run: fn(Case) -> bool = match kind {
             Kind::Canonical => |case| agrees::<S>(Kind::Canonical, &case),
             _ => |case| agrees::<S>(Kind::Classic, &case),

@@ -204,7 +204,7 @@ fn files_say_what_they_are_and_are_opened_as_nothing_else() {
         let kind = if scheme == Cuckoo::canonical(4) { Kind::Canonical } else { Kind::Classic };
         assert_eq!((info.contents, info.kind), (Contents::Multi, kind));
         let as_map = HashTable::<Cpu, Cuckoo>::open(&Cpu::new(), path);
-        assert!(matches!(as_map, Err(Error::BadFile { .. })), "{as_map:?}");
+        assert!(matches!(&as_map, Err(Error::BadFile { reason, .. }) if reason.contains("multi")), "{as_map:?}");
         let as_other = MultiTable::<Cpu, koel::Horton>::open(&Cpu::new(), path);
         assert!(matches!(as_other, Err(Error::BadFile { .. })), "{as_other:?}");
 

@@ -38,8 +38,10 @@ impl Check for Removes {
     where
         Any: Runs<S>,
     {
+        // For simulators a few pairs, and more than two groups of them, must do.
+        let sizes = [17, size(5000, 130), 1, 2, 64];
         for device in devices() {
-            for n in [1, 2, 17, 64, size(5000, 150)] {
+            for &n in &sizes[..size(5, 2) as usize] {
                 let at = format!("{}, n = {n}", label::<S>(kind, &device));
                 let (keys, values, mut model) = workload::<S>(kind, n);
                 let slots = slots_for::<S>(kind, n);
@@ -201,7 +203,7 @@ impl Check for Refills {
             let (keys, values, model) = workload::<S>(kind, n);
             let slots = slots_for::<S>(kind, n);
             let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
-            for _ in 0..3 {
+            for _ in 0..size(3, 2) {
                 let half = keys.len() / 2;
                 assert_eq!(table.remove(&keys[..half]).unwrap(), half as u64, "{at}");
                 table.insert(&keys[..half], &values[..half]).unwrap();
@@ -224,12 +226,14 @@ impl Check for Chains {
     {
         // In a tiny table at its default load nearly every key stands on the list of others: taken out one by one, from
         // either end of the order in which they came, each leaves all the others.
-        let (keys, values, whole) = workload::<S>(kind, 40);
+        // Where a removal makes the table again there are no chains, and simulators take long: fewer must do there.
+        let few = if S::updates(kind) == Updates::Rebuild { 3 } else { 8 };
+        let (keys, values, whole) = workload::<S>(kind, size(40, few));
         for device in devices() {
             for from_the_end in [false, true] {
                 let at =
                     format!("{}, from the {}", label::<S>(kind, &device), if from_the_end { "end" } else { "start" });
-                let slots = slots_for::<S>(kind, 40);
+                let slots = slots_for::<S>(kind, keys.len() as u32);
                 let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
                 let mut model = whole.clone();
                 for i in 0..keys.len() {
@@ -270,7 +274,10 @@ impl Check for WithALoad {
             assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: nothing is new");
             table.upsert(&[*known], &[model[known]]).unwrap();
             table.rebuild().unwrap();
-            assert!(table.capacity() < full, "{at}: building afresh fits them to the load");
+            // Nothing has fewer slots than the table of one pair: such a table alone has none to give up.
+            let least = builder().build(&device, &[*known], &[5]).unwrap().capacity();
+            let shrinks = if full == least { table.capacity() == full } else { table.capacity() < full };
+            assert!(shrinks, "{at}: building afresh fits them to the load");
             holds_exactly(&table, &model, &at);
             let (rest, values): (Vec<u32>, Vec<u32>) = model.iter().unzip();
             let fresh = builder().build(&device, &rest, &values).unwrap();
@@ -301,10 +308,11 @@ impl Check for Mapped {
         table.save(&path).unwrap();
         let before = std::fs::read(&path).unwrap();
         let mut opened: HashTable<Any, S> = HashTable::open(&cpu, &path).unwrap();
-        let gone = cpu.upload(&keys[100..200]).unwrap();
-        assert_eq!(opened.remove_on(&gone).unwrap(), 100);
-        assert_eq!(table.remove_on(&gone).unwrap(), 100);
-        keys[100..200].iter().for_each(|key| _ = model.remove(key));
+        let part = keys.len() / 5..keys.len() * 2 / 5;
+        let gone = cpu.upload(&keys[part.clone()]).unwrap();
+        assert_eq!(opened.remove_on(&gone).unwrap(), part.len() as u64);
+        assert_eq!(table.remove_on(&gone).unwrap(), part.len() as u64);
+        keys[part].iter().for_each(|key| _ = model.remove(key));
         holds_exactly(&opened, &model, &label::<S>(kind, &cpu));
         assert_eq!(std::fs::read(&path).unwrap(), before, "the file is as it was");
     }

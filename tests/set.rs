@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use common::{Check, devices, for_every_kind, label, most_pairs, size, workload};
 use koel::backend::{Any, HashBackend, Runs};
-use koel::{CompactingTable, Cpu, Error, HashSet, HashTable, Kind, Scheme, SetBuilder};
+use koel::{CompactingTable, Cpu, Cuckoo, CuckooSet, Error, HashSet, HashTable, Kind, Scheme, SetBuilder};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 fn builder<S: Scheme>(kind: Kind) -> SetBuilder<S> {
@@ -213,8 +213,8 @@ fn any_two_sets_agree(Keys(a): Keys, Keys(b): Keys) -> bool {
     thread_local!(static DEVICES: Vec<Any> = devices());
     DEVICES.with(|devices| {
         for device in devices {
-            for &kind in koel::Cuckoo::KINDS {
-                algebra_agrees::<koel::Cuckoo>(kind, device, &a, &b);
+            for &kind in CuckooSet::KINDS {
+                algebra_agrees::<CuckooSet>(kind, device, &a, &b);
             }
         }
     });
@@ -230,14 +230,14 @@ fn any_two_sets_combine_as_ordered_sets_do() {
 #[test]
 fn results_are_made_like_the_first_set() {
     for device in devices() {
-        let build = |builder: SetBuilder<koel::Cuckoo>, keys: std::ops::Range<u32>| {
+        let build = |builder: SetBuilder<CuckooSet>, keys: std::ops::Range<u32>| {
             builder.build(&device, &keys.collect::<Vec<_>>()).unwrap()
         };
-        let plain = || HashSet::builder(koel::Cuckoo::canonical(3));
+        let plain = || HashSet::builder(CuckooSet::canonical(3));
         let other = build(plain().seed(99).load_factor(0.3), 50..150);
         for like in [plain().seed(5).load_factor(0.6), plain().seed(6).capacity(700), plain()] {
             let set = build(like.clone(), 0..100);
-            let expect = |set: HashSet<Any, koel::Cuckoo>, keys: std::ops::Range<u32>| {
+            let expect = |set: HashSet<Any, CuckooSet>, keys: std::ops::Range<u32>| {
                 assert_eq!(set.digest().unwrap(), build(like.clone(), keys).digest().unwrap(), "{like:?}");
             };
             expect(set.union(&other).unwrap(), 0..150);
@@ -251,7 +251,7 @@ fn results_are_made_like_the_first_set() {
 #[test]
 fn sets_of_two_devices_are_not_combined() {
     let Some(gpu) = common::opencl_devices().pop() else { return };
-    let build = |device: &Any| HashSet::builder(koel::Cuckoo::default()).build(device, &[1, 2, 3]).unwrap();
+    let build = |device: &Any| HashSet::builder(CuckooSet::default()).build(device, &[1, 2, 3]).unwrap();
     let (here, there) = (build(&common::one_thread()), build(&gpu));
     assert!(matches!(here.union(&there), Err(Error::WrongDevice)));
     assert!(matches!(there.intersection(&here), Err(Error::WrongDevice)));
@@ -316,17 +316,13 @@ fn a_set_whose_keys_have_values_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("set.koel");
     for values in [[0, 0, 0], [0, 7, 0]] {
-        HashTable::builder(koel::Cuckoo::default())
-            .build(&Cpu::new(), &[1, 2, 3], &values)
-            .unwrap()
-            .save(&path)
-            .unwrap();
+        HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 3], &values).unwrap().save(&path).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
         let contents = bytes.len() - TRAILER + 12;
         bytes[contents] = 1;
         reseal(&mut bytes);
         std::fs::write(&path, bytes).unwrap();
-        let opened = HashSet::<Cpu, koel::Cuckoo>::open(&Cpu::new(), &path);
+        let opened = HashSet::<Cpu, Cuckoo>::open(&Cpu::new(), &path);
         match values {
             [0, 0, 0] => assert_eq!(opened.unwrap().len(), 3),
             _ => assert!(
@@ -339,7 +335,7 @@ fn a_set_whose_keys_have_values_is_refused() {
 
 #[test]
 fn parameters_out_of_range_are_refused() {
-    let builder = || HashSet::builder(koel::Cuckoo::default());
+    let builder = || HashSet::builder(CuckooSet::default());
     let cpu = Cpu::new();
     for bad in [builder().load_factor(0.0), builder().attempts(0), builder().load_factor(0.5).capacity(9)] {
         assert!(matches!(bad.build(&cpu, &[1, 1]), Err(Error::InvalidParameter { .. })));

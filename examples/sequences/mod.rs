@@ -1,4 +1,5 @@
 //! FASTA and FASTQ, also compressed by gzip.
+#![allow(unreachable_pub, reason = "a module of an example")]
 
 use std::error::Error;
 use std::fs::File;

@@ -14,6 +14,7 @@
 
 mod builder;
 mod file;
+mod from_set;
 mod reading;
 
 pub use builder::CompactingBuilder;

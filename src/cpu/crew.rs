@@ -4,6 +4,10 @@
 //! it counted. Nothing is shared but that counter and one flag. A thread's queues never hold more than a few blocks, so
 //! nobody waits long for the last one, and no work needs to be taken over at the end.
 //!
+//! Chunks are taken in turn from the front and from the end. Of copies of a key the greatest stays, and where values are
+//! positions, or their complements, that is the last or the first of the input: so it comes early, and most others see
+//! it and need not write.
+//!
 //! What it is not: needed by passes without such queues; they are rayon's parallel iterators over chunks.
 
 use std::ops::Range;
@@ -17,7 +21,7 @@ use super::CHUNK;
 /// The input `0..len` of one pass, in chunks.
 pub(super) struct Crew {
     len: usize,
-    /// Written by every thread all the time, so it must not share a line with `stop`, which every thread reads.
+    /// The number of the next chunk. Written by every thread all the time, so it must not share a line with `stop`, which every thread reads.
     next: CachePadded<AtomicUsize>,
     stop: CachePadded<AtomicBool>,
 }
@@ -36,8 +40,9 @@ impl Crew {
 
     /// The next chunk that nobody has.
     pub(super) fn take(&self) -> Option<Range<usize>> {
-        let start = self.next.fetch_add(CHUNK, Relaxed);
-        (start < self.len).then(|| start..self.len.min(start + CHUNK))
+        let (number, chunks) = (self.next.fetch_add(1, Relaxed), self.len.div_ceil(CHUNK));
+        let chunk = if number % 2 == 0 { number / 2 } else { chunks.saturating_sub(number / 2 + 1) };
+        (number < chunks).then(|| chunk * CHUNK..self.len.min((chunk + 1) * CHUNK))
     }
 
     /// Tells all that going on is of no use.

@@ -12,7 +12,8 @@
 //! Neither depends on where the table puts keys, so ids are the same on every device and with every seed.
 //!
 //! What FirstSeen is not: a sort, of the rows or of the distinct keys. That positions ascend in a bitmap is what puts
-//! them in order.
+//! them in order. And the table is used twice: with few distinct keys it is far too large for ids, but to build another
+//! one for them was no faster.
 
 use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::Result;
@@ -20,10 +21,6 @@ use crate::group::IdOrder;
 use crate::spec::Cuckoo;
 use crate::table::Pairs;
 use crate::table::distinct::{Positions, occupied, positions};
-
-/// With fewer distinct keys than one in so many rows, ids are asked of a table of their own: the one of the positions has
-/// room for all rows, so its few keys lie far apart.
-const SPARSE: usize = 4;
 
 /// The distinct keys of a column, and the number of each row's key among them.
 pub(super) struct Numbered<B: Runs<Cuckoo>> {
@@ -102,19 +99,15 @@ impl<B: Runs<Cuckoo>> FirstSeen<B> {
 
     /// The distinct keys, and the id of each row.
     fn numbered(self, backend: &B, keys: &B::Buffer<u32>) -> Result<Numbered<B>> {
-        let unique = only(backend.select(&self.first, true, &[keys])?)?;
-        let table = if unique.len() < keys.len() / SPARSE {
-            drop(self);
-            positions(backend, &unique, &backend.iota(unique.len())?)?
-        } else {
-            let FirstSeen { mut table, slots, first } = self;
-            let ids = backend.gather(&backend.ranks(&first, keys.len())?, &slots.values)?;
-            Kernels::<Cuckoo>::assign(backend, &table.plan, &mut table.image, &slots.keys, &ids)?;
-            table
-        };
+        let FirstSeen { table, slots, first } = self;
+        let Positions { plan, mut image, .. } = table;
+        let unique = only(backend.select(&first, true, &[keys])?)?;
+        let ids = backend.gather(&backend.ranks(&first, keys.len())?, &slots.values)?;
+        Kernels::<Cuckoo>::assign(backend, &plan, &mut image, &slots.keys, &ids)?;
+        drop((slots, first, ids));
         let mut ids = backend.filled(keys.len(), 0)?;
         let mut found = backend.filled(bitmap_words(keys.len()), 0)?;
-        Kernels::<Cuckoo>::lookup(backend, &table.plan, &table.image, keys, &mut ids, &mut found)?;
+        Kernels::<Cuckoo>::lookup(backend, &plan, &image, keys, &mut ids, &mut found)?;
         Ok(Numbered { unique, ids })
     }
 }

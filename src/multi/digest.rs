@@ -16,7 +16,7 @@ use crate::spec::Scheme;
 use crate::table::Digest;
 
 /// The first bytes of every file of a multivalue table.
-pub(super) const MAGIC: [u8; 8] = *b"koelmult";
+pub(crate) const MAGIC: [u8; 8] = *b"koelmult";
 /// The format's version. It changes with any change of what stands before the table.
 pub(super) const VERSION: u32 = 1;
 /// Elements that pass through the host at a time: 8 MiB.

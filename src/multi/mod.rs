@@ -34,6 +34,7 @@ pub use builder::MultiBuilder;
 pub use retrieve::{RetrieveChunks, Retrieved, RetrievedOn, RetrievedRows};
 
 pub(crate) use builder::Grouped;
+pub(crate) use digest::MAGIC;
 pub(crate) use file::table_base;
 pub(crate) use listing::{Listing, Piece, Walk, host_column, len_at_once};
 

@@ -17,7 +17,7 @@ const OUTPUTS: usize = 12;
 /// Random rows; every third key is an edge.
 fn rows(functions: &Functions, seed: u64) -> Vec<[u32; INPUTS]> {
     let edges = [0, 1, u32::MAX, u32::MAX - 1, 1 << 31];
-    let random = noise(seed, INPUTS * if small() { 200 } else { 10_000 });
+    let random = noise(seed, INPUTS * if small() { 60 } else { 10_000 });
     let row = |(at, x): (usize, &[u32])| {
         let &[key, home, tag, code, age, token, mask, keys] = x else { panic!("a row") };
         let key = if at % 3 == 0 { edges[at / 3 % edges.len()] } else { key };

@@ -6,8 +6,8 @@ use crate::backend::{HashBackend, Placed, Removed};
 use crate::error::Result;
 use crate::spec::cuckoo::classic;
 
-/// The counts of a batch and where each stands in the kernels' status buffer. All start at 0, and 0 means none. The first
-/// [`TALLY_WORDS`] are what a group counts in local memory.
+/// The counts of a batch and where each stands in the kernels' status buffer, and in what a group counts in local memory.
+/// All start at 0, and 0 means none.
 #[derive(Clone, Copy)]
 enum Status {
     Unplaced,
@@ -21,7 +21,6 @@ enum Status {
     /// The greatest of their values.
     OutsideValue,
 }
-const TALLY_WORDS: u32 = Status::Removed as u32 + 1;
 const STATUS_WORDS: usize = Status::OutsideValue as usize + 1;
 
 /// The names that cl/ has for them.
@@ -32,7 +31,7 @@ pub(super) const NUMBERS: [(&str, u32); 7] = [
     ("REMOVED", Status::Removed as u32),
     ("OUTSIDE_COUNT", Status::OutsideCount as u32),
     ("OUTSIDE_VALUE", Status::OutsideValue as u32),
-    ("TALLY", TALLY_WORDS),
+    ("TALLY", STATUS_WORDS as u32),
 ];
 
 /// The counts of one batch, on the device.

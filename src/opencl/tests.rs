@@ -7,6 +7,7 @@ mod bucketized;
 mod cuckoo;
 mod cuckoo_set;
 mod fks;
+mod heavy;
 mod horton;
 mod perfect;
 mod quadratic;

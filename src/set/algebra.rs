@@ -23,8 +23,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Cost: a lookup of the other's keys, and a build.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).build(&Cpu::new(), keys);
     /// let union = build(&[1, 2])?.union(&build(&[2, 3])?)?;
     /// assert_eq!(union.digest()?, build(&[1, 2, 3])?.digest()?);
     /// # Ok::<(), koel::Error>(())
@@ -42,8 +42,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Cost: a lookup of the smaller set's keys, and a build of those in both.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).build(&Cpu::new(), keys);
     /// let both = build(&[1, 2])?.intersection(&build(&[2, 3])?)?;
     /// assert_eq!(both.to_keys()?, [2]);
     /// # Ok::<(), koel::Error>(())
@@ -61,8 +61,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Cost: a lookup of this set's keys, and a build of those that stay.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).build(&Cpu::new(), keys);
     /// assert_eq!(build(&[1, 2])?.difference(&build(&[2, 3])?)?.to_keys()?, [1]);
     /// # Ok::<(), koel::Error>(())
     /// ```
@@ -78,8 +78,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Cost: a lookup of the keys of both, and a build.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).build(&Cpu::new(), keys);
     /// let either = build(&[1, 2])?.symmetric_difference(&build(&[2, 3])?)?;
     /// assert_eq!(either.digest()?, build(&[1, 3])?.digest()?);
     /// # Ok::<(), koel::Error>(())
@@ -95,8 +95,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Whether every key of this set is in the other. Cost: a lookup of this set's keys, if the other is no smaller.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).build(&Cpu::new(), keys);
     /// assert!(build(&[1, 2])?.is_subset(&build(&[2, 3, 1])?)?);
     /// # Ok::<(), koel::Error>(())
     /// ```

@@ -67,9 +67,9 @@ impl<S: Scheme> SetBuilder<S> {
     /// [`build`](Self::build) from a buffer that is on the device already; nothing is transferred.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashBackend, HashSet};
+    /// use koel::{Cpu, CuckooSet, HashBackend, HashSet};
     /// let cpu = Cpu::new();
-    /// let set = HashSet::builder(Cuckoo::default()).build_on(&cpu, &cpu.upload(&[5, 6, 5])?)?;
+    /// let set = HashSet::builder(CuckooSet::default()).build_on(&cpu, &cpu.upload(&[5, 6, 5])?)?;
     /// assert_eq!(set.len(), 2);
     /// # Ok::<(), koel::Error>(())
     /// ```

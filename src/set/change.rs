@@ -12,8 +12,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Cost and memory: as [`HashTable::insert`](crate::HashTable::insert) under `KeepFirst`.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let mut set = HashSet::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2])?;
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let mut set = HashSet::builder(CuckooSet::default()).build(&Cpu::new(), &[1, 2])?;
     /// assert_eq!(set.insert(&[2, 3, 3])?, 1);
     /// assert_eq!(set.len(), 3);
     /// # Ok::<(), koel::Error>(())
@@ -41,8 +41,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// tombstones is worn until it is compacted.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).capacity(20).build(&Cpu::new(), keys);
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).capacity(20).build(&Cpu::new(), keys);
     /// let mut set = build(&[1, 2, 3])?;
     /// assert_eq!(set.remove(&[2, 7, 2])?, 1);
     /// set.compact()?;

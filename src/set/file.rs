@@ -15,8 +15,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Cost: as [`HashTable::digest`].
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let build = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&Cpu::new(), keys);
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).build(&Cpu::new(), keys);
     /// assert_eq!(build(&[2, 1, 2])?.digest()?, build(&[1, 2])?.digest()?);
     /// # Ok::<(), koel::Error>(())
     /// ```
@@ -38,12 +38,12 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Writes the set to a file, and returns its digest; as [`HashTable::save`].
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
+    /// use koel::{Cpu, CuckooSet, HashSet};
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("set.koel");
-    /// let set = HashSet::builder(Cuckoo::default()).build(&Cpu::new(), &[3, 1, 3])?;
+    /// let set = HashSet::builder(CuckooSet::default()).build(&Cpu::new(), &[3, 1, 3])?;
     /// let digest = set.save(&path)?;
-    /// let again: HashSet<Cpu, Cuckoo> = HashSet::open(&Cpu::new(), &path)?;
+    /// let again: HashSet<Cpu> = HashSet::open(&Cpu::new(), &path)?;
     /// assert_eq!(again.digest()?, digest);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

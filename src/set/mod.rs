@@ -22,20 +22,21 @@ pub use builder::SetBuilder;
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::spec::{Cuckoo, Scheme};
+use crate::spec::{CuckooSet, Scheme};
 use crate::table::HashTable;
 
-/// A set of `u32` keys on backend `B`, laid out by scheme `S`.
+/// A set of `u32` keys on backend `B`, laid out by scheme `S`: [`CuckooSet`] has slots of 32 bits, all others spend 64 on
+/// a key and a value that says nothing.
 ///
 /// ```
-/// use koel::{Cpu, Cuckoo, HashSet};
+/// use koel::{Cpu, CuckooSet, HashSet};
 ///
-/// let set = HashSet::builder(Cuckoo::canonical(4)).build(&Cpu::new(), &[3, 1, 3, 2, 1])?;
+/// let set = HashSet::builder(CuckooSet::canonical(4)).build(&Cpu::new(), &[3, 1, 3, 2, 1])?;
 /// assert_eq!(set.len(), 3);
 /// assert_eq!(set.contains(&[3, 4])?, [true, false]);
 /// # Ok::<(), koel::Error>(())
 /// ```
-pub struct HashSet<B: HashBackend, S: Scheme = Cuckoo> {
+pub struct HashSet<B: HashBackend, S: Scheme = CuckooSet> {
     table: HashTable<B, S>,
 }
 
@@ -81,8 +82,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// The same set on another device: the bytes are copied, nothing is built again.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet, auto};
-    /// let set = HashSet::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 1])?;
+    /// use koel::{Cpu, CuckooSet, HashSet, auto};
+    /// let set = HashSet::builder(CuckooSet::default()).build(&Cpu::new(), &[1, 2, 1])?;
     /// assert_eq!(set.to_backend(&auto().backend)?.digest()?, set.digest()?);
     /// # Ok::<(), koel::Error>(())
     /// ```

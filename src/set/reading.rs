@@ -20,9 +20,9 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Cost: a lookup, and 4 bytes a query that are freed again.
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashBackend, HashSet};
+    /// use koel::{Cpu, CuckooSet, HashBackend, HashSet};
     /// let cpu = Cpu::new();
-    /// let set = HashSet::builder(Cuckoo::default()).build(&cpu, &[5, 6])?;
+    /// let set = HashSet::builder(CuckooSet::default()).build(&cpu, &[5, 6])?;
     /// let found = set.contains_on(&cpu.upload(&[4, 5, 6])?)?;
     /// assert_eq!(cpu.download(&found)?, [0b110]);
     /// # Ok::<(), koel::Error>(())
@@ -42,8 +42,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Cost: as [`HashTable::to_pairs`](crate::HashTable::to_pairs).
     ///
     /// ```
-    /// use koel::{Cpu, Cuckoo, HashSet};
-    /// let mut keys = HashSet::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 6, 5])?.to_keys()?;
+    /// use koel::{Cpu, CuckooSet, HashSet};
+    /// let mut keys = HashSet::builder(CuckooSet::default()).build(&Cpu::new(), &[5, 6, 5])?.to_keys()?;
     /// keys.sort();
     /// assert_eq!(keys, [5, 6]);
     /// # Ok::<(), koel::Error>(())

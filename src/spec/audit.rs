@@ -1,4 +1,4 @@
-//! What an audit counts, and what it can find wrong.
+//! What a walk over an image finds: counts, or the first invariant that the image breaks.
 
 /// What an audit counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

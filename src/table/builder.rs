@@ -152,6 +152,12 @@ impl<S: Scheme> TableBuilder<S> {
         self.settings().map(|settings| (self.scheme.clone(), settings))
     }
 
+    /// The same parameters for tables of another scheme.
+    pub(crate) fn of_scheme<T: Scheme>(self, scheme: impl FnOnce(&S) -> T) -> TableBuilder<T> {
+        let TableBuilder { scheme: ref from, load, capacity, seed, duplicates, attempts, contents } = self;
+        TableBuilder { scheme: scheme(from), load, capacity, seed, duplicates, attempts, contents }
+    }
+
     /// What the table is to be to the structure that it becomes a part of.
     pub(crate) fn contents(mut self, contents: Contents) -> Self {
         self.contents = contents;

@@ -153,6 +153,9 @@ impl Source {
         let mut start = [0; HEADER_BYTES];
         file.read_exact(&mut start).map_err(io)?;
         let header: Header = bytemuck::pod_read_unaligned(&start[..size_of::<Header>()]);
+        if header.magic == multi::MAGIC && base == 0 {
+            return Err(bad("it holds a multi where a single table was wanted: open it as what it is".into()));
+        }
         if header.magic != MAGIC {
             return Err(bad("it does not begin with `koeltabl`".into()));
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use koel::backend::{self, Any, HashBackend, Runs};
 use koel::spec::{Kind, Plan, Request, Scheme};
@@ -19,8 +19,14 @@ pub fn devices() -> Vec<Any> {
     cpus.into_iter().chain(opencl_devices()).collect()
 }
 
-/// Each usable OpenCL device.
+/// Each usable OpenCL device. They stay open from the first call on, because a device that is closed forgets what it
+/// compiled.
 pub fn opencl_devices() -> Vec<Any> {
+    static OPEN: OnceLock<Vec<Any>> = OnceLock::new();
+    OPEN.get_or_init(open_devices).clone()
+}
+
+fn open_devices() -> Vec<Any> {
     let listed = backend::devices();
     let found: Vec<_> = (0..listed.len().saturating_sub(1))
         .filter_map(|number| backend::choose(&format!("opencl:{number}"), None).ok())
@@ -80,7 +86,9 @@ pub fn for_every_kind(check: &impl Check) {
     macro_rules! each_scheme {
         ($($module:ident, $scheme:ident, $name:literal;)*) => {
             $(for &kind in <koel::spec::$scheme as Scheme>::KINDS {
+                let began = cpu();
                 check.run::<koel::spec::$scheme>(kind);
+                eprintln!("TIME {} {kind} {:.1}", $name, cpu() - began);
             })*
         };
     }
@@ -135,14 +143,16 @@ pub fn workload<S: Scheme>(kind: Kind, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<
 /// A number of pairs that every suite may build tables of: what the scheme allows, and where its images grow faster
 /// than their pairs, what takes a suite no longer than other schemes.
 pub fn most_pairs<S: Scheme>(kind: Kind) -> u32 {
-    const WORDS: u64 = 1 << 20;
+    // Under a simulator 128 pairs of the quadratic scheme; of every other scheme more than any test then takes.
+    let most_words = size(1 << 20, 1 << 14).into();
     let scheme = S::of_kind(kind);
     let words = |pairs: u32| {
         let slots = scheme.default_load().slots_for(pairs.into());
         scheme.plan(Request { slots, pairs: pairs.into(), seed: 0, attempt: 0 }).map_or(u64::MAX, |plan| plan.words())
     };
     let most = u32::try_from(scheme.limits().pairs).unwrap_or(1 << 18);
-    (0..32).map(|halvings| most >> halvings).find(|&pairs| words(pairs) <= WORDS).expect("some pairs are few enough")
+    let mut halved = (0..32).map(|halvings| most >> halvings);
+    halved.find(|&pairs| words(pairs) <= most_words).expect("some pairs are few enough")
 }
 
 /// As much of a value as default tables of this kind hold.
@@ -174,4 +184,10 @@ where
             }
         }
     }
+}
+
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let f: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    (f[11].parse::<f64>().unwrap() + f[12].parse::<f64>().unwrap()) / 100.0
 }

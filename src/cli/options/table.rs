@@ -54,12 +54,19 @@ fn usual(contents: Contents) -> &'static str {
     }
 }
 
+/// What `--help` says of `--scheme`.
+fn scheme_help() -> String {
+    match (usual(Contents::Map), usual(Contents::Set)) {
+        (map, set) if map == set => format!("Scheme [default: {map}]"),
+        (map, set) => format!("Scheme [default: {set} for a set, and otherwise {map}]"),
+    }
+}
+
 /// Scheme, parameters, size and seed of one table, for commands that build one.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct TableOptions {
-    /// Scheme [default: cuckoo_set for a set, and otherwise cuckoo]
-    #[arg(long, value_parser = scheme_name())]
+    #[arg(long, value_name = "NAME", value_parser = scheme_name(), help = scheme_help())]
     scheme: Option<String>,
     /// The same bytes on every device, or the papers' own race
     #[arg(long, default_value = "canonical", value_parser = kind())]

@@ -295,7 +295,7 @@ fn any_image_can_be_read_and_built_on() -> Result<()> {
             noise(8, 2 * words).chunks(2).map(|two| u64::from(two[0]) << 32 | u64::from(two[1])).collect();
         for fill in [noise, vec![u64::MAX; words], vec![1 << 63; words], vec![1; words]] {
             let mut image = cl.upload(&fill)?;
-            let (keys, values) = pairs(&scheme, if small() { 60 } else { 200 });
+            let (keys, values) = pairs(&scheme, if small() { 20 } else { 200 });
             compare_lookups(cl, &plan, &image, &queries(&keys))?;
             compare_decoded(cl, &plan, &image)?;
             place(cl, &plan, &mut image, &keys, &values)?;

@@ -1,7 +1,9 @@
-//! Compacting tables: builds in both orders of ids, ids of keys, and keys of ids.
+//! Compacting tables: builds in both orders of ids, and from a set in table order; ids of keys, and keys of ids.
+
+use std::any::Any as Dynamic;
 
 use koel::backend::{Any, HashBackend, Runs, bitmap_words};
-use koel::{CompactingTable, IdOrder, Scheme};
+use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, IdOrder, Scheme};
 
 use super::sized;
 use super::timing::{Doing, Timing, all_right, same};
@@ -14,11 +16,15 @@ pub(super) fn measure<S: Scheme>(timing: &mut Timing<'_>, scheme: S) -> Result<(
 where
     Any: Runs<S>,
 {
+    if let Some(set) = (&scheme as &dyn Dynamic).downcast_ref::<CuckooSet>() {
+        // It holds no ids, and becomes a table that does.
+        return from_set(timing, set);
+    }
     let (device, columns) = (timing.device, timing.columns);
     let builder = sized!(CompactingTable::builder(scheme), timing.args);
     let keys = device.upload(&columns.keys)?;
     for order in [IdOrder::Ascending, IdOrder::FirstSeen] {
-        let ids = Ids::new(columns, order);
+        let ids = Ids::by(columns, order);
         let what = if order == IdOrder::FirstSeen { "build, ids as first seen" } else { "build, ids ascending" };
         let builder = builder.clone().ids(order);
         let check = |table: &CompactingTable<Any, S>| same("the list of keys", &table.unique()?, &ids.keys);
@@ -33,6 +39,26 @@ where
         }
     }
     Ok(())
+}
+
+/// The paper's own way: a set of the keys, whose slots are numbered and interleaved with their numbers.
+fn from_set(timing: &mut Timing<'_>, scheme: &CuckooSet) -> Result<()> {
+    let (device, columns) = (timing.device, timing.columns);
+    let builder = sized!(HashSet::builder(scheme.clone()), timing.args);
+    let keys = device.upload(&columns.keys)?;
+    let check = |table: &CompactingTable<Any, Cuckoo>| {
+        let mut keys = table.unique()?;
+        keys.sort_unstable();
+        same("the keys of a set", &keys, &columns.unique)
+    };
+    let doing = Doing::build("build, ids in table order", columns.keys.len());
+    let work = || CompactingTable::from_set(builder.build_on(device, &keys)?);
+    let table = timing.on_device(doing, work, check)?;
+    timing.loaded(table.table().load_factor());
+    drop(table);
+    let work = || CompactingTable::from_set(builder.build(device, &columns.keys)?);
+    let table = timing.end_to_end(doing, work, check)?;
+    asks(timing, &table, &Ids::of_keys(columns, table.unique()?), &keys)
 }
 
 /// Ids of keys, of all rows, and back.
@@ -67,7 +93,7 @@ where
         |inverse| {
             let inverse = device.download(inverse)?;
             let right = |i: usize| ids.of(columns.keys[i]) == Some(inverse[i]);
-            all_right("inverse", (inverse.len(), columns.keys.len()), right)
+            all_right("inverse", (inverse.len(), columns.keys.len()), &right)
         },
     )?;
     let of_rows = table.inverse_on(keys)?;
@@ -90,16 +116,24 @@ struct Ids<'a> {
 }
 
 impl Ids<'_> {
-    fn new(columns: &Copies, order: IdOrder) -> Ids<'_> {
-        let numbers = match order {
-            IdOrder::FirstSeen => columns.first_seen(),
-            _ => (0..columns.unique.len() as u32).collect(),
+    fn by(columns: &Copies, order: IdOrder) -> Ids<'_> {
+        let keys = match order {
+            IdOrder::FirstSeen => {
+                columns.first_seen().into_iter().map(|number| columns.unique[number as usize]).collect()
+            }
+            _ => columns.unique.clone(),
         };
-        let mut ids = vec![0; numbers.len()];
-        for (id, &number) in (0u32..).zip(&numbers) {
-            ids[number as usize] = id;
+        Ids::of_keys(columns, keys)
+    }
+
+    /// The ids of keys by where they stand; they are the distinct ones in some order.
+    fn of_keys(columns: &Copies, keys: Vec<u32>) -> Ids<'_> {
+        let mut ids = vec![0; columns.unique.len()];
+        for (id, &key) in (0u32..).zip(&keys) {
+            if let Some(number) = columns.find(key) {
+                ids[number] = id;
+            }
         }
-        let keys = numbers.iter().map(|&number| columns.unique[number as usize]).collect();
         Ids { columns, keys, ids }
     }
 

@@ -59,11 +59,11 @@ fn is_right(columns: &Copies, numbers: &[u32], wanted: &[Aggregate], groups: &Gr
     let rows = |i: usize| columns.rows_of(numbers[i] as usize);
     let len = |column: usize, is_wanted: bool| (column, if is_wanted { numbers.len() } else { 0 });
     let sums = wanted.contains(&Aggregate::Sum);
-    all_right("keys of groups", len(groups.keys.len(), true), |i| {
+    all_right("keys of groups", len(groups.keys.len(), true), &|i| {
         groups.keys[i] == columns.unique[numbers[i] as usize]
     })?;
-    all_right("counts", len(groups.counts.len(), true), |i| groups.counts[i] as usize == rows(i).len())?;
-    all_right("sums", len(groups.sums.len(), sums), |i| {
+    all_right("counts", len(groups.counts.len(), true), &|i| groups.counts[i] as usize == rows(i).len())?;
+    all_right("sums", len(groups.sums.len(), sums), &|i| {
         groups.sums[i] == columns.values_of(rows(i)).map(u64::from).sum::<u64>()
     })
 }

@@ -83,7 +83,7 @@ impl Peer<'_> {
         let columns = self.columns;
         let build = || HashSet::<u32, H>::from_iter(columns.keys.iter().copied());
         let check = |set: &HashSet<u32, H>| {
-            all_right("a set", (set.len(), columns.unique.len()), |i| set.contains(&columns.unique[i]))
+            all_right("a set", (set.len(), columns.unique.len()), &|i| set.contains(&columns.unique[i]))
         };
         let set = self.time(("build", None, columns.keys.len()), build, check)?;
         let (count, hits) = self.args.data.lookups(columns.keys.len() as u32);
@@ -91,7 +91,7 @@ impl Peer<'_> {
             let queries = columns.queries(count, hits);
             let ask = || queries.par_iter().map(|key| set.contains(key)).collect::<Vec<bool>>();
             self.time(("contains", Some(hits), count), ask, |got| {
-                all_right("contains", (got.len(), count), |i| got[i] == columns.find(queries[i]).is_some())
+                all_right("contains", (got.len(), count), &|i| got[i] == columns.find(queries[i]).is_some())
             })?;
         }
         Ok(())
@@ -109,7 +109,7 @@ impl Peer<'_> {
             let ask = || queries.par_iter().map(|key| map.get(key).copied()).collect::<Vec<Option<u32>>>();
             self.time(("ids", Some(hits), count), ask, |got| {
                 let key = |id: u32| unique.get(id as usize).copied();
-                all_right("ids", (got.len(), count), |i| match got[i] {
+                all_right("ids", (got.len(), count), &|i| match got[i] {
                     Some(id) => key(id) == Some(queries[i]),
                     None => columns.find(queries[i]).is_none(),
                 })
@@ -124,7 +124,7 @@ impl Peer<'_> {
             ("build", None, columns.keys.len()),
             || lists::<H>(columns, &columns.values),
             |map| {
-                all_right("lists", (map.len(), columns.unique.len()), |i| {
+                all_right("lists", (map.len(), columns.unique.len()), &|i| {
                     let list = map.get(&columns.unique[i]).map_or(&[][..], Vec::as_slice);
                     columns.values_of(columns.rows_of(i)).eq(list.iter().copied())
                 })
@@ -138,7 +138,7 @@ impl Peer<'_> {
             // The lists themselves were compared when they were made.
             self.time(("get", Some(hits), count), ask, |got| {
                 let len = |i: usize| columns.find(queries[i]).map_or(0, |number| columns.rows_of(number).len());
-                all_right("get", (got.len(), count), |i| got[i].len() == len(i))
+                all_right("get", (got.len(), count), &|i| got[i].len() == len(i))
             })?;
         }
         Ok(())
@@ -189,7 +189,7 @@ impl Peer<'_> {
         let numbers: Vec<u32> = (0..columns.keys.len() as u32).collect();
         let index = || lists::<H>(columns, &numbers);
         let map = self.time(("index", None, numbers.len()), index, |map| {
-            all_right("an index", (map.len(), columns.unique.len()), |i| {
+            all_right("an index", (map.len(), columns.unique.len()), &|i| {
                 map.get(&columns.unique[i]).is_some_and(|rows| rows == columns.rows_of(i))
             })
         })?;
@@ -242,7 +242,7 @@ fn lists<H: BuildHasher + Default>(columns: &Copies, beside: &[u32]) -> HashMap<
 /// Compares groups, of which group `i` is of key number `order[i]`.
 fn sums_are_right(columns: &Copies, order: &[u32], (keys, counts, sums): &Sums) -> Result<()> {
     let rows = |i: usize| columns.rows_of(order[i] as usize);
-    all_right("groups", (keys.len(), order.len()), |i| {
+    all_right("groups", (keys.len(), order.len()), &|i| {
         keys[i] == columns.unique[order[i] as usize]
             && counts[i] as usize == rows(i).len()
             && sums[i] == columns.values_of(rows(i)).map(u64::from).sum::<u64>()

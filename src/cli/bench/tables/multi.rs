@@ -38,7 +38,7 @@ where
             || table.get_on(&there),
             |spans| {
                 let (starts, counts) = (device.download(&spans.starts)?, device.download(&spans.counts)?);
-                all_right("get", (counts.len().min(starts.len()), count), |i| {
+                all_right("get", (counts.len().min(starts.len()), count), &|i| {
                     let run = run_of(columns, queries[i]);
                     counts[i] as usize == run.len() && (run.is_empty() || starts[i] as usize == run.start)
                 })
@@ -48,7 +48,7 @@ where
             doing,
             || table.get(&queries),
             |ranges| {
-                all_right("get", (ranges.len(), count), |i| {
+                all_right("get", (ranges.len(), count), &|i| {
                     let run = run_of(columns, queries[i]);
                     ranges[i] == run || run.is_empty() && ranges[i].is_empty()
                 })

@@ -37,7 +37,7 @@ where
             || set.contains_on(&there),
             |bits| {
                 let bits = device.download(bits)?;
-                all_right("contains", (bits.len(), words), |word| {
+                all_right("contains", (bits.len(), words), &|word| {
                     let mut expected = 0u32;
                     for i in word * 32..(word * 32 + 32).min(count) {
                         expected |= u32::from(right(i)) << (i % 32);
@@ -49,7 +49,7 @@ where
         timing.end_to_end(
             doing,
             || set.contains(&queries),
-            |answers| all_right("contains", (answers.len(), count), |i| answers[i] == right(i)),
+            |answers| all_right("contains", (answers.len(), count), &|i| answers[i] == right(i)),
         )?;
     }
     Ok(())

@@ -1,7 +1,5 @@
 //! Timing one table on one device: as often as everything is measured, and every result checked.
 
-use std::time::Duration;
-
 use rayon::prelude::*;
 
 use koel::Kind;
@@ -27,6 +25,36 @@ pub(super) struct Timing<'a> {
     kind: Option<Kind>,
     host_built: bool,
     progress: &'a Progress,
+}
+
+/// Work that is done again and again, and whose results are checked, whatever they are. Timing is compiled once for all.
+trait Checked {
+    /// Frees what the last run made.
+    fn clear(&mut self);
+    fn run(&mut self) -> koel::Result<()>;
+    /// Checks what it made.
+    fn check(&self) -> Result<()>;
+}
+
+struct Work<R, W, C> {
+    made: Option<R>,
+    work: W,
+    check: C,
+}
+
+impl<R, W: FnMut() -> koel::Result<R>, C: Fn(&R) -> Result<()>> Checked for Work<R, W, C> {
+    fn clear(&mut self) {
+        self.made = None;
+    }
+
+    fn run(&mut self) -> koel::Result<()> {
+        self.made = Some((self.work)()?);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.made.as_ref().map_or(Ok(()), &self.check)
+    }
 }
 
 /// What a row is about.
@@ -78,73 +106,60 @@ impl<'a> Timing<'a> {
     pub(super) fn on_device<R>(
         &mut self,
         doing: Doing,
-        mut work: impl FnMut() -> koel::Result<R>,
+        work: impl FnMut() -> koel::Result<R>,
         check: impl Fn(&R) -> Result<()>,
     ) -> Result<R> {
-        let by_host = doing.builds && self.host_built;
-        let device = self.device;
-        let last = self.measure(doing, "device", check, || match by_host {
-            false => Ok(device.timed(&mut work)?),
-            true => wall(|| {
-                let done = work()?;
-                device.finish()?;
-                Ok(done)
-            }),
-        })?;
-        if let Some(row) = self.rows.last().filter(|_| self.args.stages) {
-            let runs = (0..self.args.repeats).map(|_| device.stages(&mut work).map(|(_, stages)| stages));
-            let staged = Staged::of_row(row, self.scheme, &runs.collect::<koel::Result<Vec<_>>>()?);
-            self.stages.push(staged);
-        }
-        Ok(last)
+        let mut work = Work { made: None, work, check };
+        self.measure(doing, "device", &mut work)?;
+        work.made.ok_or_else(|| wrong(doing.what, "it was not done".into()))
     }
 
     /// How long some work takes from host slices to host slices, or to a finished table; the last result.
     pub(super) fn end_to_end<R>(
         &mut self,
         doing: Doing,
-        mut work: impl FnMut() -> koel::Result<R>,
+        work: impl FnMut() -> koel::Result<R>,
         check: impl Fn(&R) -> Result<()>,
     ) -> Result<R> {
-        let device = self.device;
-        self.measure(doing, "end-to-end", check, || {
-            wall(|| {
-                let done = work()?;
-                device.finish()?;
-                Ok(done)
-            })
-        })
+        let mut work = Work { made: None, work, check };
+        self.measure(doing, "end-to-end", &mut work)?;
+        work.made.ok_or_else(|| wrong(doing.what, "it was not done".into()))
     }
 
-    fn measure<R>(
-        &mut self,
-        doing: Doing,
-        place: &'static str,
-        check: impl Fn(&R) -> Result<()>,
-        mut run: impl FnMut() -> Result<(R, Duration)>,
-    ) -> Result<R> {
-        let id = &self.device.info().id;
+    fn measure(&mut self, doing: Doing, place: &'static str, work: &mut dyn Checked) -> Result<()> {
+        let (device, id) = (self.device, &self.device.info().id);
         self.progress.say(format!("{} {}, {} rows, {id}", self.scheme, doing.what, self.columns.keys.len()));
-        let mut once = || {
-            self.device.finish()?;
-            let (done, time) = run()?;
-            check(&done)?;
-            Ok::<_, crate::cli::failure::Failure>((done, time))
-        };
-        // The first run also compiles kernels, and does not count.
-        let mut last = once()?.0;
+        let host_built = doing.builds && self.host_built;
         let mut times = Vec::new();
-        for _ in 0..self.args.repeats {
-            drop(last);
-            let (done, time) = once()?;
-            last = done;
+        for _ in 0..=self.args.repeats {
+            work.clear();
+            device.finish()?;
+            let ((), time) = if place == "device" && !host_built {
+                device.timed(|| work.run())?
+            } else {
+                wall(|| {
+                    work.run()?;
+                    Ok(device.finish()?)
+                })?
+            };
+            work.check()?;
             times.push(time);
         }
+        // The first run also compiles kernels, and does not count.
+        times.remove(0);
         let row = Row::new(id, self.scheme, self.columns.keys.len() as u32, doing.what, place);
-        let host_built = doing.builds && self.host_built;
         let row = Row { kind: self.kind, load: self.load, hits: doing.hits, host_built, ..row };
-        self.rows.push(row.timed(doing.count, median(times)));
-        Ok(last)
+        let row = row.timed(doing.count, median(times));
+        if self.args.stages && place == "device" {
+            let mut runs = Vec::new();
+            for _ in 0..self.args.repeats {
+                work.clear();
+                runs.push(device.stages(|| work.run())?.1);
+            }
+            self.stages.push(Staged::of_row(&row, self.scheme, &runs));
+        }
+        self.rows.push(row);
+        Ok(())
     }
 
     /// Gives the rows since the builds began the load that the table turned out to have.
@@ -161,7 +176,7 @@ impl<'a> Timing<'a> {
 pub(super) fn all_right(
     what: &str,
     (found, len): (usize, usize),
-    is_right: impl Fn(usize) -> bool + Sync + Send,
+    is_right: &(dyn Fn(usize) -> bool + Sync),
 ) -> Result<()> {
     if found != len {
         return Err(wrong(what, format!("{found} answers where there should be {len}")));
@@ -177,5 +192,5 @@ pub(super) fn all_right(
 /// # Errors
 /// As [`all_right`].
 pub(super) fn same<T: PartialEq + Sync>(what: &str, got: &[T], right: &[T]) -> Result<()> {
-    all_right(what, (got.len(), right.len()), |i| got[i] == right[i])
+    all_right(what, (got.len(), right.len()), &|i| got[i] == right[i])
 }

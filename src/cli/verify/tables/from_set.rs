@@ -52,14 +52,7 @@ where
         (case.kind == Kind::Canonical).then(|| table.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(
-        &self,
-        case: &Case<'_, S>,
-        (table, keys): &Self::Built,
-        device: &Any,
-        what: &str,
-        row: &mut Row,
-    ) {
+    fn elsewhere(&self, case: &Case<'_, S>, (table, keys): &Self::Built, device: &Any, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, table.to_backend(device)) {
             debug_assert_eq!(there.table().backend().info().id, device.info().id);
             says::<S, Cuckoo>(case, &there, keys, what, row);

@@ -7,7 +7,7 @@
 
 mod columns;
 mod compact;
-// mod from_set;
+mod from_set;
 mod group;
 mod join;
 mod model;
@@ -111,15 +111,14 @@ impl Job for Checks<'_> {
     {
         match self.table {
             Table::Set => self.all(&set::Sets, &scheme),
-            //FS Table::Compact => match from_set::FromSet::of(&scheme) {
-            //FS     // A scheme without values holds no ids, and becomes a table that does.
-            //FS     Some(from_set) => self.all(&from_set, &scheme),
-            //FS     None => self.all(&compact::Compacting, &scheme),
-            //FS },
+            Table::Compact => match from_set::FromSet::of(&scheme) {
+                // A scheme without values holds no ids, and becomes a table that does.
+                Some(from_set) => self.all(&from_set, &scheme),
+                None => self.all(&compact::Compacting, &scheme),
+            },
             Table::Multi => self.all(&multi::Multi, &scheme),
             Table::Join => self.all(&join::Joins, &scheme),
-            Table::Compact => self.all(&compact::Compacting, &scheme),
-            _ => Ok(Vec::new()),
+            Table::Group => Ok(Vec::new()),
         }
     }
 }

@@ -1,0 +1,65 @@
+//! The paper's own way to a compacting table (Alcantara et al. 2011, Section 4.4): from a set, without placing a key again.
+//!
+//! ```text
+//! set       slots of 32 bits, built from rows in which keys repeat; a clean-up has left one slot to each key
+//! flags     a one for each slot that holds a key
+//! ids       the ones before each slot: a prefix sum
+//! table     [slot of the set][id] where the flag is one, empty elsewhere: the two interleaved
+//! unique    the keys whose flag is one, in the order of the slots
+//! ```
+//!
+//! A set's slot is the upper half of the word that the cuckoo table of the same keys has there (`spec/cuckoo_set.rs`), so
+//! what comes out is that table: of a canonical set, bit for bit the one built from the pairs `key -> id`.
+
+use super::CompactingTable;
+use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
+use crate::error::Result;
+use crate::group;
+use crate::set::HashSet;
+use crate::spec::{Cuckoo, CuckooSet, Plan};
+use crate::table::{Contents, Duplicates, HashTable};
+
+impl<B: Runs<CuckooSet>> CompactingTable<B, Cuckoo> {
+    /// Numbers the keys of a set in its table order: slot by slot, then the key that stands beside the image, if there
+    /// is one. Of a canonical set that is one order on every device; it changes with seed and number of slots.
+    ///
+    /// The table has the set's functions, seed and slots. A worn set is compacted first.
+    ///
+    /// Cost: passes over the slots in their order; no key is hashed, and none is looked up. Memory: the table, 12 bytes
+    /// a slot besides, and the set until it is done.
+    ///
+    /// ```
+    /// use koel::{CompactingTable, Cpu, CuckooSet, HashSet};
+    /// let set = HashSet::builder(CuckooSet::canonical(4)).build(&Cpu::new(), &[30, 10, 30, 20])?;
+    /// let keys = set.to_keys()?;
+    /// let table = CompactingTable::from_set(set)?;
+    /// assert_eq!(table.unique()?, keys);
+    /// assert_eq!(table.ids(&keys)?, [Some(0), Some(1), Some(2)]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] or what the device reports.
+    pub fn from_set(mut set: HashSet<B, CuckooSet>) -> Result<Self> {
+        set.compact()?;
+        let set = set.table();
+        let (backend, plan) = (set.backend(), *set.plan().cuckoo());
+        let Decoded { keys, taken, .. } = Kernels::<CuckooSet>::decode(backend, set.plan(), set.image())?;
+        let ids = backend.ranks(&taken, keys.len())?;
+        let image = backend.interleave(set.image(), &ids, &taken, plan.empty_word())?;
+        drop(ids);
+        let mut unique = group::only(backend.select(&taken, true, &[&keys])?)?;
+        let in_image = unique.len();
+        let mut value = None;
+        if let Some((key, _)) = plan.outside() {
+            // Keys are fewer than 2^32, so the last one's number fits.
+            value = Some(in_image as u32);
+            unique = backend.concat(&unique, &backend.upload(&[key])?)?;
+        }
+        let builder = set.builder_like().of_scheme(|set| set.cuckoo().clone());
+        let builder = builder.contents(Contents::Compact).duplicates(Duplicates::Error);
+        let table =
+            HashTable::<B, Cuckoo>::of_parts(backend, &builder, plan.with_outside(value), image, in_image as u64)?;
+        Ok(CompactingTable { table, unique })
+    }
+}

@@ -1,0 +1,101 @@
+//! Keys that come by the thousand, in every scheme: counts as if there were no race, images as on the CPU.
+
+use super::{device, noise, small};
+use crate::backend::{HashBackend, Kernels, Placed};
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::opencl::OpenCl;
+use crate::spec::{Kind, Plan, Request, Scheme};
+use crate::workload::Workload;
+use crate::{for_each_scheme, spec};
+
+/// A name and so many keys.
+type Keys = (&'static str, Vec<u32>);
+
+fn heavy_inputs(distinct: &[u32], greatest: u32) -> Vec<Keys> {
+    let len = distinct.len();
+    let heavy = distinct[len / 3];
+    let half = |heavy| distinct.iter().enumerate().map(|(i, &key)| if i % 2 == 0 { heavy } else { key }).collect();
+    let from = |heavy: usize| distinct.iter().skip(heavy).take(len - len / 2).copied();
+    vec![
+        ("one key", vec![heavy; len]),
+        ("half of all", half(heavy)),
+        // The marker's key, where tables have one.
+        ("half of all the greatest", half(greatest)),
+        ("the first half", vec![heavy; len / 2].into_iter().chain(from(0)).collect()),
+        ("the last half", from(0).chain(vec![heavy; len / 2]).collect()),
+        ("a few", (0..len).map(|i| distinct[(i * 7 + i / 100) % 9]).collect()),
+    ]
+}
+
+/// What is there to be counted.
+fn counted(keys: &[u32], values: &[u32], outside: Option<u32>) -> Placed {
+    let mut sorted = keys.to_vec();
+    sorted.sort_unstable();
+    let copies: Vec<u32> = sorted.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0]).collect();
+    let aside = keys.iter().zip(values).filter(|&(&key, _)| Some(key) == outside).map(|(_, &value)| value);
+    Placed { unplaced: 0, copies: copies.len() as u64, least_copy: copies.first().copied(), outside: aside.max() }
+}
+
+fn agree<S: Scheme>(cl: &OpenCl, cpu: &Cpu) -> Result<()>
+where
+    OpenCl: Kernels<S>,
+    Cpu: Kernels<S>,
+{
+    for &kind in S::KINDS.iter().filter(|&&kind| !S::host_built(kind)) {
+        let scheme = S::of_kind(kind);
+        let limits = scheme.limits();
+        let len = if small() { 300 } else { 40_000.min(limits.pairs as usize) };
+        let distinct = Workload::new(len as u32, 4).within(limits)?.keys();
+        let values_of_every_sort = {
+            let rising: Vec<u32> = (0..len as u32).collect();
+            let falling = rising.iter().map(|value| len as u32 - value).collect();
+            let mask = limits.greatest_value().min(0x0fff_ffff);
+            [rising, falling, noise(3, len).iter().map(|value| value & mask).collect()]
+        };
+        for (name, keys) in heavy_inputs(&distinct, limits.greatest_key()) {
+            for values in &values_of_every_sort {
+                let request = Request {
+                    slots: scheme.default_load().slots_for(len as u64),
+                    pairs: len as u64,
+                    seed: 6,
+                    attempt: 0,
+                };
+                let plan = scheme.plan(request)?;
+                let (words, empty) = (plan.words() as usize, plan.empty_word());
+                let mut there = cl.filled(words, empty)?;
+                let placed = Kernels::<S>::place(cl, &plan, &mut there, &cl.upload(&keys)?, &cl.upload(values)?)?;
+                let mut here = cpu.filled(words, empty)?;
+                let on_cpu = Kernels::<S>::place(cpu, &plan, &mut here, &cpu.upload(&keys)?, &cpu.upload(values)?)?;
+                let said = format!("{kind} {}, {name}", S::NAME);
+                let expected = counted(&keys, values, plan.outside_key());
+                if placed.unplaced == 0 {
+                    assert_eq!(placed, expected, "{said}");
+                }
+                // Copies take no slot in tables of single slots: so the attempt succeeds, and the greatest word stays.
+                if kind == Kind::Canonical && ["cuckoo", "robin_hood", "quadratic"].contains(&S::NAME) {
+                    assert_eq!((placed, on_cpu), (expected, expected), "{said}");
+                    assert!(cl.download(&there)? == here.words(), "{said}");
+                }
+                // Where it fails by a crowd, it is the same crowd.
+                if ["horton", "fks"].contains(&S::NAME) {
+                    assert_eq!(placed.unplaced, on_cpu.unplaced, "{said}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_scheme_counts_the_copies_of_heavy_keys() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let cpu = Cpu::with_threads(2)?;
+    macro_rules! each_scheme {
+        ($($module:ident, $scheme:ident, $name:literal;)*) => {
+            $(agree::<spec::$scheme>(cl, &cpu)?;)*
+        };
+    }
+    for_each_scheme!(each_scheme);
+    Ok(())
+}
