@@ -31,6 +31,8 @@
 //! - [`Cuckoo`], [`Bucketized`], [`Horton`], [`RobinHood`], [`Fks`]: the schemes and their parameters (Alcantara et al. 2011;
 //!   Breslow et al. 2016, both; Garcia et al. 2011; Alcantara et al. 2009). [`CuckooSet`]: keys alone. [`Sorted`],
 //!   [`Perfect`], [`Quadratic`]: the baselines that the papers measure against. The README has a table of when to take which.
+//! - [`HashSet`]: sets of keys that may repeat, and their algebra. [`CompactingTable`]: distinct keys as the numbers 0, 1, .., and back
+//!   (Alcantara et al. 2011, Section 4.4). [`group`]: the distinct keys of a column, its inverse index, counts and sums by key.
 //! - [`MultiTable`]: any number of values for a key (Alcantara et al. 2011, Section 4.4). [`JoinIndex`], [`fn@join`]: joins of two
 //!   columns of keys, as pairs of row numbers in one order on every device, in pieces where they do not fit.
 //! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
