@@ -137,7 +137,7 @@ fn asked(variable: Option<std::ffi::OsString>) -> Result<Option<LookupShape>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::opencl::tests::device;
+    use crate::opencl::tests::{device, small};
 
     #[test]
     fn the_variable_holds_a_shapes_name_or_is_refused() {
@@ -158,7 +158,9 @@ mod tests {
         cl.faster_shape()?;
         let start = Instant::now();
         cl.faster_shape()?;
-        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        // A simulator's clock is that of its machine, which does other things too.
+        let quickly = Duration::from_secs(if small() { 30 } else { 1 });
+        assert!(start.elapsed() < quickly, "{:?}", start.elapsed());
         let (shape, busy) = cl.timed(|| cl.with_group(32).lookup_shape())?;
         assert!(busy.is_zero() && LookupShape::ALL.contains(&shape), "{busy:?}");
         let (_, busy) = cl.timed(|| cl.lookup_shape())?;
