@@ -86,9 +86,7 @@ pub fn for_every_kind(check: &impl Check) {
     macro_rules! each_scheme {
         ($($module:ident, $scheme:ident, $name:literal;)*) => {
             $(for &kind in <koel::spec::$scheme as Scheme>::KINDS {
-                let began = cpu();
                 check.run::<koel::spec::$scheme>(kind);
-                eprintln!("TIME {} {kind} {:.1}", $name, cpu() - began);
             })*
         };
     }
@@ -184,10 +182,4 @@ where
             }
         }
     }
-}
-
-fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let f: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    (f[11].parse::<f64>().unwrap() + f[12].parse::<f64>().unwrap()) / 100.0
 }
