@@ -229,3 +229,18 @@ impl Error {
         Err(Error::LengthMismatch { what, found: found as u64, expected: expected as u64 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row beyond the last is refused before there is a buffer for it.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn rows_without_a_number_are_refused() {
+        let most = u32::MAX as usize;
+        assert!(Error::check_rows("rows", 0).is_ok() && Error::check_rows("rows", most).is_ok());
+        let asked = u64::from(u32::MAX) + 1;
+        assert!(matches!(Error::check_rows("rows", most + 1), Err(Error::TooLarge { asked: a, .. }) if a == asked));
+    }
+}

@@ -44,6 +44,20 @@ fn two_rows_alike_among_many_are_found() {
     }
 }
 
+/// What the sample says of a batch is not all: the least key may come again because the table holds it.
+#[test]
+fn a_batch_names_the_least_key_that_comes_again_in_it_or_in_the_table() {
+    let mut batch: Vec<u32> = (10..10 + rows()).collect();
+    (batch[0], batch[1], batch[200]) = (9, 9, 5);
+    for device in devices() {
+        let mut table =
+            HashTable::builder(koel::Cuckoo::canonical(4)).build(&device, &[5, 7], &[1, 2]).expect("a table");
+        let refused = table.insert(&batch, &batch);
+        assert!(matches!(refused, Err(Error::DuplicateKey { key: 5 })), "{device:?}: {refused:?}");
+        assert_eq!(table.get(&[5, 7, 9]).expect("answers"), [Some(1), Some(2), None]);
+    }
+}
+
 struct Crowds;
 impl Check for Crowds {
     fn run<S: Scheme>(&self, kind: Kind)

@@ -14,7 +14,7 @@ use koel::{
 use super::failure::{Failure, Result};
 use super::scheme;
 
-pub(crate) use table::{Builder, TableOptions};
+pub(crate) use table::{Builder, TableOptions, scheme_help, usual};
 
 /// Parameters of schemes; each scheme takes those that it has.
 #[derive(Args, Clone, Default)]

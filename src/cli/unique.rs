@@ -1,6 +1,6 @@
 //! `koel unique`: the distinct keys of a file, how often each comes, and the number of each row's key.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::json;
@@ -50,6 +50,15 @@ pub(crate) struct Args {
     device: OneDevice,
 }
 
+/// Whether two names are of one file, which need not be there yet.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
+    };
+    one == other || whole(one).is_some_and(|one| whole(other) == Some(one))
+}
+
 /// What was asked for of a column.
 struct Found {
     unique: Vec<u32>,
@@ -58,7 +67,9 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    if args.inverse.is_some() && args.inverse == args.rows.output {
+    if let (Some(inverse), Some(output)) = (&args.inverse, &args.rows.output)
+        && same_file(inverse, output)
+    {
         return Err(Failure::Input("--inverse and -o name one file: give each its own".into()));
     }
     let device = args.device.open()?;

@@ -2,8 +2,8 @@
 
 use super::CompactingTable;
 use crate::backend::{DeviceBuffer, Runs};
-use crate::error::Result;
-use crate::group::{IdOrder, check_rows, distinct_keys};
+use crate::error::{Error, Result};
+use crate::group::{IdOrder, distinct_keys};
 use crate::spec::Scheme;
 use crate::table::{Contents, HashTable, TableBuilder};
 
@@ -64,7 +64,7 @@ impl<S: Scheme> CompactingBuilder<S> {
     /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`]:
     /// [`crate::Error::TooWide`], for one, if there are more distinct keys than the scheme's values have numbers.
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32]) -> Result<CompactingTable<B, S>> {
-        check_rows(keys.len())?;
+        Error::check_rows("rows", keys.len())?;
         self.table.check()?;
         self.build_on(backend, &backend.upload(keys)?)
     }
@@ -82,7 +82,7 @@ impl<S: Scheme> CompactingBuilder<S> {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<u32>) -> Result<CompactingTable<B, S>> {
-        check_rows(keys.len())?;
+        Error::check_rows("rows", keys.len())?;
         self.table.check()?;
         let unique = distinct_keys(backend, keys, self.order)?;
         let table = self.table.build_on(backend, &unique, &backend.iota(unique.len())?)?;

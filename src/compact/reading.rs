@@ -3,7 +3,7 @@
 use super::CompactingTable;
 use crate::backend::{DeviceBuffer, Runs, bitmap_words};
 use crate::error::{Error, Result};
-use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_rows, check_values, wanted};
+use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
 use crate::spec::{Scheme, Violation};
 use crate::table::HashTable;
 
@@ -149,7 +149,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// [`Error::UnknownKey`] with the first key that has no id; otherwise as [`group_by`](group::group_by).
     pub fn aggregate(&self, keys: &[u32], values: &[u32], aggregates: &[Aggregate]) -> Result<Groups> {
         check_values(values.len(), keys.len(), aggregates)?;
-        check_rows(keys.len())?;
+        Error::check_rows("rows", keys.len())?;
         let values = if wanted(aggregates).values() { values } else { &[] };
         let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
         self.aggregate_on(&keys, &values, aggregates)?.download(self.backend())
@@ -166,7 +166,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
         aggregates: &[Aggregate],
     ) -> Result<DeviceGroups<B>> {
         check_values(values.len(), keys.len(), aggregates)?;
-        check_rows(keys.len())?;
+        Error::check_rows("rows", keys.len())?;
         let ids = self.inverse_on(keys)?;
         aggregated(self.backend(), self.backend().clone_buffer(&self.unique)?, &ids, values, aggregates)
     }

@@ -32,7 +32,11 @@ impl Relational for Cpu {
         self.run(|| {
             seen.par_chunks(CHUNK).for_each(|places| {
                 for &place in places.iter().filter(|&&place| (place as usize) < len) {
-                    words[place as usize / 32].fetch_or(1 << (place % 32), Relaxed);
+                    let (word, bit) = (&words[place as usize / 32], 1 << (place % 32));
+                    // One place a million times is one write.
+                    if word.load(Relaxed) & bit == 0 {
+                        word.fetch_or(bit, Relaxed);
+                    }
                 }
             });
         });

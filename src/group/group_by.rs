@@ -11,9 +11,9 @@
 
 use super::groups::{check_values, wanted};
 use super::numbering::{Numbered, numbered, of_sorted};
-use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, check_rows};
+use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated};
 use crate::backend::{DeviceBuffer, Runs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::spec::Cuckoo;
 
 /// Groups rows by key, and takes the aggregates of the values of each group. The order of groups is that of `order`.
@@ -44,7 +44,7 @@ pub fn group_by<B: Runs<Cuckoo>>(
     order: IdOrder,
 ) -> Result<Groups> {
     check_values(values.len(), keys.len(), aggregates)?;
-    check_rows(keys.len())?;
+    Error::check_rows("rows", keys.len())?;
     let values = if wanted(aggregates).values() { values } else { &[] };
     let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
     group_by_on(backend, &keys, &values, aggregates, order)?.download(backend)
@@ -71,7 +71,7 @@ pub fn group_by_on<B: Runs<Cuckoo>>(
     order: IdOrder,
 ) -> Result<DeviceGroups<B>> {
     check_values(values.len(), keys.len(), aggregates)?;
-    check_rows(keys.len())?;
+    Error::check_rows("rows", keys.len())?;
     if order == IdOrder::FirstSeen {
         let Numbered { unique, ids } = numbered(backend, keys, order)?;
         return aggregated(backend, unique, &ids, values, aggregates);

@@ -22,8 +22,6 @@ pub use reduce::{factorize, factorize_on, unique, unique_on};
 pub(crate) use groups::{aggregated, check_values, wanted};
 pub(crate) use numbering::{distinct_keys, only};
 
-use crate::error::{Error, Result};
-
 /// In which order distinct keys are numbered, from 0. Both are the same on every device.
 ///
 /// ```
@@ -54,29 +52,5 @@ impl IdOrder {
             IdOrder::FirstSeen => "first",
             IdOrder::Ascending => "ascending",
         }
-    }
-}
-
-/// Refuses a column whose rows have no number below `u32::MAX`.
-pub(crate) fn check_rows(rows: usize) -> Result<()> {
-    let (asked, most) = (rows as u64, u64::from(u32::MAX));
-    if asked > most {
-        return Err(Error::TooLarge { what: "rows", asked, most });
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A row beyond the last is refused before there is a buffer for it.
-    #[test]
-    #[cfg(target_pointer_width = "64")]
-    fn rows_without_a_number_are_refused() {
-        let most = u32::MAX as usize;
-        assert!(check_rows(0).is_ok() && check_rows(most).is_ok());
-        let asked = u64::from(u32::MAX) + 1;
-        assert!(matches!(check_rows(most + 1), Err(Error::TooLarge { asked: a, .. }) if a == asked));
     }
 }

@@ -1,9 +1,9 @@
 //! The distinct keys of a column, and the column as numbers of them.
 
+use super::IdOrder;
 use super::numbering::{Numbered, distinct_keys, numbered};
-use super::{IdOrder, check_rows};
 use crate::backend::{DeviceBuffer, Runs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::spec::Cuckoo;
 
 /// The distinct keys of a column, each once.
@@ -22,7 +22,7 @@ use crate::spec::Cuckoo;
 /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows (by first appearance, for more than 3.4 G, the most that a
 /// cuckoo table takes at load 0.8); [`crate::Error::OutOfMemory`], or what the device reports.
 pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<Vec<u32>> {
-    check_rows(keys.len())?;
+    Error::check_rows("rows", keys.len())?;
     backend.download(&distinct_keys(backend, &backend.upload(keys)?, order)?)
 }
 
@@ -39,7 +39,7 @@ pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Res
 /// # Errors
 /// As [`unique`].
 pub fn unique_on<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdOrder) -> Result<B::Buffer<u32>> {
-    check_rows(keys.len())?;
+    Error::check_rows("rows", keys.len())?;
     distinct_keys(backend, keys, order)
 }
 
@@ -57,7 +57,7 @@ pub fn unique_on<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdO
 /// # Errors
 /// As [`unique`].
 pub fn factorize<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<(Vec<u32>, Vec<u32>)> {
-    check_rows(keys.len())?;
+    Error::check_rows("rows", keys.len())?;
     let (unique, inverse) = factorize_on(backend, &backend.upload(keys)?, order)?;
     Ok((backend.download(&unique)?, backend.download(&inverse)?))
 }
@@ -79,7 +79,7 @@ pub fn factorize_on<B: Runs<Cuckoo>>(
     keys: &B::Buffer<u32>,
     order: IdOrder,
 ) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
-    check_rows(keys.len())?;
+    Error::check_rows("rows", keys.len())?;
     let Numbered { unique, ids } = numbered(backend, keys, order)?;
     Ok((unique, ids))
 }

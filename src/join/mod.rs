@@ -25,6 +25,7 @@ pub use rows::{Chunks, Join, JoinRows, JoinRowsOn};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
+use crate::group::only;
 use crate::multi::{Listing, MultiTable};
 use crate::spec::{Cuckoo, Scheme};
 use crate::table::HashTable;
@@ -169,7 +170,7 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     fn chosen(&self, left: &B::Buffer<u32>, there: bool) -> Result<Join<'_, B, S>> {
         let (_, found) = self.rows.numbers(left)?;
         let numbers = self.backend().iota(left.len())?;
-        let rows = self.backend().select(&found, there, &[&numbers])?.pop().unwrap_or(numbers);
+        let rows = only(self.backend().select(&found, there, &[&numbers])?)?;
         Ok(Join::chosen(&self.rows, rows))
     }
 }

@@ -61,7 +61,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
             written += SUM_BYTES;
             let gap = written.next_multiple_of(ALIGNED) - written;
             file.write_all(&[0; ALIGNED as usize][..gap as usize]).map_err(io)?;
-            Ok(joined(sum, self.table.write_to(file, path)?))
+            Ok(joined(sum, self.table.write_to(file, path, Contents::Multi)?))
         })
     }
 

@@ -16,6 +16,7 @@ use super::MultiTable;
 use super::builder::{Grouped, MultiBuilder};
 use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
+use crate::group::only;
 use crate::spec::Scheme;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
@@ -71,9 +72,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     fn runs_of(&self, keys: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
         let backend = self.backend();
         let (runs, found) = self.numbers(keys)?;
-        let known = backend.select(&found, true, &[&runs])?;
-        let places = known.first().unwrap_or(&runs);
-        backend.mark(places, self.starts.len().saturating_sub(1))
+        let places = only(backend.select(&found, true, &[&runs])?)?;
+        backend.mark(&places, self.starts.len().saturating_sub(1))
     }
 
     /// The runs `kept`, one behind the other; `keys` are theirs.
@@ -93,9 +93,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         let heads = backend.heads(&expanded.runs)?;
         drop(expanded.runs);
         let places = backend.iota(len)?;
-        let mut starts = backend.select(&heads, true, &[&places])?;
-        let end = backend.upload(&[len as u32])?;
-        let starts = backend.concat(&starts.pop().unwrap_or(places), &end)?;
+        let starts = only(backend.select(&heads, true, &[&places])?)?;
+        let starts = backend.concat(&starts, &backend.upload(&[len as u32])?)?;
         Ok(Grouped { keys, starts, values })
     }
 }

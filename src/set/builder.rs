@@ -2,8 +2,7 @@
 
 use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};
-use crate::error::Result;
-use crate::group::check_rows;
+use crate::error::{Error, Result};
 use crate::spec::Scheme;
 use crate::table::{Contents, Duplicates, HashTable, TableBuilder};
 
@@ -59,7 +58,7 @@ impl<S: Scheme> SetBuilder<S> {
     /// # Errors
     /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`].
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32]) -> Result<HashSet<B, S>> {
-        check_rows(keys.len())?;
+        Error::check_rows("rows", keys.len())?;
         self.table.check()?;
         self.build_on(backend, &backend.upload(keys)?)
     }
@@ -77,7 +76,7 @@ impl<S: Scheme> SetBuilder<S> {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<u32>) -> Result<HashSet<B, S>> {
-        check_rows(keys.len())?;
+        Error::check_rows("rows", keys.len())?;
         Ok(HashSet { table: self.table.build_of_keys(backend, keys)? })
     }
 }

@@ -66,7 +66,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         let path = path.as_ref();
         let table = HashTable::open_part(backend, path, 0, Contents::Set)?;
         // Equal sets would differ otherwise.
-        if backend.greatest(&table.pairs_on()?.1)? != 0 {
+        if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != 0 {
             return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
         }
         Ok(HashSet { table })

@@ -12,7 +12,7 @@
 //! hopeless attempt is deterministic; elsewhere an attempt can fail by a crowd that other constants scatter, so there
 //! each is made, and if the last one fails by a crowd too, the error names it.
 
-use super::builder::{Duplicates, Settings};
+use super::builder::{Contents, Duplicates, Settings};
 use super::distinct;
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
@@ -42,7 +42,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
 ) -> Result<Built<B, S>> {
-    check_limits(backend, scheme, keys, values)?;
+    check_limits(backend, scheme, settings.contents, keys, values)?;
     let slots = settings.slots(scheme, keys.len() as u64);
     if distinct::sampled_copies(backend, keys)? {
         refuse_copies(backend, settings.duplicates, keys)?;
@@ -79,12 +79,14 @@ pub(super) fn refuse_copies<B: Kernels<Cuckoo>>(backend: &B, rule: Duplicates, k
 pub(super) fn check_limits<B: HashBackend, S: Scheme>(
     backend: &B,
     scheme: &S,
+    contents: Contents,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
 ) -> Result<()> {
     let Limits { key_bits, value_bits, .. } = scheme.limits();
-    let advice = match value_bits {
-        0 => "a set holds keys alone: give values of 0, or take another scheme",
+    let advice = match (contents, value_bits) {
+        (Contents::Compact | Contents::Multi, _) => "the values are numbers of keys: take a scheme with room for them",
+        (_, 0) => "a set holds keys alone: give values of 0, or take another scheme",
         _ => "take canonical tables, or another scheme",
     };
     for (what, column, bits) in [("key", keys, key_bits), ("value", values, value_bits)] {

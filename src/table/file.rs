@@ -93,7 +93,11 @@ impl Settings {
     /// Refuses a table that is a part of another structure than the one it is opened as.
     fn expect(&self, contents: Contents) -> std::result::Result<(), String> {
         if self.contents == contents {
-            return Ok(());
+            // Sets welcome keys that come again.
+            return match (contents, self.duplicates) {
+                (Contents::Set, Duplicates::Error) => Err("its settings contradict each other".into()),
+                _ => Ok(()),
+            };
         }
         Err(format!(
             "it holds a {} where a {} was wanted: open it as what it is",
@@ -264,11 +268,16 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
-        write_whole(path, |file| self.write_to(file, path))
+        // The table of a multivalue table, on its own, is a map of keys to numbers.
+        let contents = match self.settings.contents {
+            Contents::Multi => Contents::Map,
+            contents => contents,
+        };
+        write_whole(path, |file| self.write_to(file, path, contents))
     }
 
     /// Writes the table at the file's end; its path is for messages.
-    pub(crate) fn write_to(&self, file: &mut File, path: &Path) -> Result<Digest> {
+    pub(crate) fn write_to(&self, file: &mut File, path: &Path, contents: Contents) -> Result<Digest> {
         let io = |source| Error::Io { path: path.into(), source };
         let header = self.header();
         let mut hasher = blake3::Hasher::new();
@@ -280,7 +289,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             file.write_all(bytes).map_err(io)
         })?;
         let digest = hasher.finalize().into();
-        let trailer = Trailer::new(&self.settings, self.scheme.default_load(), digest);
+        let settings = Settings { contents, ..self.settings.clone() };
+        let trailer = Trailer::new(&settings, self.scheme.default_load(), digest);
         file.write_all(bytemuck::bytes_of(&trailer)).map_err(io)?;
         Ok(digest)
     }

@@ -132,10 +132,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         if keys.is_empty() {
             return Ok(Inserted::default());
         }
-        build::check_limits(&self.backend, &self.scheme, keys, values)?;
+        build::check_limits(&self.backend, &self.scheme, self.settings.contents, keys, values)?;
         if rule == Duplicates::Error {
             if distinct::sampled_copies(&self.backend, keys)? {
-                build::refuse_copies(&self.backend, rule, keys)?;
+                // The least key of all that come again, in the batch or in the table.
+                let all = self.backend.concat(&self.all_pairs()?.keys, keys)?;
+                build::refuse_copies(&self.backend, rule, &all)?;
             }
             return self.change(keys, values, None);
         }

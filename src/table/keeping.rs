@@ -46,7 +46,7 @@ impl<S: Scheme> TableBuilder<S> {
         if !S::keeps_one(scheme.kind()) || rows > scheme.limits().pairs {
             return Ok(None);
         }
-        build::check_limits(backend, &scheme, keys, zeros)?;
+        build::check_limits(backend, &scheme, settings.contents, keys, zeros)?;
         // Where no table of so many rows can exist, there may be one of the distinct keys.
         let Ok(plan) = scheme.plan(settings.request(&scheme, rows)) else { return Ok(None) };
         let mut image = backend.filled(build::word_count(&plan)?, plan.empty_word())?;

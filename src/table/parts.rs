@@ -1,4 +1,4 @@
-//! Tables made of their parts: for structures that are a table and more, and make its image in their own way.
+//! What structures that are a table and more need of it: to make its image in their own way, and what it can hold.
 
 use super::{HashTable, TableBuilder};
 use crate::backend::Runs;
@@ -17,6 +17,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ) -> Result<Self> {
         let (scheme, settings) = builder.parts()?;
         Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones: 0 })
+    }
+
+    /// Whether the slots have room for values other than 0.
+    pub(crate) fn has_values(&self) -> bool {
+        self.scheme.limits().value_bits > 0
     }
 
     /// A builder of tables with this one's parameters: scheme, load or capacity, seed, attempts, rule for copies.

@@ -11,7 +11,7 @@
 //!
 //! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`. Tables that are built on the
 //! host are timed by the clock on the wall wherever they are. Pairs and queries are
-//! random, or the cells of a picture in one of several layouts (`data.rs`). Outputs are poisoned before every run, and
+//! random, or the cells of a picture in one of several layouts (`data/`). Outputs are poisoned before every run, and
 //! every answer is compared with the right one after it. Times are medians.
 
 mod data;
@@ -49,9 +49,9 @@ Tables that cannot hold the data, or cannot be built of them at this load, are l
 
 With --table sets, compacting and multivalue tables, groups or joins. Their rows have --multiplicity copies of a key on
 average, each key as many, and with --heavy once more with that share of all rows of one key; `of uniform` is the time
-with it beside the time without. Queries that hit are the keys of the rows, shuffled; `retrieve` asks for each key once
-and for as many absent ones, and counts values; joins have such a left column, and count its rows or those of the
-result, whichever are more. Over --scheme sorted multivalue and compacting tables are sorted and compacted lists.
+for each thing counted, with it beside without. Queries that hit are the keys of the rows, shuffled; `retrieve` asks for
+each key once and for as many absent ones, and counts values; joins have such a left column, and count its rows or those
+of the result, whichever are more. Over --scheme sorted multivalue and compacting tables are sorted and compacted lists.
 Maps of such rows keep one pair of each key, by --duplicates.
 
 With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in
@@ -98,10 +98,9 @@ pub(crate) struct Args {
     /// Of a map whose keys come again, which pair of each stays: first or last
     #[arg(long, default_value = "error", value_parser = options::duplicates(), help_heading = "Table")]
     duplicates: Duplicates,
-    /// Schemes, separated by commas, or `all`
     #[arg(
-        long, value_name = "NAMES", value_delimiter = ',', default_value = scheme::NAMES[0],
-        value_parser = options::scheme_or_all(), help_heading = "Table"
+        long, value_name = "NAMES", value_delimiter = ',', value_parser = options::scheme_or_all(), help_heading = "Table",
+        help = options::scheme_help("Schemes, separated by commas, or `all`")
     )]
     scheme: Vec<String>,
     /// canonical, classic or all
@@ -162,7 +161,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
 /// The schemes that are asked for, but those that are left out because their keys are not those of the data.
 fn wanted(args: &Args, findings: &mut Findings) -> Result<Vec<Wanted>> {
-    let list = options::SchemeList::new(&args.scheme, &args.kind);
+    let usual = [options::usual(args.table.contents()).to_owned()];
+    let asked = if args.scheme.is_empty() { &usual[..] } else { &args.scheme };
+    let list = options::SchemeList::new(asked, &args.kind);
     let mut wanted = Vec::new();
     for (name, kind) in list.combinations()? {
         let options = list.options_for(name, kind, &args.parameters)?;

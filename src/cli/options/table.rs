@@ -39,7 +39,7 @@ macro_rules! builders {
 builders!(TableBuilder, SetBuilder, CompactingBuilder, MultiBuilder, JoinBuilder);
 
 /// The scheme for users who ask for none: the library's own.
-fn usual(contents: Contents) -> &'static str {
+pub(crate) fn usual(contents: Contents) -> &'static str {
     fn of<S: Scheme, T: Structure<Cpu, S>>() -> &'static str
     where
         Cpu: Runs<S>,
@@ -55,10 +55,10 @@ fn usual(contents: Contents) -> &'static str {
 }
 
 /// What `--help` says of `--scheme`.
-fn scheme_help() -> String {
+pub(crate) fn scheme_help(what: &str) -> String {
     match (usual(Contents::Map), usual(Contents::Set)) {
-        (map, set) if map == set => format!("Scheme [default: {map}]"),
-        (map, set) => format!("Scheme [default: {set} for a set, and otherwise {map}]"),
+        (map, set) if map == set => format!("{what} [default: {map}]"),
+        (map, set) => format!("{what} [default: {set} for a set, and otherwise {map}]"),
     }
 }
 
@@ -66,7 +66,7 @@ fn scheme_help() -> String {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct TableOptions {
-    #[arg(long, value_name = "NAME", value_parser = scheme_name(), help = scheme_help())]
+    #[arg(long, value_name = "NAME", value_parser = scheme_name(), help = scheme_help("Scheme"))]
     scheme: Option<String>,
     /// The same bytes on every device, or the papers' own race
     #[arg(long, default_value = "canonical", value_parser = kind())]

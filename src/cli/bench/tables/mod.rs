@@ -22,6 +22,7 @@ mod timing;
 use clap::ValueEnum;
 use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::Limits;
+use koel::table::Contents;
 use koel::{Cpu, Duplicates, Error, Kind};
 
 use super::data::Copies;
@@ -53,6 +54,16 @@ pub(super) enum Table {
 }
 
 impl Table {
+    /// What its tables hold.
+    pub(super) fn contents(self) -> Contents {
+        match self {
+            Table::Map | Table::Group => Contents::Map,
+            Table::Set => Contents::Set,
+            Table::Compact => Contents::Compact,
+            Table::Multi | Table::Join => Contents::Multi,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Table::Map => "map",
