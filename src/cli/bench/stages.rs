@@ -28,8 +28,11 @@ pub(super) struct Staged {
     /// Names and values.
     parameters: Vec<(&'static str, Value)>,
     n: u32,
+    /// What a stage's time is a share of: pairs, or the queries, rows or values that were counted.
+    counted: usize,
     load: Option<f64>,
-    restarts: u32,
+    /// Not known of what is timed as a row.
+    restarts: Option<u32>,
     host_built: bool,
     /// In the order in which they are first used.
     stages: Vec<StageTime>,
@@ -67,11 +70,26 @@ impl Staged {
         let (stages, all) = medians(&runs);
         let (device, scheme, kind) = (device.info().id.clone(), S::NAME, Some(kind));
         let (table, what, n) = ("map", "", setup.n);
-        Ok(Staged { table, what, device, scheme, kind, parameters, n, load, restarts, host_built, stages, all })
+        let (counted, restarts) = (n as usize, Some(restarts));
+        Ok(Staged {
+            table,
+            what,
+            device,
+            scheme,
+            kind,
+            parameters,
+            n,
+            counted,
+            load,
+            restarts,
+            host_built,
+            stages,
+            all,
+        })
     }
 
-    /// What a row tells the time of, by the stages of its runs.
-    pub(super) fn of_row(row: &Row, scheme: &'static str, runs: &[Vec<StageTime>]) -> Staged {
+    /// What a row tells the time of, by the stages of its runs, for so many things counted.
+    pub(super) fn of_row(row: &Row, scheme: &'static str, counted: usize, runs: &[Vec<StageTime>]) -> Staged {
         let (stages, all) = medians(runs);
         Staged {
             table: row.table,
@@ -81,8 +99,9 @@ impl Staged {
             kind: row.kind,
             parameters: Vec::new(),
             n: row.n,
+            counted,
             load: row.load,
-            restarts: 0,
+            restarts: None,
             host_built: row.host_built,
             stages,
             all,
@@ -121,7 +140,7 @@ impl Staged {
                     text::grouped(staged.n.into()),
                     staged.load.map(|load| format!("{load:.3}")).unwrap_or_default(),
                     staged.device.clone(),
-                    staged.restarts.to_string(),
+                    staged.restarts.map(|restarts| restarts.to_string()).unwrap_or_default(),
                     name.into(),
                     text::seconds(time),
                     format!("{:.3}", staged.each(time)),
@@ -131,9 +150,9 @@ impl Staged {
         table.render()
     }
 
-    /// Nanoseconds of a time for each pair.
+    /// Nanoseconds of a time for each pair, or whatever else was counted.
     fn each(&self, time: Duration) -> f64 {
-        1e9 * time.as_secs_f64() / f64::from(self.n.max(1))
+        1e9 * time.as_secs_f64() / self.counted.max(1) as f64
     }
 
     pub(super) fn json(&self) -> Value {

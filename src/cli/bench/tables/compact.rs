@@ -2,12 +2,12 @@
 
 use std::any::Any as Dynamic;
 
-use koel::backend::{Any, HashBackend, Runs, bitmap_words};
+use koel::backend::{Any, HashBackend, Runs};
 use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, IdOrder, Scheme};
 
 use super::sized;
 use super::timing::{Doing, Timing, all_right, same};
-use crate::cli::answers::{self, POISON};
+use crate::cli::answers;
 use crate::cli::bench::data::Copies;
 use crate::cli::bench::wrong;
 use crate::cli::failure::Result;
@@ -76,15 +76,13 @@ where
     for &hits in hits {
         let queries = columns.queries(count, hits);
         let there = device.upload(&queries)?;
-        let work = || {
-            let (mut values, mut found) = (device.filled(count, POISON)?, device.filled(bitmap_words(count), POISON)?);
-            table.ids_on(&there, &mut values, &mut found)?;
-            Ok((values, found))
-        };
-        timing.on_device(Doing::answers("ids", Some(hits), count), work, |(values, found)| {
-            let (values, found) = (device.download(values)?, device.download(found)?);
-            answers::check(&queries, &values, &found, |i| ids.of(queries[i])).map_err(|reason| wrong("ids", reason))
-        })?;
+        timing.lookups(
+            Doing::answers("ids", Some(hits), count),
+            |(values, found)| table.ids_on(&there, values, found),
+            |values, found| {
+                answers::check(&queries, values, found, |i| ids.of(queries[i])).map_err(|reason| wrong("ids", reason))
+            },
+        )?;
     }
     let rows = Doing::answers("inverse", None, columns.keys.len());
     timing.on_device(

@@ -1,11 +1,11 @@
 //! Maps of rows whose keys come again, of which the first or the last stays.
 
-use koel::backend::{Any, HashBackend, Runs, bitmap_words};
+use koel::backend::{Any, HashBackend, Runs};
 use koel::{Duplicates, HashTable, Scheme};
 
 use super::sized;
 use super::timing::{Doing, Timing};
-use crate::cli::answers::{self, POISON};
+use crate::cli::answers;
 use crate::cli::bench::wrong;
 use crate::cli::failure::Result;
 
@@ -43,16 +43,14 @@ where
     for &hits in hits {
         let queries = columns.queries(count, hits);
         let there = device.upload(&queries)?;
-        let work = || {
-            let (mut values, mut found) = (device.filled(count, POISON)?, device.filled(bitmap_words(count), POISON)?);
-            table.lookup(&there, &mut values, &mut found)?;
-            Ok((values, found))
-        };
-        timing.on_device(Doing::answers("lookup", Some(hits), count), work, |(values, found)| {
-            let (values, found) = (device.download(values)?, device.download(found)?);
-            let checked = answers::check(&queries, &values, &found, |i| right(queries[i]));
-            checked.map_err(|reason| wrong("a lookup", reason))
-        })?;
+        timing.lookups(
+            Doing::answers("lookup", Some(hits), count),
+            |(values, found)| table.lookup(&there, values, found),
+            |values, found| {
+                let checked = answers::check(&queries, values, found, |i| right(queries[i]));
+                checked.map_err(|reason| wrong("a lookup", reason))
+            },
+        )?;
     }
     Ok(())
 }

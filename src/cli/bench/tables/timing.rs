@@ -3,8 +3,9 @@
 use rayon::prelude::*;
 
 use koel::Kind;
-use koel::backend::{Any, HashBackend};
+use koel::backend::{Any, HashBackend, bitmap_words};
 
+use crate::cli::answers::POISON;
 use crate::cli::bench::data::Copies;
 use crate::cli::bench::measure::{Row, median, wall};
 use crate::cli::bench::stages::Staged;
@@ -29,8 +30,8 @@ pub(super) struct Timing<'a> {
 
 /// Work that is done again and again, and whose results are checked, whatever they are. Timing is compiled once for all.
 trait Checked {
-    /// Frees what the last run made.
-    fn clear(&mut self);
+    /// Frees what the last run made, and makes what the next one writes to; not timed.
+    fn ready(&mut self) -> koel::Result<()>;
     fn run(&mut self) -> koel::Result<()>;
     /// Checks what it made.
     fn check(&self) -> Result<()>;
@@ -43,8 +44,9 @@ struct Work<R, W, C> {
 }
 
 impl<R, W: FnMut() -> koel::Result<R>, C: Fn(&R) -> Result<()>> Checked for Work<R, W, C> {
-    fn clear(&mut self) {
+    fn ready(&mut self) -> koel::Result<()> {
         self.made = None;
+        Ok(())
     }
 
     fn run(&mut self) -> koel::Result<()> {
@@ -56,6 +58,38 @@ impl<R, W: FnMut() -> koel::Result<R>, C: Fn(&R) -> Result<()>> Checked for Work
         self.made.as_ref().map_or(Ok(()), &self.check)
     }
 }
+
+/// Work that writes to what is made ready for it.
+struct Answering<R, P, W, C> {
+    answers: Option<R>,
+    poison: P,
+    work: W,
+    check: C,
+}
+
+impl<R, P, W, C> Checked for Answering<R, P, W, C>
+where
+    P: FnMut() -> koel::Result<R>,
+    W: FnMut(&mut R) -> koel::Result<()>,
+    C: Fn(&R) -> Result<()>,
+{
+    fn ready(&mut self) -> koel::Result<()> {
+        self.answers = None;
+        self.answers = Some((self.poison)()?);
+        Ok(())
+    }
+
+    fn run(&mut self) -> koel::Result<()> {
+        self.answers.as_mut().map_or(Ok(()), &mut self.work)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.answers.as_ref().map_or(Ok(()), &self.check)
+    }
+}
+
+/// Values, and a bitmap of the queries that hit.
+pub(super) type Answers = (<Any as HashBackend>::Buffer<u32>, <Any as HashBackend>::Buffer<u32>);
 
 /// What a row is about.
 #[derive(Clone, Copy)]
@@ -114,6 +148,19 @@ impl<'a> Timing<'a> {
         work.made.ok_or_else(|| wrong(doing.what, "it was not done".into()))
     }
 
+    /// How long the device takes to answer queries that are there, into buffers that are there, poisoned.
+    pub(super) fn lookups(
+        &mut self,
+        doing: Doing,
+        work: impl FnMut(&mut Answers) -> koel::Result<()>,
+        check: impl Fn(&[u32], &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        let (device, count) = (self.device, doing.count);
+        let poison = || Ok((device.filled(count, POISON)?, device.filled(bitmap_words(count), POISON)?));
+        let check = |(values, found): &Answers| check(&device.download(values)?, &device.download(found)?);
+        self.measure(doing, "device", &mut Answering { answers: None, poison, work, check })
+    }
+
     /// How long some work takes from host slices to host slices, or to a finished table; the last result.
     pub(super) fn end_to_end<R>(
         &mut self,
@@ -132,7 +179,7 @@ impl<'a> Timing<'a> {
         let host_built = doing.builds && self.host_built;
         let mut times = Vec::new();
         for _ in 0..=self.args.repeats {
-            work.clear();
+            work.ready()?;
             device.finish()?;
             let ((), time) = if place == "device" && !host_built {
                 device.timed(|| work.run())?
@@ -153,10 +200,11 @@ impl<'a> Timing<'a> {
         if self.args.stages && place == "device" {
             let mut runs = Vec::new();
             for _ in 0..self.args.repeats {
-                work.clear();
+                work.ready()?;
+                device.finish()?;
                 runs.push(device.stages(|| work.run())?.1);
             }
-            self.stages.push(Staged::of_row(&row, self.scheme, &runs));
+            self.stages.push(Staged::of_row(&row, self.scheme, doing.count, &runs));
         }
         self.rows.push(row);
         Ok(())
