@@ -7,9 +7,12 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Check, devices, fitting, for_every_kind, holds_exactly, label, most_pairs, size};
-use koel::backend::{Any, Runs};
+use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::{Kind, Scheme};
-use koel::{Duplicates, Error, HashTable};
+use koel::{
+    Aggregate, CompactingTable, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, IdOrder, JoinIndex, JoinKind,
+    MultiTable, group,
+};
 
 /// Enough rows for the sample that looks for copies before a build.
 fn rows() -> u32 {
@@ -38,7 +41,7 @@ fn two_rows_alike_among_many_are_found() {
     let twice = keys[100];
     *keys.last_mut().expect("rows") = twice;
     for device in devices() {
-        let build = |rule| HashTable::builder(koel::Cuckoo::canonical(4)).duplicates(rule).build(&device, &keys, &keys);
+        let build = |rule| HashTable::builder(Cuckoo::canonical(4)).duplicates(rule).build(&device, &keys, &keys);
         assert!(matches!(build(Duplicates::Error), Err(Error::DuplicateKey { key }) if key == twice));
         assert_eq!(build(Duplicates::KeepFirst).expect("a table").len(), u64::from(rows()) - 1);
     }
@@ -50,11 +53,42 @@ fn a_batch_names_the_least_key_that_comes_again_in_it_or_in_the_table() {
     let mut batch: Vec<u32> = (10..10 + rows()).collect();
     (batch[0], batch[1], batch[200]) = (9, 9, 5);
     for device in devices() {
-        let mut table =
-            HashTable::builder(koel::Cuckoo::canonical(4)).build(&device, &[5, 7], &[1, 2]).expect("a table");
+        let mut table = HashTable::builder(Cuckoo::canonical(4)).build(&device, &[5, 7], &[1, 2]).expect("a table");
         let refused = table.insert(&batch, &batch);
         assert!(matches!(refused, Err(Error::DuplicateKey { key: 5 })), "{device:?}: {refused:?}");
         assert_eq!(table.get(&[5, 7, 9]).expect("answers"), [Some(1), Some(2), None]);
+    }
+}
+
+/// What is made of tables: a set, ids, values, groups and a join of a column that is one key, but for one row.
+#[test]
+fn a_key_a_million_times_is_one_key() {
+    let rows = size(1_000_000, 2000) as usize;
+    for device in devices() {
+        for key in [0, 7, u32::MAX] {
+            let at = format!("{key} on {}", device.info());
+            let mut keys = vec![key; rows];
+            keys[rows / 2] = 5;
+            let values: Vec<u32> = (0..rows as u32).collect();
+            let set = HashSet::builder(CuckooSet::default()).build(&device, &keys).expect("a set");
+            assert_eq!((set.len(), set.contains(&[5, key, 6]).expect("answers")), (2, vec![true, true, false]), "{at}");
+            let table = CompactingTable::builder(Cuckoo::default()).build(&device, &keys).expect("ids");
+            assert_eq!(table.unique().expect("keys"), [key, 5], "{at}");
+            let inverse = table.inverse(&keys).expect("ids of rows");
+            assert!(inverse.iter().enumerate().all(|(i, &id)| id == u32::from(i == rows / 2)), "{at}");
+            let multi = MultiTable::builder(Cuckoo::default()).build(&device, &keys, &values).expect("a table");
+            let all = multi.retrieve(&[5, key]).expect("values");
+            assert_eq!((all.offsets, all.values[0]), (vec![0, 1, rows as u64], rows as u32 / 2), "{at}");
+            let others = (0..rows as u32).filter(|&row| row != rows as u32 / 2);
+            assert!(all.values[1..].iter().copied().eq(others), "{at}: in the order of the rows");
+            let groups = group::group_by(&device, &keys, &values, &Aggregate::ALL, IdOrder::FirstSeen).expect("groups");
+            let sum = (0..rows as u64).sum::<u64>() - rows as u64 / 2;
+            assert_eq!((groups.counts, groups.sums), (vec![rows as u32 - 1, 1], vec![sum, rows as u64 / 2]), "{at}");
+            let index = JoinIndex::builder(Cuckoo::default()).build(&device, &keys).expect("an index");
+            let joined = index.join(&keys, JoinKind::Inner).expect("a join");
+            assert_eq!(joined.len(), (rows as u64 - 1).pow(2) + 1, "{at}");
+            assert_eq!(index.join(&[5, 6], JoinKind::Anti).expect("a join").collect().expect("rows").left, [1], "{at}");
+        }
     }
 }
 
