@@ -6,8 +6,8 @@
 
 __kernel void atomics(__global ulong *cells, __global ulong *exchanged, __global ulong *before) {
     uint item = get_global_id(0);
-    // Both halves differ from zero, so that an atomic of 32 bits cannot pass for one of 64; and every other token has the
-    // highest bit, so that a signed comparison cannot pass for an unsigned one.
+    // Both halves differ from zero, so that an atomic of 32 bits cannot pass for one of 64; and every other token has
+    // the highest bit, so that a signed comparison cannot pass for an unsigned one.
     ulong token = ((ulong)(item % 2) << 63) | ((ulong)(item + 1) << 33) | (item + 1);
     atom_add(&cells[0], token);
     atom_max(&cells[1], token);

@@ -4,11 +4,12 @@
 //   KOEL_LOAD_BALANCING   1, or 0 for first-fit      (classic)
 //   KOEL_WATCHED          1 where a plain read of what others change by atomics is reported as a race
 //
-// No work-item waits for another. Place and remove look at a whole bucket with plain loads while others change words of it
-// by atomics. What they see may be old, but was there: words only grow (canonical), a taken slot stays taken while pairs
-// are placed (classic), and a pair is removed once. So they draw conclusions only from what cannot pass away (a greater
-// word, a taken slot), and let an atomic decide the rest. The loads are of 64-bit words, which none tears in two.
-// Sixteen bytes a load, because one atomic read for each word would cost more than all else. Simulators are given those.
+// No work-item waits for another. Place and remove look at a whole bucket with plain loads while others change words of
+// it by atomics. What they see may be old, but was there: words only grow (canonical), a taken slot stays taken while
+// pairs are placed (classic), and a pair is removed once. So they draw conclusions only from what cannot pass away (a
+// greater word, a taken slot), and let an atomic decide the rest. The loads are of 64-bit words, which none tears in
+// two. Sixteen bytes a load, because one atomic read for each word would cost more than all else. Simulators are given
+// those.
 //
 // All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but
 // reach every barrier.
@@ -59,9 +60,9 @@ static inline bool take(__global ulong *bucket, uint *free, ulong moving) {
     return atom_cmpxchg(&bucket[popcount(lowest - 1)], KOEL_CLASSIC_EMPTY, moving) == KOEL_CLASSIC_EMPTY;
 }
 
-// Puts a pair into a free slot of one of its buckets by the table's policy. It was just evicted from bucket `from`, which
-// has no room; or it is new, and then it is dropped where its key stands already. (Only then: of two copies that were both
-// evicted, each could drop out because of the other.)
+// Puts a pair into a free slot of one of its buckets by the table's policy. It was just evicted from bucket `from`,
+// which has no room; or it is new, and then it is dropped where its key stands already. (Only then: of two copies that
+// were both evicted, each could drop out because of the other.)
 static inline int settle(__global ulong *image, functions f, ulong moving, uint from, uint buckets) {
     uint key = upper_of(moving);
     ulong words[KOEL_SLOTS];
@@ -197,8 +198,8 @@ static inline ulong offer(__global ulong *bucket, ulong mine) {
         if (copy >= mine) return A_COPY;
         ulong there;
         if (copy_at < KOEL_SLOTS) {
-            // My own key at my own age: the greater word stays, the other is dropped. Unless it was displaced meanwhile,
-            // by a word that is greater than mine too; then the maximum changes nothing.
+            // My own key at my own age: the greater word stays, the other is dropped. Unless it was displaced
+            // meanwhile, by a word that is greater than mine too; then the maximum changes nothing.
             at = copy_at;
             there = atom_max(&bucket[at], mine);
             if (upper_of(there) == upper_of(mine)) return A_COPY;
@@ -262,9 +263,9 @@ __kernel GROUP_SIZE void bucketized_sort(__global ulong *image, TABLE) {
     if (inside && rank != at) image[slot - at + rank] = mine;
 }
 
-// After the sort: one work-item a slot counts its word if another of the same key stands at a smaller age, or at the same
-// one just before it (equal upper halves are neighbours). Of k words with one key this spares the one that a lookup
-// finds, so k - 1 are counted, here or when they were dropped.
+// After the sort: one work-item a slot counts its word if another of the same key stands at a smaller age, or at the
+// same one just before it (equal upper halves are neighbours). Of k words with one key this spares the one that a
+// lookup finds, so k - 1 are counted, here or when they were dropped.
 //
 // Several work-items that look at one bucket at once can miss each other's copies; hence this.
 __kernel GROUP_SIZE void bucketized_copies(__global const ulong *image, TABLE, __global ulong *status) {
@@ -338,8 +339,8 @@ __kernel GROUP_SIZE void bucketized_assign(__global uint *halves, TABLE, __globa
     }
 }
 
-// Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair out
-// counts it.
+// Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair
+// out counts it.
 __kernel GROUP_SIZE void bucketized_remove(__global ulong *image, TABLE, __global const uint *keys, const ulong count,
                                            __global ulong *status) {
     functions f = {forth, back};

@@ -52,9 +52,9 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, c
 
 #else
 
-// KOEL_LANES work-items serve as many keys: of each key's bucket, every one of them reads its 16 bytes. A bucket is then
-// one access, and a work-item has KOEL_LANES of them under way before it looks at the first. Keys, buckets and answers
-// meet in local memory, because OpenCL 1.2 has no other way between work-items.
+// KOEL_LANES work-items serve as many keys: of each key's bucket, every one of them reads its 16 bytes. A bucket is
+// then one access, and a work-item has KOEL_LANES of them under way before it looks at the first. Keys, buckets and
+// answers meet in local memory, because OpenCL 1.2 has no other way between work-items.
 //
 // A key that needs no further bucket has NONE there; work-items past the end read the bucket of key 0, for nothing.
 

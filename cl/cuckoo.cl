@@ -1,5 +1,5 @@
-// Both kinds of cuckoo table, and of set: src/spec/cuckoo/canonical.rs and classic.rs, src/spec/cuckoo_set.rs; one work-item
-// a key.
+// Both kinds of cuckoo table, and of set: src/spec/cuckoo/canonical.rs and classic.rs, src/spec/cuckoo_set.rs; one
+// work-item a key.
 //
 // Fixed when the program is built (one program for each combination that is used):
 //   KOEL_CLASSIC       0 canonical, 1 classic
@@ -10,9 +10,9 @@
 //   KOEL_GROUP         work-items of a group, a multiple of 32
 // Fixed by the plan, hence arguments: the constants of the H functions, the slots, the longest chain, the pair outside.
 //
-// No work-item waits for another, and none reads plainly what another changes with an atomic but by `SEEN` (cl/heavy.clh says
-// why it may) and in `cuckoo_copies`, which says so itself. All lengths are 64 bits wide. The global size is a multiple of the
-// group's: work-items past the end do nothing, but reach every barrier.
+// No work-item waits for another, and none reads plainly what another changes with an atomic but by `SEEN`
+// (cl/heavy.clh says why it may) and in `cuckoo_copies`, which says so itself. All lengths are 64 bits wide. The global
+// size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
 
 // What every kernel of a table takes.
 #define TABLE const uint slots, MIXERS
@@ -100,10 +100,10 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
         // out of an empty one.
         cell moving = cell_of(key, value);
         uint at = location(f, 0, key, slots);
-        // Which the paper asks in sets alone: whether the entry that it takes out is of the same key. Where it is, one of
-        // the two copies stands there and the other is dropped; or else copies would drive each other round until a chain
-        // is cut. And a copy that sees one there before its first swap need not come in. (Only then: of two that were both
-        // taken out, each could be dropped because of the other.)
+        // Which the paper asks in sets alone: whether the entry that it takes out is of the same key. Where it is, one
+        // of the two copies stands there and the other is dropped; or else copies would drive each other round until a
+        // chain is cut. And a copy that sees one there before its first swap need not come in. (Only then: of two that
+        // were both taken out, each could be dropped because of the other.)
         bool copy = upper_in(SEEN(image, at)) == key;
         for (uint swaps = 0; swaps < chain && !copy; swaps++) {
             moving = EXCHANGE(&image[at], moving);
@@ -111,8 +111,8 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
             key = upper_in(moving);
             if (key == KOEL_CLASSIC_EMPTY_KEY) break;
             at = next_location(f, key, at, swaps, slots);
-            // Those who have been at it for long ask now and then whether a chain was cut, and stop. Most chains end after
-            // two swaps and never ask.
+            // Those who have been at it for long ask now and then whether a chain was cut, and stop. Most chains end
+            // after two swaps and never ask.
             if (swaps % 64 == 63 && seen64(&status[KOEL_UNPLACED])) break;
         }
         if (copy) count_copy(tally, key);
@@ -134,9 +134,9 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
 // After all pairs have settled: one work-item a slot counts it if a lookup of its key ends elsewhere. Of k pairs with
 // one key a lookup finds one, so k - 1 are counted, here or when they were dropped.
 //
-// In a set they are emptied too, which is the paper's clean-up. A slot that is read here may hold its key, or be empty a
-// moment later; but the first of a key's slots with that key is never emptied, and the search comes to it first, whatever
-// it has read before. The loads are of 32 bits, which none tears in two.
+// In a set they are emptied too, which is the paper's clean-up. A slot that is read here may hold its key, or be empty
+// a moment later; but the first of a key's slots with that key is never emptied, and the search comes to it first,
+// whatever it has read before. The loads are of 32 bits, which none tears in two.
 __kernel GROUP_SIZE void cuckoo_copies(__global cell *image, TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
@@ -217,9 +217,10 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
         while (age <= KOEL_MAX_AGE) {
             uint2 at = probe(f, turn, key, slots);
             cell mine = cell_of(upper(age, at.y), value);
-            // The whole rule is this maximum. What it returns tells which of the two words is left without a slot. Where
-            // the word seen is not below mine, it would change nothing: slots only grow, so I am refused for good; or I
-            // am a copy of what was there, and may drop out whatever has become of it (src/cpu/acceptance.rs proves it).
+            // The whole rule is this maximum. What it returns tells which of the two words is left without a slot.
+            // Where the word seen is not below mine, it would change nothing: slots only grow, so I am refused for
+            // good; or I am a copy of what was there, and may drop out whatever has become of it (src/cpu/acceptance.rs
+            // proves it).
             cell there = SEEN(image, at.x);
             if (there < mine) there = RAISE(&image[at.x], mine);
             if (upper_in(there) == upper_in(mine)) {
@@ -301,8 +302,9 @@ __kernel GROUP_SIZE void cuckoo_assign(__global uint *halves, TABLE, __global co
 }
 #endif
 
-// Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair out
-// counts it. What the search sees may be gone: that its key is there, the exchange decides, and that it is not, stays so.
+// Several work-items may be after one key. Each exchanges the word it found for the mark; the one that takes the pair
+// out counts it. What the search sees may be gone: that its key is there, the exchange decides, and that it is not,
+// stays so.
 __kernel GROUP_SIZE void cuckoo_remove(__global cell *image, TABLE, __global const uint *keys, const ulong count,
                                        __global ulong *status) {
     functions f = {forth, back};

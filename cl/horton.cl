@@ -3,8 +3,8 @@
 // All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but
 // reach every barrier.
 
-// The place of a key in a bucket, KOEL_SLOTS if it is not there. The image comes as halves; of pairs and empty slots only
-// the upper ones (odd) are read.
+// The place of a key in a bucket, KOEL_SLOTS if it is not there. The image comes as halves; of pairs and empty slots
+// only the upper ones (odd) are read.
 static inline uint slot_of(__global const uint *bucket, bool may_be_b, uint key) {
     bool type_b = may_be_b && is_type_b(bucket[1], bucket[3]);
     uint found = KOEL_SLOTS;

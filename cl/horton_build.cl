@@ -9,14 +9,15 @@
 //
 // Where the pairs of a home are until `horton_close`: the first S in its slots, and those from the S-th on (which is in
 // both) in a chain, from `heads[home]` by `next[pair]` to as many as `counts[home]` says. So the last word of a Type B
-// bucket is free: it holds the remap entries from the start. The slots that a Type A bucket has to spare hold proposals.
+// bucket is free: it holds the remap entries from the start. The slots that a Type A bucket has to spare hold
+// proposals.
 //
-// No work-item waits for another. None reads plainly what others change by atomics in the same launch, but by `seen32`, of
-// which heavy.clh says why, and in `horton_propose`, which says it itself:
+// No work-item waits for another. None reads plainly what others change by atomics in the same launch, but by `seen32`,
+// of which heavy.clh says why, and in `horton_propose`, which says it itself:
 //   KOEL_WATCHED    1 where such a read is reported as a race
 
-// What all but the last kernel take besides `TABLE`: pairs in a home or in a stash bucket (which follow the homes), last
-// pair of a home's chain, the pair before each in its chain.
+// What all but the last kernel take besides `TABLE`: pairs in a home or in a stash bucket (which follow the homes),
+// last pair of a home's chain, the pair before each in its chain.
 #define COUNTS __global uint *counts
 #define CHAINS __global const uint *keys, __global const uint *values, __global const uint *heads, __global const uint *next
 
@@ -205,8 +206,8 @@ static inline ulong offer(__global ulong *bucket, uint own, ulong mine) {
     }
 }
 
-// One proposal a turn, whoever makes it: this bucket's tokens one by one, each followed by all that are displaced on its
-// account. So work-items that run in step are out of step by whole proposals only.
+// One proposal a turn, whoever makes it: this bucket's tokens one by one, each followed by all that are displaced on
+// its account. So work-items that run in step are out of step by whole proposals only.
 __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global const uint *counts,
                                         __global const uint *masks) {
     table t = THE_TABLE;
@@ -257,7 +258,8 @@ __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global c
     }
 }
 
-// The pairs of Type B homes are only read, the slots to spare of Type A buckets only written, each by its own work-item.
+// The pairs of Type B homes are only read, the slots to spare of Type A buckets only written, each by its own
+// work-item.
 __kernel GROUP_SIZE void horton_entries(__global ulong *image, TABLE, CHAINS, __global const uint *counts,
                                         __global const uint *masks) {
     table t = THE_TABLE;

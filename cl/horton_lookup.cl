@@ -1,9 +1,9 @@
 // Lookups in Horton tables, in two shapes. Besides what horton.clh lists:
 //   KOEL_LANES    work-items that read a bucket together: 1, or one for each 16 bytes of it (S / 2)
 //
-// A bucket as 16-byte loads see it: values in x and z, keys in y and w. Both shapes read the home bucket whole, then, if
-// its entry for the key's tag says so, one more. What that entry leads to is Type A or in the stash (it holds a secondary
-// item), so in the second bucket each word is a pair or empty.
+// A bucket as 16-byte loads see it: values in x and z, keys in y and w. Both shapes read the home bucket whole, then,
+// if its entry for the key's tag says so, one more. What that entry leads to is Type A or in the stash (it holds a
+// secondary item), so in the second bucket each word is a pair or empty.
 //
 // The key of the empty marker is no key of the image; its answer comes with the arguments.
 
@@ -76,8 +76,8 @@ __kernel GROUP_SIZE void horton_lookup(LOOKUP) {
 
 __kernel GROUP_SIZE void horton_lookup(LOOKUP) {
     table t = THE_TABLE;
-    // The key, its home and later its second bucket; its tag, and later what its home's last word would say if it were a
-    // pair of this key; the value that was found.
+    // The key, its home and later its second bucket; its tag, and later what its home's last word would say if it were
+    // a pair of this key; the value that was found.
     __local uint key_of[KOEL_GROUP], bucket_of[KOEL_GROUP], tag_of[KOEL_GROUP], value_of[KOEL_GROUP];
     // Whether the home is Type B; the entry of the tag, with LAST_IS_IT if the last word looks like the key's pair.
     __local uchar type_b_of[KOEL_GROUP], entry_of[KOEL_GROUP];

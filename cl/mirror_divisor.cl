@@ -1,5 +1,5 @@
-// A probe for src/opencl/mirror_divisor.rs: every function of cl/divisor.clh on one row of inputs a work-item, which is x, n,
-// reciprocal, times, ratio.
+// A probe for src/opencl/mirror_divisor.rs: every function of cl/divisor.clh on one row of inputs a work-item, which is
+// x, n, reciprocal, times, ratio.
 
 __kernel GROUP_SIZE void mirror_divisor(__global const uint *from, __global ulong *to, const ulong rows) {
     ulong row = get_global_id(0);

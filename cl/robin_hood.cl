@@ -3,11 +3,12 @@
 // Besides what robin_hood.clh lists: KOEL_GROUP, the work-items of a group, a multiple of 32.
 //
 // No work-item waits for another, and none reads plainly what another changes with an atomic but by `SEEN`, of which
-// cl/heavy.clh says why. All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
+// cl/heavy.clh says why. All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past
+// the end do nothing, but reach every barrier.
 //
-// Where neighbouring work-items have neighbouring keys, a coherent sequence gives them neighbouring cells at every age: a
-// group then reads whole lines. Nothing here undoes that: a key is followed by the one work-item that it came to, and no
-// order is made up.
+// Where neighbouring work-items have neighbouring keys, a coherent sequence gives them neighbouring cells at every age:
+// a group then reads whole lines. Nothing here undoes that: a key is followed by the one work-item that it came to, and
+// no order is made up.
 
 // ---- Building.
 
@@ -23,8 +24,9 @@ __kernel GROUP_SIZE void robin_hood_place(__global cell *image, TABLE, __global 
         while (age <= KOEL_LAST_AGE) {
             uint at = place_of(t, home, age);
             cell mine = cell_of(age, name, value);
-            // The whole rule is this maximum. What it returns tells which of the two cells is left without a slot. Where
-            // the cell seen is not below mine, it would change nothing: I am refused for good, or a copy of what was there.
+            // The whole rule is this maximum. What it returns tells which of the two cells is left without a slot.
+            // Where the cell seen is not below mine, it would change nothing: I am refused for good, or a copy of what
+            // was there.
             cell there = SEEN(image, at);
             if (there < mine) there = RAISE(&image[at], mine);
             if (upper_part(there) == upper_part(mine)) {
@@ -185,8 +187,8 @@ __kernel GROUP_SIZE void robin_hood_assign(__global uint *halves, __global const
 
 SEARCH(find_shared, __global cell *, SEEN)
 
-// Several work-items may be after one key. Each exchanges the cell it found for the tombstone; the one that takes the pair
-// out counts it.
+// Several work-items may be after one key. Each exchanges the cell it found for the tombstone; the one that takes the
+// pair out counts it.
 __kernel GROUP_SIZE void robin_hood_remove(__global cell *cells, __global const cell *image, TABLE,
                                            __global const uint *keys, const ulong count, __global ulong *status) {
     lists t = THE_LISTS;
@@ -203,8 +205,8 @@ __kernel GROUP_SIZE void robin_hood_remove(__global cell *cells, __global const 
     report_tally(tally, status);
 }
 
-// Tombstones and pairs above age 1 leave the image; the pairs are handed out. The maximum ages stay: whoever lifts places
-// again, which writes them anew.
+// Tombstones and pairs above age 1 leave the image; the pairs are handed out. The maximum ages stay: whoever lifts
+// places again, which writes them anew.
 __kernel GROUP_SIZE void robin_hood_lift(__global cell *image, TABLE, __global uint *keys, __global uint *values,
                                          __global uint *taken_bits) {
     lists t = THE_LISTS;

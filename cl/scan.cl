@@ -7,8 +7,8 @@
 // A tile is KOEL_EACH counts for each of KOEL_GROUP work-items. No group waits for another: a sum that must be known is
 // that of an earlier kernel.
 //
-// What it is not: one pass ("decoupled look-back"), in which groups wait for what others write. OpenCL 1.2 does not promise
-// that those others run.
+// What it is not: one pass ("decoupled look-back"), in which groups wait for what others write. OpenCL 1.2 does not
+// promise that those others run.
 
 // Counts past the end are 0.
 static inline sum own_counts(__global const sum *counts, ulong len, sum *mine) {

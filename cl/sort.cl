@@ -8,10 +8,10 @@
 //
 // A tile is KOEL_EACH pairs for each of KOEL_GROUP work-items.
 //
-// The order within a tile: each work-item holds KOEL_EACH neighbours and counts them by half of the digit's bits, in a column
-// of its own. Prefix sums over (half digit, work-item) say how many come before its first pair with these bits; its own
-// earlier pairs with the same ones come on top. That is a stable rank, without atomics. Once for the lower half and once for the
-// upper one.
+// The order within a tile: each work-item holds KOEL_EACH neighbours and counts them by half of the digit's bits, in a
+// column of its own. Prefix sums over (half digit, work-item) say how many come before its first pair with these bits;
+// its own earlier pairs with the same ones come on top. That is a stable rank, without atomics. Once for the lower half
+// and once for the upper one.
 //
 // Keys past the end are greatest and come last, so they stay last in every order, and are not written.
 

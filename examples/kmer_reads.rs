@@ -1,8 +1,8 @@
 //! Where reads of a genome come from, by the k-mers that they share with it.
 //!
-//! A multivalue table holds the places of every k-mer of the genome. All k-mers of many reads are looked up at once, and
-//! each place that is found votes for where the read would begin; the place with the most votes is the read's. Reads may
-//! come from either strand.
+//! A multivalue table holds the places of every k-mer of the genome. All k-mers of many reads are looked up at once,
+//! and each place that is found votes for where the read would begin; the place with the most votes is the read's.
+//! Reads may come from either strand.
 //!
 //! ```text
 //! genome   ..GATTACAGATTA..        GATT -> 2 9 ..      ATTA -> 3 10 ..
@@ -13,8 +13,8 @@
 //! cargo run --release --example kmer_reads -- --genome genome.fa.gz --reads reads.fastq.gz -k 16
 //! ```
 //!
-//! FASTA or FASTQ, plain or gzip. Without reads, some are drawn from the genome, with errors, and it is checked that they
-//! find their places; without a genome, that of the phage lambda is taken.
+//! FASTA or FASTQ, plain or gzip. Without reads, some are drawn from the genome, with errors, and it is checked that
+//! they find their places; without a genome, that of the phage lambda is taken.
 
 mod sequences;
 

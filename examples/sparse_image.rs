@@ -1,8 +1,8 @@
 //! A sparse image in a hash table, as in Garcia et al. 2011, Figures 1 and 4.
 //!
-//! The pixels that are not background go into a Robin Hood table; then every pixel of the picture is asked, and the picture
-//! is drawn again from the answers. It must be the same, pixel by pixel. That is done with the coherent sequence, which
-//! keeps neighbours together, and with a random one, and both tables can be looked at.
+//! The pixels that are not background go into a Robin Hood table; then every pixel of the picture is asked, and the
+//! picture is drawn again from the answers. It must be the same, pixel by pixel. That is done with the coherent
+//! sequence, which keeps neighbours together, and with a random one, and both tables can be looked at.
 //!
 //! ```sh
 //! cargo run --release --example sparse_image -- picture.png --out folder

@@ -1,15 +1,15 @@
-//! Painting on a texture that is too large to store: only the pixels that a brush has touched are kept (Garcia et al. 2011,
-//! Section 4.3).
+//! Painting on a texture that is too large to store: only the pixels that a brush has touched are kept (Garcia et al.
+//! 2011, Section 4.3).
 //!
 //! ```sh
 //! cargo run --release --example sparse_painting -- picture.png --strokes 200
 //! ```
 //!
-//! A brush moves over a texture of 4096 x 4096 pixels and paints what a picture shows there (without one, colours of its
-//! own). Each stroke is a batch: pixels that were painted before get their new colour in place, new ones are added, and the
-//! table is built again when it must grow. After each stroke the texture is drawn in a window of 1024 x 1024. At the end the
-//! table is rebuilt at other loads, less memory against faster drawing. A plain array of all pixels is painted beside it,
-//! and must show the same.
+//! A brush moves over a texture of 4096 x 4096 pixels and paints what a picture shows there (without one, colours of
+//! its own). Each stroke is a batch: pixels that were painted before get their new colour in place, new ones are added,
+//! and the table is built again when it must grow. After each stroke the texture is drawn in a window of 1024 x 1024.
+//! At the end the table is rebuilt at other loads, less memory against faster drawing. A plain array of all pixels is
+//! painted beside it, and must show the same.
 
 mod picture;
 

@@ -5,8 +5,9 @@
 //! word of an id   the first word that had it; another word with the same id is a collision
 //! ```
 //!
-//! Two words may have one hash: of 100,000 words one pair has, on average. So every word is compared with the first one of its id, and those that differ are counted apart and named. So
-//! the counts are those of words, not of hashes. Fewer bits show how that looks:
+//! Two words may have one hash: of 100,000 words one pair has, on average. So every word is compared with the first one
+//! of its id, and those that differ are counted apart and named: the counts are those of words, not of hashes. Fewer
+//! bits show how that looks:
 //!
 //! ```sh
 //! cargo run --release --example unique_words -- text.txt --top 20 --bits 12

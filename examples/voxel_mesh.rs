@@ -1,13 +1,13 @@
-//! The surface of a mesh as voxels in a hash table, and the six neighbours of each voxel asked (Garcia et al. 2011, Section
-//! 4.2, "3D data"; the voxelised Lucy of Alcantara et al. 2009).
+//! The surface of a mesh as voxels in a hash table, and the six neighbours of each voxel asked (Garcia et al. 2011,
+//! Section 4.2, "3D data"; the voxelised Lucy of Alcantara et al. 2009).
 //!
 //! ```sh
 //! cargo run --release --example voxel_mesh -- lucy.obj --grid 512
 //! ```
 //!
-//! Without a mesh, a torus is made. Every triangle is sampled more densely than the grid, so one voxel comes many times; the
-//! table keeps the first. Its value is the number of the triangle. Then every neighbour of every voxel is asked, which is
-//! how one finds what is exposed, and the answers are compared with those of a `HashSet`.
+//! Without a mesh, a torus is made. Every triangle is sampled more densely than the grid, so one voxel comes many
+//! times; the table keeps the first. Its value is the number of the triangle. Then every neighbour of every voxel is
+//! asked, which is how one finds what is exposed, and the answers are compared with those of a `HashSet`.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -132,8 +132,8 @@ fn explore(
 /// Voxels, and for each the triangle it was sampled from.
 type Surface = (Vec<[u32; 3]>, Vec<u32>);
 
-/// Every cell of the grid that a triangle passes through, as often as it was sampled there, with the triangle's number. The
-/// mesh is scaled to fill the grid.
+/// Every cell of the grid that a triangle passes through, as often as it was sampled there, with the triangle's number.
+/// The mesh is scaled to fill the grid.
 fn surface(mesh: &Mesh, grid: u32) -> Result<Surface, Box<dyn Error>> {
     let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
     for point in &mesh.points {

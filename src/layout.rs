@@ -9,8 +9,9 @@
 //! Tables that keep the order of keys (a coherent sequence) read neighbouring keys from neighbouring slots, so
 //! the layout decides what is near in memory (Garcia et al. 2011, Section 4.2). The others scatter all keys alike.
 //!
-//! Every layout is a bijection between its cells and its keys. A cell without a key of 32 bits is none here: sizes are checked
-//! when a [`Rows2`] or [`Rows3`] is made, and the coordinates of the others are as wide as their keys have room for.
+//! Every layout is a bijection between its cells and its keys. A cell without a key of 32 bits is none here: sizes are
+//! checked when a [`Rows2`] or [`Rows3`] is made, and the coordinates of the others are as wide as their keys have room
+//! for.
 //!
 //! ```
 //! use koel::layout::{self, Rows2};
@@ -160,8 +161,8 @@ pub fn morton2_cell(key: u32) -> (u16, u16) {
 /// Bits of a coordinate of [`morton3`].
 pub const MORTON3_BITS: u32 = 10;
 
-/// The Morton code of a cell of a 1024 x 1024 x 1024 box, of 30 bits: bit i of `x` is bit 3i, that of `y` bit 3i + 1, that
-/// of `z` bit 3i + 2. None outside.
+/// The Morton code of a cell of a 1024 x 1024 x 1024 box, of 30 bits: bit i of `x` is bit 3i, that of `y` bit 3i + 1,
+/// that of `z` bit 3i + 2. None outside.
 ///
 /// ```
 /// use koel::layout::{morton3, morton3_cell};
@@ -191,8 +192,8 @@ pub fn reversed(index: u32, bits: u32) -> Option<u32> {
     fits.then(|| index.reverse_bits().checked_shr(32 - bits).unwrap_or(0))
 }
 
-/// The Morton code of a cell of a 2^bits x 2^bits picture whose coordinates are [`reversed`]: the paper's layout without
-/// any coherence. None outside, and for more than 16 bits.
+/// The Morton code of a cell of a 2^bits x 2^bits picture whose coordinates are [`reversed`]: the paper's layout
+/// without any coherence. None outside, and for more than 16 bits.
 ///
 /// ```
 /// use koel::layout::{bit_reversed2, bit_reversed2_cell, morton2};

@@ -72,7 +72,7 @@ pub use compact::{CompactingBuilder, CompactingTable};
 pub use cpu::Cpu;
 pub use error::{Error, Result};
 pub use group::{Aggregate, DeviceGroups, Groups, IdOrder};
-pub use join::{JoinIndex, JoinKind, JoinRows, NO_ROW, join};
+pub use join::{Join, JoinBuilder, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
 pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;

@@ -48,8 +48,8 @@ impl Workload {
         Workload { pairs, greatest: u32::MAX, greatest_value: u32::MAX, keys, values, order }
     }
 
-    /// The same with keys and values that these limits allow: other keys if they must be narrower, and the low bits of the
-    /// values. Limits on pairs are the caller's concern.
+    /// The same with keys and values that these limits allow: other keys if they must be narrower, and the low bits of
+    /// the values. Limits on pairs are the caller's concern.
     ///
     /// ```
     /// use koel::spec::Limits;

@@ -270,8 +270,8 @@ fn a_set_becomes_a_compacting_table() {
     let n = size(3000, 150);
     for device in devices() {
         for kind in Kind::ALL {
-            // An odd number of slots, an even one, and as many as the load says; a set that was built, one that grew, and one
-            // that is worn; with the classic kind's key that stands beside the image, and without.
+            // An odd number of slots, an even one, and as many as the load says; a set that was built, one that grew,
+            // and one that is worn; with the classic kind's key that stands beside the image, and without.
             for (slots, last) in [(None, u32::MAX), (Some(2 * n + 1), 5), (Some(2 * n), u32::MAX)] {
                 for history in ["built", "grown", "worn"] {
                     let at = format!("{kind}, {slots:?} slots, {history}, on {}", device.info());

@@ -1,5 +1,5 @@
-//! The set's own promises (Alcantara et al. 2011, Section 4.4): keys may come again, a slot is 32 bits, and its image is that
-//! of the cuckoo table without the values.
+//! The set's own promises (Alcantara et al. 2011, Section 4.4): keys may come again, a slot is 32 bits, and its image
+//! is that of the cuckoo table without the values.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -37,8 +37,8 @@ fn tiny_sets_always_build() {
     }
 }
 
-/// Slot for slot the upper halves of the table with the same parameters and values of 0, at every load, size and seed, worn
-/// and compacted too: whoever writes values beside them has that table.
+/// Slot for slot the upper halves of the table with the same parameters and values of 0, at every load, size and seed,
+/// worn and compacted too: whoever writes values beside them has that table.
 #[test]
 fn slots_are_the_upper_halves_of_the_cuckoo_table() {
     for functions in 2..=5 {

@@ -90,13 +90,15 @@ fn is_harmless_to(table: &str, scheme: &str, fault: &str) -> bool {
     match fault {
         // Sets are not made of the passes over rows.
         "rows" => table == "set",
-        // A sort has no hash function; and rows of joins and groups do not tell where keys stand, if they are found there.
+        // A sort has no hash function; and rows of joins and groups do not tell where keys stand, if they are found
+        // there.
         "hash" => is_harmless(scheme, fault) || ["join", "group"].contains(&table),
         _ => false,
     }
 }
 
-/// Every table, scheme, kind and device of that side must have a row that failed, by itself. What is grouped has no scheme.
+/// Every table, scheme, kind and device of that side must have a row that failed, by itself. What is grouped has no
+/// scheme.
 fn is_noticed_in_tables(side: &str) {
     for fault in ["hash", "stale", "drop", "rows"] {
         let planted = format!("{side}:{fault}");

@@ -1,5 +1,5 @@
-//! The Horton table's own promises: loads, costs beside the paper's models, tiny tables, crowds of one bucket, rounds of
-//! removing and inserting without a rebuild.
+//! The Horton table's own promises: loads, costs beside the paper's models, tiny tables, crowds of one bucket, rounds
+//! of removing and inserting without a rebuild.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -56,8 +56,8 @@ fn canonical_tables_reach_the_papers_loads_and_costs() {
     }
 }
 
-/// 100 rounds of removing half and inserting as many, at load 0.8, in place: no rebuild, and lookups cost what they cost in a
-/// fresh table.
+/// 100 rounds of removing half and inserting as many, at load 0.8, in place: no rebuild, and lookups cost what they
+/// cost in a fresh table.
 #[test]
 fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
     let n = size(20_000, 300);
@@ -119,8 +119,8 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
     }
 }
 
-/// Sixty keys to a home: a crowd without being too many for a bucket. Whether it is built, and under which constants, must
-/// not depend on the device.
+/// Sixty keys to a home: a crowd without being too many for a bucket. Whether it is built, and under which constants,
+/// must not depend on the device.
 #[test]
 fn crowds_are_built_alike_on_every_device() {
     let builder = HashTable::builder(Horton::canonical(8)).capacity(1600).seed(3);

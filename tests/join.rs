@@ -61,7 +61,8 @@ fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     rows
 }
 
-/// Whether this kind's tables have room for the numbers of keys, which is what they hold here; says so where they have not.
+/// Whether this kind's tables have room for the numbers of keys, which is what they hold here; says so where they have
+/// not.
 fn can_hold<S: Scheme>(kind: Kind) -> bool {
     let bits = S::of_kind(kind).limits().value_bits;
     if bits < 16 {

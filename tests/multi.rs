@@ -1,5 +1,5 @@
-//! Multivalue tables on every backend, scheme and kind: against a map of vectors, and against tables that never held what
-//! was removed.
+//! Multivalue tables on every backend, scheme and kind: against a map of vectors, and against tables that never held
+//! what was removed.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -17,7 +17,8 @@ fn builder<S: Scheme>(kind: Kind) -> MultiBuilder<S> {
     MultiTable::builder(S::of_kind(kind)).seed(31)
 }
 
-/// Whether this kind's tables have room for the numbers of keys, which is what they hold here; says so where they have not.
+/// Whether this kind's tables have room for the numbers of keys, which is what they hold here; says so where they have
+/// not.
 fn can_hold<S: Scheme>(kind: Kind) -> bool {
     let bits = S::of_kind(kind).limits().value_bits;
     if bits < 16 {

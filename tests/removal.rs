@@ -1,5 +1,5 @@
-//! Taking pairs out, on every backend, scheme and kind: what `remove`, `compact` and `rebuild` promise, against a map and
-//! against tables that never held what was removed.
+//! Taking pairs out, on every backend, scheme and kind: what `remove`, `compact` and `rebuild` promise, against a map
+//! and against tables that never held what was removed.
 #![allow(clippy::unwrap_used)]
 
 mod common;

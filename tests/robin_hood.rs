@@ -1,5 +1,5 @@
-//! The Robin Hood table's own promises: loads, images and other keys with a pattern, crowds, the paper's cells and their
-//! limits, maximum ages.
+//! The Robin Hood table's own promises: loads, images and other keys with a pattern, crowds, the paper's cells and
+//! their limits, maximum ages.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -332,8 +332,8 @@ fn classic_tables_are_the_same_on_any_number_of_threads() {
     assert!(devices().iter().all(|device| digest(device, &keys, &values) == first));
 }
 
-/// What is asked for and what the table has: the slots asked for are rounded up to a prime, and the bytes do not tell which
-/// number of them it was.
+/// What is asked for and what the table has: the slots asked for are rounded up to a prime, and the bytes do not tell
+/// which number of them it was.
 #[test]
 fn slots_asked_for_below_the_same_prime_give_the_same_bytes() {
     let device = &devices()[0];

@@ -180,7 +180,8 @@ impl Check for Algebra {
         let keys: Vec<u32> = workload::<S>(kind, size(400, 60)).2.into_keys().collect();
         let part = |from: usize, to: usize| keys[from * keys.len() / 8..to * keys.len() / 8].iter().copied().collect();
         for device in devices() {
-            // Nothing in common, a part, all, and one in the other; the extremes of keys are in the last part or the first.
+            // Nothing in common, a part, all, and one in the other; the extremes of keys are in the last part or the
+            // first.
             for (a, b) in [((0, 4), (4, 8)), ((0, 5), (3, 8)), ((0, 8), (0, 8)), ((0, 8), (2, 5)), ((0, 0), (6, 8))] {
                 algebra_agrees::<S>(kind, &device, &part(a.0, a.1), &part(b.0, b.1));
                 algebra_agrees::<S>(kind, &device, &part(b.0, b.1), &part(a.0, a.1));

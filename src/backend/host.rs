@@ -1,5 +1,5 @@
-//! Classic builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own rule
-//! on one thread, and written back. The ledger says so.
+//! Classic builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own
+//! rule on one thread, and written back. The ledger says so.
 
 use super::{HashBackend, Placed, Removed};
 use crate::error::Result;

@@ -301,15 +301,15 @@ pub trait Kernels<S: Scheme>: HashBackend {
     /// [`crate::Error::InvalidParameter`].
     fn remove(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>, keys: &Self::Buffer<u32>) -> Result<Removed>;
 
-    /// The first half of compacting: empties the slots of all tombstones and of all pairs above age 1, and returns those
-    /// pairs, which are then placed again.
+    /// The first half of compacting: empties the slots of all tombstones and of all pairs above age 1, and returns
+    /// those pairs, which are then placed again.
     ///
     /// Kinds whose updates are not [`Updates::Tombstones`](crate::spec::Updates) refuse with
     /// [`crate::Error::InvalidParameter`].
     fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
 }
 
-/// A backend that can hold tables of scheme `S`: it runs `S`, the cuckoo table with which copies of keys are told apart,
-/// and the passes that group and join.
+/// A backend that can hold tables of scheme `S`: it runs `S`, the cuckoo table with which copies of keys are told
+/// apart, and the passes that group and join.
 pub trait Runs<S: Scheme>: Kernels<S> + Kernels<Cuckoo> + Relational {}
 impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<Cuckoo> + Relational {}

@@ -121,8 +121,9 @@ pub trait Relational: HashBackend {
         len: usize,
     ) -> Result<Expanded<Self::Buffer<u32>>>;
 
-    /// What is wanted of each of `groups` groups: row `i` belongs to group `ids[i]` and brings `values[i]`. There are as
-    /// many values as rows if any aggregate needs them, and otherwise none. A row whose group there is not is passed over.
+    /// What is wanted of each of `groups` groups: row `i` belongs to group `ids[i]` and brings `values[i]`. There are
+    /// as many values as rows if any aggregate needs them, and otherwise none. A row whose group there is not is passed
+    /// over.
     fn accumulate(
         &self,
         ids: &Self::Buffer<u32>,

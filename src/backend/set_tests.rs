@@ -1,4 +1,5 @@
-//! What a backend's sets must be, against the one-key-at-a-time rule of `spec/cuckoo_set.rs`; each backend's tests run them.
+//! What a backend's sets must be, against the one-key-at-a-time rule of `spec/cuckoo_set.rs`; each backend's tests run
+//! them.
 
 use std::collections::BTreeMap;
 

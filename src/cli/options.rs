@@ -26,7 +26,8 @@ pub(crate) struct SchemeOptions {
     /// Slots of a bucket, for bucketized and horton: 4, 8 or 16 [default: 8]
     #[arg(long, value_name = "S")]
     pub(crate) slots: Option<u32>,
-    /// Hash functions; all but `mixer` are the papers', for classic tables: `linear` and `xor` cuckoo's, `jenkins` horton's,
+    /// Hash functions; all but `mixer` are the papers', for classic tables: `linear` and `xor` cuckoo's, `jenkins`
+    /// horton's,
     /// `sahu` fks's [default: mixer]
     #[arg(long, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins", "sahu"])]
     pub(crate) hash: Option<String>,
@@ -63,8 +64,8 @@ pub(crate) struct SchemeOptions {
     /// Keys of 28 bits without values (all of them 0), for classic robin_hood
     #[arg(long)]
     pub(crate) keys_alone: bool,
-    /// The domain whose cells are the keys, row by row, for perfect: the WIDTH of a plane, or WIDTHxHEIGHT of the layers of a
-    /// volume [default: 65536]
+    /// The domain whose cells are the keys, row by row, for perfect: the WIDTH of a plane, or WIDTHxHEIGHT of the
+    /// layers of a volume [default: 65536]
     #[arg(long, value_name = "EXTENT", value_parser = extent)]
     pub(crate) extent: Option<Extent>,
 }

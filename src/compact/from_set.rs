@@ -1,4 +1,5 @@
-//! The paper's own way to a compacting table (Alcantara et al. 2011, Section 4.4): from a set, without placing a key again.
+//! The paper's own way to a compacting table (Alcantara et al. 2011, Section 4.4): from a set, without placing a key
+//! again.
 //!
 //! ```text
 //! set       slots of 32 bits, built from rows in which keys repeat; a clean-up has left one slot to each key
@@ -8,8 +9,8 @@
 //! unique    the keys whose flag is one, in the order of the slots
 //! ```
 //!
-//! A set's slot is the upper half of the word that the cuckoo table of the same keys has there (`spec/cuckoo_set.rs`), so
-//! what comes out is that table: of a canonical set, bit for bit the one built from the pairs `key -> id`.
+//! A set's slot is the upper half of the word that the cuckoo table of the same keys has there (`spec/cuckoo_set.rs`),
+//! so what comes out is that table: of a canonical set, bit for bit the one built from the pairs `key -> id`.
 
 use super::CompactingTable;
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};

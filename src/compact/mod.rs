@@ -8,8 +8,8 @@
 //! A key's id is where it stands in the list of the distinct keys, so both directions are one access each, and columns
 //! that belong to keys can be arrays by id.
 //!
-//! The paper takes ids from the table: it flags the slots that hold a key, and sums the flags up. So they follow the slots
-//! and change with the seed; [`from_set`](CompactingTable::from_set) does that. By default ids follow the input
+//! The paper takes ids from the table: it flags the slots that hold a key, and sums the flags up. So they follow the
+//! slots and change with the seed; [`from_set`](CompactingTable::from_set) does that. By default ids follow the input
 //! ([`IdOrder`](crate::IdOrder)): the same for every scheme, seed and device.
 
 mod builder;

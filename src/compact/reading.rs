@@ -32,7 +32,8 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
         self.table.get(keys)
     }
 
-    /// [`ids`](Self::ids) of keys on the device: no transfer, no allocation. `ids[i]` is the id or 0, and bit `i % 32` of
+    /// [`ids`](Self::ids) of keys on the device: no transfer, no allocation. `ids[i]` is the id or 0, and bit `i % 32`
+    /// of
     /// `found[i / 32]` tells which.
     ///
     /// ```
@@ -74,8 +75,8 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
         self.backend().gather(&self.unique, ids)
     }
 
-    /// The id of each row's key: `keys[i] == unique[inverse[i]]`. All keys are the table's: those of the column that it was
-    /// built from, or of another one with no other keys.
+    /// The id of each row's key: `keys[i] == unique[inverse[i]]`. All keys are the table's: those of the column that it
+    /// was built from, or of another one with no other keys.
     ///
     /// Cost: as [`HashTable::get`].
     ///

@@ -1,5 +1,5 @@
-//! Builds by deferred acceptance on all threads at once, without locks, rounds or barriers: for every table of single slots
-//! in which the greatest word offered to a slot stays.
+//! Builds by deferred acceptance on all threads at once, without locks, rounds or barriers: for every table of single
+//! slots in which the greatest word offered to a slot stays.
 //!
 //! ```text
 //! each thread:   loop  next = a whole block of losers of one age, else fresh pairs, else any losers; none: done

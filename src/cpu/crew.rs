@@ -4,9 +4,9 @@
 //! it counted. Nothing is shared but that counter and one flag. A thread's queues never hold more than a few blocks, so
 //! nobody waits long for the last one, and no work needs to be taken over at the end.
 //!
-//! Chunks are taken in turn from the front and from the end. Of copies of a key the greatest stays, and where values are
-//! positions, or their complements, that is the last or the first of the input: so it comes early, and most others see
-//! it and need not write.
+//! Chunks are taken in turn from the front and from the end. Of copies of a key the greatest stays, and where values
+//! are positions, or their complements, that is the last or the first of the input: so it comes early, and most others
+//! see it and need not write.
 //!
 //! What it is not: needed by passes without such queues; they are rayon's parallel iterators over chunks.
 
@@ -21,7 +21,8 @@ use super::CHUNK;
 /// The input `0..len` of one pass, in chunks.
 pub(super) struct Crew {
     len: usize,
-    /// The number of the next chunk. Written by every thread all the time, so it must not share a line with `stop`, which every thread reads.
+    /// The number of the next chunk. Written by every thread all the time, so it must not share a line with `stop`,
+    /// which every thread reads.
     next: CachePadded<AtomicUsize>,
     stop: CachePadded<AtomicBool>,
 }

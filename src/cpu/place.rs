@@ -1,4 +1,5 @@
-//! One place of an image, as a pass meets it: at rest or shared by threads, 64 bits wide or the upper half of such a word.
+//! One place of an image, as a pass meets it: at rest or shared by threads, 64 bits wide or the upper half of such a
+//! word.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

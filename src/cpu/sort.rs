@@ -13,11 +13,11 @@
 //! equal ones, cost no more passes than they must. What is stable in each pass is stable as a whole, and a stable order
 //! is one order: chunks and threads leave no trace.
 //!
-//! Memory: beside the result a thread's scratch, and a copy of each bucket whose keys crowd, until it is dealt out. Its own
-//! buckets are settled after that, so all copies together never hold a word twice: 8 bytes a pair at most.
+//! Memory: beside the result a thread's scratch, and a copy of each bucket whose keys crowd, until it is dealt out. Its
+//! own buckets are settled after that, so all copies together never hold a word twice: 8 bytes a pair at most.
 //!
-//! Why the scatter stores atomically: its places are scattered and each is written once, which safe Rust cannot say of a
-//! slice that threads share. A relaxed store is a plain one to the machine. Cutting the slice into the shares of each
+//! Why the scatter stores atomically: its places are scattered and each is written once, which safe Rust cannot say of
+//! a slice that threads share. A relaxed store is a plain one to the machine. Cutting the slice into the shares of each
 //! chunk and digit is the other way, and was a fifth slower.
 
 use std::sync::atomic::Ordering::Relaxed;

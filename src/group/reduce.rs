@@ -8,8 +8,8 @@ use crate::spec::Cuckoo;
 
 /// The distinct keys of a column, each once.
 ///
-/// Cost: by first appearance a canonical cuckoo table of all rows, about two random accesses a row, and up to 31 bytes of
-/// device memory a row while it works; ascending a sort of the rows, at the cost of
+/// Cost: by first appearance a canonical cuckoo table of all rows, about two random accesses a row, and up to 31 bytes
+/// of device memory a row while it works; ascending a sort of the rows, at the cost of
 /// [`sort_pairs`](crate::HashBackend::sort_pairs).
 ///
 /// ```

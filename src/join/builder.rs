@@ -24,7 +24,8 @@ impl<S: Scheme> JoinBuilder<S> {
         JoinBuilder { multi: MultiBuilder::new(scheme) }
     }
 
-    /// Distinct keys per slot, above 0 and up to 1; see [`TableBuilder::load_factor`](crate::TableBuilder::load_factor).
+    /// Distinct keys per slot, above 0 and up to 1; see
+    /// [`TableBuilder::load_factor`](crate::TableBuilder::load_factor).
     pub fn load_factor(mut self, load: f64) -> Self {
         self.multi = self.multi.load_factor(load);
         self

@@ -183,9 +183,9 @@ impl<B: HashBackend, S: Scheme> std::fmt::Debug for JoinIndex<B, S> {
 
 /// The join of two columns of keys: row numbers of both sides, in the order of left rows, then of right rows.
 ///
-/// Cost: an index of the right column ([`JoinBuilder::build`]), by cuckoo tables with default parameters, a lookup a left
-/// row, and 8 bytes a row of the result, which is held as a whole. Keep a [`JoinIndex`] for several left columns, or
-/// take its [`Join::chunks`] for results that do not fit.
+/// Cost: an index of the right column ([`JoinBuilder::build`]), by cuckoo tables with default parameters, a lookup a
+/// left row, and 8 bytes a row of the result, which is held as a whole. Keep a [`JoinIndex`] for several left columns,
+/// or take its [`Join::chunks`] for results that do not fit.
 ///
 /// ```
 /// use koel::{Cpu, JoinKind, join};

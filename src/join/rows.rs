@@ -76,8 +76,8 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
 
     /// All rows.
     ///
-    /// Cost: a read and two writes a row, and its way from the device, 8 bytes (semi and anti: 4). Memory on the device:
-    /// pieces of the result, at most 192 MiB.
+    /// Cost: a read and two writes a row, and its way from the device, 8 bytes (semi and anti: 4). Memory on the
+    /// device: pieces of the result, at most 192 MiB.
     ///
     /// # Errors
     /// [`crate::Error::TooLarge`] from 2^32 rows on, on every machine alike: take [`chunks`](Self::chunks) then;

@@ -76,8 +76,8 @@ impl<S: Scheme> MultiBuilder<S> {
 
     /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input.
     ///
-    /// Cost: a sort of all pairs and a build of the distinct keys ([`TableBuilder::build`]); 8 bytes a pair travel to the
-    /// device. Memory there: 28 bytes a pair while it is sorted, its input among them; then 4 bytes a pair and 4 a
+    /// Cost: a sort of all pairs and a build of the distinct keys ([`TableBuilder::build`]); 8 bytes a pair travel to
+    /// the device. Memory there: 28 bytes a pair while it is sorted, its input among them; then 4 bytes a pair and 4 a
     /// distinct key stay, and the table of the keys.
     ///
     /// # Errors

@@ -9,8 +9,8 @@
 //!        base  the table of the keys: a table file (`table/file.rs`), to the end
 //! ```
 //!
-//! As with table files, nothing is allocated before the file was seen to be long enough for it, and a right checksum says
-//! nothing about sense: what was read is audited too.
+//! As with table files, nothing is allocated before the file was seen to be long enough for it, and a right checksum
+//! says nothing about sense: what was read is audited too.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -30,7 +30,8 @@ const SUM_BYTES: u64 = 32;
 const ALIGNED: u64 = 64;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
-    /// Writes the table to a file, and returns its digest. A plain file appears under its name only when it is complete.
+    /// Writes the table to a file, and returns its digest. A plain file appears under its name only when it is
+    /// complete.
     ///
     /// Cost: all of it is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
     /// device they were built on.
@@ -70,8 +71,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// Cost: the file is read once into this machine's memory, hashed and audited, and uploaded.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no multivalue table of this scheme, is damaged, or contradicts
-    /// itself; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no multivalue table of this scheme, is damaged, or
+    /// contradicts itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bad = |reason: &str| Error::BadFile { path: path.into(), reason: reason.into() };

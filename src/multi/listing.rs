@@ -8,8 +8,8 @@
 //!                  '----- piece of 4: 2 ----'
 //! ```
 //!
-//! What is held are the offsets and where each run starts: 12 bytes a query, however long the runs are. A piece takes 12
-//! bytes an element, and is given back before the next one.
+//! What is held are the offsets and where each run starts: 12 bytes a query, however long the runs are. A piece takes
+//! 12 bytes an element, and is given back before the next one.
 
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Spans};
 use crate::error::{Error, Result};

@@ -16,8 +16,8 @@
 //! digest.rs    one number for all of it                 file.rs       save, open
 //! ```
 //!
-//! A heavy key is a long run and one entry of the table: the sort moves its pairs like any others, and a list of runs is
-//! cut into pieces of equal length, whatever runs they belong to.
+//! A heavy key is a long run and one entry of the table: the sort moves its pairs like any others, and a list of runs
+//! is cut into pieces of equal length, whatever runs they belong to.
 //!
 //! What it is not: a table whose words hold chains. Nothing is linked, so nothing is followed one by one.
 

@@ -37,7 +37,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         Ok(ranges)
     }
 
-    /// [`get`](Self::get) of queries in a buffer on the table's device: first value and number of values, a buffer each.
+    /// [`get`](Self::get) of queries in a buffer on the table's device: first value and number of values, a buffer
+    /// each.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};

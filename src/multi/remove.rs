@@ -20,8 +20,8 @@ use crate::group::only;
 use crate::spec::Scheme;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
-    /// Takes out all values of these keys, and tells how many there were. Keys that are absent or come again do nothing.
-    /// The values of the rest keep their order, and the table is that of one build of the rest.
+    /// Takes out all values of these keys, and tells how many there were. Keys that are absent or come again do
+    /// nothing. The values of the rest keep their order, and the table is that of one build of the rest.
     ///
     /// Cost: a lookup a key, a pass over the values that stay, and a build of the keys that stay. Memory on the device
     /// while it works: a second table, and 12 bytes a pair that stays.

@@ -50,11 +50,11 @@ pub struct RetrievedRows {
 }
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
-    /// All values of all queries, those of one in the order of the input. A query that comes again has its values again,
-    /// and an absent key has none.
+    /// All values of all queries, those of one in the order of the input. A query that comes again has its values
+    /// again, and an absent key has none.
     ///
-    /// Cost: a lookup a query, and a read and a write a value. Memory on the device: 16 bytes a query, and pieces of the
-    /// list, 12 bytes a value, at most 192 MiB.
+    /// Cost: a lookup a query, and a read and a write a value. Memory on the device: 16 bytes a query, and pieces of
+    /// the list, 12 bytes a value, at most 192 MiB.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};

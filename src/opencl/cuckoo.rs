@@ -1,5 +1,5 @@
-//! The host side of cl/cuckoo.cl: which program, and which arguments. The schemes with images of a cuckoo table, those with a
-//! single function and sets, run in its kernels.
+//! The host side of cl/cuckoo.cl: which program, and which arguments. The schemes with images of a cuckoo table, those
+//! with a single function and sets, run in its kernels.
 
 use super::launch::Launch;
 use super::program::CUCKOO;
@@ -12,8 +12,8 @@ use crate::spec::cuckoo::{Cell, CuckooImage};
 use crate::spec::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
 impl OpenCl {
-    /// The program for the tables of this plan, with slots that are cells `C`. What varies from attempt to attempt is not in
-    /// it.
+    /// The program for the tables of this plan, with slots that are cells `C`. What varies from attempt to attempt is
+    /// not in it.
     pub(super) fn cuckoo<C: Cell>(&self, plan: &CuckooPlan) -> Result<ocl::core::Program> {
         let family = plan.family();
         self.program(

@@ -28,8 +28,8 @@ pub(super) fn parameters(plan: &FksPlan, group: usize) -> Vec<(&'static str, u32
     ]
 }
 
-/// What all kernels of a table take, first or after the image. It lives until they are enqueued: a kernel's arguments keep no
-/// memory alive.
+/// What all kernels of a table take, first or after the image. It lives until they are enqueued: a kernel's arguments
+/// keep no memory alive.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     plan: &'a FksPlan,
@@ -103,8 +103,8 @@ impl Kernels<Fks> for OpenCl {
         let (program, group) = (self.fks_build(plan)?, self.0.group);
         let tally = Tally::new(self)?;
         let buckets = plan.buckets() as usize;
-        // Counts, then where each bucket begins. Behind them stand the pairs beyond what a bucket holds, and a place that
-        // tells them from none.
+        // Counts, then where each bucket begins. Behind them stand the pairs beyond what a bucket holds, and a place
+        // that tells them from none.
         let starts: Buffer<u32> = self.filled(buckets + 2, 0)?;
         // Whatever is read of these was written before.
         let (ranks, shuffled) = (Buffer::<u32>::allocate(self, pairs)?, Buffer::<u64>::allocate(self, pairs)?);

@@ -13,8 +13,8 @@ use crate::spec::{Fks, FksPlan, Kind, Plan, Request, Scheme, slot};
 const INPUTS: usize = 4;
 const OUTPUTS: usize = 1 + 4 * SUBTABLES as usize;
 
-/// Random rows. Every third key is an edge, and every other upper half is one that its key would have in a first or second
-/// round of offers.
+/// Random rows. Every third key is an edge, and every other upper half is one that its key would have in a first or
+/// second round of offers.
 fn rows(functions: &Functions, seed: u64) -> Vec<[u32; INPUTS]> {
     let edges = [0, 1, u32::MAX, u32::MAX - 1, 1 << 31];
     let random = noise(seed, INPUTS * if small() { 200 } else { 10_000 });

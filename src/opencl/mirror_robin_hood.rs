@@ -1,5 +1,5 @@
-//! cl/robin_hood.clh against src/spec/robin_hood, bit for bit: every sequence, layout and number of bits, sizes from the
-//! least to the greatest.
+//! cl/robin_hood.clh against src/spec/robin_hood, bit for bit: every sequence, layout and number of bits, sizes from
+//! the least to the greatest.
 
 use super::program::MIRROR_ROBIN_HOOD;
 use super::tests::{device, noise, robin_hood, small};

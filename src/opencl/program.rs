@@ -145,8 +145,8 @@ impl OpenCl {
         let mut options = "-cl-std=CL1.2".to_owned();
         if self.is_watched() {
             // Oclgrind sees a race in a plain read of what others change by atomics, harmless or not, so kernels that
-            // have such reads are given another way. And it interprets some of what its optimiser makes wrongly: lookups
-            // in Horton tables lost keys that the same kernel finds without, and on every other device.
+            // have such reads are given another way. And it interprets some of what its optimiser makes wrongly:
+            // lookups in Horton tables lost keys that the same kernel finds without, and on every other device.
             options += " -DKOEL_WATCHED=1 -cl-opt-disable";
         }
         for (name, value) in parameters {

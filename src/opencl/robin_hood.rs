@@ -72,8 +72,8 @@ impl OpenCl {
         self.program(ROBIN_HOOD, &parameters(plan, self.0.group))
     }
 
-    /// A kernel with the arguments that all of them begin with: the image (twice, where a kernel reads some of it in another
-    /// way), and `TABLE`.
+    /// A kernel with the arguments that all of them begin with: the image (twice, where a kernel reads some of it in
+    /// another way), and `TABLE`.
     ///
     /// The kernels trust the image to have a cell for each slot, and the maximum ages behind them.
     fn robin_hood_kernel(

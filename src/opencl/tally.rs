@@ -6,8 +6,8 @@ use crate::backend::{HashBackend, Placed, Removed};
 use crate::error::Result;
 use crate::spec::cuckoo::classic;
 
-/// The counts of a batch and where each stands in the kernels' status buffer, and in what a group counts in local memory.
-/// All start at 0, and 0 means none.
+/// The counts of a batch and where each stands in the kernels' status buffer, and in what a group counts in local
+/// memory. All start at 0, and 0 means none.
 #[derive(Clone, Copy)]
 enum Status {
     Unplaced,

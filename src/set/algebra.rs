@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each is a lookup of whole columns and one build of distinct keys. Results have the parameters of the first set:
-//! scheme, seed, attempts, and the load or, if one was given, the capacity. So a canonical result is, byte for byte, the set
-//! built from those keys.
+//! scheme, seed, attempts, and the load or, if one was given, the capacity. So a canonical result is, byte for byte,
+//! the set built from those keys.
 
 use super::{HashSet, SetBuilder};
 use crate::backend::{DeviceBuffer, Runs};

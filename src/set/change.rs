@@ -8,8 +8,8 @@ use crate::spec::Scheme;
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Adds keys, which may repeat and may be there, and tells how many were new.
     ///
-    /// The bytes of a canonical set are afterwards those of one build of all keys (of a worn one: once it is compacted).
-    /// Cost and memory: as [`HashTable::insert`](crate::HashTable::insert) under `KeepFirst`.
+    /// The bytes of a canonical set are afterwards those of one build of all keys (of a worn one: once it is
+    /// compacted). Cost and memory: as [`HashTable::insert`](crate::HashTable::insert) under `KeepFirst`.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -37,8 +37,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
 
     /// Takes keys out, and tells how many were there. Keys that are absent or come again do nothing.
     ///
-    /// What becomes of the set is said at [`HashTable::remove`](crate::HashTable::remove): a canonical set of a scheme with
-    /// tombstones is worn until it is compacted.
+    /// What becomes of the set is said at [`HashTable::remove`](crate::HashTable::remove): a canonical set of a scheme
+    /// with tombstones is worn until it is compacted.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};

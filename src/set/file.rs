@@ -11,8 +11,8 @@ use crate::table::{Contents, Digest, HashTable};
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// The digest of the set's table: equal digests, equal sets.
     ///
-    /// For canonical schemes it is a function of scheme, parameters, seed, number of slots and keys, unless the set is worn.
-    /// Cost: as [`HashTable::digest`].
+    /// For canonical schemes it is a function of scheme, parameters, seed, number of slots and keys, unless the set is
+    /// worn. Cost: as [`HashTable::digest`].
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -56,12 +56,12 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
 
     /// Opens a file, checks everything in it, and puts the set on a device.
     ///
-    /// Cost: as [`HashTable::open`], and where the scheme has room for values a pass over the slots, which shows that all
-    /// are 0.
+    /// Cost: as [`HashTable::open`], and where the scheme has room for values a pass over the slots, which shows that
+    /// all are 0.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that holds no set of this scheme, is damaged, or contradicts itself;
-    /// [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that holds no set of this scheme, is damaged, or contradicts
+    /// itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let table = HashTable::open_part(backend, path, 0, Contents::Set)?;

@@ -25,8 +25,8 @@ use crate::error::Result;
 use crate::spec::{CuckooSet, Scheme};
 use crate::table::HashTable;
 
-/// A set of `u32` keys on backend `B`, laid out by scheme `S`: [`CuckooSet`] has slots of 32 bits, all others spend 64 on
-/// a key and a value that says nothing.
+/// A set of `u32` keys on backend `B`, laid out by scheme `S`: [`CuckooSet`] has slots of 32 bits, all others spend 64
+/// on a key and a value that says nothing.
 ///
 /// ```
 /// use koel::{Cpu, CuckooSet, HashSet};

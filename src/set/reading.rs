@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::spec::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
-    /// Whether each query is in the set, in the order of the queries. Cost: as [`HashTable::get`](crate::HashTable::get).
+    /// Whether each query is in the set, in the order of the queries. Cost: as
+    /// [`HashTable::get`](crate::HashTable::get).
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.

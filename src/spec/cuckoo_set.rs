@@ -17,9 +17,9 @@
 //!             have stopped: every slot whose key a lookup finds in an earlier one of its slots is emptied.
 //! ```
 //!
-//! No key is lost in the race: each has a copy in the table or in a thread's hands, and a thread gives one up only where it
-//! leaves another. The clean-up may read slots that are being emptied: the first of a key's slots with that key never is,
-//! and a lookup stops there.
+//! No key is lost in the race: each has a copy in the table or in a thread's hands, and a thread gives one up only
+//! where it leaves another. The clean-up may read slots that are being emptied: the first of a key's slots with that
+//! key never is, and a lookup stops there.
 //!
 //! `(slot << 32) | value` is a word of the cuckoo table with the same parameters, seed, attempt and number of slots. So a set
 //! becomes the table of its keys with any values by writing these beside them, which is how the paper makes compacting
@@ -164,8 +164,8 @@ fn slots<'a>(plan: &CuckooSetPlan, image: &'a [u64]) -> &'a [u32] {
     u32::slots(image, plan.0.slot_count())
 }
 
-/// The clean-up of a classic build, one slot at a time: empties every slot whose key a lookup finds in an earlier one, and
-/// counts them.
+/// The clean-up of a classic build, one slot at a time: empties every slot whose key a lookup finds in an earlier one,
+/// and counts them.
 pub fn clean_up(plan: &CuckooSetPlan, image: &mut [u64]) -> u64 {
     let functions = plan.0.functions();
     let slots = u32::slots_mut(image, plan.0.slot_count());

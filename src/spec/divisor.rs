@@ -8,8 +8,8 @@
 //! remainder  = c x - quotient n              below 2 n, so one subtraction mends both
 //! ```
 //!
-//! Why it is never more than one too small: `c 2^32 = ratio n + e` with e from 0 to n, for the reciprocal too. So the exact
-//! quotient c x / n is above `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32 and so below 1.
+//! Why it is never more than one too small: `c 2^32 = ratio n + e` with e from 0 to n, for the reciprocal too. So the
+//! exact quotient c x / n is above `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32 and so below 1.
 //!
 //! All of it works on several numbers at once ([`Lane`]); its twin is cl/divisor.clh.
 

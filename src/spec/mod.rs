@@ -289,8 +289,8 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
         false
     }
     /// Whether keys that come more than once do no harm to tables of this kind: an image in which nothing was left
-    /// unplaced holds one pair of each key, as if the others had not come. Elsewhere an image that was given copies is of no
-    /// use, so sets and the like are built of keys that were told apart before.
+    /// unplaced holds one pair of each key, as if the others had not come. Elsewhere an image that was given copies is
+    /// of no use, so sets and the like are built of keys that were told apart before.
     fn keeps_one(_kind: Kind) -> bool {
         false
     }

@@ -26,8 +26,8 @@ pub const AGE_BITS: u32 = 4;
 pub const AGE_SHIFT: u32 = 64 - AGE_BITS;
 /// The largest age a living pair may reach: 14. The next one, all ones, is the tombstone's.
 pub const MAX_AGE: u32 = (1 << AGE_BITS) - 2;
-/// The word of a slot whose pair was removed. It is above every pair's, so nothing displaces it, and a lookup that meets
-/// it goes on: slots still only grow.
+/// The word of a slot whose pair was removed. It is above every pair's, so nothing displaces it, and a lookup that
+/// meets it goes on: slots still only grow.
 pub const TOMBSTONE: u64 = ((MAX_AGE + 1) as u64) << AGE_SHIFT;
 /// The fewest buckets for which remainders stay distinct.
 pub const MIN_BUCKETS: u32 = 1 << AGE_BITS;

@@ -309,8 +309,8 @@ impl<S: Scheme> TableBuilder<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryEstimate {
-    /// The finished table, at the first attempt. Perfect spatial hashes grow with each attempt that fails; the figures of
-    /// builds have room for that.
+    /// The finished table, at the first attempt. Perfect spatial hashes grow with each attempt that fails; the figures
+    /// of builds have room for that.
     pub image: u64,
     /// While it is built: the table, its input, and what the build needs besides.
     pub build: u64,

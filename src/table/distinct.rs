@@ -31,8 +31,8 @@ pub(super) fn least_copy<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>)
     Ok(positions(backend, keys, keys)?.least_copy)
 }
 
-/// Whether a sample of the keys holds copies. It says no of most inputs in which few keys come again, and surely if none
-/// does; it says yes where keys crowd, before a build has to find that out at the cost of all its rounds.
+/// Whether a sample of the keys holds copies. It says no of most inputs in which few keys come again, and surely if
+/// none does; it says yes where keys crowd, before a build has to find that out at the cost of all its rounds.
 ///
 /// The sample is runs of neighbours, spread evenly: copies that stand together are seen in a run, and scattered ones
 /// meet across runs, as soon as there are fewer than some millions of keys or one has a thousandth of the rows.

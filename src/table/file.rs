@@ -9,9 +9,9 @@
 //!                  32 bytes: BLAKE3( digest of all before the end | those four numbers )
 //! ```
 //!
-//! All numbers are little-endian; `docs/file-format.md` has every field of the plan too. Everything before the end is what
-//! [`HashTable::digest`] hashes; the settings behind it say how the table goes on when batches are inserted, and are no
-//! part of what it is.
+//! All numbers are little-endian; `docs/file-format.md` has every field of the plan too. Everything before the end is
+//! what [`HashTable::digest`] hashes; the settings behind it say how the table goes on when batches are inserted, and
+//! are no part of what it is.
 //!
 //! A file may be damaged or hostile, with a right checksum too. `open` therefore checks sizes before it allocates, the
 //! checksum, the plan field by field, and then audits the image. `open_mapped` reads the header alone: a damaged image
@@ -247,8 +247,8 @@ pub(crate) fn write_whole<R>(path: &Path, write: impl FnOnce(&mut File) -> Resul
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Writes the table to a file, and returns its digest. A plain file appears under its name only when it is complete; a
-    /// link, a pipe or a device is written through.
+    /// Writes the table to a file, and returns its digest. A plain file appears under its name only when it is
+    /// complete; a link, a pipe or a device is written through.
     ///
     /// Cost: the image is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
     /// device and order they were built from.

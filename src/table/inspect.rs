@@ -69,8 +69,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Checks every invariant of the image: each pair in a place of its key, no better place left to a weaker pair
     /// (canonical), no key twice, as many pairs as the table says.
     ///
-    /// Of a canonical Horton table not all of the order is seen: an entry does not tell in which round of its offers it was
-    /// set, so a weaker pair may pass in a place where only the round decides.
+    /// Of a canonical Horton table not all of the order is seen: an entry does not tell in which round of its offers it
+    /// was set, so a weaker pair may pass in a place where only the round decides.
     ///
     /// Cost: the image is read to this machine, and every pair is looked at by all threads.
     ///

@@ -9,10 +9,10 @@
 //!             the same run on the same device
 //! ```
 //!
-//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`. Tables that are built on the
-//! host are timed by the clock on the wall wherever they are. Pairs and queries are
-//! random, or the cells of a picture in one of several layouts (`data/`). Outputs are poisoned before every run, and
-//! every answer is compared with the right one after it. Times are medians.
+//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`. Tables that are built
+//! on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a
+//! picture in one of several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared
+//! with the right one after it. Times are medians.
 
 mod data;
 mod device;
@@ -84,8 +84,9 @@ pub(crate) struct Args {
     /// read)
     #[arg(long)]
     walk: bool,
-    /// Also how long each stage of a build takes, and of all else that is timed on the device of tables other than maps:
-    /// a kernel each on OpenCL, a parallel pass each on the CPU, and what the host does of maps that are built there;
+    /// Also how long each stage of a build takes, and of all else that is timed on the device of tables other than
+    /// maps: a kernel each on OpenCL, a parallel pass each on the CPU, and what the host does of maps that are built
+    /// there;
     /// `all` is the median of whole builds
     #[arg(long)]
     stages: bool,

@@ -22,10 +22,10 @@
 //!   and not dropped, in any order of events. The bytes are those of the sequential rule (`spec/bucketized/canonical.rs`),
 //!   once they are sorted.
 //!
-//! **Why two threads with copies of one key cannot miss each other in a bucket.** Let A and B have one upper half, let A
-//! be exchanged for a0 in slot p and B for b0 in slot q, and let neither scan have seen a word with that upper half. If
-//! p = q, the later of the two exchanged a word that is at least the earlier and less than itself, so of that upper half:
-//! it was seen. So p and q differ.
+//! **Why two threads with copies of one key cannot miss each other in a bucket.** Let A and B have one upper half, let
+//! A be exchanged for a0 in slot p and B for b0 in slot q, and let neither scan have seen a word with that upper half.
+//! If p = q, the later of the two exchanged a word that is at least the earlier and less than itself, so of that upper
+//! half: it was seen. So p and q differ.
 //! - *Each scan saw the other's slot before the other's exchange.* Then A's saw at most b0 in q, and chose p, so
 //!   (a0, p) < (b0, q) in the order by word and then by place; and B's chose q, so (b0, q) < (a0, p): impossible. **So
 //!   the least word must be chosen by one order without ties:** of equals, which are empty slots, the first in the bucket.

@@ -11,12 +11,13 @@
 //! ```
 //!
 //! Nothing branches on what was found: it is a coin toss to the branch predictor, and a wrong guess costs more than a
-//! whole probe. Two things are rare enough for a branch: a second word that matches (canonical: another key with the same
-//! remainder that came by another function), and the end of a block. And what can be told of eight keys at once is:
-//! judging each where it is found took 85 instructions a key, most of the time where lines are near.
+//! whole probe. Two things are rare enough for a branch: a second word that matches (canonical: another key with the
+//! same remainder that came by another function), and the end of a block. And what can be told of eight keys at once
+//! is: judging each where it is found took 85 instructions a key, most of the time where lines are near.
 //!
 //! Each key that is resolved asks for the line of one key of the next block. Asking for all 128 at once
-//! slows large tables down: a core has a few dozen lines on their way at most, and waits in the middle of such a volley.
+//! slows large tables down: a core has a few dozen lines on their way at most, and waits in the middle of such a
+//! volley.
 //!
 //! The list of the unresolved is written where it has been read already, so a chunk needs one list of 8 KiB, and no
 //! queues. Each turn ends with a wait for its last block, three times in 4096 keys: 1% of the time.

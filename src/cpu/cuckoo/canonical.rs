@@ -1,5 +1,5 @@
-//! The lists of a canonical table. How they are built from is said in `cpu/acceptance.rs`, the rule itself and why it does not
-//! depend on order in `spec/cuckoo/canonical.rs`.
+//! The lists of a canonical table. How they are built from is said in `cpu/acceptance.rs`, the rule itself and why it
+//! does not depend on order in `spec/cuckoo/canonical.rs`.
 
 use wide::u32x8;
 

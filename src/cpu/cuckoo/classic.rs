@@ -11,9 +11,9 @@
 //! swap carries its entry by value and nothing else is read on the strength of it, so relaxed order does.
 //!
 //! Copies of a key are not seen on the way. A pass over the finished image looks every slot's key up and counts the
-//! slots that a lookup does not reach. In a set (Section 4.4) a chain that swaps a key for the same ends there, and that
-//! pass empties the slots it counts (`spec/cuckoo_set.rs` says why the first of each key stays): then each pair that
-//! came has been counted but one of each key. The empty marker's key never enters the image: its value goes to
+//! slots that a lookup does not reach. In a set (Section 4.4) a chain that swaps a key for the same ends there, and
+//! that pass empties the slots it counts (`spec/cuckoo_set.rs` says why the first of each key stays): then each pair
+//! that came has been counted but one of each key. The empty marker's key never enters the image: its value goes to
 //! [`Placed::outside`].
 
 use std::array;

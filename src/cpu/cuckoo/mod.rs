@@ -1,5 +1,5 @@
-//! The cuckoo table on the CPU, and the schemes that have its images: those with a single function, and sets, whose slots
-//! are halves of words.
+//! The cuckoo table on the CPU, and the schemes that have its images: those with a single function, and sets, whose
+//! slots are halves of words.
 //!
 //! ```text
 //! canonical.rs  its lists for `acceptance.rs` and `search.rs`

@@ -1,4 +1,5 @@
-//! The canonical build on all threads: the passes of `spec/horton/canonical.rs`, each one parallel, with a join between.
+//! The canonical build on all threads: the passes of `spec/horton/canonical.rs`, each one parallel, with a join
+//! between.
 //!
 //! ```text
 //! deal     count the keys of every home; give crowded homes room beside the image; every pair to its home
@@ -17,16 +18,17 @@
 //! items     the least of each tag, by tag; then all others, by tag and key
 //! ```
 //!
-//! In that order of items token j's tag number p has its leaver at j + p T, surplus keys begin where the leasts end, and
-//! no pass after `group` needs to hash or sort again to tell who leaves.
+//! In that order of items token j's tag number p has its leaver at j + p T, surplus keys begin where the leasts end,
+//! and no pass after `group` needs to hash or sort again to tell who leaves.
 //!
-//! Memory beside the image: a byte a pair, freed after dealing; 8 bytes a bucket; 8 bytes for each key of a crowded home
-//! beyond S - 2; 8 bytes a stash bucket. At load 0.9 with 8 slots that is 1 + 1.1 + 1.5 bytes a pair. It is all asked
-//! for before the image is touched.
+//! Memory beside the image: a byte a pair, freed after dealing; 8 bytes a bucket; 8 bytes for each key of a crowded
+//! home beyond S - 2; 8 bytes a stash bucket. At load 0.9 with 8 slots that is 1 + 1.1 + 1.5 bytes a pair. It is all
+//! asked for before the image is touched.
 //!
-//! Why relaxed atomics do everywhere: what one pass writes and another reads is ordered by the join between them. Within
-//! a pass a word is either written by one thread alone, or it is a count, a set of bits or a proposal slot, whose end
-//! depends on no order, and on the strength of which no other memory is read (`settle.rs` says it of the slots).
+//! Why relaxed atomics do everywhere: what one pass writes and another reads is ordered by the join between them.
+//! Within a pass a word is either written by one thread alone, or it is a count, a set of bits or a proposal slot,
+//! whose end depends on no order, and on the strength of which no other memory is read (`settle.rs` says it of the
+//! slots).
 //!
 //! What it is not: of any use when keys come more than once. Then it ends after `group`, with their count.
 
@@ -117,8 +119,8 @@ impl<'a, const S: usize> Build<'a, S> {
     }
 }
 
-/// Builds the image of these pairs, whatever it held before. `outside` says whether the empty marker's key stands beside
-/// the image already.
+/// Builds the image of these pairs, whatever it held before. `outside` says whether the empty marker's key stands
+/// beside the image already.
 pub(super) fn place<const S: usize>(
     functions: &Functions,
     outside: bool,

@@ -10,8 +10,8 @@
 //! stash    each bucket sorted
 //! ```
 //!
-//! The proposals of a span of buckets are listed, and the lines of their homes asked for, while those of the span before
-//! are turned into pairs.
+//! The proposals of a span of buckets are listed, and the lines of their homes asked for, while those of the span
+//! before are turned into pairs.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! Whether a key hits, and whether it is led on, is a coin toss to the branch predictor, so nothing branches on either:
-//! each key writes what it found, each eight write eight numbers to the list, those led on in front, and only the list's
-//! length depends on what was found. At load 0.9 about 14 % of the hits and 5 % of the misses read a second bucket.
+//! each key writes what it found, each eight write eight numbers to the list, those led on in front, and only the
+//! list's length depends on what was found. At load 0.9 about 14 % of the hits and 5 % of the misses read a second
+//! bucket.
 //!
 //! What it is not: the queues by age of the cuckoo table. There are two questions at most, and the second ones of one
 //! block are few; so they need no blocks of their own, and all answers come in the order of the keys.
@@ -81,8 +82,8 @@ pub(super) struct Found {
     pub(super) values: [u32; BLOCK],
 }
 
-/// What is made of the words that hold keys. In `hits`, bit `2 i + 1` is set for each word i of a bucket whose key is the
-/// one asked for, which is at most one of them in a sound image; to the empty marker's key every answer is wrong.
+/// What is made of the words that hold keys. In `hits`, bit `2 i + 1` is set for each word i of a bucket whose key is
+/// the one asked for, which is at most one of them in a sound image; to the empty marker's key every answer is wrong.
 pub(super) trait Answers<const S: usize> {
     /// The first answers to the keys from number `start` on, which is a multiple of [`BLOCK`]. A few may follow whose
     /// keys are not among the queries.
@@ -141,8 +142,8 @@ impl Firsts {
         self.len
     }
 
-    /// Reads every home. Who is not there and is led on is listed in `led`. For each home read, one of the next block is
-    /// asked for: 128 prefetches at once would only wait for each other, and nothing would be left to do meanwhile.
+    /// Reads every home. Who is not there and is led on is listed in `led`. For each home read, one of the next block
+    /// is asked for: 128 prefetches at once would only wait for each other, and nothing would be left to do meanwhile.
     ///
     /// The last block of a task may be broken; what it leaves over from others is compared too, and not listed.
     #[inline(always)]

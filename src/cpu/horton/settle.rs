@@ -173,8 +173,8 @@ impl<'a, const S: usize> Settler<'a, S> {
     }
 }
 
-/// Offers a proposal to the free words of a bucket, which begin behind its own keys, and returns who has lost: the offer,
-/// the one it displaced, or nobody.
+/// Offers a proposal to the free words of a bucket, which begin behind its own keys, and returns who has lost: the
+/// offer, the one it displaced, or nobody.
 #[inline(always)]
 fn offer<const S: usize>(bucket: &[AtomicU64; S], keys: usize, mine: u64) -> u64 {
     loop {

@@ -8,8 +8,8 @@
 //!
 //! How far a key may have to go is learnt once and goes with it, in its tag above the number of the query.
 //!
-//! A layout is a type, so that its shifts are constants. Two cells of 32 bits share a word of the image; which of them a
-//! key aims for stands in the highest bit of what it aims with, where a key of 28 bits leaves room.
+//! A layout is a type, so that its shifts are constants. Two cells of 32 bits share a word of the image; which of them
+//! a key aims for stands in the highest bit of what it aims with, where a key of 28 bits leaves room.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -5,8 +5,8 @@
 //! pack    each cell that is not empty:  replace the age by the code of its place        (classic tables)
 //! ```
 //!
-//! Codes ascend with the ages, so the code of the greatest age is the greatest code, in whatever order they come. Few codes
-//! change more than once: most keys are at home, and so are the keys next to them.
+//! Codes ascend with the ages, so the code of the greatest age is the greatest code, in whatever order they come. Few
+//! codes change more than once: most keys are at home, and so are the keys next to them.
 
 use std::array;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,8 +1,9 @@
 //! Searches in blocks: all keys of a block take the same step at the same time.
 //!
 //! One search alone waits for a line of memory in each of its last steps. A block of 128 searches waits for 128 lines
-//! together: each search asks for the word of its next step as soon as it knows it, and looks at it when all others have
-//! asked for theirs. Where it goes is a coin toss to the branch predictor, so it is a choice of two numbers and no branch.
+//! together: each search asks for the word of its next step as soon as it knows it, and looks at it when all others
+//! have asked for theirs. Where it goes is a coin toss to the branch predictor, so it is a choice of two numbers and no
+//! branch.
 
 use std::hint::select_unpredictable;
 
@@ -10,8 +11,8 @@ use super::super::BLOCK;
 use super::super::memory::prefetch;
 use crate::spec::sorted::search::{half, key, word};
 
-/// Looks up to [`BLOCK`] keys up among ascending words: for each the word that stands where its own would, and its place.
-/// Nothing is found where there are no words.
+/// Looks up to [`BLOCK`] keys up among ascending words: for each the word that stands where its own would, and its
+/// place. Nothing is found where there are no words.
 #[inline(always)]
 pub(super) fn search<T>(
     words: &[T],

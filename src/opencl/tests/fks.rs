@@ -110,7 +110,8 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
     Ok(())
 }
 
-/// A bucket filled to the last pair often needs more than one seed number: the device takes the one that the rule takes.
+/// A bucket filled to the last pair often needs more than one seed number: the device takes the one that the rule
+/// takes.
 #[test]
 fn full_buckets_take_the_seed_numbers_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
@@ -202,7 +203,8 @@ fn assigning_overwrites_values_and_passes_strangers_over() -> Result<()> {
 fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, mut values) = pairs(900);
-    // Two more of one key, one more of two others, three of the empty marker's: seven copies, of which 17 is the least key.
+    // Two more of one key, one more of two others, three of the empty marker's: seven copies, of which 17 is the least
+    // key.
     keys.extend([17, 900_000_001, 5_000_000, 17, 900_000_001, EMPTY_KEY, EMPTY_KEY, EMPTY_KEY, 17, 5_000_000]);
     values.extend([1, 2, 3, 9, 8, 1, 2, 3, 5, 7]);
     for scheme in schemes() {

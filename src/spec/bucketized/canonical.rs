@@ -12,17 +12,17 @@
 //! ```
 //!
 //! It is the rule of the cuckoo table (`cuckoo/canonical.rs`) with the S greatest words for the greatest: the same
-//! argument of Gale and Shapley makes the image independent of order. Which slot of its bucket a word has would depend on
-//! order; so **the words of a bucket stand in descending order** when a build ends. The least is then the last, and one
-//! read tells whether a search may end.
+//! argument of Gale and Shapley makes the image independent of order. Which slot of its bucket a word has would depend
+//! on order; so **the words of a bucket stand in descending order** when a build ends. The least is then the last, and
+//! one read tells whether a search may end.
 //!
-//! **Copies.** One after the other, as here, they drop out when they meet, as in the cuckoo table: copies have one list,
-//! and whatever refuses the greater refuses the lesser. Several threads that scan one bucket at once can miss each other:
-//! a backend must rule that out or look for copies in the finished image. An image that held some on the way is of no use: they took
-//! slots from others.
+//! **Copies.** One after the other, as here, they drop out when they meet, as in the cuckoo table: copies have one
+//! list, and whatever refuses the greater refuses the lesser. Several threads that scan one bucket at once can miss
+//! each other: a backend must rule that out or look for copies in the finished image. An image that held some on the
+//! way is of no use: they took slots from others.
 //!
-//! **Removing** replaces the word by a tombstone, where it stands: the greatest word there can be. Slots still only grow, so
-//! "the least word is below mine" still proves that the key never came by.
+//! **Removing** replaces the word by a tombstone, where it stands: the greatest word there can be. Slots still only
+//! grow, so "the least word is below mine" still proves that the key never came by.
 
 use std::ops::Range;
 
@@ -56,8 +56,8 @@ pub fn pair(functions: &Functions, bucket: u32, word: u64) -> Option<(u32, u32)>
     slot::is_pair(word).then(|| (key(), slot::value(word)))
 }
 
-/// Puts the words of every bucket in descending order, which ends a build. Tombstones come first then, so that the least
-/// word is the last again.
+/// Puts the words of every bucket in descending order, which ends a build. Tombstones come first then, so that the
+/// least word is the last again.
 pub fn sort(plan: &BucketizedPlan, image: &mut [u64]) {
     for bucket in image.chunks_exact_mut(plan.bucket_slots as usize) {
         bucket.sort_unstable_by(|a, b| b.cmp(a));

@@ -11,8 +11,8 @@
 //!
 //! Slots are `[key][value]` and the empty marker's key stands beside the image, as in the classic cuckoo table.
 //!
-//! What it is not: stopped by a bucket with room. A pair that was placed when its first bucket was full stays in its second
-//! when others are removed from the first; so every candidate is asked.
+//! What it is not: stopped by a bucket with room. A pair that was placed when its first bucket was full stays in its
+//! second when others are removed from the first; so every candidate is asked.
 
 use std::ops::Range;
 

@@ -8,10 +8,10 @@
 //! classic     bucket i = reduce(mix_i(key)), f independent functions
 //! ```
 //!
-//! A **part** is [`PART_SLOTS`] slots in a row, or what is left of the table. As bucket 2 lies in the part of bucket 1, a
-//! build can place nearly all pairs of a part in memory that holds just that part. Bucket 3 lies anywhere, which is what
-//! keeps a full part from failing the table. Buckets 2 and 3 may both be bucket 1 where a part or a table has a single
-//! bucket; a rule that raises ages does not mind.
+//! A **part** is [`PART_SLOTS`] slots in a row, or what is left of the table. As bucket 2 lies in the part of bucket 1,
+//! a build can place nearly all pairs of a part in memory that holds just that part. Bucket 3 lies anywhere, which is
+//! what keeps a full part from failing the table. Buckets 2 and 3 may both be bucket 1 where a part or a table has a
+//! single bucket; a rule that raises ages does not mind.
 
 use super::BucketizedPlan;
 use crate::spec::hash::{GOLDEN, Lane, MixKeys, SplitMix64, mix, reduce, unmix, wrapped};

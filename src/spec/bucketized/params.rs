@@ -111,7 +111,8 @@ impl Bucketized {
     }
 
     /// The most buckets that a classic build visits in search of room for one pair, before it starts again with new
-    /// constants, 1 to 65536; 4096 if nothing is said. On devices that build in parallel: the most pairs that one pair moves.
+    /// constants, 1 to 65536; 4096 if nothing is said. On devices that build in parallel: the most pairs that one pair
+    /// moves.
     pub fn reach(self, buckets: u32) -> Self {
         Bucketized { reach: buckets, ..self }
     }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `cell.rs` what a slot is
-//! stored as (sets, `cuckoo_set.rs`, leave the values out), `kinds.rs` either kind by one name; here they become a scheme.
+//! stored as (sets, `cuckoo_set.rs`, leave the values out), `kinds.rs` either kind by one name; here they become a
+//! scheme.
 
 pub mod canonical;
 mod cell;
@@ -32,14 +33,14 @@ use crate::error::{Error, Result};
 /// The most functions a table may have.
 pub const MAX_FUNCTIONS: usize = 5;
 
-/// Schemes whose images are those of a cuckoo table, so that its passes fill and read them: the cuckoo table itself, what
-/// is one with a single function, and the set of keys alone.
+/// Schemes whose images are those of a cuckoo table, so that its passes fill and read them: the cuckoo table itself,
+/// what is one with a single function, and the set of keys alone.
 pub(crate) trait CuckooImage: Scheme {
     /// What a slot is stored as.
     type Cell: Cell;
 
-    /// The plan of the cuckoo table with the same slots. Its functions may be one, which [`Cuckoo::check`] refuses; and the
-    /// image has so many slots of this scheme, so that passes that reduce to them stay in bounds.
+    /// The plan of the cuckoo table with the same slots. Its functions may be one, which [`Cuckoo::check`] refuses; and
+    /// the image has so many slots of this scheme, so that passes that reduce to them stay in bounds.
     fn cuckoo_plan(plan: &Self::Plan) -> CuckooPlan;
 }
 

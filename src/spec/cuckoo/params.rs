@@ -58,8 +58,8 @@ impl Reinsertion {
 /// | 4 (the default) | 0.80 | 0.95 | 2.01, 2.01 |
 /// | 5 | 0.90 | 0.99 | 2.56, 2.56 |
 ///
-/// The reads are those of canonical tables, measured (`docs/canonical-layout.md`); classic tables read up to H slots on a
-/// miss.
+/// The reads are those of canonical tables, measured (`docs/canonical-layout.md`); classic tables read up to H slots on
+/// a miss.
 ///
 /// ```
 /// use koel::{Cuckoo, HashFamily};

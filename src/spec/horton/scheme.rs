@@ -71,8 +71,8 @@ impl Scheme for Horton {
         Ok(())
     }
 
-    /// What the widths of the paper allow with some room; less where entries are few or narrow, which leaves tokens with
-    /// nowhere to go.
+    /// What the widths of the paper allow with some room; less where entries are few or narrow, which leaves tokens
+    /// with nowhere to go.
     fn default_load(&self) -> Load {
         match (self.tags, self.bits) {
             (..8, _) => return Load::from_millionths(300_000),

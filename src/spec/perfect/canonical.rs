@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Too many: an offset in those rows that is tried for a cell with k points counts k times, and all cells together may
-//! count 4096, or 2 M if that is more, for each point of the set. So no attempt takes longer than its size tells. Sets that
-//! are regular with hundreds of points a cell would, until R is such that they are packed; others need tens of tries a
-//! point, and a full table some hundreds.
+//! count 4096, or 2 M if that is more, for each point of the set. So no attempt takes longer than its size tells. Sets
+//! that are regular with hundreds of points a cell would, until R is such that they are packed; others need tens of
+//! tries a point, and a full table some hundreds.
 //!
 //! Nothing here asks for the order of the input, and the points of a cell are tried together; so the bytes are a
 //! function of the set.

@@ -17,8 +17,8 @@ use crate::spec::Plan;
 use crate::spec::divisor::Divisor;
 use crate::spec::hash::{Lane, MixKeys, SplitMix64, mix, reduce, wrapped};
 
-/// The least of [`Functions::tries`]. Sets that are packed row by row need a row of offsets a point, which in a large table
-/// is more: so two rows, if that is more.
+/// The least of [`Functions::tries`]. Sets that are packed row by row need a row of offsets a point, which in a large
+/// table is more: so two rows, if that is more.
 const TRIES: u64 = 1 << 12;
 
 /// The sizes of a table and what follows from them.

@@ -13,10 +13,10 @@
 //! slots; so the offsets of neighbours are tried first.
 //!
 //! What is the paper's: the function, the two tables and the two reads, and offsets chosen with an eye to coherence, as
-//! its abstract and Garcia 2011 tell; and, known to us at second hand, cells in the order of their number of points, and
-//! a larger offset table after a failure. What is ours: the order in which offsets are tried is fixed by the set and the
-//! seed, so that the bytes are a function of them; the sizes and how they grow (`plan.rs`); the search 64 offsets at a
-//! time; both tables behind each other in one image.
+//! its abstract and Garcia 2011 tell; and, known to us at second hand, cells in the order of their number of points,
+//! and a larger offset table after a failure. What is ours: the order in which offsets are tried is fixed by the set
+//! and the seed, so that the bytes are a function of them; the sizes and how they grow (`plan.rs`); the search 64
+//! offsets at a time; both tables behind each other in one image.
 //!
 //! What it is not: able to hold any set. Keys that agree modulo M and modulo R in every axis share their offset and
 //! their slot; the next attempt has a larger R.

@@ -7,9 +7,9 @@
 //! the rest       tombstones where there may be some; nothing behind the last cell and the last code
 //! ```
 //!
-//! A key that stood twice would meet itself at the earlier place, so only those are looked at. Whether a code is needed can be
-//! told at the few places where a key that needs it would stand: those of this home at the ages that the code has and
-//! the one below has not. A tombstone there excuses it, for that may be the key.
+//! A key that stood twice would meet itself at the earlier place, so only those are looked at. Whether a code is needed
+//! can be told at the few places where a key that needs it would stand: those of this home at the ages that the code
+//! has and the one below has not. A tombstone there excuses it, for that may be the key.
 //!
 //! What it is not: whole where codes have replaced the ages. Then a pair's age is the first at which its list comes
 //! here, and whether the earlier places were stronger cannot be known.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Cells compare as integers: the older wins, then the greater name, then the greater value. Every rule of the table is
-//! written once for all three. With at least 64 slots a quotient has 26 bits, so nothing is lost and every key and value is
-//! legal in canonical tables. An empty cell is 0, and no other is, because ages begin at 1.
+//! written once for all three. With at least 64 slots a quotient has 26 bits, so nothing is lost and every key and
+//! value is legal in canonical tables. An empty cell is 0, and no other is, because ages begin at 1.
 //!
 //! What it is not: `spec/slot.rs`, whose four bits of age are too few here. At load 0.99 ages reach 15 and more.
 

@@ -21,8 +21,8 @@ use super::Rule;
 use super::cell::EMPTY;
 use crate::spec::Kind;
 
-/// Levels of canonical tables, whose ages end at 62: for 2, 3 and 4 bits. Level 0 belongs to code 0. Of all levels those
-/// with which misses read least, on average over the loads 0.8, 0.9, 0.95 and 0.99 of random keys.
+/// Levels of canonical tables, whose ages end at 62: for 2, 3 and 4 bits. Level 0 belongs to code 0. Of all levels
+/// those with which misses read least, on average over the loads 0.8, 0.9, 0.95 and 0.99 of random keys.
 const CANONICAL_LEVELS: [&[u8]; 3] =
     [&[0, 2, 3, 62], &[0, 1, 2, 3, 4, 5, 6, 62], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 62]];
 /// Levels of classic tables, whose ages end at 15, chosen alike. With 4 bits every age is a level. Level 1 costs what 0
@@ -107,8 +107,8 @@ impl MaxAges {
 }
 
 impl Rule {
-    /// The greatest age that a lookup of a key with this home must ask for. With codes in the cells that is 1 at least: the
-    /// cell is read in any case.
+    /// The greatest age that a lookup of a key with this home must ask for. With codes in the cells that is 1 at least:
+    /// the cell is read in any case.
     pub fn bound(&self, image: &[u64], home: u32) -> u32 {
         match self.max_ages {
             MaxAges::None => self.layout.max_age,

@@ -1,5 +1,5 @@
-//! The Robin Hood table (Garcia et al. 2011, Coherent Parallel Hashing): each key has an endless list of slots, and the pair
-//! that has come farther down its list keeps the slot.
+//! The Robin Hood table (Garcia et al. 2011, Coherent Parallel Hashing): each key has an endless list of slots, and the
+//! pair that has come farther down its list keeps the slot.
 //!
 //! ```text
 //! canonical  cell = [age 6][quotient 26][value 32]: every key and value, loads to 0.99; removal by tombstones
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `params.rs` is what a user chooses, `plan.rs` what is stored, `prime.rs` how many slots there are, `functions.rs` where
-//! keys go, `cell.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs` what a
-//! sound image is; here they become a scheme.
+//! keys go, `cell.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs` what
+//! a sound image is; here they become a scheme.
 
 mod audit;
 pub mod cell;

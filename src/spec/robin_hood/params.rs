@@ -39,8 +39,9 @@ impl Sequence {
 ///
 /// Measured with random keys (`docs/canonical-layout.md`).
 ///
-/// Keys that are congruent modulo the number of slots share all their places in the coherent and the paper's sequence, so
-/// more than 62 of them (classic: 15) cannot be built. Every attempt has another prime number of slots, which scatters them.
+/// Keys that are congruent modulo the number of slots share all their places in the coherent and the paper's sequence,
+/// so more than 62 of them (classic: 15) cannot be built. Every attempt has another prime number of slots, which
+/// scatters them.
 ///
 /// ```
 /// use koel::spec::{RobinHood, robin_hood::Sequence};
@@ -81,11 +82,11 @@ impl RobinHood {
         RobinHood { sequence, ..self }
     }
 
-    /// The bits of a maximum age (Equation 1 of the paper): 0 for none, 2, 3 or 4. With them a lookup knows beforehand how
-    /// far it may have to go.
+    /// The bits of a maximum age (Equation 1 of the paper): 0 for none, 2, 3 or 4. With them a lookup knows beforehand
+    /// how far it may have to go.
     ///
-    /// In canonical tables they stand in an array of their own behind the slots. In classic tables they replace the ages of
-    /// the pairs; with none the ages stay, which is what the paper calls constrained access.
+    /// In canonical tables they stand in an array of their own behind the slots. In classic tables they replace the
+    /// ages of the pairs; with none the ages stay, which is what the paper calls constrained access.
     pub fn max_ages(self, bits: u32) -> Self {
         RobinHood { max_ages: bits, ..self }
     }
@@ -95,7 +96,8 @@ impl RobinHood {
         RobinHood { keys_alone: true, ..self }
     }
 
-    /// The load at which a table takes `1 / density` times the bits of its keys, if each cell has `key_bits` for the key and
+    /// The load at which a table takes `1 / density` times the bits of its keys, if each cell has `key_bits` for the
+    /// key and
     /// `age_bits` besides: `(k + a) / (p k)` with p = 1 / density (Section 3.1).
     ///
     /// ```
@@ -107,8 +109,8 @@ impl RobinHood {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for a density outside of 0 to 1, for keys without bits, and where the table would have to
-    /// be more than full.
+    /// [`Error::InvalidParameter`] for a density outside of 0 to 1, for keys without bits, and where the table would
+    /// have to be more than full.
     pub fn load_for_key_density(density: f64, key_bits: u32, age_bits: u32) -> Result<Load> {
         if !(density > 0.0 && density <= 1.0) {
             return Err(Error::parameter("key density", density, "give a number above 0 and up to 1"));

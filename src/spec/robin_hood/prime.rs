@@ -1,13 +1,13 @@
 //! Primes for the number of slots.
 //!
-//! A row of an image, or a layer of voxels, is as long as its maker liked: a power of two, or a multiple of ten. Keys a row
-//! apart would meet in one slot if the table's length had a factor in common with it. A prime has none.
+//! A row of an image, or a layer of voxels, is as long as its maker liked: a power of two, or a multiple of ten. Keys a
+//! row apart would meet in one slot if the table's length had a factor in common with it. A prime has none.
 
 /// Divided by first: three of four odd numbers need no more.
 const SMALL: [u32; 10] = [3, 5, 7, 11, 13, 17, 19, 23, 29, 31];
 
-/// Whether `n` is prime: the test of Miller and Rabin. With the bases 2, 7 and 61 it is exact below 4,759,123,141 (Jaeschke
-/// 1993), so for every `u32`.
+/// Whether `n` is prime: the test of Miller and Rabin. With the bases 2, 7 and 61 it is exact below 4,759,123,141
+/// (Jaeschke 1993), so for every `u32`.
 pub fn is_prime(n: u32) -> bool {
     if n < 2 || n.is_multiple_of(2) {
         return n == 2;
@@ -70,8 +70,8 @@ mod tests {
         assert!(!is_prime(0) && !is_prime(1));
     }
 
-    /// The least strong pseudoprimes to the bases 2; 2 and 3; 2, 3 and 5; 2, 3, 5 and 7. Products of two large primes. The
-    /// known primes at the ends of the range.
+    /// The least strong pseudoprimes to the bases 2; 2 and 3; 2, 3 and 5; 2, 3, 5 and 7. Products of two large primes.
+    /// The known primes at the ends of the range.
     #[test]
     fn it_is_exact_at_the_ends_and_for_pseudoprimes() {
         for composite in [2047, 1_373_653, 25_326_001, 3_215_031_751, 65_521 * 65_519, 46_337 * 46_337, u32::MAX] {

@@ -12,16 +12,17 @@
 //!          absent if [age][name] there is below mine: the key would have displaced it    (where the ages still stand)
 //! ```
 //!
-//! The paper's atomic maximum of (age, key) is this very rule, so its table is canonical too, and needs no other code here
-//! than the layout of a cell. Why the outcome does not depend on order, and why dropped copies change nothing, is said in
+//! The paper's atomic maximum of (age, key) is this very rule, so its table is canonical too, and needs no other code
+//! here than the layout of a cell. Why the outcome does not depend on order, and why dropped copies change nothing, is
+//! said in
 //! `spec/cuckoo/canonical.rs`; the proofs need only that all copies of a key have one list, and that no two keys have one
 //! name at one place and age.
 //!
-//! Robin Hood, because whoever has come far takes from those who are near their home: ages gather close to their mean, and
-//! the greatest is small (Celis 1986).
+//! Robin Hood, because whoever has come far takes from those who are near their home: ages gather close to their mean,
+//! and the greatest is small (Celis 1986).
 //!
-//! What it is not: certain to end in few steps for keys that share a home. They share every place, so at most as many as
-//! their list has slots can be seated, whatever the order.
+//! What it is not: certain to end in few steps for keys that share a home. They share every place, so at most as many
+//! as their list has slots can be seated, whatever the order.
 
 use super::cell::{self, CellLayout, EMPTY};
 use super::max_ages::MaxAges;
@@ -78,8 +79,8 @@ impl Rule {
         }
     }
 
-    /// The age of the pair in a cell of a finished image; 0 if there is none. Where codes have replaced the ages: the first
-    /// age at which its list comes here.
+    /// The age of the pair in a cell of a finished image; 0 if there is none. Where codes have replaced the ages: the
+    /// first age at which its list comes here.
     pub fn age(&self, at: u32, cell: u64) -> u32 {
         match (self.pair(at, cell), self.max_ages) {
             (None, _) => 0,
@@ -133,8 +134,8 @@ impl Rule {
         (bound, None)
     }
 
-    /// Puts a tombstone where the key's pair stands (canonical tables). Cells still only grow, so the rule above holds for
-    /// what follows, in which the slot is as if taken.
+    /// Puts a tombstone where the key's pair stands (canonical tables). Cells still only grow, so the rule above holds
+    /// for what follows, in which the slot is as if taken.
     pub fn remove(&self, image: &mut [u64], key: u32) -> bool {
         let stands = self.search(image, key).1;
         if let Some(at) = stands {

@@ -5,12 +5,13 @@
 //! place = sort;   find = binary search (`search.rs`)
 //! ```
 //!
-//! The plan says how many pairs there are, so no word has to say that it holds none, and every key is legal. There are no
-//! constants and no attempts: the pairs fit or are more than the slots. Load 1 is the default and costs nothing.
+//! The plan says how many pairs there are, so no word has to say that it holds none, and every key is legal. There are
+//! no constants and no attempts: the pairs fit or are more than the slots. Load 1 is the default and costs nothing.
 //!
 //! Canonical by nature: there is one ascending order of a set. A batch makes it again; a value is overwritten in place.
 //!
-//! What it is not: a search tree that a lookup could pass in few lines of memory. A lookup reads some log2(pairs) words.
+//! What it is not: a search tree that a lookup could pass in few lines of memory. A lookup reads some log2(pairs)
+//! words.
 
 mod plan;
 pub mod search;
@@ -163,8 +164,8 @@ impl Scheme for Sorted {
         Ok(audit)
     }
 
-    /// What the OpenCL sort takes: the pairs twice, and 256 counts for every 4096 of them. The CPU sorts in the image, and takes 8 bytes
-    /// a pair at most, where keys crowd.
+    /// What the OpenCL sort takes: the pairs twice, and 256 counts for every 4096 of them. The CPU sorts in the image,
+    /// and takes 8 bytes a pair at most, where keys crowd.
     fn scratch_bytes(plan: &SortedPlan, _: u64) -> u64 {
         let pairs = u64::from(plan.pairs);
         16 * pairs + 1024 * pairs.div_ceil(4096)

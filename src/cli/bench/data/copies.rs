@@ -5,8 +5,8 @@
 //! others   ceil(rest / multiplicity) keys  in turn, so that each comes as often as any other, give or take one
 //! ```
 //!
-//! Then the rows are shuffled. What every question must be answered with is found by a sort of the host, which shares no
-//! code with the library's tables.
+//! Then the rows are shuffled. What every question must be answered with is found by a sort of the host, which shares
+//! no code with the library's tables.
 
 use rayon::prelude::*;
 

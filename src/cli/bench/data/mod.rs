@@ -159,7 +159,8 @@ impl DataOptions {
         self.domain.is_some() || self.order.is_some()
     }
 
-    /// How often keys come: on average, and the share of all rows that one of them has. With a heavy key also without it.
+    /// How often keys come: on average, and the share of all rows that one of them has. With a heavy key also without
+    /// it.
     pub(super) fn spreads(&self) -> Vec<(u32, Option<f64>)> {
         let mut counts: Vec<u32> = self.multiplicity.iter().flat_map(|Sizes(sizes)| sizes).copied().collect();
         if counts.is_empty() {

@@ -1,5 +1,5 @@
-//! What one would use instead, on the host: hash maps of a general library, filled by one thread, as their interface wants
-//! it, and asked by all; and an array sorted by all threads.
+//! What one would use instead, on the host: hash maps of a general library, filled by one thread, as their interface
+//! wants it, and asked by all; and an array sorted by all threads.
 
 use std::hash::BuildHasher;
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! For each number of rows and of rows a key: uniform, and with a heavy key beside it. Over the scheme `sorted`
-//! multivalue and compacting tables are the sorted and compacted lists that the paper measures beside its own (Alcantara
-//! 2011, Figures 4.5 and 4.6).
+//! multivalue and compacting tables are the sorted and compacted lists that the paper measures beside its own
+//! (Alcantara 2011, Figures 4.5 and 4.6).
 
 mod compact;
 mod copies;

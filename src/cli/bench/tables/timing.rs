@@ -28,7 +28,8 @@ pub(super) struct Timing<'a> {
     progress: &'a Progress,
 }
 
-/// Work that is done again and again, and whose results are checked, whatever they are. Timing is compiled once for all.
+/// Work that is done again and again, and whose results are checked, whatever they are. Timing is compiled once for
+/// all.
 trait Checked {
     /// Frees what the last run made, and makes what the next one writes to; not timed.
     fn ready(&mut self) -> koel::Result<()>;

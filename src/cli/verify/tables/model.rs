@@ -30,8 +30,8 @@ impl Model {
         self.rows.keys().copied().collect()
     }
 
-    /// The heaviest key so often that its rows, counted once for each, are more than 2^32; and how many they are. Nothing
-    /// where that would take too many copies.
+    /// The heaviest key so often that its rows, counted once for each, are more than 2^32; and how many they are.
+    /// Nothing where that would take too many copies.
     pub(super) fn past_32_bits(&self) -> Option<(Vec<u32>, u64)> {
         let (&key, rows) = self.rows.iter().max_by_key(|(_, rows)| rows.len())?;
         let times = (1u64 << 32) / rows.len() as u64 + 1;
