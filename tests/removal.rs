@@ -275,7 +275,7 @@ impl Check for WithALoad {
             table.upsert(&[*known], &[model[known]]).unwrap();
             table.rebuild().unwrap();
             // Nothing has fewer slots than the table of one pair: such a table alone has none to give up.
-            let least = builder().build(&device, &[*known], &[5]).unwrap().capacity();
+            let least = builder().build(&device, &[*known], &[fitting::<S>(kind, 5)]).unwrap().capacity();
             let shrinks = if full == least { table.capacity() == full } else { table.capacity() < full };
             assert!(shrinks, "{at}: building afresh fits them to the load");
             holds_exactly(&table, &model, &at);
