@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use common::{Check, devices, for_every_kind, label, most_pairs, size, workload};
 use koel::backend::{Any, HashBackend, Runs};
-use koel::{CompactingTable, Cpu, Cuckoo, CuckooSet, Error, HashSet, HashTable, Kind, Scheme, SetBuilder};
+use koel::{CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, Kind, Scheme, SetBuilder};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 fn builder<S: Scheme>(kind: Kind) -> SetBuilder<S> {
@@ -317,7 +317,8 @@ fn a_set_whose_keys_have_values_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("set.koel");
     for values in [[0, 0, 0], [0, 7, 0]] {
-        HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 3], &values).unwrap().save(&path).unwrap();
+        let map = HashTable::builder(Cuckoo::default()).duplicates(Duplicates::KeepFirst);
+        map.build(&Cpu::new(), &[1, 2, 3], &values).unwrap().save(&path).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
         let contents = bytes.len() - TRAILER + 12;
         bytes[contents] = 1;
@@ -332,6 +333,21 @@ fn a_set_whose_keys_have_values_is_refused() {
             ),
         }
     }
+}
+
+/// A set that would refuse keys it holds.
+#[test]
+fn a_set_with_another_rule_for_copies_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set.koel");
+    HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[0, 0]).unwrap().save(&path).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let contents = bytes.len() - TRAILER + 12;
+    bytes[contents] = 1;
+    reseal(&mut bytes);
+    std::fs::write(&path, bytes).unwrap();
+    let opened = HashSet::<Cpu, Cuckoo>::open(&Cpu::new(), &path);
+    assert!(matches!(&opened, Err(Error::BadFile { reason, .. }) if reason.contains("contradict")), "{opened:?}");
 }
 
 #[test]
