@@ -78,8 +78,11 @@ where
                     assert_eq!((placed, on_cpu), (expected, expected), "{said}");
                     assert!(cl.download(&there)? == here.words(), "{said}");
                 }
-                // Where it fails by a crowd, it is the same crowd.
+                // Where it fails by a crowd, it fails everywhere; of two-level tables it is the same crowd too.
                 if ["horton", "fks"].contains(&S::NAME) {
+                    assert_eq!(placed.unplaced > 0, on_cpu.unplaced > 0, "{said}");
+                }
+                if S::NAME == "fks" {
                     assert_eq!(placed.unplaced, on_cpu.unplaced, "{said}");
                 }
             }
