@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::{BTreeSet, HashMap};
 
-use common::{Check, devices, for_every_kind, label, size, skip, workload};
+use common::{Check, TRAILER, devices, for_every_kind, label, reseal, size, skip, workload};
 use koel::backend::{Any, HashBackend, Runs};
 use koel::{
     Aggregate, CompactingBuilder, CompactingTable, Cpu, Cuckoo, CuckooSet, Error, HashSet, HashTable, IdOrder, Kind,
@@ -168,18 +168,13 @@ fn files_and_devices_keep_the_ids() {
     for_every_kind(&Travels);
 }
 
-const TRAILER: usize = 48;
-
 /// A map that says it is a compacting table, with a right checksum.
 fn disguised(path: &std::path::Path, keys: &[u32], ids: &[u32]) {
     HashTable::builder(Cuckoo::default()).build(&Cpu::new(), keys, ids).unwrap().save(path).unwrap();
     let mut bytes = std::fs::read(path).unwrap();
     let end = bytes.len() - TRAILER;
     bytes[end + 12] = 2;
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(blake3::hash(&bytes[..end]).as_bytes()).update(&bytes[end..end + 16]);
-    let check = *hasher.finalize().as_bytes();
-    bytes[end + 16..].copy_from_slice(&check);
+    reseal(&mut bytes);
     std::fs::write(path, bytes).unwrap();
 }
 

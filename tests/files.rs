@@ -5,12 +5,12 @@ mod common;
 
 use std::path::Path;
 
+use common::{TRAILER, reseal};
 use koel::backend::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Cuckoo, Duplicates, Error, HashTable};
 
 const HEADER: usize = 128;
-const TRAILER: usize = 48;
 
 fn saved(path: &Path, scheme: Cuckoo) -> Vec<u8> {
     let load = Workload::new(100, 1);
@@ -19,16 +19,6 @@ fn saved(path: &Path, scheme: Cuckoo) -> Vec<u8> {
     let table = HashTable::builder(scheme).build(&Cpu::new(), &keys, &values).unwrap();
     table.save(path).unwrap();
     std::fs::read(path).unwrap()
-}
-
-/// Gives a changed file a right checksum, as an attacker would.
-fn reseal(bytes: &mut [u8]) {
-    let end = bytes.len() - TRAILER;
-    let digest = blake3::hash(&bytes[..end]);
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(digest.as_bytes()).update(&bytes[end..end + 16]);
-    let check = *hasher.finalize().as_bytes();
-    bytes[end + 16..].copy_from_slice(&check);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::HashMap;
 
-use common::{Check, devices, for_every_kind, label, most_pairs, size, workload};
+use common::{Check, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
 use koel::backend::{Any, HashBackend, Runs};
 use koel::{Cpu, Cuckoo, Error, JoinIndex, JoinKind, JoinRows, Kind, NO_ROW, Scheme, join};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -59,19 +59,6 @@ fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
         }
     }
     rows
-}
-
-/// Whether this kind's tables have room for the numbers of keys, which is what they hold here; says so where they have
-/// not.
-fn can_hold<S: Scheme>(kind: Kind) -> bool {
-    let bits = S::of_kind(kind).limits().value_bits;
-    if bits < 16 {
-        common::skip(
-            &format!("joins by indices of {} {kind} tables", S::NAME),
-            &format!("their values have {bits} bits"),
-        );
-    }
-    bits >= 16
 }
 
 /// Every way to have the rows of a join gives `expected`.
@@ -140,7 +127,7 @@ impl Check for Definitions {
     where
         Any: Runs<S>,
     {
-        if !can_hold::<S>(kind) {
+        if !holds_numbers::<S>("joins by indices", kind) {
             return;
         }
         for (what, left, right) in columns::<S>(kind) {
@@ -203,7 +190,7 @@ impl Check for Properties {
     where
         Any: Runs<S>,
     {
-        if !can_hold::<S>(kind) {
+        if !holds_numbers::<S>("joins by indices", kind) {
             return;
         }
         let run: fn(Case) -> bool = match kind {

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Check, devices, for_every_kind, label, most_pairs, size, workload};
+use common::{Check, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
 use koel::backend::{Any, HashBackend, Runs};
 use koel::{Cpu, Cuckoo, CuckooSet, Error, Kind, MultiBuilder, MultiTable, Quadratic, Scheme};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -15,19 +15,6 @@ type Model = BTreeMap<u32, Vec<u32>>;
 
 fn builder<S: Scheme>(kind: Kind) -> MultiBuilder<S> {
     MultiTable::builder(S::of_kind(kind)).seed(31)
-}
-
-/// Whether this kind's tables have room for the numbers of keys, which is what they hold here; says so where they have
-/// not.
-fn can_hold<S: Scheme>(kind: Kind) -> bool {
-    let bits = S::of_kind(kind).limits().value_bits;
-    if bits < 16 {
-        common::skip(
-            &format!("multivalue tables of {} {kind} tables", S::NAME),
-            &format!("their values have {bits} bits"),
-        );
-    }
-    bits >= 16
 }
 
 /// The values of each key, in the order in which they came.
@@ -144,7 +131,7 @@ impl Check for Holds {
     where
         Any: Runs<S>,
     {
-        if !can_hold::<S>(kind) {
+        if !holds_numbers::<S>("multivalue tables", kind) {
             return;
         }
         for (what, keys, values) in columns::<S>(kind) {
@@ -178,7 +165,7 @@ impl Check for Moves {
     where
         Any: Runs<S>,
     {
-        if !can_hold::<S>(kind) {
+        if !holds_numbers::<S>("multivalue tables", kind) {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -221,7 +208,7 @@ impl Check for Removes {
     where
         Any: Runs<S>,
     {
-        if !can_hold::<S>(kind) {
+        if !holds_numbers::<S>("multivalue tables", kind) {
             return;
         }
         let keys = workload::<S>(kind, size(500, 60)).0;
@@ -297,7 +284,7 @@ impl Check for Properties {
     where
         Any: Runs<S>,
     {
-        if !can_hold::<S>(kind) {
+        if !holds_numbers::<S>("multivalue tables", kind) {
             return;
         }
         let run: fn(Case) -> bool = match kind {

@@ -5,13 +5,13 @@ mod common;
 
 use std::path::Path;
 
+use common::{TRAILER, reseal};
 use koel::table::{Contents, read_info};
 use koel::{Cpu, Cuckoo, Error, HashTable, Kind, MultiTable};
 
 const HEADER: usize = 64;
 const SUM: usize = 32;
 const TABLE_HEADER: usize = 128;
-const TRAILER: usize = 48;
 const KEYS: u32 = 40;
 
 /// A file and the places of its parts.
@@ -36,13 +36,7 @@ impl File {
     fn reseal(&mut self) {
         let sum = *blake3::hash(&self.bytes[..self.sum]).as_bytes();
         self.bytes[self.sum..self.sum + SUM].copy_from_slice(&sum);
-        let (table, end) = (&mut self.bytes[self.base..], self.base + TRAILER);
-        let end = table.len() + self.base - end;
-        let digest = blake3::hash(&table[..end]);
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(digest.as_bytes()).update(&table[end..end + 16]);
-        let check = *hasher.finalize().as_bytes();
-        table[end + 16..].copy_from_slice(&check);
+        reseal(&mut self.bytes[self.base..]);
     }
 
     fn put(&mut self, at: usize, number: &[u8]) {

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{Check, devices, for_every_kind, label, most_pairs, size, workload};
+use common::{Check, TRAILER, devices, for_every_kind, label, most_pairs, reseal, size, workload};
 use koel::backend::{Any, HashBackend, Runs};
 use koel::{CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, Kind, Scheme, SetBuilder};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -297,18 +297,6 @@ impl Check for Travels {
 #[test]
 fn files_and_devices_keep_the_set() {
     for_every_kind(&Travels);
-}
-
-const TRAILER: usize = 48;
-
-/// Gives a changed file a right checksum, as an attacker would.
-fn reseal(bytes: &mut [u8]) {
-    let end = bytes.len() - TRAILER;
-    let digest = blake3::hash(&bytes[..end]);
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(digest.as_bytes()).update(&bytes[end..end + 16]);
-    let check = *hasher.finalize().as_bytes();
-    bytes[end + 16..].copy_from_slice(&check);
 }
 
 /// A map that says it is a set: two sets of the same keys would have two digests.

@@ -54,6 +54,29 @@ pub fn skip(what: &str, why: &str) {
     }
 }
 
+/// Whether tables of this kind have room for the numbers of some thousand keys, which is what they hold in `what`; says
+/// so where they have not.
+pub fn holds_numbers<S: Scheme>(what: &str, kind: Kind) -> bool {
+    let bits = S::of_kind(kind).limits().value_bits;
+    if bits < 16 {
+        skip(&format!("{what} of {} {kind} tables", S::NAME), &format!("their values have {bits} bits"));
+    }
+    bits >= 16
+}
+
+/// Bytes behind the image of a table's file: four numbers and a checksum.
+pub const TRAILER: usize = 48;
+
+/// Gives a table's file that was changed a right checksum, as an attacker would.
+pub fn reseal(bytes: &mut [u8]) {
+    let end = bytes.len() - TRAILER;
+    let digest = blake3::hash(&bytes[..end]);
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(digest.as_bytes()).update(&bytes[end..end + 16]);
+    let check = *hasher.finalize().as_bytes();
+    bytes[end + 16..].copy_from_slice(&check);
+}
+
 /// `large`, or `small` under `KOEL_TEST_SMALL`, for simulators that take a second for what a CPU does in a millisecond.
 pub fn size(large: u32, small: u32) -> u32 {
     if std::env::var_os("KOEL_TEST_SMALL").is_some() { small } else { large }

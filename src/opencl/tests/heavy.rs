@@ -78,11 +78,12 @@ where
                     assert_eq!((placed, on_cpu), (expected, expected), "{said}");
                     assert!(cl.download(&there)? == here.words(), "{said}");
                 }
-                // Where it fails by a crowd, it fails everywhere; of two-level tables it is the same crowd too.
+                // Where it fails by a crowd, it is the same crowd. Few copies leave some homes of a Horton table overfull and
+                // others not: then the CPU stops, and the device counts what the others leave over besides.
                 if ["horton", "fks"].contains(&S::NAME) {
                     assert_eq!(placed.unplaced > 0, on_cpu.unplaced > 0, "{said}");
                 }
-                if S::NAME == "fks" {
+                if S::NAME == "fks" || S::NAME == "horton" && !small() {
                     assert_eq!(placed.unplaced, on_cpu.unplaced, "{said}");
                 }
             }

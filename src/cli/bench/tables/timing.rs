@@ -144,9 +144,7 @@ impl<'a> Timing<'a> {
         work: impl FnMut() -> koel::Result<R>,
         check: impl Fn(&R) -> Result<()>,
     ) -> Result<R> {
-        let mut work = Work { made: None, work, check };
-        self.measure(doing, "device", &mut work)?;
-        work.made.ok_or_else(|| wrong(doing.what, "it was not done".into()))
+        self.made(doing, "device", Work { made: None, work, check })
     }
 
     /// How long the device takes to answer queries that are there, into buffers that are there, poisoned.
@@ -169,8 +167,15 @@ impl<'a> Timing<'a> {
         work: impl FnMut() -> koel::Result<R>,
         check: impl Fn(&R) -> Result<()>,
     ) -> Result<R> {
-        let mut work = Work { made: None, work, check };
-        self.measure(doing, "end-to-end", &mut work)?;
+        self.made(doing, "end-to-end", Work { made: None, work, check })
+    }
+
+    /// Measures work, and returns what its last run made.
+    fn made<R, W, C>(&mut self, doing: Doing, place: &'static str, mut work: Work<R, W, C>) -> Result<R>
+    where
+        Work<R, W, C>: Checked,
+    {
+        self.measure(doing, place, &mut work)?;
         work.made.ok_or_else(|| wrong(doing.what, "it was not done".into()))
     }
 
