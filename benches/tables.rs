@@ -8,8 +8,16 @@ mod common;
 
 use common::{HITS, QUERIES, SIZES, devices, workload};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use koel::backend::{Any, HashBackend, Runs, bitmap_words};
+use koel::backend::{Any, DeviceBuffer, HashBackend, Runs, bitmap_words};
+use koel::workload::Workload;
 use koel::{HashTable, Kind, Scheme};
+
+/// The workloads of all sizes that tables of this kind hold.
+fn loads<S: Scheme>(kind: Kind) -> impl Iterator<Item = Workload> {
+    let limits = S::of_kind(kind).limits();
+    let held = SIZES.into_iter().filter(move |&n| u64::from(n) <= limits.pairs);
+    held.map(move |n| workload(n).within(limits).expect("more keys than pairs"))
+}
 
 fn build<S: Scheme>(criterion: &mut Criterion, kind: Kind, label: &str, device: &Any)
 where
@@ -17,12 +25,11 @@ where
 {
     let mut group = criterion.benchmark_group(format!("build/{}-{kind}/{label}", S::NAME));
     group.sample_size(10);
-    for n in SIZES {
-        let load = workload(n);
+    for load in loads::<S>(kind) {
         let keys = device.upload(&load.keys()).expect("room for the keys");
         let values = device.upload(&load.values()).expect("room for the values");
-        group.throughput(Throughput::Elements(n.into()));
-        group.bench_function(BenchmarkId::from_parameter(n), |bencher| {
+        group.throughput(Throughput::Elements(keys.len() as u64));
+        group.bench_function(BenchmarkId::from_parameter(keys.len()), |bencher| {
             bencher.iter_batched(
                 || HashTable::builder(S::of_kind(kind)),
                 |builder| {
@@ -43,8 +50,7 @@ where
     let mut group = criterion.benchmark_group(format!("lookup/{}-{kind}/{label}", S::NAME));
     group.sample_size(20);
     group.throughput(Throughput::Elements(QUERIES as u64));
-    for n in SIZES {
-        let load = workload(n);
+    for load in loads::<S>(kind) {
         let table = HashTable::builder(S::of_kind(kind)).build(device, &load.keys(), &load.values()).expect("builds");
         for hits in HITS {
             let queries = load.queries(QUERIES, hits);
@@ -55,7 +61,7 @@ where
             let answers = device.download(&values).expect("answers");
             let wrong = queries.iter().zip(&answers).filter(|(q, a)| load.answer(**q).unwrap_or(0) != **a).count();
             assert_eq!(wrong, 0, "wrong answers are not worth timing");
-            group.bench_function(BenchmarkId::new(format!("{hits}%"), n), |bencher| {
+            group.bench_function(BenchmarkId::new(format!("{hits}%"), table.len()), |bencher| {
                 bencher.iter(|| {
                     table.lookup(&there, &mut values, &mut found).expect("answers");
                     device.finish().expect("finishes");
