@@ -183,25 +183,24 @@ static inline ulong offer(__global ulong *bucket, ulong mine) {
     ulong words[KOEL_SLOTS];
     read_bucket(bucket, words);
     for (;;) {
-        ulong least = words[0], copy = KOEL_SLOT_EMPTY;
+        ulong least = words[0];
         uint at = 0, copy_at = KOEL_SLOTS;
         // No word is picked by its index here and below: that would put them on the stack.
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
             at = words[j] < least ? j : at;
             least = min(words[j], least);
-            bool same = upper_of(words[j]) == upper_of(mine);
-            copy_at = same ? j : copy_at;
-            copy = same ? words[j] : copy;
+            copy_at = upper_of(words[j]) == upper_of(mine) ? j : copy_at;
         }
-        // Whatever has become of it since: who is dropped for a copy as great leaves that copy behind.
-        if (copy >= mine) return A_COPY;
-        ulong there;
+        ulong there = KOEL_SLOT_EMPTY;
         if (copy_at < KOEL_SLOTS) {
             // My own key at my own age: the greater word stays, the other is dropped. Unless it was displaced
-            // meanwhile, by a word that is greater than mine too; then the maximum changes nothing.
+            // meanwhile, by a word that is greater than mine too; then the maximum changes nothing. Where mine is not
+            // the greater it need not be asked: who drops out for a copy as great leaves that copy behind.
             at = copy_at;
-            there = atom_max(&bucket[at], mine);
+            #pragma unroll
+            for (uint j = 0; j < KOEL_SLOTS; j++) there = j == at ? words[j] : there;
+            if (there < mine) there = atom_max(&bucket[at], mine);
             if (upper_of(there) == upper_of(mine)) return A_COPY;
         } else {
             if (least > mine) return mine;

@@ -1,7 +1,7 @@
 // What grouping and joining are made of, but for aggregates (accumulate.cl): bitmaps, runs, and images of two columns.
 //
 //   mark            ones at some places of a bitmap
-//   heads           ones where an element differs from the one before it
+//   heads, tails    ones where an element differs from the one before it, and from the one behind it
 //   scatter         each value to its place
 //   spans           where the run of each query stands, and how long it is
 //   widen           counts of 32 bits as sums of 64, which cl/scan.cl adds up
@@ -26,6 +26,14 @@ __kernel GROUP_SIZE void heads(__global const uint *column, const ulong len, __g
     __local ulong answers[KOEL_GROUP / 8];
     ulong i = get_global_id(0);
     put_answer(answers, i < len && (i == 0 || column[i] != column[i - 1]));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (i % 32 == 0 && i < len) bits[i / 32] = pack_answers(answers);
+}
+
+__kernel GROUP_SIZE void tails(__global const uint *column, const ulong len, __global uint *bits) {
+    __local ulong answers[KOEL_GROUP / 8];
+    ulong i = get_global_id(0);
+    put_answer(answers, i < len && (i + 1 == len || column[i] != column[i + 1]));
     barrier(CLK_LOCAL_MEM_FENCE);
     if (i % 32 == 0 && i < len) bits[i / 32] = pack_answers(answers);
 }

@@ -175,6 +175,10 @@ impl Relational for Any {
     fn heads(&self, column: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.heads(side::of(column)?).map(side::wrap))
     }
+
+    fn tails(&self, column: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.tails(side::of(column)?).map(side::wrap))
+    }
     fn ranks(&self, bits: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.ranks(side::of(bits)?, len).map(side::wrap))
     }

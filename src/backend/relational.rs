@@ -1,7 +1,8 @@
 //! The passes over columns that grouping and joining are made of, beside those of [`HashBackend`].
 //!
 //! ```text
-//! bitmaps   mark (ones at these places), heads (where runs of equal elements begin), ranks (ones up to a place)
+//! bitmaps   mark (ones at these places), heads and tails (where runs of equal elements begin and end), ranks (ones up
+//!           to a place)
 //! runs      spans (the run of each query), offsets (where each begins in a list of all), expand (a piece of that list)
 //! groups    scatter (to where each belongs), accumulate (count, sum, least, greatest of each group)
 //! images    interleave (cells of 32 bits and values to words of 64)
@@ -85,6 +86,9 @@ pub trait Relational: HashBackend {
 
     /// A bitmap of the places at which an element differs from the one before it. The first one does.
     fn heads(&self, column: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>>;
+
+    /// A bitmap of the places at which an element differs from the one behind it. The last one does.
+    fn tails(&self, column: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>>;
 
     /// For each of the first `len` places of a bitmap how many ones there are up to it and on it, less one. Before the
     /// first one that is all ones.

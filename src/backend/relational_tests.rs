@@ -27,7 +27,7 @@ fn bitmap(ones: impl IntoIterator<Item = usize>, len: usize) -> Vec<u32> {
 /// A name and a column, or two.
 type Named<T> = Vec<(&'static str, T)>;
 
-/// Marks, heads and ranks of columns of these lengths.
+/// Marks, heads, tails and ranks of columns of these lengths.
 pub(crate) fn bitmaps<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     for &len in sizes {
         let once: Vec<u32> = (0..len as u32).rev().step_by(3).collect();
@@ -42,6 +42,9 @@ pub(crate) fn bitmaps<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()>
             let begin = (0..len).filter(|&i| i == 0 || column[i] != column[i - 1]);
             let heads = backend.heads(&backend.upload(&column)?)?;
             assert!(backend.download(&heads)? == bitmap(begin, len), "heads of {len}, {name}");
+            let end = (0..len).filter(|&i| i + 1 == len || column[i] != column[i + 1]);
+            let tails = backend.tails(&backend.upload(&column)?)?;
+            assert!(backend.download(&tails)? == bitmap(end, len), "tails of {len}, {name}");
         }
         let some = (0..len).filter(|&i| noise(5, 1)[0].rotate_left(i as u32) & 5 == 0);
         for ones in [(0..len).collect(), Vec::new(), some.collect(), vec![len.saturating_sub(1); len.min(1)]] {

@@ -23,6 +23,22 @@ use crate::fault::{Fault, planted};
 /// Entries of a chunk's own table, a power of two: a quarter of an L1 cache.
 const ENTRIES: usize = 256;
 
+impl Cpu {
+    /// A bitmap of the places below `len` of which `is_one` holds.
+    fn bits_where(&self, pass: &'static str, len: usize, is_one: impl Fn(usize) -> bool + Sync) -> Result<Memory<u32>> {
+        self.ledger().kernel(pass, len);
+        let mut bits = Memory::zeroed(bitmap_words(len))?;
+        let words = bits.words_mut()?;
+        self.run(|| {
+            words.par_iter_mut().enumerate().with_min_len(CHUNK / 32).for_each(|(word, bits)| {
+                let places = 32 * word..len.min(32 * word + 32);
+                *bits = places.fold(0, |bits, i| bits | u32::from(is_one(i)) << (i % 32));
+            });
+        });
+        Ok(bits)
+    }
+}
+
 impl Relational for Cpu {
     fn mark(&self, places: &Memory<u32>, len: usize) -> Result<Memory<u32>> {
         self.ledger().kernel("mark", places.len());
@@ -44,18 +60,13 @@ impl Relational for Cpu {
     }
 
     fn heads(&self, column: &Memory<u32>) -> Result<Memory<u32>> {
-        self.ledger().kernel("heads", column.len());
         let column = column.words();
-        let mut bits = Memory::zeroed(bitmap_words(column.len()))?;
-        let words = bits.words_mut()?;
-        let differs = |i: usize| i == 0 || column[i] != column[i - 1];
-        self.run(|| {
-            words.par_iter_mut().enumerate().with_min_len(CHUNK / 32).for_each(|(word, bits)| {
-                let places = 32 * word..column.len().min(32 * word + 32);
-                *bits = places.fold(0, |bits, i| bits | u32::from(differs(i)) << (i % 32));
-            });
-        });
-        Ok(bits)
+        self.bits_where("heads", column.len(), |i| i == 0 || column[i] != column[i - 1])
+    }
+
+    fn tails(&self, column: &Memory<u32>) -> Result<Memory<u32>> {
+        let column = column.words();
+        self.bits_where("tails", column.len(), |i| i + 1 == column.len() || column[i] != column[i + 1])
     }
 
     fn ranks(&self, bits: &Memory<u32>, len: usize) -> Result<Memory<u32>> {

@@ -46,6 +46,17 @@ impl OpenCl {
     }
 }
 
+impl OpenCl {
+    /// The ends of runs that the kernel of this name marks.
+    fn borders(&self, column: &Buffer<u32>, name: &'static str) -> Result<Buffer<u32>> {
+        let len = column.len();
+        let bits = Buffer::allocate(self, bitmap_words(len))?;
+        let launch = self.kernel(&self.relational()?, name)?.buffer(column).value(len as u64);
+        launch.buffer(&bits).over_groups_of(GROUP, len, len)?;
+        Ok(bits)
+    }
+}
+
 impl Relational for OpenCl {
     fn mark(&self, places: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
         let bits = self.filled(bitmap_words(len), 0)?;
@@ -55,11 +66,11 @@ impl Relational for OpenCl {
     }
 
     fn heads(&self, column: &Buffer<u32>) -> Result<Buffer<u32>> {
-        let len = column.len();
-        let bits = Buffer::allocate(self, bitmap_words(len))?;
-        let launch = self.kernel(&self.relational()?, "heads")?.buffer(column).value(len as u64);
-        launch.buffer(&bits).over_groups_of(GROUP, len, len)?;
-        Ok(bits)
+        self.borders(column, "heads")
+    }
+
+    fn tails(&self, column: &Buffer<u32>) -> Result<Buffer<u32>> {
+        self.borders(column, "tails")
     }
 
     fn ranks(&self, bits: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {

@@ -56,7 +56,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
             Outcome::Copies(_) => {}
         }
     }
-    let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates, None)?.pairs;
+    let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates)?;
     let slots = settings.slots(scheme, pairs.keys.len() as u64);
     match attempts(backend, scheme, settings, slots, &pairs.keys, &pairs.values)? {
         Outcome::Built(built) => Ok(built),

@@ -345,8 +345,6 @@ impl MemoryEstimate {
         let several = |times: u64| input.saturating_mul(times);
         // Keys, values and a bitmap of all cells, and the pairs picked out of them.
         let decoded = |cells: u64| sum([cells.saturating_mul(8), cells / 8, input]);
-        // A table of positions, at load 0.8.
-        let positions = pairs.saturating_mul(10);
         // The batch with each key once, and its parts that are new and known.
         let split = if rule == Duplicates::Error { 0 } else { several(2) };
         let built = sum([now.image, now.scratch]);
@@ -359,11 +357,12 @@ impl MemoryEstimate {
             twice.image,
             twice.scratch,
         ]));
-        let slots_of_copies = pairs.saturating_add(pairs / 4 + u64::from(!pairs.is_multiple_of(4)));
+        // The input, sorted, and picked out by a bitmap.
+        let picked = sum([several(3), pairs / 8]);
         MemoryEstimate {
             image: now.image,
             build: sum([built, input]),
-            build_with_copies: sum([positions, decoded(slots_of_copies), input]).max(sum([built, several(2)])),
+            build_with_copies: picked.max(sum([built, several(2)])),
             insert: sum([if rebuilds { rebuilt } else { in_place }, split]),
         }
     }

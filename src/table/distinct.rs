@@ -1,18 +1,21 @@
 //! One pair of each key: which keys come more than once, and which of their pairs stays.
 //!
 //! ```text
-//! a canonical cuckoo table of  key -> position     (KeepLast)
-//!                          or  key -> !position    (KeepFirst)
+//! which key comes again?     a canonical cuckoo table of the keys: two copies meet in a slot of it
+//! which pair of it stays?    a stable sort by key; the first pair of each run (KeepFirst), or the last (KeepLast)
 //! ```
 //!
-//! Where two copies of a key meet in such a table the greater word stays, that is, the later or the earlier position;
-//! and copies take no slots, so the table builds whatever the multiplicity. What stands in it at the end is one
-//! position for each key, the same on every device. It is neither a sort nor a second hash table of its own kind: the
-//! one rule of `spec/cuckoo/canonical.rs` does it, in about two random accesses a pair.
+//! Neither minds how often a key comes: copies take no slots, so the table builds whatever the multiplicity, and runs
+//! are cut into equal pieces. What is found is the same on every device.
+//!
+//! Why two ways: a table of positions can tell which pair stays as well, at the cost of two random accesses a pair and
+//! one for its value. The sort moves the values along and reads memory in order, on the CPU several times as fast.
+
+use std::cmp::Ordering;
 
 use super::Pairs;
 use super::builder::Duplicates;
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::{Cuckoo, Load, Plan, Request, Scheme};
 
@@ -61,53 +64,35 @@ pub(super) fn among<B: Kernels<Cuckoo>>(
     Ok(found)
 }
 
-/// A batch in which every key comes once.
-pub(super) struct Batch<B: HashBackend> {
-    /// The pairs that stay, in an order that is the same on every device.
-    pub(super) pairs: Pairs<B>,
-    /// The value that stays for the key that was asked about, if it is among them.
-    pub(super) watched: Option<u32>,
-}
-
-/// The pairs that stay under `rule`; and what became of the key `watch`, whose value is wanted on the host.
-pub(super) fn one_of_each<B: Kernels<Cuckoo>>(
+/// The pairs that stay under `rule`, in ascending order of keys.
+pub(super) fn one_of_each<B: Relational>(
     backend: &B,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
     rule: Duplicates,
-    watch: Option<u32>,
-) -> Result<Batch<B>> {
-    let first_wins = rule == Duplicates::KeepFirst;
-    let mut position = backend.iota(keys.len())?;
-    if first_wins {
-        backend.complement(&mut position)?;
-    }
-    let table = positions(backend, keys, &position)?;
-    drop(position);
-    let watched = match watch {
-        None => None,
-        Some(key) => value_of(backend, &table, key)?.map(|at| if first_wins { !at } else { at }),
-    };
-    let mut kept = occupied(backend, &table.plan, &table.image)?;
-    drop(table.image);
-    if first_wins {
-        backend.complement(&mut kept.values)?;
-    }
-    let pairs = Pairs { values: backend.gather(values, &kept.values)?, keys: kept.keys };
-    let mut value = [0];
-    if let Some(at) = watched {
-        backend.read(values, at as usize, &mut value)?;
-    }
-    Ok(Batch { pairs, watched: watched.map(|_| value[0]) })
+) -> Result<Pairs<B>> {
+    let (keys, values) = backend.sort_pairs(keys, values)?;
+    let staying = if rule == Duplicates::KeepFirst { backend.heads(&keys)? } else { backend.tails(&keys)? };
+    Pairs { keys, values }.select(backend, &staying, true)
 }
 
-/// What a table of positions holds for one key.
-fn value_of<B: Kernels<Cuckoo>>(backend: &B, table: &Positions<B>, key: u32) -> Result<Option<u32>> {
-    let query = backend.upload(&[key])?;
-    let (mut value, mut found) = (backend.filled(1, 0)?, backend.filled(1, 0)?);
-    backend.lookup(&table.plan, &table.image, &query, &mut value, &mut found)?;
-    let (value, found) = (backend.download(&value)?, backend.download(&found)?);
-    Ok((found == [1]).then(|| value[0]))
+/// What pairs in ascending order of keys hold for one key. A read from the device a step of the halving.
+pub(super) fn value_of<B: HashBackend>(backend: &B, sorted: &Pairs<B>, key: u32) -> Result<Option<u32>> {
+    let mut word = [0];
+    let (mut low, mut high) = (0, sorted.keys.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        backend.read(&sorted.keys, middle, &mut word)?;
+        match word[0].cmp(&key) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+            Ordering::Equal => {
+                backend.read(&sorted.values, middle, &mut word)?;
+                return Ok(Some(word[0]));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The pairs in an image, in slot order.

@@ -147,15 +147,21 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// One pair of each key of the batch: the new keys, and those whose values are to be overwritten.
     fn split(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Split<B>> {
-        let outside = self.plan.outside().map(|(key, _)| key);
-        let distinct::Batch { pairs, watched } = distinct::one_of_each(&self.backend, keys, values, rule, outside)?;
+        let pairs = distinct::one_of_each(&self.backend, keys, values, rule)?;
         let mut answers = self.backend.filled(pairs.keys.len(), 0)?;
         let mut found = self.backend.filled(bitmap_words(pairs.keys.len()), 0)?;
         Kernels::<S>::lookup(&self.backend, &self.plan, &self.image, &pairs.keys, &mut answers, &mut found)?;
         drop(answers);
         let fresh = pairs.select(&self.backend, &found, false)?;
         let known = match rule {
-            Duplicates::KeepLast => Some(Known { pairs: pairs.select(&self.backend, &found, true)?, outside: watched }),
+            Duplicates::KeepLast => {
+                let known = pairs.select(&self.backend, &found, true)?;
+                let outside = match self.plan.outside() {
+                    Some((key, _)) => distinct::value_of(&self.backend, &known, key)?,
+                    None => None,
+                };
+                Some(Known { pairs: known, outside })
+            }
             Duplicates::Error | Duplicates::KeepFirst => None,
         };
         Ok(Split { fresh, known })

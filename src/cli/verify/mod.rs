@@ -117,7 +117,8 @@ struct Wanted {
 
 /// All that was found out.
 struct Findings {
-    pairs: Option<u32>,
+    /// Pairs of a map; where there are none, rows.
+    n: u32,
     seed: u64,
     rows: Vec<Row>,
     /// Tables that cannot hold the data, and why.
@@ -140,7 +141,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let asked = |which| args.table.iter().any(|&table| table == which || table == Which::All);
     let tables: Vec<_> = tables::Table::ALL.into_iter().filter(|&(_, which)| asked(which)).collect();
     let maps = if asked(Which::Map) { map::steps(&wanted, &devices) } else { 0 };
-    let progress = Progress::steps(maps + tables.len() * tables::steps(&wanted, &devices));
+    let progress =
+        Progress::steps(maps + tables.iter().map(|&(table, _)| tables::steps(table, &wanted, &devices)).sum::<usize>());
     progress.say("compiling kernels");
     let run = Run { wanted: &wanted, devices: &devices, size: &args.size, seed: args.seed, progress: &progress };
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
@@ -156,8 +158,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
 
     let refused = refused_devices();
-    let pairs = if asked(Which::Map) { Some(args.n.unwrap_or(DEFAULT_PAIRS)) } else { args.n };
-    let findings = Findings { pairs, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
+    let n = args.n.unwrap_or(if asked(Which::Map) { DEFAULT_PAIRS } else { DEFAULT_ROWS });
+    let findings = Findings { n, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed =
         if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };

@@ -1,0 +1,12 @@
+//! The `koel` command, run as a user does.
+#![allow(clippy::unwrap_used)]
+
+mod expected;
+mod folder;
+
+mod bench;
+mod commands;
+mod faults;
+mod relational;
+mod tables;
+mod verify;

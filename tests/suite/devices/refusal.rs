@@ -1,0 +1,73 @@
+//! A device that cannot be trusted is refused with a reason, and the CPU takes over and says why.
+
+use std::process::Command;
+
+use koel::backend::{Any, auto, choose, devices};
+use koel::{Error, OpenCl};
+
+const CHILD: &str = "KOEL_TEST_CHILD";
+
+/// Runs one test of this file again in a process with another environment.
+fn in_child(test: &str, variables: &[(&str, &str)]) {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("devices::refusal::{test}"), "--nocapture"])
+        .env(CHILD, "1")
+        .envs(variables.iter().copied())
+        .env_remove("KOEL_REQUIRE_OPENCL")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout) + String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn a_failed_self_test_of_the_atomics_is_a_typed_refusal() {
+    if std::env::var_os(CHILD).is_none() {
+        if crate::common::opencl_devices().is_empty() {
+            return;
+        }
+        return in_child("a_failed_self_test_of_the_atomics_is_a_typed_refusal", &[("KOEL_FAULT", "atomics")]);
+    }
+    let listed = devices();
+    assert!(listed.len() > 1, "the device is still listed");
+    for device in &listed[1..] {
+        let reason = device.refused.as_ref().unwrap();
+        assert!(reason.contains("64-bit atomic"), "{reason}");
+    }
+    assert!(matches!(OpenCl::nth(0), Err(Error::Unsupported { .. })));
+    assert!(OpenCl::best().is_err());
+    assert!(choose("opencl", None).is_err());
+    let choice = auto();
+    assert!(matches!(choice.backend, Any::Cpu(_)));
+    assert!(choice.why.contains("64-bit atomic"), "{}", choice.why);
+}
+
+#[test]
+fn without_a_library_there_is_no_device_no_delay_and_no_panic() {
+    if std::env::var_os(CHILD).is_none() {
+        let test = "without_a_library_there_is_no_device_no_delay_and_no_panic";
+        in_child(test, &[("KOEL_OPENCL", "off")]);
+        return in_child(test, &[("KOEL_OPENCL", "/no/such/library.so")]);
+    }
+    let start = std::time::Instant::now();
+    assert_eq!(devices().len(), 1);
+    assert!(matches!(OpenCl::best(), Err(Error::NoDevice { .. })));
+    assert!(matches!(OpenCl::nth(0), Err(Error::NoDevice { .. })));
+    assert!(matches!(OpenCl::by_name("x"), Err(Error::NoDevice { .. })));
+    assert!(matches!(auto().backend, Any::Cpu(_)));
+    // ocl's own enumeration would stall for ten seconds; the bound is far from both.
+    assert!(start.elapsed().as_secs() < 5);
+}
+
+/// CI sets `KOEL_EXPECT_REFUSED` to a platform without 64-bit atomics (Mesa's rusticl).
+#[test]
+fn a_device_without_64_bit_atomics_is_refused() {
+    let Ok(name) = std::env::var("KOEL_EXPECT_REFUSED") else {
+        return crate::common::skip("a device without 64-bit atomics", "KOEL_EXPECT_REFUSED names none");
+    };
+    let listed = devices();
+    let found = listed.iter().find(|device| device.info.driver.contains(&name) || device.info.name.contains(&name));
+    let refused = found.unwrap_or_else(|| panic!("{name} is not among {listed:#?}")).refused.as_ref();
+    assert!(refused.is_some_and(|reason| reason.contains("64-bit atomic")), "{refused:?}");
+}

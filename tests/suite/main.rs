@@ -1,0 +1,49 @@
+//! What the library promises, asked through its public interface on every device.
+//!
+//! One program for all of it, because a program of its own compiles every scheme for every backend anew:
+//! `cargo test --test suite removal::` runs a part.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+/// What holds of tables of any scheme.
+mod tables {
+    mod conformance;
+    mod exchange;
+    mod files;
+    mod golden;
+    mod heavy;
+    mod order;
+    mod properties;
+    mod removal;
+}
+
+/// What holds of tables of one scheme.
+mod schemes {
+    mod bucketized;
+    mod cuckoo;
+    mod cuckoo_set;
+    mod fks;
+    mod horton;
+    mod perfect;
+    mod quadratic;
+    mod robin_hood;
+    mod sorted;
+}
+
+/// What is made of tables: sets, ids, groups, lists of values, joins.
+mod structures {
+    mod compact;
+    mod group;
+    mod join;
+    mod multi;
+    mod multi_files;
+    mod set;
+}
+
+/// Devices that must be refused, and the detector of races.
+#[cfg(feature = "opencl")]
+mod devices {
+    mod oclgrind;
+    mod refusal;
+}

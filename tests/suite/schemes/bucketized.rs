@@ -1,0 +1,108 @@
+//! The bucketized table's own promises: loads, tiny tables, copies in different buckets, policies of the classic table.
+
+use crate::common::{one_thread, opencl_devices, size, tiny_tables};
+use koel::backend::{Any, HashBackend};
+use koel::workload::Workload;
+use koel::{Bucketized, Cpu, Duplicates, Error, HashTable, Insertion, LookupMode};
+
+#[test]
+fn tiny_canonical_tables_always_build() {
+    for slots in [4, 8, 16] {
+        tiny_tables(&one_thread(), &Bucketized::canonical(slots), u64::from(size(1000, 2)));
+        opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Bucketized::canonical(slots), 1));
+    }
+}
+
+#[test]
+fn tiny_classic_tables_always_build() {
+    for (functions, slots) in [(2, 4), (2, 8), (3, 8), (4, 16)] {
+        for insertion in Insertion::ALL {
+            let scheme = Bucketized::classic(functions, slots).insertion(insertion);
+            tiny_tables(&one_thread(), &scheme, u64::from(size(1000, 1)));
+            opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
+        }
+    }
+}
+
+#[test]
+fn canonical_tables_reach_ninety_nine_percent_without_a_restart() {
+    let n = size(300_000, 500);
+    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
+        for (slots, load_factor) in [(4, 0.97), (8, 0.99), (16, 0.99)] {
+            for seed in 0..3 {
+                let load = Workload::new(n, seed);
+                let (keys, values) = (load.keys(), load.values());
+                let builder = HashTable::builder(Bucketized::canonical(slots)).load_factor(load_factor).seed(seed);
+                let table = builder.build(&device, &keys, &values).unwrap();
+                assert_eq!(table.restarts(), 0, "S = {slots} on {}", device.info());
+                table.audit().unwrap();
+                let stats = table.stats().unwrap();
+                // Misses end by priority: they read what hits do.
+                assert!((stats.reads_per_miss - stats.reads_per_hit).abs() < 0.15, "{stats:?}");
+                assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, value)| *got == Some(*value)));
+            }
+        }
+    }
+}
+
+/// At load 0.9 and 8 slots a bucket a hit reads 1.22 buckets and a miss as many (BCHT without priorities: 1.65).
+#[test]
+fn reads_at_load_nine_tenths() {
+    let load = Workload::new(1 << 17, 3);
+    let builder = HashTable::builder(Bucketized::canonical(8)).load_factor(0.9);
+    let stats = builder.build(&Cpu::new(), &load.keys(), &load.values()).unwrap().stats().unwrap();
+    assert!((stats.reads_per_hit - 1.225).abs() < 0.01, "{}", stats.reads_per_hit);
+    assert!((stats.reads_per_miss - 1.225).abs() < 0.02, "{}", stats.reads_per_miss);
+    assert_eq!(stats.bucket_bytes, 64);
+    assert_eq!(stats.buckets[0].by_pairs.iter().zip(0..).map(|(count, pairs)| count * pairs).sum::<u64>(), 1 << 17);
+    assert_eq!(stats.keys_by_reads.iter().sum::<u64>(), 1 << 17);
+}
+
+/// So many copies of a few keys that they fill all of their buckets, and pairs of copies that end up in different ones.
+#[test]
+fn copies_are_found_wherever_they_end_up() {
+    for device in [one_thread(), Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
+        let load = Workload::new(size(20_000, 300), 6);
+        let (mut keys, mut values) = (load.keys(), load.values());
+        // In a table near full the copies of a key come to stand in its later buckets too.
+        let twice: Vec<u32> = keys.iter().copied().step_by(50).collect();
+        keys.extend(&twice);
+        values.extend(twice.iter().map(|key| key ^ 1));
+        let builder = HashTable::builder(Bucketized::canonical(4)).load_factor(0.97);
+        let refused = builder.build(&device, &keys, &values);
+        let least = *twice.iter().min().unwrap();
+        assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == least), "{refused:?}");
+        let last = builder.clone().duplicates(Duplicates::KeepLast).build(&device, &keys, &values).unwrap();
+        assert!(last.get(&twice).unwrap().iter().zip(&twice).all(|(got, key)| *got == Some(key ^ 1)));
+        assert_eq!(last.len(), load.keys().len() as u64);
+        let crowd: Vec<u32> = (0..size(100_000, 2000)).map(|i| if i % 2 == 0 { 5 } else { i }).collect();
+        let table = builder.clone().duplicates(Duplicates::KeepFirst).build(&device, &crowd, &crowd).unwrap();
+        assert_eq!(table.len(), crowd.len() as u64 / 2);
+        table.audit().unwrap();
+    }
+}
+
+#[test]
+fn classic_tables_build_with_every_policy_and_answer_in_every_mode() {
+    let n = size(40_000, 300);
+    let load = Workload::new(n, 4);
+    let (keys, values) = (load.keys(), load.values());
+    for device in [Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
+        for (functions, slots, load_factor) in [(2, 8, 0.9), (2, 4, 0.85), (3, 4, 0.93), (4, 16, 0.95)] {
+            for insertion in Insertion::ALL {
+                for mode in LookupMode::ALL {
+                    let scheme = Bucketized::classic(functions, slots).insertion(insertion).lookup_mode(mode);
+                    let builder = HashTable::builder(scheme.clone()).load_factor(load_factor);
+                    let table = builder.build(&device, &keys, &values).unwrap_or_else(|e| panic!("{scheme:?}: {e}"));
+                    assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, want)| *got == Some(*want)));
+                    let queries = load.queries(1000, 50);
+                    let expected: Vec<_> = queries.iter().map(|&query| load.answer(query)).collect();
+                    assert_eq!(table.get(&queries).unwrap(), expected);
+                    table.audit().unwrap();
+                    let reads = table.stats().unwrap().reads_per_miss;
+                    assert_eq!(reads, f64::from(functions), "a classic miss asks every candidate");
+                }
+            }
+        }
+    }
+}

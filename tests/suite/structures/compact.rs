@@ -1,0 +1,388 @@
+//! Compacting tables of every scheme and kind that has room for ids, on every device, against ordered lists.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::common::{Check, TRAILER, devices, for_every_kind, label, reseal, size, skip, workload};
+use koel::backend::{Any, HashBackend, Runs};
+use koel::{
+    Aggregate, CompactingBuilder, CompactingTable, Cpu, Cuckoo, CuckooSet, Error, HashSet, HashTable, IdOrder, Kind,
+    Scheme,
+};
+use quickcheck::{Arbitrary, Gen, QuickCheck};
+
+fn builder<S: Scheme>(kind: Kind, order: IdOrder) -> CompactingBuilder<S> {
+    CompactingTable::builder(S::of_kind(kind)).seed(3).ids(order)
+}
+
+/// The distinct keys by id.
+fn list(column: &[u32], order: IdOrder) -> Vec<u32> {
+    let mut seen = BTreeSet::new();
+    let mut unique: Vec<u32> = column.iter().copied().filter(|&key| seen.insert(key)).collect();
+    if order == IdOrder::Ascending {
+        unique.sort_unstable();
+    }
+    unique
+}
+
+/// Whether tables of this kind have values wide enough for so many ids.
+fn has_room<S: Scheme>(kind: Kind, ids: usize) -> bool {
+    let room = ids == 0 || ids - 1 <= S::of_kind(kind).limits().greatest_value() as usize;
+    if !room {
+        skip(&format!("ids in {} {kind} tables", S::NAME), "their values have too few bits");
+    }
+    room
+}
+
+/// Every question a compacting table can be asked, against its list.
+fn numbers<S: Scheme>(table: &CompactingTable<Any, S>, unique: &[u32], column: &[u32], at: &str)
+where
+    Any: Runs<S>,
+{
+    let backend = table.backend();
+    assert_eq!((table.len(), table.is_empty()), (unique.len() as u64, unique.is_empty()), "{at}");
+    assert!(table.unique().unwrap() == unique, "{at}: the list");
+    assert!(backend.download(table.unique_on()).unwrap() == unique, "{at}: the list on the device");
+    let ids: Vec<u32> = (0..unique.len() as u32).collect();
+    assert!(table.ids(unique).unwrap() == ids.iter().copied().map(Some).collect::<Vec<_>>(), "{at}: ids");
+    let mut asked = ids.clone();
+    asked.extend([unique.len() as u32, u32::MAX]);
+    let mut keys: Vec<_> = unique.iter().copied().map(Some).collect();
+    keys.extend([None, None]);
+    assert!(table.keys(&asked).unwrap() == keys, "{at}: keys");
+    let known: HashMap<u32, u32> = unique.iter().copied().zip(0..).collect();
+    let absent: Vec<u32> = unique.iter().flat_map(|k| [!k, k ^ 1]).filter(|key| !known.contains_key(key)).collect();
+    assert!(table.ids(&absent).unwrap().iter().all(Option::is_none), "{at}: no ids");
+    let inverse: Vec<u32> = column.iter().map(|key| known[key]).collect();
+    assert!(table.inverse(column).unwrap() == inverse, "{at}: inverse");
+    let on_device = backend.upload(column).unwrap();
+    let ids_on_device = table.inverse_on(&on_device).unwrap();
+    assert!(backend.download(&ids_on_device).unwrap() == inverse, "{at}: inverse on the device");
+    let back = backend.download(&table.keys_on(&ids_on_device).unwrap()).unwrap();
+    assert!(back == column, "{at}: there and back");
+    if let Some(&key) = absent.first() {
+        for place in [0, column.len() / 2, column.len()] {
+            let mut column = column.to_vec();
+            column.splice(place..place, [key, key]);
+            let refused = table.inverse(&column);
+            let position = place as u64;
+            assert!(
+                matches!(refused, Err(Error::UnknownKey { key: k, position: p }) if (k, p) == (key, position)),
+                "{at}"
+            );
+        }
+    }
+    let values: Vec<u32> = (0..column.len() as u32).map(|i| u32::MAX - i % 3).collect();
+    let groups = table.aggregate(column, &values, &Aggregate::ALL).unwrap();
+    let mut counts = vec![0; unique.len()];
+    let mut sums = vec![0; unique.len()];
+    for (&id, &value) in inverse.iter().zip(&values) {
+        counts[id as usize] += 1;
+        sums[id as usize] += u64::from(value);
+    }
+    assert!(groups.keys == unique && groups.counts == counts && groups.sums == sums, "{at}: aggregates");
+    table.audit().unwrap_or_else(|error| panic!("{at}: {error}"));
+}
+
+struct Builds;
+impl Check for Builds {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        for n in [0, 1, 2, 31, 33, size(2000, 100)] {
+            let (keys, _, _) = workload::<S>(kind, n);
+            if !has_room::<S>(kind, keys.len()) {
+                continue;
+            }
+            let often = keys.last().map_or(Vec::new(), |&key| vec![key; size(10_000, 200) as usize]);
+            let column: Vec<u32> = keys.iter().chain(&often).chain(keys.iter().rev()).copied().collect();
+            for order in IdOrder::ALL {
+                let unique = list(&column, order);
+                let mut digests = BTreeSet::new();
+                for device in devices() {
+                    let at = format!("{}, n = {n}, {order:?}", label::<S>(kind, &device));
+                    let table = builder::<S>(kind, order).build(&device, &column);
+                    let table = table.unwrap_or_else(|error| panic!("{at}: {error}"));
+                    numbers(&table, &unique, &column, &at);
+                    digests.insert(table.digest().unwrap().to_string());
+                    // It is the table of its pairs, and nothing in it tells how often keys came.
+                    let ids: Vec<u32> = (0..unique.len() as u32).collect();
+                    let plain = HashTable::builder(S::of_kind(kind)).seed(3).build(&device, &unique, &ids).unwrap();
+                    assert_eq!(table.table().capacity(), plain.capacity(), "{at}: sized by the distinct keys");
+                    if kind == Kind::Canonical {
+                        assert_eq!(table.digest().unwrap(), plain.digest().unwrap(), "{at}");
+                    }
+                }
+                assert!(kind == Kind::Classic || digests.len() == 1, "{} {kind}, n = {n}, {order:?}", S::NAME);
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_are_numbered_in_both_orders() {
+    for_every_kind(&Builds);
+}
+
+struct Travels;
+impl Check for Travels {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ids.koel");
+        let (keys, _, _) = workload::<S>(kind, size(300, 60));
+        if !has_room::<S>(kind, keys.len()) {
+            return;
+        }
+        let column: Vec<u32> = keys.iter().chain(keys.iter().rev()).copied().collect();
+        let devices = devices();
+        for (from, order) in devices.iter().zip(IdOrder::ALL.into_iter().cycle()) {
+            let unique = list(&column, order);
+            let table = builder::<S>(kind, order).build(from, &column).unwrap();
+            let digest = table.save(&path).unwrap();
+            for to in &devices {
+                let at = format!("{} to {}", label::<S>(kind, from), to.info());
+                let moved = table.to_backend(to).unwrap();
+                let opened = CompactingTable::<Any, S>::open(to, &path).unwrap_or_else(|error| panic!("{at}: {error}"));
+                for table in [moved, opened] {
+                    assert_eq!(table.digest().unwrap(), digest, "{at}");
+                    numbers(&table, &unique, &column, &at);
+                }
+            }
+        }
+        let wrong = HashTable::<Any, S>::open(&devices[0], &path);
+        assert!(matches!(&wrong, Err(Error::BadFile { reason, .. }) if reason.contains("compact")), "{wrong:?}");
+        let wrong = HashSet::<Any, S>::open(&devices[0], &path);
+        assert!(matches!(&wrong, Err(Error::BadFile { reason, .. }) if reason.contains("compact")), "{wrong:?}");
+        assert_eq!(koel::table::read_info(&path).unwrap().contents, koel::table::Contents::Compact);
+    }
+}
+
+#[test]
+fn files_and_devices_keep_the_ids() {
+    for_every_kind(&Travels);
+}
+
+/// A map that says it is a compacting table, with a right checksum.
+fn disguised(path: &std::path::Path, keys: &[u32], ids: &[u32]) {
+    HashTable::builder(Cuckoo::default()).build(&Cpu::new(), keys, ids).unwrap().save(path).unwrap();
+    let mut bytes = std::fs::read(path).unwrap();
+    let end = bytes.len() - TRAILER;
+    bytes[end + 12] = 2;
+    reseal(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn values_that_are_no_ids_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ids.koel");
+    let keys: Vec<u32> = (0..40).map(|i| i * 77).collect();
+    let right: Vec<u32> = (0..40).rev().collect();
+    for device in devices() {
+        disguised(&path, &keys, &right);
+        let table = CompactingTable::<Any>::open(&device, &path).unwrap();
+        numbers(&table, &keys.iter().rev().copied().collect::<Vec<_>>(), &keys, "disguised");
+        for (at, id, least) in [(5, 40, 34), (5, u32::MAX, 34), (5, 0, 34), (39, 39, 0), (0, 1 << 31, 39)] {
+            let mut ids = right.clone();
+            ids[at] = id;
+            disguised(&path, &keys, &ids);
+            let refused = CompactingTable::<Any>::open(&device, &path);
+            let says = format!("{least} is an id");
+            assert!(matches!(&refused, Err(Error::BadFile { reason, .. }) if reason.contains(&says)), "{refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_file_is_refused_wherever_the_damage_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ids.koel");
+    let column: Vec<u32> = (0..200).map(|i| i / 3).collect();
+    CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), &column).unwrap().save(&path).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    for at in (0..good.len()).step_by(7) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x11;
+        std::fs::write(&path, &bytes).unwrap();
+        let opened = CompactingTable::<Cpu>::open(&Cpu::new(), &path);
+        assert!(matches!(opened, Err(Error::BadFile { .. })), "byte {at}: {opened:?}");
+    }
+    for len in [0, 1, 127, good.len() - 1] {
+        std::fs::write(&path, &good[..len]).unwrap();
+        assert!(matches!(CompactingTable::<Cpu>::open(&Cpu::new(), &path), Err(Error::BadFile { .. })));
+    }
+}
+
+/// Rows go to the device in pieces; a position counts from the first row all the same.
+#[test]
+fn the_position_of_an_unknown_key_counts_all_rows() {
+    let rows = size((1 << 20) + 100, 3000) as usize;
+    let mut column: Vec<u32> = (0..rows as u32).map(|i| i % 50).collect();
+    for device in devices() {
+        let table = CompactingTable::builder(Cuckoo::default()).build(&device, &column[..50]).unwrap();
+        assert_eq!(table.inverse(&column).unwrap(), column, "0, 1, .. as they first appear");
+        for at in [rows - 1, rows - 40] {
+            let right = std::mem::replace(&mut column[at], 99);
+            let refused = table.inverse(&column);
+            assert!(
+                matches!(refused, Err(Error::UnknownKey { key: 99, position }) if position == at as u64),
+                "{refused:?}"
+            );
+            let on_device = device.upload(&column).unwrap();
+            let refused = table.aggregate_on(&on_device, &on_device, &[Aggregate::Max]);
+            assert!(
+                matches!(refused, Err(Error::UnknownKey { key: 99, position }) if position == at as u64),
+                "{refused:?}"
+            );
+            column[at] = right;
+        }
+    }
+}
+
+#[test]
+fn keys_without_rows_have_empty_groups() {
+    for device in devices() {
+        let table = CompactingTable::builder(Cuckoo::default()).build(&device, &[9, 4, 7]).unwrap();
+        let groups = table.aggregate(&[7, 7], &[3, 5], &Aggregate::ALL).unwrap();
+        assert_eq!((groups.keys, groups.counts, groups.sums), (vec![9, 4, 7], vec![0, 0, 2], vec![0, 0, 8]));
+        assert_eq!((groups.mins, groups.maxs), (vec![u32::MAX, u32::MAX, 3], vec![0, 0, 5]));
+        let counts = table.aggregate(&[4], &[], &[Aggregate::Count]).unwrap();
+        assert_eq!(counts.counts, [0, 1, 0], "counts need no values");
+        let refused = table.aggregate(&[4], &[], &[Aggregate::Sum]);
+        assert!(matches!(refused, Err(Error::LengthMismatch { found: 0, expected: 1, .. })));
+    }
+}
+
+/// Without placing a key again, the table of the pairs `key -> id`, ids in table order.
+#[test]
+fn a_set_becomes_a_compacting_table() {
+    let n = size(3000, 150);
+    for device in devices() {
+        for kind in Kind::ALL {
+            // An odd number of slots, an even one, and as many as the load says; a set that was built, one that grew,
+            // and one that is worn; with the classic kind's key that stands beside the image, and without.
+            for (slots, last) in [(None, u32::MAX), (Some(2 * n + 1), 5), (Some(2 * n), u32::MAX)] {
+                for history in ["built", "grown", "worn"] {
+                    let at = format!("{kind}, {slots:?} slots, {history}, on {}", device.info());
+                    let (mut keys, _, _) = workload::<CuckooSet>(kind, n);
+                    // The workload's second key is the greatest of all.
+                    keys[1] = last;
+                    let sized = HashSet::builder(CuckooSet::of_kind(kind)).seed(8);
+                    let sized = slots.map_or(sized.clone(), |slots| sized.clone().capacity(slots.into()));
+                    let column: Vec<u32> = keys.iter().chain(&keys).copied().collect();
+                    let set = match history {
+                        "built" => sized.build(&device, &column).unwrap(),
+                        "grown" => {
+                            let mut set = sized.build(&device, &column[..n as usize / 2]).unwrap();
+                            set.insert(&column).unwrap();
+                            set
+                        }
+                        _ => {
+                            let more: Vec<u32> = (0..n / 10).map(|i| 0x5000_0000 + i).collect();
+                            let mut set = sized.build(&device, &[&column[..], &more].concat()).unwrap();
+                            assert_eq!(set.remove(&more).unwrap(), more.len() as u64, "{at}");
+                            set
+                        }
+                    };
+                    let order = set.to_keys().unwrap();
+                    let capacity = set.capacity();
+                    let table = CompactingTable::from_set(set).unwrap();
+                    // Compacting a worn set may move keys.
+                    let unique = if history == "worn" { table.unique().unwrap() } else { order };
+                    let distinct: BTreeSet<u32> = unique.iter().copied().collect();
+                    assert_eq!(distinct, column.iter().copied().collect(), "{at}");
+                    numbers(&table, &unique, &column, &at);
+                    if kind == Kind::Canonical {
+                        let ids: Vec<u32> = (0..unique.len() as u32).collect();
+                        let plain = HashTable::builder(Cuckoo::of_kind(kind)).seed(8).capacity(capacity);
+                        let plain = plain.build(&device, &unique, &ids).unwrap();
+                        assert!(
+                            crate::common::image(table.table()) == crate::common::image(&plain),
+                            "{at}: bit for bit"
+                        );
+                        assert_eq!(table.digest().unwrap(), plain.digest().unwrap(), "{at}");
+                        assert_eq!(table.table().to_pairs().unwrap(), plain.to_pairs().unwrap(), "{at}");
+                    }
+                }
+            }
+        }
+        let empty = HashSet::builder(CuckooSet::default()).build(&device, &[]).unwrap();
+        assert!(CompactingTable::from_set(empty).unwrap().unique().unwrap().is_empty());
+    }
+}
+
+/// What comes of a set goes on like one that was built: its file is the same.
+#[test]
+fn the_file_of_a_set_made_compact_is_that_of_a_built_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let column: Vec<u32> = (0..500).map(|i| i * i).collect();
+    let set = HashSet::builder(CuckooSet::canonical(3)).load_factor(0.7).seed(4).build(&Cpu::new(), &column).unwrap();
+    let order = set.to_keys().unwrap();
+    CompactingTable::from_set(set).unwrap().save(&one).unwrap();
+    let built = CompactingTable::builder(Cuckoo::canonical(3)).load_factor(0.7).seed(4).build(&Cpu::new(), &order);
+    built.unwrap().save(&other).unwrap();
+    assert_eq!(std::fs::read(&one).unwrap(), std::fs::read(&other).unwrap());
+    assert_eq!(CompactingTable::<Cpu>::open(&Cpu::new(), &one).unwrap().unique().unwrap(), order);
+}
+
+/// Ids that a scheme's values have no room for are refused, and not cut.
+struct TooMany;
+impl Check for TooMany {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let scheme = S::of_kind(kind);
+        if scheme.limits().value_bits > 10 {
+            return;
+        }
+        let column: Vec<u32> = (0..=scheme.limits().greatest_value() + 1).collect();
+        for device in devices() {
+            let refused = CompactingTable::builder(scheme.clone()).build(&device, &column);
+            assert!(matches!(refused, Err(Error::TooWide { what: "value", .. })), "{refused:?}");
+        }
+    }
+}
+
+#[test]
+fn ids_that_have_no_room_are_refused() {
+    for_every_kind(&TooMany);
+}
+
+/// Rows whose keys are few and near the extremes.
+#[derive(Clone, Debug)]
+struct Column(Vec<u32>);
+
+impl Arbitrary for Column {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let len = usize::arbitrary(g) % 200;
+        let mask = *g.choose(&[1, 15, u32::MAX]).unwrap();
+        Column((0..len).map(|_| g.choose(&[0, u32::MAX]).unwrap() ^ (u32::arbitrary(g) & mask)).collect())
+    }
+
+    fn shrink(&self) -> Box<dyn Iterator<Item = Self>> {
+        Box::new(self.0.shrink().map(Column))
+    }
+}
+
+fn any_column_agrees(Column(column): Column) -> bool {
+    thread_local!(static DEVICES: Vec<Any> = devices());
+    DEVICES.with(|devices| {
+        for device in devices {
+            for (&kind, order) in Cuckoo::KINDS.iter().zip(IdOrder::ALL) {
+                let table = builder::<Cuckoo>(kind, order).build(device, &column).unwrap();
+                numbers(&table, &list(&column, order), &column, &format!("{column:?}, {order:?}"));
+            }
+        }
+    });
+    true
+}
+
+#[test]
+fn any_column_is_numbered() {
+    QuickCheck::new().tests(size(100, 4).into()).quickcheck(any_column_agrees as fn(Column) -> bool);
+}

@@ -1,0 +1,86 @@
+//! Built on one device, read on another: the strongest test there is, and free because images are the same everywhere.
+
+use crate::common::{Check, devices, fitting, for_every_kind, most_pairs, size, workload};
+use koel::backend::{Any, HashBackend, Runs};
+use koel::workload::Workload;
+use koel::{Error, HashTable, Kind, Scheme};
+
+struct Exchange;
+impl Check for Exchange {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let load = Workload::new(size(50_000, 400).min(most_pairs::<S>(kind)), 8);
+        let values: Vec<u32> = load.values().into_iter().map(|value| fitting::<S>(kind, value)).collect();
+        let keys = load.keys();
+        let queries = load.queries(size(100_000, 800) as usize, 50);
+        let answer = |&query| load.answer(query).map(|value| fitting::<S>(kind, value));
+        let expected: Vec<_> = queries.iter().map(answer).collect();
+        let devices = devices();
+        let tables: Vec<_> = devices
+            .iter()
+            .map(|device| HashTable::builder(S::of_kind(kind)).build(device, &keys, &values).unwrap())
+            .collect();
+        for (table, from) in tables.iter().zip(&devices) {
+            if kind == Kind::Canonical {
+                assert_eq!(
+                    crate::common::image(table),
+                    crate::common::image(&tables[0]),
+                    "the bytes of {}",
+                    from.info()
+                );
+                assert_eq!(table.digest().unwrap(), tables[0].digest().unwrap());
+                assert_eq!(table.to_pairs().unwrap(), tables[0].to_pairs().unwrap(), "the order of {}", from.info());
+            }
+            for to in &devices {
+                let moved = table.to_backend(to).unwrap();
+                assert_eq!(moved.digest().unwrap(), table.digest().unwrap());
+                assert!(moved.get(&queries).unwrap() == expected, "{} to {}", from.info(), to.info());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_device_reads_what_every_other_built() {
+    for_every_kind(&Exchange);
+}
+
+struct Batches;
+impl Check for Batches {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        // A table that travels while it grows is the table of one build.
+        let (keys, values, _) = workload::<S>(kind, 900);
+        let builder = || HashTable::builder(S::of_kind(kind)).capacity(keys.len() as u64 * 4 / 3);
+        let devices = devices();
+        let mut table = builder().build(&devices[0], &[], &[]).unwrap();
+        let part = keys.len().div_ceil(9);
+        for ((keys, values), device) in keys.chunks(part).zip(values.chunks(part)).zip(devices.iter().cycle()) {
+            table = table.to_backend(device).unwrap();
+            table.insert(keys, values).unwrap();
+        }
+        let whole = builder().build(&devices[0], &keys, &values).unwrap();
+        assert_eq!(table.len(), whole.len());
+        assert!(kind == Kind::Classic || table.digest().unwrap() == whole.digest().unwrap());
+    }
+}
+
+#[test]
+fn a_table_may_travel_while_it_grows() {
+    for_every_kind(&Batches);
+}
+
+#[test]
+fn a_buffer_of_another_device_is_refused() {
+    let Some(gpu) = crate::common::opencl_devices().pop() else { return };
+    let cpu = Any::Cpu(koel::Cpu::new());
+    let there = gpu.upload(&[1u32, 2]).unwrap();
+    assert!(matches!(cpu.download(&there), Err(Error::WrongDevice)));
+    let table = HashTable::builder(koel::Cuckoo::default()).build(&cpu, &[1], &[2]).unwrap();
+    let (mut values, mut found) = (cpu.filled(2, 0).unwrap(), cpu.filled(1, 0).unwrap());
+    assert!(matches!(table.lookup(&there, &mut values, &mut found), Err(Error::WrongDevice)));
+}

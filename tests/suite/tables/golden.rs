@@ -1,0 +1,82 @@
+//! Digests written down: no release changes a layout unnoticed. If one of these must change, the format's version in
+//! `src/table/digest.rs` changes with it.
+
+use koel::backend::{Any, Runs};
+use koel::workload::Workload;
+use koel::{
+    Bucketized, Cpu, Cuckoo, CuckooSet, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme, Sequence, Sorted,
+};
+
+/// The digest of 1000 pairs on every device of this machine, which must be the one written down.
+fn layout<S: Scheme>(scheme: &S, golden: &str)
+where
+    Any: Runs<S>,
+{
+    let load = Workload::new(1000, 1);
+    let devices = std::iter::once(Any::Cpu(Cpu::new())).chain(crate::common::opencl_devices());
+    for device in devices {
+        let builder = HashTable::builder(scheme.clone()).seed(2026);
+        let values: Vec<u32> =
+            load.values().into_iter().map(|value| value & scheme.limits().greatest_value()).collect();
+        let table = builder.build(&device, &load.keys(), &values).unwrap();
+        assert_eq!(table.digest().unwrap().to_string(), golden, "{scheme:?}");
+    }
+}
+
+#[test]
+fn layouts_are_what_they_were() {
+    for (functions, golden) in [
+        (2, "0c9229d78b1137f97fb867b4b8977e4699913ad47568c02e4aa6a1a6c488b5d9"),
+        (3, "8f1ab84165d01a81db3e3e034a9c6b606cb1c3921334aa8e262bf9c4386616c0"),
+        (4, "2242a187eddecb10560de74cc051ff8f145dc402de4cca3cb95b902dd8f38374"),
+        (5, "c22a5a44b5831e0f49743f7be1bc778c8fdb8c6b3ae78f52aa6c47667d39da3c"),
+    ] {
+        layout(&Cuckoo::canonical(functions), golden);
+    }
+    for (slots, bucketized, horton) in [
+        (
+            4,
+            "12edbf5595f3d74df0b798c7ad29c4ac35f3e3c223391a058b56f3cdb5b718a8",
+            "60d7e38ad92e69baad1c51b8fb1668845d4daccfc05cb1020863efd7ce8b6edd",
+        ),
+        (
+            8,
+            "a0339051b1065773d53e263aeb45e89897d98068edf6fa22b9584c803efcead9",
+            "34ce41ef2a218511847b539bc9721f02f7a457e57fbd96f85bd162ce65e92fce",
+        ),
+        (
+            16,
+            "92a3b9268ce5876691a2c2102ffdf3fb51ee41a74575c7057563bfe918e67942",
+            "a5f38cbf24d054e0f3f510113d101680cde45e746945ff06a1f8db0ddef52893",
+        ),
+    ] {
+        layout(&Bucketized::canonical(slots), bucketized);
+        layout(&Horton::canonical(slots), horton);
+    }
+    for (functions, golden) in [
+        (2, "bcf2d2db03f758237a74e81a7a7da7bf91852c3bf415462cc350912e77a37a68"),
+        (3, "7b41d3f956985163243a5f9b97e5a9a30a0c8ee6767930a21bfb00387265371e"),
+        (4, "e4eeffc8598dd9e734fafc90b5dad5f390aaacb910f456c0d2bfdd4418d3c6f4"),
+        (5, "33a335b86192f4b019e8e21209f4b55fbf9bcc3149be8f6f9f1638962e55cd9a"),
+    ] {
+        layout(&CuckooSet::canonical(functions), golden);
+    }
+    layout(&Fks::canonical(), "48676be162d82702d9643c6b3da413b10a3deaa6d80626ad39d88b5092ee6044");
+    layout(&Quadratic, "618144f075114d483e573e5404ca9031a90ee31edfe3125694350c2aa0f67237");
+    for (scheme, golden) in [
+        (Perfect::default(), "38573e69afeed0ee3f0c47f77466f96cf14f146d0e76819daff929dbd193fae0"),
+        (Perfect::plane(1000), "5583fe5d9a71f5a7f461e9b1b0d03165e88112cdb12d4e7347a7b1bdd0798145"),
+        (Perfect::volume(256, 300), "c3d97f633208e7ef2205d6ebdbec5b4f34da9808a1d831965b6b9a2677fd1f77"),
+    ] {
+        layout(&scheme, golden);
+    }
+    layout(&Sorted, "30fc1d1f33b31871a4f0908f1ffb43fce596fdb80dafde0a9fc84db90cf28d82");
+    for (sequence, max_ages, golden) in [
+        (Sequence::Coherent, 0, "76b80701499c5fa6fb9b00707467b1b637bbd09b6de897b2444060d1cdf3b887"),
+        (Sequence::Random, 4, "7e795c743df8b77d0e6e9b0d041bcb2095a1cf6189acd86bfdbbf9f3fb1f2362"),
+        (Sequence::PaperRandom, 3, "de5fca148917e3f5b4ae1be7ae51ac304995046d07f7d93400b8be063f101842"),
+        (Sequence::Coherent, 2, "82074c279a677fb9c92a8b7fc3235b7382abaa76c0c49e4e6dead0ef62f45f4b"),
+    ] {
+        layout(&RobinHood::canonical().sequence(sequence).max_ages(max_ages), golden);
+    }
+}

@@ -1,0 +1,160 @@
+//! Random sequences of operations against `std::collections::HashMap`.
+
+use std::collections::HashMap;
+
+use koel::backend::{Any, Runs};
+use koel::{Cpu, Duplicates, Error, HashTable, Kind, Scheme};
+use quickcheck::{Arbitrary, Gen, QuickCheck};
+
+/// One step. Keys are drawn from few values, so that they meet often.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(Vec<(u32, u32)>),
+    Upsert(Vec<(u32, u32)>),
+    Get(Vec<u32>),
+    Move,
+    Save,
+}
+
+fn key(g: &mut Gen) -> u32 {
+    *g.choose(&[0, 1, 2, 3, 5, 8, 13, 1 << 31, u32::MAX - 1, u32::MAX]).unwrap() ^ (u32::arbitrary(g) & 0x31)
+}
+
+fn pairs(g: &mut Gen) -> Vec<(u32, u32)> {
+    let len = usize::arbitrary(g) % 40;
+    (0..len).map(|_| (key(g), u32::arbitrary(g))).collect()
+}
+
+impl Arbitrary for Step {
+    fn arbitrary(g: &mut Gen) -> Self {
+        match u8::arbitrary(g) % 8 {
+            0..=2 => Step::Insert(pairs(g)),
+            3 | 4 => Step::Upsert(pairs(g)),
+            5 => Step::Get((0..50).map(|_| key(g)).collect()),
+            6 => Step::Move,
+            _ => Step::Save,
+        }
+    }
+
+    fn shrink(&self) -> Box<dyn Iterator<Item = Self>> {
+        match self {
+            Step::Insert(pairs) => Box::new(pairs.shrink().map(Step::Insert)),
+            Step::Upsert(pairs) => Box::new(pairs.shrink().map(Step::Upsert)),
+            _ => quickcheck::empty_shrinker(),
+        }
+    }
+}
+
+/// What `insert` does to a map under a rule; the smallest offending key under `Error`.
+fn insert(model: &mut HashMap<u32, u32>, batch: &[(u32, u32)], rule: Duplicates) -> Result<(), u32> {
+    if rule == Duplicates::Error {
+        let mut next = model.clone();
+        let copies = batch.iter().filter(|(key, value)| next.insert(*key, *value).is_some());
+        if let Some(least) = copies.map(|(key, _)| *key).min() {
+            return Err(least);
+        }
+        *model = next;
+        return Ok(());
+    }
+    for &(key, value) in batch {
+        match rule {
+            Duplicates::KeepFirst => _ = model.entry(key).or_insert(value),
+            _ => _ = model.insert(key, value),
+        }
+    }
+    Ok(())
+}
+
+fn agrees<S: Scheme>(kind: Kind, devices: &[Any], rule: Duplicates, fixed: bool, steps: &[Step]) -> bool
+where
+    Any: Runs<S>,
+{
+    let builder = HashTable::builder(S::of_kind(kind)).duplicates(rule);
+    let builder = if fixed { builder.capacity(600) } else { builder };
+    let mut table = builder.build(&devices[0], &[], &[]).unwrap();
+    let mut model = HashMap::new();
+    let folder = tempfile::tempdir().unwrap();
+    let fit = |batch: &[(u32, u32)]| -> Vec<_> {
+        batch.iter().map(|&(key, value)| (key, crate::common::fitting::<S>(kind, value))).collect()
+    };
+    for (number, step) in steps.iter().enumerate() {
+        match step {
+            Step::Insert(batch) => {
+                let batch = &fit(batch);
+                let (keys, values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
+                match (table.insert(&keys, &values), insert(&mut model, batch, rule)) {
+                    (Ok(_), Ok(())) => {}
+                    (Err(Error::DuplicateKey { key }), Err(least)) => assert_eq!(key, least),
+                    (got, want) => panic!("{got:?} where the model has {want:?}"),
+                }
+            }
+            Step::Upsert(batch) => {
+                let batch = &fit(batch);
+                let (keys, values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
+                table.upsert(&keys, &values).unwrap();
+                insert(&mut model, batch, Duplicates::KeepLast).unwrap();
+            }
+            Step::Get(queries) => {
+                let expected: Vec<_> = queries.iter().map(|query| model.get(query).copied()).collect();
+                assert_eq!(table.get(queries).unwrap(), expected);
+            }
+            Step::Move => table = table.to_backend(&devices[number % devices.len()]).unwrap(),
+            Step::Save => {
+                let path = folder.path().join("table");
+                table.save(&path).unwrap();
+                table = HashTable::open(&devices[number % devices.len()], &path).unwrap();
+            }
+        }
+        assert_eq!(table.len(), model.len() as u64);
+    }
+    let pairs: HashMap<_, _> = table.iter().unwrap().collect();
+    assert_eq!(pairs, model);
+    table.audit().unwrap();
+    if kind == Kind::Canonical {
+        let (keys, values): (Vec<_>, Vec<_>) = model.into_iter().unzip();
+        let whole = HashTable::builder(S::of_kind(kind)).capacity(table.capacity());
+        let whole = whole.build(&devices[0], &keys, &values).unwrap();
+        assert_eq!(whole.digest().unwrap(), table.digest().unwrap(), "as built at once");
+    }
+    true
+}
+
+struct Sequences;
+impl crate::common::Check for Sequences {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let mut devices = vec![Any::Cpu(Cpu::with_threads(2).unwrap())];
+        devices.extend(crate::common::opencl_devices());
+        for rule in Duplicates::ALL {
+            for fixed in [true, false] {
+                let devices = devices.clone();
+                // quickcheck takes function pointers: the setting travels through a thread-local.
+                SETTING.with(|setting| *setting.borrow_mut() = Some((kind, devices, rule, fixed)));
+                let tests = u64::from(crate::common::size(25, 2));
+                QuickCheck::new().tests(tests).quickcheck(run_one::<S> as fn(Vec<Step>) -> bool);
+            }
+        }
+    }
+}
+
+/// Kind, devices, rule for copies, and whether the capacity is fixed.
+type Setting = (Kind, Vec<Any>, Duplicates, bool);
+
+thread_local! {
+    static SETTING: std::cell::RefCell<Option<Setting>> = const { std::cell::RefCell::new(None) };
+}
+
+fn run_one<S: Scheme>(steps: Vec<Step>) -> bool
+where
+    Any: Runs<S>,
+{
+    let (kind, devices, rule, fixed) = SETTING.with(|setting| setting.borrow().clone()).unwrap();
+    agrees::<S>(kind, &devices, rule, fixed, &steps[..steps.len().min(12)])
+}
+
+#[test]
+fn sequences_of_operations_agree_with_a_map() {
+    crate::common::for_every_kind(&Sequences);
+}

@@ -1,0 +1,321 @@
+//! Taking pairs out, on every backend, scheme and kind: what `remove`, `compact` and `rebuild` promise, against a map
+//! and against tables that never held what was removed.
+
+use std::collections::BTreeMap;
+
+use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, image, label, most_pairs, size, workload};
+use koel::backend::{Any, HashBackend, Runs};
+use koel::spec::{Plan, Updates};
+use koel::{Cpu, Duplicates, HashTable, Kind, Scheme, TableBuilder};
+
+fn builder<S: Scheme>(kind: Kind, slots: u64) -> TableBuilder<S> {
+    HashTable::builder(S::of_kind(kind)).seed(23).capacity(slots)
+}
+
+/// Slots at the scheme's default load for what [`workload`] makes of `pairs`.
+fn slots_for<S: Scheme>(kind: Kind, pairs: u32) -> u64
+where
+    Any: Runs<S>,
+{
+    S::of_kind(kind).default_load().slots_for(pairs.min(most_pairs::<S>(kind)).into())
+}
+
+/// Builds a table from a map, in the map's order.
+fn built<S: Scheme>(kind: Kind, slots: u64, device: &Any, model: &BTreeMap<u32, u32>) -> HashTable<Any, S>
+where
+    Any: Runs<S>,
+{
+    let (keys, values): (Vec<u32>, Vec<u32>) = model.iter().unzip();
+    builder::<S>(kind, slots).build(device, &keys, &values).unwrap()
+}
+
+struct Removes;
+impl Check for Removes {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        // For simulators a few pairs, and more than two groups of them, must do.
+        let sizes = [17, size(5000, 130), 1, 2, 64];
+        for device in devices() {
+            for &n in &sizes[..size(5, 2) as usize] {
+                let at = format!("{}, n = {n}", label::<S>(kind, &device));
+                let (keys, values, mut model) = workload::<S>(kind, n);
+                let slots = slots_for::<S>(kind, n);
+                let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+                assert_eq!(table.remove(&[]).unwrap(), 0, "{at}: nothing asked, nothing done");
+                let absent: Vec<u32> = (1..100).filter(|key| !model.contains_key(key)).collect();
+                let untouched = table.digest().unwrap();
+                assert_eq!(table.remove(&absent).unwrap(), 0, "{at}: absent keys");
+                if kind == Kind::Canonical {
+                    assert_eq!(table.digest().unwrap(), untouched, "{at}: absent keys leave no trace");
+                }
+
+                // Every third key, each three times, among absent ones; the extremes are among them.
+                let gone: Vec<u32> = keys.iter().copied().step_by(3).collect();
+                let batch: Vec<u32> = gone.iter().chain(&gone).chain(&absent).chain(&gone).copied().collect();
+                assert_eq!(table.remove(&batch).unwrap(), gone.len() as u64, "{at}: each counts once");
+                gone.iter().for_each(|key| _ = model.remove(key));
+                holds_exactly(&table, &model, &at);
+                assert_eq!(table.remove(&batch).unwrap(), 0, "{at}: a second time");
+
+                let is_worn = S::updates(kind) == Updates::Tombstones;
+                assert_eq!(table.is_worn(), is_worn, "{at}");
+                assert_eq!(table.tombstones() > 0, is_worn, "{at}");
+                assert_eq!(table.audit().unwrap().tombstones, table.tombstones(), "{at}");
+                assert_eq!(table.stats().unwrap().tombstones, table.tombstones(), "{at}");
+
+                table.compact().unwrap();
+                assert!(!table.is_worn(), "{at}: compacted");
+                holds_exactly(&table, &model, &format!("{at}, compacted"));
+                let fresh = built::<S>(kind, slots, &device, &model);
+                if kind == Kind::Canonical && table.restarts() == fresh.restarts() {
+                    assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: the table of the rest");
+                    let expected = crate::common::reference::<S>(table.plan(), model.clone());
+                    assert_eq!(Some(image(&table)), expected, "{at}: the bytes of the rest");
+                }
+                table.rebuild().unwrap();
+                holds_exactly(&table, &model, &format!("{at}, rebuilt"));
+                if kind == Kind::Canonical {
+                    assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: as new");
+                }
+
+                let rest: Vec<u32> = model.keys().copied().collect();
+                assert_eq!(table.remove(&rest).unwrap(), rest.len() as u64, "{at}: all the rest");
+                holds_exactly(&table, &BTreeMap::new(), &format!("{at}, emptied"));
+                table.compact().unwrap();
+                table.insert(&keys, &values).unwrap();
+                holds_exactly(&table, &workload::<S>(kind, n).2, &format!("{at}, filled again"));
+                if kind == Kind::Canonical && table.restarts() == 0 {
+                    let fresh = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+                    assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: filled again");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn removing_counts_leaves_the_rest_and_compacts_to_the_table_of_the_rest() {
+    for_every_kind(&Removes);
+}
+
+struct Rounds;
+impl Check for Rounds {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        for device in devices() {
+            let n = size(2000, 120).min(most_pairs::<S>(kind) / 2);
+            let (keys, values, _) = workload::<S>(kind, 2 * n);
+            let n = n as usize;
+            let mut model: BTreeMap<u32, u32> = keys[..n].iter().copied().zip(values[..n].iter().copied()).collect();
+            // At half the default load, because slots with tombstones stay lost from round to round.
+            let slots = 2 * slots_for::<S>(kind, n as u32);
+            let mut table = built::<S>(kind, slots, &device, &model);
+            for round in 0..size(6, 3) as usize {
+                let at = format!("{}, round {round}", label::<S>(kind, &device));
+                // A moving window of keys: a part goes, a part comes, and a part goes and comes back within the round.
+                let pick = |step: usize| (0..n / 4).map(move |i| (round * n / 4 + i * step) % (2 * n));
+                let gone: Vec<u32> = pick(1).map(|i| keys[i]).collect();
+                let expected = gone.iter().filter(|key| model.remove(key).is_some()).count();
+                assert_eq!(table.remove(&gone).unwrap(), expected as u64, "{at}");
+                let come: Vec<usize> = pick(3).filter(|&i| !model.contains_key(&keys[i])).collect();
+                let mut come: Vec<(u32, u32)> =
+                    come.into_iter().map(|i| (keys[i], fitting::<S>(kind, values[i] ^ round as u32))).collect();
+                come.sort_unstable();
+                come.dedup_by_key(|pair| pair.0);
+                let (new_keys, new_values): (Vec<u32>, Vec<u32>) = come.iter().copied().unzip();
+                assert_eq!(table.insert(&new_keys, &new_values).unwrap().added, come.len() as u64, "{at}");
+                model.extend(come);
+                let again = &new_keys[..new_keys.len() / 2];
+                let other: Vec<u32> = again.iter().map(|&key| fitting::<S>(kind, key)).collect();
+                assert_eq!(table.upsert(again, &other).unwrap().overwritten, again.len() as u64, "{at}");
+                model.extend(again.iter().copied().zip(other));
+                holds_exactly(&table, &model, &at);
+            }
+            table.compact().unwrap();
+            let at = label::<S>(kind, &device);
+            holds_exactly(&table, &model, &at);
+            if kind == Kind::Canonical && table.restarts() == 0 {
+                let fresh = built::<S>(kind, slots, &device, &model);
+                assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: no trace of the rounds");
+            }
+        }
+    }
+}
+
+#[test]
+fn rounds_of_removing_and_inserting_leave_what_a_map_holds() {
+    for_every_kind(&Rounds);
+}
+
+struct WornEverywhere;
+impl Check for WornEverywhere {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        if kind != Kind::Canonical {
+            return;
+        }
+        let (keys, values, _) = workload::<S>(kind, size(3000, 150));
+        let gone: Vec<u32> = keys.iter().copied().step_by(4).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let mut digests = Vec::new();
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            let slots = slots_for::<S>(kind, keys.len() as u32);
+            let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+            table.remove(&gone).unwrap();
+            digests.push(table.digest().unwrap());
+            let path = folder.path().join("worn");
+            assert_eq!(table.save(&path).unwrap(), digests[0], "{at}");
+            let mut again: HashTable<Any, S> = HashTable::open(&device, &path).unwrap();
+            assert_eq!((again.tombstones(), again.len()), (table.tombstones(), table.len()), "{at}: the file says so");
+            again.compact().unwrap();
+            table.compact().unwrap();
+            assert_eq!(again.digest().unwrap(), table.digest().unwrap(), "{at}");
+        }
+        assert!(digests.iter().all(|digest| *digest == digests[0]), "{}: worn alike on every device", S::NAME);
+    }
+}
+
+#[test]
+fn worn_tables_are_alike_on_every_device_and_in_files() {
+    for_every_kind(&WornEverywhere);
+}
+
+struct Refills;
+impl Check for Refills {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        // Tombstones take room, so a batch may not fit a worn table: then it is built afresh, and nothing is lost.
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            let n = size(1000, 100);
+            let (keys, values, model) = workload::<S>(kind, n);
+            let slots = slots_for::<S>(kind, n);
+            let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+            for _ in 0..size(3, 2) {
+                let half = keys.len() / 2;
+                assert_eq!(table.remove(&keys[..half]).unwrap(), half as u64, "{at}");
+                table.insert(&keys[..half], &values[..half]).unwrap();
+                holds_exactly(&table, &model, &at);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_worn_table_takes_batches_that_only_fit_without_its_tombstones() {
+    for_every_kind(&Refills);
+}
+
+struct Chains;
+impl Check for Chains {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        // In a tiny table at its default load nearly every key stands on the list of others: taken out one by one, from
+        // either end of the order in which they came, each leaves all the others.
+        // Where a removal makes the table again there are no chains, and simulators take long: fewer must do there.
+        let few = if S::updates(kind) == Updates::Rebuild { 3 } else { 8 };
+        let (keys, values, whole) = workload::<S>(kind, size(40, few));
+        for device in devices() {
+            for from_the_end in [false, true] {
+                let at =
+                    format!("{}, from the {}", label::<S>(kind, &device), if from_the_end { "end" } else { "start" });
+                let slots = slots_for::<S>(kind, keys.len() as u32);
+                let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+                let mut model = whole.clone();
+                for i in 0..keys.len() {
+                    let key = keys[if from_the_end { keys.len() - 1 - i } else { i }];
+                    assert_eq!(table.remove(&[key]).unwrap(), 1, "{at}: {key}");
+                    model.remove(&key);
+                    holds_exactly(&table, &model, &at);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_of_one_chain_go_one_by_one_from_either_end() {
+    for_every_kind(&Chains);
+}
+
+struct WithALoad;
+impl Check for WithALoad {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            let n = size(4000, 200).min(most_pairs::<S>(kind));
+            let (keys, values, mut model) = workload::<S>(kind, n);
+            let builder = || HashTable::builder(S::of_kind(kind)).seed(7).duplicates(Duplicates::KeepLast);
+            let mut table = builder().build(&device, &keys, &values).unwrap();
+            let full = table.capacity();
+            let gone = &keys[..keys.len() * 3 / 4];
+            table.remove(gone).unwrap();
+            gone.iter().for_each(|key| _ = model.remove(key));
+            assert_eq!(table.capacity(), full, "{at}: removing keeps the slots");
+            let (known, _) = model.iter().next().unwrap();
+            let done = table.upsert(&[*known], &[fitting::<S>(kind, 5)]).unwrap();
+            assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: nothing is new");
+            table.upsert(&[*known], &[model[known]]).unwrap();
+            table.rebuild().unwrap();
+            // Nothing has fewer slots than the table of one pair: such a table alone has none to give up.
+            let least = builder().build(&device, &[*known], &[fitting::<S>(kind, 5)]).unwrap().capacity();
+            let shrinks = if full == least { table.capacity() == full } else { table.capacity() < full };
+            assert!(shrinks, "{at}: building afresh fits them to the load");
+            holds_exactly(&table, &model, &at);
+            let (rest, values): (Vec<u32>, Vec<u32>) = model.iter().unzip();
+            let fresh = builder().build(&device, &rest, &values).unwrap();
+            assert_eq!(fresh.plan().slots(), table.plan().slots(), "{at}");
+            if kind == Kind::Canonical {
+                assert_eq!(fresh.digest().unwrap(), table.digest().unwrap(), "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rebuilding_fits_the_slots_to_the_load() {
+    for_every_kind(&WithALoad);
+}
+
+struct Mapped;
+impl Check for Mapped {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        let (keys, values, mut model) = workload::<S>(kind, 500);
+        let cpu = Any::Cpu(Cpu::new());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table");
+        let mut table = builder::<S>(kind, slots_for::<S>(kind, 500)).build(&cpu, &keys, &values).unwrap();
+        table.save(&path).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let mut opened: HashTable<Any, S> = HashTable::open(&cpu, &path).unwrap();
+        let part = keys.len() / 5..keys.len() * 2 / 5;
+        let gone = cpu.upload(&keys[part.clone()]).unwrap();
+        assert_eq!(opened.remove_on(&gone).unwrap(), part.len() as u64);
+        assert_eq!(table.remove_on(&gone).unwrap(), part.len() as u64);
+        keys[part].iter().for_each(|key| _ = model.remove(key));
+        holds_exactly(&opened, &model, &label::<S>(kind, &cpu));
+        assert_eq!(std::fs::read(&path).unwrap(), before, "the file is as it was");
+    }
+}
+
+#[test]
+fn an_opened_table_changes_and_its_file_does_not() {
+    for_every_kind(&Mapped);
+}
