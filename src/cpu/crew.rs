@@ -5,8 +5,8 @@
 //! nobody waits long for the last one, and no work needs to be taken over at the end.
 //!
 //! Chunks are taken in turn from the front and from the end. Of copies of a key the greatest stays, and where values
-//! are positions, or their complements, that is the last or the first of the input: so it comes early, and most others
-//! see it and need not write.
+//! are numbers of rows, or their complements, that is the last or the first of the input: so it comes early, and most
+//! others see it and need not write.
 //!
 //! What it is not: needed by passes without such queues; they are rayon's parallel iterators over chunks.
 

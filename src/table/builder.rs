@@ -205,7 +205,7 @@ impl<S: Scheme> TableBuilder<S> {
     /// Cost: one to two random accesses a pair at the default loads (`docs/canonical-layout.md`; classic Horton tables
     /// and perfect ones are built by one thread of this machine), the transfer of 8 bytes a pair, and
     /// [`memory_estimate`](Self::memory_estimate) bytes on the device. If keys come more than once and one is to stay,
-    /// two builds more.
+    /// also a sort and a second build.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, where
@@ -357,8 +357,9 @@ impl MemoryEstimate {
             twice.image,
             twice.scratch,
         ]));
-        // The input, sorted, and picked out by a bitmap.
-        let picked = sum([several(3), pairs / 8]);
+        // The input with twice its size to sort it in, and the counts of the sort; or sorted, with a bitmap, and what
+        // that picks.
+        let picked = sum([several(3), pairs.div_ceil(4096).saturating_mul(1024).max(pairs / 8)]);
         MemoryEstimate {
             image: now.image,
             build: sum([built, input]),

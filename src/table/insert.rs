@@ -54,8 +54,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// Cost: a copy of the image and about two random accesses a new pair; a whole build if the table was given a load
     /// factor and the number of slots must change, if the batch needs new constants, or if the kind knows no other way
-    /// ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch. Memory: a second image while it works; of a build
-    /// [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
+    /// ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch.
+    /// Memory: a second image while it works; of a build [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

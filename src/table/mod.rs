@@ -3,7 +3,7 @@
 //! ```text
 //! builder.rs    parameters, sizes, what to do with copies, the memory a build takes
 //! build.rs      attempts: new constants until every pair has a slot, or a typed error
-//! distinct.rs   which pair of each key stays, found with a table of positions
+//! distinct.rs   which keys come again, and which of their pairs stays
 //! change.rs     how a table is changed so that nothing is lost on an error
 //! insert.rs     further batches, `upsert`
 //! remove.rs     `remove`, `compact`, `rebuild`

@@ -1,5 +1,5 @@
 //! Rows for the `koel` command, and what it should write, as text and as an array.
-#![allow(unreachable_pub, reason = "a part of several test files")]
+#![allow(unreachable_pub, reason = "a module of a program")]
 
 use std::fs;
 

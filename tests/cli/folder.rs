@@ -1,5 +1,5 @@
 //! The `koel` command in a folder of its own.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of it")]
+#![allow(unreachable_pub, reason = "a module of a program")]
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! What every integration test shares: the devices, the sizes, the models to compare with.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of it")]
+//! What the tests share: the devices, the sizes, the models to compare with.
+#![allow(unreachable_pub, reason = "a module of a program")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -46,7 +46,7 @@ fn open_devices() -> Vec<Any> {
     found
 }
 
-/// Says on stderr, where the test runner does not swallow it, what is not tested and why; once for each test file.
+/// Says on stderr, where the test runner does not swallow it, what is not tested and why; once.
 pub fn skip(what: &str, why: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if SAID.lock().expect("nobody panics here").insert(what.to_owned()) {

@@ -117,8 +117,10 @@ struct Wanted {
 
 /// All that was found out.
 struct Findings {
-    /// Pairs of a map; where there are none, rows.
-    n: u32,
+    /// Random pairs of maps, if any were asked for.
+    pairs: Option<u32>,
+    /// Rows of what is made of tables, likewise.
+    rows_of_tables: Option<u32>,
     seed: u64,
     rows: Vec<Row>,
     /// Tables that cannot hold the data, and why.
@@ -149,7 +151,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if asked(Which::Map) {
         rows.extend(map::verify(&run, args.n.unwrap_or(DEFAULT_PAIRS))?);
     }
-    for (table, _) in tables {
+    for &(table, _) in &tables {
         rows.extend(tables::verify(&run, table, args.n.unwrap_or(DEFAULT_ROWS), &mut left_out)?);
     }
     drop(progress);
@@ -158,8 +160,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
 
     let refused = refused_devices();
-    let n = args.n.unwrap_or(if asked(Which::Map) { DEFAULT_PAIRS } else { DEFAULT_ROWS });
-    let findings = Findings { n, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
+    let pairs = asked(Which::Map).then(|| args.n.unwrap_or(DEFAULT_PAIRS));
+    let rows_of_tables = (!tables.is_empty()).then(|| args.n.unwrap_or(DEFAULT_ROWS));
+    let findings =
+        Findings { pairs, rows_of_tables, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed =
         if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };
