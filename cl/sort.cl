@@ -1,6 +1,6 @@
 // A stable radix sort of pairs by key: the least digit first, KOEL_DIGIT_BITS bits a pass.
 //
-//   sort_differing  in which bits keys differ: the others need no pass
+//   sort_differing  in which bits keys differ: the others need no pass; and whether any pass is needed
 //   sort_count      one group a tile: how many keys it has of each digit          -> counts[digit][tile]
 //   (cl/scan.cl     exclusive prefix sums over digits and tiles: where each tile's keys of a digit go)
 //   sort_scatter    one group a tile: puts its pairs in the order of their digits in local memory, and writes them from
@@ -27,25 +27,29 @@
 static inline uint digit_of(uint key, uint shift) { return (key >> shift) & (DIGITS - 1); }
 
 __kernel GROUP_SIZE void sort_differing(__global const uint *keys, const ulong len, __global uint *result) {
-    __local uint ones[KOEL_GROUP], zeros[KOEL_GROUP];
+    __local uint ones[KOEL_GROUP], zeros[KOEL_GROUP], falls[KOEL_GROUP];
     uint me = get_local_id(0);
-    uint one = 0, zero = 0;
+    uint one = 0, zero = 0, fall = 0;
     for (ulong i = get_global_id(0); i < len; i += get_global_size(0)) {
         one |= keys[i];
         zero |= ~keys[i];
+        fall |= i > 0 && keys[i - 1] > keys[i];
     }
     ones[me] = one;
     zeros[me] = zero;
+    falls[me] = fall;
     for (uint below = KOEL_GROUP / 2; below > 0; below /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (me < below) {
             ones[me] |= ones[me + below];
             zeros[me] |= zeros[me + below];
+            falls[me] |= falls[me + below];
         }
     }
     if (me == 0) {
         atomic_or(&result[0], ones[0]);
         atomic_or(&result[1], zeros[0]);
+        atomic_or(&result[2], falls[0]);
     }
 }
 

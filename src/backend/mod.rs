@@ -189,7 +189,7 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     ///
     /// Cost: 16 bytes of memory a pair, the result among them, and also where keys crowd. On the CPU two passes through
     /// memory, and more only where keys crowd; on OpenCL one pass of 20 bytes a pair for every 8 bits in which keys
-    /// differ. OpenCL devices sort fewer than 2^32 pairs.
+    /// differ. Keys that ascend already are copied. OpenCL devices sort fewer than 2^32 pairs.
     fn sort_pairs(
         &self,
         keys: &Self::Buffer<u32>,

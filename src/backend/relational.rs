@@ -8,8 +8,9 @@
 //! images    interleave (cells of 32 bits and values to words of 64)
 //! ```
 //!
-//! A heavy key is one run, or one group, and nothing else: no pass gives a run to one work-item, and none lets all rows
-//! of a group meet at one address one by one.
+//! A heavy key is one run, or one group, and nothing else: no pass gives a run to one work-item, and the rows of a heavy
+//! group are added up near the processor first (but for two heavy groups whose numbers agree in their low bits, which
+//! there share an entry in turns).
 
 use super::HashBackend;
 use crate::error::Result;

@@ -1,5 +1,6 @@
 //! `koel build`: a table from a file.
 
+use std::any::Any as Dynamic;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -8,7 +9,9 @@ use serde_json::json;
 use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::Plan;
 use koel::table::Contents;
-use koel::{CompactingTable, Cpu, Digest, Duplicates, HashSet, HashTable, IdOrder, MultiTable};
+use koel::{
+    CompactingTable, Cpu, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, MultiTable, Scheme,
+};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, FastaOptions, Pairs, Want};
@@ -27,7 +30,8 @@ INPUT is told by its content:
 --table says what becomes of it:
   map          a value for each key
   set          the keys alone, each once; of several columns the first is used
-  compact      the keys, each once, numbered from 0; of several columns the first is used
+  compact      the keys, each once, numbered from 0; of several columns the first is used. With --scheme cuckoo_set
+               the paper's way: numbers in table order, into the slots of a set
   multi        all values of each key, in the order of their rows
 
 Canonical tables of the same rows are the same bytes, whatever the rows' order, the device and the threads; but the
@@ -37,7 +41,7 @@ Examples:
   koel build pairs.csv -o pairs.koel
   koel build pairs.csv -o small.koel --load 0.95 --duplicates last
   koel build genome.fa --kmer 12 -o kmers.koel --table multi
-  koel build names.csv -o ids.koel --table compact --ids ascending
+  koel build customers.csv -o ids.koel --table compact --ids ascending
   zcat pairs.csv.gz | koel build - -o pairs.koel --device cpu";
 
 /// Build a table from a file of keys and values
@@ -47,7 +51,7 @@ pub(crate) struct Args {
     /// CSV, TSV, .npy or FASTA; `-` is stdin
     input: PathBuf,
     /// The table's file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = options::named_file)]
     output: PathBuf,
     /// JSON in place of the summary
     #[arg(long)]
@@ -80,6 +84,10 @@ impl Args {
         }
         if self.ids.is_some() && self.table != Contents::Compact {
             return Err(Failure::Input(format!("--ids is for --table compact, and {table} has no ids: leave it out")));
+        }
+        if self.ids.is_some() && self.options.is_of(CuckooSet::NAME) {
+            let order = "the ids of a set's keys are in table order";
+            return Err(Failure::Input(format!("--ids: {order}: leave it out, or take another --scheme")));
         }
         Ok(())
     }
@@ -139,6 +147,10 @@ impl Job for Build<'_> {
                 self.finish(|| builder.build(device, keys))
             }
             Contents::Compact => {
+                if let Some(scheme) = (&scheme as &dyn Dynamic).downcast_ref::<CuckooSet>() {
+                    let builder = options.apply(HashSet::builder(scheme.clone()));
+                    return self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, keys)?));
+                }
                 let builder = options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
                 self.finish(|| builder.build(device, keys))
             }

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// The keys to look up; `-` is stdin
     queries: PathBuf,
     /// Where the answers go [default: stdout]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file)]
     output: Option<PathBuf>,
     /// How many values each key has, in place of the values; for tables of --table multi
     #[arg(long)]

@@ -48,7 +48,7 @@ Examples:
   koel build genome.fa --kmer 16 -o kmers.koel --table multi
   koel join orders.csv items.csv              rows `key,left,right` of equal keys
   koel groupby sales.csv --agg sum,count      aggregates of each key's values
-  koel unique words.csv --counts              the distinct keys, and how often each comes
+  koel unique customers.csv --counts          the distinct keys, and how often each comes
   koel bench --n 2^24                         how fast is it here
 
 Exit codes: 0 fine, 1 a check failed, 2 an error.";

@@ -2,6 +2,8 @@
 
 mod table;
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -321,6 +323,20 @@ pub(crate) fn scheme_or_all() -> impl TypedValueParser<Value = String> {
 /// `--table`.
 pub(crate) fn contents() -> impl TypedValueParser<Value = Contents> {
     one_of(&Contents::ALL, Contents::name)
+}
+
+/// A file that rows are written to.
+pub(crate) fn rows_file(text: &str) -> std::result::Result<PathBuf, String> {
+    file(text, "rows go to stdout where none is given: leave it out")
+}
+
+/// A file for what never goes to stdout.
+pub(crate) fn named_file(text: &str) -> std::result::Result<PathBuf, String> {
+    file(text, "this is written to a file: give its name")
+}
+
+fn file(text: &str, advice: &str) -> std::result::Result<PathBuf, String> {
+    if text == "-" { Err(format!("`-` is no file, and {advice}")) } else { Ok(text.into()) }
 }
 
 /// `--ids`.

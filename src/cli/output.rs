@@ -25,7 +25,7 @@ use super::out;
 #[command(next_help_heading = "Output")]
 pub(crate) struct RowOptions {
     /// Where the rows go: .npy an array, .tsv separated by tabs, others by commas [default: stdout]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file)]
     pub(crate) output: Option<PathBuf>,
     /// A summary as JSON on stdout
     #[arg(long, requires = "output")]

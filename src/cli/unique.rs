@@ -23,8 +23,8 @@ writes the id of each row's key, so that key[id] is the column that was read.
 -o FILE.tsv separates by tabs; .npy writes an array of uint32, or with --counts a structured one (key u4, count u4).
 
 Examples:
-  koel unique words.csv
-  koel unique words.npy -o unique.npy --inverse inverse.npy     words == unique[inverse]
+  koel unique ids.csv
+  koel unique ids.npy -o unique.npy --inverse inverse.npy       ids == unique[inverse]
   koel unique genome.fa --kmer 12 --counts -o kmers.csv";
 
 /// List the distinct keys of a file
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
     ids: IdOrder,
     /// Where the id of each row's key goes: text or .npy by the name, as -o
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_parser = super::options::named_file, help_heading = "Output")]
     inverse: Option<PathBuf>,
     #[command(flatten)]
     rows: RowOptions,

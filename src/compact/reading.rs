@@ -32,9 +32,8 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
         self.table.get(keys)
     }
 
-    /// [`ids`](Self::ids) of keys on the device: no transfer, no allocation. `ids[i]` is the id or 0, and bit `i % 32`
-    /// of
-    /// `found[i / 32]` tells which.
+    /// [`ids`](Self::ids) of keys on the device: no transfer, no allocation. `ids[i]` is the id or 0, and bit
+    /// `i % 32` of `found[i / 32]` tells which.
     ///
     /// ```
     /// use koel::{CompactingTable, Cpu, Cuckoo, HashBackend};

@@ -7,7 +7,8 @@
 //!                  and what is left at the end, goes to the group's cells by atomics
 //! ```
 //!
-//! All rows of a heavy group pass through such entries, so its cells are written once a chunk, not once a row. Sums,
+//! All rows of a heavy group pass through such entries, so its cells are written once a chunk, not once a row; unless
+//! another heavy group has the same entry, and they take turns. Sums,
 //! least and greatest values do not depend on the order in which they are taken.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

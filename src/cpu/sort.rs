@@ -86,6 +86,10 @@ impl Source for [u64] {
 /// The pairs as `[key][value]` in ascending order of keys, pairs of one key in the order in which they come. `to` is as
 /// long as they are.
 pub(super) fn sort_words<S: Source + ?Sized>(from: &S, to: &mut [u64]) -> Result<()> {
+    if is_ascending(from) {
+        to.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(i, to)| *to = from.word(i));
+        return Ok(());
+    }
     if from.len() > 1 << BUCKET_BITS {
         return spread(from, to);
     }
@@ -106,6 +110,12 @@ pub(super) fn sort_pairs(pairs: Pairs<'_>) -> Result<(Memory<u32>, Memory<u32>)>
         }
     });
     Ok((keys, values))
+}
+
+/// Whether there is nothing to do. It is soon known where there is.
+fn is_ascending<S: Source + ?Sized>(from: &S) -> bool {
+    let pairs = (1..from.len()).into_par_iter().with_min_len(CHUNK);
+    pairs.all(|i| from.key(i - 1) <= from.key(i))
 }
 
 /// The bits in which keys differ.

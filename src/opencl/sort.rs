@@ -30,7 +30,7 @@ impl OpenCl {
         self.program(SORT, &parameters)
     }
 
-    /// One read of 8 bytes; then, for each of at most four digits, a count, a scan and a scatter.
+    /// One read of 12 bytes; then, unless they are in order, for each of at most four digits, a count, a scan and a scatter.
     pub(super) fn run_sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<Columns> {
         let len = keys.len();
         Error::check_length("the values", values.len(), len)?;
@@ -61,15 +61,16 @@ impl OpenCl {
         sorted.map_or_else(room, Ok)
     }
 
-    /// The bits in which keys differ.
+    /// The bits in which keys differ; none if they ascend.
     fn differing(&self, keys: &Buffer<u32>) -> Result<u32> {
         let len = keys.len();
-        let result: Buffer<u32> = self.filled(2, 0)?;
+        let result: Buffer<u32> = self.filled(3, 0)?;
         let launch = self.kernel(&self.sort_program()?, "sort_differing")?.buffer(keys).value(len as u64);
         launch.buffer(&result).over_groups_of(GROUP, items(len), len)?;
-        let mut bits = [0; 2];
-        self.read(&result, 0, &mut bits)?;
-        Ok(bits[0] & bits[1])
+        let mut found = [0; 3];
+        self.read(&result, 0, &mut found)?;
+        let [ones, zeros, falls] = found;
+        Ok(if falls == 0 { 0 } else { ones & zeros })
     }
 }
 

@@ -152,7 +152,8 @@ impl Source {
         file.seek(SeekFrom::Start(base)).map_err(io)?;
         let bad = |reason: String| Error::BadFile { path: path.into(), reason };
         if length < (HEADER_BYTES + TRAILER_BYTES) as u64 {
-            return Err(bad(format!("{length} bytes are too few for any table")));
+            let which = if base > 0 { " behind the lists of values" } else { "" };
+            return Err(bad(format!("{length} bytes{which} are too few for any table")));
         }
         let mut start = [0; HEADER_BYTES];
         file.read_exact(&mut start).map_err(io)?;

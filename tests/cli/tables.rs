@@ -91,3 +91,40 @@ fn options_of_other_schemes_are_refused_with_whose_they_are() {
         .refused("verify --n 500 --scheme bucketized,horton --reinsertion as-published", "--reinsertion means nothing");
     folder.refused("verify --n 500 --functions 77", "--functions means nothing");
 }
+
+/// Alcantara 2011, Section 4.4: ids in table order, into the slots of a set.
+#[test]
+fn a_set_is_numbered_as_it_stands() {
+    let folder = Folder::new();
+    let rows: Vec<String> = (0..3000u32).map(|row| (row % 700).wrapping_mul(0x0505_0505).to_string()).collect();
+    folder.file("t.csv", rows.join("\n"));
+    for kind in ["canonical", "classic"] {
+        let build = format!("build t.csv -o ids.koel --table compact --scheme cuckoo_set --kind {kind} --device cpu");
+        let built = folder.json(&format!("{build} --json"));
+        assert_eq!((&built["table"], built["keys"].as_u64()), (&Value::from("compact"), Some(700)));
+        assert_eq!(folder.json("info ids.koel --json")["scheme"], "cuckoo");
+        // Every id once, and each leads back to its key.
+        folder.file("ids.csv", (0..700).map(|id| format!("{id}\n")).collect::<String>());
+        let keys = folder.ok("lookup ids.koel ids.csv --reverse --device cpu");
+        let (ids, mut keys): (Vec<String>, Vec<String>) =
+            keys.lines().skip(1).filter_map(|row| row.split_once(',')).map(|(id, key)| (id.into(), key.into())).unzip();
+        folder.file("keys.csv", keys.join("\n"));
+        let back = folder.ok("lookup ids.koel keys.csv --device cpu");
+        assert!(back.lines().skip(1).map(|row| row.split_once(',').unwrap().1).eq(&ids), "{kind}: {back}");
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 700, "{kind}");
+    }
+    folder.refused("build t.csv -o ids.koel --table compact --scheme cuckoo_set --ids ascending", "table order");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_any_row_is_read() {
+    let folder = Folder::new();
+    // Not even there.
+    folder.refused("build t.csv -o t.koel --table multi --scheme cuckoo_set", "keys alone");
+    folder.refused("join t.csv t.csv --scheme cuckoo_set", "keys alone");
+    folder.refused("build t.csv -o -", "`-` is no file");
+    folder.refused("unique t.csv -o -", "leave it out");
+    folder.refused("bench --table multi --multiplicity 0", "1 or more");
+}

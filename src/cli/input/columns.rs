@@ -5,7 +5,7 @@ use std::io::Read;
 use super::{Name, Sink, Want};
 use crate::cli::failure::{Failure, Result};
 
-/// Reads rows into a sink. The first line is a header if its first field does not look like a number.
+/// Reads rows into a sink. The first row is a header if no field of it looks like a number.
 pub(super) fn read(reader: impl Read, name: &Name, delimiter: u8, want: Want, sink: &mut impl Sink) -> Result<()> {
     let mut rows = csv::ReaderBuilder::new()
         .delimiter(delimiter)
@@ -21,10 +21,12 @@ pub(super) fn read(reader: impl Read, name: &Name, delimiter: u8, want: Want, si
     while rows.read_byte_record(&mut row).map_err(|error| name.fail(error))? {
         // The reader stands behind this row's line break. (The row's own position is before the empty lines above it.)
         let line = rows.position().line() - 1;
-        if row.iter().all(<[u8]>::is_empty) {
+        // Blank space alone is no row; separators are one, of which something is missing.
+        if row.len() == 1 && row[0].is_empty() {
             continue;
         }
-        let header = columns.is_none() && !row.iter().any(looks_numeric);
+        let is_first = columns.is_none();
+        let header = is_first && !row.iter().any(looks_numeric) && !row.iter().all(<[u8]>::is_empty);
         let expected = *columns.get_or_insert(row.len());
         if row.len() != expected {
             let advice = "every row must have as many columns as the first";
@@ -38,7 +40,12 @@ pub(super) fn read(reader: impl Read, name: &Name, delimiter: u8, want: Want, si
         if header {
             continue;
         }
-        let key = number(&row[0]).map_err(|reason| field(name, line, "key", &reason))?;
+        let key = number(&row[0]).map_err(|mut reason| {
+            if is_first && !looks_numeric(&row[0]) {
+                reason += "; if this row is a header, whose fields must not look like numbers, remove it";
+            }
+            field(name, line, "key", &reason)
+        })?;
         let value = match want {
             Want::Keys => 0,
             Want::Pairs if expected == 2 => number(&row[1]).map_err(|reason| field(name, line, "value", &reason))?,
@@ -101,6 +108,9 @@ mod tests {
             (b"a,b,c\n", 1, "3 columns"),
             (b"1;2\n", 1, "commas"),
             (b"x,1\n", 1, "`x`"),
+            (b"year,2020\n1,2\n", 1, "header"),
+            (b"1,2\n,\n3,4\n", 2, "missing"),
+            (b",\n3,4\n", 1, "missing"),
             (b"1,2\n\xff\xfe,1\n", 2, "no whole number"),
             (b"1.5,2\n", 1, "`1.5`"),
         ] {

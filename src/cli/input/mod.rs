@@ -190,7 +190,8 @@ impl Format {
             return Err(name.fail("this is binary: koel reads CSV, TSV, .npy and FASTA"));
         }
         let skip = if head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        let line = head.split(|&byte| byte == b'\n').next().unwrap_or(&[]);
+        let mut lines = head[skip..].split(|&byte| byte == b'\n');
+        let line = lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or(&[]);
         let tabs = name.has_extension(&["tsv", "tab"]) || line.contains(&b'\t');
         Ok(Format::Text { delimiter: if tabs { b'\t' } else { b',' }, skip })
     }
@@ -216,6 +217,7 @@ mod tests {
     fn formats_are_told_apart() {
         assert_eq!(pairs("x", b">r\nACGT\n", Some(2)), Ok(vec![(1, 0), (6, 1), (11, 2)]));
         assert_eq!(pairs("x", b"1\t2\n", None), Ok(vec![(1, 2)]));
+        assert_eq!(pairs("x", b"\n \r\n1\t2\n", None), Ok(vec![(1, 2)]));
         assert_eq!(pairs("x.tsv", b"1\t2\n", None), Ok(vec![(1, 2)]));
         assert_eq!(pairs("x", b"\xef\xbb\xbf1,2\n", None), Ok(vec![(1, 2)]));
         for (name, bytes, part) in [

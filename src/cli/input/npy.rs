@@ -16,7 +16,13 @@ pub(super) fn read(reader: impl BufRead, name: &Name, want: Want, sink: &mut imp
     };
     if !is_u32 {
         let found = file.dtype().descr();
-        return Err(name.fail(format!("the array holds {found} and not uint32: save `array.astype(numpy.uint32)`")));
+        let advice = match file.dtype() {
+            DType::Record(fields) if !fields.is_empty() => {
+                format!("save one field, like `array['{}']`", fields[0].name)
+            }
+            _ => "save `array.astype(numpy.uint32)`".into(),
+        };
+        return Err(name.fail(format!("the array holds {found} and not uint32: {advice}")));
     }
     let (shape, order) = (file.shape().to_vec(), file.order());
     let (rows, columns) = match shape[..] {

@@ -5,12 +5,12 @@ use clap::Args;
 use koel::join::JoinBuilder;
 use koel::table::{Contents, TableBuilder};
 use koel::{
-    CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable, Runs, Scheme,
-    SetBuilder,
+    CompactingBuilder, CompactingTable, Cpu, CuckooSet, HashSet, HashTable, Kind, MultiBuilder, MultiTable, Runs,
+    Scheme, SetBuilder,
 };
 
 use super::{SchemeOptions, SizeOptions, kind, scheme_name};
-use crate::cli::failure::Result;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::scheme::{self, Job, Parameters};
 use crate::cli::structure::Structure;
 
@@ -89,14 +89,25 @@ impl TableOptions {
 
     /// Refuses options that make no table, before a large file is read.
     pub(crate) fn check(&self, contents: Contents) -> Result<()> {
-        struct Nothing;
-        impl Job for Nothing {
+        struct CanHold(Contents);
+        impl Job for CanHold {
             type Output = ();
-            fn run<S: Parameters>(&mut self, _: S) -> Result<()> {
+            fn run<S: Parameters>(&mut self, scheme: S) -> Result<()> {
+                // Compacting tables are made of a set as well.
+                let numbers = self.0 == Contents::Multi || (self.0 == Contents::Compact && S::NAME != CuckooSet::NAME);
+                if numbers && scheme.limits().value_bits == 0 {
+                    let advice = "and this needs numbers beside them: take another --scheme";
+                    return Err(Failure::Input(format!("{} tables like that hold keys alone, {advice}", S::NAME)));
+                }
                 Ok(())
             }
         }
-        self.run(contents, &mut Nothing)
+        self.run(contents, &mut CanHold(contents))
+    }
+
+    /// Whether it was this scheme that was asked for.
+    pub(crate) fn is_of(&self, name: &str) -> bool {
+        self.scheme.as_deref() == Some(name)
     }
 
     /// A builder with this size and seed.

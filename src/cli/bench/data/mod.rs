@@ -40,7 +40,8 @@ pub(super) struct DataOptions {
     /// Rows of a key on average, separated by commas, or a range of doublings like --n; for tables of rows whose keys
     /// come again
     #[arg(
-        long, value_name = "COUNTS", value_delimiter = ',', value_parser = sizes, conflicts_with_all = ["domain", "order"]
+        long, value_name = "COUNTS", value_delimiter = ',', value_parser = multiplicities,
+        conflicts_with_all = ["domain", "order"]
     )]
     multiplicity: Vec<Sizes>,
     /// Beside that: the same with this share of all rows of one key, above 0 and up to 1
@@ -82,6 +83,14 @@ fn sizes(text: &str) -> std::result::Result<Sizes, String> {
     }
     let doublings = std::iter::successors(Some(first), |n| n.checked_mul(2));
     Ok(Sizes(doublings.take_while(|&n| n <= last).collect()))
+}
+
+/// `--multiplicity`.
+fn multiplicities(text: &str) -> std::result::Result<Sizes, String> {
+    match sizes(text)? {
+        Sizes(counts) if counts.contains(&0) => Err("a key has one row at least: give 1 or more".into()),
+        counts => Ok(counts),
+    }
 }
 
 /// `--heavy`.

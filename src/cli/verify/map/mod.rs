@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use koel::backend::{Any, HashBackend, Runs};
 use koel::table::TableBuilder;
-use koel::{Cpu, HashTable, Kind, Scheme};
+use koel::{Cpu, Duplicates, HashTable, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};
 use super::{Run, Wanted};
@@ -201,7 +201,43 @@ impl Check<'_> {
             }
             row.digest = row.attempt("digest", table.digest()).map(|digest| digest.to_string());
         }
+        for rule in [Duplicates::KeepFirst, Duplicates::KeepLast] {
+            self.copies(device, builder, rule, row);
+        }
         Some(table)
+    }
+
+    /// The same table out of rows in which half of the keys come again, and one of them in a fifth of all rows: what
+    /// does not stay leaves no trace.
+    fn copies<S: Scheme>(&self, device: &Any, builder: &TableBuilder<S>, rule: Duplicates, row: &mut Row)
+    where
+        Any: Runs<S>,
+    {
+        let DataSet { keys, values, .. } = self.data;
+        let heavy = keys.iter().take(1).cycle().take(keys.len() / 2);
+        let copies = keys.iter().step_by(2).chain(heavy).copied();
+        let greatest = values.iter().fold(0, |all, value| all | value);
+        let (mut rows, mut of_rows) = (keys.clone(), values.clone());
+        rows.extend(copies);
+        of_rows.resize_with(rows.len(), || greatest);
+        if rule == Duplicates::KeepLast {
+            rows.rotate_left(keys.len());
+            of_rows.rotate_left(keys.len());
+        }
+        let what = format!(
+            "copies, of which {}",
+            if rule == Duplicates::KeepLast { "the last stays" } else { "the first stays" }
+        );
+        let Some(table) = row.attempt(&what, builder.clone().duplicates(rule).build(device, &rows, &of_rows)) else {
+            return;
+        };
+        self.answers(&table, &what, row);
+        if let Some(expected) = row.digest.clone()
+            && let Some(digest) = row.attempt(&what, table.digest())
+        {
+            let same = digest.to_string() == expected;
+            row.expect(&what, if same { Ok(()) } else { Err("they left a trace in the bytes".into()) });
+        }
     }
 
     /// Looks every query up and compares every answer; how long the lookup took, if it went through.
