@@ -44,9 +44,7 @@ impl OpenCl {
             ],
         )
     }
-}
 
-impl OpenCl {
     /// The ends of runs that the kernel of this name marks.
     fn borders(&self, column: &Buffer<u32>, name: &'static str) -> Result<Buffer<u32>> {
         let len = column.len();

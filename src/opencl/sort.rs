@@ -30,7 +30,7 @@ impl OpenCl {
         self.program(SORT, &parameters)
     }
 
-    /// One read of 12 bytes; then, unless they are in order, for each of at most four digits, a count, a scan and a scatter.
+    /// One read of 12 bytes; then, unless keys ascend, for each of at most four digits, a count, a scan and a scatter.
     pub(super) fn run_sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<Columns> {
         let len = keys.len();
         Error::check_length("the values", values.len(), len)?;

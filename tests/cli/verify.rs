@@ -104,3 +104,13 @@ fn without_a_table_it_verifies_maps() {
     assert_eq!(tables.into_iter().collect::<Vec<_>>(), ["compact", "group", "join", "map", "multi", "set"]);
     folder.refused(&format!("{maps} --table heap"), "heap");
 }
+
+#[test]
+fn images_that_nothing_was_compared_with_are_told_of() {
+    let folder = Folder::new();
+    for (table, kind, is_told) in [("set", "canonical", true), ("set", "classic", false), ("join", "canonical", false)]
+    {
+        let verify = format!("verify --table {table} --scheme cuckoo --kind {kind} --n 300 --device cpu");
+        assert_eq!(folder.ok(&verify).contains("compared with nothing"), is_told, "{table} {kind}");
+    }
+}

@@ -297,6 +297,16 @@ fn files_and_devices_keep_the_set() {
 }
 
 /// A map that says it is a set: two sets of the same keys would have two digests.
+/// The file of a map after someone has written that it holds a set.
+fn opened_as_a_set(path: &std::path::Path) -> koel::Result<HashSet<Cpu, Cuckoo>> {
+    let mut bytes = std::fs::read(path).unwrap();
+    let contents = bytes.len() - TRAILER + 12;
+    bytes[contents] = 1;
+    reseal(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+    HashSet::open(&Cpu::new(), path)
+}
+
 #[test]
 fn a_set_whose_keys_have_values_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -304,12 +314,7 @@ fn a_set_whose_keys_have_values_is_refused() {
     for values in [[0, 0, 0], [0, 7, 0]] {
         let map = HashTable::builder(Cuckoo::default()).duplicates(Duplicates::KeepFirst);
         map.build(&Cpu::new(), &[1, 2, 3], &values).unwrap().save(&path).unwrap();
-        let mut bytes = std::fs::read(&path).unwrap();
-        let contents = bytes.len() - TRAILER + 12;
-        bytes[contents] = 1;
-        reseal(&mut bytes);
-        std::fs::write(&path, bytes).unwrap();
-        let opened = HashSet::<Cpu, Cuckoo>::open(&Cpu::new(), &path);
+        let opened = opened_as_a_set(&path);
         match values {
             [0, 0, 0] => assert_eq!(opened.unwrap().len(), 3),
             _ => assert!(
@@ -326,12 +331,7 @@ fn a_set_with_another_rule_for_copies_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("set.koel");
     HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[0, 0]).unwrap().save(&path).unwrap();
-    let mut bytes = std::fs::read(&path).unwrap();
-    let contents = bytes.len() - TRAILER + 12;
-    bytes[contents] = 1;
-    reseal(&mut bytes);
-    std::fs::write(&path, bytes).unwrap();
-    let opened = HashSet::<Cpu, Cuckoo>::open(&Cpu::new(), &path);
+    let opened = opened_as_a_set(&path);
     assert!(matches!(&opened, Err(Error::BadFile { reason, .. }) if reason.contains("contradict")), "{opened:?}");
 }
 

@@ -207,7 +207,7 @@ impl Check<'_> {
         Some(table)
     }
 
-    /// The same table out of rows in which half of the keys come again, and one of them in a fifth of all rows: what
+    /// The same table out of rows in which half of the keys come again, and one of them in a quarter of all rows: what
     /// does not stay leaves no trace.
     fn copies<S: Scheme>(&self, device: &Any, builder: &TableBuilder<S>, rule: Duplicates, row: &mut Row)
     where
@@ -220,23 +220,21 @@ impl Check<'_> {
         let (mut rows, mut of_rows) = (keys.clone(), values.clone());
         rows.extend(copies);
         of_rows.resize_with(rows.len(), || greatest);
+        let mut what = "copies, of which the first stays";
         if rule == Duplicates::KeepLast {
+            what = "copies, of which the last stays";
             rows.rotate_left(keys.len());
             of_rows.rotate_left(keys.len());
         }
-        let what = format!(
-            "copies, of which {}",
-            if rule == Duplicates::KeepLast { "the last stays" } else { "the first stays" }
-        );
-        let Some(table) = row.attempt(&what, builder.clone().duplicates(rule).build(device, &rows, &of_rows)) else {
+        let Some(table) = row.attempt(what, builder.clone().duplicates(rule).build(device, &rows, &of_rows)) else {
             return;
         };
-        self.answers(&table, &what, row);
+        self.answers(&table, what, row);
         if let Some(expected) = row.digest.clone()
-            && let Some(digest) = row.attempt(&what, table.digest())
+            && let Some(digest) = row.attempt(what, table.digest())
         {
             let same = digest.to_string() == expected;
-            row.expect(&what, if same { Ok(()) } else { Err("they left a trace in the bytes".into()) });
+            row.expect(what, if same { Ok(()) } else { Err("they left a trace in the bytes".into()) });
         }
     }
 
