@@ -247,6 +247,18 @@ impl Relational for Any {
 macro_rules! kernels_of_any {
     ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
         impl Kernels<spec::$scheme> for Any {
+            fn build(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                keys: &AnyBuffer<u32>,
+                values: &AnyBuffer<u32>,
+            ) -> Result<(AnyBuffer<u64>, Placed)> {
+                on_device!(self, |device, side| {
+                    let (image, placed) =
+                        Kernels::<spec::$scheme>::build(device, plan, side::of(keys)?, side::of(values)?)?;
+                    Ok((side::wrap(image), placed))
+                })
+            }
             fn place(
                 &self,
                 plan: &<spec::$scheme as spec::Scheme>::Plan,

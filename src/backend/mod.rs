@@ -38,7 +38,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::spec::{Cuckoo, Scheme};
+use crate::spec::{Cuckoo, Plan as _, Scheme};
 
 mod sealed {
     pub trait Sealed {}
@@ -261,6 +261,21 @@ pub struct Removed {
 
 /// What a backend provides to run scheme `S`.
 pub trait Kernels<S: Scheme>: HashBackend {
+    /// A new image with these pairs, and what became of them. It is the image that [`place`](Self::place) makes of an
+    /// empty one, and that is what is provided; a backend may have a faster way. Of copies it says whether there are
+    /// any and which key is the least, but may count some twice.
+    ///
+    /// # Errors
+    /// As of `place`, and of memory for the image.
+    fn build(
+        &self,
+        plan: &S::Plan,
+        keys: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+    ) -> Result<(Self::Buffer<u64>, Placed)> {
+        filled_and_placed::<S, Self>(self, plan, keys, values)
+    }
+
     /// Adds pairs to an image that may hold others already, unless the kind's updates are
     /// [`Updates::Rebuild`](crate::spec::Updates). Pairs that share a key: one of them stays, or the image is of no use
     /// ([`Placed::copies`]).
@@ -313,3 +328,15 @@ pub trait Kernels<S: Scheme>: HashBackend {
 /// apart, and the passes that group and join.
 pub trait Runs<S: Scheme>: Kernels<S> + Kernels<Cuckoo> + Relational {}
 impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<Cuckoo> + Relational {}
+
+/// An empty image, and the pairs placed in it: how [`Kernels::build`] is provided.
+pub(crate) fn filled_and_placed<S: Scheme, B: Kernels<S>>(
+    backend: &B,
+    plan: &S::Plan,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<(B::Buffer<u64>, Placed)> {
+    let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
+    let placed = backend.place(plan, &mut image, keys, values)?;
+    Ok((image, placed))
+}

@@ -1,10 +1,11 @@
-//! The host side of cl/bucketized.cl and cl/bucketized_lookup.cl: which program, and which arguments.
+//! The host side of cl/bucketized.cl and what goes with it: which program, and which arguments. Builds part by part:
+//! bucketized_parts.rs.
 
 use super::launch::Launch;
-use super::program::{BUCKETIZED, BUCKETIZED_LOOKUP};
+use super::program::{BUCKETIZED, BUCKETIZED_CANONICAL, BUCKETIZED_CLASSIC, BUCKETIZED_LOOKUP};
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words, filled_and_placed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::{Bucketized, BucketizedPlan, Insertion, Kind, LookupMode, Plan, slot};
@@ -29,9 +30,19 @@ pub(super) fn parameters(plan: &BucketizedPlan, group: usize) -> Vec<(&'static s
 impl OpenCl {
     /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
     pub(super) fn bucketized(&self, plan: &BucketizedPlan) -> Result<ocl::core::Program> {
+        self.program(BUCKETIZED, &parameters(plan, self.0.group))
+    }
+
+    /// The program that places their pairs.
+    pub(super) fn bucketized_build(&self, plan: &BucketizedPlan) -> Result<ocl::core::Program> {
         let mut parameters = parameters(plan, self.0.group);
-        parameters.push(("LOAD_BALANCING", u32::from(plan.insertion() == Insertion::LoadBalancing)));
-        self.program(BUCKETIZED, &parameters)
+        match plan.kind() {
+            Kind::Canonical => self.program(BUCKETIZED_CANONICAL, &parameters),
+            Kind::Classic => {
+                parameters.push(("LOAD_BALANCING", u32::from(plan.insertion() == Insertion::LoadBalancing)));
+                self.program(BUCKETIZED_CLASSIC, &parameters)
+            }
+        }
     }
 
     /// The program for lookups in the tables of this plan.
@@ -52,7 +63,7 @@ impl OpenCl {
     /// A kernel with the arguments that all of them begin with: the image, and `TABLE`.
     ///
     /// The kernels trust the image to have all slots of each bucket of a key.
-    fn bucketized_kernel<'a>(
+    pub(super) fn bucketized_kernel<'a>(
         &'a self,
         program: &ocl::core::Program,
         plan: &BucketizedPlan,
@@ -69,14 +80,24 @@ impl OpenCl {
     fn bucketized_pairs(
         &self,
         plan: &BucketizedPlan,
+        program: &ocl::core::Program,
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Decoded<Buffer<u32>>> {
-        self.bucketized_kernel(&self.bucketized(plan)?, plan, name, image)?.into_columns(image.len())
+        self.bucketized_kernel(program, plan, name, image)?.into_columns(image.len())
     }
 }
 
 impl Kernels<Bucketized> for OpenCl {
+    fn build(&self, plan: &BucketizedPlan, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u64>, Placed)> {
+        Error::check_plan::<Bucketized>(plan)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        match self.bucketized_by_parts(plan, keys, values)? {
+            Some(built) => Ok(built),
+            None => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
+        }
+    }
+
     /// Three kernels (classic: two), one fill of 48 bytes and one read of them. All but the first pass over the whole
     /// image, however small the batch.
     fn place(
@@ -91,7 +112,7 @@ impl Kernels<Bucketized> for OpenCl {
             return Ok(Placed::default());
         }
         let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
-        let (tally, program) = (Tally::new(self)?, self.bucketized(plan)?);
+        let (tally, program) = (Tally::new(self)?, self.bucketized_build(plan)?);
         let mut place = self.bucketized_kernel(&program, plan, "bucketized_place", image)?;
         if plan.kind() == Kind::Classic {
             place = place.value(plan.reach());
@@ -138,7 +159,7 @@ impl Kernels<Bucketized> for OpenCl {
     }
 
     fn decode(&self, plan: &BucketizedPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        self.bucketized_pairs(plan, "bucketized_decode", image)
+        self.bucketized_pairs(plan, &self.bucketized(plan)?, "bucketized_decode", image)
     }
 
     /// One kernel, one fill and one read of the status.
@@ -152,8 +173,9 @@ impl Kernels<Bucketized> for OpenCl {
     /// Two kernels: the second closes the gaps in the buckets.
     fn lift(&self, plan: &BucketizedPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
         Error::check_tombstones::<Bucketized>(plan)?;
-        let lifted = self.bucketized_pairs(plan, "bucketized_lift", image)?;
-        self.bucketized_kernel(&self.bucketized(plan)?, plan, "bucketized_sort", image)?.over(image.len())?;
+        let program = self.bucketized_build(plan)?;
+        let lifted = self.bucketized_pairs(plan, &program, "bucketized_lift", image)?;
+        self.bucketized_kernel(&program, plan, "bucketized_sort", image)?.over(image.len())?;
         Ok(lifted)
     }
 }

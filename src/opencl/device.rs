@@ -118,8 +118,9 @@ impl OpenCl {
 
     fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> OpenCl {
         let clocks = timing::Clocks::of(&queue);
-        let (ledger, programs, shape) = (Ledger::default(), Mutex::default(), Mutex::default());
-        OpenCl(Arc::new(Inner { info, ledger, context, queue, device, group: super::GROUP, programs, clocks, shape }))
+        let (ledger, programs) = (Ledger::default(), Mutex::default());
+        let (shape, route, group) = (Mutex::default(), Mutex::default(), super::GROUP);
+        OpenCl(Arc::new(Inner { info, ledger, context, queue, device, group, programs, clocks, shape, route }))
     }
 }
 

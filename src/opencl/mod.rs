@@ -13,8 +13,10 @@
 //! relational.rs  what grouping and joining are made of
 //! tally.rs       what became of a batch: the counts of all schemes' kernels
 //! shape.rs       one work-item a key, or several: which is faster here
+//! route.rs       pairs one by one, or part by part: how a table is built
+//! parts.rs       dealing pairs to the parts of a table
 //! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function
-//! bucketized.rs  `Kernels<Bucketized>`
+//! bucketized.rs  `Kernels<Bucketized>`; bucketized_parts.rs: its builds part by part
 //! fks.rs         `Kernels<Fks>`
 //! horton.rs      `Kernels<Horton>`
 //! sorted.rs      `Kernels<Sorted>`
@@ -33,17 +35,20 @@
 
 mod backend;
 mod bucketized;
+mod bucketized_parts;
 mod buffer;
 mod cuckoo;
 mod device;
 mod fks;
 mod horton;
 mod launch;
+mod parts;
 mod perfect;
 mod primitives;
 mod program;
 mod relational;
 mod robin_hood;
+mod route;
 mod scan;
 mod selftest;
 mod shape;
@@ -78,6 +83,7 @@ pub use buffer::Buffer;
 pub use device::devices;
 /// The crate whose contexts, queues and buffers can be shared with koel.
 pub use ocl;
+pub use route::BuildRoute;
 pub use shape::LookupShape;
 
 use crate::backend::{DeviceInfo, Ledger};
@@ -106,6 +112,8 @@ struct Inner {
     clocks: timing::Clocks,
     /// How lookups read buckets, once that is known.
     shape: Mutex<Option<LookupShape>>,
+    /// How tables are built, if that was decided.
+    route: Mutex<Option<BuildRoute>>,
 }
 
 /// Work-items of a group: the paper's 64. In the prototypes that was 5% better than 128 or 256 on an H200 while a table
@@ -133,6 +141,7 @@ impl OpenCl {
             programs: Mutex::default(),
             clocks: timing::Clocks::of(queue),
             shape: Mutex::default(),
+            route: Mutex::default(),
         }))
     }
 

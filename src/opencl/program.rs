@@ -47,6 +47,8 @@ const TALLY: Source = source!("tally.clh");
 const HEAVY: Source = source!("heavy.clh");
 const CELL: Source = source!("cell.clh");
 const BUCKET: Source = source!("bucketized.clh");
+const OFFER: Source = source!("offer.clh");
+const BUCKETS_OF_PARTS: Source = source!("bucketized_parts.clh");
 const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
@@ -61,7 +63,14 @@ pub(super) const RELATIONAL: Source = source!("relational.cl", HEAVY);
 pub(super) const ACCUMULATE: Source = source!("accumulate.cl");
 pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY, HEAVY, CELL);
 pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET);
-pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, DIVISOR, BUCKET);
+pub(super) const BUCKETIZED_CLASSIC: Source =
+    source!("bucketized_classic.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET);
+pub(super) const BUCKETIZED_CANONICAL: Source =
+    source!("bucketized_canonical.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, BUCKETS_OF_PARTS);
+pub(super) const BUCKETIZED_PARTS: Source =
+    source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, BUCKETS_OF_PARTS);
+pub(super) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, PREFIX_SUMS, BUCKETS_OF_PARTS);
+pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(super) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
 pub(super) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, HEAVY, FKS_SPEC);
 pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
@@ -74,7 +83,7 @@ pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
 pub(super) const MIRROR: Source = source!("mirror.cl");
 #[cfg(test)]
-pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUNCTIONS, DIVISOR, BUCKET);
+pub(super) const MIRROR_BUCKETIZED: Source = source!("mirror_bucketized.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 #[cfg(test)]
 pub(super) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SPEC);
 #[cfg(test)]

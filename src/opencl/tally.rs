@@ -20,17 +20,20 @@ enum Status {
     OutsideCount,
     /// The greatest of their values.
     OutsideValue,
+    /// Pairs that left their part, in builds part by part.
+    Escaped,
 }
-const STATUS_WORDS: usize = Status::OutsideValue as usize + 1;
+const STATUS_WORDS: usize = Status::Escaped as usize + 1;
 
 /// The names that cl/ has for them.
-pub(super) const NUMBERS: [(&str, u32); 7] = [
+pub(super) const NUMBERS: [(&str, u32); 8] = [
     ("UNPLACED", Status::Unplaced as u32),
     ("COPIES", Status::Copies as u32),
     ("LEAST", Status::Least as u32),
     ("REMOVED", Status::Removed as u32),
     ("OUTSIDE_COUNT", Status::OutsideCount as u32),
     ("OUTSIDE_VALUE", Status::OutsideValue as u32),
+    ("ESCAPED", Status::Escaped as u32),
     ("TALLY", STATUS_WORDS as u32),
 ];
 
@@ -50,6 +53,11 @@ impl Tally {
 
     /// What was placed by the kernels that counted here, in a table with or without a pair beside its image.
     pub(super) fn placed(&self, device: &OpenCl, outside: Option<(u32, u32)>) -> Result<Placed> {
+        self.built(device, outside).map(|(placed, _)| placed)
+    }
+
+    /// The same of a build part by part, and how many pairs left their part.
+    pub(super) fn built(&self, device: &OpenCl, outside: Option<(u32, u32)>) -> Result<(Placed, u64)> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
         let came_outside = count(Status::OutsideCount);
@@ -58,12 +66,13 @@ impl Tally {
         let copies_outside = (came_outside + u64::from(outside.is_some())).saturating_sub(1);
         let least = (count(Status::Copies) > 0).then(|| !(count(Status::Least) as u32));
         let least_outside = (copies_outside > 0).then_some(classic::EMPTY_KEY);
-        Ok(Placed {
+        let placed = Placed {
             unplaced: count(Status::Unplaced),
             copies: count(Status::Copies) + copies_outside,
             least_copy: least.into_iter().chain(least_outside).min(),
             outside: (came_outside > 0).then(|| count(Status::OutsideValue) as u32),
-        })
+        };
+        Ok((placed, count(Status::Escaped)))
     }
 
     /// What was taken out by the kernels that counted here.

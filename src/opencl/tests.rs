@@ -4,6 +4,7 @@
 //! that they were skipped, past cargo's capture. `KOEL_TEST_SMALL=1` keeps to sizes that a simulator manages.
 
 mod bucketized;
+mod bucketized_parts;
 mod cuckoo;
 mod cuckoo_set;
 mod fks;

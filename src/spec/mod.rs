@@ -185,6 +185,17 @@ pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
     fn words(&self) -> u64 {
         self.slots()
     }
+    /// [`Plan::words`] as a length, which a 32-bit machine may not have.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge).
+    fn word_count(&self) -> Result<usize> {
+        usize::try_from(self.words()).map_err(|_| Error::TooLarge {
+            what: "words of an image on this machine",
+            asked: self.words(),
+            most: usize::MAX as u64,
+        })
+    }
     /// Places in which pairs can stand, numbered from 0: what [`Scheme::pair`], [`Scheme::age`] and [`Scheme::audit`]
     /// count, and how long decoded columns are. Most schemes have one to a word.
     fn cells(&self) -> u64 {

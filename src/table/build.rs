@@ -132,8 +132,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     let last = if unplaced > 0 { 0 } else { settings.attempts };
     for attempt in 0..last {
         plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
-        let mut image = backend.filled(word_count(&plan)?, plan.empty_word())?;
-        let placed = Kernels::<S>::place(backend, &plan, &mut image, keys, values)?;
+        let (image, placed) = Kernels::<S>::build(backend, &plan, keys, values)?;
         tried += 1;
         unplaced = placed.unplaced;
         if unplaced == 0 {
@@ -179,13 +178,4 @@ pub(super) fn room(plan: &impl Plan) -> u64 {
 /// first.
 fn hopeless(unplaced: u64, pairs: u64) -> bool {
     unplaced > 64 + pairs / 1024
-}
-
-/// The image's length as a `usize`, which a 32-bit machine may not have.
-pub(super) fn word_count(plan: &impl Plan) -> Result<usize> {
-    usize::try_from(plan.words()).map_err(|_| Error::TooLarge {
-        what: "words of an image on this machine",
-        asked: plan.words(),
-        most: usize::MAX as u64,
-    })
 }

@@ -134,7 +134,7 @@ pub(crate) fn positions<B: Kernels<Cuckoo>>(
     let mut unplaced = 0;
     for attempt in 0..ATTEMPTS {
         let plan = scheme.plan(Request { slots: LOAD.slots_for(pairs), pairs, seed: SEED, attempt })?;
-        let mut image = backend.filled(super::build::word_count(&plan)?, plan.empty_word())?;
+        let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
         let placed = Kernels::<Cuckoo>::place(backend, &plan, &mut image, keys, values)?;
         if placed.unplaced == 0 {
             return Ok(Positions { plan, image, least_copy: placed.least_copy });

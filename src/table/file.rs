@@ -27,7 +27,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::builder::{Contents, Duplicates, MOST_ATTEMPTS, Settings, Size};
 use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, VERSION};
-use super::{HashTable, build, inspect};
+use super::{HashTable, inspect};
 use crate::backend::Runs;
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
@@ -315,7 +315,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let trailer = source.trailer()?;
         let settings = trailer.settings(&plan).map_err(|reason| source.bad(reason))?;
         settings.expect(contents).map_err(|reason| source.bad(reason))?;
-        let image = source.image(build::word_count(&plan)?)?;
+        let image = source.image(plan.word_count()?)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&source.start).update_rayon(bytemuck::cast_slice(&image));
         if trailer.check != trailer.sum(hasher.finalize().into()) {
@@ -361,7 +361,7 @@ where
         let (plan, scheme) = source.plan::<S>()?;
         let settings = source.trailer()?.settings(&plan).map_err(|reason| source.bad(reason))?;
         settings.expect(Contents::Map).map_err(|reason| source.bad(reason))?;
-        let image = Memory::map_file(&source.file, HEADER_BYTES as u64, build::word_count(&plan)?)?;
+        let image = Memory::map_file(&source.file, HEADER_BYTES as u64, plan.word_count()?)?;
         let Header { pairs: in_image, tombstones, .. } = source.header;
         Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
     }

@@ -49,7 +49,7 @@ impl<S: Scheme> TableBuilder<S> {
         build::check_limits(backend, &scheme, settings.contents, keys, zeros)?;
         // Where no table of so many rows can exist, there may be one of the distinct keys.
         let Ok(plan) = scheme.plan(settings.request(&scheme, rows)) else { return Ok(None) };
-        let mut image = backend.filled(build::word_count(&plan)?, plan.empty_word())?;
+        let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
         let placed = Kernels::<S>::place(backend, &plan, &mut image, keys, zeros)?;
         if placed.unplaced > 0 {
             return Ok(None);

@@ -8,7 +8,7 @@ use crate::spec::bucketized::{Insertion, LookupMode, PART_SLOTS};
 use crate::spec::cuckoo::classic::EMPTY_KEY;
 use crate::spec::{Bucketized, BucketizedPlan, Kind, Placing, Plan as _, Request, Scheme as _, slot};
 
-fn plan(scheme: &Bucketized, slots: usize, attempt: u32) -> BucketizedPlan {
+pub(super) fn plan(scheme: &Bucketized, slots: usize, attempt: u32) -> BucketizedPlan {
     scheme.plan(Request { slots: slots as u64, pairs: 0, seed: 5, attempt }).expect("a plan")
 }
 
@@ -36,7 +36,7 @@ pub(super) fn plans() -> Vec<BucketizedPlan> {
 }
 
 /// `len` distinct keys with values, edges first.
-fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     let edges = [0, u32::MAX - 1, 1, 1 << 31];
     let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1).filter(|key| !edges.contains(key));
     let keys: Vec<u32> = edges.into_iter().chain(mixed.filter(|&key| key != EMPTY_KEY)).take(len).collect();
@@ -58,7 +58,7 @@ fn remove(cl: &OpenCl, plan: &BucketizedPlan, image: &mut Buffer<u64>, keys: &[u
 }
 
 /// The sequential image of these pairs, if they fit.
-fn reference(plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Option<Vec<u64>> {
+pub(super) fn reference(plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Option<Vec<u64>> {
     let mut image = vec![plan.empty_word(); plan.words() as usize];
     let pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
     (Bucketized::place(plan, &mut image, &pairs) != Placing::Unplaced).then_some(image)

@@ -148,6 +148,15 @@ impl Scheme for Bucketized {
         Ok(scheme)
     }
 
+    /// Where the table is built part by part: the pairs once more, in coarse regions, and a list of those that leave
+    /// their part.
+    fn scratch_bytes(plan: &BucketizedPlan, pairs: u64) -> u64 {
+        match plan.kind() {
+            Kind::Canonical => pairs.saturating_mul(10),
+            Kind::Classic => 0,
+        }
+    }
+
     fn find(plan: &BucketizedPlan, image: &[u64], key: u32) -> Option<u32> {
         let functions = plan.functions();
         match plan.kind() {

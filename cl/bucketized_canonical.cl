@@ -1,0 +1,229 @@
+// How canonical bucketized tables are built: src/spec/bucketized/canonical.rs, by all work-items at once.
+//
+//   bucketized_place    an item a pair     offers it, and whom it displaces, until one rests in an empty slot
+//   bucketized_sort     an item a slot     the words of each bucket in descending order
+//   bucketized_copies   an item a slot     counts words whose key stands twice
+//
+// and, after parts have been placed by bucketized_parts.cl, the same for what is left:
+//
+//   bucketized_escapes  bucketized_mend  bucketized_recheck
+//
+// No work-item waits for another. Words only grow while pairs are placed, so what an old read rules out stays ruled out.
+
+// Offers a word to a bucket, and returns what is left without a slot: the word itself, the one that it displaced, or
+// A_COPY.
+//
+// Every turn but the last saw a slot that had grown meanwhile, and a slot can only grow so often; so this ends. A refusal
+// by words that may be old is final, since each of them was greater, and no slot ever holds less than it did.
+//
+// A compiler that takes plain reads for reads of what nobody else changes may read a word twice, and see two. So mine is
+// refused for the minimum, into which every word went, and not for a word that is picked afterwards: that one may have
+// grown since. An exchange for a minimum that is not in its slot fails. (No word is picked by its index in any case: that
+// would put them on the stack.)
+//
+// Of two copies the greater stays, and the other is dropped. Where mine is not the greater it need not be asked for its
+// place: it leaves behind a copy as great. If the copy was displaced meanwhile, it was by a word that is greater than
+// mine too; then the maximum changes nothing.
+static inline ulong offer(__global ulong *bucket, ulong mine) {
+    ulong words[KOEL_SLOTS];
+    read_bucket(bucket, words);
+    for (;;) {
+        ulong least = words[0], copy = words[0];
+        uint at = 0, copy_at = KOEL_SLOTS;
+        #pragma unroll
+        for (uint j = 0; j < KOEL_SLOTS; j++) {
+            at = words[j] < least ? j : at;
+            least = min(words[j], least);
+            copy_at = same_key(words[j], mine) ? j : copy_at;
+            copy = same_key(words[j], mine) ? words[j] : copy;
+        }
+        if (copy_at < KOEL_SLOTS) {
+            if (copy < mine) copy = atom_max(&bucket[copy_at], mine);
+            if (same_key(copy, mine)) return A_COPY;
+        } else {
+            if (least > mine) return mine;
+            if (atom_cmpxchg(&bucket[at], least, mine) == least) return least;
+        }
+        read_again(bucket, words);
+    }
+}
+
+// Remembers that the words of a bucket are no longer in order.
+static inline void touch(__global uint *touched, uint bucket) {
+    uint bit = 1u << (bucket % 32);
+    if (!(seen32(&touched[bucket / 32]) & bit)) atomic_or(&touched[bucket / 32], bit);
+}
+
+// Follows a pair, and all whom it displaces, to the end. The key itself is not needed on the way: home and remainder
+// lead to all buckets. `touched` may be 0.
+INLINED void walk(functions f, __global ulong *image, uint buckets, uint2 home, uint value, uint age,
+                  __global uint *touched, __local uint *tally) {
+    while (age <= KOEL_MAX_AGE) {
+        uint bucket = bucket_for(f, turn_of(age), home, buckets);
+        ulong mine = word(age, home.y, value);
+        ulong left = offer(image + first_slot(bucket), mine);
+        if (touched && left != mine) touch(touched, bucket);
+        if (left == A_COPY) count_copy(tally, key_of_home(f, home, buckets));
+        if (left == A_COPY || left == KOEL_SLOT_EMPTY) return;
+        if (left != mine) {
+            age = age_of(upper_of(left));
+            uint remainder = remainder_of(upper_of(left));
+            home = (uint2)(home_of(f, turn_of(age), bucket, remainder, buckets), remainder);
+            value = (uint)left;
+        }
+        age++;
+    }
+    count_unplaced(tally);
+}
+
+__kernel GROUP_SIZE void bucketized_place(__global ulong *image, TABLE, __global const uint *keys,
+                                          __global const uint *values, const ulong pairs, __global ulong *status) {
+    functions f = {forth, back};
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong item = from_both_ends();
+    if (item < pairs) walk(f, image, buckets, home_of_key(f, keys[item], buckets), values[item], 1, 0, tally);
+    report_tally(tally, status);
+}
+
+// The words of each bucket in descending order: each work-item ranks its own among them. Neighbours look at the others
+// from their own on, and so never at one bank of local memory together.
+__kernel GROUP_SIZE void bucketized_sort(__global ulong *image, TABLE) {
+    __local ulong words[KOEL_GROUP];
+    ulong slot = get_global_id(0);
+    bool inside = slot < first_slot(buckets);
+    uint me = get_local_id(0), at = me % KOEL_SLOTS;
+    ulong mine = inside ? image[slot] : 0;
+    words[me] = mine;
+    // All have read before anyone writes.
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    uint rank = 0;
+    #pragma unroll
+    for (uint step = 1; step < KOEL_SLOTS; step++) {
+        uint other = (at + step) % KOEL_SLOTS;
+        ulong there = words[me - at + other];
+        rank += there > mine || (there == mine && other < at);
+    }
+    if (inside && rank != at) image[slot - at + rank] = mine;
+}
+
+// Whether another word of the same key stands at a smaller age, or at the same one just before it (equal upper halves
+// are neighbours in a bucket that is in order). Of k words with one key this spares the one that a lookup finds.
+static inline bool is_copy(functions f, __global const ulong *image, ulong slot, uint2 home, uint buckets) {
+    uint here = upper_of(image[slot]), age = age_of(here);
+    bool copy = slot % KOEL_SLOTS > 0 && upper_of(image[slot - 1]) == here;
+    for (uint turn = 0; turn < min(age - 1, 3u); turn++) {
+        // Nobody writes now, so these are plain loads for every device.
+        __global const ulong2 *bucket = (__global const ulong2 *)(image + first_slot(bucket_for(f, turn, home, buckets)));
+        #pragma unroll
+        for (uint j = 0; j < LOADS; j++) {
+            ulong2 two = bucket[j];
+            copy |= stands(turn, home, upper_of(two.x)) && age_of(upper_of(two.x)) < age;
+            copy |= stands(turn, home, upper_of(two.y)) && age_of(upper_of(two.y)) < age;
+        }
+    }
+    return copy;
+}
+
+static inline void check_slot(functions f, __global const ulong *image, ulong slot, uint buckets,
+                              __local uint *tally) {
+    if (!taken(image[slot])) return;
+    uint here = upper_of(image[slot]);
+    uint2 home = {home_of(f, turn_of(age_of(here)), bucket_of(slot), remainder_of(here), buckets), remainder_of(here)};
+    if (is_copy(f, image, slot, home, buckets)) count_copy(tally, key_of_home(f, home, buckets));
+}
+
+// After the sort, an item a slot. Of k words with one key k - 1 are counted, here or when they were dropped.
+//
+// Several work-items that look at one bucket at once can miss each other's copies; hence this.
+__kernel GROUP_SIZE void bucketized_copies(__global const ulong *image, TABLE, __global ulong *status) {
+    functions f = {forth, back};
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong slot = get_global_id(0);
+    if (slot < first_slot(buckets)) check_slot(f, image, slot, buckets, tally);
+    report_tally(tally, status);
+}
+
+// Tombstones and pairs above age 1 leave the image; the pairs are handed out. A sort follows.
+__kernel GROUP_SIZE void bucketized_lift(__global ulong *image, TABLE, __global uint *keys, __global uint *values,
+                                         __global uint *taken_bits) {
+    functions f = {forth, back};
+    __local ulong answers[KOEL_GROUP / 8];
+    ulong slot = get_global_id(0);
+    bool inside = slot < first_slot(buckets), pair = false;
+    if (inside) {
+        ulong there = image[slot];
+        bool lifted = age_of(upper_of(there)) > 1;
+        pair = lifted && taken(there);
+        keys[slot] = pair ? key_in(f, slot, buckets, there) : 0;
+        values[slot] = pair ? (uint)there : 0;
+        if (lifted) image[slot] = KOEL_SLOT_EMPTY;
+    }
+    put_answer(answers, pair);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (slot % 32 == 0 && inside) taken_bits[slot / 32] = pack_answers(answers);
+}
+
+// ---- What follows a build part by part (bucketized_parts.cl).
+
+// Work-items take escapes in turn, because how many there are is known on the device alone.
+__kernel GROUP_SIZE void bucketized_escapes(__global ulong *image, TABLE, ESCAPES, __global uint *touched) {
+    functions f = {forth, back};
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong end = listed_escapes(escapes, status);
+    for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
+        ulong left = escaped_words[item];
+        uint2 home = {escaped_homes[item], remainder_of(upper_of(left))};
+        walk(f, image, buckets, home, (uint)left, age_of(upper_of(left)), touched, tally);
+    }
+    report_tally(tally, status);
+}
+
+// Touched buckets are put in order again: a group finds those of its KOEL_GROUP words of marks, and shares them out.
+__kernel GROUP_SIZE void bucketized_mend(__global ulong *image, TABLE, __global const uint *touched) {
+    __local ushort list[32 * KOEL_GROUP];
+    __local uint listed;
+    uint me = get_local_id(0);
+    if (me == 0) listed = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    ulong at = get_global_id(0);
+    uint marks = at < (buckets + 31) / 32 ? touched[at] : 0;
+    uint place = marks ? atomic_add(&listed, popcount(marks)) : 0;
+    for (; marks; marks &= marks - 1) list[place++] = me * 32 + popcount((marks & (0u - marks)) - 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint first = get_group_id(0) * (32 * KOEL_GROUP);
+    for (uint i = me; i < listed; i += KOEL_GROUP) {
+        __global ulong2 *bucket = (__global ulong2 *)(image + first_slot(first + list[i]));
+        ulong words[KOEL_SLOTS];
+        #pragma unroll
+        for (uint j = 0; j < LOADS; j++) {
+            ulong2 two = bucket[j];
+            words[2 * j] = two.x;
+            words[2 * j + 1] = two.y;
+        }
+        sort_words(words);
+        #pragma unroll
+        for (uint j = 0; j < LOADS; j++) bucket[j] = (ulong2)(words[2 * j], words[2 * j + 1]);
+    }
+}
+
+// Escapes that were never in their part (age 1) were compared with nobody there: whose key stands twice now is a copy.
+__kernel GROUP_SIZE void bucketized_recheck(__global const ulong *image, TABLE, ESCAPES) {
+    functions f = {forth, back};
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong end = listed_escapes(escapes, status);
+    for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
+        uint there = upper_of(escaped_words[item]), standing = 0;
+        if (age_of(there) != 1) continue;
+        uint2 home = {escaped_homes[item], remainder_of(there)};
+        for (uint turn = 0; turn < 3; turn++) {
+            __global const ulong *bucket = image + first_slot(bucket_for(f, turn, home, buckets));
+            for (uint j = 0; j < KOEL_SLOTS; j++) standing += stands(turn, home, upper_of(bucket[j]));
+        }
+        if (standing > 1) count_copy(tally, key_of_home(f, home, buckets));
+    }
+    report_tally(tally, status);
+}

@@ -1,0 +1,153 @@
+//! Dealing a batch to the parts of a table: the host side of cl/parts.cl.
+
+use ocl::core::{self, DeviceInfo as Asked, DeviceInfoResult as Told};
+
+use super::launch::Launch;
+use super::program::PARTS;
+use super::{Buffer, OpenCl};
+use crate::backend::HashBackend;
+use crate::error::Result;
+use crate::spec::hash::MixKeys;
+
+/// Work-items of a group.
+pub(super) const GROUP: u32 = 256;
+/// Words of a tile for each of them: 24 KiB, so that tile and counts stay below 32.
+const EACH: u32 = 12;
+
+/// How the pairs of a batch are dealt in two passes, and the memory that takes.
+pub(super) struct Deal {
+    pub(super) pairs: usize,
+    buckets: u32,
+    pub(super) parts: u32,
+    /// The base-2 logarithm of the parts of a coarse region.
+    fine_bits: u32,
+    coarse: u32,
+    /// Words that a coarse region has room for.
+    region: u64,
+}
+
+/// What dealing has to know of a table.
+pub(super) struct Table<'a> {
+    pub(super) mixers: &'a [MixKeys],
+    /// Of its programs, for groups of [`GROUP`].
+    pub(super) parameters: Vec<(&'static str, u32)>,
+    /// Words of the image that a part has; the last one may have fewer.
+    pub(super) part_slots: u64,
+}
+
+/// The pairs that leave their part.
+pub(super) struct Escapes {
+    pub(super) words: Buffer<u64>,
+    pub(super) homes: Buffer<u32>,
+}
+
+impl Escapes {
+    /// The arguments `ESCAPES` of a kernel.
+    pub(super) fn give<'a>(&self, launch: Launch<'a>, status: &Buffer<u64>) -> Launch<'a> {
+        launch.buffer(&self.words).buffer(&self.homes).value(self.room()).buffer(status)
+    }
+
+    pub(super) fn room(&self) -> u64 {
+        self.words.bytes() / 8
+    }
+}
+
+impl Deal {
+    /// For a table of so many buckets, in parts of 2 to the power of `part_bits`.
+    pub(super) fn new(pairs: usize, buckets: u32, part_bits: u32) -> Deal {
+        let parts = (buckets.max(1) - 1 >> part_bits) + 1;
+        // About as many digits in one pass as in the other.
+        let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
+        let coarse = (parts - 1 >> fine_bits) + 1;
+        let share = (pairs as u128) << (fine_bits + part_bits);
+        let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
+        // Eight standard deviations: distinct keys never come near. Copies of a key may, and escape.
+        let region = mean + 8 * mean.isqrt() + 64;
+        Deal { pairs, buckets, parts, fine_bits, coarse, region }
+    }
+
+    /// The most digits of a pass, as many as sums over them are made of.
+    fn digits(&self) -> u32 {
+        self.coarse.max(1 << self.fine_bits).next_power_of_two().max(GROUP)
+    }
+
+    /// Whether groups of the size that is needed fit the device, with their local memory.
+    pub(super) fn fits(&self, device: &OpenCl) -> bool {
+        let (items, bytes) = device.group_limits();
+        let local = 8 * u64::from(GROUP * EACH) + 8 * u64::from(self.digits()) + 4 * u64::from(GROUP) + 64;
+        u64::from(GROUP) <= items && local <= bytes
+    }
+
+    /// Deals: first to coarse regions, then each to its parts in `image`. How many each part was dealt comes first in
+    /// what is returned.
+    pub(super) fn deal(
+        &self,
+        device: &OpenCl,
+        table: Table<'_>,
+        (keys, values): (&Buffer<u32>, &Buffer<u32>),
+        image: &mut Buffer<u64>,
+        (escapes, status): (&Escapes, &Buffer<u64>),
+    ) -> Result<Buffer<u32>> {
+        let Table { mixers, mut parameters, part_slots } = table;
+        parameters.extend([("EACH", EACH), ("DIGITS", self.digits()), ("WIDE", 0)]);
+        let program = device.program(PARTS, &parameters)?;
+        let cursors: Buffer<u32> = device.filled((self.parts + self.coarse) as usize, 0)?;
+        let regions: Buffer<u64> = Buffer::allocate(device, self.region as usize * self.coarse as usize)?;
+        let begin = |name| -> Result<Launch<'_>> {
+            Ok(device.kernel(&program, name)?.value(self.buckets).mixers(mixers).value(self.fine_bits))
+        };
+        let tile = u64::from(GROUP * EACH);
+
+        let launch = begin("deal_pairs")?.buffer(keys).buffer(values).value(self.pairs as u64).buffer(&cursors);
+        let launch = launch.buffer(&regions).value(self.region).value(regions.bytes() / 8);
+        let groups = (self.pairs as u64).div_ceil(tile);
+        let items = (groups * u64::from(GROUP)) as usize;
+        escapes.give(launch, status).over_groups_of(GROUP as usize, items, self.pairs)?;
+
+        let tiles = self.region.div_ceil(tile);
+        let launch = begin("deal_words")?.value(tiles as u32).buffer(&regions).value(self.region).buffer(&cursors);
+        let launch = launch.buffer(image).value(part_slots).value(image.bytes() / 8);
+        let items = (tiles * u64::from(self.coarse) * u64::from(GROUP)) as usize;
+        escapes.give(launch, status).over_groups_of(GROUP as usize, items, self.pairs)?;
+        Ok(cursors)
+    }
+}
+
+impl OpenCl {
+    /// The most work-items of a group, and bytes of local memory; 0 where the driver does not say.
+    pub(super) fn group_limits(&self) -> (u64, u64) {
+        let items = match core::get_device_info(self.0.device, Asked::MaxWorkGroupSize) {
+            Ok(Told::MaxWorkGroupSize(items)) => items as u64,
+            _ => 0,
+        };
+        let bytes = match core::get_device_info(self.0.device, Asked::LocalMemSize) {
+            Ok(Told::LocalMemSize(bytes)) => bytes,
+            _ => 0,
+        };
+        (items, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_hold_all_parts_and_all_pairs() {
+        for (pairs, buckets, part_bits) in [
+            (1, 16, 8),
+            (1 << 26, 9_320_676, 8),
+            (1000, 257, 8),
+            (1 << 20, 1 << 18, 9),
+            (u32::MAX as usize, 1 << 29, 8),
+        ] {
+            let deal = Deal::new(pairs, buckets, part_bits);
+            assert!(u64::from(deal.parts) << part_bits >= u64::from(buckets));
+            assert!(u64::from(deal.coarse) << deal.fine_bits >= u64::from(deal.parts));
+            assert!(u64::from(deal.coarse - 1) << deal.fine_bits < u64::from(deal.parts), "no region without parts");
+            assert!(deal.region * u64::from(deal.coarse) >= pairs as u64);
+            assert!(deal.digits() >= deal.coarse && deal.digits() >= 1 << deal.fine_bits);
+            assert_eq!(deal.digits() % GROUP, 0);
+        }
+    }
+}

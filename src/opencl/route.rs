@@ -1,0 +1,100 @@
+//! How a table comes about: its pairs one by one in the whole image, or part by part.
+//!
+//! ```text
+//! direct    each pair is offered where it belongs, by atomics in global memory     CPUs, small tables
+//! by parts  pairs are dealt to the parts of the table, and each part is placed     GPUs: 3 to 4 times the rate, because
+//!           in local memory and written once                                       little else is random
+//! ```
+//!
+//! The bytes are the same.
+
+use std::ffi::OsString;
+use std::fmt;
+
+use super::{OpenCl, lock};
+use crate::backend::DeviceKind;
+use crate::error::{Error, Result};
+
+/// How pairs come into an empty image, where a scheme has both ways. The image is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BuildRoute {
+    /// By atomics in global memory.
+    Direct,
+    /// In local memory, after the pairs were dealt to the parts of the table.
+    ByParts,
+}
+
+/// Fewer pairs are placed directly: their image is in a cache, and each more kernel costs more than it saves.
+const FEWEST_PAIRS: usize = 1 << 20;
+
+impl BuildRoute {
+    /// Both routes.
+    pub const ALL: [BuildRoute; 2] = [BuildRoute::Direct, BuildRoute::ByParts];
+
+    /// The name in [`BuildRoute::VARIABLE`].
+    pub fn name(self) -> &'static str {
+        match self {
+            BuildRoute::Direct => "direct",
+            BuildRoute::ByParts => "by-parts",
+        }
+    }
+
+    /// The environment variable that decides for all devices.
+    pub const VARIABLE: &'static str = "KOEL_BUILD_ROUTE";
+}
+
+impl fmt::Display for BuildRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl OpenCl {
+    /// The route that a build of so many pairs takes if its scheme has both: what [`OpenCl::set_build_route`] said, or
+    /// the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs on a GPU.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if the variable holds anything else.
+    pub fn build_route(&self, pairs: usize) -> Result<BuildRoute> {
+        if let Some(route) = *lock(&self.0.route) {
+            return Ok(route);
+        }
+        Ok(match asked(std::env::var_os(BuildRoute::VARIABLE))? {
+            Some(route) => route,
+            None if self.0.info.kind == DeviceKind::Gpu && pairs >= FEWEST_PAIRS => BuildRoute::ByParts,
+            None => BuildRoute::Direct,
+        })
+    }
+
+    /// Decides the route of builds on this device, for all clones of this handle; `None` leaves it to the device and
+    /// the number of pairs again.
+    pub fn set_build_route(&self, route: Option<BuildRoute>) {
+        *lock(&self.0.route) = route;
+    }
+}
+
+/// What the environment asks for, if it does.
+fn asked(variable: Option<OsString>) -> Result<Option<BuildRoute>> {
+    let Some(value) = variable else { return Ok(None) };
+    let route = BuildRoute::ALL.into_iter().find(|route| value == route.name());
+    let refused = || Error::parameter(BuildRoute::VARIABLE, value.display(), "give direct or by-parts");
+    route.map(Some).ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_holds_a_routes_name_or_is_refused() {
+        for route in BuildRoute::ALL {
+            assert_eq!(asked(Some(route.name().into())).expect("a route"), Some(route));
+        }
+        assert!(matches!(asked(None), Ok(None)));
+        for wrong in ["", "parts", "Direct"] {
+            let error = asked(Some(wrong.into())).expect_err("no route");
+            assert!(matches!(error, Error::InvalidParameter { .. }) && error.to_string().contains("by-parts"));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Bucketized tables built part by part against those of src/spec/bucketized, and against the direct route.
+
+use super::bucketized::{pairs, plan, reference};
+use super::{device, small};
+use crate::backend::{HashBackend, Kernels, Placed};
+use crate::error::Result;
+use crate::opencl::{BuildRoute, OpenCl};
+use crate::spec::bucketized::PART_SLOTS;
+use crate::spec::{Bucketized, BucketizedPlan};
+
+/// Builds by parts, and says whether the parts were all it took.
+fn build(cl: &OpenCl, plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed, bool)> {
+    let cl = cl.with_group(64);
+    cl.set_build_route(Some(BuildRoute::ByParts));
+    let (keys, values) = (cl.upload(keys)?, cl.upload(values)?);
+    cl.ledger().take();
+    let (image, placed) = Kernels::<Bucketized>::build(&cl, plan, &keys, &values)?;
+    let stages: Vec<_> = cl.ledger().take().into_iter().map(|stage| stage.name).collect();
+    assert!(stages.contains(&"bucketized_parts"), "{stages:?}");
+    Ok((cl.download(&image)?, placed, !stages.contains(&"bucketized_place")))
+}
+
+#[test]
+fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let part = PART_SLOTS as usize;
+    for bucket_slots in [4, 8, 16] {
+        // The last part: of a few buckets, of one, whole, and between; and so many parts that there are two digits.
+        let sizes =
+            if small() { vec![300, part + 1] } else { vec![300, part, part + 1, 3 * part + 777, 40 * part + 5] };
+        for slots in sizes {
+            for percent in if small() { vec![97] } else { vec![50, 90, 97, 99] } {
+                let (keys, values) = pairs(slots * percent / 100);
+                for attempt in 0..40 {
+                    let plan = plan(&Bucketized::canonical(bucket_slots), slots, attempt);
+                    let expected = reference(&plan, &keys, &values);
+                    let (image, placed, by_parts) = build(&cl, &plan, &keys, &values)?;
+                    assert!(by_parts);
+                    assert_eq!(placed.unplaced == 0, expected.is_some(), "{plan:?}: {placed:?}");
+                    if let Some(expected) = expected {
+                        assert_eq!(placed, Placed::default(), "{plan:?}");
+                        assert!(image == expected, "S = {bucket_slots}, {percent}% of {slots} slots");
+                        break;
+                    }
+                    assert!(attempt < 39, "S = {bucket_slots}, {percent}% of {slots} slots in no attempt");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_least_key_with_copies_is_told() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let len = if small() { 700 } else { 30_000 };
+    for bucket_slots in [4, 8, 16] {
+        // Copies of one key and of many, next to each other and far apart, and so many of one that they fill buckets.
+        for (copied, apart, each) in [(1, 1, 1), (1, len / 2, 1), (9, 50, 2), (len / 3, len / 3, 1), (1, 7, 40)] {
+            let (mut keys, values) = pairs(len);
+            for i in 0..copied {
+                for copy in 1..=each {
+                    keys[(i + apart * copy) % len] = keys[i];
+                }
+            }
+            let plan = plan(&Bucketized::canonical(bucket_slots), len * 10 / 9, 0);
+            let (_, placed, by_parts) = build(&cl, &plan, &keys, &values)?;
+            let what = format!("S = {bucket_slots}, {copied} keys, {apart} apart, {each} copies of each: {placed:?}");
+            assert!(by_parts && placed.unplaced == 0 && placed.copies > 0, "{what}");
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            let least = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+            assert_eq!(placed.least_copy, least, "{what}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let len = if small() { 3000 } else { 60_000 };
+    let (distinct, values) = pairs(len);
+    let scheme = Bucketized::canonical(8);
+    // A third of one key: its part is too small for them, and so is the list of escapes beyond some thousands.
+    let keys: Vec<u32> = (0..len).map(|i| if i % 3 == 1 { distinct[5] } else { distinct[i] }).collect();
+    let plan = plan(&scheme, len * 2, 0);
+    let (_, placed, by_parts) = build(&cl, &plan, &keys, &values)?;
+    assert_eq!(by_parts, small(), "many escapes are too many for the list");
+    assert_eq!((placed.unplaced, placed.least_copy), (0, Some(distinct[5])));
+    Ok(())
+}
+
+#[test]
+fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let len = if small() { 500 } else { 5000 };
+    let (keys, values) = pairs(len);
+    let plan = plan(&Bucketized::canonical(8), len * 9 / 10, 0);
+    let (_, placed, _) = build(&cl, &plan, &keys, &values)?;
+    let direct = cl.with_group(64);
+    direct.set_build_route(Some(BuildRoute::Direct));
+    let (_, by_atomics) =
+        Kernels::<Bucketized>::build(&direct, &plan, &direct.upload(&keys)?, &direct.upload(&values)?)?;
+    assert_eq!(placed.unplaced, by_atomics.unplaced);
+    assert!(placed.unplaced > 0 && placed.copies == 0);
+    Ok(())
+}
