@@ -1,5 +1,5 @@
-//! Many queries from the host, answered to the host, a chunk at a time: what is on the device is bounded, however much is
-//! asked.
+//! Many queries from the host, answered to the host, a chunk at a time: what is on the device is bounded, however much
+//! is asked.
 //!
 //! ```text
 //! queries     |--- chunk 0 ---|--- chunk 1 ---|-2-|
@@ -8,6 +8,8 @@
 //!                   | read
 //! answers     |---------------|---------------|---|      as many columns as are wanted
 //! ```
+
+use rayon::prelude::*;
 
 use super::{DeviceBuffer, HashBackend};
 use crate::error::{Error, Result};
@@ -18,6 +20,18 @@ pub const QUERIES_AT_ONCE: usize = 1 << 20;
 
 /// Queries whose answers wait on the host to be made into something else there.
 pub(crate) const QUERIES_OF_A_BLOCK: usize = 16 * QUERIES_AT_ONCE;
+
+/// Answers that are made on the host by one thread: waking others would take longer.
+const FEW: usize = 1 << 14;
+
+/// Makes answers number 0 to `len` of what a block has brought.
+pub(crate) fn make<T: Send>(to: &mut Vec<T>, len: usize, answer: impl Fn(usize) -> T + Sync + Send) {
+    if len <= FEW {
+        to.extend((0..len).map(answer));
+    } else {
+        to.par_extend((0..len).into_par_iter().map(answer));
+    }
+}
 
 /// Where a column of answers goes on the host.
 #[derive(Debug)]

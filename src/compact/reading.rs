@@ -1,9 +1,7 @@
 //! Both directions, the inverse index, and aggregates by id.
 
-use rayon::prelude::*;
-
 use super::CompactingTable;
-use crate::backend::chunks::QUERIES_OF_A_BLOCK;
+use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
@@ -66,8 +64,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
                 chunk.answers = vec![self.keys_on(&chunk.queries)?];
                 Ok(chunk)
             })?;
-            let known = |(&key, &id): (&u32, &u32)| (u64::from(id) < self.len()).then_some(key);
-            all.par_extend(keys.par_iter().zip(ids).map(known));
+            make(&mut all, ids.len(), |i| (u64::from(ids[i]) < self.len()).then_some(keys[i]));
         }
         Ok(all)
     }

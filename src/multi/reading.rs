@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::MultiTable;
-use crate::backend::chunks::QUERIES_OF_A_BLOCK;
+use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
 use crate::spec::Scheme;
@@ -35,9 +33,10 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
                 chunk.answers = vec![spans.starts, spans.counts];
                 Ok(chunk)
             })?;
-            let range =
-                |(&start, &count): (&u32, &u32)| start as usize..(start as usize).saturating_add(count as usize);
-            ranges.par_extend(starts.par_iter().zip(&*counts).map(range));
+            make(&mut ranges, queries.len(), |i| {
+                let start = starts[i] as usize;
+                start..start.saturating_add(counts[i] as usize)
+            });
         }
         Ok(ranges)
     }

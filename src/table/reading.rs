@@ -1,9 +1,7 @@
 //! Answers: from host slices in chunks, from device buffers in place, and the pairs in table order.
 
-use rayon::prelude::*;
-
 use super::{HashTable, distinct};
-use crate::backend::chunks::QUERIES_OF_A_BLOCK;
+use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::{Plan, Scheme};
@@ -29,7 +27,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
             let (values, found) = (&mut values[..queries.len()], &mut found[..bitmap_words(queries.len())]);
             self.get_into(queries, values, found)?;
-            all.par_extend(values.par_iter().enumerate().map(|(i, &value)| is_set(found, i).then_some(value)));
+            make(&mut all, queries.len(), |i| is_set(found, i).then_some(values[i]));
         }
         Ok(all)
     }
@@ -114,7 +112,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
             let found = &mut found[..bitmap_words(queries.len())];
             self.answer(queries, vec![Answers::bits(found)])?;
-            all.par_extend((0..queries.len()).into_par_iter().map(|i| is_set(found, i)));
+            make(&mut all, queries.len(), |i| is_set(found, i));
         }
         Ok(all)
     }
@@ -140,7 +138,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let keys = self.backend.download(&pairs.keys)?;
         let values = self.backend.download(&pairs.values)?;
         let mut pairs = Vec::with_capacity(keys.len() + 1);
-        pairs.par_extend(keys.into_par_iter().zip(values));
+        make(&mut pairs, keys.len(), |i| (keys[i], values[i]));
         pairs.extend(self.plan.outside());
         Ok(pairs)
     }
