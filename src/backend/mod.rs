@@ -33,7 +33,7 @@ pub(crate) mod set_tests;
 pub use any::{Any, AnyBuffer};
 pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};
 pub use chunks::{Answers, Chunk, QUERIES_AT_ONCE};
-pub use ledger::{Ledger, Stage, StageTime};
+pub use ledger::{Allocations, Ledger, Stage, StageTime};
 pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
 
 use std::fmt;

@@ -17,8 +17,9 @@ use ocl::flags::DeviceType;
 use ocl::{Context, Device, Platform, Queue};
 
 use super::selftest::{missing, unsupported};
-use super::{Inner, OpenCl, START_UP, lock, primitives, timing, told};
-use crate::backend::{DeviceInfo, DeviceKind, Ledger, Listed};
+use super::staging::Staging;
+use super::{Inner, OpenCl, START_UP, lock, primitives, told};
+use crate::backend::{DeviceInfo, DeviceKind, Listed};
 use crate::error::{Error, Result};
 
 /// A device as it was listed.
@@ -117,9 +118,9 @@ impl OpenCl {
     }
 
     fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> OpenCl {
-        let clocks = timing::Clocks::of(&queue);
-        let (ledger, programs, shape) = (Ledger::default(), Mutex::default(), Mutex::default());
-        OpenCl(Arc::new(Inner { info, ledger, context, queue, device, group: super::GROUP, programs, clocks, shape }))
+        let shared = matches!(device.info(Ask::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
+        let staging = Staging::new(!shared && info.kind != DeviceKind::Cpu);
+        OpenCl(Arc::new(Inner::new(info, context, queue, device, staging)))
     }
 }
 
