@@ -151,8 +151,8 @@ impl Drop for Pinned {
     }
 }
 
-/// Transfers in one queue between the device and memory of the caller, without a copy and without waiting; all are over
-/// when this is dropped. It is never forgotten: it stays in the function that makes it.
+/// Transfers in one queue between the device and memory of the caller, without a copy and without waiting; they and all
+/// others in that queue are over when this is dropped. It is never forgotten: it stays in the function that makes it.
 pub(super) struct Straight<'a> {
     queue: &'a ocl::Queue,
     borrowed: PhantomData<&'a mut [u32]>,

@@ -112,15 +112,15 @@ impl OpenCl {
         {
             return Err(unsupported(&info, "the queue handed in runs commands out of order; give one that does not"));
         }
-        let opened = OpenCl::new(info, context.clone(), queue.clone(), device);
+        let opened = OpenCl::new(info, context.clone(), queue.clone(), device)?;
         opened.test_atomics()?;
         Ok(opened)
     }
 
-    fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> OpenCl {
+    fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> Result<OpenCl> {
         let shared = matches!(device.info(Ask::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
-        let staging = Staging::new(!shared && info.kind != DeviceKind::Cpu);
-        OpenCl(Arc::new(Inner::new(info, context, queue, device, staging)))
+        let staging = Staging::new(!shared && info.kind != DeviceKind::Cpu)?;
+        Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staging))))
     }
 }
 
@@ -138,7 +138,7 @@ impl Listing {
             doing: "making a context and a queue".into(),
             message: told(&error),
         })?;
-        let device = OpenCl::new(self.info.clone(), context, queue, self.device);
+        let device = OpenCl::new(self.info.clone(), context, queue, self.device)?;
         device.test_atomics()?;
         *opened = Arc::downgrade(&device.0);
         Ok(device)

@@ -150,7 +150,8 @@ impl OpenCl {
     /// The same device, context and queue with another size of work-groups, so that tests can vary it.
     #[cfg(test)]
     fn with_group(&self, group: usize) -> OpenCl {
-        OpenCl(Arc::new(Inner { group, ..self.anew(staging::Staging::new(false)) }))
+        let staging = staging::Staging::new(false).expect("a variable that is understood");
+        OpenCl(Arc::new(Inner { group, ..self.anew(staging) }))
     }
 
     /// The same with slots of so many bytes, by way of which all transfers go that fill half of one.
@@ -210,6 +211,8 @@ impl OpenCl {
     }
 
     fn no_room(&self, bytes: u64) -> Error {
+        // Whoever tries again finds what there is.
+        self.0.pool.empty();
         Error::OutOfMemory { device: self.0.info.to_string(), bytes }
     }
 

@@ -150,8 +150,10 @@ impl OpenCl {
             return Err(error);
         }
         // Memory is given back when the last command that uses it is done.
-        self.0.queue.finish()?;
-        deed().map_err(Into::into)
+        match self.0.queue.finish() {
+            Ok(()) => deed().map_err(Into::into),
+            Err(_) => Err(error),
+        }
     }
 }
 

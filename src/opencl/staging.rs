@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use super::commands::Pinned;
 use super::{Buffer, OpenCl, lock};
 use crate::backend::Word;
+use crate::error::{Error, Result};
 
 /// Bytes of a slot: the queries of a chunk.
 const SLOT: usize = 4 << 20;
@@ -87,14 +88,10 @@ impl Drop for Slot {
 }
 
 impl Staging {
-    /// For a device that has (or has not) memory of its own. The variable `KOEL_STAGING`, `on` or `off`, says otherwise.
-    pub(super) fn new(own_memory: bool) -> Staging {
-        let wanted = match std::env::var(VARIABLE).as_deref() {
-            Ok("on") => true,
-            Ok("off") => false,
-            _ => own_memory,
-        };
-        Staging::with_sizes(wanted, Sizes::default())
+    /// For a device that has (or has not) memory of its own, unless the variable says `on` or `off`.
+    pub(super) fn new(own_memory: bool) -> Result<Staging> {
+        let wanted = asked(std::env::var_os(VARIABLE))?.unwrap_or(own_memory);
+        Ok(Staging::with_sizes(wanted, Sizes::default()))
     }
 
     pub(super) fn with_sizes(wanted: bool, sizes: Sizes) -> Staging {
@@ -140,9 +137,12 @@ impl OpenCl {
     /// The queues of transfers that overlap with kernels, if there are any to be had.
     pub(super) fn transfer_queues(&self) -> Option<&Queues> {
         let staging = &self.0.staging;
+        if !staging.wanted {
+            return None;
+        }
         let queue = || ocl::Queue::new(&self.0.context, self.0.device, None).ok();
         let queues = || Some(Queues { up: queue()?, down: queue()? });
-        staging.queues.get_or_init(queues).as_ref().filter(|_| staging.wanted)
+        staging.queues.get_or_init(queues).as_ref()
     }
 
     /// Writes over `buffer[at..]` by way of slots; whether it did. Returns when the data is in the slots.
@@ -200,6 +200,16 @@ impl Slot {
     }
 }
 
+/// What the environment asks for, if it does.
+fn asked(variable: Option<std::ffi::OsString>) -> Result<Option<bool>> {
+    let Some(value) = variable else { return Ok(None) };
+    match value.to_str() {
+        Some("on") => Ok(Some(true)),
+        Some("off") => Ok(Some(false)),
+        _ => Err(Error::parameter(VARIABLE, value.display(), "give on or off")),
+    }
+}
+
 /// Copies by all threads of the host.
 pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
     let len = COPIED_AT_ONCE / size_of::<T>();
@@ -207,4 +217,19 @@ pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
         return to.copy_from_slice(from);
     }
     to.par_chunks_mut(len).zip(from.par_chunks(len)).for_each(|(to, from)| to.copy_from_slice(from));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_is_on_or_off_or_refused() {
+        let asked = |value: &str| asked(Some(value.into()));
+        assert!(matches!((asked("on"), asked("off"), super::asked(None)), (Ok(Some(true)), Ok(Some(false)), Ok(None))));
+        for wrong in ["", "1", "On"] {
+            let error = asked(wrong).expect_err("neither");
+            assert!(matches!(error, Error::InvalidParameter { .. }) && error.to_string().contains("on or off"));
+        }
+    }
 }

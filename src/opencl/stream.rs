@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Buffers are given back only when no queue but the device's own can still have commands on them: whatever happens,
-//! both queues of transfers are waited for before the lanes go.
+//! both queues of transfers are waited for (by the two [`Straight`]) before the lanes go.
 
 use ocl::core::{self, Event};
 
@@ -46,16 +46,6 @@ struct Lane<'a> {
     coming: Vec<(&'a mut [u32], Option<Event>)>,
 }
 
-/// Waits for the transfers, whatever happens, before lanes go.
-struct Settled<'a>(&'a Queues);
-
-impl Drop for Settled<'_> {
-    fn drop(&mut self) {
-        // A failure leaves nothing in a queue either.
-        let _ = (self.0.up.finish(), self.0.down.finish());
-    }
-}
-
 impl OpenCl {
     pub(super) fn stream(
         &self,
@@ -72,8 +62,8 @@ impl OpenCl {
 
         let wanted = answers.len();
         let mut places: Vec<_> = answers.into_iter().map(|column| column.to.chunks_mut(len / column.each)).collect();
+        // These go before the lanes, and wait until nothing is under way.
         let (mut up, mut down) = (Straight::new(&queues.up), Straight::new(&queues.down));
-        let settled = Settled(queues);
         for (i, asked) in queries.chunks(len).enumerate() {
             let lane = &mut lanes[i % LANES];
             let chunk = lane.chunk_for(self, i * len, asked.len())?;
@@ -91,9 +81,7 @@ impl OpenCl {
             lanes[(i + 1) % LANES].take_out().map_err(failed)?;
         }
         let count = queries.len().div_ceil(len);
-        (count..count + LANES).try_for_each(|i| lanes[i % LANES].take_out()).map_err(failed)?;
-        drop(settled);
-        Ok(())
+        (count..count + LANES).try_for_each(|i| lanes[i % LANES].take_out()).map_err(failed)
     }
 
     /// Queries of a chunk: fewer than usual where there are few, so that they overlap all the same.
