@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Accumulated, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Kernels, Ledger, Placed, Relational,
-    Removed, Spans, StageTime, Wanted, Word,
+    Accumulated, Answers, Chunk, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Kernels, Ledger, Placed,
+    Relational, Removed, Spans, StageTime, Wanted, Word,
 };
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
@@ -54,6 +54,13 @@ macro_rules! side {
 
             pub(super) fn wrap<T: Word>(buffer: $buffer<T>) -> AnyBuffer<T> {
                 AnyBuffer::$variant(buffer)
+            }
+            pub(super) fn unwrap<T: Word>(any: AnyBuffer<T>) -> Result<$buffer<T>> {
+                match any {
+                    AnyBuffer::$variant(buffer) => Ok(buffer),
+                    #[cfg(feature = "opencl")]
+                    _ => Err(Error::WrongDevice),
+                }
             }
             pub(super) fn of<T: Word>(any: &AnyBuffer<T>) -> Result<&$buffer<T>> {
                 match any {
@@ -125,6 +132,20 @@ impl HashBackend for Any {
         len: usize,
     ) -> Result<()> {
         on_device!(self, |device, side| device.copy(side::of(from)?, from_at, side::of_mut(to)?, to_at, len))
+    }
+    fn in_chunks(
+        &self,
+        queries: &[u32],
+        answers: Vec<Answers<'_>>,
+        mut pass: impl FnMut(Chunk<AnyBuffer<u32>>) -> Result<Chunk<AnyBuffer<u32>>>,
+    ) -> Result<()> {
+        on_device!(self, |device, side| device.in_chunks(queries, answers, |chunk| {
+            let Chunk { first, queries, answers } = chunk;
+            let answers = answers.into_iter().map(side::wrap).collect();
+            let Chunk { first, queries, answers } = pass(Chunk { first, queries: side::wrap(queries), answers })?;
+            let answers = answers.into_iter().map(side::unwrap).collect::<Result<_>>()?;
+            Ok(Chunk { first, queries: side::unwrap(queries)?, answers })
+        }))
     }
     fn finish(&self) -> Result<()> {
         on_device!(self, |device, side| device.finish())

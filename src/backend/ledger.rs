@@ -18,6 +18,15 @@ pub struct Stage {
     pub host: u64,
 }
 
+/// Memory that was asked of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allocations {
+    /// How often.
+    pub count: u64,
+    /// Bytes in all.
+    pub bytes: u64,
+}
+
 /// How long a stage took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageTime {
@@ -46,6 +55,7 @@ impl StageTime {
 pub struct Ledger {
     stages: Mutex<Vec<Stage>>,
     watches: Mutex<Vec<Watch>>,
+    allocations: Mutex<Allocations>,
 }
 
 /// The stage of what a thread does before the first pass of its work.
@@ -101,6 +111,17 @@ impl Ledger {
     /// All stages since this was last asked.
     pub fn take(&self) -> Vec<Stage> {
         std::mem::take(&mut *lock(&self.stages))
+    }
+
+    /// Counts memory that was asked of the device (OpenCL: of the driver; not what was kept of freed buffers).
+    pub fn allocation(&self, bytes: u64) {
+        let mut all = lock(&self.allocations);
+        *all = Allocations { count: all.count + 1, bytes: all.bytes + bytes };
+    }
+
+    /// The memory that was asked of the device since this was last asked. The CPU backend does not count.
+    pub fn take_allocations(&self) -> Allocations {
+        std::mem::take(&mut *lock(&self.allocations))
     }
 
     /// Runs `work`, whose passes are finished when the next one is counted, and tells how long each took. What comes

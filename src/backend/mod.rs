@@ -21,6 +21,7 @@
 
 mod any;
 mod choice;
+pub(crate) mod chunks;
 pub(crate) mod host;
 mod ledger;
 mod relational;
@@ -31,7 +32,8 @@ pub(crate) mod set_tests;
 
 pub use any::{Any, AnyBuffer};
 pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};
-pub use ledger::{Ledger, Stage, StageTime};
+pub use chunks::{Answers, Chunk, QUERIES_AT_ONCE};
+pub use ledger::{Allocations, Ledger, Stage, StageTime};
 pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
 
 use std::fmt;
@@ -201,6 +203,23 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     /// Raises `writes` words of `buffer` at the places of [`HashBackend::random_reads`] by an atomic maximum with
     /// `i + 1`: the limit any build by random atomics has.
     fn random_updates(&self, buffer: &mut Self::Buffer<u64>, writes: usize) -> Result<()>;
+
+    /// Answers queries from the host to the host, [`QUERIES_AT_ONCE`] (or fewer) at a time. `pass` is handed each chunk in
+    /// the order of the queries, with what it left in an earlier one, and hands it back with its columns of answers, the
+    /// first of which are read into `answers`. At most three chunks are on the device at a time; where a bus lies between,
+    /// transfers both ways and passes overlap.
+    ///
+    /// # Errors
+    /// [`crate::Error::LengthMismatch`] for columns that are not as long as the answers; the first of `pass`, after which
+    /// it is unspecified which answers have arrived.
+    fn in_chunks(
+        &self,
+        queries: &[u32],
+        answers: Vec<Answers<'_>>,
+        pass: impl FnMut(Chunk<Self::Buffer<u32>>) -> Result<Chunk<Self::Buffer<u32>>>,
+    ) -> Result<()> {
+        chunks::one_by_one(self, queries, answers, pass)
+    }
 
     /// Reads a whole buffer to the host.
     fn download<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<Vec<T>> {

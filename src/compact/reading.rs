@@ -1,14 +1,12 @@
 //! Both directions, the inverse index, and aggregates by id.
 
 use super::CompactingTable;
-use crate::backend::{DeviceBuffer, Runs, bitmap_words};
+use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
+use crate::backend::{Answers, DeviceBuffer, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
 use crate::spec::{Scheme, Violation};
 use crate::table::HashTable;
-
-/// Ids or rows that are on the device at a time, where they come from the host.
-const CHUNK: usize = 1 << 20;
 
 impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// The distinct keys: the one with id 0, the one with id 1, ..
@@ -58,12 +56,17 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn keys(&self, ids: &[u32]) -> Result<Vec<Option<u32>>> {
-        let mut keys = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(CHUNK) {
-            let here = self.backend().download(&self.keys_on(&self.backend().upload(ids)?)?)?;
-            keys.extend(here.into_iter().zip(ids).map(|(key, &id)| (u64::from(id) < self.len()).then_some(key)));
+        let mut block = vec![0; ids.len().min(QUERIES_OF_A_BLOCK)];
+        let mut all = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(QUERIES_OF_A_BLOCK) {
+            let keys = &mut block[..ids.len()];
+            self.backend().in_chunks(ids, vec![Answers::words(keys)], |mut chunk| {
+                chunk.answers = vec![self.keys_on(&chunk.queries)?];
+                Ok(chunk)
+            })?;
+            make(&mut all, ids.len(), |i| (u64::from(ids[i]) < self.len()).then_some(keys[i]));
         }
-        Ok(keys)
+        Ok(all)
     }
 
     /// [`keys`](Self::keys) of ids on the device; nothing is transferred. The key is 0 where the number is no id.
@@ -91,11 +94,10 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// [`Error::UnknownKey`] with the first key that has no id; [`Error::OutOfMemory`] or what the device reports.
     pub fn inverse(&self, keys: &[u32]) -> Result<Vec<u32>> {
         let mut ids = vec![0; keys.len()];
-        for (chunk, (keys, ids)) in keys.chunks(CHUNK).zip(ids.chunks_mut(CHUNK)).enumerate() {
-            let on_device = self.backend().upload(keys)?;
-            let answers = self.inverse_from(&on_device, (chunk * CHUNK) as u64)?;
-            self.backend().read(&answers, 0, ids)?;
-        }
+        self.backend().in_chunks(keys, vec![Answers::words(&mut ids)], |mut chunk| {
+            chunk.answers = vec![self.inverse_from(&chunk.queries, chunk.first as u64)?];
+            Ok(chunk)
+        })?;
         Ok(ids)
     }
 

@@ -142,11 +142,9 @@ impl Walk {
     }
 }
 
-/// Room for so many words on this machine.
-pub(crate) fn host_column<T: bytemuck::Zeroable + Clone>(len: usize) -> Result<Vec<T>> {
-    let mut column = Vec::new();
+/// Zeros on this machine: those of new pages of the system where there are many, which nobody has to write.
+pub(crate) fn host_column<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
     let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-    column.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { device: "this machine".into(), bytes })?;
-    column.resize(len, T::zeroed());
-    Ok(column)
+    let room = bytemuck::allocation::try_zeroed_slice_box(len);
+    room.map(Vec::from).map_err(|()| Error::OutOfMemory { device: "this machine".into(), bytes })
 }

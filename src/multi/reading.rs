@@ -3,12 +3,10 @@
 use std::ops::Range;
 
 use super::MultiTable;
-use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
+use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
+use crate::backend::{Answers, DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
 use crate::spec::Scheme;
-
-/// Queries that are on the device at a time: some 20 bytes each, whatever the number asked.
-const CHUNK: usize = 1 << 20;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// Where the values of each query stand in [`values`](Self::values); an empty range for a key that is absent.
@@ -25,14 +23,20 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.
     pub fn get(&self, queries: &[u32]) -> Result<Vec<Range<usize>>> {
+        let block = queries.len().min(QUERIES_OF_A_BLOCK);
+        let (mut starts, mut counts) = (vec![0; block], vec![0; block]);
         let mut ranges = Vec::with_capacity(queries.len());
-        for queries in queries.chunks(CHUNK) {
-            let spans = self.get_on(&self.backend().upload(queries)?)?;
-            let (starts, counts) = (self.backend().download(&spans.starts)?, self.backend().download(&spans.counts)?);
-            ranges.extend(starts.iter().zip(counts).map(|(&start, count)| {
-                let start = start as usize;
-                start..start.saturating_add(count as usize)
-            }));
+        for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
+            let (starts, counts) = (&mut starts[..queries.len()], &mut counts[..queries.len()]);
+            self.backend().in_chunks(queries, vec![Answers::words(starts), Answers::words(counts)], |mut chunk| {
+                let spans = self.get_on(&chunk.queries)?;
+                chunk.answers = vec![spans.starts, spans.counts];
+                Ok(chunk)
+            })?;
+            make(&mut ranges, queries.len(), |i| {
+                let start = starts[i] as usize;
+                start..start.saturating_add(counts[i] as usize)
+            });
         }
         Ok(ranges)
     }
@@ -68,10 +72,10 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// As [`get`](Self::get).
     pub fn count(&self, queries: &[u32]) -> Result<Vec<u32>> {
         let mut counts = vec![0; queries.len()];
-        for (queries, counts) in queries.chunks(CHUNK).zip(counts.chunks_mut(CHUNK)) {
-            let spans = self.get_on(&self.backend().upload(queries)?)?;
-            self.backend().read(&spans.counts, 0, counts)?;
-        }
+        self.backend().in_chunks(queries, vec![Answers::words(&mut counts)], |mut chunk| {
+            chunk.answers = vec![self.get_on(&chunk.queries)?.counts];
+            Ok(chunk)
+        })?;
         Ok(counts)
     }
 

@@ -1,6 +1,7 @@
 //! `HashBackend` on OpenCL: transfers between host and device, fills and copies; the rest is in primitives.rs.
 //!
-//! Transfers block and use the caller's memory as it is.
+//! Short transfers block and use the caller's memory as it is; long ones go by way of staging.rs, and queries in chunks
+//! by that of stream.rs.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use ocl::core::{self, Event};
 
 use super::{Buffer, OpenCl};
-use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word};
+use crate::backend::{Answers, Chunk, DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word};
 use crate::error::{Error, Result};
 
 impl HashBackend for OpenCl {
@@ -25,9 +26,11 @@ impl HashBackend for OpenCl {
     fn filled<T: Word>(&self, len: usize, value: T) -> Result<Buffer<T>> {
         let buffer = Buffer::allocate(self, len)?;
         if len > 0 {
-            let (queue, memory) = (self.0.queue.as_core(), buffer.ocl().as_core());
-            let filled = self.0.clocks.record("fill", |event| {
-                core::enqueue_fill_buffer(queue, memory, value, 0, len, None::<&Event>, event, None)
+            let (queue, memory) = (self.0.queue.as_core(), buffer.memory().as_core());
+            let filled = self.with_room(|| {
+                self.0.clocks.record("fill", |event| {
+                    core::enqueue_fill_buffer(queue, memory, value, 0, len, None::<&Event>, event, None)
+                })
             });
             filled.map_err(|error| self.failed_allocating(format!("filling {len} elements"), buffer.bytes(), error))?;
         }
@@ -46,7 +49,12 @@ impl HashBackend for OpenCl {
         if data.is_empty() {
             return Ok(());
         }
-        let written = buffer.ocl().write(data).queue(&self.0.queue).offset(at).enq();
+        let written = self.with_room(|| {
+            if self.write_staged(buffer, at, data)? {
+                return Ok(());
+            }
+            buffer.memory().write(data).queue(&self.0.queue).offset(at).enq()
+        });
         written.map_err(|error| self.failed_using(format!("writing {} elements", data.len()), buffer.bytes(), error))
     }
 
@@ -57,7 +65,12 @@ impl HashBackend for OpenCl {
             return Ok(());
         }
         let len = data.len();
-        let read = buffer.ocl().read(data).queue(&self.0.queue).offset(at).enq();
+        let read = self.with_room(|| {
+            if self.read_staged(buffer, at, data)? {
+                return Ok(());
+            }
+            buffer.memory().read(&mut *data).queue(&self.0.queue).offset(at).enq()
+        });
         read.map_err(|error| self.failed_using(format!("reading {len} elements"), buffer.bytes(), error))
     }
 
@@ -76,20 +89,44 @@ impl HashBackend for OpenCl {
         if len == 0 {
             return Ok(());
         }
-        let (queue, from_memory, to_memory) = (self.0.queue.as_core(), from.ocl().as_core(), to.ocl().as_core());
-        let copied = self.0.clocks.record("copy", |event| {
-            core::enqueue_copy_buffer::<T, _, _, _>(
-                queue,
-                from_memory,
-                to_memory,
-                from_at,
-                to_at,
-                len,
-                None::<&Event>,
-                event,
-            )
+        let (queue, from_memory, to_memory) = (self.0.queue.as_core(), from.memory().as_core(), to.memory().as_core());
+        let copied = self.with_room(|| {
+            self.0.clocks.record("copy", |event| {
+                core::enqueue_copy_buffer::<T, _, _, _>(
+                    queue,
+                    from_memory,
+                    to_memory,
+                    from_at,
+                    to_at,
+                    len,
+                    None::<&Event>,
+                    event,
+                )
+            })
         });
         copied.map_err(|error| self.failed_using(format!("copying {len} elements"), from.bytes() + to.bytes(), error))
+    }
+
+    fn in_chunks(
+        &self,
+        queries: &[u32],
+        answers: Vec<Answers<'_>>,
+        pass: impl FnMut(Chunk<Buffer<u32>>) -> Result<Chunk<Buffer<u32>>>,
+    ) -> Result<()> {
+        self.stream(queries, answers, pass)
+    }
+
+    fn clone_buffer<T: Word>(&self, buffer: &Buffer<T>) -> Result<Buffer<T>> {
+        let mut copy = Buffer::allocate(self, buffer.len())?;
+        self.copy(buffer, 0, &mut copy, 0, buffer.len())?;
+        Ok(copy)
+    }
+
+    fn concat(&self, first: &Buffer<u32>, second: &Buffer<u32>) -> Result<Buffer<u32>> {
+        let mut both = Buffer::allocate(self, first.len() + second.len())?;
+        self.copy(first, 0, &mut both, 0, first.len())?;
+        self.copy(second, 0, &mut both, first.len(), second.len())?;
+        Ok(both)
     }
 
     fn finish(&self) -> Result<()> {

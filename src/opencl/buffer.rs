@@ -1,21 +1,28 @@
 //! Memory of an OpenCL device.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use ocl::core::{MemInfo, MemInfoResult};
-use ocl::flags::MemFlags;
 
 use super::OpenCl;
+use super::pool::Pool;
 use crate::backend::{DeviceBuffer, Word};
 use crate::error::{Error, Result};
 
-/// Elements in the memory of an OpenCL device, freed on drop.
+/// Elements in the memory of an OpenCL device, freed on drop: the device keeps it for the next buffer of that size, up
+/// to an eighth of its memory, unless [`ocl`](Self::ocl) was asked for.
 ///
 /// OpenCL has no buffer of length 0; behind an empty one here stands memory for one element.
 pub struct Buffer<T: Word> {
     memory: ocl::Buffer<T>,
     context: ocl::core::Context,
     len: usize,
+    /// Where its memory comes from; nowhere, if it was made by others.
+    home: Weak<Pool>,
+    /// Whether commands in other queues than its device's may use it.
+    lent: AtomicBool,
 }
 
 impl<T: Word> Buffer<T> {
@@ -25,13 +32,15 @@ impl<T: Word> Buffer<T> {
         if let Some(most) = device.0.info.largest_buffer.filter(|&most| bytes > most) {
             return Err(Error::TooLarge { what: "bytes in one buffer of this device", asked: bytes, most });
         }
-        let memory = ocl::Buffer::builder()
-            .queue(device.0.queue.clone())
-            .flags(MemFlags::new().read_write())
-            .len(len.max(1))
-            .build()
+        let memory = device
+            .memory(len)
             .map_err(|error| device.failed_allocating(format!("allocating {bytes} bytes"), bytes, error))?;
-        Ok(Buffer { memory, context: device.0.context.as_core().clone(), len })
+        let (context, home) = (device.0.context.as_core().clone(), Arc::downgrade(&device.0.pool));
+        let buffer = Buffer { memory, context, len, home, lent: AtomicBool::new(false) };
+        // Whoever trusts in what is there does not pass the tests.
+        #[cfg(test)]
+        device.poison(&buffer)?;
+        Ok(buffer)
     }
 
     /// Takes a buffer of the `ocl` crate, so that data that is on the device already need not leave it. No cost.
@@ -45,18 +54,35 @@ impl<T: Word> Buffer<T> {
         let len = memory.len();
         match info.map_err(|error| device.failed("asking a buffer for its context", error))? {
             MemInfoResult::Context(context) if context.as_ptr() == device.0.context.as_core().as_ptr() => {
-                Ok(Buffer { memory, context, len })
+                Ok(Buffer { memory, context, len, home: Weak::new(), lent: AtomicBool::new(true) })
             }
             _ => Err(Error::WrongDevice),
         }
     }
 
-    /// The buffer as the `ocl` crate knows it, for kernels of your own. Of an empty one, one element is there.
+    /// The buffer as the `ocl` crate knows it, for kernels of your own. It may have room for more than this buffer's
+    /// elements, a sixteenth at most; of an empty one, one element is there.
     ///
     /// koel's commands on it stand in the queue of the [`OpenCl`] that made it, so wait for them first
     /// ([`finish`](crate::HashBackend::finish)) or use the same queue.
     pub fn ocl(&self) -> &ocl::Buffer<T> {
+        self.lend();
         &self.memory
+    }
+
+    /// The same for koel's own commands, in the queue of its device.
+    pub(super) fn memory(&self) -> &ocl::Buffer<T> {
+        &self.memory
+    }
+
+    /// Commands in other queues may use it from now on, so that its memory is not given to another buffer.
+    pub(super) fn lend(&self) {
+        self.lent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its memory is of this pool.
+    pub(super) fn is_of(&self, pool: &Arc<Pool>) -> bool {
+        std::ptr::eq(self.home.as_ptr(), Arc::as_ptr(pool))
     }
 
     pub(super) fn context(&self) -> &ocl::core::Context {
@@ -65,6 +91,14 @@ impl<T: Word> Buffer<T> {
 
     pub(super) fn bytes(&self) -> u64 {
         self.len as u64 * size_of::<T>() as u64
+    }
+}
+
+impl<T: Word> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        if let Some(pool) = self.home.upgrade() {
+            pool.put(&self.memory, !self.lent.load(Ordering::Relaxed));
+        }
     }
 }
 

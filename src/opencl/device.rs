@@ -17,8 +17,9 @@ use ocl::flags::DeviceType;
 use ocl::{Context, Device, Platform, Queue};
 
 use super::selftest::{missing, unsupported};
-use super::{Inner, OpenCl, START_UP, lock, primitives, timing, told};
-use crate::backend::{DeviceInfo, DeviceKind, Ledger, Listed};
+use super::staging::Staging;
+use super::{Inner, OpenCl, START_UP, lock, primitives, told};
+use crate::backend::{DeviceInfo, DeviceKind, Listed};
 use crate::error::{Error, Result};
 
 /// A device as it was listed.
@@ -111,16 +112,15 @@ impl OpenCl {
         {
             return Err(unsupported(&info, "the queue handed in runs commands out of order; give one that does not"));
         }
-        let opened = OpenCl::new(info, context.clone(), queue.clone(), device);
+        let opened = OpenCl::new(info, context.clone(), queue.clone(), device)?;
         opened.test_atomics()?;
         Ok(opened)
     }
 
-    fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> OpenCl {
-        let clocks = timing::Clocks::of(&queue);
-        let (ledger, programs) = (Ledger::default(), Mutex::default());
-        let (shape, route, group) = (Mutex::default(), Mutex::default(), super::GROUP);
-        OpenCl(Arc::new(Inner { info, ledger, context, queue, device, group, programs, clocks, shape, route }))
+    fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> Result<OpenCl> {
+        let shared = matches!(device.info(Ask::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
+        let staging = Staging::new(!shared && info.kind != DeviceKind::Cpu)?;
+        Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staging))))
     }
 }
 
@@ -138,7 +138,7 @@ impl Listing {
             doing: "making a context and a queue".into(),
             message: told(&error),
         })?;
-        let device = OpenCl::new(self.info.clone(), context, queue, self.device);
+        let device = OpenCl::new(self.info.clone(), context, queue, self.device)?;
         device.test_atomics()?;
         *opened = Arc::downgrade(&device.0);
         Ok(device)

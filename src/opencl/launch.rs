@@ -1,4 +1,4 @@
-//! Running a kernel: the one place with `unsafe`.
+//! Running a kernel.
 //!
 //! ```text
 //! device.kernel(&program, "gather")?.buffer(&from).value(from.len() as u64)....over(len)
@@ -16,7 +16,7 @@ use ocl::OclPrm;
 use ocl::core::{self, ArgVal};
 use ocl::prm::Uint16;
 
-use super::{Buffer, OpenCl};
+use super::{Buffer, OpenCl, commands};
 use crate::backend::{Decoded, Word, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::hash::MixKeys;
@@ -55,7 +55,7 @@ impl Launch<'_> {
             self.failed.get_or_insert(error);
         }
         self.bytes += buffer.bytes();
-        self.argument(ArgVal::mem(buffer.ocl().as_core()))
+        self.argument(ArgVal::mem(buffer.memory().as_core()))
     }
 
     /// The next argument is a number, or a vector of them.
@@ -99,7 +99,6 @@ impl Launch<'_> {
     }
 
     /// Runs it with at least `work_items` in groups of `group`; the ledger counts `items`.
-    #[expect(unsafe_code, reason = "the one kernel launch; the file's head says why it is sound")]
     pub(super) fn over_groups_of(self, group: usize, work_items: usize, items: usize) -> Result<()> {
         let Launch { device, kernel, name, stage, bytes, failed, .. } = self;
         if let Some(error) = failed {
@@ -109,21 +108,9 @@ impl Launch<'_> {
             return Ok(());
         }
         // Not every device takes a last group that is smaller than the others.
-        let global = [work_items.div_ceil(group) * group, 1, 1];
-        let queued = device.0.clocks.record(stage, |event| {
-            // SAFETY: the arguments are set and were accepted; the file's head says why the kernel stays within them.
-            unsafe {
-                core::enqueue_kernel(
-                    device.0.queue.as_core(),
-                    &kernel,
-                    1,
-                    None,
-                    &global,
-                    Some([group, 1, 1]),
-                    None::<&core::Event>,
-                    event,
-                )
-            }
+        let global = work_items.div_ceil(group) * group;
+        let queued = device.with_room(|| {
+            device.0.clocks.record(stage, |event| commands::run(&device.0.queue, &kernel, global, group, event))
         });
         queued.map_err(|error| device.failed_using(format!("running kernel {name}"), bytes, error))?;
         device.0.ledger.kernel(stage, items);

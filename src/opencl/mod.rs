@@ -4,9 +4,14 @@
 //! device.rs      which devices there are, which can be used, which is best
 //! selftest.rs    the proof that a device's 64-bit atomics work
 //! program.rs     the sources in cl/, the numbers printed in front of them, the compiler
-//! launch.rs      running a kernel: the one place with `unsafe`
+//! launch.rs      running a kernel
+//! commands.rs    what the driver is trusted with: the one place with `unsafe`
 //! timing.rs      how long the device was busy
 //! buffer.rs      memory, and how it comes from and goes to the `ocl` crate
+//! pool.rs        memory that was freed and is kept
+//! staging.rs     long transfers, by way of pinned memory
+//! pinned.rs      host memory that needs no such way
+//! stream.rs      queries in chunks, transfers and kernels overlapped
 //! backend.rs     `HashBackend`: transfers; the rest by primitives.rs
 //! scan.rs        prefix sums of any number of counts
 //! sort.rs        a radix sort of pairs
@@ -37,6 +42,7 @@ mod backend;
 mod bucketized;
 mod bucketized_parts;
 mod buffer;
+mod commands;
 mod cuckoo;
 mod device;
 mod fks;
@@ -44,6 +50,8 @@ mod horton;
 mod launch;
 mod parts;
 mod perfect;
+mod pinned;
+mod pool;
 mod primitives;
 mod program;
 mod relational;
@@ -54,6 +62,8 @@ mod selftest;
 mod shape;
 mod sort;
 mod sorted;
+mod staging;
+mod stream;
 mod tally;
 mod timing;
 
@@ -83,6 +93,7 @@ pub use buffer::Buffer;
 pub use device::devices;
 /// The crate whose contexts, queues and buffers can be shared with koel.
 pub use ocl;
+pub use pinned::PinnedVec;
 pub use route::BuildRoute;
 pub use shape::LookupShape;
 
@@ -110,10 +121,27 @@ struct Inner {
     group: usize,
     programs: Mutex<HashMap<program::Key, ocl::core::Program>>,
     clocks: timing::Clocks,
+    pool: Arc<pool::Pool>,
+    staging: Arc<staging::Staging>,
     /// How lookups read buckets, once that is known.
     shape: Mutex<Option<LookupShape>>,
     /// How tables are built, if that was decided.
     route: Mutex<Option<BuildRoute>>,
+}
+
+impl Inner {
+    fn new(
+        info: DeviceInfo,
+        context: ocl::Context,
+        queue: ocl::Queue,
+        device: ocl::Device,
+        staging: staging::Staging,
+    ) -> Inner {
+        let (clocks, pool) = (timing::Clocks::of(&queue), Arc::new(pool::Pool::of(&info)));
+        let (ledger, programs, shape) = (Ledger::default(), Mutex::default(), Mutex::default());
+        let (group, staging, route) = (GROUP, Arc::new(staging), Mutex::default());
+        Inner { info, ledger, context, queue, device, group, programs, clocks, pool, staging, shape, route }
+    }
 }
 
 /// Work-items of a group: the paper's 64. In the prototypes that was 5% better than 128 or 256 on an H200 while a table
@@ -130,19 +158,40 @@ impl OpenCl {
     /// The same device, context and queue with another size of work-groups, so that tests can vary it.
     #[cfg(test)]
     fn with_group(&self, group: usize) -> OpenCl {
+        let staging = staging::Staging::new(false).expect("a variable that is understood");
+        OpenCl(Arc::new(Inner { group, ..self.anew(staging) }))
+    }
+
+    /// The same with slots of so many bytes, by way of which all transfers go that fill half of one.
+    #[cfg(test)]
+    fn with_slots(&self, bytes: usize) -> OpenCl {
+        let sizes = staging::Sizes { slot: bytes, shortest: bytes / 2 };
+        OpenCl(Arc::new(self.anew(staging::Staging::with_sizes(true, sizes))))
+    }
+
+    #[cfg(test)]
+    fn anew(&self, staging: staging::Staging) -> Inner {
         let Inner { info, context, queue, device, .. } = &*self.0;
-        OpenCl(Arc::new(Inner {
-            info: info.clone(),
-            ledger: Ledger::default(),
-            context: context.clone(),
-            queue: queue.clone(),
-            device: *device,
-            group,
-            programs: Mutex::default(),
-            clocks: timing::Clocks::of(queue),
-            shape: Mutex::default(),
-            route: Mutex::default(),
-        }))
+        Inner::new(info.clone(), context.clone(), queue.clone(), *device, staging)
+    }
+
+    /// Fills fresh memory with what nobody expects.
+    #[cfg(test)]
+    fn poison<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
+        let poison: T = bytemuck::cast_slice(&[0xdead_beef_dead_beef_u64])[0];
+        let (queue, memory) = (self.0.queue.as_core(), buffer.memory());
+        let (none, len) = (None::<&ocl::core::Event>, memory.len());
+        let filled = ocl::core::enqueue_fill_buffer(
+            queue,
+            memory.as_core(),
+            poison,
+            0,
+            len,
+            none,
+            None::<&mut ocl::core::Event>,
+            None,
+        );
+        filled.map_err(|error| self.failed("poisoning", error))
     }
 
     /// What the driver said, as an error that names the device and the deed.
@@ -170,11 +219,17 @@ impl OpenCl {
     }
 
     fn no_room(&self, bytes: u64) -> Error {
+        // Whoever tries again finds what there is.
+        self.0.pool.empty();
         Error::OutOfMemory { device: self.0.info.to_string(), bytes }
     }
 
-    /// Refuses a buffer of another context.
+    /// Refuses a buffer of another context. Memory of this context that is another handle's is not kept by that one:
+    /// its queue does not know of what is done here.
     fn check_owner<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
+        if !buffer.is_of(&self.0.pool) {
+            buffer.lend();
+        }
         if buffer.context().as_ptr() == self.0.context.as_core().as_ptr() { Ok(()) } else { Err(Error::WrongDevice) }
     }
 }

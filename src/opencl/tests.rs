@@ -11,10 +11,12 @@ mod fks;
 mod heavy;
 mod horton;
 mod perfect;
+mod pool;
 mod quadratic;
 mod relational;
 pub(super) mod robin_hood;
 mod sorted;
+mod transfers;
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -22,7 +24,7 @@ use std::sync::OnceLock;
 use super::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::scan::Scan;
 use super::*;
-use crate::backend::{DeviceBuffer, HashBackend, Wanted, Word, bitmap_words};
+use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Wanted, Word, bitmap_words};
 use crate::error::Error;
 use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
 use crate::workload::keys_of_every_sort;
@@ -285,9 +287,10 @@ fn time_is_that_of_the_commands_in_between() -> Result<()> {
     let ((), stages) = cl.stages(|| {
         cl.complement(&mut buffer)?;
         cl.clone_buffer(&buffer)?;
+        cl.filled(1, 7u32)?;
         cl.complement(&mut buffer)
     })?;
-    assert_eq!(stages.iter().map(|stage| stage.name).collect::<Vec<_>>(), ["complement", "fill", "copy"]);
+    assert_eq!(stages.iter().map(|stage| stage.name).collect::<Vec<_>>(), ["complement", "copy", "fill"]);
     let failed: Result<((), _)> = cl.timed(|| Err(Error::WrongDevice));
     assert!(failed.is_err());
     assert!(!cl.0.clocks.is_running(), "a failure leaves no clock running");

@@ -1,13 +1,10 @@
 //! Answers: from host slices in chunks, from device buffers in place, and the pairs in table order.
 
 use super::{HashTable, distinct};
-use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
+use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
+use crate::backend::{Answers, DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::{Plan, Scheme};
-
-/// Queries that are on the device at a time: 8 bytes each, whatever the number asked. A multiple of 32, so that the
-/// bitmaps of chunks join without shifting.
-const CHUNK: usize = 1 << 20;
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The value of each query, in the order of the queries.
@@ -24,10 +21,15 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn get(&self, queries: &[u32]) -> Result<Vec<Option<u32>>> {
-        let mut values = vec![0; queries.len()];
-        let mut found = vec![0; bitmap_words(queries.len())];
-        self.get_into(queries, &mut values, &mut found)?;
-        Ok(values.iter().enumerate().map(|(i, &value)| is_set(&found, i).then_some(value)).collect())
+        let block = queries.len().min(QUERIES_OF_A_BLOCK);
+        let (mut values, mut found) = (vec![0; block], vec![0; bitmap_words(block)]);
+        let mut all = Vec::with_capacity(queries.len());
+        for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
+            let (values, found) = (&mut values[..queries.len()], &mut found[..bitmap_words(queries.len())]);
+            self.get_into(queries, values, found)?;
+            make(&mut all, queries.len(), |i| is_set(found, i).then_some(values[i]));
+        }
+        Ok(all)
     }
 
     /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]`
@@ -48,27 +50,21 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     pub fn get_into(&self, queries: &[u32], values: &mut [u32], found: &mut [u32]) -> Result<()> {
         Error::check_length("values", values.len(), queries.len())?;
         Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
-        let mut buffers = None;
-        let chunks = queries.chunks(CHUNK).zip(values.chunks_mut(CHUNK)).zip(found.chunks_mut(CHUNK / 32));
-        for ((queries, values), found) in chunks {
-            let (on_device, answers, bits) = match &mut buffers {
-                Some((on_device, answers, bits)) if DeviceBuffer::len(on_device) == queries.len() => {
-                    self.backend.write(on_device, 0, queries)?;
-                    (&*on_device, answers, bits)
-                }
-                other => {
-                    let on_device = self.backend.upload(queries)?;
-                    let answers = self.backend.filled(queries.len(), 0)?;
-                    let bits = self.backend.filled(found.len(), 0)?;
-                    let (on_device, answers, bits) = other.insert((on_device, answers, bits));
-                    (&*on_device, answers, bits)
-                }
-            };
-            self.lookup(on_device, answers, bits)?;
-            self.backend.read(answers, 0, values)?;
-            self.backend.read(bits, 0, found)?;
-        }
-        Ok(())
+        self.answer(queries, vec![Answers::bits(found), Answers::words(values)])
+    }
+
+    /// The bitmap of what is found and, if a second column is wanted, the values.
+    fn answer(&self, queries: &[u32], answers: Vec<Answers<'_>>) -> Result<()> {
+        self.backend.in_chunks(queries, answers, |mut chunk| {
+            let len = chunk.queries.len();
+            if chunk.answers.is_empty() {
+                chunk.answers = vec![self.backend.filled(bitmap_words(len), 0)?, self.backend.filled(len, 0)?];
+            }
+            if let [found, values] = &mut chunk.answers[..] {
+                self.lookup(&chunk.queries, values, found)?;
+            }
+            Ok(chunk)
+        })
     }
 
     /// Looks up device-resident queries: no transfer, no allocation. `values[i]` is the value or 0; bit `i % 32` of
@@ -99,7 +95,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Kernels::<S>::lookup(&self.backend, &self.plan, &self.image, queries, values, found)
     }
 
-    /// Whether each query is a key of the table, at the cost of [`get`](Self::get).
+    /// Whether each query is a key of the table, at the cost of [`get`](Self::get); one bit an answer travels back.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -111,10 +107,14 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn contains(&self, queries: &[u32]) -> Result<Vec<bool>> {
-        let mut values = vec![0; queries.len()];
-        let mut found = vec![0; bitmap_words(queries.len())];
-        self.get_into(queries, &mut values, &mut found)?;
-        Ok((0..queries.len()).map(|i| is_set(&found, i)).collect())
+        let mut found = vec![0; bitmap_words(queries.len().min(QUERIES_OF_A_BLOCK))];
+        let mut all = Vec::with_capacity(queries.len());
+        for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
+            let found = &mut found[..bitmap_words(queries.len())];
+            self.answer(queries, vec![Answers::bits(found)])?;
+            make(&mut all, queries.len(), |i| is_set(found, i));
+        }
+        Ok(all)
     }
 
     /// All pairs in table order: slot by slot, then the one beside the image. In a canonical table that is one order on
@@ -137,7 +137,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let pairs = distinct::occupied::<B, S>(&self.backend, &self.plan, &self.image)?;
         let keys = self.backend.download(&pairs.keys)?;
         let values = self.backend.download(&pairs.values)?;
-        Ok(keys.into_iter().zip(values).chain(self.plan.outside()).collect())
+        let mut pairs = Vec::with_capacity(keys.len() + 1);
+        make(&mut pairs, keys.len(), |i| (keys[i], values[i]));
+        pairs.extend(self.plan.outside());
+        Ok(pairs)
     }
 
     /// [`to_pairs`](Self::to_pairs) as buffers on the table's device, keys and values; nothing is transferred.

@@ -7,6 +7,7 @@ use koel::spec::{Plan, Updates};
 use koel::table::TableBuilder;
 use koel::{Cpu, Error, HashTable, Kind, Scheme};
 
+use super::bus::Bus;
 use super::data::Questions;
 use super::measure::{Row, Setup, median, wall};
 use super::report::Findings;
@@ -26,11 +27,12 @@ pub(super) struct OnDevice<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// Accesses a second that the device's memory allows.
+/// Accesses a second that the device's memory allows, and what the way to it does.
 #[derive(Clone, Copy)]
 struct Limits {
     reads: f64,
     updates: f64,
+    bus: Option<Bus>,
 }
 
 impl Job for OnDevice<'_> {
@@ -55,7 +57,8 @@ impl Job for OnDevice<'_> {
         let load = table.load_factor();
         let mut rows = self.limits(&table)?;
         drop(table);
-        let limits = Limits { reads: rows[0].rate, updates: rows[1].rate };
+        let bus = self.bus(|what| self.row::<S>(what, "pinned", load), &mut rows)?;
+        let limits = Limits { reads: rows[0].rate, updates: rows[1].rate, bus };
         let table = self.builds(&builder, load, limits, &mut rows)?;
         for questions in self.setup.data.questions() {
             self.lookups(&table, &questions, limits, &mut rows)?;
@@ -193,7 +196,8 @@ impl OnDevice<'_> {
             Ok(time)
         })?;
         let mut row = self.row::<S>("build", "end-to-end", load).timed(setup.data.keys.len(), time);
-        (row.limit, row.host_built) = (Some(limits.updates), S::host_built(self.kind));
+        let limit = limits.bus.map_or(limits.updates, |bus| bus.pairs().min(limits.updates));
+        (row.limit, row.host_built) = (Some(limit), S::host_built(self.kind));
         rows.push(row);
         match last {
             Some(table) => Ok(table),
@@ -204,7 +208,7 @@ impl OnDevice<'_> {
     fn lookups<S: Scheme>(
         &self,
         table: &HashTable<Any, S>,
-        Questions { hits, queries }: &Questions,
+        questions: &Questions,
         limits: Limits,
         rows: &mut Vec<Row>,
     ) -> Result<()>
@@ -212,6 +216,7 @@ impl OnDevice<'_> {
         Any: Runs<S>,
     {
         let (device, setup) = (self.device, self.setup);
+        let Questions { hits, queries } = questions;
         let check = |values: &[u32], found: &[u32]| {
             setup.check(queries, values, found).map_err(|reason| wrong("a lookup", reason))
         };
@@ -237,7 +242,12 @@ impl OnDevice<'_> {
             check(&values, &found)?;
             Ok(time)
         })?;
-        rows.push(row("end-to-end", time));
+        let over_the_bus = |place, time| {
+            let row = row(place, time);
+            Row { limit: Some(limits.bus.map_or(limits.reads, |bus| bus.queries().min(limits.reads))), ..row }
+        };
+        rows.push(over_the_bus("end-to-end", time));
+        rows.extend(self.pinned_lookup(table, questions)?.map(|time| over_the_bus("pinned", time)));
         Ok(())
     }
 

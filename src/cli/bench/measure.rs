@@ -53,7 +53,7 @@ pub(super) struct Row {
     pub(super) time: Duration,
     /// Pairs, queries or accesses a second.
     pub(super) rate: f64,
-    /// Accesses a second that the memory allows.
+    /// Accesses a second that the memory allows; from the host, what the way to the device allows, if that is less.
     pub(super) limit: Option<f64>,
     /// One thread of the host does the work, wherever the table is; the time is that of the clock on the wall.
     pub(super) host_built: bool,

@@ -4,9 +4,11 @@
 //! ```text
 //! device      input and output stay on the device; its own clock (kernels alone on OpenCL, wall time on the CPU)
 //! end-to-end  from host slices to host slices, wall time
+//! pinned      the same from and to memory that an OpenCL device's bus reads and writes by itself
 //! host        other tables, on this machine's threads, wall time
 //! limit       random reads of the image (for lookups) and random atomic updates of a buffer as large (for builds), in
-//!             the same run on the same device
+//!             the same run on the same device; for rows that begin or end on the host, copies each way from and to
+//!             pinned memory, where those allow less
 //! ```
 //!
 //! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`. Tables that are built
@@ -14,6 +16,7 @@
 //! picture in one of several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared
 //! with the right one after it. Times are medians.
 
+mod bus;
 mod data;
 mod device;
 mod measure;
@@ -39,10 +42,12 @@ use measure::Setup;
 use report::Findings;
 
 const EXAMPLES: &str = "\
-Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory; `host` are other
-tables on this machine. `remove a tenth` counts the keys removed, `compact` the pairs of the table. `of limit` is the
-share of the random accesses that the device's memory allows, measured in the same run. Tables that are built or changed
-by one host thread are marked `host-built`, and those rows are timed by the clock on the wall. Every answer is checked.
+Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory, `pinned` from and to
+memory of the host that the device's bus reaches by itself; `host` are other tables on this machine. `remove a tenth`
+counts the keys removed, `compact` the pairs of the table. `of limit` is the share of the random accesses that the
+device's memory allows, or of what the bus transfers if that is less, measured in the same run. Tables that are built or
+changed by one host thread are marked `host-built`, and those rows are timed by the clock on the wall. Every answer is
+checked.
 
 Keys and values are of 32 bits, but for tables that hold fewer: those get keys and values as wide as they can hold.
 Tables that cannot hold the data, or cannot be built of them at this load, are left out, with the reason.

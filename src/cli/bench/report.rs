@@ -57,7 +57,7 @@ pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String 
         ]);
         for row in of_one_size {
             let kind = row.kind.map(|kind| format!(" {kind}")).unwrap_or_default();
-            let limit = row.what.starts_with("random ");
+            let limit = row.what.starts_with("random ") || row.what.starts_with("transfer ");
             let name = match (row.table, row.scheme.as_str()) {
                 ("map", _) => row.scheme.clone(),
                 (table, "") => table.into(),

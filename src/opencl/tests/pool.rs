@@ -1,0 +1,124 @@
+//! Memory that is kept: what is given again, what never is, and what becomes of it when there is no other.
+
+use super::*;
+use crate::HashTable;
+use crate::backend::Runs;
+use crate::spec::{Bucketized, Cuckoo, Fks, Horton, RobinHood, Scheme};
+
+fn pairs() -> (Vec<u32>, Vec<u32>) {
+    let len = if small() { 500 } else { 200_000 };
+    ((0..len).map(|i| i * 7 + 1).collect(), noise(4, len as usize))
+}
+
+/// Builds and looks up twice; the second time allocates nothing.
+fn second_build_allocates_nothing<S: Scheme>(scheme: S) -> Result<()>
+where
+    OpenCl: Runs<S>,
+{
+    let Some(cl) = device() else { return Ok(()) };
+    let cl = cl.with_group(64);
+    let (keys, values) = pairs();
+    let run = |keys: &[u32]| -> Result<(String, Vec<Option<u32>>)> {
+        let table = HashTable::builder(scheme.clone()).build(&cl, keys, &values)?;
+        Ok((table.digest()?.to_string(), table.get(keys)?))
+    };
+    let first = run(&keys)?;
+    let asked = cl.ledger().take_allocations();
+    assert!(asked.count > 0 && asked.bytes >= 8 * keys.len() as u64, "{}: {asked:?}", S::NAME);
+    assert_eq!(run(&keys)?, first, "{}", S::NAME);
+    let asked = cl.ledger().take_allocations();
+    assert_eq!((asked.count, asked.bytes), (0, 0), "{}", S::NAME);
+    Ok(())
+}
+
+#[test]
+fn a_second_build_of_the_same_size_allocates_nothing() -> Result<()> {
+    second_build_allocates_nothing(Cuckoo::canonical(4))?;
+    second_build_allocates_nothing(Bucketized::canonical(8))?;
+    second_build_allocates_nothing(Horton::canonical(8))?;
+    second_build_allocates_nothing(RobinHood::canonical())?;
+    second_build_allocates_nothing(Fks::canonical())
+}
+
+#[test]
+fn memory_comes_back_to_buffers_of_its_kind_and_room() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let cl = cl.with_group(64);
+    let asked = || cl.ledger().take_allocations().count;
+    drop(cl.filled(1000, 1u32)?);
+    assert_eq!(asked(), 1);
+    let buffer = cl.filled(1000, 2u32)?;
+    assert_eq!((asked(), cl.download(&buffer)?), (0, vec![2; 1000]));
+    let (other, wide) = (cl.filled(1000, 3u32)?, cl.filled(1000, 4u64)?);
+    assert_eq!(asked(), 2, "one in use is not given, nor one of other words");
+    drop((buffer, other, wide));
+    drop(cl.upload(&[5u32; 999])?);
+    assert_eq!(asked(), 1, "nor one of another room");
+    assert_eq!(cl.0.pool.kept_bytes(), 4 * (1000 + 1000 + 999) + 8 * 1000);
+    // In long ones, of almost the same.
+    let len = 1 << 20;
+    drop(cl.upload(&noise(1, len - 5))?);
+    let data = noise(2, len);
+    let buffer = cl.upload(&data)?;
+    assert_eq!((asked(), buffer.len(), cl.download(&buffer)?), (1, len, data));
+    Ok(())
+}
+
+#[test]
+fn memory_that_others_may_use_is_not_given_again() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (cl, other) = (cl.with_group(64), cl.with_group(64));
+    let asked = |cl: &OpenCl| cl.ledger().take_allocations().count;
+    let buffer = cl.filled(77, 1u32)?;
+    let theirs = buffer.ocl().clone();
+    drop(buffer);
+    drop(cl.filled(77, 2u32)?);
+    assert_eq!(asked(&cl), 2);
+    let mut seen = vec![0; 77];
+    theirs.read(&mut seen).queue(&cl.0.queue).enq().expect("a read");
+    assert_eq!(seen, [1; 77], "what was lent is still what it was");
+    // Nor what another handle of the same context has used.
+    let mut buffer = cl.filled(78, 1u32)?;
+    other.complement(&mut buffer)?;
+    drop(buffer);
+    drop(cl.filled(78, 2u32)?);
+    assert_eq!((asked(&cl), other.0.pool.kept_bytes()), (2, 0));
+    // Nor memory that others made.
+    let made = ocl::Buffer::<u32>::builder().queue(cl.0.queue.clone()).len(79).build().expect("a buffer");
+    drop(Buffer::from_ocl(&cl, made)?);
+    drop(cl.filled(79, 2u32)?);
+    assert_eq!(asked(&cl), 1);
+    Ok(())
+}
+
+#[test]
+fn what_is_kept_is_bounded_and_given_back_when_there_is_no_other() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let cl = cl.with_group(64);
+    for len in 1..=300 {
+        drop(cl.filled(len, 0u32)?);
+    }
+    let kept = cl.0.pool.kept_bytes();
+    assert!(kept > 0 && kept < 4 * 300 * 301 / 2, "{kept}");
+    // No driver lacks memory when a test wants it to.
+    let lacking = |error: &ocl::Error| error.to_string().contains("lacking");
+    let mut tries = 0;
+    let done = cl.again_if(lacking, || {
+        tries += 1;
+        if tries == 1 { Err("lacking") } else { Ok(tries) }
+    });
+    assert_eq!((done.ok(), cl.0.pool.kept_bytes()), (Some(2), 0), "tried again with all given back");
+    // With nothing to give back, and after other errors, once is enough.
+    for (error, kept) in [("lacking", false), ("broken", true)] {
+        if kept {
+            drop(cl.filled(9, 0u32)?);
+        }
+        let mut tries = 0;
+        let failed: ocl::Result<()> = cl.again_if(lacking, || {
+            tries += 1;
+            Err(error)
+        });
+        assert!(failed.is_err() && tries == 1 && (cl.0.pool.kept_bytes() > 0) == kept, "{error}");
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! Long transfers by way of pinned slots, and queries in chunks: the same data and answers as by the plain way. Slots are
+//! made small here, so that a simulator sees many of them.
+
+use super::*;
+use crate::spec::{Bucketized, Cuckoo};
+use crate::{CompactingTable, HashTable, MultiTable};
+
+/// Bytes of a slot: chunks of 256 queries.
+const SLOT: usize = 1 << 10;
+
+fn queries() -> usize {
+    if small() { 3_000 } else { 100_003 }
+}
+
+#[test]
+fn long_transfers_by_slots_move_every_word_and_no_other() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let staged = cl.with_slots(SLOT);
+    for len in [127, 128, 129, 256, 511, 512, 513, 1023, 1024, 1025, queries()] {
+        let data = noise(len as u64, len);
+        let mut buffer = staged.upload(&data)?;
+        // What was uploaded is read by another handle the plain way, and the other way round.
+        assert_eq!(cl.download(&buffer)?, data, "{len}");
+        assert_eq!(staged.download(&buffer)?, data, "{len}");
+        let part = noise(7, len - len / 3);
+        staged.write(&mut buffer, len / 3, &part)?;
+        let mut seen = vec![0; part.len()];
+        staged.read(&buffer, len / 3, &mut seen)?;
+        assert_eq!((&seen, &cl.download(&buffer)?[..len / 3]), (&part, &data[..len / 3]), "{len}");
+        let wide: Vec<u64> = data.iter().map(|&x| u64::from(x) << 20 | 5).collect();
+        assert_eq!(staged.download(&staged.upload(&wide)?)?, wide, "{len}");
+    }
+    assert!(staged.transfer_queues().is_some());
+    Ok(())
+}
+
+#[test]
+fn transfers_do_without_slots_where_there_are_none() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let staged = cl.with_slots(SLOT);
+    let data = noise(3, queries());
+    let mut held = Vec::new();
+    while let Some(slots) = staged.slots(4) {
+        held.push(slots);
+        assert!(held.len() <= 100, "the slots of a device are bounded");
+    }
+    assert!(!held.is_empty());
+    let buffer = staged.upload(&data)?;
+    assert_eq!(staged.download(&buffer)?, data);
+    let table = HashTable::builder(Cuckoo::canonical(4)).build(&staged, &[5, data[9]], &[50, 90])?;
+    let expected: Vec<_> = data.iter().map(|&key| if key == data[9] { Some(90) } else { None }).collect();
+    assert_eq!(table.get(&data)?, expected);
+    drop(held);
+    assert!(staged.slots(4).is_some(), "slots come back");
+    assert!(cl.with_group(64).slots(1).is_none_or(|_| std::env::var_os("KOEL_STAGING").is_some()));
+    Ok(())
+}
+
+/// Keys with values, and queries of which about half are keys.
+fn rows() -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+    let keys: Vec<u32> = (0..queries() as u32 / 4).map(|i| i.wrapping_mul(0x9e37_79b1)).collect();
+    let values = noise(1, keys.len());
+    let key = |x| keys[reduce(x, keys.len() as u32) as usize];
+    let asked = noise(2, queries()).into_iter().map(|x| if x & 1 == 0 { x } else { key(x) }).collect();
+    (keys, values, asked)
+}
+
+#[test]
+fn chunks_that_overlap_are_answered_as_those_that_do_not() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let staged = cl.with_slots(SLOT);
+    let plain = cl.with_group(64);
+    let (keys, values, asked) = rows();
+    let table = HashTable::builder(Bucketized::canonical(8)).build(&plain, &keys, &values)?;
+    let same = table.to_backend(&staged)?;
+    plain.ledger().take();
+    staged.ledger().take();
+    for len in [0, 1, 255, 256, 257, 512, 513, 767, 768, 1025, asked.len()] {
+        let asked = &asked[..len];
+        let answers = table.get(asked)?;
+        assert_eq!(same.get(asked)?, answers, "{len}");
+        assert_eq!(same.contains(asked)?, answers.iter().map(Option::is_some).collect::<Vec<_>>(), "{len}");
+        table.contains(asked)?;
+        let (mut values, mut found) = (vec![0xdead; len], vec![0xdead; bitmap_words(len)]);
+        same.get_into(asked, &mut values, &mut found)?;
+        let (mut plain_values, mut plain_found) = (vec![0xbeef; len], vec![0xbeef; bitmap_words(len)]);
+        table.get_into(asked, &mut plain_values, &mut plain_found)?;
+        assert!(values == plain_values && found == plain_found, "{len}");
+    }
+    let counts = |cl: &OpenCl| cl.ledger().take().iter().map(|stage| (stage.name, stage.kernel)).collect::<Vec<_>>();
+    let lookups =
+        |counts: Vec<(&str, u64)>| counts.iter().filter(|(name, _)| name.contains("lookup")).map(|c| c.1).sum();
+    let (there, here): (u64, u64) = (lookups(counts(&staged)), lookups(counts(&plain)));
+    assert!(there == here && here > 0, "kernels answer each query once, in chunks of whatever length: {there} {here}");
+    Ok(())
+}
+
+#[test]
+fn pinned_slices_are_answered_without_slots_and_others_beside_them() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let staged = cl.with_slots(SLOT);
+    let (keys, values, asked) = rows();
+    let table = HashTable::builder(Bucketized::canonical(8)).build(&staged, &keys, &values)?;
+    let (mut right, mut right_found) = (vec![0; asked.len()], vec![0; bitmap_words(asked.len())]);
+    table.to_backend(cl)?.get_into(&asked, &mut right, &mut right_found)?;
+
+    let mut queries = staged.pinned(asked.len())?;
+    let (mut to, mut found) = (staged.pinned(asked.len())?, staged.pinned(bitmap_words(asked.len()))?);
+    assert!(queries.is_pinned() && queries.iter().all(|&word: &u32| word == 0));
+    queries.copy_from_slice(&asked);
+    drop(staged.slots(1));
+    let made = staged.0.staging.slots_made();
+    table.get_into(&queries, &mut to, &mut found)?;
+    assert_eq!(made, staged.0.staging.slots_made(), "no slot was needed");
+    assert!(to[..] == right && found[..] == right_found);
+
+    // Pinned and ordinary memory, mixed; and a part of pinned memory.
+    to.fill(7);
+    let mut bits = vec![7; found.len()];
+    table.get_into(&asked, &mut to, &mut bits)?;
+    assert!(to[..] == right && bits == right_found);
+    let (from, mut plain) = (asked.len() / 2 / 32 * 32, vec![7; asked.len()]);
+    found.fill(7);
+    table.get_into(&queries[from..], &mut plain[from..], &mut found[from / 32..])?;
+    assert!(plain[from..] == right[from..] && found[from / 32..] == right_found[from / 32..]);
+    assert!(plain[..from].iter().chain(&found[..from / 32]).all(|&word| word == 7), "nothing else is written");
+
+    // What was pinned once is ordinary again.
+    let address = queries.as_ptr_range();
+    drop(queries);
+    assert!(!staged.0.staging.is_pinned(&asked) && address.start != address.end);
+    Ok(())
+}
+
+#[test]
+fn structures_answer_in_chunks_and_errors_name_the_first_row() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (staged, plain) = (cl.with_slots(SLOT), cl.with_group(64));
+    let (keys, _, asked) = rows();
+    let again: Vec<u32> = keys.iter().chain(&keys[..keys.len() / 2]).copied().collect();
+    let numbers: Vec<u32> = (0..again.len() as u32).collect();
+    let many = MultiTable::builder(Cuckoo::canonical(4));
+    let (there, here) = (many.build(&staged, &again, &numbers)?, many.build(&plain, &again, &numbers)?);
+    assert_eq!(there.get(&asked)?, here.get(&asked)?);
+    assert_eq!(there.count(&asked)?, here.count(&asked)?);
+
+    let ids = CompactingTable::builder(Cuckoo::canonical(4)).build(&staged, &again)?;
+    let inverse = ids.inverse(&again)?;
+    assert!(inverse.iter().zip(&again).all(|(&id, &key)| keys[id as usize] == key));
+    let back: Vec<_> = again.iter().copied().map(Some).collect();
+    assert_eq!(ids.keys(&inverse)?, back);
+    // A key that is not there, in the middle of a later chunk and again behind it.
+    let mut wrong = again.clone();
+    let at = wrong.len() - 300;
+    let stranger = *asked.iter().find(|key| !keys.contains(key)).expect("a query that is no key");
+    (wrong[at], wrong[at + 280]) = (stranger, stranger);
+    let error = ids.inverse(&wrong).expect_err("a stranger");
+    assert!(
+        matches!(error, Error::UnknownKey { key, position } if key == stranger && position == at as u64),
+        "{error}"
+    );
+    assert_eq!(ids.inverse(&again)?, inverse, "the device works on after an error in the middle");
+    Ok(())
+}
+
+#[test]
+fn columns_of_the_wrong_length_are_refused() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for cl in [cl.with_slots(SLOT), cl.with_group(64)] {
+        let asked = noise(1, 2_000);
+        let mut to = vec![0; 2_000];
+        let refused = |done: Result<()>| assert!(matches!(done, Err(Error::LengthMismatch { .. })), "{done:?}");
+        refused(cl.in_chunks(&asked, vec![Answers::words(&mut to[1..])], Ok));
+        refused(cl.in_chunks(&asked, vec![Answers::words(&mut to)], Ok));
+        let short = |mut chunk: Chunk<Buffer<u32>>| {
+            chunk.answers = vec![cl.filled(chunk.queries.len() - 1, 0)?];
+            Ok(chunk)
+        };
+        refused(cl.in_chunks(&asked, vec![Answers::words(&mut to)], short));
+        let echo = |mut chunk: Chunk<Buffer<u32>>| {
+            chunk.answers = vec![cl.clone_buffer(&chunk.queries)?];
+            Ok(chunk)
+        };
+        cl.in_chunks(&asked, vec![Answers::words(&mut to)], echo)?;
+        assert_eq!(to, asked);
+    }
+    Ok(())
+}
