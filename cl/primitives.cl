@@ -108,19 +108,40 @@ static inline ulong random_place(ulong i, uint len) {
     return reduce(mix((uint)i, none), len);
 }
 
-// Several reads a work-item, so that the one atomic of each group weighs nothing.
-__kernel GROUP_SIZE void random_reads(__global const ulong *words, const uint len, const ulong reads,
-                                      __global ulong *result) {
-    __local ulong parts[KOEL_GROUP];
+// All parts of a group into the result, by one atomic.
+static inline void xor_parts(__local ulong *parts, ulong part, __global ulong *result) {
     uint me = get_local_id(0);
-    ulong part = 0;
-    for (ulong i = get_global_id(0); i < reads; i += get_global_size(0)) part ^= words[random_place(i, len)];
     parts[me] = part;
     for (uint below = KOEL_GROUP / 2; below > 0; below /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (me < below) parts[me] ^= parts[me + below];
     }
     if (me == 0) atom_xor(result, parts[0]);
+}
+
+// Several reads a work-item, so that the one atomic of each group weighs nothing.
+__kernel GROUP_SIZE void random_reads(__global const ulong *words, const uint len, const ulong reads,
+                                      __global ulong *result) {
+    __local ulong parts[KOEL_GROUP];
+    ulong part = 0;
+    for (ulong i = get_global_id(0); i < reads; i += get_global_size(0)) part ^= words[random_place(i, len)];
+    xor_parts(parts, part, result);
+}
+
+// Eight work-items a line, a word each; four lines are on their way at once, because eight words in flight are few.
+__kernel GROUP_SIZE void random_lines(__global const ulong *words, const uint lines, const ulong reads,
+                                      __global ulong *result) {
+    __local ulong parts[KOEL_GROUP];
+    ulong part = 0, lane = get_global_id(0) % 8, apart = get_global_size(0) / 8;
+    for (ulong first = get_global_id(0) / 8; first < reads; first += 4 * apart) {
+        ulong found[4];
+        for (uint k = 0; k < 4; k++) {
+            ulong i = first + k * apart;
+            found[k] = i < reads ? words[8 * random_place(i, lines) + lane] : 0;
+        }
+        part ^= found[0] ^ found[1] ^ found[2] ^ found[3];
+    }
+    xor_parts(parts, part, result);
 }
 
 __kernel GROUP_SIZE void random_updates(__global ulong *words, const uint len, const ulong writes) {

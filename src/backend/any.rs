@@ -184,6 +184,9 @@ impl HashBackend for Any {
     fn random_reads(&self, buffer: &AnyBuffer<u64>, reads: usize) -> Result<u64> {
         on_device!(self, |device, side| device.random_reads(side::of(buffer)?, reads))
     }
+    fn random_lines(&self, buffer: &AnyBuffer<u64>, reads: usize) -> Result<u64> {
+        on_device!(self, |device, side| device.random_lines(side::of(buffer)?, reads))
+    }
     fn random_updates(&self, buffer: &mut AnyBuffer<u64>, writes: usize) -> Result<()> {
         on_device!(self, |device, side| device.random_updates(side::of_mut(buffer)?, writes))
     }

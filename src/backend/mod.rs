@@ -200,6 +200,9 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     /// Reads `reads` words of `buffer` at pseudo-random places and XORs them: the limit any lookup has. The places are
     /// `reduce(mix(i))` with a mixer without keys, so the answer is the same on every device.
     fn random_reads(&self, buffer: &Self::Buffer<u64>, reads: usize) -> Result<u64>;
+    /// Reads `reads` lines of `buffer`, of 8 words each, at places drawn in the same way, and XORs all their words: the
+    /// limit of lookups that read a bucket. Words behind the last whole line are never read.
+    fn random_lines(&self, buffer: &Self::Buffer<u64>, reads: usize) -> Result<u64>;
     /// Raises `writes` words of `buffer` at the places of [`HashBackend::random_reads`] by an atomic maximum with
     /// `i + 1`: the limit any build by random atomics has.
     fn random_updates(&self, buffer: &mut Self::Buffer<u64>, writes: usize) -> Result<()>;

@@ -135,6 +135,11 @@ impl HashBackend for Cpu {
         Ok(self.run(|| primitives::random_reads(buffer.words(), reads)))
     }
 
+    fn random_lines(&self, buffer: &Memory<u64>, reads: usize) -> Result<u64> {
+        self.ledger().kernel("random_lines", reads);
+        Ok(self.run(|| primitives::random_lines(buffer.words(), reads)))
+    }
+
     fn random_updates(&self, buffer: &mut Memory<u64>, writes: usize) -> Result<()> {
         self.ledger().kernel("random_updates", writes);
         let words = atomic(buffer.words_mut()?);

@@ -87,6 +87,13 @@ pub(super) fn random_reads(words: &[u64], reads: usize) -> u64 {
     at_random_places(words, reads, |found: &mut u64, _, &word| *found ^= word).into_iter().fold(0, |a, b| a ^ b)
 }
 
+/// Lines of eight words at places drawn in the same way, XORed into one word.
+pub(super) fn random_lines(words: &[u64], reads: usize) -> u64 {
+    let lines = words.as_chunks::<8>().0;
+    let visit = |found: &mut u64, _, line: &[u64; 8]| *found = line.iter().fold(*found, |all, word| all ^ word);
+    at_random_places(lines, reads, visit).into_iter().fold(0, |a, b| a ^ b)
+}
+
 /// Raises the words at the same places to `i + 1` at least.
 pub(super) fn random_updates(words: &[AtomicU64], writes: usize) {
     at_random_places(words, writes, |&mut (), i, word| {

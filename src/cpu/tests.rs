@@ -126,6 +126,11 @@ fn random_access_visits_the_places_of_the_contract() -> Result<()> {
             let place = |i: usize| reduce(mix(i as u32, MixKeys::default()), len as u32) as usize;
             let expected = (0..count).fold(0, |all, i| all ^ words[place(i)]);
             assert_eq!(cpu.random_reads(&cpu.upload(&words)?, count)?, expected);
+            let lines = words.as_chunks::<8>().0;
+            let line = |i: usize| lines[reduce(mix(i as u32, MixKeys::default()), lines.len() as u32) as usize];
+            let counted = if lines.is_empty() { 0 } else { count };
+            let expected = (0..counted).flat_map(line).fold(0, |all, word| all ^ word);
+            assert_eq!(cpu.random_lines(&cpu.upload(&words)?, count)?, expected);
             let mut raised = vec![0; len];
             (0..count).for_each(|i| raised[place(i)] = i as u64 + 1);
             let mut buffer = cpu.filled(len, 0u64)?;

@@ -169,6 +169,10 @@ impl HashBackend for OpenCl {
         self.run_random_reads(buffer, reads)
     }
 
+    fn random_lines(&self, buffer: &Buffer<u64>, reads: usize) -> Result<u64> {
+        self.run_random_lines(buffer, reads)
+    }
+
     fn random_updates(&self, buffer: &mut Buffer<u64>, writes: usize) -> Result<()> {
         self.run_random_updates(buffer, writes)
     }

@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 pub(super) const GROUP: usize = 256;
 /// Elements of one tile of a selection, or of ranks: a word of the bitmap for each work-item.
 pub(super) const TILE: usize = 32 * GROUP;
+/// Words of a line.
+const LINE: usize = 8;
 /// Words that one work-item of a reduction reads.
 const READS_EACH: usize = 8;
 
@@ -97,24 +99,39 @@ impl OpenCl {
     }
 
     pub(super) fn run_random_reads(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {
-        let Some(places) = places(words) else { return Ok(0) };
+        self.xor_of_places("random_reads", (words, places(words.len())), reads, reads.div_ceil(READS_EACH))
+    }
+
+    pub(super) fn run_random_lines(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {
+        // As many work-items read a line as each of them reads words of lines.
+        self.xor_of_places("random_lines", (words, places(words.len() / LINE)), reads, reads * LINE / READS_EACH)
+    }
+
+    /// Runs a kernel that XORs what it reads at random places, of which there are so many or none.
+    fn xor_of_places(
+        &self,
+        kernel: &'static str,
+        (words, places): (&Buffer<u64>, Option<u32>),
+        reads: usize,
+        items: usize,
+    ) -> Result<u64> {
+        let Some(places) = places else { return Ok(0) };
         let result: Buffer<u64> = self.filled(1, 0)?;
-        let launch = self.kernel(&self.primitives()?, "random_reads")?.buffer(words).value(places);
-        let launch = launch.value(reads as u64).buffer(&result);
-        launch.over_groups_of(GROUP, reads.div_ceil(READS_EACH), reads)?;
+        let launch = self.kernel(&self.primitives()?, kernel)?.buffer(words).value(places);
+        launch.value(reads as u64).buffer(&result).over_groups_of(GROUP, items, reads)?;
         let mut xor = [0];
         self.read(&result, 0, &mut xor)?;
         Ok(xor[0])
     }
 
     pub(super) fn run_random_updates(&self, words: &mut Buffer<u64>, writes: usize) -> Result<()> {
-        let Some(places) = places(words) else { return Ok(()) };
+        let Some(places) = places(words.len()) else { return Ok(()) };
         let launch = self.kernel(&self.primitives()?, "random_updates")?.buffer(words).value(places);
         launch.value(writes as u64).over_groups_of(GROUP, writes, writes)
     }
 }
 
 /// How many places random access draws from; none in an empty buffer.
-fn places(words: &Buffer<u64>) -> Option<u32> {
-    (!words.is_empty()).then(|| u32::try_from(words.len()).unwrap_or(u32::MAX))
+fn places(len: usize) -> Option<u32> {
+    (len > 0).then(|| u32::try_from(len).unwrap_or(u32::MAX))
 }

@@ -205,6 +205,11 @@ fn random_access_visits_the_places_of_the_contract() -> Result<()> {
             let mut on_device = cl.upload(&words)?;
             let xor = (0..count).fold(0, |xor, i| xor ^ words[place(i)]);
             assert_eq!(cl.random_reads(&on_device, count)?, xor);
+            let lines = words.as_chunks::<8>().0;
+            let line = |i: usize| lines[reduce(mix(i as u32, MixKeys::default()), lines.len() as u32) as usize];
+            let counted = if lines.is_empty() { 0 } else { count };
+            let xor = (0..counted).flat_map(line).fold(0, |xor, word| xor ^ word);
+            assert_eq!(cl.random_lines(&on_device, count)?, xor);
             let mut raised = words.clone();
             (0..count).for_each(|i| raised[place(i)] = raised[place(i)].max(i as u64 + 1));
             cl.random_updates(&mut on_device, count)?;

@@ -259,3 +259,96 @@ fn help_on_bench_is_not_too_wide() {
     let examples = help.split_once("Rows `device`").unwrap().1;
     assert!(examples.lines().all(|line| line.len() <= 120), "{examples}");
 }
+
+/// Everything that has a goal is there: measured and beside it, or not measured and why.
+#[test]
+fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
+    let folder = Folder::new();
+    let bench = "bench --all --n 2^11 --repeats 1 --device cpu --threads 2";
+    let found = folder.json(&format!("{bench} --json"));
+    let rows = list(&found, "rows");
+    for name in [
+        "Horton lookup",
+        "Horton lookup, in cache",
+        "bucketized build, load 0.98",
+        "Horton build",
+        "cuckoo lookup",
+        "Robin Hood, all pixels in row order",
+        "two-level build",
+        "set, contains",
+        "multivalue build, 4 values a key",
+        "insert a tenth, bucketized",
+        "bucketized lookup on 2 threads",
+    ] {
+        let row = rows.iter().find(|row| row["row"] == name).unwrap_or_else(|| panic!("no {name}: {found}"));
+        assert!(row["not_measured"].is_null() && row["rate"].as_f64() > Some(0.0), "{row}");
+        assert_eq!((&row["device"], &row["n"]), (&"cpu".into(), &2048.into()), "{row}");
+        let share = row["rate"].as_f64().zip(row["limit"].as_f64()).map(|(rate, limit)| rate / limit);
+        assert_eq!((row["of_limit"].as_f64(), share.is_some()), (share, !row["limited_by"].is_null()), "{row}");
+    }
+    for row in rows {
+        let measured = row["not_measured"].is_null();
+        assert_eq!(measured, row["rate"].as_f64() > Some(0.0), "{row}");
+        for goal in list(row, "goals") {
+            assert!(!goal["reach"]["goal"].as_str().unwrap().is_empty(), "{row}");
+            // Of so few pairs, and on no GPU, no goal is reached or missed.
+            assert!(goal["reached"].is_null() && goal["stretch_reached"].is_null(), "{row}");
+            assert_eq!(goal["not_judged"].is_string(), measured, "{row}");
+        }
+    }
+    let reason = |name: &str| {
+        let row = rows.iter().find(|row| row["row"] == name && !row["not_measured"].is_null());
+        row.unwrap_or_else(|| panic!("{name} is measured: {found}"))["not_measured"].as_str().unwrap()
+    };
+    assert!(reason("Horton lookup, a table of 2^31").contains("--n 2_147_483_648"));
+    assert!(reason("bucketized build").contains("--n 67_108_864"), "the greater size for CPUs");
+    assert!(rows.iter().any(|row| row["for"] == "a CPU through OpenCL" && row["device"].is_null()), "{found}");
+    // What is a multiple of something else is beside it.
+    let two = rows.iter().find(|row| row["row"] == "bucketized lookup on 2 threads").unwrap();
+    assert!(two["goals"][0]["reach"]["of_goal"].as_f64() > Some(0.0), "{two}");
+    let build = rows.iter().find(|row| row["row"] == "bucketized build" && row["goal_n"] == 1 << 24).unwrap();
+    assert!(build["goals"][0]["reach"]["rate"].as_f64() > Some(0.0), "beside hashbrown: {build}");
+    for limit in list(&found, "limits") {
+        for of in ["random_8_byte_reads", "random_64_byte_reads", "random_atomics", "keys_copied"] {
+            assert!(limit[of].as_f64() > Some(0.0), "{limit}");
+        }
+    }
+    let told = folder.ok(&format!("{bench} --no-peers"));
+    for part in ["64-byte reads", "not measured", "34.00 G/s", "0.97x 64-byte reads", "leave out --no-peers"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn bench_of_all_takes_no_options_of_one_bench() {
+    let folder = Folder::new();
+    for (rest, part) in [
+        ("--scheme cuckoo", "--scheme"),
+        ("--load 0.5", "--load"),
+        ("--functions 3", "--functions"),
+        ("--hits 50", "--hits"),
+        ("--table set", "--table"),
+        ("--walk", "--walk"),
+        ("--insert", "--insert"),
+        ("--domain 64x64 --defined 100", "--domain"),
+        ("--order sorted", "--order"),
+        ("--multiplicity 2", "--multiplicity"),
+        ("--n 100", "1024 or more"),
+        ("--n 2^12,2^13", "one number"),
+    ] {
+        folder.refused(&format!("bench --all --device cpu {rest}"), part);
+    }
+}
+
+/// A batch into a table with room for it, where the scheme can; the answers are checked by the command itself.
+#[test]
+fn bench_inserts_a_tenth() {
+    let folder = Folder::new();
+    let bench = format!("bench --scheme bucketized,cuckoo --kind canonical --n 11000 --queries 100 --hits 100 {QUICK}");
+    let found = folder.json(&format!("{bench} --load 0.8 --insert"));
+    let rows: Vec<_> = list(&found, "rows").iter().filter(|row| row["what"] == "insert a tenth").collect();
+    assert_eq!((rows.len(), left_out(&found)), (2, vec![]));
+    assert!(rows.iter().all(|row| (row["load"].as_f64().unwrap() - 0.8).abs() < 0.01), "the load before it: {found}");
+    let full = folder.json(&format!("{bench} --load 0.99 --insert").replace("bucketized,cuckoo", "bucketized"));
+    assert!(matches!(left_out(&full)[..], [line] if line.contains("inserting")), "{full}");
+}

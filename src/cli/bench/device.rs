@@ -9,13 +9,14 @@ use koel::{Cpu, Error, HashTable, Kind, Scheme};
 
 use super::bus::Bus;
 use super::data::Questions;
+use super::limits;
 use super::measure::{Row, Setup, median, wall};
 use super::report::Findings;
 use super::stages::Staged;
 use super::walk::Walked;
 use super::wrong;
 use crate::cli::answers::{self, POISON};
-use crate::cli::failure::Result;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Progress;
 use crate::cli::scheme::{Job, Parameters};
 use crate::cli::text;
@@ -27,11 +28,11 @@ pub(super) struct OnDevice<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// Accesses a second that the device's memory allows, and what the way to it does.
-#[derive(Clone, Copy)]
+/// Accesses a second that the device's memory allows, and what the way to it does, if that is measured here.
+#[derive(Clone, Copy, Default)]
 struct Limits {
-    reads: f64,
-    updates: f64,
+    reads: Option<f64>,
+    updates: Option<f64>,
     bus: Option<Bus>,
 }
 
@@ -55,15 +56,29 @@ impl Job for OnDevice<'_> {
         };
         self.check_pairs(&table)?;
         let load = table.load_factor();
-        let mut rows = self.limits(&table)?;
+        let brief = self.setup.args.brief;
+        let mut rows = if brief { Vec::new() } else { self.limits(&table)? };
         drop(table);
-        let bus = self.bus(|what| self.row::<S>(what, "pinned", load), &mut rows)?;
-        let limits = Limits { reads: rows[0].rate, updates: rows[1].rate, bus };
+        let bus = if brief { None } else { self.bus(|what| self.row::<S>(what, "pinned", load), &mut rows)? };
+        let rate = |at: usize| rows.get(at).map(|row| row.rate);
+        let limits = Limits { reads: rate(0), updates: rate(1), bus };
         let table = self.builds(&builder, load, limits, &mut rows)?;
         for questions in self.setup.data.questions() {
             self.lookups(&table, &questions, limits, &mut rows)?;
         }
-        self.removal(&table, limits, &mut rows)?;
+        if !brief {
+            self.removal(&table, limits, &mut rows)?;
+        }
+        let mut left_out = Vec::new();
+        if self.setup.args.insert {
+            match self.insertion(&builder, limits, &mut rows) {
+                Err(Failure::Koel(error)) if is_of_the_table(&error) => {
+                    left_out
+                        .extend(self.left_out::<S>(&error).left_out.iter().map(|line| format!("inserting: {line}")));
+                }
+                done => done?,
+            }
+        }
         let mut walks = Vec::new();
         if self.setup.args.walk {
             self.progress.say(format!("walking a table of {} pairs", self.setup.n));
@@ -74,7 +89,7 @@ impl Job for OnDevice<'_> {
             self.progress.say(format!("the stages of a build of {} pairs", self.setup.n));
             stages.push(Staged::of(&builder, self.device, self.setup, self.kind)?);
         }
-        Ok(Findings { rows, walks, stages, left_out: Vec::new() })
+        Ok(Findings { rows, walks, stages, left_out })
     }
 }
 
@@ -125,36 +140,20 @@ impl OnDevice<'_> {
         answers::check(keys, &values, &found, right).map_err(|reason| wrong("a lookup of every key", reason))
     }
 
-    /// Random reads of the table's own image, and random updates of a buffer as large. Not of fresh zeros: an operating
-    /// system backs those by one page, and reads of it never leave the cache.
+    /// Random reads of the table's own image, and random updates of a buffer as large.
     fn limits<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<Vec<Row>>
     where
         Any: Runs<S>,
     {
-        let (device, setup) = (self.device, self.setup);
+        let (device, setup, repeats) = (self.device, self.setup, self.setup.args.repeats);
         self.progress.say(format!("the random-access limit of {}", device.info().id));
         let (words, load) = (table.plan().words() as usize, table.load_factor());
-        let reads = setup.data.query_count().max(1);
-        // Once for nothing, to compile the kernels.
-        let expected = device.random_reads(table.image(), reads)?;
-        let read_time = setup.median(|| {
-            let (sum, time) = device.timed(|| device.random_reads(table.image(), reads))?;
-            match sum == expected {
-                true => Ok(time),
-                false => Err(wrong("random reads", format!("{sum:#x} was read and not {expected:#x}"))),
-            }
-        })?;
-        let updates = setup.data.query_count().max(1);
-        device.random_updates(&mut device.filled(words, 1u64)?, updates)?;
-        let update_time = setup.median(|| {
-            // Afresh every time: a maximum that is there already is not written again.
-            let mut buffer = device.filled(words, 1u64)?;
-            device.finish()?;
-            Ok(device.timed(|| device.random_updates(&mut buffer, updates))?.1)
-        })?;
+        let count = setup.data.query_count().max(1);
+        let reads = limits::random_reads(device, table.image(), count, repeats)?;
+        let updates = limits::random_updates(device, words, count, repeats)?;
         Ok(vec![
-            self.row::<S>("random reads", "device", load).timed(reads, read_time),
-            self.row::<S>("random updates", "device", load).timed(updates, update_time),
+            self.row::<S>("random reads", "device", load).timed(count, reads),
+            self.row::<S>("random updates", "device", load).timed(count, updates),
         ])
     }
 
@@ -181,9 +180,12 @@ impl OnDevice<'_> {
         })?;
         drop((keys, values));
         let mut row = self.row::<S>("build", "device", load).timed(setup.data.keys.len(), time);
-        (row.limit, row.host_built) = (Some(limits.updates), S::host_built(self.kind));
+        (row.limit, row.host_built) = (limits.updates, S::host_built(self.kind));
         rows.push(row);
 
+        if let (Some(table), true) = (last.take(), setup.args.brief) {
+            return Ok(table);
+        }
         let time = setup.median(|| {
             last = None;
             let build = || {
@@ -196,8 +198,8 @@ impl OnDevice<'_> {
             Ok(time)
         })?;
         let mut row = self.row::<S>("build", "end-to-end", load).timed(setup.data.keys.len(), time);
-        let limit = limits.bus.map_or(limits.updates, |bus| bus.pairs().min(limits.updates));
-        (row.limit, row.host_built) = (Some(limit), S::host_built(self.kind));
+        let limit = limits.updates.map(|updates| limits.bus.map_or(updates, |bus| bus.pairs().min(updates)));
+        (row.limit, row.host_built) = (limit, S::host_built(self.kind));
         rows.push(row);
         match last {
             Some(table) => Ok(table),
@@ -232,9 +234,12 @@ impl OnDevice<'_> {
         drop(on_device);
         let row = |place, time| {
             let row = self.row::<S>("lookup", place, table.load_factor()).timed(queries.len(), time);
-            Row { hits: Some(*hits), limit: Some(limits.reads), ..row }
+            Row { hits: Some(*hits), limit: limits.reads, ..row }
         };
         rows.push(row("device", time));
+        if setup.args.brief {
+            return Ok(());
+        }
 
         let time = setup.median(|| {
             let (mut values, mut found) = answers::poisoned(queries.len());
@@ -244,7 +249,7 @@ impl OnDevice<'_> {
         })?;
         let over_the_bus = |place, time| {
             let row = row(place, time);
-            Row { limit: Some(limits.bus.map_or(limits.reads, |bus| bus.queries().min(limits.reads))), ..row }
+            Row { limit: limits.reads.map(|reads| limits.bus.map_or(reads, |bus| bus.queries().min(reads))), ..row }
         };
         rows.push(over_the_bus("end-to-end", time));
         rows.extend(self.pinned_lookup(table, questions)?.map(|time| over_the_bus("pinned", time)));
@@ -271,7 +276,7 @@ impl OnDevice<'_> {
             }
         })?;
         let row = |what, count, time| Row {
-            limit: Some(limits.updates),
+            limit: limits.updates,
             host_built: S::host_built(self.kind),
             ..self.row::<S>(what, "device", table.load_factor()).timed(count, time)
         };
@@ -279,6 +284,41 @@ impl OnDevice<'_> {
         if S::updates(self.kind) == Updates::Tombstones {
             rows.push(row("compact", setup.data.keys.len(), median(compact)));
         }
+        Ok(())
+    }
+
+    /// A batch of a tenth as many pairs as there are, into a table with the slots that its load asks for without them.
+    fn insertion<S: Scheme>(&self, builder: &TableBuilder<S>, limits: Limits, rows: &mut Vec<Row>) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let (device, setup) = (self.device, self.setup);
+        let (mut old, mut new) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+        for (i, (&key, &value)) in setup.data.keys.iter().zip(&setup.data.values).enumerate() {
+            let (keys, values) = if i % 11 == 10 { &mut new } else { &mut old };
+            keys.push(key);
+            values.push(value);
+        }
+        let slots = builder.build(device, &old.0, &old.1)?.capacity();
+        let table = builder.clone().capacity(slots).build(device, &old.0, &old.1)?;
+        let load = table.load_factor();
+        let (keys, values) = (device.upload(&new.0)?, device.upload(&new.1)?);
+        let mut checked = false;
+        let time = setup.median(|| {
+            let mut fuller = table.to_backend(device)?;
+            device.finish()?;
+            let (done, time) = self.timed::<S, _>(|| fuller.insert_on(&keys, &values))?;
+            if done.added != new.0.len() as u64 {
+                return Err(wrong("inserting", format!("{} of {} pairs were added", done.added, new.0.len())));
+            }
+            // The answers are those of the whole data then, every time the same.
+            if !std::mem::replace(&mut checked, true) {
+                self.check_pairs(&fuller)?;
+            }
+            Ok(time)
+        })?;
+        let row = self.row::<S>("insert a tenth", "device", load).timed(new.0.len(), time);
+        rows.push(Row { limit: limits.updates, host_built: S::host_built(self.kind), ..row });
         Ok(())
     }
 }

@@ -22,8 +22,8 @@ impl<'a> Setup<'a> {
     }
 
     /// The median of several runs, each of which tells its own time.
-    pub(super) fn median(&self, mut run: impl FnMut() -> Result<Duration>) -> Result<Duration> {
-        Ok(median((0..self.args.repeats).map(|_| run()).collect::<Result<_>>()?))
+    pub(super) fn median(&self, run: impl FnMut() -> Result<Duration>) -> Result<Duration> {
+        repeated(self.args.repeats, run)
     }
 
     /// Compares answers to queries with the right ones.
@@ -94,6 +94,11 @@ impl Row {
         self.rate = count as f64 / time.as_secs_f64().max(1e-9);
         self
     }
+}
+
+/// The median of so many runs, each of which tells its own time.
+pub(super) fn repeated(repeats: u32, mut run: impl FnMut() -> Result<Duration>) -> Result<Duration> {
+    Ok(median((0..repeats).map(|_| run()).collect::<Result<_>>()?))
 }
 
 /// The middle one of some times.

@@ -11,14 +11,18 @@
 //!             pinned memory, where those allow less
 //! ```
 //!
+//! `--all` runs all that has a goal, and tells what was reached (`all/`).
+//!
 //! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`. Tables that are built
 //! on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a
 //! picture in one of several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared
 //! with the right one after it. Times are medians.
 
+mod all;
 mod bus;
 mod data;
 mod device;
+mod limits;
 mod measure;
 mod peers;
 mod report;
@@ -59,6 +63,12 @@ each key once and for as many absent ones, and counts values; joins have such a 
 of the result, whichever are more. Over --scheme sorted multivalue and compacting tables are sorted and compacted lists.
 Maps of such rows keep one pair of each key, by --duplicates.
 
+With --insert a batch of a tenth as many pairs goes into a table whose slots are those of --load without it.
+
+With --all everything that koel has a goal for is measured on each device: rates, what the device's memory allows in the
+same run, the goal, and whether it was reached, which is said only where the device and the number of pairs are those
+of the goal. What cannot be measured is listed with the reason. --n bounds the pairs.
+
 With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in
 the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
 --extent says otherwise.
@@ -73,12 +83,17 @@ Examples:
   koel bench --table multi --n 10M --multiplicity 1..2048 --scheme cuckoo,sorted --no-peers
   koel bench --table group --n 10M --multiplicity 16 --heavy 0.5
   koel bench --n 10M --heavy 0.5 --duplicates first
+  koel bench --all --json
+  koel bench --all --n 2^18 --device all
   koel bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers";
 
 /// Measure builds and lookups, beside other tables and the random-access limit
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// Everything that koel has a goal for, beside the goal and the limit
+    #[arg(long, conflicts_with_all = all::WITHOUT)]
+    all: bool,
     /// Runs of each, of which the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
@@ -95,6 +110,12 @@ pub(crate) struct Args {
     /// `all` is the median of whole builds
     #[arg(long)]
     stages: bool,
+    /// Also the insertion of a tenth as many pairs into a table with slots for its load
+    #[arg(long)]
+    insert: bool,
+    /// Only builds and lookups on the device, without what memory allows
+    #[arg(skip)]
+    brief: bool,
     /// JSON in place of the table
     #[arg(long)]
     json: bool,
@@ -136,23 +157,12 @@ struct Wanted {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
-    args.load.map(Load::new).transpose()?;
+    if args.all {
+        return all::run(args);
+    }
     let devices = koel::backend::choose(&args.device, None)?;
     let progress = Progress::line();
-    let mut findings = Findings::default();
-    let with_copies = tables::asked(args)?;
-    let wanted = wanted(args, &mut findings)?;
-    if with_copies {
-        tables::measure(args, &wanted, &devices, &progress, &mut findings)?;
-    }
-    for n in args.data.sizes().into_iter().filter(|_| !with_copies) {
-        let before = findings.rows.len();
-        measure_all(args, n, &wanted, &devices, &progress, &mut findings)?;
-        if findings.rows.len() > before && !args.no_peers {
-            let setup = Setup::new(args.data.make(n, Limits::NONE)?, n, args);
-            findings.rows.extend(peers::measure(&setup, &progress)?);
-        }
-    }
+    let findings = measure(args, &devices, &progress)?;
     if findings.rows.is_empty() && !findings.left_out.is_empty() {
         return Err(Failure::Input(format!("nothing can be built: {}", findings.left_out.join("; "))));
     }
@@ -163,6 +173,26 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         out::print(&report::text(&findings, &devices, args))?;
     }
     Ok(Verdict::Fine)
+}
+
+/// All that the options ask for, on these devices.
+fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
+    args.load.map(Load::new).transpose()?;
+    let mut findings = Findings::default();
+    let with_copies = tables::asked(args)?;
+    let wanted = wanted(args, &mut findings)?;
+    if with_copies {
+        tables::measure(args, &wanted, devices, progress, &mut findings)?;
+    }
+    for n in args.data.sizes().into_iter().filter(|_| !with_copies) {
+        let before = findings.rows.len();
+        measure_all(args, n, &wanted, devices, progress, &mut findings)?;
+        if findings.rows.len() > before && !args.no_peers {
+            let setup = Setup::new(args.data.make(n, Limits::NONE)?, n, args);
+            findings.rows.extend(peers::measure(&setup, progress)?);
+        }
+    }
+    Ok(findings)
 }
 
 /// The schemes that are asked for, but those that are left out because their keys are not those of the data.

@@ -25,8 +25,9 @@ pub(super) use copies::Copies;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Data")]
 pub(super) struct DataOptions {
-    /// Numbers of pairs, separated by commas; `512..2^24` is 512 and its doublings up to 2^24
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "2^22", value_parser = sizes)]
+    /// Numbers of pairs, separated by commas; `512..2^24` is 512 and its doublings up to 2^24 [default: 2^22; with
+    /// --all 2^26, on a CPU 2^24]
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = sizes)]
     n: Vec<Sizes>,
     /// Queries of a lookup [default: as many as pairs, at least 2^22]
     #[arg(long, value_name = "COUNT", value_parser = options::pair_count)]
@@ -152,9 +153,14 @@ impl DataOptions {
         self.picture.unwrap_or(Shapes::Blobs)
     }
 
+    /// The numbers of pairs that are given.
+    pub(super) fn given_sizes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.n.iter().flat_map(|Sizes(sizes)| sizes).copied()
+    }
+
     /// The numbers of pairs to measure.
     pub(super) fn sizes(&self) -> Vec<u32> {
-        let asked = || self.n.iter().flat_map(|Sizes(sizes)| sizes).copied().collect();
+        let asked = || if self.n.is_empty() { vec![1 << 22] } else { self.given_sizes().collect() };
         self.domain.and(self.defined).map_or_else(asked, |defined| vec![defined])
     }
 

@@ -95,8 +95,8 @@ pub(super) fn asked(args: &Args) -> Result<bool> {
     if args.table != Table::Map && args.duplicates != Duplicates::Error {
         return refuse("--duplicates is for --table map alone: leave it out");
     }
-    if args.data.has_order() || args.walk {
-        return refuse("--domain, --order and --walk are for maps of distinct keys: leave them out");
+    if args.data.has_order() || args.walk || args.insert {
+        return refuse("--domain, --order, --walk and --insert are for maps of distinct keys: leave them out");
     }
     Ok(true)
 }

@@ -183,8 +183,11 @@ impl<'a> Timing<'a> {
         let (device, id) = (self.device, &self.device.info().id);
         self.progress.say(format!("{} {}, {} rows, {id}", self.scheme, doing.what, self.columns.keys.len()));
         let host_built = doing.builds && self.host_built;
+        // What is not shown is done once, for the sake of what it makes.
+        let brief = self.args.brief && place != "device";
+        let repeats = if brief { 0 } else { self.args.repeats };
         let mut times = Vec::new();
-        for _ in 0..=self.args.repeats {
+        for _ in 0..=repeats {
             work.ready()?;
             device.finish()?;
             let ((), time) = if place == "device" && !host_built {
@@ -200,6 +203,9 @@ impl<'a> Timing<'a> {
         }
         // The first run also compiles kernels, and does not count.
         times.remove(0);
+        if brief {
+            return Ok(());
+        }
         let row = Row::new(id, self.scheme, self.columns.keys.len() as u32, doing.what, place);
         let row = Row { kind: self.kind, load: self.load, hits: doing.hits, host_built, ..row };
         let row = row.timed(doing.count, median(times));

@@ -1,0 +1,329 @@
+//! `koel bench --all`: everything that koel has a goal for, beside the goal and beside what memory allows.
+//!
+//! ```text
+//! goals.rs     the rows: how each is measured, and what is to be reached
+//! mod.rs       measures them: a `koel bench` for each kind of options, once, whatever number of rows comes out of it
+//! judge.rs     compares a row with its goals
+//! report.rs    prints
+//! ```
+//!
+//! A row is measured on the devices that it was written for. Rows for GPUs are measured on the CPU where there is no
+//! GPU, and their goals are then told and not judged; so are goals for more pairs than were measured. Nothing is left
+//! out: what was not measured is there with the reason.
+
+mod goals;
+mod judge;
+mod report;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use clap::Parser;
+use koel::backend::{Any, DeviceKind, HashBackend, choose};
+
+use super::limits::Limits;
+use super::measure::{Row as Measured, Setup};
+use super::report::Findings;
+use super::{Args, peers};
+use crate::cli::failure::{Failure, Result, Verdict};
+use crate::cli::out;
+use crate::cli::progress::Progress;
+use crate::cli::text;
+use goals::{Class, How, ROWS, Row};
+use judge::{Judged, judge};
+
+/// The options that mean nothing beside `--all`, and the group of a scheme's parameters.
+pub(super) const WITHOUT: [&str; 17] = [
+    "SchemeOptions",
+    "scheme",
+    "kind",
+    "load",
+    "table",
+    "duplicates",
+    "walk",
+    "stages",
+    "insert",
+    "queries",
+    "hits",
+    "multiplicity",
+    "heavy",
+    "domain",
+    "defined",
+    "picture",
+    "order",
+];
+
+/// The least `--n`: pictures and tables of fewer pairs tell nothing.
+const LEAST: u32 = 1 << 10;
+
+/// A row on a device.
+struct Line {
+    row: &'static Row,
+    /// None where no device is of the row's class.
+    device: Option<String>,
+    /// Pairs, or cells of a picture.
+    n: u32,
+    /// What was measured, or why it was not.
+    found: std::result::Result<Found, String>,
+}
+
+struct Found {
+    rate: f64,
+    load: Option<f64>,
+    /// What memory allows.
+    limit: Option<f64>,
+    goals: Vec<Judged>,
+}
+
+/// What memory allows, on a device with so many pairs.
+struct Allowed {
+    device: String,
+    n: u32,
+    limits: Limits,
+}
+
+pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let bound = bound(args)?;
+    let devices = choose(&args.device, None)?;
+    let progress = Progress::line();
+    let mut bench =
+        Bench { args, progress: &progress, bound, done: HashMap::new(), peers: HashMap::new(), allowed: Vec::new() };
+    let mut lines = Vec::new();
+    for device in &devices {
+        for row in ROWS.iter().filter(|row| is_for(row, device, &devices)) {
+            lines.push(bench.line(row, device)?);
+        }
+    }
+    let is_listed = |row: &&Row| lines.iter().any(|line: &Line| std::ptr::eq(line.row, *row));
+    for row in ROWS.iter().filter(|row| !is_listed(row)).collect::<Vec<_>>() {
+        let reason = match row.how {
+            How::NotYet(reason) => reason.to_owned(),
+            How::Bench(..) => {
+                format!("no device of this run is {}: --device all takes all there are", row.class.name())
+            }
+        };
+        lines.push(Line { row, device: None, n: row.n, found: Err(reason) });
+    }
+    let allowed = bench.allowed;
+    drop(progress);
+    if args.json {
+        out::print_json(&report::json(&lines, &allowed, &devices, args))?;
+    } else {
+        out::print(&report::text(&lines, &allowed, &devices, args))?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// `--n`, of which there is one at most.
+fn bound(args: &Args) -> Result<Option<u32>> {
+    let given: Vec<u32> = args.data.given_sizes().collect();
+    match given[..] {
+        [] => Ok(None),
+        [n] if n >= LEAST => Ok(Some(n)),
+        [n] => Err(Failure::Input(format!("{n} pairs tell nothing: give --all an --n of {LEAST} or more"))),
+        _ => Err(Failure::Input("--n bounds all that --all measures: give one number".into())),
+    }
+}
+
+fn class_of(device: &Any) -> Class {
+    match device {
+        Any::Cpu(_) => Class::Cpu,
+        other if other.info().kind == DeviceKind::Cpu => Class::CpuByOpenCl,
+        _ => Class::Gpu,
+    }
+}
+
+/// Whether a row is measured on a device: if it is for such ones; or on the CPU, if it is for a GPU, there is none, and
+/// no row for CPUs measures the same.
+fn is_for(row: &Row, device: &Any, devices: &[Any]) -> bool {
+    let (class, gpus) = (class_of(device), devices.iter().any(|device| class_of(device) == Class::Gpu));
+    row.class == class
+        || (row.class == Class::Gpu && class == Class::Cpu && !gpus && !ROWS.iter().any(|other| covers(other, row)))
+}
+
+/// Whether a row for CPUs measures what another one measures on a GPU.
+fn covers(row: &Row, other: &Row) -> bool {
+    let of = |row: &Row| (row.how, row.hits, row.threads, row.n == goals::usual_n(row.class));
+    row.class == Class::Cpu && other.class == Class::Gpu && of(row) == of(other)
+}
+
+/// What was measured so far.
+struct Bench<'a> {
+    args: &'a Args,
+    progress: &'a Progress,
+    bound: Option<u32>,
+    /// By device and options; or why nothing could be measured.
+    done: HashMap<(String, String), Rc<std::result::Result<Findings, String>>>,
+    /// Of other tables, by the number of pairs.
+    peers: HashMap<u32, Rc<Vec<Measured>>>,
+    allowed: Vec<Allowed>,
+}
+
+/// The command of a row, as a program of its own.
+#[derive(Parser)]
+struct Alone {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// The options with which `koel bench` measures a row with so many pairs, or cells.
+fn options(options: &str, n: u32) -> String {
+    if options.contains("--order") {
+        // As many of the cells as in the picture that goals are for: 20.5 million of 8192 x 8192.
+        let side = n.isqrt();
+        let defined = u64::from(side) * u64::from(side) * 205 / 671;
+        return format!("{options} --domain {side}x{side} --defined {defined}");
+    }
+    format!("{options} --n {n}")
+}
+
+impl Bench<'_> {
+    /// A row on a device, judged.
+    fn line(&mut self, row: &'static Row, device: &Any) -> Result<Line> {
+        let most = self.bound.unwrap_or(goals::usual_n(class_of(device)));
+        // A row about more pairs than usual is measured as it is, or not at all.
+        let n = if row.whole { row.n } else { row.n.min(most) };
+        let found = match self.found(row, device, n, most) {
+            // What one device cannot do is no reason to lose all else; a wrong answer is.
+            Err(Failure::Koel(error)) => Err(error.to_string()),
+            found => found?,
+        };
+        Ok(Line { row, device: Some(device.info().id.clone()), n, found })
+    }
+
+    fn found(&mut self, row: &Row, device: &Any, n: u32, most: u32) -> Result<std::result::Result<Found, String>> {
+        let (of, what) = match row.how {
+            How::Bench(of, what) => (of, what),
+            How::NotYet(reason) => return Ok(Err(reason.into())),
+        };
+        if n > most {
+            let n = text::grouped(n.into());
+            return Ok(Err(format!("it is about {n} pairs: give --n {n} or more").replace(',', "_")));
+        }
+        if row.threads.is_some_and(|threads| threads > rayon::current_num_threads()) {
+            return Ok(Err("this run has fewer threads: give more --threads, or take a machine that has them".into()));
+        }
+        let measured = match self.rate(&options(of, n), what, row.hits, device, row.threads)? {
+            Ok(measured) => measured,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let limit = match row.limit {
+            Some(limit) => Some(judge::allowed(limit, self.limits(device, n)?)),
+            None => None,
+        };
+        let mut judged = Vec::new();
+        for goal in row.goals {
+            judged.push(judge(self, row, goal, device, n, limit)?);
+        }
+        Ok(Ok(Found { rate: measured.rate, load: measured.load, limit, goals: judged }))
+    }
+
+    /// One row of what a `koel bench` with these options finds on a device, or on so many threads of the CPU.
+    fn rate(
+        &mut self,
+        options: &str,
+        what: &str,
+        hits: Option<u32>,
+        device: &Any,
+        threads: Option<usize>,
+    ) -> Result<std::result::Result<Measured, String>> {
+        let on = threads.map_or_else(|| device.info().id.clone(), |threads| format!("{threads} threads"));
+        let key = (on, options.to_owned());
+        let found = match self.done.get(&key) {
+            Some(found) => Rc::clone(found),
+            None => {
+                let devices = match threads {
+                    Some(_) => choose("cpu", threads)?,
+                    None => vec![device.clone()],
+                };
+                let found = match super::measure(&self.parse(options)?, &devices, self.progress) {
+                    Err(Failure::Koel(error)) => Err(error.to_string()),
+                    found => Ok(found?),
+                };
+                let found = Rc::new(found);
+                self.done.insert(key, Rc::clone(&found));
+                found
+            }
+        };
+        Ok(match &*found {
+            Err(reason) => Err(reason.clone()),
+            Ok(found) => match pick(&found.rows, None, what, hits) {
+                Some(row) => Ok(row.clone()),
+                None if found.left_out.is_empty() => Err(format!("koel bench {options} has no row `{what}`")),
+                None => Err(found.left_out.join("; ")),
+            },
+        })
+    }
+
+    /// The rate of another table on the host, of so many random pairs.
+    fn peer(&mut self, name: &str, n: u32, what: &str, hits: Option<u32>) -> Result<Option<f64>> {
+        if self.args.no_peers {
+            return Ok(None);
+        }
+        let rows = match self.peers.get(&n) {
+            Some(rows) => Rc::clone(rows),
+            None => {
+                let args = self.parse(&options("", n))?;
+                let setup = Setup::new(args.data.make(n, koel::spec::Limits::NONE)?, n, &args);
+                let rows = Rc::new(peers::measure(&setup, self.progress)?);
+                self.peers.insert(n, Rc::clone(&rows));
+                rows
+            }
+        };
+        Ok(pick(&rows, Some(name), what, hits).map(|row| row.rate))
+    }
+
+    /// What the memory of a device allows with a table of so many pairs, 0.9 of them a slot of 8 bytes.
+    fn limits(&mut self, device: &Any, n: u32) -> Result<Limits> {
+        let id = &device.info().id;
+        if let Some(known) = self.allowed.iter().find(|known| known.device == *id && known.n == n) {
+            return Ok(known.limits);
+        }
+        self.progress.say(format!("what the memory of {id} allows"));
+        let pairs = n as usize;
+        let limits = Limits::measure(device, pairs + pairs / 9, pairs.max(1 << 22), pairs, self.args.repeats)?;
+        self.allowed.push(Allowed { device: id.clone(), n, limits });
+        Ok(limits)
+    }
+
+    /// What these options ask for, as often and with the seed that this run has.
+    fn parse(&self, options: &str) -> Result<Args> {
+        let words = ["bench"].into_iter().chain(options.split_whitespace());
+        let mut args = Alone::try_parse_from(words).map_err(|error| Failure::Input(error.to_string()))?.args;
+        (args.repeats, args.data.seed, args.no_peers, args.brief) =
+            (self.args.repeats, self.args.data.seed, true, true);
+        Ok(args)
+    }
+}
+
+/// The row of that name, on the device or of a peer; of any hits where none are given.
+fn pick<'a>(rows: &'a [Measured], peer: Option<&str>, what: &str, hits: Option<u32>) -> Option<&'a Measured> {
+    rows.iter().find(|row| {
+        let of = peer.map_or(row.place == "device", |name| row.scheme == name);
+        of && row.what == what && (hits.is_none() || row.hits == hits)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row that no command measures would only be noticed on the device that it is for.
+    #[test]
+    fn every_row_is_a_bench_that_there_is() {
+        for row in ROWS {
+            let How::Bench(of, _) = row.how else { continue };
+            let options = options(of, row.n);
+            let words = ["bench"].into_iter().chain(options.split_whitespace());
+            let args = Alone::try_parse_from(words).unwrap_or_else(|error| panic!("{}: {error}", row.name)).args;
+            assert!(super::super::tables::asked(&args).is_ok(), "{options}");
+            assert!(row.hits.is_none() || args.data.lookups(row.n).1.contains(&row.hits.unwrap_or(0)), "{options}");
+        }
+    }
+
+    #[test]
+    fn a_picture_has_as_many_defined_cells_as_the_one_of_the_goal() {
+        let options = options("--order row", 1 << 26);
+        assert!(options.contains("--domain 8192x8192 --defined 20502"), "{options}");
+    }
+}
