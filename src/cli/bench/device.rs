@@ -1,8 +1,6 @@
 //! One scheme and kind on one device: the limit, builds, lookups.
 
-use std::time::Duration;
-
-use koel::backend::{Any, HashBackend, Runs, bitmap_words};
+use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::{Plan, Updates};
 use koel::table::TableBuilder;
 use koel::{Cpu, Error, HashTable, Kind, Scheme};
@@ -11,9 +9,10 @@ use super::data::Questions;
 use super::measure::{Row, Setup, median, wall};
 use super::report::Findings;
 use super::stages::Staged;
+use super::timer::Timer;
 use super::walk::Walked;
 use super::wrong;
-use crate::cli::answers::{self, POISON};
+use crate::cli::answers;
 use crate::cli::failure::Result;
 use crate::cli::progress::Progress;
 use crate::cli::scheme::{Job, Parameters};
@@ -93,17 +92,8 @@ impl OnDevice<'_> {
         Findings { left_out: vec![format!("{} {kind}, n = {n}, on {on}: {error}", S::NAME)], ..Findings::default() }
     }
 
-    /// How long a build or a removal takes the device; where the host does it, how long until the device has it.
-    fn timed<S: Scheme, R>(&self, work: impl FnOnce() -> koel::Result<R>) -> Result<(R, Duration)> {
-        if !S::host_built(self.kind) {
-            return Ok(self.device.timed(work)?);
-        }
-        self.device.finish()?;
-        wall(|| {
-            let done = work()?;
-            self.device.finish()?;
-            Ok(done)
-        })
+    fn timer(&self) -> Timer<'_> {
+        Timer { device: self.device, repeats: self.setup.args.repeats }
     }
 
     fn row<S: Scheme>(&self, what: &'static str, place: &'static str, load: f64) -> Row {
@@ -122,37 +112,17 @@ impl OnDevice<'_> {
         answers::check(keys, &values, &found, right).map_err(|reason| wrong("a lookup of every key", reason))
     }
 
-    /// Random reads of the table's own image, and random updates of a buffer as large. Not of fresh zeros: an operating
-    /// system backs those by one page, and reads of it never leave the cache.
+    /// Random reads of the table's own image, and random updates of a buffer as large.
     fn limits<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<Vec<Row>>
     where
         Any: Runs<S>,
     {
-        let (device, setup) = (self.device, self.setup);
-        self.progress.say(format!("the random-access limit of {}", device.info().id));
-        let (words, load) = (table.plan().words() as usize, table.load_factor());
-        let reads = setup.data.query_count().max(1);
-        // Once for nothing, to compile the kernels.
-        let expected = device.random_reads(table.image(), reads)?;
-        let read_time = setup.median(|| {
-            let (sum, time) = device.timed(|| device.random_reads(table.image(), reads))?;
-            match sum == expected {
-                true => Ok(time),
-                false => Err(wrong("random reads", format!("{sum:#x} was read and not {expected:#x}"))),
-            }
-        })?;
-        let updates = setup.data.query_count().max(1);
-        device.random_updates(&mut device.filled(words, 1u64)?, updates)?;
-        let update_time = setup.median(|| {
-            // Afresh every time: a maximum that is there already is not written again.
-            let mut buffer = device.filled(words, 1u64)?;
-            device.finish()?;
-            Ok(device.timed(|| device.random_updates(&mut buffer, updates))?.1)
-        })?;
-        Ok(vec![
-            self.row::<S>("random reads", "device", load).timed(reads, read_time),
-            self.row::<S>("random updates", "device", load).timed(updates, update_time),
-        ])
+        self.progress.say(format!("the random-access limit of {}", self.device.info().id));
+        let accesses = self.setup.data.query_count().max(1);
+        let reads = self.timer().random_reads(table.image(), accesses)?;
+        let updates = self.timer().random_updates(table.plan().words() as usize, accesses)?;
+        let row = |what, time| self.row::<S>(what, "device", table.load_factor()).timed(accesses, time);
+        Ok(vec![row("random reads", reads), row("random updates", updates)])
     }
 
     /// Builds from device buffers and from host slices; the last table.
@@ -168,19 +138,14 @@ impl OnDevice<'_> {
     {
         let (device, setup) = (self.device, self.setup);
         let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
-        let mut last = None;
-        let time = setup.median(|| {
-            last = None;
-            device.finish()?;
-            let (table, time) = self.timed::<S, _>(|| builder.build_on(device, &keys, &values))?;
-            last = Some(table);
-            Ok(time)
-        })?;
+        let (table, time) = self.timer().build(builder, self.kind, (&keys, &values))?;
+        drop(table);
         drop((keys, values));
         let mut row = self.row::<S>("build", "device", load).timed(setup.data.keys.len(), time);
         (row.limit, row.host_built) = (Some(limits.updates), S::host_built(self.kind));
         rows.push(row);
 
+        let mut last = None;
         let time = setup.median(|| {
             last = None;
             let build = || {
@@ -211,20 +176,8 @@ impl OnDevice<'_> {
     where
         Any: Runs<S>,
     {
-        let (device, setup) = (self.device, self.setup);
-        let check = |values: &[u32], found: &[u32]| {
-            setup.check(queries, values, found).map_err(|reason| wrong("a lookup", reason))
-        };
-        let on_device = device.upload(queries)?;
-        let time = setup.median(|| {
-            let mut values = device.filled(queries.len(), POISON)?;
-            let mut found = device.filled(bitmap_words(queries.len()), POISON)?;
-            device.finish()?;
-            let ((), time) = device.timed(|| table.lookup(&on_device, &mut values, &mut found))?;
-            check(&device.download(&values)?, &device.download(&found)?)?;
-            Ok(time)
-        })?;
-        drop(on_device);
+        let setup = self.setup;
+        let time = self.timer().lookup(table, queries, |i| setup.data.answer(queries[i]))?;
         let row = |place, time| {
             let row = self.row::<S>("lookup", place, table.load_factor()).timed(queries.len(), time);
             Row { hits: Some(*hits), limit: Some(limits.reads), ..row }
@@ -234,7 +187,7 @@ impl OnDevice<'_> {
         let time = setup.median(|| {
             let (mut values, mut found) = answers::poisoned(queries.len());
             let ((), time) = wall(|| Ok(table.get_into(queries, &mut values, &mut found)?))?;
-            check(&values, &found)?;
+            setup.check(queries, &values, &found).map_err(|reason| wrong("a lookup", reason))?;
             Ok(time)
         })?;
         rows.push(row("end-to-end", time));
@@ -253,8 +206,8 @@ impl OnDevice<'_> {
         let remove = setup.median(|| {
             let mut worn = table.to_backend(device)?;
             device.finish()?;
-            let (removed, time) = self.timed::<S, _>(|| worn.remove_on(&on_device))?;
-            compact.push(self.timed::<S, _>(|| worn.compact())?.1);
+            let (removed, time) = self.timer().timed::<S, _>(self.kind, || worn.remove_on(&on_device))?;
+            compact.push(self.timer().timed::<S, _>(self.kind, || worn.compact())?.1);
             match removed == gone.len() as u64 && worn.len() + removed == table.len() && !worn.is_worn() {
                 true => Ok(time),
                 false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),

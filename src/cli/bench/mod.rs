@@ -9,18 +9,22 @@
 //!             the same run on the same device
 //! ```
 //!
-//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`. Tables that are built
+//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`; the figures of the
+//! papers (`--paper`) in `paper/`. Tables that are built
 //! on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a
 //! picture in one of several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared
 //! with the right one after it. Times are medians.
 
 mod data;
 mod device;
+mod figure;
 mod measure;
+mod paper;
 mod peers;
 mod report;
 mod stages;
 mod tables;
+mod timer;
 mod walk;
 
 use koel::backend::{Any, HashBackend};
@@ -68,10 +72,12 @@ Examples:
   koel bench --table multi --n 10M --multiplicity 1..2048 --scheme cuckoo,sorted --no-peers
   koel bench --table group --n 10M --multiplicity 16 --heavy 0.5
   koel bench --n 10M --heavy 0.5 --duplicates first
-  koel bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers";
+  koel bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers
+  koel bench --paper alcantara2011 --figure 4.4,4.7
+  koel bench --paper breslow --n 2^26 --device opencl --json";
 
 /// Measure builds and lookups, beside other tables and the random-access limit
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Runs of each, of which the median counts
@@ -93,6 +99,22 @@ pub(crate) struct Args {
     /// JSON in place of the table
     #[arg(long)]
     json: bool,
+    /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
+    /// largest table [default: such as take a few minutes on two cores]
+    #[arg(
+        long, value_name = "PAPER", help_heading = "Papers",
+        conflicts_with_all = [
+            "no_peers", "walk", "stages", "table", "duplicates", "scheme", "kind", "SchemeOptions", "load", "queries",
+            "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
+        ]
+    )]
+    paper: Option<paper::Paper>,
+    /// Only these figures, separated by commas: whole names, or what they begin with before a dash
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "paper", help_heading = "Papers")]
+    figure: Vec<String>,
+    /// Only what is timed on the device.
+    #[arg(skip)]
+    on_device_alone: bool,
     /// What is made of the scheme; all but plain maps are measured on rows whose keys come again
     #[arg(long, default_value = "map", help_heading = "Table")]
     table: tables::Table,
@@ -134,6 +156,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.load.map(Load::new).transpose()?;
     let devices = koel::backend::choose(&args.device, None)?;
     let progress = Progress::line();
+    if let Some(paper) = args.paper {
+        return paper::run(args, paper, &devices, progress);
+    }
     let mut findings = Findings::default();
     let with_copies = tables::asked(args)?;
     let wanted = wanted(args, &mut findings)?;
