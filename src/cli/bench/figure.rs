@@ -144,12 +144,15 @@ impl Figure {
     }
 }
 
-/// Whole numbers as they are, others to four digits.
+/// Whole numbers as they are, others to four digits, and small ones with an exponent.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
         return text::grouped(value as u64);
     }
-    let before = value.abs().max(1e-12).log10().floor() as i32;
+    if value.abs() < 1e-4 {
+        return format!("{value:.3e}");
+    }
+    let before = value.abs().log10().floor() as i32;
     let digits = (3 - before).clamp(0, 12) as usize;
     format!("{value:.digits$}")
 }
@@ -160,8 +163,8 @@ mod tests {
 
     #[test]
     fn numbers_have_four_digits() {
-        let shown = [0.0, 7.0, 1_234_567.0, 1234.56, 12.3456, 1.02, 0.000_123_456, -0.5];
-        let right = ["0", "7", "1,234,567", "1235", "12.35", "1.020", "0.0001235", "-0.5000"];
+        let shown = [0.0, 7.0, 1_234_567.0, 1234.56, 12.3456, 1.02, 0.000_123_456, 2.2567e-6, -0.5];
+        let right = ["0", "7", "1,234,567", "1235", "12.35", "1.020", "0.0001235", "2.257e-6", "-0.5000"];
         assert_eq!(shown.map(number), right);
     }
 

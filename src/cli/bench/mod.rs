@@ -109,7 +109,7 @@ pub(crate) struct Args {
         ]
     )]
     paper: Option<paper::Paper>,
-    /// Only these figures, separated by commas: whole names, or what they begin with before a dash
+    /// Only these figures, separated by commas: whole names, or numbers of those that have parts, like 4.4 or 12
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "paper", help_heading = "Papers")]
     figure: Vec<String>,
     /// Only what is timed on the device.

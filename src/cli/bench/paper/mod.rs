@@ -126,7 +126,39 @@ pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress
     Ok(Verdict::Fine)
 }
 
-/// Whether a figure is the one that is asked for, or a part of it: `4.4-insertion` is of `4.4`.
+/// Whether a figure is the one that is asked for, or a part of it: `4.4-insertion` is of `4.4`, `12a` of `12`.
 fn is_of(figure: &str, asked: &str) -> bool {
-    figure.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    let is_number = asked.ends_with(|c: char| c.is_ascii_digit());
+    let goes_on = |next: char| next == '-' || is_number && next.is_ascii_lowercase();
+    figure.strip_prefix(asked).is_some_and(|rest| rest.chars().next().is_none_or(goes_on))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_figures_are_theirs() {
+        for (figure, asked) in [("4.4-insertion", "4.4"), ("12a", "12"), ("12a", "12a"), ("3-maximum", "3"), ("8", "8")]
+        {
+            assert!(is_of(figure, asked), "{asked}");
+        }
+        for (figure, asked) in [("12a", "1"), ("4.4-insertion", "4"), ("stages", "s"), ("3", "3-maximum"), ("8", "")] {
+            assert!(!is_of(figure, asked), "{asked}");
+        }
+    }
+
+    /// `--figure` could not tell them apart, nor could files.
+    #[test]
+    fn every_figure_of_a_paper_has_a_name_of_its_own() {
+        for paper in Paper::value_variants() {
+            let mut names: Vec<&str> =
+                paper.experiments().iter().flat_map(|experiment| experiment.figures).copied().collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{paper:?}");
+            assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))));
+        }
+    }
 }

@@ -20,6 +20,9 @@ pub(super) const SAHU: &[Experiment] = &[Experiment::on_device(&["1", "2"], kern
 /// Beyond so many voxels perfect spatial hashes are left out: one thread of the host builds them.
 const PERFECT: usize = 1 << 17;
 
+/// What the stages of large builds are that no paper has.
+const SAMPLE: &str = "gather, cuckoo_place: of 2^18 pairs and more a sample is looked through for keys that come again";
+
 /// The results of the poster: finer and finer voxels of a surface, in a table, a sorted list and a perfect hash.
 fn voxels(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (x, y) = (Axis::log("voxels", ""), Axis::log("time", "ms"));
@@ -106,6 +109,7 @@ fn sphere(radius: u32) -> Result<(u32, Vec<u32>)> {
 fn poster_stages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (x, y) = (Axis::log("pairs", ""), Axis::log("time", "ms"));
     let mut figure = bench.figure(("stages", "results, second figure"), "stages of a build, random keys", x, y);
+    figure.note(SAMPLE);
     for n in bench.sizes(512, 2, 1 << 20) {
         let pairs = bench.random(n, Limits::NONE)?;
         match bench.build(Fks::classic(), None, &pairs)? {
@@ -127,6 +131,7 @@ fn kernels(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let mut times = bench.figure(("1", "Figure 1"), "time of each kernel", x(), Axis::log("time", "ms"));
     let place = ("2", "Figures 2 and 3");
     let mut shares = bench.figure(place, "kernels compared", x(), Axis::linear("share of a build", "%"));
+    times.note(SAMPLE);
     times.note("count: phase 1; shuffle: store; cuckoo: phase 2; the scan is parallel here");
     for n in bench.sizes(512, 2, 1 << 20) {
         let pairs = bench.random(n, Limits::NONE)?;
