@@ -148,3 +148,19 @@ __kernel GROUP_SIZE void random_updates(__global ulong *words, const uint len, c
     ulong i = get_global_id(0);
     if (i < writes) atom_max(&words[random_place(i, len)], i + 1);
 }
+
+// ---- Updates near each other and far apart: of 32 and of 64 bits, by one atomic or by a read and a write. A length is
+// below 2^32, so the product has room.
+
+#define STRIDED(NAME, WORD, UPDATE)                                                                                    \
+    __kernel GROUP_SIZE void NAME(__global WORD *words, const ulong len, const uint stride) {                          \
+        ulong i = get_global_id(0);                                                                                    \
+        if (i >= len) return;                                                                                          \
+        __global WORD *word = words + i * stride % len;                                                                \
+        UPDATE;                                                                                                        \
+    }
+
+STRIDED(strided_32, uint, *word += 1)
+STRIDED(strided_64, ulong, *word += 1)
+STRIDED(strided_32_atomic, uint, atomic_inc(word))
+STRIDED(strided_64_atomic, ulong, atom_inc(word))

@@ -190,6 +190,9 @@ impl HashBackend for Any {
     fn random_updates(&self, buffer: &mut AnyBuffer<u64>, writes: usize) -> Result<()> {
         on_device!(self, |device, side| device.random_updates(side::of_mut(buffer)?, writes))
     }
+    fn strided_updates<T: Word>(&self, buffer: &mut AnyBuffer<T>, stride: u32, atomic: bool) -> Result<()> {
+        on_device!(self, |device, side| device.strided_updates(side::of_mut(buffer)?, stride, atomic))
+    }
 }
 
 impl Relational for Any {

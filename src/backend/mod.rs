@@ -206,6 +206,14 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     /// Raises `writes` words of `buffer` at the places of [`HashBackend::random_reads`] by an atomic maximum with
     /// `i + 1`: the limit any build by random atomics has.
     fn random_updates(&self, buffer: &mut Self::Buffer<u64>, writes: usize) -> Result<()>;
+    /// As many updates as the buffer has elements, of which number k reads element `k * stride` modulo their number and
+    /// overwrites it with one more: the benchmark of Alcantara 2011, Section 4.5.3. Where the stride and the length
+    /// have no common divisor, each element is updated once. Otherwise several updates meet, of which some may be lost
+    /// unless they are atomic.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`] for 2^32 elements and more.
+    fn strided_updates<T: Word>(&self, buffer: &mut Self::Buffer<T>, stride: u32, atomic: bool) -> Result<()>;
 
     /// Answers queries from the host to the host, [`QUERIES_AT_ONCE`] (or fewer) at a time. `pass` is handed each chunk in
     /// the order of the queries, with what it left in an earlier one, and hands it back with its columns of answers, the

@@ -76,9 +76,10 @@ impl Table {
     }
 
     /// Adds a row, which has as many cells as there are columns.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        debug_assert_eq!(N, self.aligns.len());
-        self.rows.push(cells.into());
+    pub(crate) fn row(&mut self, cells: impl Into<Vec<String>>) {
+        let cells = cells.into();
+        debug_assert_eq!(cells.len(), self.aligns.len());
+        self.rows.push(cells);
     }
 
     /// The text, each row on a line; columns that are empty but for their head are left out.

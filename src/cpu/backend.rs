@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::block::Pairs;
 use super::memory::{atomic, copy};
-use super::{Cpu, Memory, primitives, sort};
+use super::{Cpu, Memory, primitives, sort, strided};
 use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word, bitmap_words};
 use crate::error::{Error, Result};
 
@@ -144,6 +144,14 @@ impl HashBackend for Cpu {
         self.ledger().kernel("random_updates", writes);
         let words = atomic(buffer.words_mut()?);
         self.run(|| primitives::random_updates(words, writes));
+        Ok(())
+    }
+
+    fn strided_updates<T: Word>(&self, buffer: &mut Memory<T>, stride: u32, atomic: bool) -> Result<()> {
+        Error::check_rows("elements to be updated", buffer.len())?;
+        self.ledger().kernel("strided_updates", buffer.len());
+        let words = buffer.words_mut()?;
+        self.run(|| strided::updates(words, stride, atomic));
         Ok(())
     }
 }

@@ -13,6 +13,7 @@
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! relational.rs  what grouping and joining need besides
 //! sort.rs        the one of them that is long: a radix sort of pairs
+//! strided.rs     updates near each other and far apart, for benches
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! cuckoo/        `Kernels<Cuckoo>`, and of the schemes with its images: `Quadratic`, `CuckooSet`
 //! bucketized/    `Kernels<Bucketized>`
@@ -51,6 +52,7 @@ mod robin_hood;
 mod search;
 mod sort;
 mod sorted;
+mod strided;
 #[cfg(test)]
 mod tests;
 

@@ -144,6 +144,27 @@ fn random_access_visits_the_places_of_the_contract() -> Result<()> {
 }
 
 #[test]
+fn strided_updates_visit_each_element_once_where_nothing_divides_both() -> Result<()> {
+    for cpu in cpus() {
+        for (len, stride) in [(1, 1), (1000, 1), (1000, 7), (70_000, 3), (1 << 17, (1 << 16) + 1), (9, u32::MAX - 1)] {
+            for atomic in [false, true] {
+                let (mut short, mut long) = (cpu.filled(len, u32::MAX)?, cpu.filled(len, 6u64)?);
+                cpu.strided_updates(&mut short, stride, atomic)?;
+                cpu.strided_updates(&mut long, stride, atomic)?;
+                assert!(short.words().iter().all(|&word| word == 0), "{len} {stride}");
+                assert!(long.words().iter().all(|&word| word == 7), "{len} {stride}");
+            }
+        }
+        // Each element that is met is met three times; atomics lose none of them.
+        let mut words = cpu.filled(9, 0u32)?;
+        cpu.strided_updates(&mut words, 3, true)?;
+        assert_eq!(words.words(), [3, 0, 0, 3, 0, 0, 3, 0, 0]);
+        cpu.strided_updates(&mut cpu.filled(0, 0u64)?, 3, true)?;
+    }
+    Ok(())
+}
+
+#[test]
 fn the_ledger_and_the_device_say_what_ran() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     cpu.iota(7)?;

@@ -176,6 +176,10 @@ impl HashBackend for OpenCl {
     fn random_updates(&self, buffer: &mut Buffer<u64>, writes: usize) -> Result<()> {
         self.run_random_updates(buffer, writes)
     }
+
+    fn strided_updates<T: Word>(&self, buffer: &mut Buffer<T>, stride: u32, atomic: bool) -> Result<()> {
+        self.run_strided_updates(buffer, stride, atomic)
+    }
 }
 
 /// Refuses `len` elements from `at` on that do not lie in the buffer.

@@ -3,7 +3,7 @@
 use super::program::PRIMITIVES;
 use super::scan::Scan;
 use super::{Buffer, OpenCl};
-use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
+use crate::backend::{DeviceBuffer, HashBackend, Word, bitmap_words};
 use crate::error::{Error, Result};
 
 /// Work-items of a group: wide ones make tiles large, and what is done once a tile rare.
@@ -128,6 +128,21 @@ impl OpenCl {
         let Some(places) = places(words.len()) else { return Ok(()) };
         let launch = self.kernel(&self.primitives()?, "random_updates")?.buffer(words).value(places);
         launch.value(writes as u64).over_groups_of(GROUP, writes, writes)
+    }
+}
+
+impl OpenCl {
+    pub(super) fn run_strided_updates<T: Word>(&self, words: &mut Buffer<T>, stride: u32, atomic: bool) -> Result<()> {
+        let len = words.len();
+        Error::check_rows("elements to be updated", len)?;
+        let name = match (size_of::<T>(), atomic) {
+            (4, false) => "strided_32",
+            (4, true) => "strided_32_atomic",
+            (_, false) => "strided_64",
+            (_, true) => "strided_64_atomic",
+        };
+        let launch = self.kernel(&self.primitives()?, name)?.buffer(words).value(len as u64).value(stride);
+        launch.over_groups_of(GROUP, len, len)
     }
 }
 

@@ -223,6 +223,24 @@ fn random_access_visits_the_places_of_the_contract() -> Result<()> {
 }
 
 #[test]
+fn strided_updates_are_those_of_the_contract() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for (len, stride) in [(1, 1), (1000, 7), (4097, 65_537), (9, u32::MAX - 1)] {
+        for atomic in [false, true] {
+            let (mut short, mut long) = (cl.filled(len, u32::MAX)?, cl.filled(len, 6u64)?);
+            cl.strided_updates(&mut short, stride, atomic)?;
+            cl.strided_updates(&mut long, stride, atomic)?;
+            assert!(cl.download(&short)?.iter().all(|&word| word == 0), "{len} {stride}");
+            assert!(cl.download(&long)?.iter().all(|&word| word == 7), "{len} {stride}");
+        }
+    }
+    let mut words = cl.filled(9, 0u32)?;
+    cl.strided_updates(&mut words, 3, true)?;
+    assert_eq!(cl.download(&words)?, [3, 0, 0, 3, 0, 0, 3, 0, 0]);
+    cl.strided_updates(&mut cl.filled(0, 0u64)?, 3, true)
+}
+
+#[test]
 fn what_does_not_fit_is_refused() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut to, from) = (cl.filled(4, 0u32)?, cl.filled(9, 0u32)?);

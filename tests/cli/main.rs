@@ -7,6 +7,7 @@ mod folder;
 mod bench;
 mod commands;
 mod faults;
+mod papers;
 mod relational;
 mod tables;
 mod verify;

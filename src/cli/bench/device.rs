@@ -1,21 +1,19 @@
 //! One scheme and kind on one device: the limit, builds, lookups.
 
-use std::time::Duration;
-
-use koel::backend::{Any, HashBackend, Runs, bitmap_words};
+use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::{Plan, Updates};
 use koel::table::TableBuilder;
 use koel::{Cpu, Error, HashTable, Kind, Scheme};
 
 use super::bus::Bus;
 use super::data::Questions;
-use super::limits;
 use super::measure::{Row, Setup, median, wall};
 use super::report::Findings;
 use super::stages::Staged;
+use super::timer::Timer;
 use super::walk::Walked;
 use super::wrong;
-use crate::cli::answers::{self, POISON};
+use crate::cli::answers;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Progress;
 use crate::cli::scheme::{Job, Parameters};
@@ -111,17 +109,8 @@ impl OnDevice<'_> {
         Findings { left_out: vec![format!("{} {kind}, n = {n}, on {on}: {error}", S::NAME)], ..Findings::default() }
     }
 
-    /// How long a build or a removal takes the device; where the host does it, how long until the device has it.
-    fn timed<S: Scheme, R>(&self, work: impl FnOnce() -> koel::Result<R>) -> Result<(R, Duration)> {
-        if !S::host_built(self.kind) {
-            return Ok(self.device.timed(work)?);
-        }
-        self.device.finish()?;
-        wall(|| {
-            let done = work()?;
-            self.device.finish()?;
-            Ok(done)
-        })
+    fn timer(&self) -> Timer<'_> {
+        Timer { device: self.device, repeats: self.setup.args.repeats }
     }
 
     fn row<S: Scheme>(&self, what: &'static str, place: &'static str, load: f64) -> Row {
@@ -145,16 +134,12 @@ impl OnDevice<'_> {
     where
         Any: Runs<S>,
     {
-        let (device, setup, repeats) = (self.device, self.setup, self.setup.args.repeats);
-        self.progress.say(format!("the random-access limit of {}", device.info().id));
-        let (words, load) = (table.plan().words() as usize, table.load_factor());
-        let count = setup.data.query_count().max(1);
-        let reads = limits::random_reads(device, table.image(), count, repeats)?;
-        let updates = limits::random_updates(device, words, count, repeats)?;
-        Ok(vec![
-            self.row::<S>("random reads", "device", load).timed(count, reads),
-            self.row::<S>("random updates", "device", load).timed(count, updates),
-        ])
+        self.progress.say(format!("the random-access limit of {}", self.device.info().id));
+        let accesses = self.setup.data.query_count().max(1);
+        let reads = self.timer().random_reads(table.image(), accesses)?;
+        let updates = self.timer().random_updates(table.plan().words() as usize, accesses)?;
+        let row = |what, time| self.row::<S>(what, "device", table.load_factor()).timed(accesses, time);
+        Ok(vec![row("random reads", reads), row("random updates", updates)])
     }
 
     /// Builds from device buffers and from host slices; the last table.
@@ -170,22 +155,17 @@ impl OnDevice<'_> {
     {
         let (device, setup) = (self.device, self.setup);
         let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
-        let mut last = None;
-        let time = setup.median(|| {
-            last = None;
-            device.finish()?;
-            let (table, time) = self.timed::<S, _>(|| builder.build_on(device, &keys, &values))?;
-            last = Some(table);
-            Ok(time)
-        })?;
+        let (table, time) = self.timer().build(builder, self.kind, (&keys, &values))?;
         drop((keys, values));
         let mut row = self.row::<S>("build", "device", load).timed(setup.data.keys.len(), time);
         (row.limit, row.host_built) = (limits.updates, S::host_built(self.kind));
         rows.push(row);
 
-        if let (Some(table), true) = (last.take(), setup.args.brief) {
+        if setup.args.brief {
             return Ok(table);
         }
+        drop(table);
+        let mut last = None;
         let time = setup.median(|| {
             last = None;
             let build = || {
@@ -217,21 +197,9 @@ impl OnDevice<'_> {
     where
         Any: Runs<S>,
     {
-        let (device, setup) = (self.device, self.setup);
+        let setup = self.setup;
         let Questions { hits, queries } = questions;
-        let check = |values: &[u32], found: &[u32]| {
-            setup.check(queries, values, found).map_err(|reason| wrong("a lookup", reason))
-        };
-        let on_device = device.upload(queries)?;
-        let time = setup.median(|| {
-            let mut values = device.filled(queries.len(), POISON)?;
-            let mut found = device.filled(bitmap_words(queries.len()), POISON)?;
-            device.finish()?;
-            let ((), time) = device.timed(|| table.lookup(&on_device, &mut values, &mut found))?;
-            check(&device.download(&values)?, &device.download(&found)?)?;
-            Ok(time)
-        })?;
-        drop(on_device);
+        let time = self.timer().lookup(table, queries, |i| setup.data.answer(queries[i]))?;
         let row = |place, time| {
             let row = self.row::<S>("lookup", place, table.load_factor()).timed(queries.len(), time);
             Row { hits: Some(*hits), limit: limits.reads, ..row }
@@ -244,7 +212,7 @@ impl OnDevice<'_> {
         let time = setup.median(|| {
             let (mut values, mut found) = answers::poisoned(queries.len());
             let ((), time) = wall(|| Ok(table.get_into(queries, &mut values, &mut found)?))?;
-            check(&values, &found)?;
+            setup.check(queries, &values, &found).map_err(|reason| wrong("a lookup", reason))?;
             Ok(time)
         })?;
         let over_the_bus = |place, time| {
@@ -268,8 +236,8 @@ impl OnDevice<'_> {
         let remove = setup.median(|| {
             let mut worn = table.to_backend(device)?;
             device.finish()?;
-            let (removed, time) = self.timed::<S, _>(|| worn.remove_on(&on_device))?;
-            compact.push(self.timed::<S, _>(|| worn.compact())?.1);
+            let (removed, time) = self.timer().timed::<S, _>(self.kind, || worn.remove_on(&on_device))?;
+            compact.push(self.timer().timed::<S, _>(self.kind, || worn.compact())?.1);
             match removed == gone.len() as u64 && worn.len() + removed == table.len() && !worn.is_worn() {
                 true => Ok(time),
                 false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),
@@ -307,7 +275,7 @@ impl OnDevice<'_> {
         let time = setup.median(|| {
             let mut fuller = table.to_backend(device)?;
             device.finish()?;
-            let (done, time) = self.timed::<S, _>(|| fuller.insert_on(&keys, &values))?;
+            let (done, time) = self.timer().timed::<S, _>(self.kind, || fuller.insert_on(&keys, &values))?;
             if done.added != new.0.len() as u64 {
                 return Err(wrong("inserting", format!("{} of {} pairs were added", done.added, new.0.len())));
             }

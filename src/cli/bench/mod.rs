@@ -13,7 +13,8 @@
 //!
 //! `--all` runs all that has a goal, and tells what was reached (`all/`).
 //!
-//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`. Tables that are built
+//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`; the figures of the
+//! papers (`--paper`) in `paper/`. Tables that are built
 //! on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a
 //! picture in one of several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared
 //! with the right one after it. Times are medians.
@@ -22,12 +23,15 @@ mod all;
 mod bus;
 mod data;
 mod device;
+mod figure;
 mod limits;
 mod measure;
+mod paper;
 mod peers;
 mod report;
 mod stages;
 mod tables;
+mod timer;
 mod walk;
 
 use koel::backend::{Any, HashBackend};
@@ -83,12 +87,14 @@ Examples:
   koel bench --table multi --n 10M --multiplicity 1..2048 --scheme cuckoo,sorted --no-peers
   koel bench --table group --n 10M --multiplicity 16 --heavy 0.5
   koel bench --n 10M --heavy 0.5 --duplicates first
+  koel bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers
   koel bench --all --json
   koel bench --all --n 2^18 --device all
-  koel bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers";
+  koel bench --paper alcantara2011 --figure 4.4,4.7
+  koel bench --paper breslow --n 2^26 --device opencl --json";
 
 /// Measure builds and lookups, beside other tables and the random-access limit
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Everything that koel has a goal for, beside the goal and the limit
@@ -119,6 +125,19 @@ pub(crate) struct Args {
     /// JSON in place of the table
     #[arg(long)]
     json: bool,
+    /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
+    /// largest table [default: such as take a few minutes on two cores]
+    #[arg(
+        long, value_name = "PAPER", help_heading = "Papers",
+        conflicts_with_all = [
+            "all", "insert", "no_peers", "walk", "stages", "table", "duplicates", "scheme", "kind", "SchemeOptions", "load", "queries",
+            "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
+        ]
+    )]
+    paper: Option<paper::Paper>,
+    /// Only these figures, separated by commas: whole names, or numbers of those that have parts, like 4.4 or 12
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "paper", help_heading = "Papers")]
+    figure: Vec<String>,
     /// What is made of the scheme; all but plain maps are measured on rows whose keys come again
     #[arg(long, default_value = "map", help_heading = "Table")]
     table: tables::Table,
@@ -162,6 +181,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     let devices = koel::backend::choose(&args.device, None)?;
     let progress = Progress::line();
+    if let Some(paper) = args.paper {
+        return paper::run(args, paper, &devices, progress);
+    }
     let findings = measure(args, &devices, &progress)?;
     if findings.rows.is_empty() && !findings.left_out.is_empty() {
         return Err(Failure::Input(format!("nothing can be built: {}", findings.left_out.join("; "))));

@@ -169,7 +169,7 @@ impl Staged {
 }
 
 /// The stages of runs, of each the median, in the order of their first use; and the median of whole runs.
-fn medians(runs: &[Vec<StageTime>]) -> (Vec<StageTime>, Duration) {
+pub(super) fn medians(runs: &[Vec<StageTime>]) -> (Vec<StageTime>, Duration) {
     // Runs are alike, but nobody promises it: a stage that a run does not have took no time there.
     let mut stages: Vec<StageTime> = Vec::new();
     for stage in runs.iter().flatten() {

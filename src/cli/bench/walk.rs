@@ -17,6 +17,12 @@ pub(super) struct Walked {
     stats: Stats,
 }
 
+/// The share of Type B buckets, of a table that has types.
+pub(super) fn type_b_share(stats: &Stats) -> f64 {
+    let of = |name: &str| stats.buckets.iter().find(|b| b.name == name).map_or(0, Buckets::count) as f64;
+    of("B") / (of("A") + of("B")).max(1.0)
+}
+
 /// A count and its model.
 type Beside = (&'static str, f64, Option<f64>);
 
@@ -38,13 +44,12 @@ impl Walked {
     /// Reads a hit and a miss, and the share of Type B buckets where there are types.
     fn counts(&self) -> Vec<Beside> {
         let Stats { reads_per_hit, reads_per_miss, model, .. } = self.stats;
-        let of = |name: &str| self.stats.buckets.iter().find(|b| b.name == name).map_or(0, Buckets::count) as f64;
         let mut counts = vec![
             ("reads a hit", reads_per_hit, model.map(|m| m.reads_per_hit)),
             ("reads a miss", reads_per_miss, model.map(|m| m.reads_per_miss)),
         ];
         if let Some(model) = model {
-            counts.push(("Type B buckets", of("B") / (of("A") + of("B")).max(1.0), Some(model.type_b_share)));
+            counts.push(("Type B buckets", type_b_share(&self.stats), Some(model.type_b_share)));
         }
         counts
     }

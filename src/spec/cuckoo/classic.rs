@@ -25,16 +25,20 @@ pub const EMPTY_KEY: u32 = u32::MAX;
 /// An empty slot: the paper's special item with the key of all ones and the value zero (Section 4.3.1.2).
 pub const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
 
+/// The load from which H = 2, 3, 4, 5 random functions can place no more random keys (Dietzfelbinger et al. 2010, the
+/// paper's reference [5]).
+pub const THRESHOLDS: [f64; 4] = [0.5, 0.918, 0.977, 0.992];
+
 /// The most swaps of a chain: the paper's 7 lg N, which is right for four functions in 1.25 N and more.
 ///
-/// Nearer to the load at which H functions stop placing random keys (0.5, 0.918, 0.977, 0.992 for H = 2..5), chains
+/// Nearer to the load at which H functions stop placing random keys ([`THRESHOLDS`]), chains
 /// grow as the distance shrinks; the limit grows with its square, up to 64 times (with its first power, random
 /// re-insertion of three functions in 1.15 N failed 32 attempts). The paper leaves that case open ("it depends on both
 /// the table size and the number of items").
 pub fn default_chain(functions: u32, pairs: u64, slots: u64) -> u32 {
     // Rounded up.
     let lg = u64::from(u64::BITS - (pairs.max(16) - 1).leading_zeros());
-    let limit_permille: u64 = [500, 918, 977, 992][(functions.clamp(2, 5) - 2) as usize];
+    let limit_permille = (1000.0 * THRESHOLDS[(functions.clamp(2, 5) - 2) as usize]).round() as u64;
     let load_permille = (u128::from(pairs) * 1000 / u128::from(slots.max(1))).min(1000) as u64;
     // At the paper's 1.25 N the distance is 977 - 800 permille.
     let distance = limit_permille.saturating_sub(load_permille).max(1);
@@ -94,8 +98,13 @@ pub fn search<C: Cell>(plan: &CuckooPlan, image: &[C], wanted: u32) -> (u32, Opt
 
 /// Adds one pair by Listing 4.1.
 pub fn place<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) -> Placing {
+    place_counted(plan, image, new, value).0
+}
+
+/// The same, and how many slots were tried: iterations of the listing's loop. A copy of a key tries none.
+pub fn place_counted<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) -> (Placing, u32) {
     if new == EMPTY_KEY || search(plan, image, new).1.is_some() {
-        return Placing::Copy(new);
+        return (Placing::Copy(new), 0);
     }
     let functions = plan.functions();
     let mut moving = C::of(entry(new, value));
@@ -104,11 +113,11 @@ pub fn place<C: Cell>(plan: &CuckooPlan, image: &mut [C], new: u32, value: u32) 
         std::mem::swap(&mut image[location as usize], &mut moving);
         let out = key(moving.word());
         if out == EMPTY_KEY {
-            return Placing::Placed;
+            return (Placing::Placed, swaps + 1);
         }
         location = next_location(&functions, plan.reinsertion(), out, location, swaps);
     }
-    Placing::Unplaced
+    (Placing::Unplaced, plan.chain())
 }
 
 /// Empties the slot of the key's pair, if the image holds one: no lookup ends at an empty slot, so nothing else need

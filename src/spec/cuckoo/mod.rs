@@ -16,6 +16,7 @@ mod cell;
 pub mod classic;
 mod functions;
 pub mod kinds;
+pub mod model;
 mod params;
 mod plan;
 

@@ -248,7 +248,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         Class::Gpu,
         "lookup from and to pinned host memory: 0.85 of the bus, better 0.95",
-        How::NotYet("there are no chunked transfers from and to pinned memory yet"),
+        How::NotYet("koel bench without --all measures it: the rows from pinned memory, beside the rate of the bus"),
         &[],
     ),
     Row::gpu("Horton lookup, a table of 2^31", HORTON_HUGE, "lookup", &AS_FAST_AS_SMALLER)

@@ -10,7 +10,7 @@ use super::Order;
 use crate::cli::failure::{Failure, Result};
 
 /// A picture whose cells have keys.
-pub(super) struct Cells {
+pub(in crate::cli::bench) struct Cells {
     pub(super) picture: Picture,
     order: Order,
     /// Bits of a bit-reversed coordinate: as many as the longer side needs.
@@ -21,7 +21,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    pub(super) fn new(picture: Picture, order: Order, seed: u64, limits: Limits) -> Result<Cells> {
+    pub(in crate::cli::bench) fn new(picture: Picture, order: Order, seed: u64, limits: Limits) -> Result<Cells> {
         let side = picture.rows().width().max(picture.rows().height());
         let bits = u32::BITS - side.saturating_sub(1).leading_zeros();
         if bits > u16::BITS && matches!(order, Order::Morton | Order::Bitrev) {
@@ -33,7 +33,7 @@ impl Cells {
     }
 
     /// The keys of the defined cells, or of all, in their order.
-    pub(super) fn keys(&self, defined: bool) -> Vec<u32> {
+    pub(in crate::cli::bench) fn keys(&self, defined: bool) -> Vec<u32> {
         let rows = self.picture.rows();
         let chosen = |y| (0..rows.width()).filter(move |&x| !defined || self.picture.is_defined(x, y));
         let of_row = |y| chosen(y).filter_map(move |x| self.key(x, y));
@@ -63,7 +63,7 @@ impl Cells {
         }
     }
 
-    pub(super) fn answer(&self, key: u32) -> Option<u32> {
+    pub(in crate::cli::bench) fn answer(&self, key: u32) -> Option<u32> {
         let wide = |(x, y): (u16, u16)| (x.into(), y.into());
         let (x, y) = match self.order {
             Order::Row | Order::Sorted | Order::Shuffled => self.picture.rows().cell(key),

@@ -109,7 +109,7 @@ fn pack(upper: u32, lower: u32) -> u64 {
 }
 
 /// `of(i)` for each `i` below `n`, in random order.
-fn shuffled(n: u32, order: MixKeys, of: impl Fn(u32) -> u32 + Sync) -> Vec<u32> {
+pub(in crate::cli::bench) fn shuffled(n: u32, order: MixKeys, of: impl Fn(u32) -> u32 + Sync) -> Vec<u32> {
     // The mixed numbers are distinct, so what stands beside them takes no part in the order.
     let mut drawn: Vec<u64> = (0..n).into_par_iter().map(|i| pack(mix(i, order), of(i))).collect();
     drawn.par_sort_unstable();

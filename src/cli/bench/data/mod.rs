@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::options::{self, Extent, SchemeOptions};
 use crate::cli::text;
-use cells::Cells;
-pub(super) use copies::Copies;
+pub(super) use cells::Cells;
+pub(super) use copies::{Copies, shuffled};
 
 /// The data of a run.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(next_help_heading = "Data")]
 pub(super) struct DataOptions {
     /// Numbers of pairs, separated by commas; `512..2^24` is 512 and its doublings up to 2^24 [default: 2^22; with
@@ -118,7 +118,7 @@ enum Shapes {
 
 /// Keys and order.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Order {
+pub(super) enum Order {
     /// A domain's row-major indices, cell by cell in picture order
     Row,
     /// A domain's Morton codes, in picture order
@@ -160,8 +160,13 @@ impl DataOptions {
 
     /// The numbers of pairs to measure.
     pub(super) fn sizes(&self) -> Vec<u32> {
-        let asked = || if self.n.is_empty() { vec![1 << 22] } else { self.given_sizes().collect() };
-        self.domain.and(self.defined).map_or_else(asked, |defined| vec![defined])
+        let usual = || if self.n.is_empty() { vec![1 << 22] } else { self.given_sizes().collect() };
+        self.domain.and(self.defined).map_or_else(usual, |defined| vec![defined])
+    }
+
+    /// The same with lookups of so many hits in a hundred, as many as pairs.
+    pub(super) fn with_hits(&self, hits: &[u32]) -> DataOptions {
+        DataOptions { queries: None, hits: hits.to_vec(), ..self.clone() }
     }
 
     /// Whether keys are to come again.

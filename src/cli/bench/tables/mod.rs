@@ -101,6 +101,19 @@ pub(super) fn asked(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
+/// What is made of one scheme on one device, for rows of one spread of keys.
+pub(super) fn of_columns(
+    args: &Args,
+    columns: &Copies,
+    spread: (u32, Option<f64>),
+    device: &Any,
+    (name, kind): (&str, Kind),
+    progress: &Progress,
+) -> Result<Findings> {
+    let mut job = OnTable { columns, spread, device, kind, args, progress };
+    scheme::named(name, kind, &args.parameters, &mut job)
+}
+
 /// Every scheme on every device, for each number of rows and each spread of keys.
 pub(super) fn measure(
     args: &Args,

@@ -1,0 +1,26 @@
+//! Breslow et al. 2016, Sections 6 and 8: the models beside tables that are walked, and lookups over table sizes.
+//!
+//! ```text
+//! model.rs      Figures 8 to 11 and 14: homes, remap entries, buckets a lookup reads
+//! lookup.rs     Figures 12 and 13: rates, and the data that a query moves
+//! ```
+//!
+//! What a lookup reads is counted by walking the table, where the paper reads a device's counters.
+
+mod lookup;
+mod model;
+
+use super::Experiment;
+
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    Experiment::here(&["8"], model::homes),
+    Experiment::on_device(&["9", "10", "11"], model::over_load),
+    Experiment::on_device(&["12a", "12b"], lookup::hits),
+    Experiment::on_device(&["13a", "13b"], lookup::misses),
+    Experiment::on_device(&["14a", "14b", "14c"], model::validation),
+];
+
+/// Remap entries of a bucket.
+const TAGS: u32 = 21;
+/// Functions of the bucketized cuckoo tables that the paper compares with.
+const FUNCTIONS: u32 = 2;

@@ -1,0 +1,172 @@
+//! The two-level table of Alcantara et al. 2009, in the figures of their poster and of Sahu 2015.
+
+use koel::backend::{Any, Runs};
+use koel::layout::Rows3;
+use koel::spec::Limits;
+use koel::spec::hash::{SplitMix64, mix};
+use koel::{Fks, FksFamily, Perfect, Scheme, Sorted};
+use rayon::prelude::*;
+
+use super::Experiment;
+use super::bench::{Bench, Pairs, milliseconds};
+use crate::cli::bench::figure::{Axis, Figure};
+use crate::cli::failure::Result;
+
+pub(super) const POSTER: &[Experiment] =
+    &[Experiment::on_device(&["voxels"], voxels), Experiment::on_device(&["stages"], poster_stages)];
+
+pub(super) const SAHU: &[Experiment] = &[Experiment::on_device(&["1", "2"], kernels)];
+
+/// Beyond so many voxels perfect spatial hashes are left out: one thread of the host builds them.
+const PERFECT: usize = 1 << 17;
+
+/// What the stages of large builds are that no paper has.
+const SAMPLE: &str = "gather, cuckoo_place: of 2^18 pairs and more a sample is looked through for keys that come again";
+
+/// The results of the poster: finer and finer voxels of a surface, in a table, a sorted list and a perfect hash.
+fn voxels(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let (x, y) = (Axis::log("voxels", ""), Axis::log("time", "ms"));
+    let mut figure = bench.figure(("voxels", "results, first figure"), "voxels of a surface", x, y);
+    figure.note("a sphere in place of the model; all voxels are retrieved, in random order");
+    let most = bench.size(1 << 20) as usize;
+    // Those of the next sphere have no keys of 32 bits.
+    for radius in (4..10).map(|power| 1u32 << power) {
+        bench.progress.say(format!("voxels of a sphere of radius {radius}"));
+        let (grid, keys) = sphere(radius)?;
+        if keys.len() > most && radius > 1 << 4 {
+            break;
+        }
+        let values = SplitMix64::new(bench.seed()).next_mix_keys();
+        // Cell by cell they ascend.
+        let surface = keys.clone();
+        let pairs = bench.pairs(keys, move |key| surface.binary_search(&key).ok().map(|_| mix(key, values)))?;
+        let mut curves = Curves { bench, pairs: &pairs, figure: &mut figure };
+        curves.add(["hash: construction", "hash: retrieval"], Fks::classic())?;
+        curves.add(["", "sorted array: binary search"], Sorted)?;
+        if pairs.keys.len() <= PERFECT {
+            curves.add(["", "perfect spatial hash: retrieval"], Perfect::volume(grid, grid))?;
+        }
+        figure.point("sorted array: radix sort", pairs.keys.len() as f64, milliseconds(bench.sort(&pairs)?));
+    }
+    if bench.size(1 << 20) as usize > PERFECT {
+        figure.note(format!("perfect spatial hashes up to {PERFECT} voxels: the host builds them"));
+    }
+    Ok(vec![figure])
+}
+
+/// Curves of one table.
+struct Curves<'a> {
+    bench: &'a Bench<'a>,
+    pairs: &'a Pairs,
+    figure: &'a mut Figure,
+}
+
+impl Curves<'_> {
+    /// The times of construction, if it has a name, and of retrieval.
+    fn add<S: Scheme>(&mut self, [construction, retrieval]: [&str; 2], scheme: S) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let (bench, n) = (self.bench, self.pairs.keys.len() as f64);
+        let table = if construction.is_empty() {
+            bench.table(scheme, None, self.pairs)?
+        } else {
+            bench.build(scheme, None, self.pairs)?.map(|built| {
+                self.figure.point(construction, n, milliseconds(built.time));
+                built.table
+            })
+        };
+        match table {
+            Ok(table) => {
+                let time = bench.ask(&table, self.pairs, &self.pairs.each_once())?;
+                self.figure.point(retrieval, n, milliseconds(time));
+            }
+            Err(reason) => self.figure.note(format!("{retrieval}, {n} voxels: {reason}")),
+        }
+        Ok(())
+    }
+}
+
+/// The side of a cube, and the keys of those cells in a sphere that have a neighbour outside it.
+fn sphere(radius: u32) -> Result<(u32, Vec<u32>)> {
+    let (side, r) = (2 * radius, i64::from(radius));
+    let rows = Rows3::new(side, side, side)?;
+    let from_middle = |at: u32| 2 * (i64::from(at) - r) + 1;
+    // In halves of a cell: cells have odd coordinates, and a step is two.
+    let of_row = |(z, y): (u32, u32)| {
+        (0..side).filter_map(move |x| {
+            let at = [x, y, z].map(from_middle);
+            let square: i64 = at.iter().map(|c| c * c).sum();
+            let farthest = at.iter().map(|c| c.abs()).max().unwrap_or(0);
+            let (inside, out) = (square < 4 * r * r, square + 4 * farthest + 4 >= 4 * r * r);
+            (inside && out).then(|| rows.key(x, y, z)).flatten()
+        })
+    };
+    let keys = (0..side).into_par_iter().flat_map_iter(|z| (0..side).flat_map(move |y| of_row((z, y)))).collect();
+    Ok((side, keys))
+}
+
+fn poster_stages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let (x, y) = (Axis::log("pairs", ""), Axis::log("time", "ms"));
+    let mut figure = bench.figure(("stages", "results, second figure"), "stages of a build, random keys", x, y);
+    figure.note(SAMPLE);
+    for n in bench.sizes(512, 2, 1 << 20) {
+        let pairs = bench.random(n, Limits::NONE)?;
+        match bench.build(Fks::classic(), None, &pairs)? {
+            Ok(built) => {
+                drop(built);
+                for stage in bench.stages(Fks::classic(), &pairs)? {
+                    figure.point(stage.name, n.into(), milliseconds(stage.time));
+                }
+            }
+            Err(reason) => figure.note(format!("{n} pairs: {reason}")),
+        }
+    }
+    Ok(vec![figure])
+}
+
+/// Figures 1 to 3 of Sahu: the report's functions and seeds. The third is the second on another device.
+fn kernels(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let x = || Axis::log("entries", "");
+    let mut times = bench.figure(("1", "Figure 1"), "time of each kernel", x(), Axis::log("time", "ms"));
+    let place = ("2", "Figures 2 and 3");
+    let mut shares = bench.figure(place, "kernels compared", x(), Axis::linear("share of a build", "%"));
+    times.note(SAMPLE);
+    times.note("count: phase 1; shuffle: store; cuckoo: phase 2; the scan is parallel here");
+    for n in bench.sizes(512, 2, 1 << 20) {
+        let pairs = bench.random(n, Limits::NONE)?;
+        let scheme = Fks::classic().family(FksFamily::Sahu);
+        if let Err(reason) = bench.table(scheme.clone(), None, &pairs)? {
+            times.note(format!("{n} entries: {reason}"));
+            continue;
+        }
+        let stages = bench.stages(scheme, &pairs)?;
+        let all: f64 = stages.iter().map(|stage| milliseconds(stage.time)).sum();
+        for stage in stages {
+            let time = milliseconds(stage.time);
+            times.point(stage.name, n.into(), time);
+            shares.point(stage.name, n.into(), 100.0 * time / all);
+        }
+    }
+    Ok(vec![times, shares])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sphere_is_closed_and_hollow() {
+        let (side, keys) = sphere(16).unwrap_or_else(|failure| panic!("{failure}"));
+        let surface: std::collections::HashSet<u32> = keys.iter().copied().collect();
+        assert_eq!((side, surface.len()), (32, keys.len()));
+        let is = |x: u32, y: u32, z: u32| surface.contains(&(x + 32 * (y + 32 * z)));
+        // Along each line through the middle there are two walls.
+        let walls = |of: &dyn Fn(u32) -> bool| (0..32).filter(|&i| of(i)).count();
+        assert!(walls(&|i| is(i, 16, 16)) == 2 && walls(&|i| is(16, i, 16)) == 2 && walls(&|i| is(16, 16, i)) == 2);
+        assert!(is(0, 16, 16) && is(31, 15, 16) && !is(0, 0, 0) && !is(16, 16, 16));
+        // Near the area of the sphere, and a half more for its steps.
+        let area = 4.0 * std::f64::consts::PI * 256.0;
+        assert!((1.0..1.6).contains(&(keys.len() as f64 / area)), "{}", keys.len());
+    }
+}

@@ -1,0 +1,47 @@
+//! Updates at strides: what the memory makes of accesses that are near each other, or are not.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use rayon::prelude::*;
+
+use super::memory::{atomic, atomic_u32, prefetch};
+use super::{BLOCK, CHUNK};
+use crate::backend::Word;
+
+/// Adds one to `words[k * stride % len]` for each k below `len`; by one atomic, or by a read and a write.
+pub(super) fn updates<T: Word>(words: &mut [T], stride: u32, atomically: bool) {
+    // The two kinds of word that there are.
+    if size_of::<T>() == size_of::<u32>() {
+        let words = atomic_u32(bytemuck::cast_slice_mut(words));
+        let add = |word: &AtomicU32| {
+            word.fetch_add(1, Relaxed);
+        };
+        let store = |word: &AtomicU32| word.store(word.load(Relaxed).wrapping_add(1), Relaxed);
+        if atomically { at_strides(words, stride, add) } else { at_strides(words, stride, store) }
+    } else {
+        let words = atomic(bytemuck::cast_slice_mut(words));
+        let add = |word: &AtomicU64| {
+            word.fetch_add(1, Relaxed);
+        };
+        let store = |word: &AtomicU64| word.store(word.load(Relaxed).wrapping_add(1), Relaxed);
+        if atomically { at_strides(words, stride, add) } else { at_strides(words, stride, store) }
+    }
+}
+
+/// Visits each place in turn, and asks for the line of the one a block later.
+fn at_strides<T: Sync>(words: &[T], stride: u32, visit: impl Fn(&T) + Sync) {
+    let len = words.len() as u64;
+    let place = |k: usize| (k as u64 * u64::from(stride) % len) as usize;
+    (0..words.len().div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
+        let first = chunk * CHUNK;
+        // One division a chunk: from each place the next is a step away, or a step and once round.
+        let step = place(1);
+        let next = |at: usize| if at + step >= words.len() { at + step - words.len() } else { at + step };
+        let (mut at, mut ahead) = (place(first), place(first + BLOCK));
+        for _ in first..words.len().min(first + CHUNK) {
+            prefetch(words, ahead);
+            visit(&words[at]);
+            (at, ahead) = (next(at), next(ahead));
+        }
+    });
+}
