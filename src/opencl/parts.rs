@@ -55,10 +55,10 @@ impl Escapes {
 impl Deal {
     /// For a table of so many buckets, in parts of 2 to the power of `part_bits`.
     pub(super) fn new(pairs: usize, buckets: u32, part_bits: u32) -> Deal {
-        let parts = (buckets.max(1) - 1 >> part_bits) + 1;
+        let parts = ((buckets.max(1) - 1) >> part_bits) + 1;
         // About as many digits in one pass as in the other.
         let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
-        let coarse = (parts - 1 >> fine_bits) + 1;
+        let coarse = ((parts - 1) >> fine_bits) + 1;
         let share = (pairs as u128) << (fine_bits + part_bits);
         let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
         // Eight standard deviations: distinct keys never come near. Copies of a key may, and escape.

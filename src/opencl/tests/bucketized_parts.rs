@@ -34,7 +34,7 @@ fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
                 for attempt in 0..40 {
                     let plan = plan(&Bucketized::canonical(bucket_slots), slots, attempt);
                     let expected = reference(&plan, &keys, &values);
-                    let (image, placed, by_parts) = build(&cl, &plan, &keys, &values)?;
+                    let (image, placed, by_parts) = build(cl, &plan, &keys, &values)?;
                     assert!(by_parts);
                     assert_eq!(placed.unplaced == 0, expected.is_some(), "{plan:?}: {placed:?}");
                     if let Some(expected) = expected {
@@ -64,7 +64,7 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
                 }
             }
             let plan = plan(&Bucketized::canonical(bucket_slots), len * 10 / 9, 0);
-            let (_, placed, by_parts) = build(&cl, &plan, &keys, &values)?;
+            let (_, placed, by_parts) = build(cl, &plan, &keys, &values)?;
             let what = format!("S = {bucket_slots}, {copied} keys, {apart} apart, {each} copies of each: {placed:?}");
             assert!(by_parts && placed.unplaced == 0 && placed.copies > 0, "{what}");
             let mut sorted = keys.clone();
@@ -85,7 +85,7 @@ fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
     // A third of one key: its part is too small for them, and so is the list of escapes beyond some thousands.
     let keys: Vec<u32> = (0..len).map(|i| if i % 3 == 1 { distinct[5] } else { distinct[i] }).collect();
     let plan = plan(&scheme, len * 2, 0);
-    let (_, placed, by_parts) = build(&cl, &plan, &keys, &values)?;
+    let (_, placed, by_parts) = build(cl, &plan, &keys, &values)?;
     assert_eq!(by_parts, small(), "many escapes are too many for the list");
     assert_eq!((placed.unplaced, placed.least_copy), (0, Some(distinct[5])));
     Ok(())
@@ -97,7 +97,7 @@ fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
     let len = if small() { 500 } else { 5000 };
     let (keys, values) = pairs(len);
     let plan = plan(&Bucketized::canonical(8), len * 9 / 10, 0);
-    let (_, placed, _) = build(&cl, &plan, &keys, &values)?;
+    let (_, placed, _) = build(cl, &plan, &keys, &values)?;
     let direct = cl.with_group(64);
     direct.set_build_route(Some(BuildRoute::Direct));
     let (_, by_atomics) =
