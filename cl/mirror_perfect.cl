@@ -4,7 +4,8 @@
 __kernel GROUP_SIZE void mirror_perfect(__global const uint *from, __global ulong *to, const ulong rows, TABLE) {
     ulong row = get_global_id(0);
     if (row >= rows) return;
-    uint2 at = home(sizes, from[2 * row]);
+    table t = {sizes};
+    uint2 at = home(t, from[2 * row]);
     to[2 * row] = ((ulong)at.x << 32) | at.y;
-    to[2 * row + 1] = slot_at(sizes, at.y, from[2 * row + 1]);
+    to[2 * row + 1] = slot_at(t, at.y, from[2 * row + 1]);
 }

@@ -12,7 +12,7 @@
 // group's: work-items past the end do nothing, but reach every barrier.
 
 // The offset in a cell.
-static inline uint offset_of(__global const ulong *image, uint16 sizes, uint cell) {
+static inline uint offset_of(__global const ulong *image, table t, uint cell) {
     ulong two = image[(ulong)SLOTS + cell / 2];
     return (uint)(two >> (32 * (cell % 2)));
 }
@@ -20,13 +20,14 @@ static inline uint offset_of(__global const ulong *image, uint16 sizes, uint cel
 __kernel GROUP_SIZE void perfect_lookup(__global const ulong *image, TABLE, const uint outside, const uint outside_value,
                                         __global const uint *queries, const ulong count, __global uint *values,
                                         __global uint *found) {
+    table t = {sizes};
     __local ulong answers[KOEL_GROUP / 8];
     ulong item = get_global_id(0);
     bool hit = false;
     if (item < count) {
         uint key = queries[item];
-        uint2 at = home(sizes, key);
-        ulong there = image[slot_at(sizes, at.y, offset_of(image, sizes, at.x))];
+        uint2 at = home(t, key);
+        ulong there = image[slot_at(t, at.y, offset_of(image, t, at.x))];
         // An empty slot has the marker for its key; the pair with that key stands outside.
         bool is_marker = key == KOEL_CLASSIC_EMPTY_KEY;
         hit = is_marker ? outside : upper_of(there) == key;
@@ -42,17 +43,19 @@ __kernel GROUP_SIZE void perfect_lookup(__global const ulong *image, TABLE, cons
 // halves of their own.
 __kernel GROUP_SIZE void perfect_assign(__global uint *halves, TABLE, __global const uint *keys,
                                         __global const uint *values, const ulong count) {
+    table t = {sizes};
     ulong item = get_global_id(0);
     if (item >= count) return;
     uint key = keys[item];
-    uint2 at = home(sizes, key);
-    ulong slot = slot_at(sizes, at.y, halves[2 * (ulong)SLOTS + at.x]);
+    uint2 at = home(t, key);
+    ulong slot = slot_at(t, at.y, halves[2 * (ulong)SLOTS + at.x]);
     if (key != KOEL_CLASSIC_EMPTY_KEY && halves[2 * slot + 1] == key) halves[2 * slot] = values[item];
 }
 
 // One work-item a slot.
 __kernel GROUP_SIZE void perfect_decode(__global const ulong *image, TABLE, __global uint *keys, __global uint *values,
                                         __global uint *taken_bits) {
+    table t = {sizes};
     __local ulong answers[KOEL_GROUP / 8];
     ulong at = get_global_id(0);
     bool pair = false;

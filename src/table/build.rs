@@ -1,7 +1,8 @@
 //! Attempts: the loop round every build, for every scheme and device.
 //!
 //! ```text
-//! before all:               does a sample of the keys hold copies? then an attempt is not worth its while
+//! before all:               does a sample of the keys hold copies? then an attempt is not worth its while, unless they
+//!                           are all of a few heavy keys, whose other pairs can be left out at once
 //! for attempt = 0, 1, ..:   constants of (seed, attempt);  place all pairs;  done if none is left over
 //! after the first failure:  do keys come more than once? decided exactly, before anything is tried again
 //! after the last, or a hopeless one:  Error::TooFull
@@ -13,7 +14,7 @@
 //! each is made, and if the last one fails by a crowd too, the error names it.
 
 use super::builder::{Contents, Duplicates, Settings};
-use super::distinct;
+use super::{distinct, heavy};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
 use crate::spec::{Cuckoo, Limits, Plan, Request, Scheme};
@@ -43,10 +44,16 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     values: &B::Buffer<u32>,
 ) -> Result<Built<B, S>> {
     check_limits(backend, scheme, settings.contents, keys, values)?;
-    let slots = settings.slots(scheme, keys.len() as u64);
+    let mut lighter = None;
+    let mut promising = true;
     if distinct::sampled_copies(backend, keys)? {
         refuse_copies(backend, settings.duplicates, keys)?;
-    } else {
+        lighter = heavy::left_out(backend, keys, values, settings.duplicates)?;
+        promising = lighter.is_some();
+    }
+    let (keys, values) = lighter.as_ref().map_or((keys, values), |pairs| (&pairs.keys, &pairs.values));
+    if promising {
+        let slots = settings.slots(scheme, keys.len() as u64);
         match attempts(backend, scheme, settings, slots, keys, values)? {
             Outcome::Built(built) => return Ok(built),
             Outcome::TooFull(error) => return Err(error),

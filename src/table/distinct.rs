@@ -5,6 +5,13 @@
 //! which pair of it stays?    a stable sort by key; the first pair of each run (KeepFirst), or the last (KeepLast)
 //! ```
 //!
+//! Before either, where a sample shows that a few keys have much of the rows:
+//!
+//! ```text
+//! of a heavy key, which pair?   the first or the last is among the first or last rows, which the host reads
+//! and the others?               all rows of heavy keys are left out at once; often no key comes again then (`heavy.rs`)
+//! ```
+//!
 //! Neither minds how often a key comes: copies take no slots, so the table builds whatever the multiplicity, and runs
 //! are cut into equal pieces. What is found is the same on every device.
 //!
@@ -40,15 +47,22 @@ pub(super) fn least_copy<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>)
 /// The sample is runs of neighbours, spread evenly: copies that stand together are seen in a run, and scattered ones
 /// meet across runs, as soon as there are fewer than some millions of keys or one has a thousandth of the rows.
 pub(super) fn sampled_copies<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<bool> {
+    match sample(backend, keys)? {
+        Some(sample) => Ok(least_copy(backend, &sample)?.is_some()),
+        None => Ok(false),
+    }
+}
+
+/// The sample, of keys that are many enough for one.
+pub(super) fn sample<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<B::Buffer<u32>>> {
     let len = keys.len() as u64;
     if !(LEAST_SAMPLED..=u64::from(u32::MAX)).contains(&len) {
-        return Ok(false);
+        return Ok(None);
     }
     let last = len - u64::from(RUN);
     let run = |run: u64| (last * run / (RUNS - 1)) as u32;
     let index: Vec<u32> = (0..RUNS).flat_map(|r| (0..RUN).map(move |i| run(r) + i)).collect();
-    let sample = backend.gather(keys, &backend.upload(&index)?)?;
-    Ok(least_copy(backend, &sample)?.is_some())
+    backend.gather(keys, &backend.upload(&index)?).map(Some)
 }
 
 /// A bitmap of which `keys` are among `wanted`, whose keys may come more than once.

@@ -20,6 +20,7 @@ mod change;
 mod digest;
 pub(crate) mod distinct;
 pub(crate) mod file;
+mod heavy;
 mod insert;
 mod inspect;
 mod keeping;

@@ -1,0 +1,134 @@
+//! Pairs of heavy keys: all but the one that stays are left out at once.
+//!
+//! ```text
+//! heavy     a 64th of the sample, or more
+//! stays     its first pair among the first rows, or its last among the last: the host reads those
+//! others    every row of a heavy key is looked up in a small table, and not selected
+//! ```
+//!
+//! A heavy key that does not come among those rows is left as it is. What remains may hold copies of lighter keys, which
+//! is for others to find out (`distinct.rs`): so this is worth its while only where the sample shows none.
+
+use std::collections::HashMap;
+
+use super::builder::Duplicates;
+use super::{Pairs, distinct};
+use crate::backend::{DeviceBuffer, HashBackend, Kernels};
+use crate::error::Result;
+use crate::spec::Cuckoo;
+
+/// Of the keys of a sample, the share that makes one heavy.
+const SHARE: usize = 64;
+/// Rows at the beginning or the end among which the pair that stays is looked for: a key with a 64th of all rows in any
+/// order is missing there once in e^256 columns.
+const WINDOW: usize = 1 << 14;
+
+/// The pairs without those of heavy keys that do not stay under `rule`, the ones that do at the end. Nothing if the
+/// sample has no heavy keys, or has others that come again besides.
+pub(super) fn left_out<B: Kernels<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+    rule: Duplicates,
+) -> Result<Option<Pairs<B>>> {
+    let Some(sample) = distinct::sample(backend, keys)? else { return Ok(None) };
+    let heavy = match heavy_keys(&backend.download(&sample)?) {
+        Some(heavy) if !heavy.is_empty() => heavy,
+        _ => return Ok(None),
+    };
+    let staying = staying(backend, keys, values, rule, &heavy)?;
+    if staying.is_empty() {
+        return Ok(None);
+    }
+    let (kept_keys, kept_values): (Vec<u32>, Vec<u32>) = staying.into_iter().unzip();
+    let kept = Pairs::<B> { keys: backend.upload(&kept_keys)?, values: backend.upload(&kept_values)? };
+    let out = distinct::among(backend, keys, &kept.keys)?;
+    let others = backend.select(&out, false, &[keys, values])?;
+    let [keys, values] = &others[..] else { unreachable!("`select` returns as many columns as it is given") };
+    Ok(Some(Pairs { keys: backend.concat(keys, &kept.keys)?, values: backend.concat(values, &kept.values)? }))
+}
+
+/// The heavy keys of a sample; nothing if lighter ones come again in it.
+fn heavy_keys(sample: &[u32]) -> Option<Vec<u32>> {
+    let mut counts: HashMap<u32, usize> = HashMap::new();
+    sample.iter().for_each(|&key| *counts.entry(key).or_default() += 1);
+    let is_heavy = |count: usize| count >= sample.len().div_ceil(SHARE);
+    if counts.values().any(|&count| count > 1 && !is_heavy(count)) {
+        return None;
+    }
+    let mut heavy: Vec<u32> = counts.into_iter().filter(|&(_, count)| is_heavy(count)).map(|(key, _)| key).collect();
+    heavy.sort_unstable();
+    Some(heavy)
+}
+
+/// The pair that stays of each of these keys that comes among the first rows, or the last.
+fn staying<B: HashBackend>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+    rule: Duplicates,
+    heavy: &[u32],
+) -> Result<Vec<(u32, u32)>> {
+    let len = keys.len().min(WINDOW);
+    let at = if rule == Duplicates::KeepFirst { 0 } else { keys.len() - len };
+    let (mut some_keys, mut some_values) = (vec![0; len], vec![0; len]);
+    backend.read(keys, at, &mut some_keys)?;
+    backend.read(values, at, &mut some_values)?;
+    let place = |key: &u32| match rule {
+        Duplicates::KeepFirst => some_keys.iter().position(|other| other == key),
+        _ => some_keys.iter().rposition(|other| other == key),
+    };
+    Ok(heavy.iter().filter_map(|key| place(key).map(|i| (*key, some_values[i]))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cpu;
+    use std::collections::BTreeMap;
+
+    /// Enough rows for a sample: distinct keys, but where `heavy` says.
+    fn rows(heavy: impl Fn(usize) -> Option<u32>) -> (Vec<u32>, Vec<u32>) {
+        let keys = (0..1 << 18).map(|i| heavy(i).unwrap_or((i as u32).wrapping_mul(0x9e37_79b1) | 1 << 31));
+        (keys.collect(), (0..1 << 18).collect())
+    }
+
+    fn kept(keys: &[u32], values: &[u32], rule: Duplicates) -> Result<Option<BTreeMap<u32, u32>>> {
+        let cpu = Cpu::new();
+        let Some(pairs) = left_out(&cpu, &cpu.upload(keys)?, &cpu.upload(values)?, rule)? else { return Ok(None) };
+        let (keys, values) = (cpu.download(&pairs.keys)?, cpu.download(&pairs.values)?);
+        let map: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
+        assert_eq!(map.len(), keys.len(), "each key once");
+        Ok(Some(map))
+    }
+
+    #[test]
+    fn of_heavy_keys_the_first_or_the_last_pair_stays() -> Result<()> {
+        // Half of all rows one key, and a sixteenth another.
+        let (keys, values) = rows(|i| if i % 2 == 1 { Some(7) } else { (i % 16 == 4).then_some(9) });
+        let mut last = BTreeMap::new();
+        let mut first = BTreeMap::new();
+        for (&key, &value) in keys.iter().zip(&values) {
+            last.insert(key, value);
+            first.entry(key).or_insert(value);
+        }
+        assert!(last.len() < keys.len() / 2 && last.len() > keys.len() / 3);
+        assert_eq!(kept(&keys, &values, Duplicates::KeepLast)?, Some(last));
+        assert_eq!(kept(&keys, &values, Duplicates::KeepFirst)?, Some(first));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_no_work_for_it_is_left_alone() -> Result<()> {
+        let rule = Duplicates::KeepLast;
+        let (keys, values) = rows(|_| None);
+        assert_eq!(kept(&keys, &values, rule)?, None, "distinct keys");
+        let (keys, values) = rows(|i| Some(i as u32 / 2));
+        assert_eq!(kept(&keys, &values, rule)?, None, "every key twice, side by side");
+        let (keys, values) = rows(|i| (50_000..150_000).contains(&i).then_some(7));
+        assert_eq!(kept(&keys, &values, rule)?, None, "a heavy key far from the end");
+        let (keys, values) = (vec![1; 1000], vec![2; 1000]);
+        assert_eq!(kept(&keys, &values, rule)?, None, "too few for a sample");
+        Ok(())
+    }
+}
