@@ -42,7 +42,8 @@ impl Job for OnDevice<'_> {
         Any: Runs<S>,
         Cpu: Runs<S>,
     {
-        let mut builder = HashTable::builder(scheme).seed(self.setup.args.data.seed);
+        let unsized_builder = HashTable::builder(scheme).seed(self.setup.args.data.seed);
+        let mut builder = unsized_builder.clone();
         if let Some(load) = self.setup.args.load {
             builder = builder.load_factor(load);
         }
@@ -69,10 +70,10 @@ impl Job for OnDevice<'_> {
         }
         let mut left_out = Vec::new();
         if self.setup.args.insert {
-            match self.insertion(&builder, limits, &mut rows) {
+            match self.insertion((&builder, &unsized_builder), limits, &mut rows) {
                 Err(Failure::Koel(error)) if is_of_the_table(&error) => {
-                    left_out
-                        .extend(self.left_out::<S>(&error).left_out.iter().map(|line| format!("inserting: {line}")));
+                    let lines = self.left_out::<S>(&error).left_out;
+                    left_out.extend(lines.into_iter().map(|line| format!("inserting: {line}")));
                 }
                 done => done?,
             }
@@ -255,8 +256,14 @@ impl OnDevice<'_> {
         Ok(())
     }
 
-    /// A batch of a tenth as many pairs as there are, into a table with the slots that its load asks for without them.
-    fn insertion<S: Scheme>(&self, builder: &TableBuilder<S>, limits: Limits, rows: &mut Vec<Row>) -> Result<()>
+    /// A batch of a tenth as many pairs as there are, into a table with the slots that its load asks for without them:
+    /// the first builder has the load, and the second no size, because batches into tables of a load build them again.
+    fn insertion<S: Scheme>(
+        &self,
+        (by_load, builder): (&TableBuilder<S>, &TableBuilder<S>),
+        limits: Limits,
+        rows: &mut Vec<Row>,
+    ) -> Result<()>
     where
         Any: Runs<S>,
     {
@@ -267,7 +274,7 @@ impl OnDevice<'_> {
             keys.push(key);
             values.push(value);
         }
-        let slots = builder.build(device, &old.0, &old.1)?.capacity();
+        let slots = by_load.build(device, &old.0, &old.1)?.capacity();
         let table = builder.clone().capacity(slots).build(device, &old.0, &old.1)?;
         let load = table.load_factor();
         let (keys, values) = (device.upload(&new.0)?, device.upload(&new.1)?);

@@ -14,6 +14,8 @@ pub(super) struct Judged {
     pub(super) stretch: Option<Aim>,
     /// Why nothing is said on whether it was reached.
     pub(super) unjudged: Option<String>,
+    /// Whether the goal is one of other devices, so that not even the ratio tells anything.
+    pub(super) of_others: bool,
 }
 
 /// A target, and the rate that it asks for in this run, if that is known.
@@ -37,7 +39,7 @@ impl Judged {
     /// A goal of a row that was not measured.
     pub(super) fn unmeasured(row: &Row, goal: &Goal) -> Judged {
         let aim = |target| Aim::unknown(row, target);
-        Judged { reach: aim(goal.reach), stretch: goal.stretch.map(aim), unjudged: None }
+        Judged { reach: aim(goal.reach), stretch: goal.stretch.map(aim), unjudged: None, of_others: false }
     }
 
     /// Whether the goal, and whether what would be better still, was reached.
@@ -68,7 +70,8 @@ pub(super) fn judge(
     limit: Option<f64>,
 ) -> Result<Judged> {
     let mut unjudged = None;
-    if class_of(device) != row.class {
+    let of_others = class_of(device) != row.class;
+    if of_others {
         unjudged = Some(format!("the goal is {}'s", row.class.name()));
     } else if n != row.n {
         unjudged = Some(format!("the goal is at n = {}", text::grouped(row.n.into())));
@@ -84,7 +87,7 @@ pub(super) fn judge(
     };
     let (reach, unknown) = aim(goal.reach)?;
     let stretch = goal.stretch.map(&mut aim).transpose()?.map(|(stretch, _)| stretch);
-    Ok(Judged { reach, stretch, unjudged: unjudged.or(unknown) })
+    Ok(Judged { reach, stretch, unjudged: unjudged.or(unknown), of_others })
 }
 
 fn name(beside: Beside, row: &Row) -> String {

@@ -143,8 +143,9 @@ fn is_for(row: &Row, device: &Any, devices: &[Any]) -> bool {
 
 /// Whether a row for CPUs measures what another one measures on a GPU.
 fn covers(row: &Row, other: &Row) -> bool {
-    let of = |row: &Row| (row.how, row.hits, row.threads, row.n == goals::usual_n(row.class));
-    row.class == Class::Cpu && other.class == Class::Gpu && of(row) == of(other)
+    let of = |row: &Row| (row.how, row.hits, row.threads);
+    let usual = |row: &Row| row.n == goals::usual_n(row.class);
+    row.class == Class::Cpu && other.class == Class::Gpu && of(row) == of(other) && usual(row) && usual(other)
 }
 
 /// What was measured so far.
@@ -197,8 +198,7 @@ impl Bench<'_> {
             How::NotYet(reason) => return Ok(Err(reason.into())),
         };
         if n > most {
-            let n = text::grouped(n.into());
-            return Ok(Err(format!("it is about {n} pairs: give --n {n} or more").replace(',', "_")));
+            return Ok(Err(format!("it is about {} pairs: give --n {n} or more", text::grouped(n.into()))));
         }
         if row.threads.is_some_and(|threads| threads > rayon::current_num_threads()) {
             return Ok(Err("this run has fewer threads: give more --threads, or take a machine that has them".into()));

@@ -76,15 +76,20 @@ pub(super) fn text(lines: &[Line], allowed: &[Allowed], devices: &[Any], args: &
                 once(found.limit.map(text::rate).unwrap_or_default()),
                 once(found.limit.map(|limit| format!("{:.0}%", 100.0 * found.rate / limit)).unwrap_or_default()),
                 goal(judged),
-                judged.reach.rate.map(|rate| format!("{:.2}", found.rate / rate)).unwrap_or_default(),
+                judged
+                    .reach
+                    .rate
+                    .filter(|_| !judged.of_others)
+                    .map(|rate| format!("{:.2}", found.rate / rate))
+                    .unwrap_or_default(),
                 verdict(found, judged).into(),
             ]);
         }
     }
     shown.push('\n');
     shown.push_str(&table.render());
-    for (reason, rows) in reasons(lines) {
-        shown.push_str(&format!("\n{reason}:\n  {}\n", rows.join("\n  ")));
+    for reason in reasons(lines) {
+        shown.push_str(&format!("\n{reason}"));
     }
     shown
 }
@@ -129,28 +134,28 @@ fn verdict(found: &Found, judged: &Judged) -> &'static str {
     }
 }
 
-/// Why rows were not measured or not judged, and which; a reason once for all rows that have it.
-fn reasons(lines: &[Line]) -> BTreeMap<String, Vec<String>> {
-    let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
+/// Why rows were not measured, and which; a reason once for all rows that have it. Of goals that are not judged, how
+/// many: what they are stands beside them.
+fn reasons(lines: &[Line]) -> Vec<String> {
+    let (mut rows, mut goals) = (BTreeMap::<&str, Vec<String>>::new(), BTreeMap::<&str, u64>::new());
     for line in lines {
         let hits = line.row.hits.map(|hits| format!(", {hits}% hits")).unwrap_or_default();
         let on = line.device.as_ref().map(|device| format!(", on {device}")).unwrap_or_default();
-        let mut because = |what: &str, reason: &str, of: String| {
-            reasons.entry(format!("{what}, because {reason}")).or_default().push(of);
-        };
         match &line.found {
-            Err(reason) => because("not measured", reason, format!("{}{hits}{on}", line.row.name)),
+            Err(reason) => rows.entry(reason).or_default().push(format!("{}{hits}{on}", line.row.name)),
             Ok(found) => {
-                for judged in &found.goals {
-                    if let Some(reason) = &judged.unjudged {
-                        let of = format!("{}{hits}{on}: {}", line.row.name, goal(judged));
-                        because("not judged", reason, of);
-                    }
+                for reason in found.goals.iter().filter_map(|judged| judged.unjudged.as_ref()) {
+                    *goals.entry(reason).or_default() += 1;
                 }
             }
         }
     }
-    reasons
+    let goals = goals
+        .into_iter()
+        .map(|(reason, count)| format!("{} not judged, because {reason}\n", text::counted(count, "goal")));
+    let rows =
+        rows.into_iter().map(|(reason, rows)| format!("not measured, because {reason}:\n  {}\n", rows.join("\n  ")));
+    goals.chain(rows).collect()
 }
 
 /// The same for programs.
