@@ -359,7 +359,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
         programs.push(cl.perfect(&plan)?);
     }
     for plan in bucketized::plans() {
-        programs.push(cl.bucketized(&plan)?);
+        programs.extend([cl.bucketized(&plan)?, cl.bucketized_build(&plan)?]);
         for shape in LookupShape::ALL {
             programs.push(cl.bucketized_lookup(&plan, shape)?);
         }

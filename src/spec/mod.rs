@@ -188,7 +188,7 @@ pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
     /// [`Plan::words`] as a length, which a 32-bit machine may not have.
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge).
+    /// [`Error::TooLarge`].
     fn word_count(&self) -> Result<usize> {
         usize::try_from(self.words()).map_err(|_| Error::TooLarge {
             what: "words of an image on this machine",

@@ -26,7 +26,7 @@ pub const EMPTY_KEY: u32 = u32::MAX;
 pub const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
 
 /// The load from which H = 2, 3, 4, 5 random functions can place no more random keys (Dietzfelbinger et al. 2010, the
-/// paper's reference [5]).
+/// paper's reference 5).
 pub const THRESHOLDS: [f64; 4] = [0.5, 0.918, 0.977, 0.992];
 
 /// The most swaps of a chain: the paper's 7 lg N, which is right for four functions in 1.25 N and more.
