@@ -165,8 +165,9 @@ mod tests {
         let walls = |of: &dyn Fn(u32) -> bool| (0..32).filter(|&i| of(i)).count();
         assert!(walls(&|i| is(i, 16, 16)) == 2 && walls(&|i| is(16, i, 16)) == 2 && walls(&|i| is(16, 16, i)) == 2);
         assert!(is(0, 16, 16) && is(31, 15, 16) && !is(0, 0, 0) && !is(16, 16, 16));
-        // Near the area of the sphere, and a half more for its steps.
+        // A wall of one voxel: seen along the axis that it faces most, each covers a unit of it. On a sphere the greatest
+        // part of a normal is 0.83 on average.
         let area = 4.0 * std::f64::consts::PI * 256.0;
-        assert!((1.0..1.6).contains(&(keys.len() as f64 / area)), "{}", keys.len());
+        assert!((0.75..0.9).contains(&(keys.len() as f64 / area)), "{}", keys.len());
     }
 }
