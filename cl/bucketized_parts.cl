@@ -83,22 +83,21 @@ typedef struct {
 } pair;
 
 // Offers a pair to its next bucket in the part. What goes on in its stead has age 0 if nothing does, and 3 if it leaves.
-INLINED pair step(functions f, pair p, uint start, uint buckets, __local ulong *part) {
-    uint bucket = bucket_for(f, p.age - 1, p.home, buckets);
-    ulong mine = word(p.age, p.home.y, p.value);
+INLINED void step(functions f, pair *p, uint start, uint buckets, __local ulong *part) {
+    uint bucket = bucket_for(f, p->age - 1, p->home, buckets);
+    ulong mine = word(p->age, p->home.y, p->value);
     ulong left = offer_here(part, bucket - start, mine);
     if (left == KOEL_SLOT_EMPTY) {
-        p.age = 0;
-        return p;
+        p->age = 0;
+        return;
     }
     if (left != mine) {
-        p.age = age_of(upper_of(left));
+        p->age = age_of(upper_of(left));
         uint remainder = remainder_of(upper_of(left));
-        p.home = (uint2)(home_of(f, p.age - 1, bucket, remainder, buckets), remainder);
-        p.value = (uint)left;
+        p->home = (uint2)(home_of(f, p->age - 1, bucket, remainder, buckets), remainder);
+        p->value = (uint)left;
     }
-    p.age++;
-    return p;
+    p->age++;
 }
 
 // Copies among the words that arrived at a bucket, in its slots. Nothing moves yet.
@@ -204,7 +203,7 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
             mine.value = (uint)dealt_word;
             mine.age = 1;
         }
-        mine = step(f, mine, start, buckets, part);
+        step(f, &mine, start, buckets, part);
         if (mine.age <= 2) continue;
         uint at = atomic_inc(&left_part);
         ulong word_left = word(mine.age, mine.home.y, mine.value);
