@@ -16,24 +16,10 @@
 // of which heavy.clh says why, and in `horton_propose`, which says it itself:
 //   KOEL_WATCHED    1 where such a read is reported as a race
 
-// What all but the last kernel take besides `TABLE`: pairs in a home or in a stash bucket (which follow the homes),
-// last pair of a home's chain, the pair before each in its chain.
+// What kernels take besides `TABLE`: pairs in a home, last pair of a home's chain, the pair before each in its chain.
+// And `stashed`: pairs in a stash bucket.
 #define COUNTS __global uint *counts
 #define CHAINS __global const uint *keys, __global const uint *values, __global const uint *heads, __global const uint *next
-
-// Sorts S words in registers: no index depends on data.
-static inline void sort_words(ulong *words) {
-    #pragma unroll
-    for (uint i = 0; i < KOEL_SLOTS; i++) {
-        #pragma unroll
-        for (uint j = 0; j < KOEL_SLOTS; j++) {
-            if (j <= i) continue;
-            ulong lesser = min(words[i], words[j]);
-            words[j] = max(words[i], words[j]);
-            words[i] = lesser;
-        }
-    }
-}
 
 static inline void load_words(__global const ulong *bucket, ulong *words) {
     #pragma unroll
@@ -48,6 +34,14 @@ static inline void store_words(__global ulong *bucket, const ulong *words) {
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS / 2; j++) {
         ((__global ulong2 *)bucket)[j] = (ulong2)(words[2 * j], words[2 * j + 1]);
+    }
+}
+
+// The same from the last to the first: pairs ascend but in Type B buckets.
+static inline void store_ascending(__global ulong *bucket, const ulong *words) {
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS / 2; j++) {
+        ((__global ulong2 *)bucket)[j] = (ulong2)(words[KOEL_SLOTS - 1 - 2 * j], words[KOEL_SLOTS - 2 - 2 * j]);
     }
 }
 
@@ -172,40 +166,6 @@ __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUN
     report_tally(tally, status);
 }
 
-// Offers a proposal to the slots from `own` on of a Type A bucket, and returns what is left without one: the proposal
-// itself, or the one that it displaced, or KOEL_HORTON_NO_PROPOSAL.
-//
-// The words are first read plainly, while others change them. What is seen may be old, but was there, and a slot only
-// grows: so a refusal is final, and where a slot has grown meanwhile the exchange fails and tells its word. Each such
-// turn saw a slot grow, so this ends.
-static inline ulong offer(__global ulong *bucket, uint own, ulong mine) {
-    ulong words[KOEL_SLOTS];
-#ifdef KOEL_WATCHED
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j >= own ? atom_or(&bucket[j], 0UL) : 0;
-#else
-    load_words(bucket, words);
-#endif
-    // The bucket's own pairs are not to be displaced.
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j >= own ? words[j] : 0xffffffffffffffffUL;
-    for (;;) {
-        ulong least = words[0];
-        uint at = 0;
-        // No word is picked by its index here and below: that would put them on the stack.
-        #pragma unroll
-        for (uint j = 1; j < KOEL_SLOTS; j++) {
-            at = words[j] < least ? j : at;
-            least = min(words[j], least);
-        }
-        if (least >= mine) return mine;
-        ulong there = atom_cmpxchg(&bucket[at], least, mine);
-        if (there == least) return least;
-        #pragma unroll
-        for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j == at ? there : words[j];
-    }
-}
-
 // One proposal a turn, whoever makes it: this bucket's tokens one by one, each followed by all that are displaced on
 // its account. So work-items that run in step are out of step by whole proposals only.
 __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global const uint *counts,
@@ -244,7 +204,7 @@ __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global c
         }
         uint target = remap(t, home, tag_and_function.x, tag_and_function.y), own = counts[target];
         if (own >= KOEL_SLOTS) continue;
-        ulong mine = proposal(age, home, token), left = offer(image + first_slot(target), own, mine);
+        ulong mine = proposal(age, home, token), left = offer(image + first_slot(target) + own, KOEL_SLOTS - own, mine);
         if (left == KOEL_HORTON_NO_PROPOSAL) {
             age = 0xffffffffu;
         } else if (left != mine) {
@@ -289,7 +249,8 @@ __kernel GROUP_SIZE void horton_entries(__global ulong *image, TABLE, CHAINS, __
     image[slot] = leaver;
 }
 
-__kernel GROUP_SIZE void horton_close(__global ulong *image, TABLE, CHAINS, COUNTS, __global ulong *status) {
+__kernel GROUP_SIZE void horton_close(__global ulong *image, TABLE, CHAINS, __global const uint *counts,
+                                      __global uint *stashed, __global ulong *status) {
     table t = THE_TABLE;
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
@@ -301,6 +262,7 @@ __kernel GROUP_SIZE void horton_close(__global ulong *image, TABLE, CHAINS, COUN
         if (count <= KOEL_SLOTS) {
             load_words(bucket, words);
             sort_words(words);
+            store_ascending(bucket, words);
         } else {
             group g;
             read_group(&g, t, bucket, count, heads[home], keys, values, next);
@@ -325,26 +287,28 @@ __kernel GROUP_SIZE void horton_close(__global ulong *image, TABLE, CHAINS, COUN
                         words[k] = greater;
                     }
                 } else if (entry(array, g.tags[j]) == STASH_CODE) {
-                    uint to = buckets + stash(t, upper_of(pair)), number = atomic_inc(&counts[to]);
-                    if (number < KOEL_SLOTS) image[first_slot(to) + number] = pair;
+                    uint to = stash(t, upper_of(pair)), number = atomic_inc(&stashed[to]);
+                    if (number < KOEL_SLOTS) image[first_slot(buckets + to) + number] = pair;
                     else count_unplaced(tally);
                 }
             }
             words[KOEL_SLOTS - 1] = array;
+            store_words(bucket, words);
         }
-        store_words(bucket, words);
     }
     report_tally(tally, status);
 }
 
-__kernel GROUP_SIZE void horton_stash_sort(__global ulong *image, TABLE, __global const uint *counts) {
+// After either way to build.
+__kernel GROUP_SIZE void horton_stash_sort(__global ulong *image, TABLE, __global const uint *stashed) {
     ulong item = get_global_id(0);
     if (item >= stash_buckets) return;
-    uint at = buckets + (uint)item, count = counts[at];
+    uint count = stashed[item];
+    __global ulong *bucket = image + first_slot(buckets + (uint)item);
     ulong words[KOEL_SLOTS];
-    load_words(image + first_slot(at), words);
+    load_words(bucket, words);
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j < count ? words[j] : KOEL_CLASSIC_EMPTY;
     sort_words(words);
-    store_words(image + first_slot(at), words);
+    store_ascending(bucket, words);
 }

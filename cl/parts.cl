@@ -83,7 +83,7 @@ INLINED void deal(const ulong *words, uint mine, digits d, uint buckets, __local
 }
 
 // The digit of a pair is its part's number, shifted.
-__kernel GROUP_SIZE void deal_pairs(TABLE, const uint shift, __global const uint *keys, __global const uint *values,
+__kernel GROUP_SIZE void deal_pairs(const uint buckets, MIXERS, const uint shift, __global const uint *keys, __global const uint *values,
                                     const ulong pairs, __global uint *cursors, __global ulong *regions,
                                     const ulong stride, const ulong len, ESCAPES) {
     functions f = {forth, back};
@@ -108,7 +108,7 @@ __kernel GROUP_SIZE void deal_pairs(TABLE, const uint shift, __global const uint
 }
 
 // `tiles` groups a region.
-__kernel GROUP_SIZE void deal_words(TABLE, const uint shift, const uint tiles, __global const ulong *regions,
+__kernel GROUP_SIZE void deal_words(const uint buckets, MIXERS, const uint shift, const uint tiles, __global const ulong *regions,
                                     const ulong region_stride, __global uint *cursors, __global ulong *image,
                                     const ulong stride, const ulong len, ESCAPES) {
     TILE_MEMORY;

@@ -1,7 +1,7 @@
 //! Canonical bucketized tables built part by part: the host side of cl/bucketized_parts.cl.
 
 use super::bucketized::parameters;
-use super::parts::{self, Deal, Escapes, Table};
+use super::parts::{Deal, Escapes};
 use super::program::BUCKETIZED_PARTS;
 use super::route::BuildRoute;
 use super::tally::Tally;
@@ -66,12 +66,8 @@ impl OpenCl {
         let (status, mixers) = (tally.status(), plan.functions().keys);
         let marks = (plan.buckets() as usize).div_ceil(32);
         let touched: Buffer<u32> = self.filled(marks, 0)?;
-        let table = Table {
-            mixers: &mixers,
-            parameters: parameters(plan, parts::GROUP as usize),
-            part_slots: u64::from(PART_SLOTS),
-        };
-        let dealt = deal.deal(self, table, (keys, values), &mut image, (&escapes, status))?;
+        let to = (&mut image, u64::from(PART_SLOTS));
+        let dealt = deal.deal(self, &mixers, (keys, values), to, (&escapes, status))?;
 
         let program = self.program(BUCKETIZED_PARTS, &parameters(plan, GROUP as usize))?;
         let launch = self.kernel(&program, "bucketized_parts")?.buffer(&image).value(plan.buckets()).mixers(&mixers);

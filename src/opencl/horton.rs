@@ -1,7 +1,7 @@
 //! The host side of cl/horton.cl, cl/horton_build.cl and cl/horton_lookup.cl: which program, and which arguments.
 //!
-//! A canonical build is a chain of six kernels without a wait in between, and needs, besides the image, 4 bytes a pair
-//! and 12 bytes a bucket; see cl/horton_build.cl. Classic builds and removals are sequential by their paper and run on
+//! A direct canonical build is a chain of six kernels without a wait in between, and needs, besides the image, 4 bytes a
+//! pair and 12 bytes a bucket; see cl/horton_build.cl. Builds part by part: horton_parts.rs. Classic builds and removals are sequential by their paper and run on
 //! the host (`backend/host.rs`).
 
 use ocl::core::Program;
@@ -10,7 +10,9 @@ use super::launch::Launch;
 use super::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP};
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
+use crate::backend::{
+    Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, filled_and_placed, host,
+};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::horton::{Functions, HortonFamily, tokens};
@@ -99,7 +101,7 @@ impl OpenCl {
         let functions = plan.functions();
         let (buckets, stash) = (functions.buckets as usize, functions.stash_buckets as usize);
         let tally = Tally::new(self)?;
-        let counts: Buffer<u32> = self.filled(buckets + stash, 0)?;
+        let (counts, stashed): (Buffer<u32>, Buffer<u32>) = (self.filled(buckets, 0)?, self.filled(stash, 0)?);
         // Whatever is read of these was written before.
         let (heads, next) = (Buffer::<u32>::allocate(self, buckets)?, Buffer::<u32>::allocate(self, pairs)?);
         let masks = Buffer::<u32>::allocate(self, buckets)?;
@@ -112,9 +114,20 @@ impl OpenCl {
         with_chains("horton_group")?.buffer(&masks).buffer(tally.status()).over(buckets)?;
         kernel("horton_propose")?.buffer(&counts).buffer(&masks).over(buckets)?;
         with_chains("horton_entries")?.buffer(&masks).over(plan.slots() as usize)?;
-        with_chains("horton_close")?.buffer(tally.status()).over(buckets)?;
-        kernel("horton_stash_sort")?.buffer(&counts).over(stash)?;
+        with_chains("horton_close")?.buffer(&stashed).buffer(tally.status()).over(buckets)?;
+        self.horton_sort_stash(plan, image, &stashed)?;
         tally.placed(self, plan.outside())
+    }
+
+    /// Brings the stash of a canonical table into its last form; `stashed` counts the pairs of each of its buckets.
+    pub(super) fn horton_sort_stash(
+        &self,
+        plan: &HortonPlan,
+        image: &Buffer<u64>,
+        stashed: &Buffer<u32>,
+    ) -> Result<()> {
+        let launch = self.horton_kernel(&self.horton_build(plan)?, plan, "horton_stash_sort", image)?;
+        launch.buffer(stashed).over(stashed.len())
     }
 
     /// `Kernels::lookup` in one of the two shapes.
@@ -138,7 +151,16 @@ impl OpenCl {
 }
 
 impl Kernels<Horton> for OpenCl {
-    /// Canonical: six kernels, two fills, and one read of 48 bytes. Classic: on the host, pair by pair.
+    fn build(&self, plan: &HortonPlan, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u64>, Placed)> {
+        Error::check_plan::<Horton>(plan)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        match self.horton_by_parts(plan, keys, values)? {
+            Some(built) => Ok(built),
+            None => filled_and_placed::<Horton, _>(self, plan, keys, values),
+        }
+    }
+
+    /// Canonical: six kernels, three fills, and one read of 56 bytes. Classic: on the host, pair by pair.
     fn place(
         &self,
         plan: &HortonPlan,

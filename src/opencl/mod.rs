@@ -23,7 +23,7 @@
 //! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function
 //! bucketized.rs  `Kernels<Bucketized>`; bucketized_parts.rs: its builds part by part
 //! fks.rs         `Kernels<Fks>`
-//! horton.rs      `Kernels<Horton>`
+//! horton.rs      `Kernels<Horton>`; horton_parts.rs: its builds part by part
 //! sorted.rs      `Kernels<Sorted>`
 //! robin_hood.rs  `Kernels<RobinHood>`
 //! perfect.rs     `Kernels<Perfect>`
@@ -47,6 +47,7 @@ mod cuckoo;
 mod device;
 mod fks;
 mod horton;
+mod horton_parts;
 mod launch;
 mod parts;
 mod perfect;

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::spec::hash::MixKeys;
 
 /// Work-items of a group.
-pub(super) const GROUP: u32 = 256;
+const GROUP: u32 = 256;
 /// Words of a tile for each of them: 24 KiB, so that tile and counts stay below 32.
 const EACH: u32 = 12;
 
@@ -18,21 +18,14 @@ const EACH: u32 = 12;
 pub(super) struct Deal {
     pub(super) pairs: usize,
     buckets: u32,
+    /// The base-2 logarithm of the buckets of a part.
+    part_bits: u32,
     pub(super) parts: u32,
     /// The base-2 logarithm of the parts of a coarse region.
     fine_bits: u32,
     coarse: u32,
     /// Words that a coarse region has room for.
     region: u64,
-}
-
-/// What dealing has to know of a table.
-pub(super) struct Table<'a> {
-    pub(super) mixers: &'a [MixKeys],
-    /// Of its programs, for groups of [`GROUP`].
-    pub(super) parameters: Vec<(&'static str, u32)>,
-    /// Words of the image that a part has; the last one may have fewer.
-    pub(super) part_slots: u64,
 }
 
 /// The pairs that leave their part.
@@ -59,11 +52,13 @@ impl Deal {
         // About as many digits in one pass as in the other.
         let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
         let coarse = ((parts - 1) >> fine_bits) + 1;
-        let share = (pairs as u128) << (fine_bits + part_bits);
-        let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
-        // Eight standard deviations: distinct keys never come near. Copies of a key may, and escape.
-        let region = mean + 8 * mean.isqrt() + 64;
-        Deal { pairs, buckets, parts, fine_bits, coarse, region }
+        let region = room_for(pairs, buckets, fine_bits + part_bits);
+        Deal { pairs, buckets, part_bits, parts, fine_bits, coarse, region }
+    }
+
+    /// Words that a part may be dealt, whatever chance brings.
+    pub(super) fn part_room(&self) -> u64 {
+        room_for(self.pairs, self.buckets, self.part_bits)
     }
 
     /// The most digits of a pass, as many as sums over them are made of.
@@ -78,18 +73,24 @@ impl Deal {
         u64::from(GROUP) <= items && local <= bytes
     }
 
-    /// Deals: first to coarse regions, then each to its parts in `image`. How many each part was dealt comes first in
-    /// what is returned.
+    /// Deals by the first of the mixers: first to coarse regions, then each to its parts, of which each has `part_room`
+    /// words of `to`; the last one may have fewer. How many each part was dealt comes first in what is returned.
     pub(super) fn deal(
         &self,
         device: &OpenCl,
-        table: Table<'_>,
+        mixers: &[MixKeys],
         (keys, values): (&Buffer<u32>, &Buffer<u32>),
-        image: &mut Buffer<u64>,
+        (to, part_room): (&mut Buffer<u64>, u64),
         (escapes, status): (&Escapes, &Buffer<u64>),
     ) -> Result<Buffer<u32>> {
-        let Table { mixers, mut parameters, part_slots } = table;
-        parameters.extend([("EACH", EACH), ("DIGITS", self.digits()), ("WIDE", 0)]);
+        let parameters = [
+            ("FUNCTIONS", mixers.len() as u32),
+            ("PART_BITS", self.part_bits),
+            ("GROUP", GROUP),
+            ("EACH", EACH),
+            ("DIGITS", self.digits()),
+            ("WIDE", 0),
+        ];
         let program = device.program(PARTS, &parameters)?;
         let cursors: Buffer<u32> = device.filled((self.parts + self.coarse) as usize, 0)?;
         let regions: Buffer<u64> = Buffer::allocate(device, self.region as usize * self.coarse as usize)?;
@@ -106,11 +107,19 @@ impl Deal {
 
         let tiles = self.region.div_ceil(tile);
         let launch = begin("deal_words")?.value(tiles as u32).buffer(&regions).value(self.region).buffer(&cursors);
-        let launch = launch.buffer(image).value(part_slots).value(image.bytes() / 8);
+        let launch = launch.buffer(to).value(part_room).value(to.bytes() / 8);
         let items = (tiles * u64::from(self.coarse) * u64::from(GROUP)) as usize;
         escapes.give(launch, status).over_groups_of(GROUP as usize, items, self.pairs)?;
         Ok(cursors)
     }
+}
+
+/// Words for those of `2^bits` buckets: eight standard deviations more than their share. Distinct keys never come near.
+/// Copies of a key may, and escape.
+fn room_for(pairs: usize, buckets: u32, bits: u32) -> u64 {
+    let share = (pairs as u128) << bits;
+    let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
+    mean + 8 * mean.isqrt() + 64
 }
 
 impl OpenCl {

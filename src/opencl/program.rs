@@ -48,10 +48,13 @@ const HEAVY: Source = source!("heavy.clh");
 const CELL: Source = source!("cell.clh");
 const BUCKET: Source = source!("bucketized.clh");
 const OFFER: Source = source!("offer.clh");
-const BUCKETS_OF_PARTS: Source = source!("bucketized_parts.clh");
+const ORDER: Source = source!("order.clh");
+const PARTS_SPEC: Source = source!("parts.clh");
 const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
+const HORTON_OFFER: Source = source!("horton_offer.clh");
+const HORTON_HOMES: Source = source!("horton_parts.clh");
 const DIVISOR: Source = source!("divisor.clh");
 const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
 const PERFECT_SPEC: Source = source!("perfect.clh");
@@ -66,15 +69,30 @@ pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY,
 pub(super) const BUCKETIZED_CLASSIC: Source =
     source!("bucketized_classic.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET);
 pub(super) const BUCKETIZED_CANONICAL: Source =
-    source!("bucketized_canonical.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, BUCKETS_OF_PARTS);
+    source!("bucketized_canonical.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC);
 pub(super) const BUCKETIZED_PARTS: Source =
-    source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, BUCKETS_OF_PARTS);
-pub(super) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, PREFIX_SUMS, BUCKETS_OF_PARTS);
+    source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC);
+pub(super) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, PREFIX_SUMS, PARTS_SPEC);
 pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(super) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
 pub(super) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, HEAVY, FKS_SPEC);
 pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
-pub(super) const HORTON_BUILD: Source = source!("horton_build.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, HORTON_SPEC);
+pub(super) const HORTON_BUILD: Source =
+    source!("horton_build.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, HORTON_SPEC, ORDER, HORTON_OFFER);
+pub(super) const HORTON_PARTS: Source =
+    source!("horton_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, HORTON_SPEC, PREFIX_SUMS, PARTS_SPEC, HORTON_HOMES);
+pub(super) const HORTON_ROOMS: Source = source!(
+    "horton_rooms.cl",
+    FUNCTIONS,
+    TALLY,
+    HEAVY,
+    DIVISOR,
+    HORTON_SPEC,
+    ORDER,
+    PARTS_SPEC,
+    HORTON_OFFER,
+    HORTON_HOMES
+);
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
 pub(super) const SORTED: Source = source!("sorted.cl", TALLY);
 pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, CELL, ROBIN_HOOD_SPEC);

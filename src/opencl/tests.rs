@@ -10,6 +10,7 @@ mod cuckoo_set;
 mod fks;
 mod heavy;
 mod horton;
+mod horton_parts;
 mod perfect;
 mod pool;
 mod quadratic;
@@ -27,6 +28,7 @@ use super::*;
 use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Wanted, Word, bitmap_words};
 use crate::error::Error;
 use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+use crate::spec::{Kind, Plan as _};
 use crate::workload::keys_of_every_sort;
 
 /// The device that all tests share, or nothing with the reason on stderr.
@@ -347,6 +349,9 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     programs.push(cl.program(SHAPE, &[("GROUP", 64)])?);
     for plan in horton::plans(8) {
         programs.extend([cl.horton(&plan)?, cl.horton_build(&plan)?]);
+        if plan.kind() == Kind::Canonical {
+            programs.extend([cl.horton_parts(&plan)?, cl.horton_rooms(&plan)?]);
+        }
         for shape in LookupShape::ALL {
             programs.push(cl.horton_lookup(&plan, shape)?);
         }

@@ -55,11 +55,12 @@ impl Job for OnDevice<'_> {
         };
         self.check_pairs(&table)?;
         let load = table.load_factor();
-        let brief = self.setup.args.brief;
+        let (brief, pinned) = (self.setup.args.brief, self.setup.args.pinned);
         let mut rows = if brief { Vec::new() } else { self.limits(&table)? };
         drop(table);
-        let bus = if brief { None } else { self.bus(|what| self.row::<S>(what, "pinned", load), &mut rows)? };
-        let rate = |at: usize| rows.get(at).map(|row| row.rate);
+        let with_bus = !brief || pinned;
+        let bus = if with_bus { self.bus(|what| self.row::<S>(what, "pinned", load), &mut rows)? } else { None };
+        let rate = |at: usize| rows.get(at).filter(|_| !brief).map(|row| row.rate);
         let limits = Limits { reads: rate(0), updates: rate(1), bus };
         let table = self.builds(&builder, load, limits, &mut rows)?;
         for questions in self.setup.data.questions() {
@@ -206,6 +207,13 @@ impl OnDevice<'_> {
             Row { hits: Some(*hits), limit: limits.reads, ..row }
         };
         rows.push(row("device", time));
+        let over_the_bus = |place, time| {
+            let limit = limits.reads.into_iter().chain(limits.bus.map(Bus::queries)).min_by(f64::total_cmp);
+            Row { limit, ..row(place, time) }
+        };
+        if !setup.args.brief || setup.args.pinned {
+            rows.extend(self.pinned_lookup(table, questions)?.map(|time| over_the_bus("pinned", time)));
+        }
         if setup.args.brief {
             return Ok(());
         }
@@ -216,12 +224,7 @@ impl OnDevice<'_> {
             setup.check(queries, &values, &found).map_err(|reason| wrong("a lookup", reason))?;
             Ok(time)
         })?;
-        let over_the_bus = |place, time| {
-            let row = row(place, time);
-            Row { limit: limits.reads.map(|reads| limits.bus.map_or(reads, |bus| bus.queries().min(reads))), ..row }
-        };
         rows.push(over_the_bus("end-to-end", time));
-        rows.extend(self.pinned_lookup(table, questions)?.map(|time| over_the_bus("pinned", time)));
         Ok(())
     }
 

@@ -122,6 +122,9 @@ pub(crate) struct Args {
     /// Only builds and lookups on the device, without what memory allows
     #[arg(skip)]
     brief: bool,
+    /// Besides these, lookups from and to pinned memory
+    #[arg(skip)]
+    pinned: bool,
     /// JSON in place of the table
     #[arg(long)]
     json: bool,

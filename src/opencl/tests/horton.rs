@@ -9,7 +9,7 @@ use crate::spec::horton::{Functions, bucket};
 use crate::spec::{Horton, HortonFamily, HortonPlan, Placing, Plan as _, Request, Scheme as _};
 
 /// Canonical tables of every width, with tags and bits of all sorts, and the loads in percent that they are filled to.
-fn canonical() -> Vec<(Horton, &'static [usize])> {
+pub(super) fn canonical() -> Vec<(Horton, &'static [usize])> {
     vec![
         (Horton::canonical(4), &[50, 85, 90]),
         (Horton::canonical(8), &[50, 90, 95]),
@@ -29,7 +29,7 @@ fn classic() -> Vec<Horton> {
     vec![four.clone(), eight.clone(), sixteen.clone(), jenkins(four), jenkins(eight), jenkins(sixteen), narrow]
 }
 
-fn plan(scheme: &Horton, pairs: usize, load_percent: usize) -> HortonPlan {
+pub(super) fn plan(scheme: &Horton, pairs: usize, load_percent: usize) -> HortonPlan {
     let slots = (pairs * 100).div_ceil(load_percent) as u64;
     scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt: 0 }).expect("a plan")
 }
@@ -41,7 +41,7 @@ pub(super) fn plans(pairs: usize) -> Vec<HortonPlan> {
 }
 
 /// `len` distinct keys with values, edges first.
-fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     let edges = [0, u32::MAX - 1, 1, 1 << 31];
     let mixed = (0..).map(|i: u32| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1);
     let mixed = mixed.filter(|key| !edges.contains(key) && *key != EMPTY_KEY);
@@ -61,7 +61,7 @@ fn place(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &[u32], 
 }
 
 /// The sequential image.
-fn expected(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Placing, Vec<u64>) {
+pub(super) fn expected(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Placing, Vec<u64>) {
     let pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
     let mut image = vec![plan.empty_word(); plan.words() as usize];
     let placing = Horton::place(plan, &mut image, &pairs);
@@ -191,7 +191,7 @@ fn loads_beyond_the_greatest_fail_on_both_sides() -> Result<()> {
 }
 
 /// `count` keys of one home bucket.
-fn crowd(functions: &Functions, count: usize) -> Vec<u32> {
+pub(super) fn crowd(functions: &Functions, count: usize) -> Vec<u32> {
     (0..u32::MAX).filter(|&key| functions.home(key).0 == 3).take(count).collect()
 }
 

@@ -2,8 +2,8 @@
 
 use koel::backend::{Any, choose};
 
-use super::goals::{Beside, Goal, How, Limit, Row, Target};
-use super::{Bench, class_of, options};
+use super::goals::{Beside, Goal, Limit, Row, Target};
+use super::{Bench, class_of};
 use crate::cli::bench::limits::Limits;
 use crate::cli::failure::Result;
 use crate::cli::text;
@@ -49,13 +49,14 @@ impl Judged {
     }
 }
 
-/// One limit of all.
-pub(super) fn allowed(limit: Limit, limits: Limits) -> f64 {
+/// One limit of all; that of the bus is found elsewhere.
+pub(super) fn allowed(limit: Limit, limits: Limits) -> Option<f64> {
     match limit {
-        Limit::Words => limits.words,
-        Limit::Lines => limits.lines,
-        Limit::Updates => limits.updates,
-        Limit::Copy => limits.copy,
+        Limit::Words => Some(limits.words),
+        Limit::Lines => Some(limits.lines),
+        Limit::Updates => Some(limits.updates),
+        Limit::Copy => Some(limits.copy),
+        Limit::Bus => None,
     }
 }
 
@@ -109,9 +110,8 @@ fn base(
     n: u32,
     limit: Option<f64>,
 ) -> Result<std::result::Result<f64, String>> {
-    let How::Bench(of, what) = row.how else { return Ok(Err("it is not measured".into())) };
     let mut rate = |n, device: &Any, threads| {
-        let measured = bench.rate(&options(of, n), what, row.hits, device, threads)?;
+        let measured = bench.rate(row, n, device, threads)?;
         Ok(measured.map(|row| row.rate))
     };
     match beside {
@@ -122,7 +122,7 @@ fn base(
             Some(cpu) => rate(n, cpu, None),
             None => Ok(Err("there is no CPU backend".into())),
         },
-        Beside::Peer(name) => Ok(bench.peer(name, n, what, row.hits)?.ok_or_else(|| match name {
+        Beside::Peer(name) => Ok(bench.peer(name, n, row)?.ok_or_else(|| match name {
             "hashbrown" => format!("{name} was not measured: leave out --no-peers"),
             _ => format!("{name} was not measured: build koel with --features bench-peers, if it has this peer"),
         })),

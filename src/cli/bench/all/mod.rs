@@ -29,7 +29,7 @@ use crate::cli::failure::{Failure, Result, Verdict};
 use crate::cli::out;
 use crate::cli::progress::Progress;
 use crate::cli::text;
-use goals::{Class, How, ROWS, Row};
+use goals::{Class, How, Limit, ROWS, Row};
 use judge::{Judged, judge};
 
 /// The options that mean nothing beside `--all`, and the group of a scheme's parameters.
@@ -193,22 +193,22 @@ impl Bench<'_> {
     }
 
     fn found(&mut self, row: &Row, device: &Any, n: u32, most: u32) -> Result<std::result::Result<Found, String>> {
-        let (of, what) = match row.how {
-            How::Bench(of, what) => (of, what),
-            How::NotYet(reason) => return Ok(Err(reason.into())),
-        };
+        if let How::NotYet(reason) = row.how {
+            return Ok(Err(reason.into()));
+        }
         if n > most {
             return Ok(Err(format!("it is about {} pairs: give --n {n} or more", text::grouped(n.into()))));
         }
         if row.threads.is_some_and(|threads| threads > rayon::current_num_threads()) {
             return Ok(Err("this run has fewer threads: give more --threads, or take a machine that has them".into()));
         }
-        let measured = match self.rate(&options(of, n), what, row.hits, device, row.threads)? {
+        let measured = match self.rate(row, n, device, row.threads)? {
             Ok(measured) => measured,
             Err(reason) => return Ok(Err(reason)),
         };
         let limit = match row.limit {
-            Some(limit) => Some(judge::allowed(limit, self.limits(device, n)?)),
+            Some(Limit::Bus) => measured.limit,
+            Some(limit) => judge::allowed(limit, self.limits(device, n)?),
             None => None,
         };
         let mut judged = Vec::new();
@@ -218,17 +218,18 @@ impl Bench<'_> {
         Ok(Ok(Found { rate: measured.rate, load: measured.load, limit, goals: judged }))
     }
 
-    /// One row of what a `koel bench` with these options finds on a device, or on so many threads of the CPU.
+    /// The rate of a row with so many pairs, on a device or on so many threads of the CPU.
     fn rate(
         &mut self,
-        options: &str,
-        what: &str,
-        hits: Option<u32>,
+        row: &Row,
+        n: u32,
         device: &Any,
         threads: Option<usize>,
     ) -> Result<std::result::Result<Measured, String>> {
+        let How::Bench(of, what) = row.how else { return Ok(Err("it is not measured".into())) };
+        let options = self.options(row, of, n);
         let on = threads.map_or_else(|| device.info().id.clone(), |threads| format!("{threads} threads"));
-        let key = (on, options.to_owned());
+        let key = (on, format!("{options}, {}", row.place));
         let found = match self.done.get(&key) {
             Some(found) => Rc::clone(found),
             None => {
@@ -236,7 +237,8 @@ impl Bench<'_> {
                     Some(_) => choose("cpu", threads)?,
                     None => vec![device.clone()],
                 };
-                let found = match super::measure(&self.parse(options)?, &devices, self.progress) {
+                let args = Args { pinned: row.place == "pinned", ..self.parse(&options)? };
+                let found = match super::measure(&args, &devices, self.progress) {
                     Err(Failure::Koel(error)) => Err(error.to_string()),
                     found => Ok(found?),
                 };
@@ -247,16 +249,30 @@ impl Bench<'_> {
         };
         Ok(match &*found {
             Err(reason) => Err(reason.clone()),
-            Ok(found) => match pick(&found.rows, None, what, hits) {
+            Ok(found) => match pick(&found.rows, Of::Koel(row.place), what, row.hits) {
                 Some(row) => Ok(row.clone()),
-                None if found.left_out.is_empty() => Err(format!("koel bench {options} has no row `{what}`")),
+                None if found.left_out.is_empty() => {
+                    Err(format!("koel bench {options} has no row `{what}` of {} memory here", row.place))
+                }
                 None => Err(found.left_out.join("; ")),
             },
         })
     }
 
+    /// The options with which a row is measured with so many pairs. Rows about small tables have as many queries as the
+    /// others: of fewer, a launch would be a part of the time.
+    fn options(&self, row: &Row, of: &str, n: u32) -> String {
+        let usual = goals::usual_n(row.class);
+        let queries = self.bound.map_or(usual, |bound| bound.min(usual));
+        match row.n < usual && n < queries {
+            true => format!("{} --queries {queries}", options(of, n)),
+            false => options(of, n),
+        }
+    }
+
     /// The rate of another table on the host, of so many random pairs.
-    fn peer(&mut self, name: &str, n: u32, what: &str, hits: Option<u32>) -> Result<Option<f64>> {
+    fn peer(&mut self, name: &str, n: u32, row: &Row) -> Result<Option<f64>> {
+        let How::Bench(_, what) = row.how else { return Ok(None) };
         if self.args.no_peers {
             return Ok(None);
         }
@@ -270,7 +286,7 @@ impl Bench<'_> {
                 rows
             }
         };
-        Ok(pick(&rows, Some(name), what, hits).map(|row| row.rate))
+        Ok(pick(&rows, Of::Peer(name), what, row.hits).map(|row| row.rate))
     }
 
     /// What the memory of a device allows with a table of so many pairs, 0.9 of them a slot of 8 bytes.
@@ -281,7 +297,9 @@ impl Bench<'_> {
         }
         self.progress.say(format!("what the memory of {id} allows"));
         let pairs = n as usize;
-        let limits = Limits::measure(device, pairs + pairs / 9, pairs.max(1 << 22), pairs, self.args.repeats)?;
+        let usual = goals::usual_n(class_of(device));
+        let accesses = pairs.max(self.bound.map_or(usual, |bound| bound.min(usual)) as usize).max(1 << 22);
+        let limits = Limits::measure(device, pairs + pairs / 9, accesses, pairs, self.args.repeats)?;
         self.allowed.push(Allowed { device: id.clone(), n, limits });
         Ok(limits)
     }
@@ -296,10 +314,21 @@ impl Bench<'_> {
     }
 }
 
-/// The row of that name, on the device or of a peer; of any hits where none are given.
-fn pick<'a>(rows: &'a [Measured], peer: Option<&str>, what: &str, hits: Option<u32>) -> Option<&'a Measured> {
+/// Whose rows are meant.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    /// Those with input and output there.
+    Koel(&'a str),
+    Peer(&'a str),
+}
+
+/// The row of that name; of any hits where none are given.
+fn pick<'a>(rows: &'a [Measured], of: Of<'_>, what: &str, hits: Option<u32>) -> Option<&'a Measured> {
     rows.iter().find(|row| {
-        let of = peer.map_or(row.place == "device", |name| row.scheme == name);
+        let of = match of {
+            Of::Koel(place) => row.place == place,
+            Of::Peer(name) => row.scheme == name,
+        };
         of && row.what == what && (hits.is_none() || row.hits == hits)
     })
 }

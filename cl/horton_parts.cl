@@ -1,0 +1,205 @@
+// A canonical Horton table built part by part, from pairs that cl/parts.cl has dealt: what the homes hold.
+//
+//   horton_parts           a group a part        this file
+//   horton_parts_propose   \
+//   horton_parts_entries    > horton_rooms.cl
+//   horton_parts_close     /
+//
+// A part's pairs come into the order of horton_parts.clh in local memory:
+//
+//   count    pairs of each home; sums over them say where each home's pairs begin, and its rooms
+//   gather   each pair to its home. What comes as the first of its tag is noted, and which tags come again
+//   hand in  pairs go back to the region: those of a Type A home as they lie, those with a tag of their own by its rank
+//   doubts   pairs whose tag comes again, one in seven at load 0.9: each looks at all of its home
+//   tokens   what each Type B home needs is listed, for horton_rooms.cl
+//
+// Copies have one tag, so those of a Type B home are found among the doubts. Those of a Type A home meet when the bucket is
+// put in order.
+//
+// Nothing depends on the order in which pairs arrive but where in their lists rooms and tokens stand, which does not matter.
+//
+//   KOEL_CAPACITY    words of a part that local memory has room for, at most 2^12
+
+#define PART_BUCKETS (1 << KOEL_PART_BITS)
+#define BUCKETS_EACH ((PART_BUCKETS + KOEL_GROUP - 1) / KOEL_GROUP)
+// Words that a work-item reads before it looks at the first.
+#define AT_ONCE 4
+// The most doubts that are listed. Where there are more, all pairs are gone through again.
+#define DOUBTS (KOEL_CAPACITY / 4)
+// What the cursor of a home is set to that has too many pairs.
+#define CROWDED 0x80000000u
+
+// Sums of pairs in the lower half, of rooms in the upper one.
+static inline uint pairs_and_rooms(uint pairs) { return pairs | (rooms_beside(pairs) << 16); }
+
+// The next of a work-item's words, AT_ONCE of them; what is past the end is 0.
+static inline void read_words(__global const ulong *region, uint first, uint count, ulong *words) {
+    #pragma unroll
+    for (uint j = 0; j < AT_ONCE; j++) {
+        uint i = first + j * KOEL_GROUP;
+        words[j] = i < count ? region[i] : 0;
+    }
+}
+
+// A pair is its tag's least if none of its tag is less. Whoever is not stands behind all tags' least.
+INLINED uint place_in_home(__local const ulong *words, __local const ushort *tags, uint p, uint record, uint mask,
+                           bool *copy) {
+    ulong mine = words[p];
+    uint tag = tags[p] & 31, first = first_pair(record), before = 0;
+    bool least = true;
+    *copy = false;
+    for (uint j = first; j < first + pairs_of(record); j++) {
+        uint its = tags[j] & 31;
+        ulong other = words[j];
+        bool less = other < mine || (other == mine && j < p);
+        before += its < tag || (its == tag && less);
+        least &= its != tag || !less;
+        *copy |= upper_of(other) == upper_of(mine) && j < p;
+    }
+    uint lower = popcount(mask & ((1u << tag) - 1));
+    return least ? lower : popcount(mask) + before - lower - 1;
+}
+
+__kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong stride, TABLE, __global const uint *dealt,
+                                      __global ulong *homes, __global ushort *spare, __global ulong *arrays,
+                                      __global ulong *rooms, __global uint *room_bases, __global ulong *tokens,
+                                      __global ulong *status) {
+    table t = THE_TABLE;
+    __local ulong words[KOEL_CAPACITY];
+    // [bucket][tag:5] of each.
+    __local ushort bucket_and_tag[KOEL_CAPACITY], doubts[DOUBTS];
+    // Of each bucket: how many pairs so far; its record; its tags; those that came again, and later its tokens.
+    __local uint cursors[PART_BUCKETS], records[PART_BUCKETS], masks[PART_BUCKETS], again[PART_BUCKETS];
+    __local sum sums[KOEL_GROUP];
+    __local uint tally[KOEL_TALLY];
+    __local uint room_base, token_base, doubtful, needed;
+    uint me = get_local_id(0);
+    uint start = get_group_id(0) << KOEL_PART_BITS, width = min(buckets - start, (uint)PART_BUCKETS);
+    __global ulong *region = regions + get_group_id(0) * stride;
+    uint count = (uint)min((ulong)dealt[get_group_id(0)], min(stride, (ulong)KOEL_CAPACITY));
+    // The pair of this key stands beside the image.
+    uint outside = mix(KOEL_CLASSIC_EMPTY_KEY, keys_of(t.f, 0));
+
+    if (me == 0) doubtful = needed = 0;
+    for (uint b = me; b < PART_BUCKETS; b += KOEL_GROUP) cursors[b] = masks[b] = again[b] = 0;
+    clear_tally(tally);
+    for (uint first = me; first < count; first += AT_ONCE * KOEL_GROUP) {
+        ulong there[AT_ONCE];
+        read_words(region, first, count, there);
+        #pragma unroll
+        for (uint j = 0; j < AT_ONCE; j++) {
+            if (first + j * KOEL_GROUP >= count) continue;
+            uint mixed = upper_of(there[j]);
+            if (mixed == outside) count_outside(tally, (uint)there[j]);
+            else atomic_inc(&cursors[home_of_mixed(mixed, buckets) - start]);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    uint total = 0;
+    #pragma unroll
+    for (uint i = 0; i < BUCKETS_EACH; i++) {
+        uint b = me * BUCKETS_EACH + i;
+        if (b >= width) continue;
+        if (cursors[b] > KOEL_HORTON_GROUP_MAX) {
+            // The attempt has failed. Its pairs are forgotten, so that nobody goes through so many.
+            count_unplaced(tally);
+            cursors[b] = CROWDED;
+        }
+        total += pairs_and_rooms(cursors[b] == CROWDED ? 0 : cursors[b]);
+    }
+    sums[me] = total;
+    prefix_sums(sums);
+    uint before = sums[me] - total;
+    #pragma unroll
+    for (uint i = 0; i < BUCKETS_EACH; i++) {
+        uint b = me * BUCKETS_EACH + i;
+        if (b >= width) continue;
+        bool crowded = cursors[b] == CROWDED;
+        uint pairs = crowded ? 0 : cursors[b];
+        records[b] = home_record(before & 0xffff, pairs, before >> 16);
+        if (!crowded) cursors[b] = before & 0xffff;
+        if (pairs > KOEL_SLOTS) arrays[start + b] = 0;
+        before += pairs_and_rooms(pairs);
+    }
+    uint kept = sums[KOEL_GROUP - 1] & 0xffff, room_count = sums[KOEL_GROUP - 1] >> 16;
+    if (me == 0) {
+        room_base = atomic_add(&room_bases[all_rooms(buckets)], room_count);
+        room_bases[get_group_id(0)] = room_base;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+
+    for (uint first = me; first < count; first += AT_ONCE * KOEL_GROUP) {
+        ulong there[AT_ONCE];
+        read_words(region, first, count, there);
+        #pragma unroll
+        for (uint j = 0; j < AT_ONCE; j++) {
+            uint mixed = upper_of(there[j]);
+            if (first + j * KOEL_GROUP >= count || mixed == outside) continue;
+            uint b = home_of_mixed(mixed, buckets) - start, at = atomic_inc(&cursors[b]);
+            if (at >= CROWDED) continue;
+            uint tag = mul_hi(mixed * buckets, (uint)KOEL_TAGS);
+            words[at] = ((ulong)unmix(mixed, keys_of(t.f, 0)) << 32) | (uint)there[j];
+            bucket_and_tag[at] = (ushort)((b << 5) | tag);
+            if (pairs_of(records[b]) <= KOEL_SLOTS) continue;
+            if ((atomic_or(&masks[b], 1u << tag) >> tag) & 1) atomic_or(&again[b], 1u << tag);
+        }
+    }
+    for (uint i = me; i < room_count; i += KOEL_GROUP) rooms[room_base + i] = KOEL_HORTON_NO_PROPOSAL;
+    // All have read the region before anyone writes to it.
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+
+    for (uint b = me; b < width; b += KOEL_GROUP) {
+        homes[start + b] = ((ulong)masks[b] << 32) | records[b];
+        spare[start + b] = spare_record(first_room(records[b]), rooms_beside(pairs_of(records[b])));
+    }
+    for (uint p = me; p < kept; p += KOEL_GROUP) {
+        uint b = bucket_and_tag[p] >> 5, tag = bucket_and_tag[p] & 31, at = p;
+        if ((again[b] >> tag) & 1) {
+            uint listed = atomic_inc(&doubtful);
+            if (listed < DOUBTS) doubts[listed] = (ushort)p;
+            continue;
+        }
+        if (masks[b]) at = first_pair(records[b]) + popcount(masks[b] & ((1u << tag) - 1));
+        region[at] = words[p];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    bool listed = doubtful <= DOUBTS;
+    for (uint i = me; i < (listed ? doubtful : kept); i += KOEL_GROUP) {
+        uint p = listed ? doubts[i] : i, b = bucket_and_tag[p] >> 5, tag = bucket_and_tag[p] & 31;
+        if (!((again[b] >> tag) & 1)) continue;
+        uint record = records[b], mask = masks[b], pairs = pairs_of(record), distinct = popcount(mask);
+        bool copy;
+        uint at = place_in_home(words, bucket_and_tag, p, record, mask, &copy);
+        if (copy) count_copy(tally, upper_of(words[p]));
+        region[first_pair(record) + at] = words[p];
+        // Surplus: the first of those behind the least ones.
+        if (at >= distinct && at - distinct < leavers(pairs) - token_count(pairs, mask)) {
+            atom_or(&arrays[start + b], with_entry(0, tag, STASH_CODE));
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+
+    for (uint b = me; b < width; b += KOEL_GROUP) {
+        uint pairs = pairs_of(records[b]), count = token_count(pairs, masks[b]);
+        // 32 tokens at most.
+        uint live = (uint)((1UL << count) - 1);
+        if (leavers(pairs) > count) {
+            // Each has one tag, and those whose tag means the stash from the start do not propose.
+            ulong array = atom_or(&arrays[start + b], 0UL);
+            for (uint token = 0; token < count; token++) {
+                if (entry(array, nth_bit(masks[b], token)) != 0) live &= ~(1u << token);
+            }
+        }
+        again[b] = live;
+        if (live) cursors[b] = atomic_add(&needed, popcount(live));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (me == 0) token_base = atomic_add(&room_bases[all_tokens(buckets)], needed);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint b = me; b < width; b += KOEL_GROUP) {
+        uint at = token_base + cursors[b];
+        for (uint live = again[b]; live; live &= live - 1) tokens[at++] = proposal(0, start + b, nth_bit(live, 0));
+    }
+    report_tally(tally, status);
+}

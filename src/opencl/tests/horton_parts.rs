@@ -1,0 +1,124 @@
+//! Horton tables built part by part against those of src/spec/horton.
+
+use super::horton::{canonical, crowd, expected, pairs, plan};
+use super::{device, small};
+use crate::backend::{HashBackend, Kernels, Placed};
+use crate::error::Result;
+use crate::opencl::{BuildRoute, OpenCl};
+use crate::spec::horton::tokens::{EMPTY_KEY, GROUP_MAX};
+use crate::spec::{Horton, HortonPlan, Placing};
+
+/// Builds by parts, and says whether the parts were all it took.
+fn build(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed, bool)> {
+    let cl = cl.with_group(64);
+    cl.set_build_route(Some(BuildRoute::ByParts));
+    let (keys, values) = (cl.upload(keys)?, cl.upload(values)?);
+    cl.ledger().take();
+    let (image, placed) = Kernels::<Horton>::build(&cl, plan, &keys, &values)?;
+    let stages: Vec<_> = cl.ledger().take().into_iter().map(|stage| stage.name).collect();
+    assert!(stages.contains(&"horton_parts"), "{stages:?}");
+    Ok((cl.download(&image)?, placed, !stages.contains(&"horton_distribute")))
+}
+
+/// Builds by parts, and compares with the sequential build.
+fn compare(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<Placing> {
+    let (placing, words) = expected(plan, keys, values);
+    let (image, placed, by_parts) = build(cl, plan, keys, values)?;
+    assert!(by_parts, "{plan:?}");
+    if placing == Placing::Unplaced {
+        assert!(placed.unplaced > 0, "{plan:?}, {} pairs", keys.len());
+    } else {
+        assert_eq!(placed, Placed::default(), "{plan:?}, {} pairs", keys.len());
+        assert!(image == words, "{plan:?}, {} pairs", keys.len());
+    }
+    Ok(placing)
+}
+
+#[test]
+fn images_are_the_sequential_ones_word_for_word() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    // The last part: of a few buckets, of nearly all, and so many parts that there are two digits.
+    let sizes: &[usize] = if small() { &[300, 2100] } else { &[1, 300, 2048, 2049, 7000, 90_000] };
+    for (scheme, loads) in canonical() {
+        for &len in sizes {
+            let (keys, values) = pairs(len);
+            for &percent in loads {
+                compare(cl, &plan(&scheme, len, percent), &keys, &values)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn crowded_homes_are_as_in_the_sequential_build() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for (scheme, _) in canonical() {
+        let plan = plan(&scheme, 1000, 50);
+        let functions = plan.functions();
+        let crowd = crowd(&functions, GROUP_MAX as usize + 1);
+        let (others, values) = pairs(900);
+        let others: Vec<u32> = others.into_iter().filter(|&key| functions.home(key).0 != 3).collect();
+        for count in [17, 40, 64] {
+            let keys = [&others[..], &crowd[..count]].concat();
+            compare(cl, &plan, &keys, &values.repeat(2)[..keys.len()])?;
+        }
+        assert_eq!(compare(cl, &plan, &crowd, &values[..crowd.len()])?, Placing::Unplaced);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_least_key_with_copies_is_told() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let len = if small() { 700 } else { 30_000 };
+    for slots in [4, 8, 16] {
+        // Copies of one key and of many, next to each other and far apart, and so many of one that they fill buckets.
+        for (copied, apart, each) in [(1, 1, 1), (1, len / 2, 1), (9, 50, 2), (len / 3, len / 3, 1), (1, 7, 40)] {
+            let (mut keys, values) = pairs(len);
+            for i in 0..copied {
+                for copy in 1..=each {
+                    keys[(i + apart * copy) % len] = keys[i];
+                }
+            }
+            let (_, placed, by_parts) = build(cl, &plan(&Horton::canonical(slots), len, 85), &keys, &values)?;
+            let what = format!("S = {slots}, {copied} keys, {apart} apart, {each} copies of each: {placed:?}");
+            assert!(by_parts && placed.copies > 0, "{what}");
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            let least = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+            assert_eq!(placed.least_copy, least, "{what}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_empty_markers_key_stands_beside_the_image() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (mut keys, values) = pairs(5000);
+    let plan = plan(&Horton::canonical(8), keys.len(), 90);
+    let (_, words) =
+        expected(&plan, &[&keys[..100], &keys[101..]].concat(), &[&values[..100], &values[101..]].concat());
+    keys[100] = EMPTY_KEY;
+    let (image, placed, by_parts) = build(cl, &plan, &keys, &values)?;
+    assert!(by_parts && image == words);
+    assert_eq!(placed, Placed { outside: Some(values[100]), ..Placed::default() });
+    keys[200] = EMPTY_KEY;
+    let (_, placed, _) = build(cl, &plan, &keys, &values)?;
+    assert_eq!((placed.copies, placed.least_copy), (1, Some(EMPTY_KEY)));
+    assert_eq!(placed.outside, Some(values[100].max(values[200])));
+    Ok(())
+}
+
+#[test]
+fn what_a_part_cannot_hold_is_placed_all_the_same() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (distinct, values) = pairs(60_000);
+    // A tenth of one key: its part is too small for them.
+    let keys: Vec<u32> = (0..60_000).map(|i| if i % 10 == 1 { distinct[5] } else { distinct[i] }).collect();
+    let plan = plan(&Horton::canonical(8), keys.len(), 50);
+    let (_, placed, by_parts) = build(cl, &plan, &keys, &values)?;
+    assert!(!by_parts && placed.unplaced > 0);
+    Ok(())
+}
