@@ -56,80 +56,77 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, c
 // then one access, and a work-item has KOEL_LANES of them under way before it looks at the first. Keys, buckets and
 // answers meet in local memory, because OpenCL 1.2 has no other way between work-items.
 //
-// A key that needs no further bucket has NONE there; work-items past the end read the bucket of key 0, for nothing.
+// Few keys need a further bucket. They are listed, and each is the work of KOEL_LANES neighbours, so that a group reads
+// no more than it needs. Work-items that have nothing to ask for read the bucket of key 0, for nothing.
 
-#define NONE 0xffffffffu
-
-// What stands for the two words of a bucket that is not read: no key's.
-#if KOEL_CLASSIC
-#define NOTHING (uint4)(0, KOEL_CLASSIC_EMPTY_KEY, 0, KOEL_CLASSIC_EMPTY_KEY)
-#else
-#define NOTHING (uint4)(0, upper_of(KOEL_SLOT_EMPTY), 0, upper_of(KOEL_SLOT_EMPTY))
-#endif
+// Looks for the key with this mark in two words of its bucket number i. It stands in one slot at most, so one work-item
+// replies at most.
+INLINED void look(uint4 two, uint i, uint mark, __local ulong *reply) {
+    bool first = stands(i, (uint2)(0, mark), two.y), second = stands(i, (uint2)(0, mark), two.w);
+    if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
+}
 
 __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, const uint outside,
                                            const uint outside_value, __global const uint *queries, const ulong count,
                                            __global uint *values, __global uint *found) {
     functions f = {forth, back};
-    __local ulong answers[KOEL_GROUP / 8];
-    __local uint marks[KOEL_GROUP], hits[KOEL_GROUP], got[KOEL_GROUP], least[KOEL_GROUP];
-    __local uint at[KOEL_AT_ONCE * KOEL_GROUP];
-    __local uint waiting;
+    __local ulong answers[KOEL_GROUP / 8], replies[KOEL_GROUP];
+    // Of each key: its mark; buckets to read; the last word's upper half of the bucket that was read.
+    __local uint marks[KOEL_GROUP], at[KOEL_AT_ONCE * KOEL_GROUP], least[KOEL_GROUP];
+    __local ushort listed[KOEL_GROUP];
+    __local uint waiting[KOEL_FUNCTIONS];
     ulong item = get_global_id(0);
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
     uint key = item < count ? queries[item] : 0;
-    uint2 search = search_of(f, key, buckets);
-    bool open = item < count;
-#if KOEL_CLASSIC
-    open = open && key != KOEL_CLASSIC_EMPTY_KEY;
-#endif
+    // The key that marks empty slots of a classic table would be found in any of those.
+    uint is_outside = KOEL_CLASSIC && key == KOEL_CLASSIC_EMPTY_KEY, ask = item < count && !is_outside;
+    uint2 search = search_of(f, ask ? key : 0, buckets);
     marks[me] = search.y;
-    hits[me] = 0;
-    if (me == 0) waiting = 0;
     #pragma unroll
-    for (uint i = 0; i < KOEL_FUNCTIONS; i += KOEL_AT_ONCE) {
-        #pragma unroll
-        for (uint n = 0; n < KOEL_AT_ONCE; n++)
-            at[n * KOEL_GROUP + me] = i == 0 || open ? candidate(f, i + n, search, buckets) : NONE;
-        // In a canonical table hardly any key comes to its third bucket, and few groups have one that does.
-        bool rare = KOEL_CLASSIC == 0 && i == 2;
-        if (rare && open) atomic_inc(&waiting);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (!rare || waiting) {
-            uint4 two[KOEL_AT_ONCE * KOEL_LANES];
-            #pragma unroll
-            for (uint k = 0; k < KOEL_AT_ONCE * KOEL_LANES; k++) {
-                uint bucket = at[k / KOEL_LANES * KOEL_GROUP + base + k % KOEL_LANES];
-                two[k] = NOTHING;
-                if (i == 0 || bucket != NONE) two[k] = image[(ulong)bucket * LOADS + lane];
-            }
-            #pragma unroll
-            for (uint k = 0; k < KOEL_AT_ONCE * KOEL_LANES; k++) {
-                uint whose = base + k % KOEL_LANES;
-                uint2 wanted = (uint2)(0, marks[whose]);
-                bool first = stands(i + k / KOEL_LANES, wanted, two[k].y);
-                bool second = stands(i + k / KOEL_LANES, wanted, two[k].w);
-                if (first || second) {
-                    got[whose] = first ? two[k].x : two[k].z;
-                    hits[whose] = 1;
-                }
-                if (lane == KOEL_LANES - 1) least[whose] = two[k].w;
-            }
+    for (uint n = 0; n < KOEL_AT_ONCE; n++) at[n * KOEL_GROUP + me] = candidate(f, n, search, buckets);
+    replies[me] = 0;
+    if (me < KOEL_FUNCTIONS) waiting[me] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    uint4 two[KOEL_AT_ONCE * KOEL_LANES];
+    #pragma unroll
+    for (uint k = 0; k < KOEL_AT_ONCE * KOEL_LANES; k++) {
+        uint bucket = at[k / KOEL_LANES * KOEL_GROUP + base + k % KOEL_LANES];
+        two[k] = image[(ulong)bucket * LOADS + lane];
+    }
+    #pragma unroll
+    for (uint k = 0; k < KOEL_AT_ONCE * KOEL_LANES; k++) {
+        uint whose = base + k % KOEL_LANES;
+        look(two[k], k / KOEL_LANES, marks[whose], &replies[whose]);
+        if (lane == KOEL_LANES - 1) least[whose] = two[k].w;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    ulong reply = ask ? replies[me] : 0;
+    uint open = ask && reply == 0 && !ends(0, search, least[me]);
+    #pragma unroll
+    for (uint i = KOEL_AT_ONCE; i < KOEL_FUNCTIONS; i++) {
+        if (open) {
+            uint place = atomic_inc(&waiting[i]);
+            listed[place] = (ushort)me;
+            at[place] = candidate(f, i, search, buckets);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        open = open && !hits[me] && !ends(i, search, least[me]);
+        for (uint task = me; task < waiting[i] * KOEL_LANES; task += KOEL_GROUP) {
+            uint whose = listed[task / KOEL_LANES];
+            uint4 more = image[(ulong)at[task / KOEL_LANES] * LOADS + lane];
+            look(more, i, marks[whose], &replies[whose]);
+            if (lane == KOEL_LANES - 1) least[whose] = more.w;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (open) {
+            reply = replies[me];
+            open = reply == 0 && !ends(i, search, least[me]);
+        }
     }
-    bool hit = item < count && hits[me];
-    uint value = hit ? got[me] : 0;
-#if KOEL_CLASSIC
-    // The first round took empty slots for this key's.
-    if (key == KOEL_CLASSIC_EMPTY_KEY) {
-        hit = outside;
-        value = outside_value;
-    }
-#endif
-    if (item < count) values[item] = value;
-    put_answer(answers, hit);
+    if (is_outside && outside) reply = ANSWERED | outside_value;
+    put_answer(answers, reply != 0);
+    if (item < count) values[item] = (uint)reply;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }

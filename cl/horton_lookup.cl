@@ -70,34 +70,34 @@ __kernel GROUP_SIZE void horton_lookup(LOOKUP) {
 #else
 
 // ---- A few work-items serve as many keys: each reads its 16 bytes of all their buckets. What they see meets in local
-// memory, an element for each key. Every load is on its way before the first is looked at.
+// memory, an element for each key. Every load is on its way before the first is looked at. Those who need their second
+// bucket are listed, and each is the work of KOEL_LANES neighbours, so that a group reads no more than it needs.
 
-#define NOWHERE 0xffffffffu
+// Looks for a key in two words. It stands in one slot at most, so one work-item replies at most.
+INLINED void look(uint4 two, uint key, __local ulong *reply) {
+    bool first = two.y == key, second = two.w == key;
+    if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
+}
 
 __kernel GROUP_SIZE void horton_lookup(LOOKUP) {
     table t = THE_TABLE;
-    // The key, its home and later its second bucket; its tag, and later what its home's last word would say if it were
-    // a pair of this key; the value that was found.
-    __local uint key_of[KOEL_GROUP], bucket_of[KOEL_GROUP], tag_of[KOEL_GROUP], value_of[KOEL_GROUP];
-    // Whether the home is Type B; the entry of the tag, with LAST_IS_IT if the last word looks like the key's pair.
-    __local uchar type_b_of[KOEL_GROUP], entry_of[KOEL_GROUP];
-    // Whether the key was found: the bytes of `put_answer`, here written by whoever finds it.
-    __local ulong answers[KOEL_GROUP / 8];
-    __local uint someone_needs_more;
-#define LAST_IS_IT 16
+    __local ulong answers[KOEL_GROUP / 8], replies[KOEL_GROUP], last_of[KOEL_GROUP];
+    __local uint key_of[KOEL_GROUP], bucket_of[KOEL_GROUP];
+    __local ushort listed[KOEL_GROUP];
+    __local uchar type_b_of[KOEL_GROUP];
+    __local uint waiting;
     ulong item = get_global_id(0);
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
     // Work-items past the end, and those with the key that stands outside, ask for key 0 like others do, but what comes
     // of it is not used: so the loads need no conditions.
     uint key = item < count ? queries[item] : 0;
-    bool is_outside = key == KOEL_CLASSIC_EMPTY_KEY, ask = item < count && !is_outside;
+    uint is_outside = key == KOEL_CLASSIC_EMPTY_KEY, ask = item < count && !is_outside;
     key = ask ? key : 0;
     uint2 home = home_of(t, key);
     key_of[me] = key;
     bucket_of[me] = home.x;
-    tag_of[me] = home.y;
-    put_answer(answers, false);
-    if (me == 0) someone_needs_more = 0;
+    replies[me] = 0;
+    if (me == 0) waiting = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
     uint4 v[KOEL_LANES];
@@ -105,60 +105,42 @@ __kernel GROUP_SIZE void horton_lookup(LOOKUP) {
     for (uint i = 0; i < KOEL_LANES; i++) v[i] = loads_of(image, bucket_of[base + i])[lane];
     #pragma unroll
     for (uint i = 0; i < KOEL_LANES; i++) {
-        uint wanted = key_of[base + i];
-        bool first = v[i].y == wanted, second = v[i].w == wanted;
         if (lane == 0) type_b_of[base + i] = is_type_b(v[i].y, v[i].w);
+        // Whether the last word is a pair or the remap entries is not known here, so it is handed over.
         if (lane == KOEL_LANES - 1) {
-            // Whether the last word is a pair or the remap entries is not known here, so both are handed over.
-            entry_of[base + i] = entry_in(v[i], tag_of[base + i]) | (second ? LAST_IS_IT : 0);
-            if (second) tag_of[base + i] = v[i].z;
-            second = false;
+            last_of[base + i] = as_ulong(v[i].zw);
+            v[i].w = KOEL_CLASSIC_EMPTY_KEY;
         }
-        if (first || second) {
-            value_of[base + i] = first ? v[i].x : v[i].z;
-            ((__local uchar *)answers)[base + i] = true;
-        }
+        look(v[i], key_of[base + i], &replies[base + i]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    uint code = entry_of[me], second_bucket = NOWHERE;
-    bool hit = ((__local uchar *)answers)[me] != 0, type_b = type_b_of[me] != 0;
-    if (ask && !hit && !type_b && code >= LAST_IS_IT) {
-        put_answer(answers, true);
-        value_of[me] = tag_of[me];
-    }
-    code %= LAST_IS_IT;
-    if (ask && !hit && type_b && code - 1 < STASH_CODE) {
-        second_bucket = led(t, key, home, code);
-        atomic_inc(&someone_needs_more);
-    }
-    bucket_of[me] = second_bucket;
-    barrier(CLK_LOCAL_MEM_FENCE);
-
-    if (someone_needs_more) {
-        #pragma unroll
-        for (uint i = 0; i < KOEL_LANES; i++) {
-            uint bucket = bucket_of[base + i];
-            if (bucket != NOWHERE) v[i] = loads_of(image, bucket)[lane];
-        }
-        #pragma unroll
-        for (uint i = 0; i < KOEL_LANES; i++) {
-            uint wanted = key_of[base + i];
-            bool first = v[i].y == wanted, second = v[i].w == wanted;
-            if (bucket_of[base + i] != NOWHERE && (first || second)) {
-                value_of[base + i] = first ? v[i].x : v[i].z;
-                ((__local uchar *)answers)[base + i] = true;
+    ulong reply = ask ? replies[me] : 0, last = last_of[me];
+    uint open = 0;
+    if (ask && reply == 0) {
+        if (type_b_of[me]) {
+            uint code = entry(last, home.y);
+            open = code - 1 < STASH_CODE;
+            if (open) {
+                uint place = atomic_inc(&waiting);
+                listed[place] = (ushort)me;
+                bucket_of[place] = led(t, key, home, code);
             }
+        } else if (upper_of(last) == key) {
+            reply = ANSWERED | (uint)last;
         }
     }
-    // Of these nobody else writes the answers now.
-    if (!ask) put_answer(answers, is_outside && outside);
     barrier(CLK_LOCAL_MEM_FENCE);
-
-    if (item < count) {
-        hit = ((__local uchar *)answers)[me] != 0;
-        values[item] = hit ? is_outside ? outside_value : value_of[me] : 0;
+    for (uint task = me; task < waiting * KOEL_LANES; task += KOEL_GROUP) {
+        uint whose = listed[task / KOEL_LANES];
+        look(loads_of(image, bucket_of[task / KOEL_LANES])[lane], key_of[whose], &replies[whose]);
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (open) reply = replies[me];
+    if (is_outside && outside) reply = ANSWERED | outside_value;
+    put_answer(answers, reply != 0);
+    if (item < count) values[item] = (uint)reply;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
 

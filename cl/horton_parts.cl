@@ -19,6 +19,7 @@
 // Nothing depends on the order in which pairs arrive but where in their lists rooms and tokens stand, which does not matter.
 //
 //   KOEL_CAPACITY    words of a part that local memory has room for, at most 2^12
+//   KOEL_PART_BITS   the base-2 logarithm of its buckets, at most 11; and it has no more than 2^11 slots
 
 #define PART_BUCKETS (1 << KOEL_PART_BITS)
 #define BUCKETS_EACH ((PART_BUCKETS + KOEL_GROUP - 1) / KOEL_GROUP)

@@ -55,7 +55,7 @@ impl OpenCl {
             (Kind::Classic, LookupMode::LatencyOptimized) => plan.function_count(),
             _ => 1,
         };
-        let mut parameters = parameters(plan, self.0.group);
+        let mut parameters = parameters(plan, self.lookup_group(shape));
         parameters.extend([("LANES", lanes), ("AT_ONCE", at_once)]);
         self.program(BUCKETIZED_LOOKUP, &parameters)
     }
@@ -139,11 +139,16 @@ impl Kernels<Bucketized> for OpenCl {
         let len = queries.len();
         Error::check_length("the values", values.len(), len)?;
         Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let program = self.bucketized_lookup(plan, self.lookup_shape()?)?;
+        let shape = self.lookup_shape()?;
+        let program = self.bucketized_lookup(plan, shape)?;
         let outside = plan.outside();
         let launch = self.bucketized_kernel(&program, plan, "bucketized_lookup", image)?;
         let launch = launch.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
-        launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over(len)
+        launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over_groups_of(
+            self.lookup_group(shape),
+            len,
+            len,
+        )
     }
 
     fn assign(

@@ -62,7 +62,7 @@ impl OpenCl {
             LookupShape::Alone => 1,
             LookupShape::Together => plan.bucket_slots() / 2,
         };
-        let mut parameters = parameters(plan, self.0.group);
+        let mut parameters = parameters(plan, self.lookup_group(shape));
         parameters.push(("LANES", lanes));
         self.program(HORTON_LOOKUP, &parameters)
     }
@@ -146,7 +146,11 @@ impl OpenCl {
         let outside = plan.outside();
         let launch = self.horton_kernel(&self.horton_lookup(plan, shape)?, plan, "horton_lookup", image)?;
         let launch = launch.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
-        launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over(len)
+        launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over_groups_of(
+            self.lookup_group(shape),
+            len,
+            len,
+        )
     }
 }
 

@@ -12,8 +12,9 @@ use crate::backend::{DeviceBuffer as _, HashBackend as _, Placed};
 use crate::error::{Error, Result};
 use crate::spec::{HortonPlan, Kind, Plan as _};
 
-/// The slots of a part.
+/// The most slots and buckets of a part: what keeps local memory below 32 KiB.
 const PART_SLOTS: u32 = 2048;
+const PART_BUCKETS: u32 = 256;
 
 /// Words that a part may have, whatever chance brings. Their places are numbers of 12 bits.
 const CAPACITY: u32 = PART_SLOTS / 4 * 5;
@@ -26,8 +27,9 @@ const OTHER_GROUP: u32 = 128;
 /// with this, 4.35 with more than there are tokens.
 const TAKERS: usize = 1 << 22;
 
-/// Local memory of a group, rounded up (S = 4, which has most buckets).
-const LOCAL_BYTES: u64 = CAPACITY as u64 * 21 / 2 + 16 * (PART_SLOTS / 4) as u64 + 2048;
+/// Local memory of a group that orders a part: words and where they belong, doubts; four numbers a bucket; sums.
+const LOCAL_BYTES: u64 = (CAPACITY * 21 / 2 + 16 * PART_BUCKETS + 4 * GROUP + 128) as u64;
+const _: () = assert!(LOCAL_BYTES <= 32 << 10);
 
 /// What both programs for a plan are made with, besides what is their own.
 fn shared(plan: &HortonPlan, group: u32) -> Vec<(&'static str, u32)> {
@@ -38,7 +40,7 @@ fn shared(plan: &HortonPlan, group: u32) -> Vec<(&'static str, u32)> {
 
 /// The base-2 logarithm of the buckets of a part.
 fn part_bits(plan: &HortonPlan) -> u32 {
-    (PART_SLOTS / plan.bucket_slots()).ilog2()
+    (PART_SLOTS / plan.bucket_slots()).min(PART_BUCKETS).ilog2()
 }
 
 impl OpenCl {
