@@ -24,6 +24,16 @@ pub(super) struct Deal {
     coarse: u32,
     /// Words that a coarse region has room for.
     region: u64,
+    /// Words that a part's share of the batch needs room for.
+    pub(super) part: u64,
+}
+
+/// Room for the words that come to 2 to the power of `bits` buckets: eight standard deviations more than the mean.
+/// Distinct keys never come near. Copies of a key may, and escape.
+fn room(pairs: usize, buckets: u32, bits: u32) -> u64 {
+    let share = (pairs as u128) << bits;
+    let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
+    mean + 8 * mean.isqrt() + 64
 }
 
 /// What dealing has to know of a table.
@@ -31,7 +41,7 @@ pub(super) struct Table<'a> {
     pub(super) mixers: &'a [MixKeys],
     /// Of its programs, for groups of [`GROUP`].
     pub(super) parameters: Vec<(&'static str, u32)>,
-    /// Words of the image that a part has; the last one may have fewer.
+    /// Words of the image, or of the batch's shares, that a part has; the last one may have fewer.
     pub(super) part_slots: u64,
 }
 
@@ -59,11 +69,14 @@ impl Deal {
         // About as many digits in one pass as in the other.
         let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
         let coarse = ((parts - 1) >> fine_bits) + 1;
-        let share = (pairs as u128) << (fine_bits + part_bits);
-        let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
-        // Eight standard deviations: distinct keys never come near. Copies of a key may, and escape.
-        let region = mean + 8 * mean.isqrt() + 64;
-        Deal { pairs, buckets, parts, fine_bits, coarse, region }
+        let region = room(pairs, buckets, fine_bits + part_bits);
+        let part = room(pairs, buckets, part_bits).next_multiple_of(16);
+        Deal { pairs, buckets, parts, fine_bits, coarse, region, part }
+    }
+
+    /// Memory for the shares of all parts, where they have none in an image: each is [`Deal::part`] words long.
+    pub(super) fn shares(&self, device: &OpenCl) -> Result<Buffer<u64>> {
+        Buffer::allocate(device, self.part as usize * self.parts as usize)
     }
 
     /// The most digits of a pass, as many as sums over them are made of.
@@ -78,6 +91,12 @@ impl Deal {
         u64::from(GROUP) <= items && local <= bytes
     }
 
+    /// The program that deals, for a table's parameters.
+    pub(super) fn program(&self, device: &OpenCl, mut parameters: Vec<(&'static str, u32)>) -> Result<core::Program> {
+        parameters.extend([("EACH", EACH), ("DIGITS", self.digits()), ("WIDE", 0)]);
+        device.program(PARTS, &parameters)
+    }
+
     /// Deals: first to coarse regions, then each to its parts in `image`. How many each part was dealt comes first in
     /// what is returned.
     pub(super) fn deal(
@@ -88,9 +107,8 @@ impl Deal {
         image: &mut Buffer<u64>,
         (escapes, status): (&Escapes, &Buffer<u64>),
     ) -> Result<Buffer<u32>> {
-        let Table { mixers, mut parameters, part_slots } = table;
-        parameters.extend([("EACH", EACH), ("DIGITS", self.digits()), ("WIDE", 0)]);
-        let program = device.program(PARTS, &parameters)?;
+        let Table { mixers, parameters, part_slots } = table;
+        let program = self.program(device, parameters)?;
         let cursors: Buffer<u32> = device.filled((self.parts + self.coarse) as usize, 0)?;
         let regions: Buffer<u64> = Buffer::allocate(device, self.region as usize * self.coarse as usize)?;
         let begin = |name| -> Result<Launch<'_>> {
@@ -146,6 +164,7 @@ mod tests {
             assert!(u64::from(deal.coarse) << deal.fine_bits >= u64::from(deal.parts));
             assert!(u64::from(deal.coarse - 1) << deal.fine_bits < u64::from(deal.parts), "no region without parts");
             assert!(deal.region * u64::from(deal.coarse) >= pairs as u64);
+            assert!(deal.part * u64::from(deal.parts) >= pairs as u64 && deal.part % 16 == 0);
             assert!(deal.digits() >= deal.coarse && deal.digits() >= 1 << deal.fine_bits);
             assert_eq!(deal.digits() % GROUP, 0);
         }

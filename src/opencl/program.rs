@@ -49,6 +49,7 @@ const CELL: Source = source!("cell.clh");
 const BUCKET: Source = source!("bucketized.clh");
 const OFFER: Source = source!("offer.clh");
 const BUCKETS_OF_PARTS: Source = source!("bucketized_parts.clh");
+const PART: Source = source!("bucketized_part.clh");
 const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
@@ -68,7 +69,9 @@ pub(super) const BUCKETIZED_CLASSIC: Source =
 pub(super) const BUCKETIZED_CANONICAL: Source =
     source!("bucketized_canonical.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, BUCKETS_OF_PARTS);
 pub(super) const BUCKETIZED_PARTS: Source =
-    source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, BUCKETS_OF_PARTS);
+    source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, BUCKETS_OF_PARTS, PART);
+pub(super) const BUCKETIZED_INSERT: Source =
+    source!("bucketized_insert.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, OFFER, BUCKETS_OF_PARTS, PART);
 pub(super) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, PREFIX_SUMS, BUCKETS_OF_PARTS);
 pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(super) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);

@@ -4,6 +4,7 @@
 //! that they were skipped, past cargo's capture. `KOEL_TEST_SMALL=1` keeps to sizes that a simulator manages.
 
 mod bucketized;
+mod bucketized_insert;
 mod bucketized_parts;
 mod cuckoo;
 mod cuckoo_set;
@@ -27,6 +28,7 @@ use super::*;
 use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Wanted, Word, bitmap_words};
 use crate::error::Error;
 use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+use crate::spec::{Kind, Plan as _};
 use crate::workload::keys_of_every_sort;
 
 /// The device that all tests share, or nothing with the reason on stderr.
@@ -359,6 +361,9 @@ fn compilers_have_nothing_to_say() -> Result<()> {
         programs.push(cl.perfect(&plan)?);
     }
     for plan in bucketized::plans() {
+        if plan.kind() == Kind::Canonical {
+            programs.extend(cl.bucketized_parts_programs(&plan)?);
+        }
         programs.extend([cl.bucketized(&plan)?, cl.bucketized_build(&plan)?]);
         for shape in LookupShape::ALL {
             programs.push(cl.bucketized_lookup(&plan, shape)?);
