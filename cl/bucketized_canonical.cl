@@ -4,7 +4,7 @@
 //   bucketized_sort     an item a slot     the words of each bucket in descending order
 //   bucketized_copies   an item a slot     counts words whose key stands twice
 //
-// and, after parts have been placed by bucketized_parts.cl, the same for what is left:
+// and, after parts have been placed by bucketized_parts.cl or bucketized_insert.cl, the same for what is left:
 //
 //   bucketized_escapes  bucketized_mend  bucketized_recheck
 //
@@ -165,7 +165,7 @@ __kernel GROUP_SIZE void bucketized_lift(__global ulong *image, TABLE, __global 
     if (slot % 32 == 0 && inside) taken_bits[slot / 32] = pack_answers(answers);
 }
 
-// ---- What follows a build part by part (bucketized_parts.cl).
+// ---- What follows a build or a batch part by part (bucketized_parts.cl, bucketized_insert.cl).
 
 // Work-items take escapes in turn, because how many there are is known on the device alone.
 __kernel GROUP_SIZE void bucketized_escapes(__global ulong *image, TABLE, ESCAPES, __global uint *touched) {
@@ -209,15 +209,16 @@ __kernel GROUP_SIZE void bucketized_mend(__global ulong *image, TABLE, __global 
     }
 }
 
-// Escapes that were never in their part (age 1) were compared with nobody there: whose key stands twice now is a copy.
-__kernel GROUP_SIZE void bucketized_recheck(__global const ulong *image, TABLE, ESCAPES) {
+// Escapes up to this age: whose key stands twice now is a copy. After a build those that were never in their part (age 1)
+// are to be looked at, which were compared with nobody there; after a batch all.
+__kernel GROUP_SIZE void bucketized_recheck(__global const ulong *image, TABLE, ESCAPES, const uint oldest) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
     ulong end = listed_escapes(escapes, status);
     for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
         uint there = upper_of(escaped_words[item]), standing = 0;
-        if (age_of(there) != 1) continue;
+        if (age_of(there) > oldest) continue;
         uint2 home = {escaped_homes[item], remainder_of(there)};
         for (uint turn = 0; turn < 3; turn++) {
             __global const ulong *bucket = image + first_slot(bucket_for(f, turn, home, buckets));

@@ -19,93 +19,21 @@
 // So copies are told before anything is displaced, and later on two copies may rest side by side: an image with copies
 // is of no use. Some may be counted twice.
 //
-// Slot j of a bucket stands in a column of local memory that depends on the bucket too, so that neighbours that look at
-// the same slot of different buckets do not meet at one bank. How many groups run side by side decides more than
-// anything else: hence the small groups, and care for every kilobyte and register.
-//
-// What it is not: a way to add to an image that is not empty.
+// What it is not: a way to add to an image that is not empty. That is bucketized_insert.cl.
 
-#define PART_SLOTS (KOEL_SLOTS << KOEL_PART_BITS)
-#define PART_BUCKETS (1 << KOEL_PART_BITS)
 // Words that a work-item reads before it looks at the first. More would take registers that other groups need.
 #define AT_ONCE 4
 // Words of a part that may be queued; others escape.
 #define QUEUED (PART_SLOTS * 3 / 16)
-// Escapes of a part that are listed together.
-#define LEAVING 32
 // In the chain of queued words of a bucket: these are no counts but places in the queue.
 #define CHAINED 0x10000
-
-static inline uint column(uint bucket, uint slot) {
-    return bucket * KOEL_SLOTS + ((slot + bucket) & (KOEL_SLOTS - 1));
-}
-
-// The upper half of a word that others may change.
-INLINED uint upper_here(__local ulong *part, uint at) {
-#ifdef KOEL_WATCHED
-    return upper_of(atom_or(&part[at], 0UL));
-#else
-    return ((volatile __local uint *)part)[2 * at + 1];
-#endif
-}
-
-INLINED ulong word_here(__local ulong *part, uint at) {
-#ifdef KOEL_WATCHED
-    return atom_or(&part[at], 0UL);
-#else
-    return ((volatile __local ulong *)part)[at];
-#endif
-}
-
-// Offers a word to a bucket of the part, as `offer` of bucketized_canonical.cl does to one of the image; but a copy as
-// old is as good as a greater word. Upper halves decide: two in one bucket are equal only if they are copies, or of empty
-// slots.
-INLINED ulong offer_here(__local ulong *part, uint bucket, ulong mine) {
-    for (;;) {
-        uint least = 0xffffffffu, at = 0;
-        #pragma unroll
-        for (uint j = 0; j < KOEL_SLOTS; j++) {
-            uint here = column(bucket, j), there = upper_here(part, here);
-            at = there < least ? here : at;
-            least = min(there, least);
-        }
-        if (least >= upper_of(mine)) return mine;
-        ulong there = word_here(part, at);
-        if (upper_of(there) == least && atom_cmpxchg(&part[at], there, mine) == there) return there;
-    }
-}
-
-// A pair on its way: its age (0: none), bucket 1, remainder and value.
-typedef struct {
-    uint age;
-    uint2 home;
-    uint value;
-} pair;
-
-// Offers a pair to its next bucket in the part. What goes on in its stead has age 0 if nothing does, and 3 if it leaves.
-INLINED void step(functions f, pair *p, uint start, uint buckets, __local ulong *part) {
-    uint bucket = bucket_for(f, p->age - 1, p->home, buckets);
-    ulong mine = word(p->age, p->home.y, p->value);
-    ulong left = offer_here(part, bucket - start, mine);
-    if (left == KOEL_SLOT_EMPTY) {
-        p->age = 0;
-        return;
-    }
-    if (left != mine) {
-        p->age = age_of(upper_of(left));
-        uint remainder = remainder_of(upper_of(left));
-        p->home = (uint2)(home_of(f, p->age - 1, bucket, remainder, buckets), remainder);
-        p->value = (uint)left;
-    }
-    p->age++;
-}
 
 // Copies among the words that arrived at a bucket, in its slots. Nothing moves yet.
 INLINED void compare_slots(functions f, __local const ulong *part, uint bucket, uint start, uint buckets,
                            __local uint *tally) {
     uint there[KOEL_SLOTS];
     #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS; j++) there[j] = upper_of(part[column(bucket, j)]);
+    for (uint j = 0; j < KOEL_SLOTS; j++) there[j] = upper_of(part[place_of(bucket, j)]);
     uint copies = 0;
     #pragma unroll
     for (uint j = 1; j < KOEL_SLOTS; j++) {
@@ -113,29 +41,30 @@ INLINED void compare_slots(functions f, __local const ulong *part, uint bucket, 
         for (uint i = 0; i < j; i++) copies |= (uint)(there[i] == there[j] && there[j] != 0) << j;
     }
     for (; copies; copies &= copies - 1) {
-        uint copy = upper_of(part[column(bucket, popcount((copies & (0u - copies)) - 1))]);
+        uint copy = upper_of(part[place_of(bucket, popcount((copies & (0u - copies)) - 1))]);
         count_copy(tally, key_of_home(f, (uint2)(start + bucket, remainder_of(copy)), buckets));
     }
 }
 
 __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global const uint *dealt, ESCAPES) {
     functions f = {forth, back};
-    __local ulong part[PART_SLOTS];
+    __local ulong part[PART_WORDS];
     __local uint arrived[PART_BUCKETS];
     __local ushort queue[QUEUED], behind[QUEUED];
     __local ulong leaving[LEAVING];
-    __local uint leaving_homes[LEAVING];
+    __local uint leaving_buckets[LEAVING];
     // Of arrivals; taken from the queue; leaving.
     __local uint late, taken, left_part;
     __local ulong listed;
     __local uint tally[KOEL_TALLY];
     uint me = get_local_id(0);
-    uint start = get_group_id(0) << KOEL_PART_BITS, width = min(buckets - start, (uint)PART_BUCKETS);
+    uint2 whole = part_of(get_group_id(0) << KOEL_PART_BITS, buckets);
+    uint start = whole.x, width = whole.y;
     __global ulong *slice = image + first_slot(start);
     uint count = min(dealt[get_group_id(0)], width * KOEL_SLOTS);
 
     if (me == 0) late = taken = left_part = 0;
-    for (uint i = me; i < PART_SLOTS; i += KOEL_GROUP) part[i] = KOEL_SLOT_EMPTY;
+    for (uint i = me; i < PART_WORDS; i += KOEL_GROUP) part[i] = KOEL_SLOT_EMPTY;
     for (uint i = me; i < PART_BUCKETS; i += KOEL_GROUP) arrived[i] = 0;
     clear_tally(tally);
 
@@ -153,7 +82,7 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
             uint2 home = split(upper_of(words[j]), buckets);
             uint bucket = home.x - start, rank = atomic_inc(&arrived[bucket]);
             if (rank < KOEL_SLOTS) {
-                part[column(bucket, rank)] = word(1, home.y, (uint)words[j]);
+                part[place_of(bucket, rank)] = word(1, home.y, (uint)words[j]);
             } else {
                 uint at = atomic_inc(&late);
                 if (at < QUEUED) queue[at] = i;
@@ -175,7 +104,7 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
         bool copy = false;
         #pragma unroll
         for (uint j = 0; j < KOEL_SLOTS; j++) {
-            copy |= upper_of(part[column(home.x - start, j)]) == upper(1, home.y);
+            copy |= upper_of(part[place_of(home.x - start, j)]) == upper(1, home.y);
         }
         if (copy) count_copy(tally, key_of_home(f, home, buckets));
         uint before = atomic_xchg(&arrived[home.x - start], CHAINED + q);
@@ -193,43 +122,25 @@ __kernel GROUP_SIZE void bucketized_parts(__global ulong *image, TABLE, __global
 
     // A work-item goes on with the next of the queue as soon as the pair in hand rests, whichever it was that came to
     // rest, so that work-items in step do not wait for the longest chain of each round.
-    pair mine = {0, (uint2)(0, 0), 0};
+    pair mine = {0, 0, 0, 0};
     for (;;) {
         if (mine.age == 0) {
             uint q = atomic_inc(&taken);
             if (q >= queued) break;
-            ulong dealt_word = slice[queue[q]];
-            mine.home = split(upper_of(dealt_word), buckets);
-            mine.value = (uint)dealt_word;
-            mine.age = 1;
+            mine = pair_of_mixed(slice[queue[q]], whole, buckets);
         }
-        step(f, &mine, start, buckets, part);
-        if (mine.age <= 2) continue;
-        uint at = atomic_inc(&left_part);
-        ulong word_left = word(mine.age, mine.home.y, mine.value);
-        if (at < LEAVING) {
-            leaving[at] = word_left;
-            leaving_homes[at] = mine.home.x;
-        } else {
-            escape(word_left, mine.home.x, ESCAPED);
-        }
-        mine.age = 0;
+        step(f, &mine, whole, buckets, part, false, LEAVERS_KEPT, ESCAPED);
     }
     // All have read the slice before anyone writes it.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     uint together = min(left_part, (uint)LEAVING);
     if (me == 0 && together) listed = atom_add(&status[KOEL_ESCAPED], (ulong)together);
-    for (uint bucket = me; bucket < width; bucket += KOEL_GROUP) {
-        ulong sorted[KOEL_SLOTS];
-        #pragma unroll
-        for (uint j = 0; j < KOEL_SLOTS; j++) sorted[j] = part[column(bucket, j)];
-        sort_words(sorted);
-        #pragma unroll
-        for (uint j = 0; j < KOEL_SLOTS; j++) part[column(bucket, j)] = sorted[j];
-    }
+    sort_buckets(part, width);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = me; i < together; i += KOEL_GROUP) list_escape(listed + i, leaving[i], leaving_homes[i], ESCAPED);
-    for (uint i = me; i < width * KOEL_SLOTS; i += KOEL_GROUP) slice[i] = part[column(i / KOEL_SLOTS, i % KOEL_SLOTS)];
+    for (uint i = me; i < together; i += KOEL_GROUP) {
+        list_leaver(f, listed + i, leaving[i], leaving_buckets[i], whole, buckets, ESCAPED);
+    }
+    for (uint i = me; i < width * KOEL_SLOTS; i += KOEL_GROUP) slice[i] = part[place_of(i / KOEL_SLOTS, i % KOEL_SLOTS)];
     report_tally(tally, status);
 }

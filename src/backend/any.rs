@@ -286,6 +286,20 @@ macro_rules! kernels_of_any {
                     Ok((side::wrap(image), placed))
                 })
             }
+            fn extended(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                image: &AnyBuffer<u64>,
+                keys: &AnyBuffer<u32>,
+                values: &AnyBuffer<u32>,
+            ) -> Result<(AnyBuffer<u64>, Placed)> {
+                on_device!(self, |device, side| {
+                    let (image, placed) = Kernels::<spec::$scheme>::extended(
+                        device, plan, side::of(image)?, side::of(keys)?, side::of(values)?,
+                    )?;
+                    Ok((side::wrap(image), placed))
+                })
+            }
             fn place(
                 &self,
                 plan: &<spec::$scheme as spec::Scheme>::Plan,

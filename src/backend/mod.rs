@@ -306,6 +306,22 @@ pub trait Kernels<S: Scheme>: HashBackend {
         filled_and_placed::<S, Self>(self, plan, keys, values)
     }
 
+    /// A copy of an image with these pairs added, and what became of them: what [`place`](Self::place) makes of a copy,
+    /// and that is what is provided; a backend may have a faster way. Of copies it says what [`build`](Self::build)
+    /// does. The image itself stays as it is.
+    ///
+    /// # Errors
+    /// As of `place`, and of memory for the copy.
+    fn extended(
+        &self,
+        plan: &S::Plan,
+        image: &Self::Buffer<u64>,
+        keys: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+    ) -> Result<(Self::Buffer<u64>, Placed)> {
+        copied_and_placed::<S, Self>(self, plan, image, keys, values)
+    }
+
     /// Adds pairs to an image that may hold others already, unless the kind's updates are
     /// [`Updates::Rebuild`](crate::spec::Updates). Pairs that share a key: one of them stays, or the image is of no use
     /// ([`Placed::copies`]).
@@ -367,6 +383,19 @@ pub(crate) fn filled_and_placed<S: Scheme, B: Kernels<S>>(
     values: &B::Buffer<u32>,
 ) -> Result<(B::Buffer<u64>, Placed)> {
     let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
+    let placed = backend.place(plan, &mut image, keys, values)?;
+    Ok((image, placed))
+}
+
+/// A copy of an image, and the pairs placed in it: how [`Kernels::extended`] is provided.
+pub(crate) fn copied_and_placed<S: Scheme, B: Kernels<S>>(
+    backend: &B,
+    plan: &S::Plan,
+    image: &B::Buffer<u64>,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<(B::Buffer<u64>, Placed)> {
+    let mut image = backend.clone_buffer(image)?;
     let placed = backend.place(plan, &mut image, keys, values)?;
     Ok((image, placed))
 }

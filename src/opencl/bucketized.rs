@@ -5,7 +5,9 @@ use super::launch::Launch;
 use super::program::{BUCKETIZED, BUCKETIZED_CANONICAL, BUCKETIZED_CLASSIC, BUCKETIZED_LOOKUP};
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words, filled_and_placed};
+use crate::backend::{
+    Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words, copied_and_placed, filled_and_placed,
+};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::{Bucketized, BucketizedPlan, Insertion, Kind, LookupMode, Plan, slot};
@@ -95,6 +97,21 @@ impl Kernels<Bucketized> for OpenCl {
         match self.bucketized_by_parts(plan, keys, values)? {
             Some(built) => Ok(built),
             None => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
+        }
+    }
+
+    fn extended(
+        &self,
+        plan: &BucketizedPlan,
+        image: &Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<(Buffer<u64>, Placed)> {
+        Error::check_plan::<Bucketized>(plan)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        match self.bucketized_extended(plan, image, keys, values)? {
+            Some(extended) => Ok(extended),
+            None => copied_and_placed::<Bucketized, _>(self, plan, image, keys, values),
         }
     }
 

@@ -75,8 +75,7 @@ impl OpenCl {
         }
         let deal = Deal::new(pairs, plan.buckets(), part_bits(plan));
         let (items, bytes) = self.group_limits();
-        if !deal.fits(self) || u64::from(GROUP) > items || LOCAL_BYTES > bytes || deal.part_room() > u64::from(CAPACITY)
-        {
+        if !deal.fits(self) || u64::from(GROUP) > items || LOCAL_BYTES > bytes || deal.part > u64::from(CAPACITY) {
             return Ok(None);
         }
         match self.horton_placed_by_parts(plan, &deal, keys, values) {
@@ -93,8 +92,8 @@ impl OpenCl {
         values: &Buffer<u32>,
     ) -> Result<Option<(Buffer<u64>, Placed)>> {
         let functions = plan.functions();
-        let (buckets, parts, stride) = (functions.buckets as usize, deal.parts as usize, deal.part_room());
-        let mut regions: Buffer<u64> = Buffer::allocate(self, stride as usize * parts)?;
+        let (buckets, parts, stride) = (functions.buckets as usize, deal.parts as usize, deal.part);
+        let mut regions = deal.shares(self)?;
         let tally = Tally::new(self)?;
         // Who escapes need not be known: there is another way then.
         let escapes = Escapes { words: Buffer::allocate(self, 1)?, homes: Buffer::allocate(self, 1)? };

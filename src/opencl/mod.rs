@@ -21,7 +21,7 @@
 //! route.rs       pairs one by one, or part by part: how a table is built
 //! parts.rs       dealing pairs to the parts of a table
 //! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function
-//! bucketized.rs  `Kernels<Bucketized>`; bucketized_parts.rs: its builds part by part
+//! bucketized.rs  `Kernels<Bucketized>`; its builds and batches part by part: bucketized_parts.rs
 //! fks.rs         `Kernels<Fks>`
 //! horton.rs      `Kernels<Horton>`; horton_parts.rs: its builds part by part
 //! sorted.rs      `Kernels<Sorted>`

@@ -26,6 +26,16 @@ pub(super) struct Deal {
     coarse: u32,
     /// Words that a coarse region has room for.
     region: u64,
+    /// Words that a part's share of the batch needs room for.
+    pub(super) part: u64,
+}
+
+/// Room for the words that come to 2 to the power of `bits` buckets: eight standard deviations more than the mean.
+/// Distinct keys never come near. Copies of a key may, and escape.
+fn room(pairs: usize, buckets: u32, bits: u32) -> u64 {
+    let share = (pairs as u128) << bits;
+    let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
+    mean + 8 * mean.isqrt() + 64
 }
 
 /// The pairs that leave their part.
@@ -52,13 +62,14 @@ impl Deal {
         // About as many digits in one pass as in the other.
         let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
         let coarse = ((parts - 1) >> fine_bits) + 1;
-        let region = room_for(pairs, buckets, fine_bits + part_bits);
-        Deal { pairs, buckets, part_bits, parts, fine_bits, coarse, region }
+        let region = room(pairs, buckets, fine_bits + part_bits);
+        let part = room(pairs, buckets, part_bits).next_multiple_of(16);
+        Deal { pairs, buckets, part_bits, parts, fine_bits, coarse, region, part }
     }
 
-    /// Words that a part may be dealt, whatever chance brings.
-    pub(super) fn part_room(&self) -> u64 {
-        room_for(self.pairs, self.buckets, self.part_bits)
+    /// Memory for the shares of all parts, where they have none in an image: each is [`Deal::part`] words long.
+    pub(super) fn shares(&self, device: &OpenCl) -> Result<Buffer<u64>> {
+        Buffer::allocate(device, self.part as usize * self.parts as usize)
     }
 
     /// The most digits of a pass, as many as sums over them are made of.
@@ -73,6 +84,19 @@ impl Deal {
         u64::from(GROUP) <= items && local <= bytes
     }
 
+    /// The program that deals by the first of so many mixers.
+    pub(super) fn program(&self, device: &OpenCl, mixers: usize) -> Result<core::Program> {
+        let parameters = [
+            ("FUNCTIONS", mixers as u32),
+            ("PART_BITS", self.part_bits),
+            ("GROUP", GROUP),
+            ("EACH", EACH),
+            ("DIGITS", self.digits()),
+            ("WIDE", 0),
+        ];
+        device.program(PARTS, &parameters)
+    }
+
     /// Deals by the first of the mixers: first to coarse regions, then each to its parts, of which each has `part_room`
     /// words of `to`; the last one may have fewer. How many each part was dealt comes first in what is returned.
     pub(super) fn deal(
@@ -83,15 +107,7 @@ impl Deal {
         (to, part_room): (&mut Buffer<u64>, u64),
         (escapes, status): (&Escapes, &Buffer<u64>),
     ) -> Result<Buffer<u32>> {
-        let parameters = [
-            ("FUNCTIONS", mixers.len() as u32),
-            ("PART_BITS", self.part_bits),
-            ("GROUP", GROUP),
-            ("EACH", EACH),
-            ("DIGITS", self.digits()),
-            ("WIDE", 0),
-        ];
-        let program = device.program(PARTS, &parameters)?;
+        let program = self.program(device, mixers.len())?;
         let cursors: Buffer<u32> = device.filled((self.parts + self.coarse) as usize, 0)?;
         let regions: Buffer<u64> = Buffer::allocate(device, self.region as usize * self.coarse as usize)?;
         let begin = |name| -> Result<Launch<'_>> {
@@ -112,14 +128,6 @@ impl Deal {
         escapes.give(launch, status).over_groups_of(GROUP as usize, items, self.pairs)?;
         Ok(cursors)
     }
-}
-
-/// Words for those of `2^bits` buckets: eight standard deviations more than their share. Distinct keys never come near.
-/// Copies of a key may, and escape.
-fn room_for(pairs: usize, buckets: u32, bits: u32) -> u64 {
-    let share = (pairs as u128) << bits;
-    let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
-    mean + 8 * mean.isqrt() + 64
 }
 
 impl OpenCl {
@@ -155,6 +163,7 @@ mod tests {
             assert!(u64::from(deal.coarse) << deal.fine_bits >= u64::from(deal.parts));
             assert!(u64::from(deal.coarse - 1) << deal.fine_bits < u64::from(deal.parts), "no region without parts");
             assert!(deal.region * u64::from(deal.coarse) >= pairs as u64);
+            assert!(deal.part * u64::from(deal.parts) >= pairs as u64 && deal.part % 16 == 0);
             assert!(deal.digits() >= deal.coarse && deal.digits() >= 1 << deal.fine_bits);
             assert_eq!(deal.digits() % GROUP, 0);
         }

@@ -50,6 +50,7 @@ const BUCKET: Source = source!("bucketized.clh");
 const OFFER: Source = source!("offer.clh");
 const ORDER: Source = source!("order.clh");
 const PARTS_SPEC: Source = source!("parts.clh");
+const PART: Source = source!("bucketized_part.clh");
 const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
 const HORTON_SPEC: Source = source!("horton.clh");
@@ -71,7 +72,9 @@ pub(super) const BUCKETIZED_CLASSIC: Source =
 pub(super) const BUCKETIZED_CANONICAL: Source =
     source!("bucketized_canonical.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC);
 pub(super) const BUCKETIZED_PARTS: Source =
-    source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC);
+    source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC, PART);
+pub(super) const BUCKETIZED_INSERT: Source =
+    source!("bucketized_insert.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC, PART);
 pub(super) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, PREFIX_SUMS, PARTS_SPEC);
 pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(super) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);

@@ -15,7 +15,7 @@ use super::{OpenCl, lock};
 use crate::backend::DeviceKind;
 use crate::error::{Error, Result};
 
-/// How pairs come into an empty image, where a scheme has both ways. The image is the same.
+/// How pairs come into an image, where a scheme has both ways. The image is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildRoute {
@@ -27,6 +27,9 @@ pub enum BuildRoute {
 
 /// Fewer pairs are placed directly: their image is in a cache, and each more kernel costs more than it saves.
 const FEWEST_PAIRS: usize = 1 << 20;
+/// Batches are added directly to images of fewer words, for the same reason. The size of the batch matters less: the
+/// direct way takes several passes over the image for a batch of one pair.
+const FEWEST_WORDS: usize = 1 << 21;
 
 impl BuildRoute {
     /// Both routes.
@@ -57,17 +60,27 @@ impl OpenCl {
     /// # Errors
     /// [`Error::InvalidParameter`] if the variable holds anything else.
     pub fn build_route(&self, pairs: usize) -> Result<BuildRoute> {
+        self.route_if(pairs >= FEWEST_PAIRS)
+    }
+
+    /// The same of a batch that comes into an image of so many words.
+    pub(super) fn insert_route(&self, words: usize) -> Result<BuildRoute> {
+        self.route_if(words >= FEWEST_WORDS)
+    }
+
+    /// What was decided, or else by parts on a GPU if that is `worth_it`.
+    fn route_if(&self, worth_it: bool) -> Result<BuildRoute> {
         if let Some(route) = *lock(&self.0.route) {
             return Ok(route);
         }
         Ok(match asked(std::env::var_os(BuildRoute::VARIABLE))? {
             Some(route) => route,
-            None if self.0.info.kind == DeviceKind::Gpu && pairs >= FEWEST_PAIRS => BuildRoute::ByParts,
+            None if self.0.info.kind == DeviceKind::Gpu && worth_it => BuildRoute::ByParts,
             None => BuildRoute::Direct,
         })
     }
 
-    /// Decides the route of builds on this device, for all clones of this handle; `None` leaves it to the device and
+    /// Decides the route of builds and batches on this device, for all clones of this handle; `None` leaves it to the device and
     /// the number of pairs again.
     pub fn set_build_route(&self, route: Option<BuildRoute>) {
         *lock(&self.0.route) = route;

@@ -4,6 +4,7 @@
 //! that they were skipped, past cargo's capture. `KOEL_TEST_SMALL=1` keeps to sizes that a simulator manages.
 
 mod bucketized;
+mod bucketized_insert;
 mod bucketized_parts;
 mod cuckoo;
 mod cuckoo_set;
@@ -364,6 +365,9 @@ fn compilers_have_nothing_to_say() -> Result<()> {
         programs.push(cl.perfect(&plan)?);
     }
     for plan in bucketized::plans() {
+        if plan.kind() == Kind::Canonical {
+            programs.extend(cl.bucketized_parts_programs(&plan)?);
+        }
         programs.extend([cl.bucketized(&plan)?, cl.bucketized_build(&plan)?]);
         for shape in LookupShape::ALL {
             programs.push(cl.bucketized_lookup(&plan, shape)?);

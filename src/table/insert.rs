@@ -52,7 +52,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set
     /// (of a worn one: once it is compacted).
     ///
-    /// Cost: a copy of the image and about two random accesses a new pair; a whole build if the table was given a load
+    /// Cost: a copy of the image and about two random accesses a new pair (canonical bucketized tables on a GPU: the copy,
+    /// and little more); a whole build if the table was given a load
     /// factor and the number of slots must change, if the batch needs new constants, or if the kind knows no other way
     /// ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch.
     /// Memory: a second image while it works; of a build [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
@@ -217,8 +218,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let old = self.plan.outside().map(|(_, value)| value);
         let plan =
             self.scheme.plan(self.request(self.plan.asked_slots(), pairs, self.plan.attempt()))?.with_outside(old);
-        let mut image = self.backend.clone_buffer(&self.image)?;
-        let placed = Kernels::<S>::place(&self.backend, &plan, &mut image, keys, values)?;
+        let (image, placed) = Kernels::<S>::extended(&self.backend, &plan, &self.image, keys, values)?;
         if placed.unplaced > 0 {
             return Ok(None);
         }

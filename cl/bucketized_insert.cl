@@ -1,0 +1,82 @@
+// A batch added to a canonical bucketized table part by part, from pairs that cl/parts.cl has dealt: the image is read
+// once and written once, elsewhere.
+//
+//   bucketized_insert    a group a part    a part of `old`, and what the batch adds to it, are written to `image`
+//
+// Then come bucketized_escapes, bucketized_mend and bucketized_recheck, as after a build part by part.
+//
+//   read      the words of the part
+//   settle    those of the batch are offered to their buckets, and displace lesser words
+//   hand in   the words of each bucket in order
+//
+// Copies of a key meet when they are offered, since they take the same way: nothing is compared beforehand, as it has to
+// be where words are placed by counting. A pair that meets its own key leaves the part, and is told as a copy when it
+// meets it again.
+//
+// Words of any age stand in a part, and tombstones, which nothing displaces. Whom a pair displaces goes on in the part if
+// that was at age 1, and leaves it otherwise: buckets of later ages lie anywhere.
+
+// 16-byte loads that a work-item has under way at a time. More would take registers that other groups need.
+#define AT_ONCE 4
+
+__kernel GROUP_SIZE void bucketized_insert(__global ulong *image, TABLE, __global const ulong *old,
+                                           __global const ulong *batch, const ulong stride, const ulong len,
+                                           __global const uint *dealt, __global uint *touched, ESCAPES) {
+    functions f = {forth, back};
+    __local ulong part[PART_WORDS];
+    __local ulong leaving[LEAVING];
+    __local uint leaving_buckets[LEAVING];
+    // Words of the batch that somebody has taken up; words that leave.
+    __local uint taken_up, left_part;
+    __local ulong listed;
+    uint me = get_local_id(0);
+    uint2 whole = part_of(get_group_id(0) << KOEL_PART_BITS, buckets);
+    ulong share = get_group_id(0) * stride;
+    uint count = (uint)min((ulong)dealt[get_group_id(0)], min(stride, len - share));
+    batch += share;
+    if (me == 0) taken_up = left_part = 0;
+    // The marks of the part's buckets; PART_BUCKETS is a multiple of 32.
+    if (me < (whole.y + 31) / 32) touched[whole.x / 32 + me] = 0;
+    __global const ulong2 *from = (__global const ulong2 *)(old + first_slot(whole.x));
+    for (uint first = me; first < whole.y * LOADS; first += AT_ONCE * KOEL_GROUP) {
+        ulong2 words[AT_ONCE];
+        #pragma unroll
+        for (uint j = 0; j < AT_ONCE; j++) {
+            uint i = first + j * KOEL_GROUP;
+            words[j] = i < whole.y * LOADS ? from[i] : (ulong2)(0, 0);
+        }
+        #pragma unroll
+        for (uint j = 0; j < AT_ONCE; j++) {
+            uint i = first + j * KOEL_GROUP, at = place_of(i / LOADS, 2 * (i % LOADS));
+            if (i >= whole.y * LOADS) continue;
+            part[at] = words[j].x;
+            part[at + ROW] = words[j].y;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    // The next of the batch is taken up as soon as the pair in hand rests, whichever it was that came to rest.
+    pair mine = {0, 0, 0, 0};
+    for (;;) {
+        if (mine.age == 0) {
+            uint at = atomic_inc(&taken_up);
+            if (at >= count) break;
+            mine = pair_of_mixed(batch[at], whole, buckets);
+        }
+        step(f, &mine, whole, buckets, part, true, LEAVERS_KEPT, ESCAPED);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    uint together = min(left_part, (uint)LEAVING);
+    if (me == 0 && together) listed = atom_add(&status[KOEL_ESCAPED], (ulong)together);
+    sort_buckets(part, whole.y);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = me; i < together; i += KOEL_GROUP) {
+        list_leaver(f, listed + i, leaving[i], leaving_buckets[i], whole, buckets, ESCAPED);
+    }
+    __global ulong2 *to = (__global ulong2 *)(image + first_slot(whole.x));
+    for (uint i = me; i < whole.y * LOADS; i += KOEL_GROUP) {
+        uint at = place_of(i / LOADS, 2 * (i % LOADS));
+        to[i] = (ulong2)(part[at], part[at + ROW]);
+    }
+}

@@ -1,0 +1,224 @@
+//! Batches that come into bucketized tables part by part, against src/spec/bucketized and against the direct route.
+
+use std::collections::BTreeMap;
+
+use super::bucketized::{pairs, plan, reference};
+use super::{device, noise, small};
+use crate::backend::{HashBackend, Kernels, Placed};
+use crate::error::{Error, Result};
+use crate::opencl::{BuildRoute, OpenCl};
+use crate::spec::bucketized::PART_SLOTS;
+use crate::spec::{Bucketized, BucketizedPlan, Scheme as _, slot};
+use crate::table::HashTable;
+
+/// Adds pairs by this route, and sees to it that it was taken and that the old image stayed as it was.
+fn extended(
+    cl: &OpenCl,
+    route: BuildRoute,
+    plan: &BucketizedPlan,
+    old: &[u64],
+    (keys, values): (&[u32], &[u32]),
+) -> Result<(Vec<u64>, Placed)> {
+    let cl = cl.with_group(64);
+    cl.set_build_route(Some(route));
+    let (image, keys, values) = (cl.upload(old)?, cl.upload(keys)?, cl.upload(values)?);
+    cl.ledger().take();
+    let (new, placed) = Kernels::<Bucketized>::extended(&cl, plan, &image, &keys, &values)?;
+    let stages: Vec<_> = cl.ledger().take().into_iter().map(|stage| stage.name).collect();
+    assert_eq!(stages.contains(&"bucketized_insert"), route == BuildRoute::ByParts, "{stages:?}");
+    assert_eq!(stages.contains(&"bucketized_place"), route == BuildRoute::Direct, "{stages:?}");
+    assert!(cl.download(&image)? == old, "the image that was added to has changed");
+    Ok((cl.download(&new)?, placed))
+}
+
+fn by_parts(cl: &OpenCl, plan: &BucketizedPlan, old: &[u64], batch: (&[u32], &[u32])) -> Result<(Vec<u64>, Placed)> {
+    extended(cl, BuildRoute::ByParts, plan, old, batch)
+}
+
+/// The sequential image of the first pairs, in the first attempt that takes all pairs.
+fn begun(
+    bucket_slots: u32,
+    slots: usize,
+    first: usize,
+    (keys, values): (&[u32], &[u32]),
+) -> (BucketizedPlan, Vec<u64>) {
+    for attempt in 0..40 {
+        let plan = plan(&Bucketized::canonical(bucket_slots), slots, attempt);
+        if reference(&plan, keys, values).is_some() {
+            let image = reference(&plan, &keys[..first], &values[..first]);
+            return (plan, image.expect("a part of a set that fits does fit"));
+        }
+    }
+    panic!("S = {bucket_slots}: {} pairs in {slots} slots in no attempt", keys.len());
+}
+
+#[test]
+fn images_are_those_of_one_build_word_for_word() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let part = PART_SLOTS as usize;
+    for bucket_slots in [4, 8, 16] {
+        // The last part: of a few buckets, of one, whole, and between; and so many parts that there are two digits.
+        let sizes = if small() { vec![300, part + 1] } else { vec![300, part, part + 1, 3 * part + 777, 9 * part + 5] };
+        for slots in sizes {
+            // Parts of a thousand before and after; a batch of 0 is one pair.
+            let loads = [(0, 500), (500, 750), (800, 880), (900, 909), (960, 975), (970, 0)];
+            for (before, after) in if small() { &loads[3..] } else { &loads[..] } {
+                let first = slots * before / 1000;
+                let (keys, values) = pairs((slots * after / 1000).max(first + 1));
+                let (plan, old) = begun(bucket_slots, slots, first, (&keys, &values));
+                let (image, placed) = by_parts(cl, &plan, &old, (&keys[first..], &values[first..]))?;
+                let what = format!("S = {bucket_slots}, from {before} to {after} of 1000 of {slots} slots");
+                assert_eq!(placed, Placed::default(), "{what}");
+                assert!(Some(image) == reference(&plan, &keys, &values), "{what}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_copy_of_a_key_is_told_whatever_its_age_in_the_table() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let slots = if small() { 1200 } else { 30_000 };
+    for (bucket_slots, percent) in [(4, 97), (8, 98), (16, 99)] {
+        let (first, fresh) = (slots * percent / 100, slots / 200);
+        let (keys, values) = pairs(first + fresh);
+        let (plan, old) = begun(bucket_slots, slots, first, (&keys, &values));
+        // A few keys of each age that there is.
+        let mut of_age: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (at, &word) in old.iter().enumerate() {
+            if let Some((key, _)) = Bucketized::pair(&plan, &old, at as u64) {
+                of_age.entry(slot::age(word)).or_default().push(key);
+            }
+        }
+        assert!(of_age.len() > 2, "S = {bucket_slots}: ages {:?}", of_age.keys());
+        let some = if small() { 1 } else { 5 };
+        for (age, known) in of_age {
+            for &key in known.iter().step_by(known.len().div_ceil(some)) {
+                let (mut batch, mut with) = (keys[first..].to_vec(), values[first..].to_vec());
+                batch.insert(fresh / 2, key);
+                with.insert(fresh / 2, 77);
+                let (_, placed) = by_parts(cl, &plan, &old, (&batch, &with))?;
+                assert_eq!(placed, Placed { copies: 1, least_copy: Some(key), ..Placed::default() }, "age {age}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_least_key_with_copies_is_told() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (slots, first, len) = if small() { (1200, 500, 300) } else { (50_000, 30_000, 10_000) };
+    for bucket_slots in [4, 8, 16] {
+        // Copies of one key and of many, next to each other and far apart, and so many of one that they fill its part.
+        for (copied, apart, each) in [(1, 1, 1), (1, len / 2, 1), (9, 50, 2), (len / 3, len / 3, 1), (1, 3, len / 4)] {
+            let (mut keys, values) = pairs(first + len);
+            let plan = plan(&Bucketized::canonical(bucket_slots), slots, 0);
+            let old = reference(&plan, &keys[..first], &values[..first]).expect("it fits");
+            for i in 0..copied {
+                for copy in 1..=each {
+                    keys[first + (i + apart * copy) % len] = keys[first + i];
+                }
+            }
+            // And some that the table has.
+            if copied > 1 {
+                keys[first + len - 1] = keys[3];
+                keys[first + len - 2] = keys[first - 1];
+            }
+            let (_, placed) = by_parts(cl, &plan, &old, (&keys[first..], &values[first..]))?;
+            let what = format!("S = {bucket_slots}, {copied} keys, {apart} apart, {each} copies of each: {placed:?}");
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            let copies: Vec<_> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+            assert_eq!((placed.unplaced, placed.least_copy), (0, copies.first().copied()), "{what}");
+            assert!(placed.copies >= copies.len() as u64, "{what}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let slots = if small() { 1200 } else { 30_000 };
+    for bucket_slots in [4, 8, 16] {
+        for removed_of in [2, 9] {
+            let first = slots * 85 / 100;
+            let (keys, values) = pairs(first + slots / 10);
+            let (plan, old) = begun(bucket_slots, slots, first, (&keys, &values));
+            let gone: Vec<u32> = keys[..first].iter().copied().step_by(removed_of).collect();
+            let mut image = cl.upload(&old)?;
+            Kernels::<Bucketized>::remove(cl, &plan, &mut image, &cl.upload(&gone)?)?;
+            let worn = cl.download(&image)?;
+            // New keys, and some of those that were removed.
+            let back = &gone[..gone.len() / 5];
+            let batch: Vec<u32> = keys[first..].iter().chain(back).copied().collect();
+            let with = noise(11, batch.len());
+            let (image, placed) = by_parts(cl, &plan, &worn, (&batch, &with))?;
+            let (direct, by_atomics) = extended(cl, BuildRoute::Direct, &plan, &worn, (&batch, &with))?;
+            assert_eq!(placed.unplaced, by_atomics.unplaced, "S = {bucket_slots}");
+            assert_eq!((placed.copies, by_atomics.copies), (0, 0), "S = {bucket_slots}");
+            if placed.unplaced == 0 {
+                assert!(image == direct, "S = {bucket_slots}, one of {removed_of} removed");
+            }
+            // One that is there beside the tombstones, at whatever age.
+            let known = keys[1];
+            let (_, placed) = by_parts(cl, &plan, &worn, (&[known], &[1]))?;
+            assert_eq!((placed.copies, placed.least_copy), (1, Some(known)));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (slots, first) = if small() { (400, 300) } else { (5000, 4000) };
+    let (keys, values) = pairs(slots + slots / 20);
+    let (plan, old) = begun(8, slots, first, (&keys[..first], &values[..first]));
+    let batch = (&keys[first..], &values[first..]);
+    let (_, placed) = by_parts(cl, &plan, &old, batch)?;
+    let (_, by_atomics) = extended(cl, BuildRoute::Direct, &plan, &old, batch)?;
+    assert_eq!(placed.unplaced, by_atomics.unplaced);
+    assert!(placed.unplaced > 0 && placed.copies == 0, "{placed:?}");
+    Ok(())
+}
+
+/// What a damaged file may hold. Only that it ends, and stays within its memory, is asked.
+#[test]
+fn words_that_no_table_has_do_no_harm() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for bucket_slots in [4, 8, 16] {
+        let plan = plan(&Bucketized::canonical(bucket_slots), if small() { 2100 } else { 9000 }, 0);
+        let words = plan.buckets() as usize * bucket_slots as usize;
+        let halves = noise(5, 2 * words);
+        let image: Vec<u64> = halves.chunks(2).map(|two| u64::from(two[0]) << 32 | u64::from(two[1])).collect();
+        let (keys, values) = pairs(words / 4);
+        by_parts(cl, &plan, &image, (&keys, &values))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_table_takes_batches_and_refuses_copies_part_by_part() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let len = if small() { 900 } else { 20_000 };
+    let (keys, values) = pairs(len);
+    let cl = cl.with_group(64);
+    cl.set_build_route(Some(BuildRoute::ByParts));
+    let builder = HashTable::builder(Bucketized::canonical(8)).capacity(len as u64 * 10 / 9);
+    let first = len * 8 / 10;
+    let mut table = builder.build(&cl, &keys[..first], &values[..first])?;
+    let before = table.digest()?;
+    let known = [keys[first], keys[first + 1], keys[7]];
+    let refused = table.insert(&known, &[1, 2, 3]);
+    assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == keys[7]), "{refused:?}");
+    assert_eq!((table.len(), table.digest()?), (first as u64, before));
+    cl.ledger().take();
+    let done = table.insert(&keys[first..], &values[first..])?;
+    assert!(cl.ledger().take().iter().any(|stage| stage.name == "bucketized_insert"));
+    assert_eq!((done.added, done.rebuilt), ((len - first) as u64, false));
+    assert_eq!(table.digest()?, builder.build(&cl, &keys, &values)?.digest()?);
+    Ok(())
+}
