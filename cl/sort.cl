@@ -1,28 +1,38 @@
 // A stable radix sort of pairs by key: the least digit first, KOEL_DIGIT_BITS bits a pass.
 //
 //   sort_differing  in which bits keys differ: the others need no pass; and whether any pass is needed
-//   sort_count      one group a tile: how many keys it has of each digit          -> counts[digit][tile]
-//   (cl/scan.cl     exclusive prefix sums over digits and tiles: where each tile's keys of a digit go)
+//   sort_count      one group a chunk, which is `tiles` tiles: how many keys of each digit the chunk has before each of
+//                   its tiles                                                -> befores[tile][digit]
+//                   and altogether                                           -> counts[digit][chunk], totals[digit]
+//   sort_starts     one group for KOEL_COUNTS_EACH counts a work-item: prefix sums -> starts[chunk][digit]
 //   sort_scatter    one group a tile: puts its pairs in the order of their digits in local memory, and writes them from
 //                   there, so that neighbours write to neighbours
 //
-// A tile is KOEL_EACH pairs for each of KOEL_GROUP work-items.
+// A tile is KOEL_EACH pairs for each of KOEL_GROUP work-items. Groups that run at the same time have neighbouring tiles,
+// and so write to neighbouring places: a line is complete before it leaves the cache. (One group for the tiles of a chunk
+// would save most of the offsets, and take half as long again.)
 //
-// The order within a tile: each work-item holds KOEL_EACH neighbours and counts them by half of the digit's bits, in a
-// column of its own. Prefix sums over (half digit, work-item) say how many come before its first pair with these bits;
-// its own earlier pairs with the same ones come on top. That is a stable rank, without atomics. Once for the lower half
-// and once for the upper one.
+// The order within a tile: each work-item counts KOEL_EACH neighbours by half of the digit's bits, in one register.
+// Prefix sums over (half digit, work-item) say how many come before its first pair with these bits; its own earlier
+// pairs with the same ones come on top. That is a stable rank, without atomics. Once for the lower half and once for the
+// upper one. In between only 16 bits of each pair move: the upper half, and where the pair stands.
 //
 // Keys past the end are greatest and come last, so they stay last in every order, and are not written.
+//
+// KOEL_DIGIT_BITS is 8 and KOEL_EACH is 16: half digits and the places of four neighbours fill words.
 
-// Values of a digit, and of a half of it.
+// Values of a digit.
 #define DIGITS (1 << KOEL_DIGIT_BITS)
-#define HALF_BITS (KOEL_DIGIT_BITS / 2)
-#define HALVES (1 << HALF_BITS)
-// Work-items read KOEL_EACH neighbours each; a gap behind these keeps them from meeting at one bank of local memory.
-#define PADDED(i) ((i) + (i) / KOEL_EACH)
-// Counts of a tile are spread over so many copies, because neighbours of a sorted input have one digit.
+#define TILE (KOEL_GROUP * KOEL_EACH)
+// Keys are read four at a time.
+#define FOURS (KOEL_EACH / 4)
+// Counts of half digits: two to a word, those of k and of k + COLUMNS.
+#define COLUMNS 8
+// Counts of a chunk are spread over so many copies, because neighbours of a sorted input have one digit.
 #define COPIES 4
+// Places in the tile, with gaps: digits that come at regular distances would meet at one bank of local memory.
+#define PADDED(i) ((i) + (i) / 32)
+#define PADDED_GROUP PADDED(KOEL_GROUP)
 
 static inline uint digit_of(uint key, uint shift) { return (key >> shift) & (DIGITS - 1); }
 
@@ -30,10 +40,20 @@ __kernel GROUP_SIZE void sort_differing(__global const uint *keys, const ulong l
     __local uint ones[KOEL_GROUP], zeros[KOEL_GROUP], falls[KOEL_GROUP];
     uint me = get_local_id(0);
     uint one = 0, zero = 0, fall = 0;
-    for (ulong i = get_global_id(0); i < len; i += get_global_size(0)) {
-        one |= keys[i];
-        zero |= ~keys[i];
-        fall |= i > 0 && keys[i - 1] > keys[i];
+    for (ulong i = 4 * get_global_id(0); i < len; i += 4 * get_global_size(0)) {
+        uint before = keys[i - (i > 0)];
+        // Past the end the first key once more, which neither differs nor falls.
+        uint4 four = before;
+        if (i + 4 <= len) {
+            four = ((__global const uint4 *)keys)[i / 4];
+        } else {
+            four = keys[i];
+            if (i + 1 < len) four.yzw = keys[i + 1];
+            if (i + 2 < len) four.zw = keys[i + 2];
+        }
+        one |= four.x | four.y | four.z | four.w;
+        zero |= ~(four.x & four.y & four.z & four.w);
+        fall |= before > four.x || four.x > four.y || four.y > four.z || four.z > four.w;
     }
     ones[me] = one;
     zeros[me] = zero;
@@ -53,127 +73,250 @@ __kernel GROUP_SIZE void sort_differing(__global const uint *keys, const ulong l
     }
 }
 
-__kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, const uint shift,
-                                    __global uint *counts) {
+// ---- Where tiles begin.
+
+// How often a digit came, over all copies.
+INLINED uint count_of(__local const uint *own, uint digit) {
+    uint count = 0;
+    #pragma unroll
+    for (uint copy = 0; copy < COPIES; copy++) count += own[copy * (DIGITS + 1) + digit];
+    return count;
+}
+
+// `totals` has the digits of all passes.
+__kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, const uint tiles, const uint pass,
+                                    const uint shift, __global uint *befores, __global uint *counts,
+                                    __global uint *totals) {
     // Copies of one count lie in different banks.
     __local uint own[COPIES * (DIGITS + 1)];
-    uint me = get_local_id(0);
+    uint me = get_local_id(0), chunk = get_group_id(0);
     for (uint i = me; i < COPIES * (DIGITS + 1); i += KOEL_GROUP) own[i] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    ulong first = (ulong)get_group_id(0) * KOEL_GROUP * KOEL_EACH;
-    for (uint j = 0; j < KOEL_EACH; j++) {
-        ulong i = first + j * KOEL_GROUP + me;
-        if (i < len) atomic_inc(&own[me % COPIES * (DIGITS + 1) + digit_of(keys[i], shift)]);
+    __local uint *copy = own + me % COPIES * (DIGITS + 1);
+    for (uint t = 0; t < tiles; t++) {
+        ulong tile = (ulong)chunk * tiles + t, first = tile * TILE;
+        if (first >= len) break;
+        bool whole = first + TILE <= len;
+        // On their way while the counts are written.
+        uint4 fours[FOURS];
+        #pragma unroll
+        for (uint q = 0; q < FOURS; q++) {
+            fours[q] = whole ? ((__global const uint4 *)(keys + first))[q * KOEL_GROUP + me] : 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint digit = me; digit < DIGITS; digit += KOEL_GROUP) {
+            befores[tile * DIGITS + digit] = count_of(own, digit);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (whole) {
+            #pragma unroll
+            for (uint q = 0; q < FOURS; q++) {
+                atomic_inc(&copy[digit_of(fours[q].x, shift)]);
+                atomic_inc(&copy[digit_of(fours[q].y, shift)]);
+                atomic_inc(&copy[digit_of(fours[q].z, shift)]);
+                atomic_inc(&copy[digit_of(fours[q].w, shift)]);
+            }
+        } else {
+            for (ulong i = first + me; i < len; i += KOEL_GROUP) atomic_inc(&copy[digit_of(keys[i], shift)]);
+        }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint digit = me; digit < DIGITS; digit += KOEL_GROUP) {
-        uint count = 0;
-        for (uint copy = 0; copy < COPIES; copy++) count += own[copy * (DIGITS + 1) + digit];
-        counts[(ulong)digit * get_num_groups(0) + get_group_id(0)] = count;
+        uint count = count_of(own, digit);
+        counts[(ulong)digit * get_num_groups(0) + chunk] = count;
+        if (count) atomic_add(&totals[pass * DIGITS + digit], count);
     }
 }
 
-// The group's part of a column, KOEL_EACH neighbours for each work-item.
-INLINED void take(__global const uint *from, ulong first, uint len, uint past, __local uint *tile, uint *mine) {
+__kernel GROUP_SIZE void sort_starts(__global const uint *counts, const uint chunks, const uint pass,
+                                     __global const uint *totals, __global uint *starts) {
+    SUMS_MEMORY(sums);
+    uint me = get_local_id(0), first = get_group_id(0) * KOEL_GROUP * KOEL_COUNTS_EACH;
+    uint before = 0, at, total;
+    for (uint digit = me; digit < first / chunks; digit += KOEL_GROUP) before += totals[pass * DIGITS + digit];
+    for (uint i = first - first % chunks + me; i < first; i += KOEL_GROUP) before += counts[i];
+    sum_before(before, sums, &at);
+    uint mine[KOEL_COUNTS_EACH], count = 0;
+    first += me * KOEL_COUNTS_EACH;
+    #pragma unroll
+    for (uint j = 0; j < KOEL_COUNTS_EACH; j++) {
+        mine[j] = first + j < DIGITS * chunks ? counts[first + j] : 0;
+        count += mine[j];
+    }
+    // The last sums have been read.
+    barrier(CLK_LOCAL_MEM_FENCE);
+    at += sum_before(count, sums, &total);
+    #pragma unroll
+    for (uint j = 0; j < KOEL_COUNTS_EACH; j++) {
+        uint i = first + j;
+        if (i < DIGITS * chunks) starts[i % chunks * DIGITS + i / chunks] = at;
+        at += mine[j];
+    }
+}
+
+// ---- The order of a tile.
+
+// The tile's part of a column: four neighbours of each KOEL_GROUP of fours.
+INLINED void take(__global const uint *from, ulong first, uint len, uint past, uint *mine) {
     uint me = get_local_id(0);
-    #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) {
-        uint i = j * KOEL_GROUP + me;
-        tile[PADDED(i)] = first + i < len ? from[first + i] : past;
+    if (first + TILE <= len) {
+        #pragma unroll
+        for (uint q = 0; q < FOURS; q++) {
+            uint4 four = ((__global const uint4 *)(from + first))[q * KOEL_GROUP + me];
+            mine[4 * q] = four.x;
+            mine[4 * q + 1] = four.y;
+            mine[4 * q + 2] = four.z;
+            mine[4 * q + 3] = four.w;
+        }
+    } else {
+        #pragma unroll
+        for (uint j = 0; j < KOEL_EACH; j++) {
+            ulong i = first + (j / 4 * KOEL_GROUP + me) * 4 + j % 4;
+            mine[j] = i < len ? from[i] : past;
+        }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) mine[j] = tile[PADDED(me * KOEL_EACH + j)];
-    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Where each of my keys stands when the tile is in the order of half a digit.
-INLINED void rank_by(uint shift, const uint *keys, uint *ranks, __local ushort *counts, __local sum *sums) {
+// Where each of KOEL_EACH neighbours stands when the tile is in the order of half a digit; `fours` has four times that
+// half. Its last reads of `columns` and `sums` have no barrier behind them.
+INLINED void rank_by(const uint *fours, uint *places, __local uint *columns, __local sum *sums) {
     uint me = get_local_id(0);
-    #pragma unroll
-    for (uint half_digit = 0; half_digit < HALVES; half_digit++) counts[half_digit * KOEL_GROUP + me] = 0;
-    #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) {
-        uint at = ((keys[j] >> shift) & (HALVES - 1)) * KOEL_GROUP + me;
-        ranks[j] = counts[at];
-        counts[at] = (ushort)(ranks[j] + 1);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    // The counts lie in the order of the sums: HALVES neighbours for each work-item.
-    __local ushort *row = counts + me * HALVES;
-    sum total = 0;
-    #pragma unroll
-    for (uint j = 0; j < HALVES; j++) total += row[j];
-    sums[me] = total;
-    prefix_sums(sums);
-    uint before = sums[me] - total;
-    #pragma unroll
-    for (uint j = 0; j < HALVES; j++) {
-        uint count = row[j];
-        row[j] = (ushort)before;
-        before += count;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    // Sixteen counts of four bits, and as many ranks.
+    ulong counts = 0;
+    uint2 ranks = 0;
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
-        ranks[j] += counts[((keys[j] >> shift) & (HALVES - 1)) * KOEL_GROUP + me];
+        uint rank = (uint)(counts >> fours[j]) & 15;
+        if (j < 8) ranks.x |= rank << (4 * j % 32);
+        else ranks.y |= rank << (4 * j % 32);
+        if (j + 1 < KOEL_EACH) counts += 1UL << fours[j];
     }
+    uint lower = (uint)counts, upper = (uint)(counts >> 32);
+    #pragma unroll
+    for (uint k = 0; k < COLUMNS; k++) {
+        columns[k * KOEL_GROUP + me] = ((lower >> (4 * k)) & 15) | (((upper >> (4 * k)) & 15) << 16);
+    }
+    // The last one is counted here, because sixteen of a kind are more than four bits hold.
+    uint last = fours[KOEL_EACH - 1];
+    columns[last % 32 / 4 * KOEL_GROUP + me] += last < 32 ? 1u : 1u << 16;
     barrier(CLK_LOCAL_MEM_FENCE);
+    // The counts lie in the order of the sums: COLUMNS neighbours for each work-item.
+    __local uint4 *row = (__local uint4 *)(columns + me * COLUMNS);
+    uint4 a = row[0], b = row[1];
+    uint total;
+    uint before = sum_before(a.x + a.y + a.z + a.w + b.x + b.y + b.z + b.w, sums, &total);
+    // All lower half digits come before the upper ones.
+    before += total << 16;
+    uint4 sums_a, sums_b;
+    sums_a.x = before;
+    sums_a.y = sums_a.x + a.x;
+    sums_a.z = sums_a.y + a.y;
+    sums_a.w = sums_a.z + a.z;
+    sums_b.x = sums_a.w + a.w;
+    sums_b.y = sums_b.x + b.x;
+    sums_b.z = sums_b.y + b.y;
+    sums_b.w = sums_b.z + b.z;
+    row[0] = sums_a;
+    row[1] = sums_b;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    __local const ushort *halves = (__local const ushort *)columns;
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) {
+        uint before_mine = halves[(fours[j] % 32 / 4 * KOEL_GROUP + me) * 2 + fours[j] / 32];
+        places[j] = before_mine + (((j < 8 ? ranks.x : ranks.y) >> (4 * j % 32)) & 15);
+    }
 }
 
-// Mine to their ranks.
-INLINED void put(const uint *mine, const uint *ranks, __local uint *tile) {
-    #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) tile[PADDED(ranks[j])] = mine[j];
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
+static inline uint byte_of(const uint *words, uint j) { return (words[j / 4] >> (8 * (j % 4))) & 0xff; }
 
-// Mine to their ranks; those that stand in my places then are mine.
-INLINED void exchange(uint *mine, const uint *ranks, __local uint *tile) {
-    put(mine, ranks, tile);
+// Mine to their places.
+INLINED void put(const uint *mine, const uint2 *places, __local uint *tile) {
     #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) mine[j] = tile[PADDED(get_local_id(0) * KOEL_EACH + j)];
+    for (uint q = 0; q < FOURS; q++) {
+        tile[places[q].x & 0xffff] = mine[4 * q];
+        tile[places[q].x >> 16] = mine[4 * q + 1];
+        tile[places[q].y & 0xffff] = mine[4 * q + 2];
+        tile[places[q].y >> 16] = mine[4 * q + 3];
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const uint *values, const uint len,
-                                      const uint shift, __global const uint *offsets, __global uint *to_keys,
-                                      __global uint *to_values) {
-    __local uint tile[PADDED(KOEL_GROUP * KOEL_EACH)];
-    __local ushort counts[HALVES * KOEL_GROUP];
-    __local sum sums[KOEL_GROUP];
+                                      const uint tiles, const uint shift, __global const uint *befores,
+                                      __global const uint *starts, __global uint *to_keys, __global uint *to_values) {
+    // First the digits, then 16 bits of each pair, then 16 bits of its place, and behind these the columns; then the tile.
+    __local uint tile[PADDED_GROUP * KOEL_EACH] __attribute__((aligned(16)));
+    __local uint *columns = tile + TILE / 2;
+    __local ushort *shorts = (__local ushort *)tile;
+    SUMS_MEMORY(sums);
     // Where the tile's first pair would go if it had this digit.
     __local uint bases[DIGITS];
-    uint me = get_local_id(0);
-    ulong first = (ulong)get_group_id(0) * KOEL_GROUP * KOEL_EACH;
-    uint valid = (uint)min((ulong)KOEL_GROUP * KOEL_EACH, len - first);
+    uint me = get_local_id(0), chunk = get_group_id(0) / tiles;
+    ulong first = (ulong)get_group_id(0) * TILE;
+    uint valid = (uint)min((ulong)TILE, len - first);
     for (uint digit = me; digit < DIGITS; digit += KOEL_GROUP) {
-        bases[digit] = offsets[(ulong)digit * get_num_groups(0) + get_group_id(0)];
+        bases[digit] = starts[chunk * DIGITS + digit] + befores[(ulong)get_group_id(0) * DIGITS + digit];
     }
-    uint my_keys[KOEL_EACH], my_values[KOEL_EACH], ranks[KOEL_EACH];
-    take(keys, first, len, 0xffffffffu, tile, my_keys);
-    take(values, first, len, 0, tile, my_values);
-    rank_by(shift, my_keys, ranks, counts, sums);
-    exchange(my_keys, ranks, tile);
-    exchange(my_values, ranks, tile);
-    rank_by(shift + HALF_BITS, my_keys, ranks, counts, sums);
-    put(my_keys, ranks, tile);
-    // Each digit is one run in the tile; whoever has its first pair takes what stands before it off.
+    uint my_keys[KOEL_EACH], my_values[KOEL_EACH], fours[KOEL_EACH], ranks[KOEL_EACH];
+    uint2 places[FOURS];
+    take(keys, first, len, 0xffffffffu, my_keys);
     #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) {
-        uint i = j * KOEL_GROUP + me;
-        my_keys[j] = tile[PADDED(i)];
-        uint digit = digit_of(my_keys[j], shift);
-        if (i == 0 || digit_of(tile[PADDED(i - 1)], shift) != digit) bases[digit] -= i;
+    for (uint q = 0; q < FOURS; q++) {
+        uint digits = digit_of(my_keys[4 * q], shift) | digit_of(my_keys[4 * q + 1], shift) << 8;
+        tile[q * KOEL_GROUP + me] =
+            digits | digit_of(my_keys[4 * q + 2], shift) << 16 | digit_of(my_keys[4 * q + 3], shift) << 24;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    put(my_values, ranks, tile);
+    // The digits of KOEL_EACH neighbours.
+    uint4 digits = ((__local const uint4 *)tile)[me];
+    uint words[FOURS] = {digits.x, digits.y, digits.z, digits.w};
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) fours[j] = (byte_of(words, j) & 15) * 4;
+    rank_by(fours, ranks, columns, sums);
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) {
+        shorts[ranks[j]] = (ushort)(byte_of(words, j) >> 4 << 12 | (me * KOEL_EACH + j));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint4 a = ((__local const uint4 *)tile)[2 * me], b = ((__local const uint4 *)tile)[2 * me + 1];
+    uint pairs[KOEL_EACH / 2] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) fours[j] = ((pairs[j / 2] >> (16 * (j % 2) + 12)) & 15) * 4;
+    rank_by(fours, ranks, columns, sums);
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) {
+        shorts[(pairs[j / 2] >> (16 * (j % 2))) & 0xfff] = (ushort)PADDED(ranks[j]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    #pragma unroll
+    for (uint q = 0; q < FOURS; q++) places[q] = ((__local const uint2 *)tile)[q * KOEL_GROUP + me];
+    // Not earlier, because registers are few.
+    take(values, first, len, 0, my_values);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    put(my_keys, places, tile);
+    // Each digit is one run in the tile; whoever has its first pair takes what stands before it off.
+    uint found[FOURS] = {0, 0, 0, 0};
+    // PADDED of me and of the one before me, as of every KOEL_GROUP-th on; -1 is followed by a gap too.
+    uint at = PADDED(me);
+    int previous = (int)me - 1 + (((int)me - 1) >> 5);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
         uint i = j * KOEL_GROUP + me;
-        if (i >= valid) continue;
-        uint to = bases[digit_of(my_keys[j], shift)] + i;
-        to_keys[to] = my_keys[j];
-        to_values[to] = tile[PADDED(i)];
+        my_keys[j] = tile[j * PADDED_GROUP + at];
+        uint digit = digit_of(my_keys[j], shift);
+        uint before = i > 0 ? digit_of(tile[(int)(j * PADDED_GROUP) + previous], shift) : DIGITS;
+        if (before != digit) bases[digit] -= i;
+        found[j / 4] |= digit << (8 * (j % 4));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) {
+        uint i = j * KOEL_GROUP + me;
+        if (i < valid) to_keys[bases[byte_of(found, j)] + i] = my_keys[j];
+    }
+    put(my_values, places, tile);
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) {
+        uint i = j * KOEL_GROUP + me;
+        if (i < valid) to_values[bases[byte_of(found, j)] + i] = tile[j * PADDED_GROUP + at];
     }
 }

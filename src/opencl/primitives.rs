@@ -23,7 +23,7 @@ impl OpenCl {
     pub(super) fn run_iota(&self, len: usize) -> Result<Buffer<u32>> {
         let to = Buffer::allocate(self, len)?;
         let launch = self.kernel(&self.primitives()?, "iota")?.buffer(&to).value(len as u64);
-        launch.over_groups_of(GROUP, len, len)?;
+        launch.over_groups_of(GROUP, len.div_ceil(4), len)?;
         Ok(to)
     }
 

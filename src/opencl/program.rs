@@ -63,6 +63,7 @@ pub(super) const ATOMICS: Source = source!("atomics.cl");
 pub(super) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS);
 pub(super) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
 pub(super) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
+pub(super) const SORT_ALONE: Source = source!("sort_alone.cl");
 pub(super) const RELATIONAL: Source = source!("relational.cl", HEAVY);
 pub(super) const ACCUMULATE: Source = source!("accumulate.cl");
 pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY, HEAVY, CELL);

@@ -50,7 +50,7 @@ impl OpenCl {
         let len = column.len();
         let bits = Buffer::allocate(self, bitmap_words(len))?;
         let launch = self.kernel(&self.relational()?, name)?.buffer(column).value(len as u64);
-        launch.buffer(&bits).over_groups_of(GROUP, len, len)?;
+        launch.buffer(&bits).over_groups_of(GROUP, bitmap_words(len) * size_of::<u32>(), len)?;
         Ok(bits)
     }
 }

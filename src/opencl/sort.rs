@@ -1,22 +1,30 @@
-//! The host side of cl/sort.cl.
+//! The host side of cl/sort.cl and cl/sort_alone.cl.
 
 use super::primitives::GROUP;
-use super::program::SORT;
+use super::program::{SORT, SORT_ALONE};
 use super::scan::Scan;
 use super::{Buffer, OpenCl};
-use crate::backend::{DeviceBuffer, HashBackend};
+use crate::backend::{DeviceBuffer, DeviceKind, HashBackend};
 use crate::error::{Error, Result};
 
-/// Pairs of one work-item.
+/// Pairs of one work-item: what the words of cl/sort.cl are made for.
 const EACH: usize = 16;
-/// Pairs of one group.
+/// Pairs of one tile.
 const TILE: usize = GROUP * EACH;
 /// Bits of a digit, and its values.
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
+/// The most chunks of tiles: enough to keep any GPU busy, and so few that their counts are next to nothing.
+const MOST_CHUNKS: usize = 1024;
+/// The most chunks where each is one work-item's.
+const MOST_CHUNKS_ALONE: usize = 256;
+/// Counts of one work-item, where they are added up.
+const COUNTS_EACH: usize = 8;
+/// Pairs that a work-item looks at before there is any pass.
+const LOOKS_EACH: usize = 16;
 
 // What `Sorted::scratch_bytes` says of them.
-const _: () = assert!(TILE == 4096 && DIGITS == 256);
+const _: () = assert!(TILE == 4096 && DIGITS == 256 && MOST_CHUNKS == 1024 && MOST_CHUNKS_ALONE <= MOST_CHUNKS);
 
 /// The most pairs: their places are numbers of 32 bits.
 const MOST_PAIRS: u64 = u32::MAX as u64;
@@ -24,14 +32,55 @@ const MOST_PAIRS: u64 = u32::MAX as u64;
 /// Keys and their values.
 type Columns = (Buffer<u32>, Buffer<u32>);
 
+/// Who works on a chunk. The order is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A work-item: CPUs.
+    Alone,
+    /// A group for each of its tiles: everything else.
+    Together,
+}
+
+/// The chunks of a batch, and the memory of a pass. Of no more than it needs.
+struct Passes<'a> {
+    device: &'a OpenCl,
+    way: Way,
+    len: usize,
+    tiles: usize,
+    /// Tiles of a chunk, but for the last.
+    each: usize,
+    chunks: usize,
+    /// What each chunk has before its tiles, by tile and digit.
+    befores: Buffer<u32>,
+    /// What each chunk has, by digit and chunk; alone, where it begins.
+    counts: Buffer<u32>,
+    /// What all have, by pass and digit.
+    totals: Buffer<u32>,
+    /// Where each chunk begins, by chunk and digit.
+    starts: Buffer<u32>,
+}
+
 impl OpenCl {
-    pub(super) fn sort_program(&self) -> Result<ocl::core::Program> {
-        let parameters = [("GROUP", GROUP as u32), ("EACH", EACH as u32), ("DIGIT_BITS", DIGIT_BITS), ("WIDE", 0)];
-        self.program(SORT, &parameters)
+    pub(super) fn sort_program(&self, way: Way) -> Result<ocl::core::Program> {
+        match way {
+            Way::Alone => self.program(SORT_ALONE, &[("GROUP", 1), ("DIGIT_BITS", DIGIT_BITS)]),
+            Way::Together => {
+                let group = [("GROUP", GROUP as u32), ("EACH", EACH as u32)];
+                self.program(
+                    SORT,
+                    &[group[0], group[1], ("DIGIT_BITS", DIGIT_BITS), ("COUNTS_EACH", COUNTS_EACH as u32), ("WIDE", 0)],
+                )
+            }
+        }
     }
 
     /// One read of 12 bytes; then, unless keys ascend, for each of at most four digits, a count, a scan and a scatter.
     pub(super) fn run_sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<Columns> {
+        let cpu = self.0.info.kind == DeviceKind::Cpu;
+        self.sort_pairs_by(if cpu { Way::Alone } else { Way::Together }, keys, values)
+    }
+
+    pub(super) fn sort_pairs_by(&self, way: Way, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<Columns> {
         let len = keys.len();
         Error::check_length("the values", values.len(), len)?;
         if len as u64 > MOST_PAIRS {
@@ -41,21 +90,17 @@ impl OpenCl {
         if shifts.is_empty() {
             return Ok((self.clone_buffer(keys)?, self.clone_buffer(values)?));
         }
-        let program = self.sort_program()?;
-        let counts = Buffer::<u32>::allocate(self, DIGITS * len.div_ceil(TILE))?;
-        let scan = Scan::of(self, counts.len())?;
+        let passes = Passes::of(self, way, len, shifts.len())?;
         let room = || -> Result<Columns> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
         // What the last pass wrote, and what the next one writes to.
         let (mut sorted, mut spare) = (None, None);
-        for shift in shifts {
-            let (keys, values) = sorted.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
+        for (pass, shift) in (0..).zip(shifts) {
+            let from = sorted.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
             let to = spare.take().map_or_else(room, Ok)?;
-            let count = self.kernel(&program, "sort_count")?.buffer(keys).value(len as u32).value(shift);
-            count.buffer(&counts).over_groups_of(GROUP, items(len), len)?;
-            scan.run(&counts)?;
-            let scatter = self.kernel(&program, "sort_scatter")?.buffer(keys).buffer(values).value(len as u32);
-            let scatter = scatter.value(shift).buffer(&counts).buffer(&to.0).buffer(&to.1);
-            scatter.over_groups_of(GROUP, items(len), len)?;
+            match way {
+                Way::Alone => passes.alone(shift, from, &to)?,
+                Way::Together => passes.together(pass, shift, from, &to)?,
+            }
             spare = sorted.replace(to);
         }
         sorted.map_or_else(room, Ok)
@@ -65,8 +110,9 @@ impl OpenCl {
     fn differing(&self, keys: &Buffer<u32>) -> Result<u32> {
         let len = keys.len();
         let result: Buffer<u32> = self.filled(3, 0)?;
-        let launch = self.kernel(&self.sort_program()?, "sort_differing")?.buffer(keys).value(len as u64);
-        launch.buffer(&result).over_groups_of(GROUP, items(len), len)?;
+        let program = self.sort_program(Way::Together)?;
+        let launch = self.kernel(&program, "sort_differing")?.buffer(keys).value(len as u64);
+        launch.buffer(&result).over_groups_of(GROUP, len.div_ceil(LOOKS_EACH), len)?;
         let mut found = [0; 3];
         self.read(&result, 0, &mut found)?;
         let [ones, zeros, falls] = found;
@@ -74,9 +120,63 @@ impl OpenCl {
     }
 }
 
-/// Work-items for so many pairs.
-fn items(pairs: usize) -> usize {
-    pairs.div_ceil(EACH)
+impl<'a> Passes<'a> {
+    fn of(device: &'a OpenCl, way: Way, len: usize, passes: usize) -> Result<Passes<'a>> {
+        let together = |count: usize| if way == Way::Together { count } else { 0 };
+        let (tiles, each) = chunks_of(len, if way == Way::Alone { MOST_CHUNKS_ALONE } else { MOST_CHUNKS });
+        let chunks = tiles.div_ceil(each);
+        Ok(Passes {
+            device,
+            way,
+            len,
+            tiles,
+            each,
+            chunks,
+            befores: Buffer::allocate(device, together(DIGITS * tiles))?,
+            counts: Buffer::allocate(device, DIGITS * chunks)?,
+            totals: device.filled(together(DIGITS * passes), 0)?,
+            starts: Buffer::allocate(device, together(DIGITS * chunks))?,
+        })
+    }
+
+    /// The pass of this number, over the digit that begins at bit `shift`.
+    fn together(
+        &self,
+        pass: u32,
+        shift: u32,
+        (keys, values): (&Buffer<u32>, &Buffer<u32>),
+        to: &Columns,
+    ) -> Result<()> {
+        let (device, len, each) = (self.device, self.len as u32, self.each as u32);
+        let program = device.sort_program(self.way)?;
+        let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(each).value(pass).value(shift);
+        let count = count.buffer(&self.befores).buffer(&self.counts).buffer(&self.totals);
+        count.over_groups_of(GROUP, GROUP * self.chunks, self.len)?;
+        let start = device.kernel(&program, "sort_starts")?.buffer(&self.counts).value(self.chunks as u32).value(pass);
+        let start = start.buffer(&self.totals).buffer(&self.starts);
+        start.over_groups_of(GROUP, self.counts.len().div_ceil(COUNTS_EACH), self.counts.len())?;
+        let scatter = device.kernel(&program, "sort_scatter")?.buffer(keys).buffer(values).value(len).value(each);
+        let scatter = scatter.value(shift).buffer(&self.befores).buffer(&self.starts).buffer(&to.0).buffer(&to.1);
+        scatter.over_groups_of(GROUP, GROUP * self.tiles, self.len)
+    }
+
+    /// The same by work-items each on its own.
+    fn alone(&self, shift: u32, (keys, values): (&Buffer<u32>, &Buffer<u32>), to: &Columns) -> Result<()> {
+        let (device, len, chunk) = (self.device, self.len as u64, (self.each * TILE) as u64);
+        let program = device.sort_program(self.way)?;
+        let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(chunk).value(shift);
+        count.buffer(&self.counts).over_groups_of(1, self.chunks, self.len)?;
+        Scan::of(device, self.counts.len())?.run(&self.counts)?;
+        let scatter = device.kernel(&program, "sort_scatter")?.buffer(keys).buffer(values).value(len).value(chunk);
+        let scatter = scatter.value(shift).buffer(&self.counts).buffer(&to.0).buffer(&to.1);
+        scatter.over_groups_of(1, self.chunks, self.len)
+    }
+}
+
+/// Tiles of so many pairs, and how many of them each of at most `most` chunks has.
+fn chunks_of(pairs: usize, most: usize) -> (usize, usize) {
+    let tiles = pairs.div_ceil(TILE);
+    (tiles, tiles.div_ceil(most).max(1))
 }
 
 /// Where digits begin that cover these bits, from the lowest up.
@@ -93,6 +193,18 @@ fn digits(mut bits: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_hold_all_tiles_and_are_no_more_than_allowed() {
+        for most in [MOST_CHUNKS, MOST_CHUNKS_ALONE] {
+            for pairs in [1, TILE, TILE + 1, 1 << 20, TILE * most, TILE * most + 1, 100_000_007, u32::MAX as usize] {
+                let (tiles, each) = chunks_of(pairs, most);
+                assert!(tiles * TILE >= pairs && (tiles - 1) * TILE < pairs, "{pairs}");
+                assert!((1..=most).contains(&tiles.div_ceil(each)), "{pairs}");
+            }
+        }
+        assert_eq!((chunks_of(1 << 20, MOST_CHUNKS), chunks_of(1 << 26, MOST_CHUNKS)), ((256, 1), (16_384, 16)));
+    }
 
     #[test]
     fn digits_cover_the_bits_that_differ_and_no_more_than_four_are_needed() {

@@ -25,6 +25,7 @@ use std::sync::OnceLock;
 
 use super::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::scan::Scan;
+use super::sort::Way;
 use super::*;
 use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Wanted, Word, bitmap_words};
 use crate::error::Error;
@@ -149,9 +150,12 @@ fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
             }
             let mut expected: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
             expected.sort_by_key(|&(key, _)| key);
-            let (sorted, values) = cl.sort_pairs(&cl.upload(&keys)?, &cl.iota(len)?)?;
-            let found: Vec<_> = cl.download(&sorted)?.into_iter().zip(cl.download(&values)?).collect();
-            assert!(found == expected, "{len} keys, {name}");
+            let (on_device, places) = (cl.upload(&keys)?, cl.iota(len)?);
+            for way in [Way::Alone, Way::Together] {
+                let (sorted, values) = cl.sort_pairs_by(way, &on_device, &places)?;
+                let found: Vec<_> = cl.download(&sorted)?.into_iter().zip(cl.download(&values)?).collect();
+                assert!(found == expected, "{len} keys, {name}, {way:?}");
+            }
         }
     }
     let refused = cl.sort_pairs(&cl.iota(3)?, &cl.iota(2)?);
@@ -338,7 +342,7 @@ fn the_ledger_names_kernels_and_items() -> Result<()> {
 fn compilers_have_nothing_to_say() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let mut programs = vec![cl.program(ATOMICS, &[])?];
-    programs.extend([cl.primitives()?, cl.sort_program()?, cl.sorted()?]);
+    programs.extend([cl.primitives()?, cl.sort_program(Way::Alone)?, cl.sort_program(Way::Together)?, cl.sorted()?]);
     programs.extend([cl.scan_program(false)?, cl.scan_program(true)?]);
     programs.extend([cl.relational()?, cl.accumulate_program(Wanted::ALL)?]);
     programs.push(cl.accumulate_program(Wanted { count: true, ..Wanted::default() })?);

@@ -1,0 +1,33 @@
+// The passes of cl/sort.cl where a work-item is worth a core, as on CPUs: one to a chunk of pairs, with nobody to wait for.
+//
+//   sort_count     how many keys the chunk has of each digit                  -> counts[digit][chunk]
+//   (cl/scan.cl    exclusive prefix sums over digits and chunks: where each chunk's keys of a digit go)
+//   sort_scatter   puts each pair behind the last one of its digit
+//
+// KOEL_GROUP is 1. What it is not: a way for GPUs, where neighbours would write far from each other.
+
+#define DIGITS (1 << KOEL_DIGIT_BITS)
+
+static inline uint digit_of(uint key, uint shift) { return (key >> shift) & (DIGITS - 1); }
+
+__kernel GROUP_SIZE void sort_count(__global const uint *keys, const ulong len, const ulong chunk, const uint shift,
+                                    __global uint *counts) {
+    ulong first = get_global_id(0) * chunk, end = min(first + chunk, len);
+    uint own[DIGITS];
+    for (uint digit = 0; digit < DIGITS; digit++) own[digit] = 0;
+    for (ulong i = first; i < end; i++) own[digit_of(keys[i], shift)]++;
+    for (uint digit = 0; digit < DIGITS; digit++) counts[digit * get_global_size(0) + get_global_id(0)] = own[digit];
+}
+
+__kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const uint *values, const ulong len,
+                                      const ulong chunk, const uint shift, __global const uint *offsets,
+                                      __global uint *to_keys, __global uint *to_values) {
+    ulong first = get_global_id(0) * chunk, end = min(first + chunk, len);
+    uint next[DIGITS];
+    for (uint digit = 0; digit < DIGITS; digit++) next[digit] = offsets[digit * get_global_size(0) + get_global_id(0)];
+    for (ulong i = first; i < end; i++) {
+        uint key = keys[i], to = next[digit_of(key, shift)]++;
+        to_keys[to] = key;
+        to_values[to] = values[i];
+    }
+}
