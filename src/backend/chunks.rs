@@ -4,7 +4,7 @@
 //! ```text
 //! queries     |--- chunk 0 ---|--- chunk 1 ---|-2-|
 //!                   | upload       | pass       ..
-//! on device    [queries] -pass-> [answers] ..            one chunk here; devices behind a bus overlap three
+//! on device    [queries] -pass-> [answers] ..            one chunk here; devices behind a bus overlap some
 //!                   | read
 //! answers     |---------------|---------------|---|      as many columns as are wanted
 //! ```

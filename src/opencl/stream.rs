@@ -1,14 +1,15 @@
 //! Queries from the host, answered to the host, in chunks whose transfers both ways and kernels overlap.
 //!
 //! ```text
-//! host     copy 0 | copy 1 | copy 2 | out 0, copy 3 | out 1, copy 4 | ..     between the caller's memory and slots
-//! up               write 0 | write 1 | write 2       | write 3       | ..    a queue
-//! compute                   | pass 0  | pass 1        | pass 2        | ..   the device's queue
-//! down                                 | read 0        | read 1        | ..  a queue
+//! host     copy 0 | copy 1 | copy 2 | copy 3 | out 0, copy 4 | out 1, copy 5 | ..     between the caller's memory and slots
+//! up               write 0 | write 1 | write 2 | write 3       | write 4       | ..    a queue
+//! compute                   | pass 0  | pass 1  | pass 2        | pass 3        | ..   the device's queue
+//! down                                 | read 0  | read 1        | read 2        | ..  a queue
 //! ```
 //!
-//! Three lanes, each with a chunk on the device and a pinned slot for each of its columns; chunk i goes through lane
-//! i mod 3. Before a lane is used again, the answers of its last chunk are taken out of it. Where the caller's memory is
+//! Four lanes, each with a chunk on the device and a pinned slot for each of its columns; chunk i goes through lane
+//! i mod 4: one chunk comes, one is worked on, one goes, and the next is queued meanwhile, so that the bus never waits for
+//! the host. Before a lane is used again, the answers of its last chunk are taken out of it. Where the caller's memory is
 //! pinned itself, no slots are used and the host copies nothing.
 //!
 //! ```text
@@ -30,7 +31,7 @@ use crate::backend::{Answers, Chunk, DeviceBuffer, QUERIES_AT_ONCE};
 use crate::error::{Error, Result};
 
 /// Chunks on the device at a time.
-const LANES: usize = 3;
+const LANES: usize = 4;
 /// Fewer queries are not worth a chunk of their own: a fraction of a full one.
 const SMALLEST_SHARE: usize = 8;
 
