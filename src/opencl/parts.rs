@@ -163,7 +163,7 @@ mod tests {
             assert!(u64::from(deal.coarse) << deal.fine_bits >= u64::from(deal.parts));
             assert!(u64::from(deal.coarse - 1) << deal.fine_bits < u64::from(deal.parts), "no region without parts");
             assert!(deal.region * u64::from(deal.coarse) >= pairs as u64);
-            assert!(deal.part * u64::from(deal.parts) >= pairs as u64 && deal.part % 16 == 0);
+            assert!(deal.part * u64::from(deal.parts) >= pairs as u64 && deal.part.is_multiple_of(16));
             assert!(deal.digits() >= deal.coarse && deal.digits() >= 1 << deal.fine_bits);
             assert_eq!(deal.digits() % GROUP, 0);
         }

@@ -56,7 +56,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// and little more); a whole build if the table was given a load
     /// factor and the number of slots must change, if the batch needs new constants, or if the kind knows no other way
     /// ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch.
-    /// Memory: a second image while it works; of a build [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
+    /// Memory: a second image while it works (there: and some 40 bytes a new pair); of a build [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
