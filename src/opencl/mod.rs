@@ -59,6 +59,7 @@ mod robin_hood;
 mod route;
 mod scan;
 mod selftest;
+mod setting;
 mod shape;
 mod sort;
 mod sorted;
