@@ -27,6 +27,7 @@ mod lookup;
 mod options;
 mod out;
 mod output;
+mod part;
 mod progress;
 mod scheme;
 mod structure;

@@ -9,7 +9,7 @@
 //! Text has the columns' names in its first line. The last column may be one that not every row has: in text it is
 //! empty there; in an array it is 0, and a further field `found` tells it from a 0 that is one.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,7 @@ use clap::Args;
 
 use super::failure::{Failure, Result};
 use super::out;
+use super::part::Part;
 
 /// Where rows go, and what is said of them.
 #[derive(Args, Clone)]
@@ -82,19 +83,12 @@ pub(crate) struct Rows {
     columns: Vec<Column>,
     form: Form,
     /// None for stdout.
-    file: Option<Target>,
+    file: Option<Part>,
 }
 
 enum Form {
     Text { writer: BufWriter<Box<dyn Write>>, delimiter: char },
     Npy { writer: NpyWriter<Row, BufWriter<File>>, row: Row },
-}
-
-/// The file that is written, and the one it becomes.
-struct Target {
-    part: PathBuf,
-    path: PathBuf,
-    finished: bool,
 }
 
 impl Rows {
@@ -103,14 +97,7 @@ impl Rows {
         let Some(path) = path else {
             return Rows::text(Box::new(io::stdout().lock()), ',', None, columns);
         };
-        // A link, a pipe or a device is written through; only a plain file can be replaced in one step.
-        let in_place = path.symlink_metadata().is_ok_and(|there| !there.is_file());
-        let mut part = path.as_os_str().to_owned();
-        if !in_place {
-            part.push(format!(".{}.part", std::process::id()));
-        }
-        let target = Target { part: part.into(), path: path.into(), finished: in_place };
-        let file = File::create(&target.part).map_err(|error| Failure::io(path, &error))?;
+        let (target, file) = Part::create(path)?;
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("npy") => {
                 let options = npyz::WriteOptions::new().dtype(row_type(columns)?).writer(BufWriter::new(file));
@@ -123,7 +110,7 @@ impl Rows {
         }
     }
 
-    fn text(writer: Box<dyn Write>, delimiter: char, file: Option<Target>, columns: &[Column]) -> Result<Rows> {
+    fn text(writer: Box<dyn Write>, delimiter: char, file: Option<Part>, columns: &[Column]) -> Result<Rows> {
         let mut writer = BufWriter::with_capacity(1 << 16, writer);
         let names: Vec<_> = columns.iter().map(|column| column.name()).collect();
         let written = writeln!(writer, "{}", names.join(delimiter.encode_utf8(&mut [0; 4])));
@@ -144,34 +131,22 @@ impl Rows {
     }
 
     /// Writes what is left and gives the file its name.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         let written = match self.form {
             Form::Text { mut writer, .. } => writer.flush(),
             Form::Npy { writer, .. } => writer.finish(),
         };
         written.map_err(|error| failed(self.file.as_ref(), &error))?;
-        let Some(target) = self.file.as_mut().filter(|target| !target.finished) else { return Ok(()) };
-        fs::rename(&target.part, &target.path).map_err(|error| Failure::io(&target.path, &error))?;
-        target.finished = true;
-        Ok(())
+        self.file.map_or(Ok(()), Part::finish)
     }
 }
 
-impl Drop for Target {
-    fn drop(&mut self) {
-        if !self.finished {
-            // The error that led here says more than a failure to clean up would.
-            let _ = fs::remove_file(&self.part);
-        }
-    }
-}
-
-fn failed(file: Option<&Target>, error: &io::Error) -> Failure {
+fn failed(file: Option<&Part>, error: &io::Error) -> Failure {
     match file {
         None => out::stdout_failed(error),
         // A pipe that was named by `-o` may be closed early like any other.
         Some(_) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        Some(target) => Failure::io(&target.path, error),
+        Some(target) => Failure::io(target.path(), error),
     }
 }
 

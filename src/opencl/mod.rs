@@ -60,6 +60,7 @@ mod robin_hood;
 mod route;
 mod scan;
 mod selftest;
+mod setting;
 mod shape;
 mod sort;
 mod sorted;

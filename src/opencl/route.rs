@@ -8,12 +8,11 @@
 //!
 //! The bytes are the same.
 
-use std::ffi::OsString;
 use std::fmt;
 
-use super::{OpenCl, lock};
+use super::{OpenCl, lock, setting};
 use crate::backend::DeviceKind;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// How pairs come into an image, where a scheme has both ways. The image is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +44,8 @@ impl BuildRoute {
 
     /// The environment variable that decides for all devices.
     pub const VARIABLE: &'static str = "KOEL_BUILD_ROUTE";
+
+    pub(super) const ADVICE: &'static str = "give direct or by-parts";
 }
 
 impl fmt::Display for BuildRoute {
@@ -58,7 +59,7 @@ impl OpenCl {
     /// the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs on a GPU.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the variable holds anything else.
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else.
     pub fn build_route(&self, pairs: usize) -> Result<BuildRoute> {
         self.route_if(pairs >= FEWEST_PAIRS)
     }
@@ -73,7 +74,8 @@ impl OpenCl {
         if let Some(route) = *lock(&self.0.route) {
             return Ok(route);
         }
-        Ok(match asked(std::env::var_os(BuildRoute::VARIABLE))? {
+        let choices = BuildRoute::ALL.map(|route| (route.name(), route));
+        Ok(match setting::chosen(BuildRoute::VARIABLE, &choices, BuildRoute::ADVICE)? {
             Some(route) => route,
             None if self.0.info.kind == DeviceKind::Gpu && worth_it => BuildRoute::ByParts,
             None => BuildRoute::Direct,
@@ -84,30 +86,5 @@ impl OpenCl {
     /// the number of pairs again.
     pub fn set_build_route(&self, route: Option<BuildRoute>) {
         *lock(&self.0.route) = route;
-    }
-}
-
-/// What the environment asks for, if it does.
-fn asked(variable: Option<OsString>) -> Result<Option<BuildRoute>> {
-    let Some(value) = variable else { return Ok(None) };
-    let route = BuildRoute::ALL.into_iter().find(|route| value == route.name());
-    let refused = || Error::parameter(BuildRoute::VARIABLE, value.display(), "give direct or by-parts");
-    route.map(Some).ok_or_else(refused)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_variable_holds_a_routes_name_or_is_refused() {
-        for route in BuildRoute::ALL {
-            assert_eq!(asked(Some(route.name().into())).expect("a route"), Some(route));
-        }
-        assert!(matches!(asked(None), Ok(None)));
-        for wrong in ["", "parts", "Direct"] {
-            let error = asked(Some(wrong.into())).expect_err("no route");
-            assert!(matches!(error, Error::InvalidParameter { .. }) && error.to_string().contains("by-parts"));
-        }
     }
 }

@@ -13,9 +13,9 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::program::SHAPE;
-use super::{Buffer, OpenCl, lock};
+use super::{Buffer, OpenCl, lock, setting};
 use crate::backend::HashBackend;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// How work-items share the reading of a table's buckets. The answers are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +41,8 @@ impl LookupShape {
 
     /// The environment variable that decides for all devices.
     pub const VARIABLE: &'static str = "KOEL_LOOKUP_SHAPE";
+
+    pub(super) const ADVICE: &'static str = "give alone or together";
 }
 
 impl fmt::Display for LookupShape {
@@ -81,13 +83,14 @@ impl OpenCl {
     /// some milliseconds, and then kept.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the variable holds anything else; the device's errors.
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else; the device's errors.
     pub fn lookup_shape(&self) -> Result<LookupShape> {
         let mut known = lock(&self.0.shape);
         if let Some(shape) = *known {
             return Ok(shape);
         }
-        let shape = match asked(std::env::var_os(LookupShape::VARIABLE))? {
+        let choices = LookupShape::ALL.map(|shape| (shape.name(), shape));
+        let shape = match setting::chosen(LookupShape::VARIABLE, &choices, LookupShape::ADVICE)? {
             Some(shape) => shape,
             // Whoever times a lookup does not mean this.
             None => self.0.clocks.aside(|| self.faster_shape())?,
@@ -135,30 +138,10 @@ impl OpenCl {
     }
 }
 
-/// What the environment asks for, if it does.
-fn asked(variable: Option<std::ffi::OsString>) -> Result<Option<LookupShape>> {
-    let Some(value) = variable else { return Ok(None) };
-    let shape = LookupShape::ALL.into_iter().find(|shape| value == shape.name());
-    let refused = || Error::parameter(LookupShape::VARIABLE, value.display(), "give alone or together");
-    shape.map(Some).ok_or_else(refused)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::opencl::tests::{device, small};
-
-    #[test]
-    fn the_variable_holds_a_shapes_name_or_is_refused() {
-        for shape in LookupShape::ALL {
-            assert_eq!(asked(Some(shape.name().into())).expect("a shape"), Some(shape));
-        }
-        assert!(matches!(asked(None), Ok(None)));
-        for wrong in ["", "both", "Alone"] {
-            let error = asked(Some(wrong.into())).expect_err("no shape");
-            assert!(matches!(error, Error::InvalidParameter { .. }) && error.to_string().contains("together"));
-        }
-    }
 
     #[test]
     fn a_shape_is_measured_once_quickly_and_can_be_set() -> Result<()> {

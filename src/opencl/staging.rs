@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rayon::prelude::*;
 
 use super::commands::Pinned;
-use super::{Buffer, OpenCl, lock};
+use super::{Buffer, OpenCl, lock, setting};
 use crate::backend::Word;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Bytes of a slot: the queries of a chunk.
 const SLOT: usize = 4 << 20;
@@ -90,7 +90,8 @@ impl Drop for Slot {
 impl Staging {
     /// For a device that has (or has not) memory of its own, unless the variable says `on` or `off`.
     pub(super) fn new(own_memory: bool) -> Result<Staging> {
-        let wanted = asked(std::env::var_os(VARIABLE))?.unwrap_or(own_memory);
+        let wanted =
+            setting::chosen(VARIABLE, &[("on", true), ("off", false)], "give on or off")?.unwrap_or(own_memory);
         Ok(Staging::with_sizes(wanted, Sizes::default()))
     }
 
@@ -200,16 +201,6 @@ impl Slot {
     }
 }
 
-/// What the environment asks for, if it does.
-fn asked(variable: Option<std::ffi::OsString>) -> Result<Option<bool>> {
-    let Some(value) = variable else { return Ok(None) };
-    match value.to_str() {
-        Some("on") => Ok(Some(true)),
-        Some("off") => Ok(Some(false)),
-        _ => Err(Error::parameter(VARIABLE, value.display(), "give on or off")),
-    }
-}
-
 /// Copies by all threads of the host.
 pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
     let len = COPIED_AT_ONCE / size_of::<T>();
@@ -217,19 +208,4 @@ pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
         return to.copy_from_slice(from);
     }
     to.par_chunks_mut(len).zip(from.par_chunks(len)).for_each(|(to, from)| to.copy_from_slice(from));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_variable_is_on_or_off_or_refused() {
-        let asked = |value: &str| asked(Some(value.into()));
-        assert!(matches!((asked("on"), asked("off"), super::asked(None)), (Ok(Some(true)), Ok(Some(false)), Ok(None))));
-        for wrong in ["", "1", "On"] {
-            let error = asked(wrong).expect_err("neither");
-            assert!(matches!(error, Error::InvalidParameter { .. }) && error.to_string().contains("on or off"));
-        }
-    }
 }
