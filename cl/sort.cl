@@ -221,7 +221,7 @@ INLINED void rank_by(const uint *fours, uint *places, __local uint *columns, __l
     __local const ushort *halves = (__local const ushort *)columns;
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
-        uint before_mine = halves[(fours[j] % 32 / 4 * KOEL_GROUP + me) * 2 + fours[j] / 32];
+        uint before_mine = halves[(fours[j] & 28) * (KOEL_GROUP / 2) + 2 * me + fours[j] / 32];
         places[j] = before_mine + (((j < 8 ? ranks.x : ranks.y) >> (4 * j % 32)) & 15);
     }
 }
@@ -270,17 +270,17 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
     uint4 digits = ((__local const uint4 *)tile)[me];
     uint words[FOURS] = {digits.x, digits.y, digits.z, digits.w};
     #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) fours[j] = (byte_of(words, j) & 15) * 4;
+    for (uint j = 0; j < KOEL_EACH; j++) fours[j] = (j % 4 ? words[j / 4] >> (8 * (j % 4) - 2) : words[j / 4] << 2) & 60;
     rank_by(fours, ranks, columns, sums);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
-        shorts[ranks[j]] = (ushort)(byte_of(words, j) >> 4 << 12 | (me * KOEL_EACH + j));
+        shorts[ranks[j]] = (ushort)((byte_of(words, j) & 0xf0) << 8 | (me * KOEL_EACH + j));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     uint4 a = ((__local const uint4 *)tile)[2 * me], b = ((__local const uint4 *)tile)[2 * me + 1];
     uint pairs[KOEL_EACH / 2] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
     #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) fours[j] = ((pairs[j / 2] >> (16 * (j % 2) + 12)) & 15) * 4;
+    for (uint j = 0; j < KOEL_EACH; j++) fours[j] = (pairs[j / 2] >> (16 * (j % 2) + 10)) & 60;
     rank_by(fours, ranks, columns, sums);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {

@@ -41,7 +41,7 @@ pub(super) enum Way {
     Together,
 }
 
-/// The chunks of a batch, and the memory of a pass. Of no more than it needs.
+/// The chunks of a batch, and the memory that its passes share.
 struct Passes<'a> {
     device: &'a OpenCl,
     way: Way,
@@ -65,11 +65,9 @@ impl OpenCl {
         match way {
             Way::Alone => self.program(SORT_ALONE, &[("GROUP", 1), ("DIGIT_BITS", DIGIT_BITS)]),
             Way::Together => {
-                let group = [("GROUP", GROUP as u32), ("EACH", EACH as u32)];
-                self.program(
-                    SORT,
-                    &[group[0], group[1], ("DIGIT_BITS", DIGIT_BITS), ("COUNTS_EACH", COUNTS_EACH as u32), ("WIDE", 0)],
-                )
+                let (group, each) = (("GROUP", GROUP as u32), ("EACH", EACH as u32));
+                let counts_each = ("COUNTS_EACH", COUNTS_EACH as u32);
+                self.program(SORT, &[group, each, counts_each, ("DIGIT_BITS", DIGIT_BITS), ("WIDE", 0)])
             }
         }
     }
