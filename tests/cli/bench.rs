@@ -356,3 +356,24 @@ fn bench_inserts_a_tenth() {
     let full = folder.json(&format!("{bench} --load 0.99 --insert").replace("bucketized,cuckoo", "bucketized"));
     assert!(matches!(left_out(&full)[..], [line] if line.contains("inserting")), "{full}");
 }
+
+/// Sizes stay together, whatever the load; other tables have no load, and are measured once.
+#[test]
+fn bench_takes_several_loads() {
+    let folder = Folder::new();
+    let bench =
+        "bench --kind canonical --n 1000,3000 --load 0.5,0.75 --queries 100 --hits 100 --repeats 1 --device cpu";
+    let found = folder.json(&format!("{bench} --json"));
+    let rows = list(&found, "rows");
+    let sizes: Vec<_> = rows.iter().map(|row| row["n"].as_u64().unwrap()).collect();
+    assert!(sizes.is_sorted(), "{sizes:?}");
+    for n in [1000, 3000] {
+        let lookup = |row: &&Value| row["n"] == n && row["what"] == "lookup" && row["where"] == "device";
+        let loads: Vec<_> = rows.iter().filter(lookup).map(|row| row["load"].as_f64().unwrap()).collect();
+        assert!(matches!(loads[..], [half, more] if half <= 0.5 && (0.7..=0.75).contains(&more)), "{loads:?}");
+        let peer = |row: &&Value| row["n"] == n && row["scheme"] == "hashbrown" && row["what"] == "build";
+        assert_eq!(rows.iter().filter(peer).count(), 1);
+    }
+    assert_eq!(folder.ok(bench).matches("\nn = ").count(), 2, "a table for each size");
+    folder.refused(&format!("{bench},1.5"), "1.5");
+}

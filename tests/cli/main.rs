@@ -8,6 +8,7 @@ mod bench;
 mod commands;
 mod faults;
 mod papers;
+mod plots;
 mod relational;
 mod tables;
 mod verify;

@@ -44,7 +44,7 @@ impl Job for OnDevice<'_> {
     {
         let unsized_builder = HashTable::builder(scheme).seed(self.setup.args.data.seed);
         let mut builder = unsized_builder.clone();
-        if let Some(load) = self.setup.args.load {
+        if let Some(load) = self.setup.args.at_load {
             builder = builder.load_factor(load);
         }
         // The first build also compiles kernels; every pair in it is looked up before anything is timed.
@@ -117,7 +117,7 @@ impl OnDevice<'_> {
 
     fn row<S: Scheme>(&self, what: &'static str, place: &'static str, load: f64) -> Row {
         let row = Row::new(&self.device.info().id, S::NAME, self.setup.n, what, place);
-        Row { kind: Some(self.kind), load: Some(load), ..row }
+        Row { kind: Some(self.kind), asked_load: self.setup.args.at_load, load: Some(load), ..row }
     }
 
     fn check_pairs<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<()>

@@ -29,13 +29,19 @@ impl Axis {
         Axis { names: names.to_vec(), ..Axis::linear(label, "") }
     }
 
-    fn head(&self) -> String {
+    /// The label with the unit.
+    pub(super) fn head(&self) -> String {
         if self.unit.is_empty() { self.label.into() } else { format!("{} ({})", self.label, self.unit) }
     }
 
     /// A place on the axis, in words.
     fn place(&self, at: f64) -> String {
         self.names.get(at as usize).map_or_else(|| number(at), |name| (*name).into())
+    }
+
+    /// A place on the axis, in words and with the unit.
+    pub(super) fn told(&self, at: f64) -> String {
+        if self.unit.is_empty() { self.place(at) } else { format!("{} {}", self.place(at), self.unit) }
     }
 
     fn json(&self) -> Value {

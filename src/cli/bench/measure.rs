@@ -45,6 +45,8 @@ pub(super) struct Row {
     pub(super) copies: Option<u32>,
     /// The share of all rows that one key has.
     pub(super) heavy: Option<f64>,
+    /// What was asked for; none for tables at their own load, and for other tables.
+    pub(super) asked_load: Option<f64>,
     /// None for tables without slots.
     pub(super) load: Option<f64>,
     pub(super) what: &'static str,
@@ -72,6 +74,7 @@ impl Row {
             n,
             copies: None,
             heavy: None,
+            asked_load: None,
             load: None,
             what,
             place,

@@ -14,7 +14,7 @@
 //! `--all` runs all that has a goal, and tells what was reached (`all/`).
 //!
 //! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`; the figures of the
-//! papers (`--paper`) in `paper/`. Tables that are built
+//! papers (`--paper`) in `paper/`; drawings of all of it (`--plots`) in `plots/`. Tables that are built
 //! on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a
 //! picture in one of several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared
 //! with the right one after it. Times are medians.
@@ -28,15 +28,19 @@ mod limits;
 mod measure;
 mod paper;
 mod peers;
+mod plots;
 mod report;
 mod stages;
 mod tables;
 mod timer;
 mod walk;
 
+use std::path::PathBuf;
+
 use koel::backend::{Any, HashBackend};
 use koel::spec::Limits;
 use koel::{Duplicates, Error, Kind, Load};
+use serde_json::Value;
 
 use super::failure::{Failure, Result, Verdict};
 use super::options::{self, SchemeOptions, Threads};
@@ -47,6 +51,7 @@ use super::text;
 use data::DataOptions;
 use device::OnDevice;
 use measure::Setup;
+use plots::{Drawing, Plots};
 use report::Findings;
 
 const EXAMPLES: &str = "\
@@ -77,10 +82,14 @@ With --domain the pairs are the defined cells of a picture. They are inserted, a
 the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
 --extent says otherwise.
 
+With --plots figures are drawn of all this, devices side by side: one for each thing measured and each axis. The files
+are named on stderr, and in the JSON.
+
 Examples:
   koel bench
   koel bench --n 2^24,2^26 --load 0.8 --device opencl --json
   koel bench --device cpu --threads 1 --hits 100,0 --no-peers
+  koel bench --scheme bucketized,horton --kind canonical --load 0.5,0.7,0.8,0.9,0.95 --n 2^24
   koel bench --scheme horton --load 0.9 --walk
   koel bench --n 2^24 --stages --no-peers
   koel bench --scheme fks,quadratic --n 512..2^24 --no-peers
@@ -91,7 +100,8 @@ Examples:
   koel bench --all --json
   koel bench --all --n 2^18 --device all
   koel bench --paper alcantara2011 --figure 4.4,4.7
-  koel bench --paper breslow --n 2^26 --device opencl --json";
+  koel bench --paper breslow --n 2^26 --device opencl --json
+  koel bench --n 2^16..2^24 --device all --plots folder";
 
 /// Measure builds and lookups, beside other tables and the random-access limit
 #[derive(clap::Args, Clone)]
@@ -128,6 +138,10 @@ pub(crate) struct Args {
     /// JSON in place of the table
     #[arg(long)]
     json: bool,
+    /// Also draws SVGs into this directory, which is made if it is not there: throughput over pairs, loads, hits and
+    /// rows a key, wherever there are two or more; with --paper its figures, with --all the shares of goals and limits
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
     /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
     /// largest table [default: such as take a few minutes on two cores]
     #[arg(
@@ -157,9 +171,12 @@ pub(crate) struct Args {
     kind: String,
     #[command(flatten)]
     parameters: SchemeOptions,
-    /// Pairs per slot, above 0 and up to 1 [default: what suits the scheme]
-    #[arg(long, help_heading = "Table")]
-    load: Option<f64>,
+    /// Pairs per slot, above 0 and up to 1, separated by commas [default: what suits the scheme]
+    #[arg(long, value_name = "LOADS", value_delimiter = ',', help_heading = "Table")]
+    load: Vec<f64>,
+    /// The one of them that is being measured
+    #[arg(skip)]
+    at_load: Option<f64>,
     #[command(flatten)]
     data: DataOptions,
     /// auto, all, cpu, opencl, opencl:N or opencl:NAME
@@ -179,30 +196,72 @@ struct Wanted {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
+    if args.plots.is_some() && !args.all && args.paper.is_none() && !plots::has_axis(args) {
+        let advice = "give several --n, --load, --hits or --multiplicity";
+        return Err(Failure::Input(format!("--plots has nothing to draw of one place on every axis: {advice}")));
+    }
+    // Whatever is in the way is better known now than after an hour.
+    let plots = args.plots.as_deref().map(Plots::at).transpose()?;
     if args.all {
-        return all::run(args);
+        return all::run(args, plots.as_ref());
     }
     let devices = koel::backend::choose(&args.device, None)?;
     let progress = Progress::line();
     if let Some(paper) = args.paper {
-        return paper::run(args, paper, &devices, progress);
+        return paper::run(args, paper, &devices, progress, plots.as_ref());
     }
     let findings = measure(args, &devices, &progress)?;
     if findings.rows.is_empty() && !findings.left_out.is_empty() {
         return Err(Failure::Input(format!("nothing can be built: {}", findings.left_out.join("; "))));
     }
     drop(progress);
-    if args.json {
-        out::print_json(&report::json(&findings, &devices, args))?;
+    let tell = if args.json {
+        Told::Json(report::json(&findings, &devices, args))
     } else {
-        out::print(&report::text(&findings, &devices, args))?;
+        Told::Text(report::text(&findings, &devices, args))
+    };
+    tell.with(plots.as_ref(), || plots::of_rows(&findings.rows, &devices, args))
+}
+
+/// What is said in the end.
+enum Told {
+    Text(String),
+    Json(Value),
+}
+
+impl Told {
+    /// Draws, where that is asked for, and then says it: neither is lost if the other cannot be done.
+    fn with(mut self, plots: Option<&Plots>, draw: impl FnOnce() -> Vec<Drawing>) -> Result<Verdict> {
+        let drawn = plots.map(|plots| plots.write(&draw())).transpose();
+        if let (Told::Json(told), Ok(Some(files))) = (&mut self, &drawn) {
+            told["plots"] = files.iter().map(|file| file.display().to_string()).collect();
+        }
+        match self {
+            Told::Text(text) => out::print(&text)?,
+            Told::Json(json) => out::print_json(&json)?,
+        }
+        drawn.map(|_| Verdict::Fine)
     }
-    Ok(Verdict::Fine)
 }
 
 /// All that the options ask for, on these devices.
 fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
-    args.load.map(Load::new).transpose()?;
+    args.load.iter().try_for_each(|&load| Load::new(load).map(drop))?;
+    let loads = if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
+    let mut findings = Findings::default();
+    for &at_load in &loads {
+        // Other tables have no load: once is enough.
+        let no_peers = args.no_peers || findings.rows.iter().any(|row| row.place == "host");
+        findings.extend(measure_at(&Args { at_load, no_peers, ..args.clone() }, devices, progress)?);
+    }
+    if loads.len() > 1 {
+        findings.put_together();
+    }
+    Ok(findings)
+}
+
+/// The same at one load.
+fn measure_at(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
     let mut findings = Findings::default();
     let with_copies = tables::asked(args)?;
     let wanted = wanted(args, &mut findings)?;

@@ -1,5 +1,7 @@
 //! What `bench` prints.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use koel::backend::{Any, HashBackend};
@@ -27,6 +29,18 @@ impl Findings {
         self.walks.extend(more.walks);
         self.stages.extend(more.stages);
         self.left_out.extend(more.left_out);
+    }
+
+    /// Puts the rows of one size side by side, whatever their load, those of other tables last, and says once what is
+    /// left out at every load.
+    pub(super) fn put_together(&mut self) {
+        let size = |row: &Row| (row.n, row.copies);
+        let mut sizes: Vec<_> = self.rows.iter().map(size).collect();
+        let mut seen = HashSet::new();
+        sizes.retain(|&of| seen.insert(of));
+        self.rows.sort_by_key(|row| (sizes.iter().position(|&of| of == size(row)), row.place == "host"));
+        let mut said = HashSet::new();
+        self.left_out.retain(|line| said.insert(line.clone()));
     }
 }
 

@@ -5,12 +5,14 @@
 //! mod.rs       measures them: a `koel bench` for each kind of options, once, whatever number of rows comes out of it
 //! judge.rs     compares a row with its goals
 //! report.rs    prints
+//! chart.rs     what is drawn of it
 //! ```
 //!
 //! A row is measured on the devices that it was written for. Rows for GPUs are measured on the CPU where there is no
 //! GPU, and their goals are then told and not judged; so are goals for more pairs than were measured. Nothing is left
 //! out: what was not measured is there with the reason.
 
+mod chart;
 mod goals;
 mod judge;
 mod report;
@@ -23,10 +25,10 @@ use koel::backend::{Any, DeviceKind, HashBackend, choose};
 
 use super::limits::Limits;
 use super::measure::{Row as Measured, Setup};
+use super::plots::Plots;
 use super::report::Findings;
-use super::{Args, peers};
+use super::{Args, Told, peers};
 use crate::cli::failure::{Failure, Result, Verdict};
-use crate::cli::out;
 use crate::cli::progress::Progress;
 use crate::cli::text;
 use goals::{Class, How, Limit, ROWS, Row};
@@ -82,7 +84,7 @@ struct Allowed {
     limits: Limits,
 }
 
-pub(super) fn run(args: &Args) -> Result<Verdict> {
+pub(super) fn run(args: &Args, plots: Option<&Plots>) -> Result<Verdict> {
     let bound = bound(args)?;
     let devices = choose(&args.device, None)?;
     let progress = Progress::line();
@@ -106,12 +108,12 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     }
     let allowed = bench.allowed;
     drop(progress);
-    if args.json {
-        out::print_json(&report::json(&lines, &allowed, &devices, args))?;
+    let told = if args.json {
+        Told::Json(report::json(&lines, &allowed, &devices, args))
     } else {
-        out::print(&report::text(&lines, &allowed, &devices, args))?;
-    }
-    Ok(Verdict::Fine)
+        Told::Text(report::text(&lines, &allowed, &devices, args))
+    };
+    told.with(plots, || vec![chart::chart(&lines, &devices, args).draw()])
 }
 
 /// `--n`, of which there is one at most.

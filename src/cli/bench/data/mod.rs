@@ -164,6 +164,11 @@ impl DataOptions {
         self.domain.and(self.defined).map_or_else(usual, |defined| vec![defined])
     }
 
+    /// Of a hundred queries those that hit, as asked for; a picture has its own share.
+    pub(super) fn given_hits(&self) -> &[u32] {
+        if self.domain.is_some() { &[] } else { &self.hits }
+    }
+
     /// The same with lookups of so many hits in a hundred, as many as pairs.
     pub(super) fn with_hits(&self, hits: &[u32]) -> DataOptions {
         DataOptions { queries: None, hits: hits.to_vec(), ..self.clone() }

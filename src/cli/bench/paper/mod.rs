@@ -17,15 +17,15 @@ mod garcia;
 mod two_level;
 
 use clap::ValueEnum;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use koel::backend::{Any, HashBackend};
 
-use super::Args;
 use super::figure::Figure;
+use super::plots::{self, Named, Plots};
+use super::{Args, Told};
 use crate::cli::devices;
 use crate::cli::failure::{Failure, Result, Verdict};
-use crate::cli::out;
 use crate::cli::progress::Progress;
 use bench::Bench;
 
@@ -73,6 +73,16 @@ impl Paper {
         }
     }
 
+    fn cited(self) -> &'static str {
+        match self {
+            Paper::Alcantara2011 => "Alcantara 2011",
+            Paper::Poster => "Alcantara 2009, the poster",
+            Paper::Sahu => "Sahu 2015",
+            Paper::Garcia => "Garcia 2011",
+            Paper::Breslow => "Breslow 2016",
+        }
+    }
+
     fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
@@ -81,7 +91,13 @@ impl Paper {
 /// The fewest pairs that `--n` may ask for: below it the figures would be of nothing but calls.
 const LEAST: u32 = 1000;
 
-pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress) -> Result<Verdict> {
+pub(super) fn run(
+    args: &Args,
+    paper: Paper,
+    devices: &[Any],
+    progress: Progress,
+    plots: Option<&Plots>,
+) -> Result<Verdict> {
     let n = match args.data.given_sizes().collect::<Vec<_>>()[..] {
         [] => None,
         [n] if n >= LEAST => Some(n),
@@ -104,26 +120,33 @@ pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress
         }
     }
     drop(progress);
-    if args.json {
-        let devices: Vec<_> = devices.iter().map(|device| devices::json(device.info())).collect();
-        out::print_json(&json!({
-            "koel": env!("CARGO_PKG_VERSION"), "paper": paper.name(), "repeats": args.repeats, "n": n,
-            "seed": args.data.seed, "threads": rayon::current_num_threads(), "devices": devices,
-            "figures": figures.iter().map(Figure::json).collect::<Vec<_>>(),
-        }))?;
+    let told = if args.json {
+        Told::Json(json(args, paper, n, devices, &figures))
     } else {
-        let mut shown = String::new();
-        for device in devices {
-            shown.push_str(&format!("{}, {}\n", device.info(), device.info().driver));
-        }
-        let threads = rayon::current_num_threads();
-        let medians = args.repeats;
-        shown
-            .push_str(&format!("host: {threads} threads; medians of {medians} runs; every answer checked; [models]\n"));
-        figures.iter().for_each(|figure| shown.push_str(&format!("\n{}", figure.text())));
-        out::print(&shown)?;
+        Told::Text(text(args, devices, &figures))
+    };
+    told.with(plots, || plots::of_figures(Named { name: &paper.name(), cited: paper.cited() }, &figures, devices))
+}
+
+fn json(args: &Args, paper: Paper, n: Option<u32>, devices: &[Any], figures: &[Figure]) -> Value {
+    let devices: Vec<_> = devices.iter().map(|device| devices::json(device.info())).collect();
+    json!({
+        "koel": env!("CARGO_PKG_VERSION"), "paper": paper.name(), "repeats": args.repeats, "n": n,
+        "seed": args.data.seed, "threads": rayon::current_num_threads(), "devices": devices,
+        "figures": figures.iter().map(Figure::json).collect::<Vec<_>>(),
+    })
+}
+
+fn text(args: &Args, devices: &[Any], figures: &[Figure]) -> String {
+    let mut shown = String::new();
+    for device in devices {
+        shown.push_str(&format!("{}, {}\n", device.info(), device.info().driver));
     }
-    Ok(Verdict::Fine)
+    let threads = rayon::current_num_threads();
+    let medians = args.repeats;
+    shown.push_str(&format!("host: {threads} threads; medians of {medians} runs; every answer checked; [models]\n"));
+    figures.iter().for_each(|figure| shown.push_str(&format!("\n{}", figure.text())));
+    shown
 }
 
 /// Whether a figure is the one that is asked for, or a part of it: `4.4-insertion` is of `4.4`, `12a` of `12`.

@@ -230,7 +230,7 @@ impl Job for OnTable<'_> {
 macro_rules! sized {
     ($builder:expr, $args:expr) => {{
         let builder = $builder.seed($args.data.seed);
-        match $args.load {
+        match $args.at_load {
             Some(load) => builder.load_factor(load),
             None => builder,
         }
