@@ -56,7 +56,7 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, c
 // then one access, and a work-item has KOEL_LANES of them under way before it looks at the first. Keys, buckets and
 // answers meet in local memory, because OpenCL 1.2 has no other way between work-items.
 //
-// Few keys need a further bucket. They are listed, and each is the work of KOEL_LANES neighbours, so that a group reads
+// In a canonical table few keys need a further bucket. Those who do are listed, and each is the work of KOEL_LANES neighbours, so that a group reads
 // no more than it needs. Work-items that have nothing to ask for read the bucket of key 0, for nothing.
 
 // Looks for the key with this mark in two words of its bucket number i. It stands in one slot at most, so one work-item

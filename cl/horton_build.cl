@@ -5,45 +5,20 @@
 //   horton_propose       an item a Type B bucket     deferred acceptance of its tokens, and of those they displace
 //   horton_entries       an item a slot              each proposal that was kept: its entry, and the pair that moves there
 //   horton_close         an item a bucket            brings the bucket into its last form; hands out the stash
-//   horton_stash_sort    an item a stash bucket
+//   horton_stash_sort    an item a stash bucket (horton_stash.cl)
 //
 // Where the pairs of a home are until `horton_close`: the first S in its slots, and those from the S-th on (which is in
 // both) in a chain, from `heads[home]` by `next[pair]` to as many as `counts[home]` says. So the last word of a Type B
 // bucket is free: it holds the remap entries from the start. The slots that a Type A bucket has to spare hold
 // proposals.
 //
-// No work-item waits for another. None reads plainly what others change by atomics in the same launch, but by `seen32`,
-// of which heavy.clh says why, and in `horton_propose`, which says it itself:
-//   KOEL_WATCHED    1 where such a read is reported as a race
+// No work-item waits for another. None reads plainly what others change by atomics in the same launch, but by `seen32`
+// and `seen64`, of which heavy.clh says why.
 
 // What kernels take besides `TABLE`: pairs in a home, last pair of a home's chain, the pair before each in its chain.
 // And `stashed`: pairs in a stash bucket.
 #define COUNTS __global uint *counts
 #define CHAINS __global const uint *keys, __global const uint *values, __global const uint *heads, __global const uint *next
-
-static inline void load_words(__global const ulong *bucket, ulong *words) {
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS / 2; j++) {
-        ulong2 two = ((__global const ulong2 *)bucket)[j];
-        words[2 * j] = two.x;
-        words[2 * j + 1] = two.y;
-    }
-}
-
-static inline void store_words(__global ulong *bucket, const ulong *words) {
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS / 2; j++) {
-        ((__global ulong2 *)bucket)[j] = (ulong2)(words[2 * j], words[2 * j + 1]);
-    }
-}
-
-// The same from the last to the first: pairs ascend but in Type B buckets.
-static inline void store_ascending(__global ulong *bucket, const ulong *words) {
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS / 2; j++) {
-        ((__global ulong2 *)bucket)[j] = (ulong2)(words[KOEL_SLOTS - 1 - 2 * j], words[KOEL_SLOTS - 2 - 2 * j]);
-    }
-}
 
 // ---- The keys of one Type B home, from S + 1 to KOEL_HORTON_GROUP_MAX of them, and which of them leave.
 
@@ -166,8 +141,8 @@ __kernel GROUP_SIZE void horton_group(__global ulong *image, TABLE, CHAINS, COUN
     report_tally(tally, status);
 }
 
-// One proposal a turn, whoever makes it: this bucket's tokens one by one, each followed by all that are displaced on
-// its account. So work-items that run in step are out of step by whole proposals only.
+// One proposal a turn, whoever makes it: this bucket's tokens one by one (an age that is about to become 0 says that the
+// next is due), each followed by all that are displaced on its account. So work-items that run in step are out of step by whole proposals only.
 __kernel GROUP_SIZE void horton_propose(__global ulong *image, TABLE, __global const uint *counts,
                                         __global const uint *masks) {
     table t = THE_TABLE;
@@ -297,18 +272,4 @@ __kernel GROUP_SIZE void horton_close(__global ulong *image, TABLE, CHAINS, __gl
         }
     }
     report_tally(tally, status);
-}
-
-// After either way to build.
-__kernel GROUP_SIZE void horton_stash_sort(__global ulong *image, TABLE, __global const uint *stashed) {
-    ulong item = get_global_id(0);
-    if (item >= stash_buckets) return;
-    uint count = stashed[item];
-    __global ulong *bucket = image + first_slot(buckets + (uint)item);
-    ulong words[KOEL_SLOTS];
-    load_words(bucket, words);
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = j < count ? words[j] : KOEL_CLASSIC_EMPTY;
-    sort_words(words);
-    store_ascending(bucket, words);
 }

@@ -13,12 +13,13 @@
 //   doubts   pairs whose tag comes again, one in seven at load 0.9: each looks at all of its home
 //   tokens   what each Type B home needs is listed, for horton_rooms.cl
 //
-// Copies have one tag, so those of a Type B home are found among the doubts. Those of a Type A home meet when the bucket is
-// put in order.
+// Copies have one tag, so those of a Type B home are found among the doubts. Those of a Type A home meet when the bucket
+// is put in order, at the end.
 //
-// Nothing depends on the order in which pairs arrive but where in their lists rooms and tokens stand, which does not matter.
+// The order in which pairs arrive decides where rooms and tokens stand in their lists, and pairs in a Type A home. None
+// of that matters.
 //
-//   KOEL_CAPACITY    words of a part that local memory has room for, at most 2^12
+//   KOEL_CAPACITY    words of a part that local memory has room for, fewer than 2^12
 //   KOEL_PART_BITS   the base-2 logarithm of its buckets, at most 11; and it has no more than 2^11 slots
 
 #define PART_BUCKETS (1 << KOEL_PART_BITS)
@@ -128,7 +129,7 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
         room_base = atomic_add(&room_bases[all_rooms(buckets)], room_count);
         room_bases[get_group_id(0)] = room_base;
     }
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE);
 
     for (uint first = me; first < count; first += AT_ONCE * KOEL_GROUP) {
         ulong there[AT_ONCE];
@@ -157,8 +158,8 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
     for (uint p = me; p < kept; p += KOEL_GROUP) {
         uint b = bucket_and_tag[p] >> 5, tag = bucket_and_tag[p] & 31, at = p;
         if ((again[b] >> tag) & 1) {
-            uint listed = atomic_inc(&doubtful);
-            if (listed < DOUBTS) doubts[listed] = (ushort)p;
+            uint place = atomic_inc(&doubtful);
+            if (place < DOUBTS) doubts[place] = (ushort)p;
             continue;
         }
         if (masks[b]) at = first_pair(records[b]) + popcount(masks[b] & ((1u << tag) - 1));
@@ -182,13 +183,13 @@ __kernel GROUP_SIZE void horton_parts(__global ulong *regions, const ulong strid
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     for (uint b = me; b < width; b += KOEL_GROUP) {
-        uint pairs = pairs_of(records[b]), count = token_count(pairs, masks[b]);
+        uint pairs = pairs_of(records[b]), tokens_here = token_count(pairs, masks[b]);
         // 32 tokens at most.
-        uint live = (uint)((1UL << count) - 1);
-        if (leavers(pairs) > count) {
+        uint live = (uint)((1UL << tokens_here) - 1);
+        if (leavers(pairs) > tokens_here) {
             // Each has one tag, and those whose tag means the stash from the start do not propose.
             ulong array = atom_or(&arrays[start + b], 0UL);
-            for (uint token = 0; token < count; token++) {
+            for (uint token = 0; token < tokens_here; token++) {
                 if (entry(array, nth_bit(masks[b], token)) != 0) live &= ~(1u << token);
             }
         }

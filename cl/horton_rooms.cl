@@ -8,7 +8,8 @@
 // Proposals meet in a list of all rooms and not in the image: they are a sixth of the slots, and the targets of neighbours'
 // first proposals lie within one stratum, so most of this happens in a cache.
 
-// Work-items that are done with a token take their next at once, so that those in step wait for nobody's long chain.
+// Work-items that are done with a token take their next at once, so that those in step wait for nobody's long chain:
+// an age that is about to become 0 says so.
 __kernel GROUP_SIZE void horton_parts_propose(TABLE, HOMES, __global const ushort *spare,
                                               __global ulong *arrays, ROOMS, __global const ulong *tokens) {
     table t = THE_TABLE;

@@ -1,7 +1,7 @@
 // Deals the pairs of a batch to the parts of a table, so that each part can be placed in local memory.
 //
 //   deal_pairs   columns of keys and values   ->  coarse regions, each of the parts of one coarse digit
-//   deal_words   the words of coarse regions  ->  the parts themselves: each has its slice of the image
+//   deal_words   the words of coarse regions  ->  the parts themselves: each has its slice of the image, or of other memory
 //
 // A dealt word is [mixed key][value]: the mixed key grows with the bucket, and so with the part, and the key comes back
 // from it. A region has room for what chance may bring. What finds it full escapes: it goes to a list, and from there

@@ -67,7 +67,7 @@ impl OpenCl {
             return Ok(None);
         }
         let deal = Deal::new(pairs, plan.buckets(), plan.functions().part_bits);
-        self.if_there_is_room(&deal, || self.placed_by_parts(plan, &deal, keys, values))
+        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || self.placed_by_parts(plan, &deal, keys, values))
     }
 
     /// A copy of the image with these pairs too, or none where this is not the way: the plan, the device or its free
@@ -86,7 +86,9 @@ impl OpenCl {
             return Ok(None);
         }
         let deal = Deal::new(pairs, plan.buckets(), plan.functions().part_bits);
-        self.if_there_is_room(&deal, || self.extended_by_parts(plan, &deal, image, keys, values))
+        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || {
+            self.extended_by_parts(plan, &deal, image, keys, values)
+        })
     }
 
     /// The program of those two whose groups have a part each.
@@ -101,17 +103,6 @@ impl OpenCl {
         let part = |source| self.bucketized_part(source, plan);
         let dealing = deal.program(self, plan.functions().keys.len())?;
         Ok([dealing, part(BUCKETIZED_PARTS)?, part(BUCKETIZED_INSERT)?])
-    }
-
-    fn if_there_is_room(&self, deal: &Deal, make: impl FnOnce() -> Result<Made>) -> Result<Made> {
-        let (items, bytes) = self.group_limits();
-        if !deal.fits(self) || u64::from(GROUP) > items || LOCAL_BYTES > bytes {
-            return Ok(None);
-        }
-        match make() {
-            Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => Ok(None),
-            made => made,
-        }
     }
 
     fn placed_by_parts(

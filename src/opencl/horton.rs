@@ -1,13 +1,13 @@
 //! The host side of cl/horton.cl, cl/horton_build.cl and cl/horton_lookup.cl: which program, and which arguments.
 //!
-//! A direct canonical build is a chain of six kernels without a wait in between, and needs, besides the image, 4 bytes a
-//! pair and 12 bytes a bucket; see cl/horton_build.cl. Builds part by part: horton_parts.rs. Classic builds and removals are sequential by their paper and run on
-//! the host (`backend/host.rs`).
+//! A direct canonical build is a chain of six kernels without a wait in between, and needs, besides the image, 4 bytes
+//! a pair and 12 bytes a bucket; see cl/horton_build.cl. Builds part by part: horton_parts.rs. Classic builds and
+//! removals are sequential by their paper and run on the host (`backend/host.rs`).
 
 use ocl::core::Program;
 
 use super::launch::Launch;
-use super::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP};
+use super::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP, HORTON_STASH};
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{
@@ -54,6 +54,11 @@ impl OpenCl {
     /// The program for builds of this plan's canonical tables.
     pub(super) fn horton_build(&self, plan: &HortonPlan) -> Result<Program> {
         self.program(HORTON_BUILD, &parameters(plan, self.0.group))
+    }
+
+    /// The program for the last step of builds.
+    pub(super) fn horton_stash(&self, plan: &HortonPlan) -> Result<Program> {
+        self.program(HORTON_STASH, &parameters(plan, self.0.group))
     }
 
     /// The program for lookups in the tables of this plan.
@@ -126,7 +131,7 @@ impl OpenCl {
         image: &Buffer<u64>,
         stashed: &Buffer<u32>,
     ) -> Result<()> {
-        let launch = self.horton_kernel(&self.horton_build(plan)?, plan, "horton_stash_sort", image)?;
+        let launch = self.horton_kernel(&self.horton_stash(plan)?, plan, "horton_stash_sort", image)?;
         launch.buffer(stashed).over(stashed.len())
     }
 

@@ -9,14 +9,15 @@ use super::route::BuildRoute;
 use super::tally::Tally;
 use super::{Buffer, OpenCl};
 use crate::backend::{DeviceBuffer as _, HashBackend as _, Placed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::spec::{HortonPlan, Kind, Plan as _};
 
 /// The most slots and buckets of a part: what keeps local memory below 32 KiB.
 const PART_SLOTS: u32 = 2048;
 const PART_BUCKETS: u32 = 256;
 
-/// Words that a part may have, whatever chance brings. Their places are numbers of 12 bits.
+/// Words that a part may have, whatever chance brings: no table with room for its pairs has a [`Deal::part`] above it.
+/// Their places are numbers of 12 bits.
 const CAPACITY: u32 = PART_SLOTS / 4 * 5;
 
 /// Work-items of a group that orders a part, and of the other kernels.
@@ -29,7 +30,7 @@ const TAKERS: usize = 1 << 22;
 
 /// Local memory of a group that orders a part: words and where they belong, doubts; four numbers a bucket; sums.
 const LOCAL_BYTES: u64 = (CAPACITY * 21 / 2 + 16 * PART_BUCKETS + 4 * GROUP + 128) as u64;
-const _: () = assert!(LOCAL_BYTES <= 32 << 10);
+const _: () = assert!(LOCAL_BYTES <= 32 << 10 && CAPACITY < 1 << 12);
 
 /// What both programs for a plan are made with, besides what is their own.
 fn shared(plan: &HortonPlan, group: u32) -> Vec<(&'static str, u32)> {
@@ -74,14 +75,9 @@ impl OpenCl {
             return Ok(None);
         }
         let deal = Deal::new(pairs, plan.buckets(), part_bits(plan));
-        let (items, bytes) = self.group_limits();
-        if !deal.fits(self) || u64::from(GROUP) > items || LOCAL_BYTES > bytes || deal.part > u64::from(CAPACITY) {
-            return Ok(None);
-        }
-        match self.horton_placed_by_parts(plan, &deal, keys, values) {
-            Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => Ok(None),
-            built => built,
-        }
+        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || {
+            self.horton_placed_by_parts(plan, &deal, keys, values)
+        })
     }
 
     fn horton_placed_by_parts(

@@ -6,7 +6,8 @@ use super::launch::Launch;
 use super::program::PARTS;
 use super::{Buffer, OpenCl};
 use crate::backend::HashBackend;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::spec::hash::MixKeys;
 
 /// Work-items of a group.
@@ -131,8 +132,28 @@ impl Deal {
 }
 
 impl OpenCl {
+    /// What `make` makes part by part, in groups of so many work-items with so much local memory; none where that is not
+    /// the way, because the device or its free memory has no room for it. Planted faults are of the other way.
+    pub(super) fn if_there_is_room<T>(
+        &self,
+        deal: &Deal,
+        group: u64,
+        local_bytes: u64,
+        make: impl FnOnce() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let (items, bytes) = self.group_limits();
+        let faulty = planted("opencl", Fault::Stale) || planted("opencl", Fault::Drop);
+        if faulty || !deal.fits(self) || group > items || local_bytes > bytes {
+            return Ok(None);
+        }
+        match make() {
+            Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => Ok(None),
+            made => made,
+        }
+    }
+
     /// The most work-items of a group, and bytes of local memory; 0 where the driver does not say.
-    pub(super) fn group_limits(&self) -> (u64, u64) {
+    fn group_limits(&self) -> (u64, u64) {
         let items = match core::get_device_info(self.0.device, Asked::MaxWorkGroupSize) {
             Ok(Told::MaxWorkGroupSize(items)) => items as u64,
             _ => 0,

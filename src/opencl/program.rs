@@ -97,6 +97,7 @@ pub(super) const HORTON_ROOMS: Source = source!(
     HORTON_OFFER,
     HORTON_HOMES
 );
+pub(super) const HORTON_STASH: Source = source!("horton_stash.cl", FUNCTIONS, DIVISOR, HORTON_SPEC, ORDER);
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
 pub(super) const SORTED: Source = source!("sorted.cl", TALLY);
 pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, CELL, ROBIN_HOOD_SPEC);

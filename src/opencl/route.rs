@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! direct    each pair is offered where it belongs, by atomics in global memory     CPUs, small tables
-//! by parts  pairs are dealt to the parts of the table, and each part is placed     GPUs: 3 to 4 times the rate, because
+//! by parts  pairs are dealt to the parts of the table, and each part is placed     GPUs: 3 to 5 times the rate, because
 //!           in local memory and written once                                       little else is random
 //! ```
 //!

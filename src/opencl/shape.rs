@@ -74,7 +74,8 @@ impl OpenCl {
     pub(super) fn lookup_group(&self, shape: LookupShape) -> usize {
         match shape {
             LookupShape::Alone => self.0.group,
-            LookupShape::Together => 2 * self.0.group,
+            // More than 256 not every device takes.
+            LookupShape::Together => (2 * self.0.group).min(256),
         }
     }
 

@@ -355,7 +355,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     for plan in horton::plans(8) {
         programs.extend([cl.horton(&plan)?, cl.horton_build(&plan)?]);
         if plan.kind() == Kind::Canonical {
-            programs.extend([cl.horton_parts(&plan)?, cl.horton_rooms(&plan)?]);
+            programs.extend([cl.horton_parts(&plan)?, cl.horton_rooms(&plan)?, cl.horton_stash(&plan)?]);
         }
         for shape in LookupShape::ALL {
             programs.push(cl.horton_lookup(&plan, shape)?);

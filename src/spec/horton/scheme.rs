@@ -185,13 +185,13 @@ impl Scheme for Horton {
         }
     }
 
-    /// Where the table is built part by part: the pairs once more in parts, a word for each slot that may be to spare,
-    /// and 18 bytes a bucket (OpenCL; the CPU takes less).
+    /// Where the table is built part by part: the pairs once more in parts, with room for chance, and before in coarse
+    /// regions; a word for each slot that may be to spare; and 18 bytes a bucket (OpenCL; the CPU takes less).
     fn scratch_bytes(plan: &HortonPlan, pairs: u64) -> u64 {
         match plan.kind() {
             Kind::Canonical => {
                 let of_buckets = 18 * u64::from(plan.buckets()) + 4 * u64::from(plan.stash_buckets());
-                pairs.saturating_mul(10).saturating_add(8 * plan.slots()).saturating_add(of_buckets)
+                pairs.saturating_mul(20).saturating_add(8 * plan.slots()).saturating_add(of_buckets)
             }
             Kind::Classic => 0,
         }

@@ -148,7 +148,7 @@ impl Row {
         Row { hits: Some(hits), ..self }
     }
 
-    const fn from(self, place: &'static str) -> Row {
+    const fn place(self, place: &'static str) -> Row {
         Row { place, ..self }
     }
 
@@ -252,13 +252,13 @@ pub(super) const ROWS: &[Row] = &[
     Row::gpu("two-level lookup", TWO_LEVEL, "lookup", &[giga(21.0, 25.0)]).hits(100).of(Limit::Words),
     Row::gpu("two-level lookup", TWO_LEVEL, "lookup", &[giga(14.0, 25.0)]).hits(0).of(Limit::Words),
     Row::gpu("set, insert", SET, "build", &[giga(14.9, 29.8)]).of(Limit::Updates),
-    Row::gpu("set, contains", SET, "contains", &[giga(32.1, 64.2)]).hits(100).of(Limit::Words),
-    Row::gpu("set, contains", SET, "contains", &[giga(32.1, 64.2)]).hits(0).of(Limit::Words),
+    Row::gpu("set, contains", SET, "contains", &[giga(32.1, 64.2)]).hits(100).of(Limit::Lines),
+    Row::gpu("set, contains", SET, "contains", &[giga(32.1, 64.2)]).hits(0).of(Limit::Lines),
     Row::gpu("multivalue build, 4 values a key", MULTI, "build", &[giga(12.7, 25.0)]).of(Limit::Updates),
     Row::gpu("insert a tenth, bucketized", INSERT_BUCKETIZED, "insert a tenth", &[giga(12.0, 16.0)]).of(Limit::Updates),
     Row::gpu("insert a tenth, cuckoo", INSERT_CUCKOO, "insert a tenth", &[giga(12.0, 16.0)]).of(Limit::Updates),
     Row::gpu("bucketized lookup, from and to pinned memory", BUCKETIZED_HITS, "lookup", &OF_THE_BUS)
-        .from("pinned")
+        .place("pinned")
         .hits(100)
         .of(Limit::Bus),
     Row::gpu("Horton lookup, a table of 2^31", HORTON_HUGE, "lookup", &AS_FAST_AS_SMALLER)

@@ -72,7 +72,7 @@ struct Line {
 struct Found {
     rate: f64,
     load: Option<f64>,
-    /// What memory allows.
+    /// What memory, or the bus, allows.
     limit: Option<f64>,
     goals: Vec<Judged>,
 }
@@ -145,7 +145,7 @@ fn is_for(row: &Row, device: &Any, devices: &[Any]) -> bool {
 
 /// Whether a row for CPUs measures what another one measures on a GPU.
 fn covers(row: &Row, other: &Row) -> bool {
-    let of = |row: &Row| (row.how, row.hits, row.threads);
+    let of = |row: &Row| (row.how, row.hits, row.threads, row.place);
     let usual = |row: &Row| row.n == goals::usual_n(row.class);
     row.class == Class::Cpu && other.class == Class::Gpu && of(row) == of(other) && usual(row) && usual(other)
 }
@@ -201,6 +201,9 @@ impl Bench<'_> {
         if n > most {
             return Ok(Err(format!("it is about {} pairs: give --n {n} or more", text::grouped(n.into()))));
         }
+        if row.place == "pinned" && class_of(device) == Class::Cpu {
+            return Ok(Err("there is no bus between the CPU backend and its memory".into()));
+        }
         if row.threads.is_some_and(|threads| threads > rayon::current_num_threads()) {
             return Ok(Err("this run has fewer threads: give more --threads, or take a machine that has them".into()));
         }
@@ -229,7 +232,7 @@ impl Bench<'_> {
         threads: Option<usize>,
     ) -> Result<std::result::Result<Measured, String>> {
         let How::Bench(of, what) = row.how else { return Ok(Err("it is not measured".into())) };
-        let options = self.options(row, of, n);
+        let options = self.options(row, of, n, device);
         let on = threads.map_or_else(|| device.info().id.clone(), |threads| format!("{threads} threads"));
         let key = (on, format!("{options}, {}", row.place));
         let found = match self.done.get(&key) {
@@ -263,8 +266,8 @@ impl Bench<'_> {
 
     /// The options with which a row is measured with so many pairs. Rows about small tables have as many queries as the
     /// others: of fewer, a launch would be a part of the time.
-    fn options(&self, row: &Row, of: &str, n: u32) -> String {
-        let usual = goals::usual_n(row.class);
+    fn options(&self, row: &Row, of: &str, n: u32, device: &Any) -> String {
+        let usual = goals::usual_n(class_of(device));
         let queries = self.bound.map_or(usual, |bound| bound.min(usual));
         match row.n < usual && n < queries {
             true => format!("{} --queries {queries}", options(of, n)),
