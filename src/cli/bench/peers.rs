@@ -1,7 +1,11 @@
-//! What one would use instead, on the host: a general hash map and a sorted array.
+//! What one would use instead, on the host: a general hash map, a sorted array, and a perfect hash of keys that never
+//! change.
 //!
 //! A hash map is filled by one thread, as its interface wants it, at a size given beforehand; the array is sorted by
-//! all threads. Lookups of both go over all threads.
+//! all threads. Lookups of all go over all threads.
+
+#[cfg(feature = "bench-peers")]
+mod perfect;
 
 use std::hash::BuildHasher;
 
@@ -28,6 +32,8 @@ pub(super) fn measure(setup: &Setup<'_>, progress: &Progress) -> Result<Vec<Row>
     {
         say("hashbrown with rustc-hash");
         rows.extend(peer(setup, "hashbrown+fx", || map::<rustc_hash::FxBuildHasher>(setup), find_in_map)?);
+        say("ptr_hash");
+        rows.extend(perfect::measure(setup)?);
     }
     say("a sorted array");
     rows.extend(peer(setup, "sorted array", || sorted(setup), |array, key| find_in_array(array, key))?);
@@ -39,28 +45,47 @@ pub(super) fn measure(setup: &Setup<'_>, progress: &Progress) -> Result<Vec<Row>
     Ok(rows)
 }
 
-/// Times one peer's build and lookups, with every answer checked.
+/// Times one peer's build and lookups of one key after another, with every answer checked.
 fn peer<T: Sync>(
     setup: &Setup<'_>,
     name: &str,
     build: impl Fn() -> T,
     find: impl Fn(&T, u32) -> Option<u32> + Sync,
 ) -> Result<Vec<Row>> {
+    timed(
+        setup,
+        name,
+        || Ok(build()),
+        |table, queries, values, found| {
+            answer_each(queries, values, found, |key| find(table, key));
+        },
+    )
+}
+
+/// Times one peer's build and lookups of many keys at a time, at most [`TASK`]; every answer is checked.
+fn timed<T: Sync>(
+    setup: &Setup<'_>,
+    name: &str,
+    build: impl Fn() -> Result<T>,
+    answer: impl Fn(&T, &[u32], &mut [u32], &mut [u32]) + Sync,
+) -> Result<Vec<Row>> {
     let row = |what, hits| Row { hits, ..Row::new("host", name, setup.n, what, "host") };
     let mut last = None;
     let time = setup.median(|| {
         last = None;
-        let (table, time) = wall(|| Ok(build()))?;
+        let (table, time) = wall(&build)?;
         last = Some(table);
         Ok(time)
     })?;
-    let table = last.unwrap_or_else(&build);
+    let table = last.map_or_else(&build, Ok)?;
     let mut rows = vec![row("build", None).timed(setup.data.keys.len(), time)];
     for Questions { hits, queries } in setup.data.questions() {
         let time = setup.median(|| {
             let (mut values, mut found) = answers::poisoned(queries.len());
             let ((), time) = wall(|| {
-                answer(&queries, &mut values, &mut found, |key| find(&table, key));
+                let to = values.par_chunks_mut(TASK).zip(found.par_chunks_mut(TASK / 32));
+                let tasks = queries.par_chunks(TASK).zip(to);
+                tasks.for_each(|(queries, (values, found))| answer(&table, queries, values, found));
                 Ok(())
             })?;
             setup.check(&queries, &values, &found).map_err(|reason| wrong(name, reason))?;
@@ -72,19 +97,17 @@ fn peer<T: Sync>(
 }
 
 /// The same output that koel's lookups give: values and a bitmap.
-fn answer(queries: &[u32], values: &mut [u32], found: &mut [u32], find: impl Fn(u32) -> Option<u32> + Sync) {
-    let tasks = queries.par_chunks(TASK).zip(values.par_chunks_mut(TASK)).zip(found.par_chunks_mut(TASK / 32));
-    tasks.for_each(|((queries, values), found)| {
-        for ((queries, values), found) in queries.chunks(32).zip(values.chunks_mut(32)).zip(found) {
-            let mut bits = 0;
-            for (i, (&query, value)) in queries.iter().zip(values).enumerate() {
-                let answer = find(query);
-                *value = answer.unwrap_or(0);
-                bits |= u32::from(answer.is_some()) << i;
-            }
-            *found = bits;
+#[inline(always)]
+fn answer_each(queries: &[u32], values: &mut [u32], found: &mut [u32], find: impl Fn(u32) -> Option<u32>) {
+    for ((queries, values), found) in queries.chunks(32).zip(values.chunks_mut(32)).zip(found) {
+        let mut bits = 0;
+        for (i, (&query, value)) in queries.iter().zip(values).enumerate() {
+            let answer = find(query);
+            *value = answer.unwrap_or(0);
+            bits |= u32::from(answer.is_some()) << i;
         }
-    });
+        *found = bits;
+    }
 }
 
 fn map<H: BuildHasher + Default>(setup: &Setup<'_>) -> HashMap<u32, u32, H> {
