@@ -22,38 +22,49 @@ use crate::cli::progress::Progress;
 /// Queries that one task answers: words of the bitmap are then never shared.
 const TASK: usize = 1 << 14;
 
-/// Every peer on one set of keys.
-pub(super) fn measure(setup: &Setup<'_>, progress: &Progress) -> Result<Vec<Row>> {
+/// Whether a peer's `build` or `lookup` is to be measured.
+pub(super) type Asked<'a> = &'a dyn Fn(&str, &str) -> bool;
+
+/// The peers that are asked for, on one set of keys.
+pub(super) fn measure(setup: &Setup<'_>, asked: Asked<'_>, progress: &Progress) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
+    let on = On { setup, asked };
     let say = |name: &str| progress.say(format!("{name}, {} pairs", setup.n));
     say("hashbrown");
-    rows.extend(peer(setup, "hashbrown", || map::<DefaultHashBuilder>(setup), find_in_map)?);
+    rows.extend(peer(on, "hashbrown", || map::<DefaultHashBuilder>(setup), find_in_map)?);
     #[cfg(feature = "bench-peers")]
     {
         say("hashbrown with rustc-hash");
-        rows.extend(peer(setup, "hashbrown+fx", || map::<rustc_hash::FxBuildHasher>(setup), find_in_map)?);
+        rows.extend(peer(on, "hashbrown+fx", || map::<rustc_hash::FxBuildHasher>(setup), find_in_map)?);
         say("ptr_hash");
-        rows.extend(perfect::measure(setup)?);
+        rows.extend(perfect::measure(on)?);
     }
     say("a sorted array");
-    rows.extend(peer(setup, "sorted array", || sorted(setup), |array, key| find_in_array(array, key))?);
+    rows.extend(peer(on, "sorted array", || sorted(setup), |array, key| find_in_array(array, key))?);
     #[cfg(feature = "bench-peers")]
     {
         say("an array sorted by rdst");
-        rows.extend(peer(setup, "sorted by rdst", || radix_sorted(setup), |array, key| find_in_array(array, key))?);
+        rows.extend(peer(on, "sorted by rdst", || radix_sorted(setup), |array, key| find_in_array(array, key))?);
     }
     Ok(rows)
 }
 
+/// The keys, and what is asked for.
+#[derive(Clone, Copy)]
+struct On<'a> {
+    setup: &'a Setup<'a>,
+    asked: Asked<'a>,
+}
+
 /// Times one peer's build and lookups of one key after another, with every answer checked.
 fn peer<T: Sync>(
-    setup: &Setup<'_>,
+    on: On<'_>,
     name: &str,
     build: impl Fn() -> T,
     find: impl Fn(&T, u32) -> Option<u32> + Sync,
 ) -> Result<Vec<Row>> {
     timed(
-        setup,
+        on,
         name,
         || Ok(build()),
         |table, queries, values, found| {
@@ -64,21 +75,26 @@ fn peer<T: Sync>(
 
 /// Times one peer's build and lookups of many keys at a time, at most [`TASK`]; every answer is checked.
 fn timed<T: Sync>(
-    setup: &Setup<'_>,
+    On { setup, asked }: On<'_>,
     name: &str,
     build: impl Fn() -> Result<T>,
     answer: impl Fn(&T, &[u32], &mut [u32], &mut [u32]) + Sync,
 ) -> Result<Vec<Row>> {
     let row = |what, hits| Row { hits, ..Row::new("host", name, setup.n, what, "host") };
-    let mut last = None;
-    let time = setup.median(|| {
-        last = None;
-        let (table, time) = wall(&build)?;
-        last = Some(table);
-        Ok(time)
-    })?;
+    let (mut rows, mut last) = (Vec::new(), None);
+    if asked(name, "build") {
+        let time = setup.median(|| {
+            last = None;
+            let (table, time) = wall(&build)?;
+            last = Some(table);
+            Ok(time)
+        })?;
+        rows.push(row("build", None).timed(setup.data.keys.len(), time));
+    }
+    if !asked(name, "lookup") {
+        return Ok(rows);
+    }
     let table = last.map_or_else(&build, Ok)?;
-    let mut rows = vec![row("build", None).timed(setup.data.keys.len(), time)];
     for Questions { hits, queries } in setup.data.questions() {
         let time = setup.median(|| {
             let (mut values, mut found) = answers::poisoned(queries.len());
