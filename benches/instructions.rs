@@ -169,7 +169,7 @@ fn blessed(limits: &[(String, Limit)]) -> String {
 fn made_by() -> String {
     let version = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into())).arg("--version").output();
     let version = version.map(|run| String::from_utf8_lossy(&run.stdout).trim().to_owned()).unwrap_or_default();
-    format!("# {version}, {}", env::consts::ARCH)
+    format!("# {version}, {}, {}", env::consts::ARCH, Cpu::new().info().driver.rsplit(", ").next().unwrap_or_default())
 }
 
 /// The instructions a key of one loop, counted by callgrind in a run of this program.

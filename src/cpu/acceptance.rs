@@ -44,6 +44,7 @@ use std::sync::atomic::AtomicU64;
 use super::BLOCK;
 use super::block::{GREATEST_AGE, Lists, Pairs, Workspace, Workspaces, sum};
 use super::crew::Crew;
+use super::lanes::at_best;
 use super::place::Shared;
 use crate::backend::Placed;
 
@@ -78,7 +79,14 @@ pub(super) fn place<P: Shared>(
     pairs: Pairs<'_>,
     workspaces: &Workspaces,
 ) -> Placed {
-    let work = |crew: &Crew| Placer::new(lists, image, workspaces.lend().workspace()).place(pairs, crew);
+    let work = |crew: &Crew| {
+        let mut loan = workspaces.lend();
+        let placer = Placer::new(lists, image, loan.workspace());
+        at_best(
+            #[inline(always)]
+            || placer.place(pairs, crew),
+        )
+    };
     Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), sum)
 }
 
@@ -97,6 +105,7 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
         Placer { lists, image, chunk: 0..0, workspace, placed: Placed::default() }
     }
 
+    #[inline(always)]
     fn place(mut self, pairs: Pairs<'_>, crew: &Crew) -> Placed {
         loop {
             self.next_block(pairs, crew);
@@ -138,30 +147,35 @@ impl<'a, P: Shared, L: Accepts<P>> Placer<'a, P, L> {
         let mut copies = self.placed.copies;
         let mut least_copy = self.placed.least_copy;
         let mut displaced = [(0, 0); BLOCK];
-        let mut displacements = 0;
-        let mut refuse = |keys: &mut [u32; BLOCK], values: &mut [u32; BLOCK]| {
-            let mut refusals = 0;
-            for i in 0..block.len.min(BLOCK) {
-                let (key, value, slot, upper) = (block.keys[i], block.tags[i], block.slots[i], block.uppers[i]);
-                let mine = self.lists.offer(block.age, upper, value);
-                let there = self.lists.raise(&self.image[slot as usize], upper, mine);
-                let copy = there >> L::VALUE_BITS == mine >> L::VALUE_BITS;
-                if copy {
-                    copies += 1;
-                    least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+        let (mut displacements, mut unplaced) = (0, 0);
+        let is_last = block.age >= L::MAX_AGE;
+        waiting.extend(
+            block.age + 1,
+            #[inline(always)]
+            |keys, values| {
+                let mut refusals = 0;
+                for i in 0..block.len.min(BLOCK) {
+                    let (key, value, slot, upper) = (block.keys[i], block.tags[i], block.slots[i], block.uppers[i]);
+                    let mine = self.lists.offer(block.age, upper, value);
+                    let there = self.lists.raise(&self.image[slot as usize], upper, mine);
+                    let copy = there >> L::VALUE_BITS == mine >> L::VALUE_BITS;
+                    if copy {
+                        copies += 1;
+                        least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+                    }
+                    (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
+                    refusals += usize::from(there > mine && !copy);
+                    displaced[displacements % BLOCK] = (self.lists.place_of(slot, upper), there);
+                    displacements += usize::from(there < mine && !copy && there != 0);
                 }
-                (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
-                refusals += usize::from(there > mine && !copy);
-                displaced[displacements % BLOCK] = (self.lists.place_of(slot, upper), there);
-                displacements += usize::from(there < mine && !copy && there != 0);
-            }
-            refusals
-        };
-        if block.age < L::MAX_AGE {
-            waiting.extend(block.age + 1, refuse);
-        } else {
-            self.placed.unplaced += refuse(&mut [0; BLOCK], &mut [0; BLOCK]) as u64;
-        }
+                // Behind the last age nobody waits.
+                if is_last {
+                    unplaced = refusals as u64;
+                }
+                if is_last { 0 } else { refusals }
+            },
+        );
+        self.placed.unplaced += unplaced;
         (self.placed.copies, self.placed.least_copy) = (copies, least_copy);
         for &(place, word) in &displaced[..displacements] {
             match self.lists.displaced(place, word) {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
+//! lanes.rs       which instructions the hot loops use, of those that the processor has
 //! crew.rs        how the threads of one pass share its input
 //! ahead.rs       passes in which each key has one place
 //! place.rs       one place of an image: a word, or half of one; at rest or shared
@@ -29,8 +30,8 @@
 //! with SIMD lanes, prefetch all their slots, and only then look, while the lines of the next block are already on
 //! their way. A key that needs another slot is queued for a later block instead of being followed at once.
 //!
-//! What it is not: dispatched at run time. `wide` chooses its instructions when koel is compiled, so a build for
-//! baseline x86-64 hashes with SSE2 whatever the machine has.
+//! What it is not: written for one instruction set. `wide` chooses its lanes when koel is compiled, SSE2's for baseline
+//! x86-64; `lanes.rs` says what of AVX2 such a program uses all the same.
 
 mod acceptance;
 mod ahead;
@@ -42,6 +43,7 @@ mod crew;
 mod cuckoo;
 mod fks;
 mod horton;
+mod lanes;
 mod memory;
 mod network;
 mod perfect;
@@ -129,7 +131,7 @@ impl Cpu {
     }
 
     fn on(pool: Option<Arc<ThreadPool>>, threads: usize) -> Cpu {
-        let driver = format!("rayon, {threads} thread{}, {} lanes", if threads == 1 { "" } else { "s" }, lanes());
+        let driver = format!("rayon, {threads} thread{}, {} lanes", if threads == 1 { "" } else { "s" }, lanes::name());
         let name = proc_field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
         let mut info = DeviceInfo::new("cpu", DeviceKind::Cpu, &name, driver, threads);
         info.memory = proc_field("/proc/meminfo", "MemTotal")
@@ -154,19 +156,6 @@ impl Cpu {
 impl Default for Cpu {
     fn default() -> Self {
         Cpu::new()
-    }
-}
-
-/// What `wide` was compiled to.
-fn lanes() -> &'static str {
-    if cfg!(target_feature = "avx2") {
-        "AVX2"
-    } else if cfg!(target_feature = "sse2") {
-        "SSE2"
-    } else if cfg!(target_feature = "neon") {
-        "NEON"
-    } else {
-        "scalar"
     }
 }
 

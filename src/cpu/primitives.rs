@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 use wide::u32x8;
 
+use super::lanes::at_best;
 use super::memory::{Memory, prefetch};
 use super::{BLOCK, CHUNK};
 use crate::error::Result;
@@ -101,6 +102,17 @@ pub(super) fn random_updates(words: &[AtomicU64], writes: usize) {
     });
 }
 
+/// Where the numbers from `first` on are sent, a block of them.
+#[inline(always)]
+fn random_block(slots: u32, first: usize) -> [u32; BLOCK] {
+    let mut places = [0u32; BLOCK];
+    for (lane, places) in places.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let i = u32x8::splat((first + 8 * lane) as u32) + u32x8::new([0, 1, 2, 3, 4, 5, 6, 7]);
+        *places = reduce(mix(i, MixKeys::default()), slots).to_array();
+    }
+    places
+}
+
 /// Visits `words[reduce(mix(i))]` for `i` in `0..count`; each visit asks for a line of the next block.
 fn at_random_places<T: Sync, A: Default + Send>(
     words: &[T],
@@ -111,29 +123,26 @@ fn at_random_places<T: Sync, A: Default + Send>(
     if slots == 0 {
         return Vec::new();
     }
-    let aim = |first: usize| {
-        let mut places = [0u32; BLOCK];
-        for (lane, places) in places.chunks_exact_mut(8).enumerate() {
-            let i = u32x8::splat((first + 8 * lane) as u32) + u32x8::new([0, 1, 2, 3, 4, 5, 6, 7]);
-            places.copy_from_slice(&reduce(mix(i, MixKeys::default()), slots).to_array());
-        }
-        places
-    };
     let of_chunk = |chunk: usize| {
-        let end = count.min((chunk + 1) * CHUNK);
-        let mut first = chunk * CHUNK;
-        let mut all = A::default();
-        let mut places = aim(first);
-        places.iter().for_each(|&at| prefetch(words, at as usize));
-        while first < end {
-            let next = aim(first + BLOCK);
-            for ((i, &at), &ahead) in (first..end).zip(&places).zip(&next) {
-                prefetch(words, ahead as usize);
-                visit(&mut all, i, &words[at as usize]);
-            }
-            (first, places) = (first + BLOCK, next);
-        }
-        all
+        at_best(
+            #[inline(always)]
+            || {
+                let end = count.min((chunk + 1) * CHUNK);
+                let mut first = chunk * CHUNK;
+                let mut all = A::default();
+                let mut places = random_block(slots, first);
+                places.iter().for_each(|&at| prefetch(words, at as usize));
+                while first < end {
+                    let next = random_block(slots, first + BLOCK);
+                    for ((i, &at), &ahead) in (first..end).zip(&places).zip(&next) {
+                        prefetch(words, ahead as usize);
+                        visit(&mut all, i, &words[at as usize]);
+                    }
+                    (first, places) = (first + BLOCK, next);
+                }
+                all
+            },
+        )
     };
     (0..count.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect()
 }

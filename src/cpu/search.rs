@@ -14,6 +14,7 @@
 use rayon::prelude::*;
 
 use super::block::{Block, GREATEST_AGE, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
+use super::lanes::at_best;
 use super::place::{Place, Shared};
 use super::{BLOCK, CHUNK, Cpu};
 
@@ -67,19 +68,23 @@ fn resolve(
 ) {
     let judge = lists.answer(block.age);
     let is_last = block.age >= lists.last_age();
-    waiting.extend(block.age + 1, |keys, tags| {
-        let mut unresolved = 0;
-        for i in 0..block.len.min(BLOCK) {
-            fetch(lists, image, ahead.get(i..i + 1).unwrap_or_default());
-            let slot = block.slots[i];
-            let word = image[slot as usize].word();
-            let (hit, end, tag) = judge(block.uppers[i], word, block.tags[i]);
-            answer((tag & ((1 << NUMBER_BITS) - 1)) as usize, hit, slot, word);
-            (keys[unresolved % BLOCK], tags[unresolved % BLOCK]) = (block.keys[i], tag);
-            unresolved += usize::from(!hit & !end);
-        }
-        if is_last { 0 } else { unresolved }
-    });
+    waiting.extend(
+        block.age + 1,
+        #[inline(always)]
+        |keys, tags| {
+            let mut unresolved = 0;
+            for i in 0..block.len.min(BLOCK) {
+                fetch(lists, image, ahead.get(i..i + 1).unwrap_or_default());
+                let slot = block.slots[i];
+                let word = image[slot as usize].word();
+                let (hit, end, tag) = judge(block.uppers[i], word, block.tags[i]);
+                answer((tag & ((1 << NUMBER_BITS) - 1)) as usize, hit, slot, word);
+                (keys[unresolved % BLOCK], tags[unresolved % BLOCK]) = (block.keys[i], tag);
+                unresolved += usize::from(!hit & !end);
+            }
+            if is_last { 0 } else { unresolved }
+        },
+    );
 }
 
 /// The bits of a word that are its value.
@@ -88,6 +93,7 @@ const fn value_bits<L: Lists>() -> u64 {
 }
 
 /// Values and found bits of one chunk of queries.
+#[inline(always)]
 fn answer<L: Lists>(
     lists: &L,
     image: &[impl Place],
@@ -98,10 +104,17 @@ fn answer<L: Lists>(
 ) {
     // A byte a query on the way: adding bits to a word of the bitmap would make each probe wait for the one before.
     let mut hits = [0u8; CHUNK];
-    search(lists, image, queries, workspace, |i, hit, _, word| {
-        values[i] = if hit { (word & value_bits::<L>()) as u32 } else { 0 };
-        hits[i] = u8::from(hit);
-    });
+    search(
+        lists,
+        image,
+        queries,
+        workspace,
+        #[inline(always)]
+        |i, hit, _, word| {
+            values[i] = if hit { (word & value_bits::<L>()) as u32 } else { 0 };
+            hits[i] = u8::from(hit);
+        },
+    );
     for (found, hits) in found.iter_mut().zip(hits.as_chunks::<32>().0) {
         *found = hits.iter().rev().fold(0, |bits, &hit| bits << 1 | u32::from(hit));
     }
@@ -123,7 +136,11 @@ impl Cpu {
         chunks.for_each_init(
             || self.workspaces().lend(),
             |loan, (queries, (values, found))| {
-                answer(lists, image, queries, values, found, loan.workspace());
+                let workspace = loan.workspace();
+                at_best(
+                    #[inline(always)]
+                    || answer(lists, image, queries, values, found, workspace),
+                );
                 let Some((key, value)) = outside else { return };
                 for i in (0..queries.len()).filter(|&i| queries[i] == key) {
                     values[i] = value;

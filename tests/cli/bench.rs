@@ -317,6 +317,12 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
             assert!(limit[of].as_f64() > Some(0.0), "{limit}");
         }
     }
+    let own = folder.json(&format!("{bench} --no-peers --judged --json"));
+    for row in list(&own, "rows") {
+        let other = row["for"] != "a CPU";
+        assert_eq!(row["device"].is_null(), other, "{row}");
+        assert!(!other || row["not_measured"].as_str().is_some_and(|reason| !reason.is_empty()), "{row}");
+    }
     let told = folder.ok(&format!("{bench} --no-peers"));
     for part in ["64-byte reads", "not measured", "34.00 G/s", "0.97x 64-byte reads", "the goal is at n = 16,777,216"] {
         assert!(told.contains(part), "{part}: {told}");

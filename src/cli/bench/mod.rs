@@ -110,6 +110,9 @@ pub(crate) struct Args {
     /// Everything that koel has a goal for, beside the goal and the limit
     #[arg(long, conflicts_with_all = all::WITHOUT)]
     all: bool,
+    /// With --all, only rows whose goals are the device's own: on a CPU without those for GPUs
+    #[arg(long, requires = "all")]
+    judged: bool,
     /// Runs of each, of which the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
@@ -273,7 +276,7 @@ fn measure_at(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findi
         measure_all(args, n, &wanted, devices, progress, &mut findings)?;
         if findings.rows.len() > before && !args.no_peers {
             let setup = Setup::new(args.data.make(n, Limits::NONE)?, n, args);
-            findings.rows.extend(peers::measure(&setup, progress)?);
+            findings.rows.extend(peers::measure(&setup, &|_, _| true, progress)?);
         }
     }
     Ok(findings)

@@ -57,6 +57,7 @@ use super::lookup::Buckets;
 use crate::backend::Placed;
 use crate::cpu::block::{Lists, Pairs, Workspace, Workspaces, fetch, sum};
 use crate::cpu::crew::Crew;
+use crate::cpu::lanes::at_best;
 use crate::cpu::memory::atomic;
 use crate::cpu::{BLOCK, CHUNK};
 use crate::spec::bucketized::{Functions, canonical};
@@ -134,10 +135,22 @@ pub(super) fn place<const S: usize>(
 ) -> Placed {
     let lists = Canonical::<S>::new(functions);
     let words = buckets(atomic(image));
-    let work = |crew: &Crew| Placer::new(&lists, words, workspaces.lend().workspace()).place(pairs, crew);
+    let work = |crew: &Crew| {
+        let mut loan = workspaces.lend();
+        let placer = Placer::new(&lists, words, loan.workspace());
+        at_best(
+            #[inline(always)]
+            || placer.place(pairs, crew),
+        )
+    };
     let placed = Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), sum);
     if placed.unplaced == 0 {
-        image.par_chunks_mut(CHUNK).for_each(|words| words.as_chunks_mut::<S>().0.iter_mut().for_each(sort));
+        image.par_chunks_mut(CHUNK).for_each(|words| {
+            at_best(
+                #[inline(always)]
+                || words.as_chunks_mut::<S>().0.iter_mut().for_each(sort),
+            );
+        });
     }
     placed
 }
@@ -157,6 +170,7 @@ impl<'a, const S: usize> Placer<'a, S> {
         Placer { lists, buckets, chunk: 0..0, workspace, placed: Placed::default() }
     }
 
+    #[inline(always)]
     fn place(mut self, pairs: Pairs<'_>, crew: &Crew) -> Placed {
         loop {
             self.next_block(pairs, crew);
@@ -198,31 +212,36 @@ impl<'a, const S: usize> Placer<'a, S> {
         let mut copies = self.placed.copies;
         let mut least_copy = self.placed.least_copy;
         let mut displaced = [(0, 0); BLOCK];
-        let mut displacements = 0;
-        let mut refuse = |keys: &mut [u32; BLOCK], values: &mut [u32; BLOCK]| {
-            let mut refusals = 0;
-            for i in 0..block.len.min(BLOCK) {
-                fetch(self.lists, image, &next.slots[i..i + 1]);
-                let (key, value, at) = (block.keys[i], block.tags[i], block.slots[i]);
-                let mine = u64::from(block.uppers[i]) << 32 | u64::from(value);
-                let there = offer(&self.buckets[at as usize], mine);
-                let copy = there >> 32 == mine >> 32;
-                if copy {
-                    copies += 1;
-                    least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+        let (mut displacements, mut unplaced) = (0, 0);
+        let is_last = block.age >= slot::MAX_AGE;
+        waiting.extend(
+            block.age + 1,
+            #[inline(always)]
+            |keys, values| {
+                let mut refusals = 0;
+                for i in 0..block.len.min(BLOCK) {
+                    fetch(self.lists, image, &next.slots[i..i + 1]);
+                    let (key, value, at) = (block.keys[i], block.tags[i], block.slots[i]);
+                    let mine = u64::from(block.uppers[i]) << 32 | u64::from(value);
+                    let there = offer(&self.buckets[at as usize], mine);
+                    let copy = there >> 32 == mine >> 32;
+                    if copy {
+                        copies += 1;
+                        least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+                    }
+                    (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
+                    refusals += usize::from(there > mine && !copy);
+                    displaced[displacements % BLOCK] = (at, there);
+                    displacements += usize::from(there < mine && !copy && there != slot::EMPTY);
                 }
-                (keys[refusals % BLOCK], values[refusals % BLOCK]) = (key, value);
-                refusals += usize::from(there > mine && !copy);
-                displaced[displacements % BLOCK] = (at, there);
-                displacements += usize::from(there < mine && !copy && there != slot::EMPTY);
-            }
-            refusals
-        };
-        if block.age < slot::MAX_AGE {
-            waiting.extend(block.age + 1, refuse);
-        } else {
-            self.placed.unplaced += refuse(&mut [0; BLOCK], &mut [0; BLOCK]) as u64;
-        }
+                // Behind the last age nobody waits.
+                if is_last {
+                    unplaced = refusals as u64;
+                }
+                if is_last { 0 } else { refusals }
+            },
+        );
+        self.placed.unplaced += unplaced;
         fetch(self.lists, image, next.slots.get(block.len..next.len).unwrap_or_default());
         (self.placed.copies, self.placed.least_copy) = (copies, least_copy);
         for &(at, word) in &displaced[..displacements] {

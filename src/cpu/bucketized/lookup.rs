@@ -210,7 +210,7 @@ fn turn<const S: usize, const ALL: bool, C: Cell, L: Buckets<S>>(
             noted.lasts[i] = (cells[S - 1].get() >> 32) as u32;
         }
         for i in (0..here).step_by(8) {
-            let eight = |of: &[u32; BLOCK]| u32x8::new(array::from_fn(|j| of[i + j]));
+            let eight = |of: &[u32; BLOCK]| u32x8::new(of[i..i + 8].try_into().unwrap_or_default());
             let (hits, ends) = verdict(eight(&flying.uppers), eight(&noted.uppers), eight(&noted.lasts));
             let numbers =
                 array::from_fn(|j| if ALL { (start + i + j) as u16 } else { unresolved[(start + i + j) % CHUNK] });
@@ -288,6 +288,7 @@ fn search_at_once<const S: usize, C: Cell, L: Buckets<S>>(
 }
 
 /// Values and found bits of one chunk of queries.
+#[inline(always)]
 pub(super) fn answer<const S: usize, L: Buckets<S>>(
     lists: &L,
     image: &[u64],
@@ -296,18 +297,24 @@ pub(super) fn answer<const S: usize, L: Buckets<S>>(
     found: &mut [u32],
 ) {
     let mut hits = [0u8; CHUNK / 8];
-    search(lists, image, queries, |told| {
-        if let Some(first) = told.first {
-            values[first..first + 8].copy_from_slice(&told.values);
-            hits[first / 8] = told.hits as u8;
-            return;
-        }
-        for i in (0..8).filter(|i| told.present >> i & 1 == 1) {
-            let number = usize::from(told.numbers[i]);
-            values[number] = told.values[i];
-            hits[number / 8] |= ((told.hits >> i & 1) as u8) << (number % 8);
-        }
-    });
+    search(
+        lists,
+        image,
+        queries,
+        #[inline(always)]
+        |told| {
+            if let Some(first) = told.first {
+                values[first..first + 8].copy_from_slice(&told.values);
+                hits[first / 8] = told.hits as u8;
+                return;
+            }
+            for i in (0..8).filter(|i| told.present >> i & 1 == 1) {
+                let number = usize::from(told.numbers[i]);
+                values[number] = told.values[i];
+                hits[number / 8] |= ((told.hits >> i & 1) as u8) << (number % 8);
+            }
+        },
+    );
     for (found, hits) in found.iter_mut().zip(hits.as_chunks::<4>().0) {
         *found = u32::from_le_bytes(*hits);
     }

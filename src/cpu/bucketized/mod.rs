@@ -22,6 +22,7 @@ use self::canonical::Canonical;
 use self::classic::Classic;
 use self::lookup::Buckets;
 use super::block::Pairs;
+use super::lanes::at_best;
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
@@ -195,7 +196,10 @@ fn look_up<const S: usize>(
 ) {
     let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
     queries.par_chunks(CHUNK).zip(to).for_each(|(queries, (values, found))| {
-        lookup::answer(lists, image, queries, values, found);
+        at_best(
+            #[inline(always)]
+            || lookup::answer(lists, image, queries, values, found),
+        );
         let Some((key, value)) = outside else { return };
         for i in (0..queries.len()).filter(|&i| queries[i] == key) {
             values[i] = value;

@@ -29,6 +29,7 @@ use wide::u32x8;
 use self::build::place;
 use self::lookup::{Answers, Found, Lookup, search, slot_of};
 use super::block::Pairs;
+use super::lanes::at_best;
 use super::memory::{Memory, atomic};
 use super::{BLOCK, CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
@@ -110,7 +111,10 @@ impl Kernels<Horton> for Cpu {
         let to = values.words_mut()?.par_chunks_mut(TASK).zip(found.words_mut()?.par_chunks_mut(TASK / 32));
         self.run(|| {
             queries.par_chunks(TASK).zip(to).for_each(|(queries, (values, found))| {
-                with_slots!(functions.slots, look_up(lookup, outside, image, queries, values, found));
+                at_best(
+                    #[inline(always)]
+                    || with_slots!(functions.slots, look_up(lookup, outside, image, queries, values, found)),
+                );
             });
         });
         Ok(())
@@ -171,6 +175,7 @@ fn check_image(plan: &HortonPlan, image: &Memory<u64>) -> Result<()> {
 }
 
 /// Values and found bits of one task. `outside` is the value of the empty marker's key.
+#[inline(always)]
 fn look_up<const S: usize>(
     lookup: Lookup<'_>,
     outside: Option<u32>,

@@ -118,6 +118,13 @@ pub(super) const fn usual_n(class: Class) -> u32 {
     }
 }
 
+/// Whether some goal is a multiple of what this other table does.
+pub(super) fn asks_peer(name: &str, what: &str) -> bool {
+    let is_it = |target: Target| matches!(target, Target::Times(_, Beside::Peer(peer)) if peer == name);
+    let has_it = |goal: &Goal| is_it(goal.reach) || goal.stretch.is_some_and(is_it);
+    ROWS.iter().any(|row| matches!(row.how, How::Bench(_, of) if of == what) && row.goals.iter().any(has_it))
+}
+
 impl Row {
     const fn new(class: Class, name: &'static str, how: How, goals: &'static [Goal]) -> Row {
         let n = usual_n(class);
@@ -179,15 +186,17 @@ const OF_THE_BUS: [Goal; 1] =
     [Goal { reach: Target::Times(0.85, Beside::Limit), stretch: Some(Target::Times(0.95, Beside::Limit)) }];
 const NEAR_CPU_BACKEND: [Goal; 1] =
     [Goal { reach: Target::Times(0.2, Beside::CpuBackend), stretch: Some(Target::Times(0.5, Beside::CpuBackend)) }];
-const BUILD_AT_2_24: [Goal; 3] = [
+const BUILD_AT_2_24: [Goal; 4] = [
     times(4.0, Beside::Peer("hashbrown")),
     times(1.0, Beside::Peer("sorted by rdst")),
     times(10.0, Beside::Peer("ptr_hash")),
+    times(10.0, Beside::Peer("ptr_hash+parts")),
 ];
-const BUILD_AT_2_26: [Goal; 3] = [
+const BUILD_AT_2_26: [Goal; 4] = [
     times(2.0, Beside::Peer("hashbrown")),
     times(1.0, Beside::Peer("sorted by rdst")),
     times(10.0, Beside::Peer("ptr_hash")),
+    times(10.0, Beside::Peer("ptr_hash+parts")),
 ];
 const HORTON_BESIDE: [Goal; 2] = [times(1.0, Beside::Peer("ptr_hash")), times(0.8, Beside::Limit)];
 
