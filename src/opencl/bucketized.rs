@@ -10,21 +10,15 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::{Bucketized, BucketizedPlan, Insertion, Kind, LookupMode, Plan, slot};
+use crate::spec::{Bucketized, BucketizedPlan, Insertion, Kind, LookupMode, Plan};
 
 /// What cl/bucketized.clh wants to know when a program is built.
 pub(super) fn parameters(plan: &BucketizedPlan, group: usize) -> Vec<(&'static str, u32)> {
-    let functions = plan.functions();
-    let ages =
-        |turn| (1..=slot::MAX_AGE).filter(|&age| functions.turn(age) == turn).fold(0, |ages, age| ages | 1 << age);
     vec![
         ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
         ("SLOTS", plan.bucket_slots()),
         ("FUNCTIONS", plan.function_count()),
-        ("PART_BITS", functions.part_bits),
-        ("AGES_0", ages(0)),
-        ("AGES_1", ages(1)),
-        ("AGES_2", ages(2)),
+        ("PART_BITS", plan.functions().part_bits),
         ("GROUP", group as u32),
     ]
 }
