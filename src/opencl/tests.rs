@@ -6,6 +6,7 @@
 mod bucketized;
 mod bucketized_insert;
 mod bucketized_parts;
+mod copies;
 mod cuckoo;
 mod cuckoo_set;
 mod fks;

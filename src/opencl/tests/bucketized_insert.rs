@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bucketized::{pairs, plan, reference};
-use super::{device, noise, small};
+use super::{copies, device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::{Error, Result};
 use crate::opencl::{BuildRoute, OpenCl};
@@ -111,26 +111,20 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (slots, first, len) = if small() { (1200, 500, 300) } else { (50_000, 30_000, 10_000) };
     for bucket_slots in [4, 8, 16] {
-        // Copies of one key and of many, next to each other and far apart, and so many of one that they fill its part.
-        for (copied, apart, each) in [(1, 1, 1), (1, len / 2, 1), (9, 50, 2), (len / 3, len / 3, 1), (1, 3, len / 4)] {
+        // So many of one key too that they fill its part.
+        for sort in copies::sorts(len, len / 4) {
             let (mut keys, values) = pairs(first + len);
             let plan = plan(&Bucketized::canonical(bucket_slots), slots, 0);
             let old = reference(&plan, &keys[..first], &values[..first]).expect("it fits");
-            for i in 0..copied {
-                for copy in 1..=each {
-                    keys[first + (i + apart * copy) % len] = keys[first + i];
-                }
-            }
+            copies::plant(&mut keys[first..], sort);
             // And some that the table has.
-            if copied > 1 {
+            if sort.0 > 1 {
                 keys[first + len - 1] = keys[3];
                 keys[first + len - 2] = keys[first - 1];
             }
             let (_, placed) = by_parts(cl, &plan, &old, (&keys[first..], &values[first..]))?;
-            let what = format!("S = {bucket_slots}, {copied} keys, {apart} apart, {each} copies of each: {placed:?}");
-            let mut sorted = keys.clone();
-            sorted.sort_unstable();
-            let copies: Vec<_> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+            let what = format!("S = {bucket_slots}, {sort:?}: {placed:?}");
+            let copies = copies::of(&keys);
             assert_eq!((placed.unplaced, placed.least_copy), (0, copies.first().copied()), "{what}");
             assert!(placed.copies >= copies.len() as u64, "{what}");
         }

@@ -1,7 +1,7 @@
 //! Bucketized tables built part by part against those of src/spec/bucketized, and against the direct route.
 
 use super::bucketized::{pairs, plan, reference};
-use super::{device, small};
+use super::{copies, device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -55,22 +55,14 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let len = if small() { 700 } else { 30_000 };
     for bucket_slots in [4, 8, 16] {
-        // Copies of one key and of many, next to each other and far apart, and so many of one that they fill buckets.
-        for (copied, apart, each) in [(1, 1, 1), (1, len / 2, 1), (9, 50, 2), (len / 3, len / 3, 1), (1, 7, 40)] {
+        for sort in copies::sorts(len, 40) {
             let (mut keys, values) = pairs(len);
-            for i in 0..copied {
-                for copy in 1..=each {
-                    keys[(i + apart * copy) % len] = keys[i];
-                }
-            }
+            copies::plant(&mut keys, sort);
             let plan = plan(&Bucketized::canonical(bucket_slots), len * 10 / 9, 0);
             let (_, placed, by_parts) = build(cl, &plan, &keys, &values)?;
-            let what = format!("S = {bucket_slots}, {copied} keys, {apart} apart, {each} copies of each: {placed:?}");
+            let what = format!("S = {bucket_slots}, {sort:?}: {placed:?}");
             assert!(by_parts && placed.unplaced == 0 && placed.copies > 0, "{what}");
-            let mut sorted = keys.clone();
-            sorted.sort_unstable();
-            let least = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-            assert_eq!(placed.least_copy, least, "{what}");
+            assert_eq!(placed.least_copy, copies::of(&keys).first().copied(), "{what}");
         }
     }
     Ok(())
