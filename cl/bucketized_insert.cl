@@ -11,7 +11,7 @@
 //
 // Copies of a key meet when they are offered, since they take the same way: nothing is compared beforehand, as it has to
 // be where words are placed by counting. A pair that meets its own key leaves the part, and is told as a copy when it
-// meets it again.
+// meets it again, or by bucketized_recheck.
 //
 // Words of any age stand in a part, and tombstones, which nothing displaces. Whom a pair displaces goes on in the part if
 // that was at age 1, and leaves it otherwise: buckets of later ages lie anywhere.

@@ -42,8 +42,8 @@ __kernel GROUP_SIZE void sort_differing(__global const uint *keys, const ulong l
     uint one = 0, zero = 0, fall = 0;
     for (ulong i = 4 * get_global_id(0); i < len; i += 4 * get_global_size(0)) {
         uint before = keys[i - (i > 0)];
-        // Past the end the first key once more, which neither differs nor falls.
-        uint4 four = before;
+        // Past the end the last key once more, which neither differs nor falls.
+        uint4 four;
         if (i + 4 <= len) {
             four = ((__global const uint4 *)keys)[i / 4];
         } else {

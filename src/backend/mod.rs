@@ -217,7 +217,7 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
 
     /// Answers queries from the host to the host, [`QUERIES_AT_ONCE`] (or fewer) at a time. `pass` is handed each chunk in
     /// the order of the queries, with what it left in an earlier one, and hands it back with its columns of answers, the
-    /// first of which are read into `answers`. At most three chunks are on the device at a time; where a bus lies between,
+    /// first of which are read into `answers`. At most four chunks are on the device at a time; where a bus lies between,
     /// transfers both ways and passes overlap.
     ///
     /// # Errors

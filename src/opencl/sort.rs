@@ -23,7 +23,7 @@ const COUNTS_EACH: usize = 8;
 /// Pairs that a work-item looks at before there is any pass.
 const LOOKS_EACH: usize = 16;
 
-// What `Sorted::scratch_bytes` says of them.
+// What `sorted::counts_bytes` says of them.
 const _: () = assert!(TILE == 4096 && DIGITS == 256 && MOST_CHUNKS == 1024 && MOST_CHUNKS_ALONE <= MOST_CHUNKS);
 
 /// The most pairs: their places are numbers of 32 bits.
@@ -39,6 +39,16 @@ pub(super) enum Way {
     Alone,
     /// A group for each of its tiles: everything else.
     Together,
+}
+
+impl Way {
+    /// The most chunks that a batch is in.
+    fn most_chunks(self) -> usize {
+        match self {
+            Way::Alone => MOST_CHUNKS_ALONE,
+            Way::Together => MOST_CHUNKS,
+        }
+    }
 }
 
 /// The chunks of a batch, and the memory that its passes share.
@@ -75,10 +85,18 @@ impl OpenCl {
     /// One read of 12 bytes; then, unless keys ascend, for each of at most four digits, a count, a scan and a scatter.
     pub(super) fn run_sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<Columns> {
         let cpu = self.0.info.kind == DeviceKind::Cpu;
-        self.sort_pairs_by(if cpu { Way::Alone } else { Way::Together }, keys, values)
+        let way = if cpu { Way::Alone } else { Way::Together };
+        self.sort_pairs_by(way, way.most_chunks(), keys, values)
     }
 
-    pub(super) fn sort_pairs_by(&self, way: Way, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<Columns> {
+    /// The same this way, in so many chunks at most.
+    pub(super) fn sort_pairs_by(
+        &self,
+        way: Way,
+        most_chunks: usize,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Columns> {
         let len = keys.len();
         Error::check_length("the values", values.len(), len)?;
         if len as u64 > MOST_PAIRS {
@@ -88,7 +106,7 @@ impl OpenCl {
         if shifts.is_empty() {
             return Ok((self.clone_buffer(keys)?, self.clone_buffer(values)?));
         }
-        let passes = Passes::of(self, way, len, shifts.len())?;
+        let passes = Passes::of(self, way, chunks_of(len, most_chunks), len, shifts.len())?;
         let room = || -> Result<Columns> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
         // What the last pass wrote, and what the next one writes to.
         let (mut sorted, mut spare) = (None, None);
@@ -119,9 +137,14 @@ impl OpenCl {
 }
 
 impl<'a> Passes<'a> {
-    fn of(device: &'a OpenCl, way: Way, len: usize, passes: usize) -> Result<Passes<'a>> {
+    fn of(
+        device: &'a OpenCl,
+        way: Way,
+        (tiles, each): (usize, usize),
+        len: usize,
+        passes: usize,
+    ) -> Result<Passes<'a>> {
         let together = |count: usize| if way == Way::Together { count } else { 0 };
-        let (tiles, each) = chunks_of(len, if way == Way::Alone { MOST_CHUNKS_ALONE } else { MOST_CHUNKS });
         let chunks = tiles.div_ceil(each);
         Ok(Passes {
             device,

@@ -141,7 +141,8 @@ fn select_keeps_order_and_ignores_bits_past_the_end() -> Result<()> {
 fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     // Round the borders of a tile of 4096 pairs, and of one of 2048 counts.
-    let lengths: &[usize] = if small() { &[0, 1, 2, 300, 4097] } else { &[4095, 4096, 4097, 8192, 32_768, 40_000] };
+    let lengths: &[usize] =
+        if small() { &[0, 1, 2, 300, 4097, 16_390] } else { &[4095, 4096, 4097, 8192, 32_768, 40_000] };
     for len in sizes().into_iter().filter(|_| !small()).chain(lengths.iter().copied()) {
         for (name, keys) in keys_of_every_sort(len) {
             // Under a simulator a few cases must do, and of the largest size too.
@@ -152,10 +153,11 @@ fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
             let mut expected: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
             expected.sort_by_key(|&(key, _)| key);
             let (on_device, places) = (cl.upload(&keys)?, cl.iota(len)?);
-            for way in [Way::Alone, Way::Together] {
-                let (sorted, values) = cl.sort_pairs_by(way, &on_device, &places)?;
+            // A chunk a tile, and chunks of several, of which the last may have fewer.
+            for (way, chunks) in [(Way::Alone, 1000), (Way::Alone, 3), (Way::Together, 1000), (Way::Together, 3)] {
+                let (sorted, values) = cl.sort_pairs_by(way, chunks, &on_device, &places)?;
                 let found: Vec<_> = cl.download(&sorted)?.into_iter().zip(cl.download(&values)?).collect();
-                assert!(found == expected, "{len} keys, {name}, {way:?}");
+                assert!(found == expected, "{len} keys, {name}, {way:?}, {chunks} chunks");
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{HashTable, Pairs, build};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Load, Plan, Request, Scheme, Updates};
+use crate::spec::{Load, Plan, Request, Scheme, Updates, sorted};
 
 /// What a key that comes more than once means. Positions count through all batches, from the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -359,7 +359,7 @@ impl MemoryEstimate {
         ]));
         // The input with twice its size to sort it in, and the counts of the sort; or sorted, with a bitmap, and what
         // that picks.
-        let picked = sum([several(3), pairs.div_ceil(4096).saturating_mul(1024).max(pairs / 8)]);
+        let picked = sum([several(3), sorted::counts_bytes(pairs).max(pairs / 8)]);
         MemoryEstimate {
             image: now.image,
             build: sum([built, input]),

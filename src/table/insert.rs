@@ -52,11 +52,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// For equal capacity and seed the bytes of a canonical table are afterwards those of one build of the final set
     /// (of a worn one: once it is compacted).
     ///
-    /// Cost: a copy of the image and about two random accesses a new pair (canonical bucketized tables on a GPU: the copy,
-    /// and little more); a whole build if the table was given a load
-    /// factor and the number of slots must change, if the batch needs new constants, or if the kind knows no other way
-    /// ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch.
-    /// Memory: a second image while it works (there: and some 40 bytes a new pair); of a build [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
+    /// Cost: a copy of the image and about two random accesses a new pair (canonical bucketized tables of 2^21 slots and
+    /// more on a GPU: the copy, and little more); a whole build if the table was given a load factor and the number of
+    /// slots must change, if the batch needs new constants, or if the kind knows no other way ([`Updates::Rebuild`] lists
+    /// those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch.
+    /// Memory: a second image while it works (there, if it is free: 30 bytes a new pair too, and a thirtieth of the image);
+    /// of a build [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

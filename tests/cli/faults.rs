@@ -5,8 +5,16 @@ use std::io::Write;
 use std::process::{Command, Output};
 
 fn koel(arguments: &str, fault: Option<&str>) -> Output {
+    koel_by(None, arguments, fault)
+}
+
+/// With a route of builds, where a scheme has several.
+fn koel_by(route: Option<&str>, arguments: &str, fault: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_koel"));
-    command.args(arguments.split_whitespace()).env_remove("KOEL_FAULT");
+    command.args(arguments.split_whitespace()).env_remove("KOEL_FAULT").env_remove("KOEL_BUILD_ROUTE");
+    if let Some(route) = route {
+        command.env("KOEL_BUILD_ROUTE", route);
+    }
     if let Some(fault) = fault {
         command.env("KOEL_FAULT", fault);
     }
@@ -83,6 +91,23 @@ fn faults_of_the_cpu_are_noticed() {
 fn faults_of_opencl_are_noticed() {
     if has_opencl("faults_of_opencl_are_noticed") {
         is_noticed("opencl");
+    }
+}
+
+/// Devices that would build part by part are given the other way, which has the errors.
+#[test]
+#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
+fn faults_are_noticed_on_any_route_of_builds() {
+    if !has_opencl("faults_are_noticed_on_any_route_of_builds") {
+        return;
+    }
+    for scheme in ["bucketized", "horton"] {
+        let verify = format!("verify --scheme {scheme} --kind canonical --n 5000");
+        assert_eq!(koel_by(Some("by-parts"), &verify, None).status.code(), Some(0), "{scheme}");
+        for fault in ["opencl:stale", "opencl:drop", "opencl:hash"] {
+            let output = koel_by(Some("by-parts"), &verify, Some(fault));
+            assert_eq!(output.status.code(), Some(1), "KOEL_FAULT={fault}, {scheme}:\n{}", stdout(&output));
+        }
     }
 }
 

@@ -252,10 +252,10 @@ fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings
     args.load.iter().try_for_each(|&load| Load::new(load).map(drop))?;
     let loads = if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
     let mut findings = Findings::default();
+    // Other tables have no load: once is enough.
+    let mut with_peers = Vec::new();
     for &at_load in &loads {
-        // Other tables have no load: once is enough.
-        let no_peers = args.no_peers || findings.rows.iter().any(|row| row.place == "host");
-        findings.extend(measure_at(&Args { at_load, no_peers, ..args.clone() }, devices, progress)?);
+        findings.extend(measure_at(&Args { at_load, ..args.clone() }, devices, progress, &mut with_peers)?);
     }
     if loads.len() > 1 {
         findings.put_together();
@@ -263,8 +263,8 @@ fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings
     Ok(findings)
 }
 
-/// The same at one load.
-fn measure_at(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
+/// The same at one load; other tables with those numbers of pairs alone that were not measured yet.
+fn measure_at(args: &Args, devices: &[Any], progress: &Progress, with_peers: &mut Vec<u32>) -> Result<Findings> {
     let mut findings = Findings::default();
     let with_copies = tables::asked(args)?;
     let wanted = wanted(args, &mut findings)?;
@@ -274,7 +274,8 @@ fn measure_at(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findi
     for n in args.data.sizes().into_iter().filter(|_| !with_copies) {
         let before = findings.rows.len();
         measure_all(args, n, &wanted, devices, progress, &mut findings)?;
-        if findings.rows.len() > before && !args.no_peers {
+        if findings.rows.len() > before && !args.no_peers && !with_peers.contains(&n) {
+            with_peers.push(n);
             let setup = Setup::new(args.data.make(n, Limits::NONE)?, n, args);
             findings.rows.extend(peers::measure(&setup, &|_, _| true, progress)?);
         }

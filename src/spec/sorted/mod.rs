@@ -169,9 +169,14 @@ impl Scheme for Sorted {
     /// keys crowd.
     fn scratch_bytes(plan: &SortedPlan, _: u64) -> u64 {
         let pairs = u64::from(plan.pairs);
-        let tiles = pairs.div_ceil(4096);
-        16 * pairs + 1024 * (tiles + 2 * tiles.min(1024) + 4)
+        16 * pairs + counts_bytes(pairs)
     }
+}
+
+/// Bytes of the counts that the OpenCL sort of so many pairs keeps.
+pub(crate) fn counts_bytes(pairs: u64) -> u64 {
+    let tiles = pairs.div_ceil(4096);
+    1024 * (tiles + 2 * tiles.min(1024) + 4)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use koel::backend::{Any, choose};
 
-use super::goals::{Beside, Goal, Limit, Row, Target};
+use super::goals::{Beside, Goal, Limit, Row, Target, usual_n};
 use super::{Bench, class_of};
 use crate::cli::bench::limits::Limits;
 use crate::cli::failure::Result;
@@ -76,6 +76,8 @@ pub(super) fn judge(
         unjudged = Some(format!("the goal is {}'s", row.class.name()));
     } else if n != row.n {
         unjudged = Some(format!("the goal is at n = {}", text::grouped(row.n.into())));
+    } else if n < usual_n(row.class) && bench.queries(device) < usual_n(row.class) {
+        unjudged = Some(format!("the goal is with {} queries", text::grouped(usual_n(row.class).into())));
     }
     let mut aim = |target: Target| -> Result<(Aim, Option<String>)> {
         match target {
@@ -123,7 +125,7 @@ fn base(
             None => Ok(Err("there is no CPU backend".into())),
         },
         Beside::Peer(name) => Ok(bench.peer(name, n, row)?.ok_or_else(|| match name {
-            "hashbrown" => format!("{name} was not measured: leave out --no-peers"),
+            _ if bench.args.no_peers => format!("{name} was not measured: leave out --no-peers"),
             _ => format!("{name} was not measured: build koel with --features bench-peers, if it has this peer"),
         })),
     }

@@ -103,7 +103,9 @@ pub(super) fn run(args: &Args, plots: Option<&Plots>) -> Result<Verdict> {
     for row in ROWS.iter().filter(|row| !is_listed(row)).collect::<Vec<_>>() {
         let reason = match row.how {
             How::NotYet(reason) => reason.to_owned(),
-            How::Bench(..) if args.judged => "its goals are those of other devices: leave out --judged".into(),
+            How::Bench(..) if args.judged && devices.iter().any(|device| is_for(row, device, &devices)) => {
+                "its goals are those of other devices: leave out --judged".into()
+            }
             How::Bench(..) => {
                 format!("no device of this run is {}: --device all takes all there are", row.class.name())
             }
@@ -153,6 +155,9 @@ fn covers(row: &Row, other: &Row) -> bool {
     let usual = |row: &Row| row.n == goals::usual_n(row.class);
     row.class == Class::Cpu && other.class == Class::Gpu && of(row) == of(other) && usual(row) && usual(other)
 }
+
+/// The fewest queries of a lookup, as `koel bench` has them.
+const FEWEST_QUERIES: u32 = 1 << 22;
 
 /// What was measured so far.
 struct Bench<'a> {
@@ -268,12 +273,17 @@ impl Bench<'_> {
         })
     }
 
+    /// How many queries lookups have on a device, and accesses the measurements of its limits, if they have no more pairs.
+    fn queries(&self, device: &Any) -> u32 {
+        let usual = goals::usual_n(class_of(device));
+        self.bound.map_or(usual, |bound| bound.min(usual)).max(FEWEST_QUERIES)
+    }
+
     /// The options with which a row is measured with so many pairs. Rows about small tables have as many queries as the
     /// others: of fewer, a launch would be a part of the time.
     fn options(&self, row: &Row, of: &str, n: u32, device: &Any) -> String {
-        let usual = goals::usual_n(class_of(device));
-        let queries = self.bound.map_or(usual, |bound| bound.min(usual));
-        match row.n < usual && n < queries {
+        let queries = self.queries(device);
+        match row.n < goals::usual_n(class_of(device)) && n < queries {
             true => format!("{} --queries {queries}", options(of, n)),
             false => options(of, n),
         }
@@ -307,8 +317,7 @@ impl Bench<'_> {
         }
         self.progress.say(format!("what the memory of {id} allows"));
         let pairs = n as usize;
-        let usual = goals::usual_n(class_of(device));
-        let accesses = pairs.max(self.bound.map_or(usual, |bound| bound.min(usual)) as usize).max(1 << 22);
+        let accesses = pairs.max(self.queries(device) as usize);
         let limits = Limits::measure(device, pairs + pairs / 9, accesses, pairs, self.args.repeats)?;
         self.allowed.push(Allowed { device: id.clone(), n, limits });
         Ok(limits)

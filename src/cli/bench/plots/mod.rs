@@ -50,6 +50,9 @@ impl Plots {
     /// # Errors
     /// Why no file can be written there, which is better known before an hour of measurements than after it.
     pub(super) fn at(path: &Path) -> Result<Plots> {
+        if path.as_os_str().is_empty() {
+            return Err(Failure::Input("--plots has no name: give a directory".into()));
+        }
         if path.exists() && !path.is_dir() {
             let path = path.display();
             return Err(Failure::Input(format!(

@@ -66,9 +66,11 @@ impl Scale {
     }
 }
 
-/// Whether an axis can have this number: none is measured beyond these, and arithmetic stays clear of infinity.
+/// Whether an axis can have this number: none is measured beyond these, and arithmetic stays clear of infinity and of
+/// steps too small to be counted.
 fn is_there(number: f64, log: bool) -> bool {
-    if log { (1e-100..=1e100).contains(&number) } else { number.abs() <= 1e100 }
+    let within = (1e-100..=1e100).contains(&number.abs());
+    if log { within && number > 0.0 } else { within || number == 0.0 }
 }
 
 /// The least and the greatest.
