@@ -18,7 +18,7 @@ pub(super) fn chart(lines: &[Line], devices: &[Any], args: &Args) -> Chart {
     let mut notes = Vec::new();
     if missing > 0 {
         let rows = text::counted(missing as u64, "row");
-        notes.push(format!("{rows} of the command's table not measured here; it says why."));
+        notes.push(format!("Not measured here: {rows} of the command's table, which says why."));
     }
     Chart {
         name: "all",
