@@ -9,9 +9,7 @@
 #if KOEL_LANES == 1
 
 // One work-item a key.
-__kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, const uint outside,
-                                           const uint outside_value, __global const uint *queries, const ulong count,
-                                           __global uint *values, __global uint *found) {
+__kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, LOOKUP) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
     ulong item = get_global_id(0);
@@ -43,7 +41,7 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, c
             value = outside_value;
         }
 #endif
-        values[item] = value;
+        GIVE_VALUE(value);
     }
     put_answer(answers, hit);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -66,9 +64,7 @@ INLINED void look(uint4 two, uint i, uint mark, __local ulong *reply) {
     if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
 }
 
-__kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, const uint outside,
-                                           const uint outside_value, __global const uint *queries, const ulong count,
-                                           __global uint *values, __global uint *found) {
+__kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, LOOKUP) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8], replies[KOEL_GROUP];
     // Of each key: its mark; buckets to read; the last word's upper half of the bucket that was read.
@@ -126,7 +122,9 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, c
     }
     if (is_outside && outside) reply = ANSWERED | outside_value;
     put_answer(answers, reply != 0);
-    if (item < count) values[item] = (uint)reply;
+    if (item < count) {
+        GIVE_VALUE((uint)reply);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }

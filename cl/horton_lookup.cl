@@ -9,10 +9,6 @@
 
 #define LOADS (KOEL_SLOTS / 2)
 
-#define LOOKUP                                                                                                      \
-    __global const uint4 *image, TABLE, const uint outside, const uint outside_value, __global const uint *queries, \
-        const ulong count, __global uint *values, __global uint *found
-
 static inline __global const uint4 *loads_of(__global const uint4 *image, uint bucket) {
     return image + (ulong)bucket * LOADS;
 }
@@ -24,7 +20,7 @@ static inline uint entry_in(uint4 last, uint tag) { return entry(as_ulong(last.z
 
 // ---- One work-item a key.
 
-__kernel GROUP_SIZE void horton_lookup(LOOKUP) {
+__kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKUP) {
     table t = THE_TABLE;
     __local ulong answers[KOEL_GROUP / 8];
     ulong item = get_global_id(0);
@@ -60,7 +56,7 @@ __kernel GROUP_SIZE void horton_lookup(LOOKUP) {
                 }
             }
         }
-        values[item] = value;
+        GIVE_VALUE(value);
     }
     put_answer(answers, hit);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -79,7 +75,7 @@ INLINED void look(uint4 two, uint key, __local ulong *reply) {
     if (first || second) *reply = ANSWERED | (first ? two.x : two.z);
 }
 
-__kernel GROUP_SIZE void horton_lookup(LOOKUP) {
+__kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKUP) {
     table t = THE_TABLE;
     __local ulong answers[KOEL_GROUP / 8], replies[KOEL_GROUP], last_of[KOEL_GROUP];
     __local uint key_of[KOEL_GROUP], bucket_of[KOEL_GROUP];
@@ -139,7 +135,9 @@ __kernel GROUP_SIZE void horton_lookup(LOOKUP) {
     if (open) reply = replies[me];
     if (is_outside && outside) reply = ANSWERED | outside_value;
     put_answer(answers, reply != 0);
-    if (item < count) values[item] = (uint)reply;
+    if (item < count) {
+        GIVE_VALUE((uint)reply);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }

@@ -114,6 +114,9 @@ impl HashBackend for Any {
     fn filled<T: Word>(&self, len: usize, value: T) -> Result<AnyBuffer<T>> {
         on_device!(self, |device, side| device.filled(len, value).map(side::wrap))
     }
+    fn unwritten<T: Word>(&self, len: usize) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.unwritten(len).map(side::wrap))
+    }
     fn upload<T: Word>(&self, data: &[T]) -> Result<AnyBuffer<T>> {
         on_device!(self, |device, side| device.upload(data).map(side::wrap))
     }
@@ -322,6 +325,17 @@ macro_rules! kernels_of_any {
                 on_device!(self, |device, side| Kernels::<spec::$scheme>::lookup(
                     device, plan, side::of(image)?, side::of(queries)?, side::of_mut(values)?, side::of_mut(found)?,
                 ))
+            }
+            fn contains(
+                &self,
+                plan: &<spec::$scheme as spec::Scheme>::Plan,
+                image: &AnyBuffer<u64>,
+                queries: &AnyBuffer<u32>,
+            ) -> Result<AnyBuffer<u32>> {
+                on_device!(self, |device, side| {
+                    Kernels::<spec::$scheme>::contains(device, plan, side::of(image)?, side::of(queries)?)
+                        .map(side::wrap)
+                })
             }
             fn assign(
                 &self,

@@ -147,6 +147,10 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
 
     /// A buffer of `len` copies of `value`.
     fn filled<T: Word>(&self, len: usize, value: T) -> Result<Self::Buffer<T>>;
+    /// A buffer of `len` elements that somebody will write before anyone reads them: until then, they are any at all.
+    fn unwritten<T: Word>(&self, len: usize) -> Result<Self::Buffer<T>> {
+        self.filled(len, T::zeroed())
+    }
     /// A buffer with the host's data.
     fn upload<T: Word>(&self, data: &[T]) -> Result<Self::Buffer<T>>;
     /// Writes the host's data over `buffer[at..]`.
@@ -342,6 +346,19 @@ pub trait Kernels<S: Scheme>: HashBackend {
         values: &mut Self::Buffer<u32>,
         found: &mut Self::Buffer<u32>,
     ) -> Result<()>;
+
+    /// Which of `queries` are there, as a bitmap. It is `found` of a [`lookup`](Self::lookup), and that is what is
+    /// provided; a backend may have a faster way.
+    fn contains(
+        &self,
+        plan: &S::Plan,
+        image: &Self::Buffer<u64>,
+        queries: &Self::Buffer<u32>,
+    ) -> Result<Self::Buffer<u32>> {
+        let (mut values, mut found) = (self.unwritten(queries.len())?, self.unwritten(bitmap_words(queries.len()))?);
+        self.lookup(plan, image, queries, &mut values, &mut found)?;
+        Ok(found)
+    }
 
     /// Overwrites the values of keys. The keys are distinct; one that is absent, or stands outside the image, is passed
     /// over.

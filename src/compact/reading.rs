@@ -120,8 +120,8 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
 
     /// The inverse of rows that are those from `first` on.
     fn inverse_from(&self, keys: &B::Buffer<u32>, first: u64) -> Result<B::Buffer<u32>> {
-        let mut ids = self.backend().filled(keys.len(), 0)?;
-        let mut found = self.backend().filled(bitmap_words(keys.len()), 0)?;
+        let mut ids = self.backend().unwritten(keys.len())?;
+        let mut found = self.backend().unwritten(bitmap_words(keys.len()))?;
         self.table.lookup(keys, &mut ids, &mut found)?;
         let unknown = group::only(self.backend().select(&found, false, &[keys])?)?;
         if unknown.is_empty() {

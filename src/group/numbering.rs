@@ -105,8 +105,8 @@ impl<B: Runs<Cuckoo>> FirstSeen<B> {
         let ids = backend.gather(&backend.ranks(&first, keys.len())?, &slots.values)?;
         Kernels::<Cuckoo>::assign(backend, &plan, &mut image, &slots.keys, &ids)?;
         drop((slots, first, ids));
-        let mut ids = backend.filled(keys.len(), 0)?;
-        let mut found = backend.filled(bitmap_words(keys.len()), 0)?;
+        let mut ids = backend.unwritten(keys.len())?;
+        let mut found = backend.unwritten(bitmap_words(keys.len()))?;
         Kernels::<Cuckoo>::lookup(backend, &plan, &image, keys, &mut ids, &mut found)?;
         Ok(Numbered { unique, ids })
     }

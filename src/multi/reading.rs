@@ -159,8 +159,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 
     /// The number of each query's run, and a bitmap of the queries that have one.
     pub(crate) fn numbers(&self, queries: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
-        let mut runs = self.backend().filled(queries.len(), 0)?;
-        let mut found = self.backend().filled(bitmap_words(queries.len()), 0)?;
+        let mut runs = self.backend().unwritten(queries.len())?;
+        let mut found = self.backend().unwritten(bitmap_words(queries.len()))?;
         self.table.lookup(queries, &mut runs, &mut found)?;
         Ok((runs, found))
     }

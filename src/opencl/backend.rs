@@ -37,6 +37,10 @@ impl HashBackend for OpenCl {
         Ok(buffer)
     }
 
+    fn unwritten<T: Word>(&self, len: usize) -> Result<Buffer<T>> {
+        Buffer::allocate(self, len)
+    }
+
     fn upload<T: Word>(&self, data: &[T]) -> Result<Buffer<T>> {
         let mut buffer = Buffer::allocate(self, data.len())?;
         self.write(&mut buffer, 0, data)?;

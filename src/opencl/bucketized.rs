@@ -6,7 +6,8 @@ use super::program::{BUCKETIZED, BUCKETIZED_CANONICAL, BUCKETIZED_CLASSIC, BUCKE
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{
-    Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words, copied_and_placed, filled_and_placed,
+    Decoded, DeviceBuffer, HashBackend as _, Kernels, Placed, Removed, bitmap_words, copied_and_placed,
+    filled_and_placed,
 };
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -41,8 +42,13 @@ impl OpenCl {
         }
     }
 
-    /// The program for lookups in the tables of this plan.
-    pub(super) fn bucketized_lookup(&self, plan: &BucketizedPlan, shape: LookupShape) -> Result<ocl::core::Program> {
+    /// The program for lookups in the tables of this plan, with values or for bits alone.
+    pub(super) fn bucketized_lookup(
+        &self,
+        plan: &BucketizedPlan,
+        shape: LookupShape,
+        values: bool,
+    ) -> Result<ocl::core::Program> {
         let lanes = match shape {
             LookupShape::Alone => 1,
             LookupShape::Together => plan.bucket_slots() / 2,
@@ -52,7 +58,7 @@ impl OpenCl {
             _ => 1,
         };
         let mut parameters = parameters(plan, self.lookup_group(shape));
-        parameters.extend([("LANES", lanes), ("AT_ONCE", at_once)]);
+        parameters.extend([("LANES", lanes), ("AT_ONCE", at_once), ("BITS_ALONE", u32::from(!values))]);
         self.program(BUCKETIZED_LOOKUP, &parameters)
     }
 
@@ -70,6 +76,21 @@ impl OpenCl {
         Error::check_length("the image", image.len(), plan.words() as usize)?;
         let launch = self.kernel(program, name)?.buffer(image);
         Ok(launch.value(plan.buckets()).mixers(&plan.functions().keys))
+    }
+
+    fn bucketized_answers(
+        &self,
+        plan: &BucketizedPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: Option<&Buffer<u32>>,
+        found: &Buffer<u32>,
+    ) -> Result<()> {
+        let shape = self.lookup_shape()?;
+        let program = self.bucketized_lookup(plan, shape, values.is_some())?;
+        let launch = self.bucketized_kernel(&program, plan, "bucketized_lookup", image)?;
+        let launch = launch.answering(plan.outside(), queries, values, found)?;
+        launch.over_groups_of(self.lookup_group(shape), queries.len(), queries.len())
     }
 
     /// The pairs that the kernel `name` finds in the image, slot by slot.
@@ -147,19 +168,13 @@ impl Kernels<Bucketized> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        let len = queries.len();
-        Error::check_length("the values", values.len(), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let shape = self.lookup_shape()?;
-        let program = self.bucketized_lookup(plan, shape)?;
-        let outside = plan.outside();
-        let launch = self.bucketized_kernel(&program, plan, "bucketized_lookup", image)?;
-        let launch = launch.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
-        launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over_groups_of(
-            self.lookup_group(shape),
-            len,
-            len,
-        )
+        self.bucketized_answers(plan, image, queries, Some(values), found)
+    }
+
+    fn contains(&self, plan: &BucketizedPlan, image: &Buffer<u64>, queries: &Buffer<u32>) -> Result<Buffer<u32>> {
+        let found = self.unwritten(bitmap_words(queries.len()))?;
+        self.bucketized_answers(plan, image, queries, None, &found)?;
+        Ok(found)
     }
 
     fn assign(

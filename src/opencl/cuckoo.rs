@@ -5,7 +5,7 @@ use super::launch::Launch;
 use super::program::CUCKOO;
 use super::tally::Tally;
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::cuckoo::{Cell, CuckooImage};
@@ -94,13 +94,8 @@ impl<S: CuckooImage> Kernels<S> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        let len = queries.len();
-        Error::check_length("the values", values.len(), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let outside = plan.outside();
-        let launch = self.cuckoo_kernel::<S>(plan, "cuckoo_lookup", image)?.value(u32::from(outside.is_some()));
-        let launch = launch.value(outside.map_or(0, |(_, value)| value)).buffer(queries).value(len as u64);
-        launch.buffer(values).buffer(found).over(len)
+        let launch = self.cuckoo_kernel::<S>(plan, "cuckoo_lookup", image)?;
+        launch.answering(plan.outside(), queries, Some(values), found)?.over(queries.len())
     }
 
     fn assign(&self, plan: &S::Plan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {

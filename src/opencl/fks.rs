@@ -7,7 +7,7 @@ use super::program::{FKS, FKS_BUILD};
 use super::scan::Scan;
 use super::tally::Tally;
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::fks::FksFamily;
@@ -129,13 +129,9 @@ impl Kernels<Fks> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        let len = queries.len();
-        Error::check_length("the values", values.len(), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let (table, outside) = (Table::new(self, plan)?, plan.outside());
-        let launch = self.fks_kernel(&table, "fks_lookup", image)?.value(u32::from(outside.is_some()));
-        let launch = launch.value(outside.map_or(0, |(_, value)| value)).buffer(queries).value(len as u64);
-        launch.buffer(values).buffer(found).over(len)
+        let table = Table::new(self, plan)?;
+        let launch = self.fks_kernel(&table, "fks_lookup", image)?;
+        launch.answering(plan.outside(), queries, Some(values), found)?.over(queries.len())
     }
 
     fn assign(&self, plan: &FksPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {

@@ -61,14 +61,14 @@ impl OpenCl {
         self.program(HORTON_STASH, &parameters(plan, self.0.group))
     }
 
-    /// The program for lookups in the tables of this plan.
-    pub(super) fn horton_lookup(&self, plan: &HortonPlan, shape: LookupShape) -> Result<Program> {
+    /// The program for lookups in the tables of this plan, with values or for bits alone.
+    pub(super) fn horton_lookup(&self, plan: &HortonPlan, shape: LookupShape, values: bool) -> Result<Program> {
         let lanes = match shape {
             LookupShape::Alone => 1,
             LookupShape::Together => plan.bucket_slots() / 2,
         };
         let mut parameters = parameters(plan, self.lookup_group(shape));
-        parameters.push(("LANES", lanes));
+        parameters.extend([("LANES", lanes), ("BITS_ALONE", u32::from(!values))]);
         self.program(HORTON_LOOKUP, &parameters)
     }
 
@@ -135,27 +135,20 @@ impl OpenCl {
         launch.buffer(stashed).over(stashed.len())
     }
 
-    /// `Kernels::lookup` in one of the two shapes.
-    pub(super) fn horton_lookup_as(
+    /// A lookup in one of the two shapes, with values or for bits alone.
+    pub(super) fn horton_answers(
         &self,
         shape: LookupShape,
         plan: &HortonPlan,
         image: &Buffer<u64>,
         queries: &Buffer<u32>,
-        values: &mut Buffer<u32>,
-        found: &mut Buffer<u32>,
+        values: Option<&Buffer<u32>>,
+        found: &Buffer<u32>,
     ) -> Result<()> {
-        let len = queries.len();
-        Error::check_length("the values", values.len(), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let outside = plan.outside();
-        let launch = self.horton_kernel(&self.horton_lookup(plan, shape)?, plan, "horton_lookup", image)?;
-        let launch = launch.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
-        launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over_groups_of(
-            self.lookup_group(shape),
-            len,
-            len,
-        )
+        let program = self.horton_lookup(plan, shape, values.is_some())?;
+        let launch = self.horton_kernel(&program, plan, "horton_lookup", image)?;
+        let launch = launch.answering(plan.outside(), queries, values, found)?;
+        launch.over_groups_of(self.lookup_group(shape), queries.len(), queries.len())
     }
 }
 
@@ -198,7 +191,13 @@ impl Kernels<Horton> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        self.horton_lookup_as(self.lookup_shape()?, plan, image, queries, values, found)
+        self.horton_answers(self.lookup_shape()?, plan, image, queries, Some(values), found)
+    }
+
+    fn contains(&self, plan: &HortonPlan, image: &Buffer<u64>, queries: &Buffer<u32>) -> Result<Buffer<u32>> {
+        let found = self.unwritten(bitmap_words(queries.len()))?;
+        self.horton_answers(self.lookup_shape()?, plan, image, queries, None, &found)?;
+        Ok(found)
     }
 
     fn assign(

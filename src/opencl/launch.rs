@@ -17,7 +17,7 @@ use ocl::core::{self, ArgVal};
 use ocl::prm::Uint16;
 
 use super::{Buffer, OpenCl, commands};
-use crate::backend::{Decoded, Word, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer as _, Word, bitmap_words};
 use crate::error::{Error, Result};
 use crate::spec::hash::MixKeys;
 
@@ -72,6 +72,27 @@ impl Launch<'_> {
             *back = keys.back;
         }
         self.value(Uint16::from(forth)).value(Uint16::from(back))
+    }
+
+    /// The next arguments are those that lookups end with, `LOOKUP` in cl/spec.clh: the pair outside the image, queries,
+    /// and where their answers go. Without values, the program must be one for bits alone.
+    pub(super) fn answering(
+        self,
+        outside: Option<(u32, u32)>,
+        queries: &Buffer<u32>,
+        values: Option<&Buffer<u32>>,
+        found: &Buffer<u32>,
+    ) -> Result<Self> {
+        let len = queries.len();
+        Error::check_length("the values", values.map_or(len, Buffer::len), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let launch = self.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
+        let launch = launch.buffer(queries).value(len as u64);
+        Ok(match values {
+            Some(values) => launch.buffer(values),
+            None => launch,
+        }
+        .buffer(found))
     }
 
     fn argument(mut self, value: ArgVal<'_>) -> Self {

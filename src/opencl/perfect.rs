@@ -7,7 +7,7 @@ use ocl::prm::Uint16;
 use super::launch::Launch;
 use super::program::PERFECT;
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::divisor::Divisor;
@@ -82,13 +82,8 @@ impl Kernels<Perfect> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        let len = queries.len();
-        Error::check_length("the values", values.len(), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let outside = plan.outside();
-        let launch = self.perfect_kernel(plan, "perfect_lookup", image)?.value(u32::from(outside.is_some()));
-        let launch = launch.value(outside.map_or(0, |(_, value)| value)).buffer(queries).value(len as u64);
-        launch.buffer(values).buffer(found).over(len)
+        let launch = self.perfect_kernel(plan, "perfect_lookup", image)?;
+        launch.answering(plan.outside(), queries, Some(values), found)?.over(queries.len())
     }
 
     fn assign(

@@ -361,7 +361,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
             programs.extend([cl.horton_parts(&plan)?, cl.horton_rooms(&plan)?, cl.horton_stash(&plan)?]);
         }
         for shape in LookupShape::ALL {
-            programs.push(cl.horton_lookup(&plan, shape)?);
+            programs.extend([cl.horton_lookup(&plan, shape, true)?, cl.horton_lookup(&plan, shape, false)?]);
         }
     }
     for plan in fks::plans() {
@@ -377,7 +377,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
         }
         programs.extend([cl.bucketized(&plan)?, cl.bucketized_build(&plan)?]);
         for shape in LookupShape::ALL {
-            programs.push(cl.bucketized_lookup(&plan, shape)?);
+            programs.extend([cl.bucketized_lookup(&plan, shape, true)?, cl.bucketized_lookup(&plan, shape, false)?]);
         }
     }
     for program in &programs {

@@ -1,7 +1,7 @@
 //! Answers: from host slices, from device buffers, and the keys in table order.
 
 use super::HashSet;
-use crate::backend::{DeviceBuffer, Runs, bitmap_words};
+use crate::backend::Runs;
 use crate::error::Result;
 use crate::spec::Scheme;
 
@@ -18,7 +18,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// A bitmap of which queries are in the set, from a buffer on the device: bit `i % 32` of word `i / 32` is query
     /// `i`'s. Nothing is transferred.
     ///
-    /// Cost: a lookup, and 4 bytes a query that are freed again.
+    /// Cost: a lookup.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashBackend, HashSet};
@@ -32,10 +32,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// # Errors
     /// [`crate::Error::WrongDevice`], [`crate::Error::OutOfMemory`], or what the device reports.
     pub fn contains_on(&self, queries: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
-        let mut values = self.backend().filled(queries.len(), 0)?;
-        let mut found = self.backend().filled(bitmap_words(queries.len()), 0)?;
-        self.table.lookup(queries, &mut values, &mut found)?;
-        Ok(found)
+        self.table.contains_on(queries)
     }
 
     /// All keys in table order; in a canonical set that is one order on every device.

@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 
 use super::Pairs;
 use super::builder::Duplicates;
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational};
 use crate::error::{Error, Result};
 use crate::spec::{Cuckoo, Load, Plan, Request, Scheme};
 
@@ -46,15 +46,15 @@ pub(super) fn least_copy<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>)
 ///
 /// The sample is runs of neighbours, spread evenly: copies that stand together are seen in a run, and scattered ones
 /// meet across runs, as soon as there are fewer than some millions of keys or one has a thousandth of the rows.
-pub(super) fn sampled_copies<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<bool> {
-    match sample(backend, keys)? {
-        Some(sample) => Ok(least_copy(backend, &sample)?.is_some()),
-        None => Ok(false),
-    }
+pub(super) fn sampled_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<bool> {
+    let Some(mut sample) = sample(backend, keys)? else { return Ok(false) };
+    sample.sort_unstable();
+    Ok(sample.windows(2).any(|two| two[0] == two[1]))
 }
 
-/// The sample, of keys that are many enough for one.
-pub(super) fn sample<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<B::Buffer<u32>>> {
+/// The sample, of keys that are many enough for one. It is so small that a device would take longer to look through it
+/// than it takes to come to the host.
+pub(super) fn sample<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<Vec<u32>>> {
     let len = keys.len() as u64;
     if !(LEAST_SAMPLED..=u64::from(u32::MAX)).contains(&len) {
         return Ok(None);
@@ -62,7 +62,8 @@ pub(super) fn sample<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Resu
     let last = len - u64::from(RUN);
     let run = |run: u64| (last * run / (RUNS - 1)) as u32;
     let index: Vec<u32> = (0..RUNS).flat_map(|r| (0..RUN).map(move |i| run(r) + i)).collect();
-    backend.gather(keys, &backend.upload(&index)?).map(Some)
+    let sample = backend.gather(keys, &backend.upload(&index)?)?;
+    backend.download(&sample).map(Some)
 }
 
 /// A bitmap of which `keys` are among `wanted`, whose keys may come more than once.
@@ -72,10 +73,7 @@ pub(super) fn among<B: Kernels<Cuckoo>>(
     wanted: &B::Buffer<u32>,
 ) -> Result<B::Buffer<u32>> {
     let table = positions(backend, wanted, wanted)?;
-    let mut values = backend.filled(keys.len(), 0)?;
-    let mut found = backend.filled(bitmap_words(keys.len()), 0)?;
-    backend.lookup(&table.plan, &table.image, keys, &mut values, &mut found)?;
-    Ok(found)
+    backend.contains(&table.plan, &table.image, keys)
 }
 
 /// The pairs that stay under `rule`, in ascending order of keys.

@@ -32,7 +32,7 @@ pub(super) fn left_out<B: Kernels<Cuckoo>>(
     rule: Duplicates,
 ) -> Result<Option<Pairs<B>>> {
     let Some(sample) = distinct::sample(backend, keys)? else { return Ok(None) };
-    let heavy = match heavy_keys(&backend.download(&sample)?) {
+    let heavy = match heavy_keys(&sample) {
         Some(heavy) if !heavy.is_empty() => heavy,
         _ => return Ok(None),
     };

@@ -15,7 +15,7 @@
 use super::builder::{Duplicates, Size};
 use super::change::Change;
 use super::{HashTable, Pairs, build, distinct};
-use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, bitmap_words};
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
 use crate::spec::{Plan, Scheme, Updates};
 
@@ -149,10 +149,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// One pair of each key of the batch: the new keys, and those whose values are to be overwritten.
     fn split(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Split<B>> {
         let pairs = distinct::one_of_each(&self.backend, keys, values, rule)?;
-        let mut answers = self.backend.filled(pairs.keys.len(), 0)?;
-        let mut found = self.backend.filled(bitmap_words(pairs.keys.len()), 0)?;
-        Kernels::<S>::lookup(&self.backend, &self.plan, &self.image, &pairs.keys, &mut answers, &mut found)?;
-        drop(answers);
+        let found = self.contains_on(&pairs.keys)?;
         let fresh = pairs.select(&self.backend, &found, false)?;
         let known = match rule {
             Duplicates::KeepLast => {

@@ -58,7 +58,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.backend.in_chunks(queries, answers, |mut chunk| {
             let len = chunk.queries.len();
             if chunk.answers.is_empty() {
-                chunk.answers = vec![self.backend.filled(bitmap_words(len), 0)?, self.backend.filled(len, 0)?];
+                chunk.answers = vec![self.backend.unwritten(bitmap_words(len))?, self.backend.unwritten(len)?];
             }
             if let [found, values] = &mut chunk.answers[..] {
                 self.lookup(&chunk.queries, values, found)?;
@@ -115,6 +115,24 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             make(&mut all, queries.len(), |i| is_set(found, i));
         }
         Ok(all)
+    }
+
+    /// Whether each of the keys is there, from a buffer on the device: bit `i % 32` of word `i / 32` is query `i`'s.
+    /// Nothing is transferred, and where the backend can, no value is looked up.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
+    /// let cpu = Cpu::new();
+    /// let table = HashTable::builder(Cuckoo::default()).build(&cpu, &[5, 6], &[0, 0])?;
+    /// let found = table.contains_on(&cpu.upload(&[4, 5, 6])?)?;
+    /// assert_eq!(cpu.download(&found)?, [0b110]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
+    pub fn contains_on(&self, queries: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        Kernels::<S>::contains(&self.backend, &self.plan, &self.image, queries)
     }
 
     /// All pairs in table order: slot by slot, then the one beside the image. In a canonical table that is one order on

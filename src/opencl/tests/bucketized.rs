@@ -91,7 +91,9 @@ fn shapes(cl: &OpenCl) -> [OpenCl; 2] {
 fn compare_lookups(cl: &OpenCl, plan: &BucketizedPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
     let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-    Kernels::<Bucketized>::lookup(cl, plan, image, &cl.upload(queries)?, &mut values, &mut found)?;
+    let on_device = cl.upload(queries)?;
+    Kernels::<Bucketized>::lookup(cl, plan, image, &on_device, &mut values, &mut found)?;
+    let alone = cl.download(&Kernels::<Bucketized>::contains(cl, plan, image, &on_device)?)?;
     let (image, values, found) = (cl.download(image)?, cl.download(&values)?, cl.download(&found)?);
     let mut bits = vec![0; bitmap_words(queries.len())];
     for (i, &query) in queries.iter().enumerate() {
@@ -100,6 +102,7 @@ fn compare_lookups(cl: &OpenCl, plan: &BucketizedPlan, image: &Buffer<u64>, quer
         bits[i / 32] |= u32::from(expected.is_some()) << (i % 32);
     }
     assert_eq!(found, bits, "{plan:?}, {}", cl.lookup_shape()?);
+    assert_eq!(alone, bits, "{plan:?}, {}, bits alone", cl.lookup_shape()?);
     Ok(())
 }
 

@@ -90,13 +90,16 @@ fn compare_lookups(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>, queries:
     expected.iter().enumerate().for_each(|(i, found)| bits[i / 32] |= u32::from(found.is_some()) << (i % 32));
     let on_device = cl.upload(queries)?;
     for shape in LookupShape::ALL {
-        let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
-        let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-        cl.horton_lookup_as(shape, plan, image, &on_device, &mut values, &mut found)?;
+        let values = cl.filled(queries.len(), 0xdead_beefu32)?;
+        let found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
+        cl.horton_answers(shape, plan, image, &on_device, Some(&values), &found)?;
         for ((query, value), expected) in queries.iter().zip(cl.download(&values)?).zip(&expected) {
             assert_eq!(value, expected.unwrap_or(0), "{plan:?}, {shape}: value of {query}");
         }
         assert_eq!(cl.download(&found)?, bits, "{plan:?}, {shape}");
+        let alone = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
+        cl.horton_answers(shape, plan, image, &on_device, None, &alone)?;
+        assert_eq!(cl.download(&alone)?, bits, "{plan:?}, {shape}, bits alone");
     }
     Ok(())
 }
