@@ -345,9 +345,28 @@ fn bench_of_all_takes_no_options_of_one_bench() {
         ("--multiplicity 2", "--multiplicity"),
         ("--n 100", "1024 or more"),
         ("--n 2^12,2^13", "one number"),
+        ("--rows lookup,nothing", "set, contains"),
     ] {
         folder.refused(&format!("bench --all --device cpu {rest}"), part);
     }
+    folder.refused("bench --rows lookup", "--all");
+}
+
+/// Chosen rows are measured, beside what they are compared with, and no others.
+#[test]
+fn bench_of_all_measures_chosen_rows_alone() {
+    let folder = Folder::new();
+    let bench = "bench --all --n 2^11 --repeats 1 --device cpu --threads 2 --no-peers --rows";
+    let found = folder.json(&format!("{bench} THREADS,2^31 --json"));
+    let rows = list(&found, "rows");
+    let names: Vec<_> = rows.iter().map(|row| row["row"].as_str().unwrap()).collect();
+    let two = "bucketized lookup on 2 threads";
+    assert_eq!(names, ["Horton lookup, a table of 2^31", "bucketized lookup, a table of 2^31", two]);
+    assert!(rows[0]["not_measured"].as_str().unwrap().contains("--n 2147483648"), "{found}");
+    assert!(rows[2]["goals"][0]["reach"]["of_goal"].as_f64() > Some(0.0), "beside one thread: {found}");
+    assert_eq!(found["chosen"], serde_json::json!(["THREADS", "2^31"]));
+    let told = folder.ok(&format!("{bench} portable"));
+    assert!(told.contains("portable in their names") && !told.contains("lookup"), "{told}");
 }
 
 /// A batch into a table with room for it, where the scheme can; the answers are checked by the command itself.

@@ -76,7 +76,9 @@ With --insert a batch of a tenth as many pairs goes into a table whose slots are
 
 With --all everything that koel has a goal for is measured on each device: rates, what the device's memory allows in the
 same run, the goal, and whether it was reached, which is said only where the device and the number of pairs are those
-of the goal. What cannot be measured is listed with the reason. --n bounds the pairs.
+of the goal. What cannot be measured is listed with the reason. --n bounds the pairs. --rows chooses rows by parts of
+their names; a part that no name has is answered with all names. `--all --n 2^31 --rows 2^31` measures the lookups of
+tables of 2^31 pairs and what those are compared with, and nothing else.
 
 With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in
 the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
@@ -99,6 +101,7 @@ Examples:
   koel bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers
   koel bench --all --json
   koel bench --all --n 2^18 --device all
+  koel bench --all --n 2^31 --rows 2^31
   koel bench --paper alcantara2011 --figure 4.4,4.7
   koel bench --paper breslow --n 2^26 --device opencl --json
   koel bench --n 2^16..2^24 --device all --plots folder";
@@ -113,6 +116,9 @@ pub(crate) struct Args {
     /// With --all, only rows whose goals are the device's own: on a CPU without those for GPUs
     #[arg(long, requires = "all")]
     judged: bool,
+    /// With --all, only rows with one of these in their names, in any case of letters, and what those are compared with
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', requires = "all")]
+    rows: Vec<String>,
     /// Runs of each, of which the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,

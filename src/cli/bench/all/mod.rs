@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! goals.rs     the rows: how each is measured, and what is to be reached
+//! choice.rs    which of them, by --rows
 //! mod.rs       measures them: a `koel bench` for each kind of options, once, whatever number of rows comes out of it
 //! judge.rs     compares a row with its goals
 //! report.rs    prints
@@ -9,10 +10,11 @@
 //! ```
 //!
 //! A row is measured on the devices that it was written for. Rows for GPUs are measured on the CPU where there is no
-//! GPU, and their goals are then told and not judged; so are goals for more pairs than were measured. Nothing is left
-//! out: what was not measured is there with the reason.
+//! GPU, and their goals are then told and not judged; so are goals for more pairs than were measured. Nothing that was
+//! asked for is left out: what was not measured is there with the reason.
 
 mod chart;
+mod choice;
 mod goals;
 mod judge;
 mod report;
@@ -86,21 +88,20 @@ struct Allowed {
 
 pub(super) fn run(args: &Args, plots: Option<&Plots>) -> Result<Verdict> {
     let bound = bound(args)?;
+    let rows = choice::chosen(&args.rows)?;
     let devices = choose(&args.device, None)?;
     let progress = Progress::line();
     let mut bench =
         Bench { args, progress: &progress, bound, done: HashMap::new(), peers: HashMap::new(), allowed: Vec::new() };
     let mut lines = Vec::new();
     for device in &devices {
-        for row in ROWS
-            .iter()
-            .filter(|row| if args.judged { class_of(device) == row.class } else { is_for(row, device, &devices) })
-        {
+        let here = |row: &Row| if args.judged { class_of(device) == row.class } else { is_for(row, device, &devices) };
+        for &row in rows.iter().filter(|row| here(row)) {
             lines.push(bench.line(row, device)?);
         }
     }
-    let is_listed = |row: &&Row| lines.iter().any(|line: &Line| std::ptr::eq(line.row, *row));
-    for row in ROWS.iter().filter(|row| !is_listed(row)).collect::<Vec<_>>() {
+    let is_listed = |row: &Row| lines.iter().any(|line: &Line| std::ptr::eq(line.row, row));
+    for row in rows.into_iter().filter(|row| !is_listed(row)).collect::<Vec<_>>() {
         let reason = match row.how {
             How::NotYet(reason) => reason.to_owned(),
             How::Bench(..) if args.judged && devices.iter().any(|device| is_for(row, device, &devices)) => {

@@ -21,7 +21,11 @@ pub(super) fn text(lines: &[Line], allowed: &[Allowed], devices: &[Any], args: &
         shown.push_str(&format!("{}, {}\n", device.info(), device.info().driver));
     }
     let threads = rayon::current_num_threads();
-    shown.push_str(&format!("host: {threads} threads; medians of {} runs; every answer checked\n\n", args.repeats));
+    shown.push_str(&format!("host: {threads} threads; medians of {} runs; every answer checked\n", args.repeats));
+    if !args.rows.is_empty() {
+        shown.push_str(&format!("rows: only those with {} in their names\n", args.rows.join(" or ")));
+    }
+    shown.push('\n');
     shown.push_str(&limits(allowed).render());
 
     let mut table = Table::new(&[
@@ -173,7 +177,7 @@ pub(super) fn json(lines: &[Line], allowed: &[Allowed], devices: &[Any], args: &
     let rows: Vec<_> = lines.iter().map(of_line).collect();
     json!({
         "koel": env!("CARGO_PKG_VERSION"), "repeats": args.repeats, "threads": rayon::current_num_threads(),
-        "seed": args.data.seed, "devices": devices, "limits": limits, "rows": rows,
+        "seed": args.data.seed, "devices": devices, "chosen": args.rows, "limits": limits, "rows": rows,
     })
 }
 
