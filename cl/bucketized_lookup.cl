@@ -68,7 +68,7 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8], replies[KOEL_GROUP];
     // Of each key: its mark; buckets to read; the last word's upper half of the bucket that was read.
-    __local uint marks[KOEL_GROUP], at[KOEL_AT_ONCE * KOEL_GROUP], least[KOEL_GROUP];
+    __local uint marks[KOEL_GROUP] ALIGNED, at[KOEL_AT_ONCE * KOEL_GROUP] ALIGNED, least[KOEL_GROUP];
     __local ushort listed[KOEL_GROUP];
     __local uint waiting[KOEL_FUNCTIONS];
     ulong item = get_global_id(0);
@@ -85,15 +85,16 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
     barrier(CLK_LOCAL_MEM_FENCE);
 
     uint4 two[KOEL_AT_ONCE * KOEL_LANES];
+    uint buckets_of[KOEL_AT_ONCE * KOEL_LANES], marks_of[KOEL_LANES];
     #pragma unroll
-    for (uint k = 0; k < KOEL_AT_ONCE * KOEL_LANES; k++) {
-        uint bucket = at[k / KOEL_LANES * KOEL_GROUP + base + k % KOEL_LANES];
-        two[k] = image[(ulong)bucket * LOADS + lane];
-    }
+    for (uint n = 0; n < KOEL_AT_ONCE; n++) of_neighbours(&at[n * KOEL_GROUP + base], &buckets_of[n * KOEL_LANES]);
+    #pragma unroll
+    for (uint k = 0; k < KOEL_AT_ONCE * KOEL_LANES; k++) two[k] = image[(ulong)buckets_of[k] * LOADS + lane];
+    of_neighbours(&marks[base], marks_of);
     #pragma unroll
     for (uint k = 0; k < KOEL_AT_ONCE * KOEL_LANES; k++) {
         uint whose = base + k % KOEL_LANES;
-        look(two[k], k / KOEL_LANES, marks[whose], &replies[whose]);
+        look(two[k], k / KOEL_LANES, marks_of[k % KOEL_LANES], &replies[whose]);
         if (lane == KOEL_LANES - 1) least[whose] = two[k].w;
     }
     barrier(CLK_LOCAL_MEM_FENCE);

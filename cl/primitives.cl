@@ -14,6 +14,19 @@ __kernel GROUP_SIZE void iota(__global uint *to, const ulong len) {
     }
 }
 
+// The driver's own way is for short buffers (src/opencl/primitives.rs). `four` is the value, once or twice or four times.
+__kernel GROUP_SIZE void fill(__global uint *to, const ulong len, const uint4 four) {
+    for (ulong i = 4 * get_global_id(0); i < len; i += 4 * get_global_size(0)) {
+        if (i + 4 <= len) {
+            ((__global uint4 *)to)[i / 4] = four;
+        } else {
+            to[i] = four.x;
+            if (i + 1 < len) to[i + 1] = four.y;
+            if (i + 2 < len) to[i + 2] = four.x;
+        }
+    }
+}
+
 __kernel GROUP_SIZE void complement(__global uint *words, const ulong len) {
     ulong i = get_global_id(0);
     if (i < len) words[i] = ~words[i];

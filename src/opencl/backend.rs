@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ocl::core::{self, Event};
 
+use super::primitives::MOST_FILLED;
 use super::{Buffer, OpenCl};
 use crate::backend::{Answers, Chunk, DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word};
 use crate::error::{Error, Result};
@@ -25,7 +26,9 @@ impl HashBackend for OpenCl {
 
     fn filled<T: Word>(&self, len: usize, value: T) -> Result<Buffer<T>> {
         let buffer = Buffer::allocate(self, len)?;
-        if len > 0 {
+        if buffer.bytes() > MOST_FILLED {
+            self.fill(&buffer, value)?;
+        } else if len > 0 {
             let (queue, memory) = (self.0.queue.as_core(), buffer.memory().as_core());
             let filled = self.with_room(|| {
                 self.0.clocks.record("fill", |event| {

@@ -1,5 +1,7 @@
 //! The host side of cl/primitives.cl.
 
+use ocl::prm::Uint4;
+
 use super::program::PRIMITIVES;
 use super::scan::Scan;
 use super::{Buffer, OpenCl};
@@ -15,9 +17,29 @@ const LINE: usize = 8;
 /// Words that one work-item of a reduction reads.
 const READS_EACH: usize = 8;
 
+/// The longest buffer in bytes that a driver is asked to fill. NVIDIA's (580.159) hangs where there are 2^31 values or more
+/// to write, and loses its queue where they begin at 2^34 bytes.
+pub(super) const MOST_FILLED: u64 = 1 << 30;
+/// Work-items that fill a long buffer in turn.
+const MOST_FILLERS: usize = 1 << 22;
+
+/// Work-items that read in turn, each as far from its last place as there are work-items: of 2^31 an H200's read lines four
+/// times as fast as its memory is.
+const MOST_READERS: usize = 1 << 30;
+
 impl OpenCl {
     pub(super) fn primitives(&self) -> Result<ocl::core::Program> {
         self.program(PRIMITIVES, &[("GROUP", GROUP as u32), ("WIDE", 1)])
+    }
+
+    /// Fills a buffer by a kernel and not by the driver's command.
+    pub(super) fn fill<T: Word>(&self, buffer: &Buffer<T>, value: T) -> Result<()> {
+        let words: &[u32] = bytemuck::cast_slice(std::slice::from_ref(&value));
+        let four: [u32; 4] = std::array::from_fn(|i| words[i % words.len()]);
+        let len = buffer.len() * words.len();
+        let launch = self.kernel(&self.primitives()?, "fill")?.buffer(buffer);
+        let launch = launch.value(len as u64).value(Uint4::from(four));
+        launch.over_groups_of(GROUP, len.div_ceil(4).min(MOST_FILLERS), buffer.len())
     }
 
     pub(super) fn run_iota(&self, len: usize) -> Result<Buffer<u32>> {
@@ -116,7 +138,7 @@ impl OpenCl {
         items: usize,
     ) -> Result<u64> {
         let Some(places) = places else { return Ok(0) };
-        let result: Buffer<u64> = self.filled(1, 0)?;
+        let (result, items): (Buffer<u64>, usize) = (self.filled(1, 0)?, items.min(MOST_READERS));
         let launch = self.kernel(&self.primitives()?, kernel)?.buffer(words).value(places);
         launch.value(reads as u64).buffer(&result).over_groups_of(GROUP, items, reads)?;
         let mut xor = [0];

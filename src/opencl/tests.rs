@@ -233,6 +233,19 @@ fn random_access_visits_the_places_of_the_contract() -> Result<()> {
 }
 
 #[test]
+fn long_buffers_are_filled_by_a_kernel() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for len in [0, 1, 2, 3, 4, 5, 63, 1000, 5001] {
+        let (words, longs): (Buffer<u32>, Buffer<u64>) = (cl.unwritten(len)?, cl.unwritten(len)?);
+        cl.fill(&words, 0x8123_4567)?;
+        cl.fill(&longs, 0x8123_4567_89ab_cdef)?;
+        assert_eq!(cl.download(&words)?, vec![0x8123_4567; len]);
+        assert_eq!(cl.download(&longs)?, vec![0x8123_4567_89ab_cdef; len]);
+    }
+    Ok(())
+}
+
+#[test]
 fn strided_updates_are_those_of_the_contract() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (len, stride) in [(1, 1), (1000, 7), (4097, 65_537), (9, u32::MAX - 1)] {

@@ -214,6 +214,7 @@ const CUCKOO: &str = "--scheme cuckoo --kind canonical --load 0.8 --hits 100,0";
 const TWO_LEVEL: &str = "--scheme fks --kind canonical --hits 100,0";
 const PICTURE: &str = "--scheme robin_hood --kind canonical --load 0.85 --order row";
 const SET: &str = "--table set --scheme bucketized --kind canonical --load 0.9 --hits 100,0";
+const SET_HORTON: &str = "--table set --scheme horton --kind canonical --load 0.9 --hits 100,0";
 const MULTI: &str = "--table multi --scheme bucketized --kind canonical --load 0.9 --multiplicity 4 --hits 100";
 const INSERT_BUCKETIZED: &str = "--scheme bucketized --kind canonical --load 0.8 --hits 100 --insert";
 const INSERT_CUCKOO: &str = "--scheme cuckoo --kind canonical --load 0.8 --hits 100 --insert";
@@ -263,6 +264,9 @@ pub(super) const ROWS: &[Row] = &[
     Row::gpu("set, insert", SET, "build", &[giga(14.9, 29.8)]).of(Limit::Updates),
     Row::gpu("set, contains", SET, "contains", &[giga(32.1, 64.2)]).hits(100).of(Limit::Lines),
     Row::gpu("set, contains", SET, "contains", &[giga(32.1, 64.2)]).hits(0).of(Limit::Lines),
+    Row::gpu("set over Horton, insert", SET_HORTON, "build", &[giga(14.9, 29.8)]).of(Limit::Updates),
+    Row::gpu("set over Horton, contains", SET_HORTON, "contains", &[giga(32.1, 64.2)]).hits(100).of(Limit::Lines),
+    Row::gpu("set over Horton, contains", SET_HORTON, "contains", &[giga(32.1, 64.2)]).hits(0).of(Limit::Lines),
     Row::gpu("multivalue build, 4 values a key", MULTI, "build", &[giga(12.7, 25.0)]).of(Limit::Updates),
     Row::gpu("insert a tenth, bucketized", INSERT_BUCKETIZED, "insert a tenth", &[giga(12.0, 16.0)]).of(Limit::Updates),
     Row::gpu("insert a tenth, cuckoo", INSERT_CUCKOO, "insert a tenth", &[giga(12.0, 16.0)]).of(Limit::Updates),
