@@ -27,14 +27,17 @@ mod ledger;
 mod relational;
 #[cfg(test)]
 pub(crate) mod relational_tests;
+mod route;
 #[cfg(test)]
 pub(crate) mod set_tests;
+pub(crate) mod setting;
 
 pub use any::{Any, AnyBuffer};
 pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};
 pub use chunks::{Answers, Chunk, QUERIES_AT_ONCE};
 pub use ledger::{Allocations, Ledger, Stage, StageTime};
 pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
+pub use route::BuildRoute;
 
 use std::fmt;
 use std::time::Duration;

@@ -11,6 +11,8 @@
 //! search.rs      looking up, in tables of single slots
 //! columns.rs     an image's pairs as columns, for every scheme
 //! network.rs     sorting one bucket without branches
+//! parts.rs       pairs dealt to the parts of a new table
+//! route.rs       which tables are built part by part
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! relational.rs  what grouping and joining need besides
 //! sort.rs        the one of them that is long: a radix sort of pairs
@@ -46,11 +48,13 @@ mod horton;
 mod lanes;
 mod memory;
 mod network;
+mod parts;
 mod perfect;
 mod place;
 mod primitives;
 mod relational;
 mod robin_hood;
+mod route;
 mod search;
 mod sort;
 mod sorted;
@@ -59,11 +63,11 @@ mod strided;
 mod tests;
 
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::backend::{DeviceInfo, DeviceKind, Ledger};
+use crate::backend::{BuildRoute, DeviceInfo, DeviceKind, Ledger};
 use crate::error::{Error, Result};
 use block::Workspaces;
 
@@ -100,6 +104,8 @@ struct Inner {
     info: DeviceInfo,
     ledger: Ledger,
     workspaces: Workspaces,
+    /// How tables are built, if that was decided.
+    route: Mutex<Option<BuildRoute>>,
 }
 
 impl Cpu {
@@ -137,7 +143,15 @@ impl Cpu {
         info.memory = proc_field("/proc/meminfo", "MemTotal")
             .and_then(|field| field.strip_suffix(" kB")?.parse::<u64>().ok())
             .map(|kib| kib * 1024);
-        Cpu { inner: Arc::new(Inner { pool, info, ledger: Ledger::default(), workspaces: Workspaces::default() }) }
+        Cpu {
+            inner: Arc::new(Inner {
+                pool,
+                info,
+                ledger: Ledger::default(),
+                workspaces: Workspaces::default(),
+                route: Mutex::default(),
+            }),
+        }
     }
 
     fn workspaces(&self) -> &Workspaces {

@@ -46,6 +46,18 @@ pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
     }
 }
 
+/// The same, the greatest first.
+#[inline(always)]
+pub(super) fn sort_descending<const S: usize>(words: &mut [u64; S]) {
+    let mut at = 0;
+    while at < Network::<S>::LEN {
+        let (low, high) = Network::<S>::PAIRS[at];
+        let (a, b) = (words[low], words[high]);
+        (words[low], words[high]) = (a.max(b), a.min(b));
+        at += 1;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,10 +5,9 @@ use ocl::core::Program;
 use super::horton::{parameters, table};
 use super::parts::{Deal, Escapes};
 use super::program::{HORTON_PARTS, HORTON_ROOMS};
-use super::route::BuildRoute;
 use super::tally::Tally;
 use super::{Buffer, OpenCl};
-use crate::backend::{DeviceBuffer as _, HashBackend as _, Placed};
+use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Placed};
 use crate::error::Result;
 use crate::spec::{HortonPlan, Kind, Plan as _};
 

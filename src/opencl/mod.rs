@@ -60,7 +60,6 @@ mod robin_hood;
 mod route;
 mod scan;
 mod selftest;
-mod setting;
 mod shape;
 mod sort;
 mod sorted;
@@ -96,9 +95,9 @@ pub use device::devices;
 /// The crate whose contexts, queues and buffers can be shared with koel.
 pub use ocl;
 pub use pinned::PinnedVec;
-pub use route::BuildRoute;
 pub use shape::LookupShape;
 
+pub use crate::backend::BuildRoute;
 use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};
 

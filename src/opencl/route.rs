@@ -1,58 +1,19 @@
-//! How a table comes about: its pairs one by one in the whole image, or part by part.
+//! Which way a table is built where its scheme has both (`backend/route.rs`).
 //!
 //! ```text
-//! direct    each pair is offered where it belongs, by atomics in global memory     CPUs, small tables
-//! by parts  pairs are dealt to the parts of the table, and each part is placed     GPUs: 3 to 5 times the rate, because
-//!           in local memory and written once                                       little else is random
+//! direct    CPUs, small tables
+//! by parts  GPUs: 3 to 5 times the rate
 //! ```
-//!
-//! The bytes are the same.
 
-use std::fmt;
-
-use super::{OpenCl, lock, setting};
-use crate::backend::DeviceKind;
+use super::{OpenCl, lock};
+use crate::backend::{BuildRoute, DeviceKind};
 use crate::error::Result;
-
-/// How pairs come into an image, where a scheme has both ways. The image is the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BuildRoute {
-    /// By atomics in global memory.
-    Direct,
-    /// In local memory, after the pairs were dealt to the parts of the table.
-    ByParts,
-}
 
 /// Fewer pairs are placed directly: their image is in a cache, and each more kernel costs more than it saves.
 const FEWEST_PAIRS: usize = 1 << 20;
 /// Batches are added directly to images of fewer words, for the same reason. The size of the batch matters less: the
 /// direct way takes several passes over the image for a batch of one pair.
 const FEWEST_WORDS: usize = 1 << 21;
-
-impl BuildRoute {
-    /// Both routes.
-    pub const ALL: [BuildRoute; 2] = [BuildRoute::Direct, BuildRoute::ByParts];
-
-    /// The name in [`BuildRoute::VARIABLE`].
-    pub fn name(self) -> &'static str {
-        match self {
-            BuildRoute::Direct => "direct",
-            BuildRoute::ByParts => "by-parts",
-        }
-    }
-
-    /// The environment variable that decides for all devices.
-    pub const VARIABLE: &'static str = "KOEL_BUILD_ROUTE";
-
-    pub(super) const ADVICE: &'static str = "give direct or by-parts";
-}
-
-impl fmt::Display for BuildRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 impl OpenCl {
     /// The route that a build of so many pairs takes if its scheme has both: what [`OpenCl::set_build_route`] said, or
@@ -74,8 +35,7 @@ impl OpenCl {
         if let Some(route) = *lock(&self.0.route) {
             return Ok(route);
         }
-        let choices = BuildRoute::ALL.map(|route| (route.name(), route));
-        Ok(match setting::chosen(BuildRoute::VARIABLE, &choices, BuildRoute::ADVICE)? {
+        Ok(match BuildRoute::of_environment()? {
             Some(route) => route,
             None if self.0.info.kind == DeviceKind::Gpu && worth_it => BuildRoute::ByParts,
             None => BuildRoute::Direct,

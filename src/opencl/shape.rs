@@ -13,8 +13,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::program::SHAPE;
-use super::{Buffer, OpenCl, lock, setting};
-use crate::backend::HashBackend;
+use super::{Buffer, OpenCl, lock};
+use crate::backend::{HashBackend, setting};
 use crate::error::Result;
 
 /// How work-items share the reading of a table's buckets. The answers are the same.
@@ -42,7 +42,7 @@ impl LookupShape {
     /// The environment variable that decides for all devices.
     pub const VARIABLE: &'static str = "KOEL_LOOKUP_SHAPE";
 
-    pub(super) const ADVICE: &'static str = "give alone or together";
+    pub(crate) const ADVICE: &'static str = "give alone or together";
 }
 
 impl fmt::Display for LookupShape {

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rayon::prelude::*;
 
 use super::commands::Pinned;
-use super::{Buffer, OpenCl, lock, setting};
-use crate::backend::Word;
+use super::{Buffer, OpenCl, lock};
+use crate::backend::{Word, setting};
 use crate::error::Result;
 
 /// Bytes of a slot: the queries of a chunk.

@@ -1,4 +1,4 @@
-//! What is done to one bucket: all its words compared at once, its least word found, its words brought into order.
+//! What is done to one bucket: all its words compared at once, its words brought into order, one more offered to it.
 //!
 //! ```text
 //! words        [upper value] [upper value] [upper value] ..     in memory: value upper value upper ..
@@ -74,10 +74,30 @@ pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
     if (1..S).fold(true, |sorted, i| sorted & (words[i - 1] >= words[i])) {
         return;
     }
-    // Complements ascend where words descend.
-    let mut complements = words.map(|word| !word);
-    network::sort(&mut complements);
-    *words = complements.map(|word| !word);
+    network::sort_descending(words);
+}
+
+/// What an offer to a bucket led to.
+pub(super) enum Offered {
+    /// A word with my upper half was there; the greater of the two stays.
+    Copy,
+    /// The least word of the bucket and mine, which does not stay; it may be an empty slot's.
+    Out(u64),
+}
+
+/// Offers a word to a bucket in descending order, which stays so.
+#[inline(always)]
+pub(super) fn offer<const S: usize>(words: &mut [u64; S], mut mine: u64) -> Offered {
+    let copies = u64::same_upper::<S, 0>(words, (mine >> 32) as u32);
+    if copies != 0 {
+        let copy = &mut words[copies.trailing_zeros() as usize / 2 % S];
+        *copy = mine.max(*copy);
+        return Offered::Copy;
+    }
+    for word in words {
+        (*word, mine) = ((*word).max(mine), (*word).min(mine));
+    }
+    Offered::Out(mine)
 }
 
 #[cfg(test)]
@@ -106,7 +126,31 @@ mod tests {
             && AtomicU64::same_upper::<S, IGNORED>(&cells, upper) == expected
     }
 
+    fn offers<const S: usize>(noise: &[u64], mine: u64) -> bool {
+        // Distinct keys in the upper halves; empty slots behind them.
+        let mut pairs: Vec<u64> = noise.iter().take(S).map(|word| word % 9 + 1).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut words: [u64; S] = array::from_fn(|i| pairs.get(i).map_or(0, |key| key << 32 | key % 3));
+        words.sort_unstable_by(|a, b| b.cmp(a));
+        let mine = (mine % 9 + 1) << 32 | mine % 5;
+        let mut expected: Vec<u64> = words.iter().copied().chain([mine]).collect();
+        expected.sort_unstable_by(|a, b| b.cmp(a));
+        let copy = words.iter().any(|word| word >> 32 == mine >> 32);
+        // Of two with one upper half the greater comes first.
+        expected.dedup_by_key(|word| if copy { *word >> 32 } else { *word | u64::from(*word == 0) * mine });
+        expected.resize(S + 1, 0);
+        match offer(&mut words, mine) {
+            Offered::Copy => copy && words == expected[..S],
+            Offered::Out(word) => !copy && words == expected[..S] && word == expected[S],
+        }
+    }
+
     quickcheck! {
+        fn offering(noise: Vec<u64>, mine: u64) -> bool {
+            offers::<4>(&noise, mine) && offers::<8>(&noise, mine) && offers::<16>(&noise, mine)
+        }
+
         fn sorting(noise: Vec<u64>) -> bool {
             sorts::<4>(&noise) && sorts::<8>(&noise) && sorts::<16>(&noise)
         }

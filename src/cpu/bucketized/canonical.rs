@@ -133,32 +133,50 @@ pub(super) fn place<const S: usize>(
     pairs: Pairs<'_>,
     workspaces: &Workspaces,
 ) -> Placed {
+    let placed = offer_all::<S>(functions, image, pairs, 1, workspaces);
+    if placed.unplaced == 0 {
+        order::<S>(image);
+    }
+    placed
+}
+
+/// Adds pairs to an image, beginning at this age, without regard to the order within buckets.
+pub(super) fn offer_all<const S: usize>(
+    functions: &Functions,
+    image: &mut [u64],
+    pairs: Pairs<'_>,
+    age: u32,
+    workspaces: &Workspaces,
+) -> Placed {
     let lists = Canonical::<S>::new(functions);
     let words = buckets(atomic(image));
     let work = |crew: &Crew| {
         let mut loan = workspaces.lend();
-        let placer = Placer::new(&lists, words, loan.workspace());
+        let placer = Placer::new(&lists, words, age, loan.workspace());
         at_best(
             #[inline(always)]
             || placer.place(pairs, crew),
         )
     };
-    let placed = Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), sum);
-    if placed.unplaced == 0 {
-        image.par_chunks_mut(CHUNK).for_each(|words| {
-            at_best(
-                #[inline(always)]
-                || words.as_chunks_mut::<S>().0.iter_mut().for_each(sort),
-            );
-        });
-    }
-    placed
+    Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), sum)
+}
+
+/// Brings the words of every bucket into order.
+pub(super) fn order<const S: usize>(image: &mut [u64]) {
+    image.par_chunks_mut(CHUNK).for_each(|words| {
+        at_best(
+            #[inline(always)]
+            || words.as_chunks_mut::<S>().0.iter_mut().for_each(sort),
+        );
+    });
 }
 
 /// One thread of a build.
 struct Placer<'a, const S: usize> {
     lists: &'a Canonical<'a, S>,
     buckets: &'a [[AtomicU64; S]],
+    /// The age of fresh pairs.
+    age: u32,
     /// What is left of the fresh pairs that this thread took.
     chunk: Range<usize>,
     workspace: &'a mut Workspace,
@@ -166,8 +184,8 @@ struct Placer<'a, const S: usize> {
 }
 
 impl<'a, const S: usize> Placer<'a, S> {
-    fn new(lists: &'a Canonical<'a, S>, buckets: &'a [[AtomicU64; S]], workspace: &'a mut Workspace) -> Self {
-        Placer { lists, buckets, chunk: 0..0, workspace, placed: Placed::default() }
+    fn new(lists: &'a Canonical<'a, S>, buckets: &'a [[AtomicU64; S]], age: u32, workspace: &'a mut Workspace) -> Self {
+        Placer { lists, buckets, age, chunk: 0..0, workspace, placed: Placed::default() }
     }
 
     #[inline(always)]
@@ -200,6 +218,7 @@ impl<'a, const S: usize> Placer<'a, S> {
         }
         let fresh = self.chunk.start..self.chunk.end.min(self.chunk.start + BLOCK);
         self.chunk.start += block.fill(&pairs.keys[fresh.clone()], pairs.values[fresh].iter().copied());
+        block.age = self.age;
     }
 
     /// Whether a pair is refused is a coin toss to the branch predictor, and so is whether it displaced another. So

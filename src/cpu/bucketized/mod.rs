@@ -3,6 +3,7 @@
 //! ```text
 //! bucket.rs     one bucket: compare all its words, sort them
 //! canonical.rs  place by scan and compare-exchange, then sort
+//! parts.rs      build a large canonical table part by part, in the caches
 //! classic.rs    place by the paper's search, on one thread
 //! lookup.rs     lookup, for both kinds
 //! ```
@@ -11,6 +12,7 @@ mod bucket;
 mod canonical;
 mod classic;
 mod lookup;
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +27,9 @@ use super::block::Pairs;
 use super::lanes::at_best;
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::backend::{
+    BuildRoute, Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, filled_and_placed,
+};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::bucketized::{self, BucketizedPlan, Functions};
@@ -62,6 +66,15 @@ macro_rules! with_bucket_slots {
 }
 
 impl Kernels<Bucketized> for Cpu {
+    fn build(&self, plan: &BucketizedPlan, keys: &Memory<u32>, values: &Memory<u32>) -> Result<(Memory<u64>, Placed)> {
+        Error::check_plan::<Bucketized>(plan)?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        match self.bucketized_by_parts(plan, keys, values)? {
+            Some(built) => Ok(built),
+            None => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
+        }
+    }
+
     fn place(
         &self,
         plan: &BucketizedPlan,
@@ -177,6 +190,39 @@ impl Kernels<Bucketized> for Cpu {
         let (functions, slots) = (functions(plan), plan.bucket_slots() as usize);
         let pair = |at: usize, word| bucketized::canonical::pair(&functions, (at / slots) as u32, word);
         self.lift_with(image.words_mut()?, pair)
+    }
+}
+
+impl Cpu {
+    /// An image with these pairs, built part by part; none where that is not the way.
+    fn bucketized_by_parts(
+        &self,
+        plan: &BucketizedPlan,
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<Option<(Memory<u64>, Placed)>> {
+        // Planted faults are of the other way.
+        let faulty = planted("cpu", Fault::Stale) || planted("cpu", Fault::Drop);
+        if plan.kind() == Kind::Classic
+            || keys.is_empty()
+            || self.build_route(keys.len())? == BuildRoute::Direct
+            || faulty
+        {
+            return Ok(None);
+        }
+        let functions = functions(plan);
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let mut image = Memory::zeroed(plan.word_count()?)?;
+        let words = image.words_mut()?;
+        let placed = with_bucket_slots!(plan, S => {
+            self.ledger().kernel("bucketized_deal", keys.len());
+            let Some(parts) = self.run(|| parts::dealt::<S>(&functions, words, pairs)) else { return Ok(None) };
+            self.ledger().kernel("bucketized_parts", keys.len());
+            let Some(left) = self.run(|| parts.place::<S>(words)) else { return Ok(None) };
+            self.ledger().kernel("bucketized_escapes", left.len());
+            self.run(|| parts::finish::<S>(&functions, words, left, self.workspaces()))
+        });
+        Ok(Some((image, placed)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The CPU's tables against the sequential reference, on one thread and on more than the machine has.
 
 mod canonical;
+mod parts;
 
 use std::collections::HashMap;
 

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// [`Error::InvalidParameter`] with the advice, if it holds anything else.
-pub(super) fn chosen<T: Copy>(
+pub(crate) fn chosen<T: Copy>(
     variable: &'static str,
     choices: &[(&str, T)],
     advice: &'static str,
@@ -30,7 +30,7 @@ fn named<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::opencl::{BuildRoute, LookupShape};
+    use crate::backend::BuildRoute;
 
     #[test]
     fn a_variable_holds_the_name_of_a_choice_or_is_refused() {
@@ -50,8 +50,12 @@ mod tests {
     #[test]
     fn advice_names_all_choices() {
         let routes = BuildRoute::ALL.map(BuildRoute::name);
-        let shapes = LookupShape::ALL.map(LookupShape::name);
         assert_eq!(format!("give {}", routes.join(" or ")), BuildRoute::ADVICE);
-        assert_eq!(format!("give {}", shapes.join(" or ")), LookupShape::ADVICE);
+        #[cfg(feature = "opencl")]
+        {
+            use crate::opencl::LookupShape;
+            let shapes = LookupShape::ALL.map(LookupShape::name);
+            assert_eq!(format!("give {}", shapes.join(" or ")), LookupShape::ADVICE);
+        }
     }
 }

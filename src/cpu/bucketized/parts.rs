@@ -1,0 +1,352 @@
+//! A new canonical table built part by part: each part is placed by one thread, in its cache, with plain reads and writes.
+//!
+//! ```text
+//! deal      the pairs to the slices of the parts                                            (`cpu/parts.rs`)
+//! then, one thread a part:
+//!   arrive  each word takes the next place of its bucket 1 in a copy of the part; those beyond the last are queued
+//!   order   each bucket is brought into order, and written over the slice; copies stand side by side there
+//!   settle  the queued ones are offered to their bucket 1; who loses is offered to its bucket 2, and so on
+//! at last   pairs that left their part go on in the whole image
+//! ```
+//!
+//! A part here is some of the parts of `spec/bucketized/functions.rs`, so buckets 1 and 2 of a key lie in one part. A pair
+//! that is to have its third leaves; at load 0.9 that is one in 40,000, at 0.98 one in 80.
+//!
+//! **Why it is right.** It is the sequential rule for each part, in one order of the same offers, and then the rule for the
+//! whole image, so the bytes are the same. Arriving without a look at the others is offering, as long as there is room; copies
+//! of a key among those who arrived are dropped before anyone is displaced, as if they had met at once. So counts of
+//! copies are exact for the same reason as in `canonical.rs`.
+//!
+//! **Why it is fast.** An offer to the whole image waits for a line of memory and for the locked exchange. Here each line of
+//! the image is written when its words are dealt, read and written when its part is placed, and no more. A bucket in
+//! order stays so by one pass of comparisons, which have no branches (`bucket.rs`).
+//!
+//! What it is not: a way to add to an image. That is `canonical.rs`, which also builds small tables, those of keys that
+//! crowd, and those that memory is short for.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::bucket::{Offered, offer};
+use super::canonical;
+use crate::backend::Placed;
+use crate::cpu::block::{Pairs, Workspaces, sum};
+use crate::cpu::lanes::at_best;
+use crate::cpu::network::sort_descending;
+use crate::cpu::parts::{Dealt, Slices, deal, with_room};
+use crate::spec::bucketized::{Functions, PART_SLOTS, canonical as rule};
+use crate::spec::hash::{mix, unmix};
+use crate::spec::slot;
+
+/// The base-2 logarithm of the words of a part. The slice and the copy take 512 KiB: half an L2 cache or more.
+const PART_BITS: u32 = 15;
+const PART_WORDS: usize = 1 << PART_BITS;
+const _: () = assert!(PART_WORDS.is_multiple_of(PART_SLOTS as usize));
+/// The most buckets of a part: those of 4 slots.
+const MOST_BUCKETS: usize = PART_WORDS / 4;
+
+/// One pair in so many may leave its part; where more do, the table is built directly. At load 0.99 one in 30 does.
+const ESCAPES_SHARE: usize = 16;
+/// So few pairs go on one after the other, in an image that stays in order. More are placed by all threads, after which all
+/// buckets must be looked at.
+const FEW: usize = 4096;
+const FEW_SHARE: usize = 4096;
+
+/// What is under way of a build.
+pub(super) struct Parts<'a> {
+    functions: &'a Functions,
+    slices: Slices,
+    pairs: usize,
+    dealt: Dealt,
+}
+
+/// Pairs that have left their parts.
+pub(super) struct Left {
+    placed: Placed,
+    /// `[mixed key][value]` of those whose first bucket they have not seen.
+    first: Vec<u64>,
+    /// `[key][value]` of those that go to their third.
+    third: Vec<u64>,
+}
+
+impl Left {
+    pub(super) fn len(&self) -> usize {
+        self.first.len() + self.third.len()
+    }
+}
+
+fn most_escapes(pairs: usize) -> usize {
+    pairs / ESCAPES_SHARE + 4096
+}
+
+/// Deals the pairs to the slices of a new image; none where so many come to one part, or memory is so short, that it
+/// must be built in another way.
+pub(super) fn dealt<'a, const S: usize>(
+    functions: &'a Functions,
+    image: &mut [u64],
+    pairs: Pairs<'_>,
+) -> Option<Parts<'a>> {
+    let slices = Slices::new(image.len(), PART_BITS);
+    let shift = PART_BITS - S.ilog2();
+    let (mixer, buckets) = (functions.keys[0], functions.buckets);
+    let dealt = deal(
+        pairs,
+        image,
+        slices,
+        most_escapes(pairs.keys.len()),
+        #[inline(always)]
+        |keys| {
+            let mixed = mix(keys, mixer);
+            (mixed, slot::split(mixed, buckets).0 >> shift)
+        },
+    )?;
+    Some(Parts { functions, slices, pairs: pairs.keys.len(), dealt })
+}
+
+impl Parts<'_> {
+    /// Places every part; none as above.
+    pub(super) fn place<const S: usize>(self, image: &mut [u64]) -> Option<Left> {
+        let Parts { functions, slices, pairs, dealt } = self;
+        let shift = PART_BITS - S.ilog2();
+        // No more threads than have their rooms in eight bytes a pair, which estimates of builds count.
+        let threads = rayon::current_num_threads().min(pairs / ROOM_WORDS).max(1);
+        let parts = Mutex::new(image.chunks_mut(PART_WORDS).zip(&dealt.counts).enumerate());
+        let leaving = AtomicUsize::new(dealt.escapes.len());
+        let work = || {
+            let mut room = Room::new()?;
+            let mut found = Found::default();
+            loop {
+                let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((number, (slice, &count))) = next else { return Some(found) };
+                let before = found.third.len();
+                at_best(
+                    #[inline(always)]
+                    || {
+                        let late =
+                            arrive::<S>(functions, number << shift, &mut room, slices.dealt(number, slice, count));
+                        let buckets = slice.as_chunks_mut::<S>().0;
+                        let mut part = Part { functions, start: (number << shift) as u32, buckets, found: &mut found };
+                        part.order(&room);
+                        part.settle(&mut room, late);
+                    },
+                );
+                let leave = found.third.len() - before;
+                if leaving.fetch_add(leave, Relaxed) + leave > most_escapes(pairs) {
+                    return None;
+                }
+            }
+        };
+        let found = (0..threads).into_par_iter().with_max_len(1).map(|_| work()).collect::<Option<Vec<_>>>()?;
+        let placed = found.iter().map(|found| found.placed).fold(Placed::default(), sum);
+        let mut third = with_room(found.iter().map(|found| found.third.len()).sum())?;
+        found.into_iter().for_each(|mut found| third.append(&mut found.third));
+        Some(Left { placed, first: dealt.escapes, third })
+    }
+}
+
+/// Brings those who left to an end, in the whole image.
+pub(super) fn finish<const S: usize>(
+    functions: &Functions,
+    image: &mut [u64],
+    left: Left,
+    workspaces: &Workspaces,
+) -> Placed {
+    let Left { mut placed, mut first, third } = left;
+    for word in &mut first {
+        *word = u64::from(unmix((*word >> 32) as u32, functions.keys[0])) << 32 | u64::from(*word as u32);
+    }
+    if first.len() + third.len() <= FEW + image.len() / FEW_SHARE {
+        let buckets = image.as_chunks_mut::<S>().0;
+        for (age, pairs) in [(1, first), (3, third)] {
+            pairs
+                .into_iter()
+                .for_each(|pair| follow(functions, buckets, (pair >> 32) as u32, pair as u32, age, &mut placed));
+        }
+        return placed;
+    }
+    for (age, pairs) in [(1, first), (3, third)] {
+        let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().map(|&pair| ((pair >> 32) as u32, pair as u32)).unzip();
+        drop(pairs);
+        let pairs = Pairs { keys: &keys, values: &values };
+        placed = sum(placed, canonical::offer_all::<S>(functions, image, pairs, age, workspaces));
+    }
+    if placed.unplaced == 0 {
+        canonical::order::<S>(image);
+    }
+    placed
+}
+
+/// Follows one pair, and all whom it displaces, to the end, in an image whose buckets are in order and stay so.
+fn follow<const S: usize>(
+    functions: &Functions,
+    buckets: &mut [[u64; S]],
+    mut key: u32,
+    mut value: u32,
+    mut age: u32,
+    placed: &mut Placed,
+) {
+    while age <= slot::MAX_AGE {
+        let (home, remainder) = functions.home(key);
+        let at = functions.bucket(functions.turn(age), home, remainder);
+        match offer(&mut buckets[at as usize], slot::word(age, remainder, value)) {
+            Offered::Copy => return count_copy(placed, key),
+            Offered::Out(word) => match rule::pair(functions, at, word) {
+                Some(out) => ((key, value), age) = (out, slot::age(word) + 1),
+                None => return,
+            },
+        }
+    }
+    placed.unplaced += 1;
+}
+
+fn count_copy(placed: &mut Placed, key: u32) {
+    placed.copies += 1;
+    placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+}
+
+/// What a thread has found in its parts.
+#[derive(Default)]
+struct Found {
+    placed: Placed,
+    /// `[key][value]` of pairs that are to have their third bucket.
+    third: Vec<u64>,
+}
+
+/// What a thread works in.
+struct Room {
+    /// The part's words as they arrive, and a place for those who come too late.
+    table: Box<[u64; PART_WORDS + 1]>,
+    /// How many have arrived at each bucket.
+    counts: Box<[u8; MOST_BUCKETS]>,
+    /// Words of age 1 that have lost in a bucket, and its number in the part. A word is queued at most once, so there is
+    /// always room.
+    words: Box<[u64; PART_WORDS]>,
+    lost_in: Box<[u16; PART_WORDS]>,
+}
+
+/// About what a [`Room`] takes.
+const ROOM_WORDS: usize = 2 * PART_WORDS + PART_WORDS / 4 + MOST_BUCKETS / 8;
+
+impl Room {
+    fn new() -> Option<Self> {
+        Some(Room { table: array()?, counts: array()?, words: array()?, lost_in: array()? })
+    }
+}
+
+fn array<T: Clone + Default, const N: usize>() -> Option<Box<[T; N]>> {
+    let mut words = with_room(N)?;
+    words.resize(N, T::default());
+    words.into_boxed_slice().try_into().ok()
+}
+
+/// Gives every word a place in its bucket, if there is one, and queues the others; how many those are. No branch: whether
+/// a bucket is full is a coin toss.
+#[inline(always)]
+fn arrive<const S: usize>(functions: &Functions, start: usize, room: &mut Room, dealt: [&[u64]; 2]) -> usize {
+    let Room { table, counts, words, lost_in } = room;
+    table.fill(slot::EMPTY);
+    counts.fill(0);
+    let mut late = 0;
+    for dealt in dealt {
+        for &word in dealt {
+            let (home, remainder) = slot::split((word >> 32) as u32, functions.buckets);
+            let bucket = (home as usize).wrapping_sub(start) % (PART_WORDS / S);
+            let word = slot::word(1, remainder, word as u32);
+            let rank = usize::from(counts[bucket]);
+            let full = rank >= S;
+            table[if full { PART_WORDS } else { (bucket * S + rank) % PART_WORDS }] = word;
+            counts[bucket] = (rank + usize::from(!full)) as u8;
+            (words[late % PART_WORDS], lost_in[late % PART_WORDS]) = (word, bucket as u16);
+            late += usize::from(full);
+        }
+    }
+    late
+}
+
+/// A part whose words have arrived.
+struct Part<'a, const S: usize> {
+    functions: &'a Functions,
+    /// The number of its first bucket.
+    start: u32,
+    buckets: &'a mut [[u64; S]],
+    found: &'a mut Found,
+}
+
+impl<const S: usize> Part<'_, S> {
+    /// Writes the buckets over the slice, in order.
+    #[inline(always)]
+    fn order(&mut self, room: &Room) {
+        for at in 0..self.buckets.len().min(PART_WORDS / S) {
+            let mut words = room.table.as_chunks::<S>().0[at];
+            sort_descending(&mut words);
+            self.buckets[at] = words;
+            // All pairs of neighbours are compared, without a branch between them.
+            let same = |i: usize| (words[i - 1] >> 32 == words[i] >> 32) & (words[i] != slot::EMPTY);
+            if (1..S).fold(false, |any, i| any | same(i)) {
+                self.drop_copies(at);
+            }
+        }
+    }
+
+    /// Of words with one key the greatest stays.
+    #[cold]
+    fn drop_copies(&mut self, at: usize) {
+        let mut words = self.buckets[at];
+        for i in 1..S {
+            if self.buckets[at][i - 1] >> 32 == words[i] >> 32 && words[i] != slot::EMPTY {
+                self.count_copy(0, at, words[i]);
+                words[i] = slot::EMPTY;
+            }
+        }
+        sort_descending(&mut words);
+        self.buckets[at] = words;
+    }
+
+    #[cold]
+    fn count_copy(&mut self, turn: usize, at: usize, word: u64) {
+        let key = self.functions.key_at(turn, self.start + at as u32, slot::remainder(word));
+        count_copy(&mut self.found.placed, key);
+    }
+
+    /// Offers those who came late to their bucket 1, and then those who lose there, or later in a bucket 2, to their
+    /// bucket 2. All wait in one queue: offers are independent of each other, so the processor works on several at once.
+    #[inline(always)]
+    fn settle(&mut self, room: &mut Room, late: usize) {
+        let Room { words, lost_in, .. } = room;
+        let mut end = 0;
+        for i in 0..late.min(PART_WORDS) {
+            let (mine, at) = (words[i], usize::from(lost_in[i]));
+            let Some(bucket) = self.buckets.get_mut(at) else { continue };
+            match offer(bucket, mine) {
+                Offered::Copy => self.count_copy(0, at, mine),
+                Offered::Out(word) => {
+                    (words[end % PART_WORDS], lost_in[end % PART_WORDS]) = (word, at as u16);
+                    // A copy may have left a place.
+                    end += usize::from(word != slot::EMPTY);
+                }
+            }
+        }
+        let mut next = 0;
+        while next < end {
+            let (lost, home) = (words[next % PART_WORDS], u32::from(lost_in[next % PART_WORDS]));
+            next += 1;
+            let mine = slot::word(2, slot::remainder(lost), slot::value(lost));
+            let at =
+                self.functions.bucket(1, self.start + home, slot::remainder(lost)).wrapping_sub(self.start) as usize;
+            let Some(bucket) = self.buckets.get_mut(at) else { continue };
+            match offer(bucket, mine) {
+                Offered::Copy => self.count_copy(1, at, mine),
+                Offered::Out(word) => {
+                    (words[end % PART_WORDS], lost_in[end % PART_WORDS]) = (word, at as u16);
+                    end += usize::from(slot::age(word) == 1);
+                    if slot::age(word) > 1 {
+                        let key = self.functions.key_at(1, self.start + at as u32, slot::remainder(word));
+                        self.found.third.push(u64::from(key) << 32 | u64::from(slot::value(word)));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Which tables are built part by part (`backend/route.rs`): canonical bucketized ones of many pairs.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use super::Cpu;
+use crate::backend::BuildRoute;
+use crate::error::Result;
+
+/// Fewer pairs are placed directly: their image is in a cache anyway.
+const FEWEST_PAIRS: usize = 1 << 18;
+
+impl Cpu {
+    /// The route that a build of so many pairs takes if its scheme has both: what [`Cpu::set_build_route`] said, or the
+    /// environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else.
+    pub fn build_route(&self, pairs: usize) -> Result<BuildRoute> {
+        if let Some(route) = *self.route() {
+            return Ok(route);
+        }
+        let by_size = if pairs >= FEWEST_PAIRS { BuildRoute::ByParts } else { BuildRoute::Direct };
+        Ok(BuildRoute::of_environment()?.unwrap_or(by_size))
+    }
+
+    /// Decides the route of builds on this device, for all clones of this handle; `None` leaves it to the number of
+    /// pairs again.
+    pub fn set_build_route(&self, route: Option<BuildRoute>) {
+        *self.route() = route;
+    }
+
+    fn route(&self) -> MutexGuard<'_, Option<BuildRoute>> {
+        self.inner.route.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
