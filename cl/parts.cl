@@ -109,7 +109,7 @@ __kernel GROUP_SIZE void deal_pairs(const uint buckets, MIXERS, const uint shift
 
 // `tiles` groups a region.
 __kernel GROUP_SIZE void deal_words(const uint buckets, MIXERS, const uint shift, const uint tiles, __global const ulong *regions,
-                                    const ulong region_stride, __global uint *cursors, __global ulong *image,
+                                    const ulong region_stride, __global uint *cursors, __global ulong *to,
                                     const ulong stride, const ulong len, ESCAPES) {
     TILE_MEMORY;
     uint region = get_group_id(0) / tiles;
@@ -126,5 +126,5 @@ __kernel GROUP_SIZE void deal_words(const uint buckets, MIXERS, const uint shift
         mine += inside;
     }
     digits d = {0, region << shift};
-    deal(words, mine, d, buckets, staged, counts, starts, sums, cursors, image, stride, len, ESCAPED);
+    deal(words, mine, d, buckets, staged, counts, starts, sums, cursors, to, stride, len, ESCAPED);
 }

@@ -5,7 +5,8 @@
 //! cargo run --release --example voxel_mesh -- lucy.obj --grid 512
 //! ```
 //!
-//! Without a mesh, a torus is made. Every triangle is sampled more densely than the grid, so one voxel comes many
+//! Without a mesh, a torus is made. The table is a Robin Hood table, by both of its sequences, or with `--scheme
+//! two-level` that of Alcantara et al. 2009. Every triangle is sampled more densely than the grid, so one voxel comes many
 //! times; the table keeps the first. Its value is the number of the triangle. Then every neighbour of every voxel is
 //! asked, which is how one finds what is exposed, and the answers are compared with those of a `HashSet`.
 
@@ -15,11 +16,11 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
-use koel::backend::{Any, HashBackend, bitmap_words, choose};
+use clap::{Parser, ValueEnum};
+use koel::backend::{Any, HashBackend, Runs, bitmap_words, choose};
 use koel::layout::{Rows3, morton3, morton3_cell};
 use koel::spec::robin_hood::Sequence;
-use koel::{Duplicates, HashTable, RobinHood};
+use koel::{Duplicates, Fks, HashTable, RobinHood, Scheme};
 use ply_rs_bw::parser;
 use ply_rs_bw::ply::{DefaultElement, Property};
 
@@ -31,12 +32,21 @@ struct Args {
     /// Cells along each side of the grid, 8 to 1024
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(8..=1024))]
     grid: u32,
-    /// Pairs per slot
-    #[arg(long, default_value_t = 0.8)]
-    load: f64,
+    /// Which table holds the voxels
+    #[arg(long, default_value = "robin-hood")]
+    scheme: Which,
+    /// Pairs per slot [default: 0.8; two-level tables 0.71]
+    #[arg(long)]
+    load: Option<f64>,
     /// auto, cpu, opencl, opencl:N or opencl:NAME
     #[arg(long, default_value = "auto")]
     device: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Which {
+    RobinHood,
+    TwoLevel,
 }
 
 type Point = [f32; 3];
@@ -55,43 +65,61 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (cells, triangles) = surface(&mesh, args.grid)?;
     let device = choose(&args.device, None)?.swap_remove(0);
     println!(
-        "{} triangles, {} samples of the surface in a grid of {}^3, load {}, {}",
+        "{} triangles, {} samples of the surface in a grid of {}^3, {}",
         mesh.triangles.len(),
         cells.len(),
         args.grid,
-        args.load,
         device.info()
     );
     let rows = Rows3::new(args.grid, args.grid, args.grid)?;
     let by_rows = |[x, y, z]: [u32; 3]| rows.key(x, y, z);
     let by_morton = |[x, y, z]: [u32; 3]| morton3(x, y, z);
-    for sequence in [Sequence::Coherent, Sequence::Random] {
-        explore(&device, &cells, &triangles, &args, sequence, "row-major", by_rows, |key| {
-            rows.cell(key).map(|(x, y, z)| [x, y, z])
-        })?;
-        explore(&device, &cells, &triangles, &args, sequence, "Morton", by_morton, |key| {
-            morton3_cell(key).map(|(x, y, z)| [x, y, z])
-        })?;
+    let layouts = [
+        Layout { name: "row-major", key_of: &by_rows, cell_of: &|key| rows.cell(key).map(|(x, y, z)| [x, y, z]) },
+        Layout { name: "Morton", key_of: &by_morton, cell_of: &|key| morton3_cell(key).map(|(x, y, z)| [x, y, z]) },
+    ];
+    let surface = (cells, triangles);
+    match args.scheme {
+        Which::RobinHood => {
+            for sequence in [Sequence::Coherent, Sequence::Random] {
+                let scheme = RobinHood::canonical().sequence(sequence);
+                for layout in &layouts {
+                    explore(&device, &surface, &args, (&scheme, sequence.name(), args.load.or(Some(0.8))), layout)?;
+                }
+            }
+        }
+        Which::TwoLevel => {
+            for layout in &layouts {
+                explore(&device, &surface, &args, (&Fks::canonical(), "two-level", args.load), layout)?;
+            }
+        }
     }
     Ok(())
 }
 
-/// Builds a table of the voxels under one layout of keys and one sequence, and asks all neighbours.
-#[expect(clippy::too_many_arguments, reason = "a layout is a name and two functions")]
-fn explore(
+/// Which key a cell has, and back.
+struct Layout<'a> {
+    name: &'a str,
+    key_of: &'a dyn Fn([u32; 3]) -> Option<u32>,
+    cell_of: &'a dyn Fn(u32) -> Option<[u32; 3]>,
+}
+
+/// Builds a table of the voxels under one layout of keys, and asks all neighbours.
+fn explore<S: Scheme>(
     device: &Any,
-    cells: &[[u32; 3]],
-    triangles: &[u32],
+    (cells, triangles): &Surface,
     args: &Args,
-    sequence: Sequence,
-    layout: &str,
-    key_of: impl Fn([u32; 3]) -> Option<u32>,
-    cell_of: impl Fn(u32) -> Option<[u32; 3]>,
-) -> Result<(), Box<dyn Error>> {
+    (scheme, name, load): (&S, &str, Option<f64>),
+    &Layout { name: layout, key_of, cell_of }: &Layout<'_>,
+) -> Result<(), Box<dyn Error>>
+where
+    Any: Runs<S>,
+{
     let keys: Vec<u32> = cells.iter().filter_map(|&cell| key_of(cell)).collect();
-    let builder = HashTable::builder(RobinHood::canonical().sequence(sequence))
-        .load_factor(args.load)
-        .duplicates(Duplicates::KeepFirst);
+    let mut builder = HashTable::builder(scheme.clone()).duplicates(Duplicates::KeepFirst);
+    if let Some(load) = load {
+        builder = builder.load_factor(load);
+    }
     let table = builder.build(device, &keys, triangles)?;
     // In ascending order of their keys, as one would walk a grid, and each voxel's six neighbours in turn.
     let mut voxels: Vec<u32> = table.iter()?.map(|(key, _)| key).collect();
@@ -99,7 +127,7 @@ fn explore(
     let beside = |key: u32, axis: usize, step: u32| {
         let mut cell = cell_of(key)?;
         cell[axis] = cell[axis].wrapping_add(step);
-        (cell[axis] < args.grid).then_some(cell).and_then(&key_of)
+        (cell[axis] < args.grid).then_some(cell).and_then(key_of)
     };
     let mut faces = Vec::new();
     for axis in 0..3 {
@@ -120,9 +148,9 @@ fn explore(
     }
     let joined: u32 = found.iter().map(|word| word.count_ones()).sum();
     println!(
-        "{:>9}, {layout:<9}: {} voxels; {} neighbours asked in {:.3} ms, {joined} of them voxels, as a HashSet says",
-        sequence.name(),
+        "{name:>9}, {layout:<9}: {} voxels at load {:.2}; {} neighbours asked in {:.3} ms, {joined} of them voxels, as a HashSet says",
         voxels.len(),
+        table.load_factor(),
         queries.len(),
         1e3 * time.as_secs_f64()
     );

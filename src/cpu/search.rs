@@ -115,8 +115,14 @@ fn answer<L: Lists>(
             hits[i] = u8::from(hit);
         },
     );
-    for (found, hits) in found.iter_mut().zip(hits.as_chunks::<32>().0) {
-        *found = hits.iter().rev().fold(0, |bits, &hit| bits << 1 | u32::from(hit));
+    pack(&hits, found);
+}
+
+/// Bits of bytes that are 0 or 1, for as many words as there are.
+#[inline(always)]
+pub(super) fn pack(bytes: &[u8], words: &mut [u32]) {
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<32>().0) {
+        *word = bytes.iter().rev().fold(0, |bits, &byte| bits << 1 | u32::from(byte));
     }
 }
 

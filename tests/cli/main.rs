@@ -6,6 +6,7 @@ mod folder;
 
 mod bench;
 mod commands;
+mod documents;
 mod faults;
 mod papers;
 mod plots;

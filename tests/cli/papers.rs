@@ -67,6 +67,8 @@ fn every_figure_of_alcantara_2011() {
         &found,
         &[
             ("iterations", space, "iterations a pair", 9),
+            ("search", space, "slots of each pair", 9),
+            ("two-passes", pairs, "construction time", 4),
             ("space-insertion", space, "insertion rate", 4),
             ("space-retrieval", space, "retrieval rate", 4),
             ("4.7-model", space, "updates", 3),
@@ -88,6 +90,21 @@ fn every_figure_of_alcantara_2011() {
         near_model(iterations, functions, "model", |space| space > 1.4, 0.1);
         let median = curve(iterations, &format!("{functions}, median"), false);
         assert!(median.iter().all(|point| [1.0, 2.0].contains(&point.1)), "the paper's one or two: {median:?}");
+    }
+    // A search moves no more than a chain, and finds its way wherever random functions have one.
+    let search = figure(&found, "search");
+    for functions in ["H = 2", "H = 3", "H = 4", "H = 5"] {
+        let (chains, ways) = (
+            curve(search, &format!("{functions}, chains"), false),
+            curve(search, &format!("{functions}, search"), false),
+        );
+        assert!(ways.len() >= chains.len() && ways.len() >= 2, "{functions}: {search}");
+        for (space, chain) in chains {
+            assert!(
+                ways.iter().any(|&(at, way)| (at - space).abs() < 1e-9 && way <= chain),
+                "{functions} in {space} N"
+            );
+        }
     }
     let absent: Vec<f64> = curve(figure(&found, "failed-queries"), "two-level", false).iter().map(|p| p.0).collect();
     assert_eq!(absent, (0..=100).step_by(10).map(f64::from).collect::<Vec<_>>());
@@ -160,6 +177,7 @@ fn every_figure_of_garcia() {
         &[
             ("3", "age", "share of keys", 3),
             ("3-maximum", "keys", "greatest age", 4),
+            ("average-age", "load", "places a hit", 6),
             ("5-insertion", "keys", "insertion rate", 5),
             ("5-retrieval", "keys", "retrieval rate", 5),
             ("6-random", "load", "construction time", 4),
@@ -175,6 +193,11 @@ fn every_figure_of_garcia() {
         let all: f64 = curve(figure(&found, "3"), label, false).iter().map(|point| point.1).sum();
         assert!((all - 100.0).abs() < 1e-6, "{label}: {all}");
     }
+    let ages = figure(&found, "average-age");
+    for label in ["h_coh", "h_rand"] {
+        let last = |what: &str| curve(ages, &format!("{label}, {what}"), false).last().copied().unwrap();
+        assert!(last("from the average").1 < last("from the first").1, "at load 0.99 most keys are old: {ages}");
+    }
     let order = figure(&found, "10");
     assert_eq!(order["x"]["names"][1], "Morton");
     assert_eq!(curve(order, "h_coh", false).iter().map(|point| point.0).collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0]);
@@ -183,7 +206,10 @@ fn every_figure_of_garcia() {
 #[test]
 fn every_figure_of_the_two_level_table() {
     let found = figures("poster", "--device cpu --n 8192");
-    check(&found, &[("voxels", "voxels", "time", 4), ("stages", "pairs", "time", 5)]);
+    let iterations = ("iterations", "items", "iterations", 5);
+    check(&found, &[iterations, ("voxels", "voxels", "time", 4), ("stages", "pairs", "time", 5)]);
+    let rounds = curve(figure(&found, "iterations"), "2 sub-tables, 2.5 N", false);
+    assert!(rounds.iter().all(|&(items, rounds)| rounds <= 3.0 * items.log2()), "{rounds:?}");
     assert_eq!(curve(figure(&found, "stages"), "fks_cuckoo", false).len(), 5, "512 and its doublings");
     let found = figures("sahu", "--device cpu --n 8192");
     check(&found, &[("1", "entries", "time", 5), ("2", "entries", "share of a build", 5)]);

@@ -178,6 +178,22 @@ fn what_cannot_be_drawn_is_refused_at_once() {
     assert_eq!(fs::read_to_string(folder.path("taken")).unwrap(), "mine");
     folder.refused(&format!("bench {long} --hits 50 --plots plots"), "several --n, --load, --hits or --multiplicity");
     folder.refused(&format!("bench {long} --hits 50,50 --plots plots"), "nothing to draw");
+    for (wrong, part) in [
+        ("--load 2", "load"),
+        ("--scheme nothing", "nothing"),
+        ("--scheme cuckoo --functions 9", "functions"),
+        ("--order row", "--domain"),
+        ("--duplicates first", "--multiplicity"),
+        ("--table set --walk", "--walk"),
+        ("--table group --load 0.5,0.8", "--load"),
+        ("--all --rows nothing", "no row has"),
+        ("--all --device nothing", "nothing"),
+        ("--paper sahu --figure nothing", "no figure nothing"),
+        ("--paper sahu --n 10", "--n 10"),
+    ] {
+        let n = if wrong.contains("--n") { "" } else { "--n 2^31" };
+        folder.refused(&format!("bench {wrong} {n} --repeats 1000 --plots plots"), part);
+    }
     assert!(!folder.path("plots").exists());
 }
 

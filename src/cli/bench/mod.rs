@@ -209,16 +209,16 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let advice = "give several --n, --load, --hits or --multiplicity";
         return Err(Failure::Input(format!("--plots has nothing to draw of one place on every axis: {advice}")));
     }
-    // Whatever is in the way is better known now than after an hour.
-    let plots = args.plots.as_deref().map(Plots::at).transpose()?;
     if args.all {
-        return all::run(args, plots.as_ref());
+        return all::run(args);
     }
     let devices = koel::backend::choose(&args.device, None)?;
     let progress = Progress::line();
     if let Some(paper) = args.paper {
-        return paper::run(args, paper, &devices, progress, plots.as_ref());
+        return paper::run(args, paper, &devices, progress);
     }
+    check(args)?;
+    let plots = Plots::asked(args)?;
     let findings = measure(args, &devices, &progress)?;
     if findings.rows.is_empty() && !findings.left_out.is_empty() {
         return Err(Failure::Input(format!("nothing can be built: {}", findings.left_out.join("; "))));
@@ -253,9 +253,17 @@ impl Told {
     }
 }
 
+/// Whether the options of an ordinary bench go together, as far as that can be told before anything is measured.
+fn check(args: &Args) -> Result<()> {
+    args.load.iter().try_for_each(|&load| Load::new(load).map(drop))?;
+    args.data.check()?;
+    tables::asked(args)?;
+    wanted(args, &mut Findings::default()).map(drop)
+}
+
 /// All that the options ask for, on these devices.
 fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
-    args.load.iter().try_for_each(|&load| Load::new(load).map(drop))?;
+    check(args)?;
     let loads = if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
     let mut findings = Findings::default();
     // Other tables have no load: once is enough.

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use wide::u32x8;
 
 use crate::backend::Placed;
-use crate::cpu::block::{Lists, Loan, Pairs, Workspaces, sum};
+use crate::cpu::block::{Lists, Loan, Pairs, Workspaces, sum, total};
 use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
 use crate::cpu::place::{Place, Share, Shared};
@@ -82,7 +82,7 @@ pub(super) fn place<C: Share>(
     };
     let placed = Crew::new(pairs.keys.len()).run(work);
     let marked: u64 = placed.iter().map(|(_, marked)| marked).sum();
-    let mut placed = placed.into_iter().map(|(placed, _)| placed).fold(Placed::default(), sum);
+    let mut placed = total(placed.into_iter().map(|(placed, _)| placed));
     let beyond_first = (marked + u64::from(plan.outside().is_some())).saturating_sub(1);
     if marked > 0 && beyond_first > 0 {
         placed.copies += beyond_first;

@@ -15,6 +15,7 @@ use wide::u32x8;
 use super::TASK;
 use crate::cpu::BLOCK;
 use crate::cpu::memory::prefetch;
+use crate::cpu::search::pack;
 use crate::spec::cuckoo::classic::{EMPTY_KEY, key};
 use crate::spec::perfect::{Functions, half};
 
@@ -121,9 +122,7 @@ pub(super) fn answer(
             hits[i] = u8::from(hit);
         },
     );
-    for (found, hits) in found.iter_mut().zip(hits.as_chunks::<32>().0) {
-        *found = hits.iter().rev().fold(0, |bits, &hit| bits << 1 | u32::from(hit));
-    }
+    pack(&hits, found);
     let Some(value) = outside else { return };
     for i in (0..queries.len()).filter(|&i| queries[i] == EMPTY_KEY) {
         values[i] = value;

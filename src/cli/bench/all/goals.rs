@@ -2,7 +2,8 @@
 //!
 //! A row is a `koel bench` with some options, one of the rows that come out of it, and what its rate is compared with.
 //! Goals of GPUs are rates that were reached on an H200, or that the best of other libraries reached there; those of
-//! CPUs are multiples of what other tables do in the same run. A row that cannot be measured yet is here with the reason.
+//! CPUs are multiples of what other tables do in the same run. A row that no single run can measure is here with the
+//! reason.
 
 /// For which devices a row was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +84,8 @@ pub(super) struct Goal {
 pub(super) enum How {
     /// The options of `koel bench`, and what it calls the row. `--n` is added; of a picture, side and defined cells.
     Bench(&'static str, &'static str),
-    /// It cannot be measured yet, for this reason.
-    NotYet(&'static str),
+    /// One run of one program cannot measure it, for this reason.
+    Outside(&'static str),
 }
 
 /// One row.
@@ -304,7 +305,10 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         Class::Cpu,
         "a portable binary: 0.75 of one made for this CPU",
-        How::NotYet("it takes two binaries: run one built with RUSTFLAGS=\"-C target-cpu=native\" too, and compare"),
+        How::Outside(
+            "it takes two programs, of which this is one: docs/performance.md, \"What a portable binary loses\", says how \
+             to compare them and what came of it",
+        ),
         &[],
     ),
     Row::new(Class::CpuByOpenCl, "bucketized lookup", How::Bench(BUCKETIZED, "lookup"), &NEAR_CPU_BACKEND)

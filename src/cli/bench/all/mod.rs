@@ -86,10 +86,11 @@ struct Allowed {
     limits: Limits,
 }
 
-pub(super) fn run(args: &Args, plots: Option<&Plots>) -> Result<Verdict> {
+pub(super) fn run(args: &Args) -> Result<Verdict> {
     let bound = bound(args)?;
     let rows = choice::chosen(&args.rows)?;
     let devices = choose(&args.device, None)?;
+    let plots = Plots::asked(args)?;
     let progress = Progress::line();
     let mut bench =
         Bench { args, progress: &progress, bound, done: HashMap::new(), peers: HashMap::new(), allowed: Vec::new() };
@@ -103,7 +104,7 @@ pub(super) fn run(args: &Args, plots: Option<&Plots>) -> Result<Verdict> {
     let is_listed = |row: &Row| lines.iter().any(|line: &Line| std::ptr::eq(line.row, row));
     for row in rows.into_iter().filter(|row| !is_listed(row)).collect::<Vec<_>>() {
         let reason = match row.how {
-            How::NotYet(reason) => reason.to_owned(),
+            How::Outside(reason) => reason.to_owned(),
             How::Bench(..) if args.judged && devices.iter().any(|device| is_for(row, device, &devices)) => {
                 "its goals are those of other devices: leave out --judged".into()
             }
@@ -120,7 +121,7 @@ pub(super) fn run(args: &Args, plots: Option<&Plots>) -> Result<Verdict> {
     } else {
         Told::Text(report::text(&lines, &allowed, &devices, args))
     };
-    told.with(plots, || vec![chart::chart(&lines, &devices, args).draw()])
+    told.with(plots.as_ref(), || vec![chart::chart(&lines, &devices, args).draw()])
 }
 
 /// `--n`, of which there is one at most.
@@ -205,7 +206,7 @@ impl Bench<'_> {
     }
 
     fn found(&mut self, row: &Row, device: &Any, n: u32, most: u32) -> Result<std::result::Result<Found, String>> {
-        if let How::NotYet(reason) = row.how {
+        if let How::Outside(reason) = row.how {
             return Ok(Err(reason.into()));
         }
         if n > most {

@@ -237,8 +237,27 @@ impl DataOptions {
         Some(format!("the greatest key of the domain is {greatest} by --order {order}, and its keys have {bits} bits"))
     }
 
+    /// Whether the options go together.
+    pub(super) fn check(&self) -> Result<()> {
+        let order = self.order();
+        match (self.domain, self.defined) {
+            (None, _) if !matches!(order, Order::Sorted | Order::Shuffled) => {
+                let order = order.name();
+                Err(Failure::Input(format!("--order {order} is one of cells: give a --domain, or sorted or shuffled")))
+            }
+            (Some(rows), Some(defined)) if u64::from(defined) > rows.cells() => {
+                let (defined, cells) = (text::grouped(defined.into()), text::grouped(rows.cells()));
+                Err(Failure::Input(format!(
+                    "--defined {defined}: give at most as many as the picture has cells, {cells}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The data of `n` pairs, with keys and values that these limits allow.
     pub(super) fn make(&self, n: u32, limits: Limits) -> Result<Data> {
+        self.check()?;
         let order = self.order();
         let (keys, source) = match self.domain {
             Some(rows) => {
@@ -249,18 +268,12 @@ impl DataOptions {
                 let cells = Cells::new(made?, order, self.seed, limits)?;
                 (cells.keys(true), Source::Cells(cells))
             }
-            None if matches!(order, Order::Sorted | Order::Shuffled) => {
+            None => {
                 let workload = Workload::new(n, self.seed).within(limits)?;
                 let count = self.queries.unwrap_or(n.max(1 << 22)) as usize;
                 let sorted = order == Order::Sorted;
                 let keys = in_order(workload.keys(), sorted);
                 (keys, Source::Random { workload, count, hits: self.hits.clone(), sorted })
-            }
-            None => {
-                let order = order.name();
-                return Err(Failure::Input(format!(
-                    "--order {order} is one of cells: give a --domain, or sorted or shuffled"
-                )));
             }
         };
         // Absent keys have no value; these are present.

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-use koel::backend::{Any, HashBackend, Runs, StageTime};
-use koel::spec::Limits;
+use koel::backend::{Any, DeviceBuffer, HashBackend, Kernels, Runs, StageTime, bitmap_words};
 use koel::spec::hash::{MixKeys, SplitMix64};
+use koel::spec::{Limits, Plan};
 use koel::table::TableBuilder;
 use koel::workload::Workload;
 use koel::{HashTable, Scheme};
 
-use crate::cli::answers;
+use crate::cli::answers::{self, POISON};
 use crate::cli::bench::data::shuffled;
 use crate::cli::bench::device::is_of_the_table;
 use crate::cli::bench::figure::{Axis, Figure};
@@ -173,6 +173,29 @@ impl<'a> Bench<'a> {
             Some(load) => builder.load_factor(load),
             None => builder,
         }
+    }
+
+    /// How long a pass takes that finds each key of a table and writes its value; every pair is looked up after it.
+    pub(super) fn assign<S: Scheme>(&self, table: &HashTable<Any, S>, pairs: &Pairs) -> Result<Duration>
+    where
+        Any: Runs<S>,
+    {
+        let (device, plan, (keys, values)) = (self.device, table.plan(), &pairs.there);
+        let mut image = device.filled(table.image().len(), 0u64)?;
+        device.copy(table.image(), 0, &mut image, 0, table.image().len())?;
+        let time = self.timer().median(|| {
+            device.finish()?;
+            Ok(device.timed(|| Kernels::<S>::assign(device, plan, &mut image, keys, values))?.1)
+        })?;
+        let mut got = device.filled(keys.len(), POISON)?;
+        let mut found = device.filled(bitmap_words(keys.len()), POISON)?;
+        Kernels::<S>::lookup(device, plan, &image, keys, &mut got, &mut found)?;
+        // The pair that stands beside the image is passed over.
+        let outside = plan.outside();
+        let right = |i: usize| outside.filter(|(key, _)| *key == pairs.keys[i]).map_or(pairs.values[i], |pair| pair.1);
+        answers::check(&pairs.keys, &device.download(&got)?, &device.download(&found)?, |i| Some(right(i)))
+            .map_err(|reason| wrong("a lookup after a pass for the values", reason))?;
+        Ok(time)
     }
 
     /// How long lookups of so many hits in a hundred take, of as many queries as pairs.

@@ -20,6 +20,7 @@ use crate::cli::failure::Result;
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::on_device(&["3"], ages),
     Experiment::on_device(&["3-maximum"], greatest_ages),
+    Experiment::on_device(&["average-age"], average_age),
     Experiment::on_device(&["5-insertion", "5-retrieval"], random_keys),
     Experiment::on_device(&["6-random", "7-random"], random_picture),
     Experiment::on_device(&["6-image", "7-image"], image),
@@ -102,6 +103,47 @@ fn greatest_ages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         figure.model("log2 log2 n", n.into(), f64::from(n).log2().log2());
     }
     Ok(vec![figure])
+}
+
+/// Section 3.1: what a hit would read if its search began at the average age, which the paper left aside.
+fn average_age(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let n = bench.size(1 << 20);
+    let pairs = bench.random(n, sixteenth(n))?;
+    let (x, y) = (Axis::linear("load", ""), Axis::linear("places a hit", ""));
+    let title = format!("hits that begin at the average age, {n} random keys");
+    let mut figure = bench.figure(("average-age", "Section 3.1"), &title, x, y);
+    figure.note("from the average: the nearest age first, and of two the lesser; counted by the ages of all keys");
+    for load in LOADS {
+        for (label, sequence) in SEQUENCES {
+            match bench.table(RobinHood::canonical().sequence(sequence), Some(load), &pairs)? {
+                Ok(table) => {
+                    let ages = table.stats()?.ages;
+                    figure.point(format!("{label}, from the first"), load, mean(&ages, |age| age));
+                    let order = from_average(&ages);
+                    figure.point(format!("{label}, from the average"), load, mean(&ages, |age| order[age]));
+                    figure.point(format!("{label}, greatest age"), load, ages.len() as f64 - 1.0);
+                }
+                Err(reason) => figure.note(format!("{label}, load {load}: {reason}")),
+            }
+        }
+    }
+    Ok(vec![figure])
+}
+
+/// The mean over all keys of what keys of an age cost.
+fn mean(ages: &[u64], of: impl Fn(usize) -> usize) -> f64 {
+    let cost: u64 = ages.iter().enumerate().map(|(age, &keys)| of(age) as u64 * keys).sum();
+    cost as f64 / ages.iter().sum::<u64>().max(1) as f64
+}
+
+/// The how-manieth place that is read is the one of each age, from 1, in a search that begins at the average age.
+fn from_average(ages: &[u64]) -> Vec<usize> {
+    let middle = mean(ages, |age| age);
+    let mut order: Vec<usize> = (1..ages.len()).collect();
+    order.sort_by(|&a, &b| (a as f64 - middle).abs().total_cmp(&(b as f64 - middle).abs()));
+    let mut ranks = vec![0; ages.len()];
+    order.into_iter().zip(1..).for_each(|(age, rank)| ranks[age] = rank);
+    ranks
 }
 
 /// Figure 5: random keys.
@@ -272,6 +314,18 @@ mod tests {
     use koel::spec::hash::mix;
 
     use super::*;
+
+    #[test]
+    fn a_search_from_the_average_goes_to_both_sides() {
+        // No key of age 0; the mean is 2.75.
+        let ages = [0, 1, 2, 3, 2, 0];
+        assert!((mean(&ages, |age| age) - 2.75).abs() < 1e-9);
+        assert_eq!(from_average(&ages), [0, 4, 2, 1, 3, 5]);
+        assert!((mean(&ages, |age| from_average(&ages)[age]) - (4.0 + 4.0 + 3.0 + 6.0) / 8.0).abs() < 1e-9);
+        // At the same distance the lesser age is first.
+        assert_eq!(from_average(&[0, 1, 0, 1]), [0, 2, 1, 3]);
+        assert!(from_average(&[]).is_empty());
+    }
 
     /// At load d a place is taken with probability up to d, so ages are geometric and their mean is -ln(1 - d) / d.
     #[test]

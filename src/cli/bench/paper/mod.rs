@@ -91,13 +91,7 @@ impl Paper {
 /// The fewest pairs that `--n` may ask for: below it the figures would be of nothing but calls.
 const LEAST: u32 = 1000;
 
-pub(super) fn run(
-    args: &Args,
-    paper: Paper,
-    devices: &[Any],
-    progress: Progress,
-    plots: Option<&Plots>,
-) -> Result<Verdict> {
+pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress) -> Result<Verdict> {
     let n = match args.data.given_sizes().collect::<Vec<_>>()[..] {
         [] => None,
         [n] if n >= LEAST => Some(n),
@@ -111,6 +105,7 @@ pub(super) fn run(
         let (name, known) = (paper.name(), known.join(", "));
         return Err(Failure::Input(format!("there is no figure {other} of {name}: there are {known}")));
     }
+    let plots = Plots::asked(args)?;
     let mut figures = Vec::new();
     for experiment in experiments.iter().filter(|experiment| experiment.figures.iter().any(|id| wanted(id))) {
         for device in &devices[..if experiment.here { devices.len().min(1) } else { devices.len() }] {
@@ -125,7 +120,9 @@ pub(super) fn run(
     } else {
         Told::Text(text(args, devices, &figures))
     };
-    told.with(plots, || plots::of_figures(Named { name: &paper.name(), cited: paper.cited() }, &figures, devices))
+    told.with(plots.as_ref(), || {
+        plots::of_figures(Named { name: &paper.name(), cited: paper.cited() }, &figures, devices)
+    })
 }
 
 fn json(args: &Args, paper: Paper, n: Option<u32>, devices: &[Any], figures: &[Figure]) -> Value {

@@ -3,7 +3,8 @@
 use koel::backend::{Any, Runs};
 use koel::layout::Rows3;
 use koel::spec::Limits;
-use koel::spec::hash::{SplitMix64, mix};
+use koel::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+use koel::workload::Workload;
 use koel::{Fks, FksFamily, Perfect, Scheme, Sorted};
 use rayon::prelude::*;
 
@@ -11,9 +12,13 @@ use super::Experiment;
 use super::bench::{Bench, Pairs, milliseconds};
 use crate::cli::bench::figure::{Axis, Figure};
 use crate::cli::failure::Result;
+use crate::cli::text;
 
-pub(super) const POSTER: &[Experiment] =
-    &[Experiment::on_device(&["voxels"], voxels), Experiment::on_device(&["stages"], poster_stages)];
+pub(super) const POSTER: &[Experiment] = &[
+    Experiment::here(&["iterations"], iterations),
+    Experiment::on_device(&["voxels"], voxels),
+    Experiment::on_device(&["stages"], poster_stages),
+];
 
 pub(super) const SAHU: &[Experiment] = &[Experiment::on_device(&["1", "2"], kernels)];
 
@@ -22,6 +27,56 @@ const PERFECT: usize = 1 << 17;
 
 /// What the stages of large builds are that no paper has.
 const SAMPLE: &str = "gather, cuckoo_place: of 2^18 pairs and more a sample is looked through for keys that come again";
+
+/// Tables of which the iterations are counted, each with functions of its own.
+const TABLES: usize = 31;
+/// Iterations after which a table is given up.
+const MOST: u32 = 1000;
+
+/// Method: how often all items that are not in must try each sub-table, over their number.
+fn iterations(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let (x, y) = (Axis::log("items", ""), Axis::linear("iterations", ""));
+    let mut figure = Figure::new(("iterations", "Method"), "iterations of parallel insertion", "host", x, y);
+    figure.note(format!(
+        "an iteration tries each sub-table once; medians and greatest of {TABLES} tables, each with its own functions"
+    ));
+    for n in bench.sizes(16, 4, 1 << 16) {
+        let keys = Workload::new(n, bench.seed()).keys();
+        figure.model("log2 n", n.into(), f64::from(n).log2());
+        // Two sub-tables take random keys up to half of their slots; three are the poster's, 576 slots for 409 items.
+        for (label, subtables, space) in [("2 sub-tables, 2.5 N", 2, 2.5), ("3 sub-tables, 1.41 N", 3, 576.0 / 409.0)] {
+            bench.progress.say(format!("iterations of {n} items in {subtables} sub-tables"));
+            let slots = (f64::from(n) * space / f64::from(subtables)).ceil() as u32;
+            let mut stream = SplitMix64::new(bench.seed());
+            let tables = (0..TABLES).map(|_| (0..subtables).map(|_| stream.next_mix_keys()).collect::<Vec<_>>());
+            let mut all: Vec<u32> = tables.filter_map(|functions| rounds(&keys, &functions, slots)).collect();
+            all.sort_unstable();
+            if all.len() < TABLES {
+                let without = text::counted((TABLES - all.len()) as u64, "table");
+                figure.note(format!("{label}, {n} items: after {MOST} iterations {without} not complete"));
+            }
+            if let (Some(&median), Some(&greatest)) = (all.get(all.len() / 2), all.last()) {
+                figure.point(label, n.into(), median.into());
+                figure.point(format!("{label}, greatest"), n.into(), greatest.into());
+            }
+        }
+    }
+    Ok(vec![figure])
+}
+
+/// How many iterations it takes until all keys are in: those that are not write themselves into their slots of one
+/// sub-table after the other, and whatever is overwritten is not in. Of several keys that write one slot the last stays.
+fn rounds(keys: &[u32], functions: &[MixKeys], slots: u32) -> Option<u32> {
+    let mut subtables = vec![vec![None; slots as usize]; functions.len()];
+    let mut out: Vec<u32> = keys.to_vec();
+    (1..=MOST).find(|_| {
+        for (subtable, &function) in subtables.iter_mut().zip(functions) {
+            let write = |key| subtable[reduce(mix(key, function), slots) as usize].replace(key);
+            out = out.drain(..).filter_map(write).collect();
+        }
+        out.is_empty()
+    })
+}
 
 /// The results of the poster: finer and finer voxels of a surface, in a table, a sorted list and a perfect hash.
 fn voxels(bench: &Bench<'_>) -> Result<Vec<Figure>> {
@@ -154,6 +209,19 @@ fn kernels(bench: &Bench<'_>) -> Result<Vec<Figure>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn iterations_end_when_every_key_is_in() {
+        let mut stream = SplitMix64::new(7);
+        let functions = [stream.next_mix_keys(), stream.next_mix_keys(), stream.next_mix_keys()];
+        let keys = Workload::new(409, 1).keys();
+        assert_eq!(rounds(&[], &functions, 1), Some(1));
+        assert_eq!(rounds(&keys[..1], &functions, 192), Some(1));
+        // Three slots have no room for four keys, and three keys that can go anywhere need one iteration.
+        assert_eq!((rounds(&keys[..3], &functions, 1), rounds(&keys[..4], &functions, 1)), (Some(1), None));
+        // The poster's bucket.
+        assert!(rounds(&keys, &functions, 192).is_some_and(|rounds| (2..=60).contains(&rounds)));
+    }
 
     #[test]
     fn a_sphere_is_closed_and_hollow() {

@@ -26,6 +26,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::Args;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::out;
 use crate::cli::part::Part;
@@ -45,11 +46,16 @@ pub(super) struct Drawing {
 pub(super) struct Plots(PathBuf);
 
 impl Plots {
-    /// The directory, which is made if it is not there.
+    /// The directory of `--plots`, which is made if it is not there: when all other options are known to be right, and
+    /// before anything is measured.
     ///
     /// # Errors
     /// Why no file can be written there, which is better known before an hour of measurements than after it.
-    pub(super) fn at(path: &Path) -> Result<Plots> {
+    pub(super) fn asked(args: &Args) -> Result<Option<Plots>> {
+        args.plots.as_deref().map(Plots::at).transpose()
+    }
+
+    fn at(path: &Path) -> Result<Plots> {
         if path.as_os_str().is_empty() {
             return Err(Failure::Input("--plots has no name: give a directory".into()));
         }

@@ -95,6 +95,9 @@ pub(super) fn asked(args: &Args) -> Result<bool> {
     if args.table != Table::Map && args.duplicates != Duplicates::Error {
         return refuse("--duplicates is for --table map alone: leave it out");
     }
+    if args.table == Table::Group && !args.load.is_empty() {
+        return refuse("groups are made by a table of the library's own load: leave --load out");
+    }
     if args.data.has_order() || args.walk || args.insert {
         return refuse("--domain, --order, --walk and --insert are for maps of distinct keys: leave them out");
     }

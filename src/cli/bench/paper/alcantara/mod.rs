@@ -4,6 +4,8 @@
 //! rates.rs       insertion and retrieval over N; queries in order
 //! space.rs       insertion and retrieval over slots a pair, and the construction-time model
 //! limits.rs      the smallest tables, restarts, iterations
+//! search.rs      chains of evictions against searches for an empty slot
+//! passes.rs      pairs at once, or keys and then values
 //! misses.rs      retrieval over the share of absent keys
 //! copies.rs      compacting and multivalue tables over multiplicity
 //! strided.rs     what the memory makes of strides
@@ -14,7 +16,9 @@
 mod copies;
 mod limits;
 mod misses;
+mod passes;
 mod rates;
+mod search;
 mod space;
 mod strided;
 
@@ -22,6 +26,8 @@ use super::Experiment;
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::here(&["iterations"], limits::iterations),
+    Experiment::here(&["search"], search::measure),
+    Experiment::on_device(&["two-passes"], passes::measure),
     Experiment::on_device(&["space-insertion", "space-retrieval", "4.7-model"], space::measure),
     Experiment::on_device(&["smallest-space"], limits::smallest),
     Experiment::on_device(&["restarts"], limits::restarts),

@@ -1,0 +1,252 @@
+//! The Boolean intersection of two moving point clouds (Alcantara et al. 2011, Figure 4.1; the poster of 2009).
+//!
+//! Two rings turn, drift through each other and swell and shrink. In every frame both are points anew, the points fall
+//! into the cells of a grid, and the cells of each go into a hash set of their own. Then
+//!
+//! ```text
+//! crossing    each set is asked for the other's cells: where both are, the surfaces meet (and the rings collide)
+//! outside     a flood from a corner of the grid, wave after wave: each wave asks the set whether it stands at a wall
+//! inside      cells of one ring that the flood around the other did not reach, and that are none of its walls
+//! ```
+//!
+//! The surface of the intersection is what crosses and what of each ring is inside the other.
+//!
+//! ```sh
+//! cargo run --release --example intersection -- --grid 128 --scheme two-level
+//! ```
+//!
+//! Checked in two other ways: crossings by a `HashSet`, and each cell of the grid by its distance from the rings, which
+//! a formula gives.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::f32::consts::TAU;
+use std::time::{Duration, Instant};
+
+use clap::{Parser, ValueEnum};
+use koel::backend::{Any, HashBackend, Runs, choose};
+use koel::layout::Rows3;
+use koel::{CuckooSet, Fks, Scheme};
+
+/// Intersect two moving rings by the cells of their surfaces
+#[derive(Parser)]
+struct Args {
+    /// Cells along each side of the grid, 32 to 512
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(32..=512))]
+    grid: u32,
+    /// Frames of the movement
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    frames: u32,
+    /// Which table holds the cells
+    #[arg(long, default_value = "cuckoo")]
+    scheme: Which,
+    /// auto, cpu, opencl, opencl:N or opencl:NAME
+    #[arg(long, default_value = "auto")]
+    device: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Which {
+    /// The cuckoo set of 2011
+    Cuckoo,
+    /// The two-level table of 2009
+    TwoLevel,
+}
+
+type Point = [f32; 3];
+
+/// A torus, in cells of the grid.
+struct Ring {
+    centre: Point,
+    /// Its axes; the last one goes through the hole.
+    axes: [Point; 3],
+    around: f32,
+    across: f32,
+}
+
+/// Half the diagonal of a cell, and a little: nearer to a surface than this a cell may be a wall or not.
+const NEAR: f32 = 0.88;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
+    let device = choose(&args.device, None)?.swap_remove(0);
+    println!("two rings in a grid of {}^3, {} frames, {}", args.grid, args.frames, device.info());
+    match args.scheme {
+        Which::Cuckoo => animate(&device, &args, &CuckooSet::canonical(4)),
+        Which::TwoLevel => animate(&device, &args, &Fks::canonical()),
+    }
+}
+
+fn animate<S: Scheme>(device: &Any, args: &Args, scheme: &S) -> Result<(), Box<dyn Error>>
+where
+    Any: Runs<S>,
+{
+    let rows = Rows3::new(args.grid, args.grid, args.grid)?;
+    let mut met = 0;
+    for frame in 0..args.frames {
+        let rings = [0, 1].map(|which| Ring::of(which, frame as f32 / args.frames as f32, args.grid as f32));
+        let mut building = Duration::ZERO;
+        let mut models = Vec::new();
+        for ring in &rings {
+            let keys: Vec<u32> = ring.points().into_iter().filter_map(|point| cell(rows, point)).collect();
+            let started = Instant::now();
+            let walls = koel::HashSet::builder(scheme.clone()).build(device, &keys)?;
+            building += started.elapsed();
+            let cells = walls.to_keys()?;
+            models.push((walls, cells));
+        }
+        let started = Instant::now();
+        let met_by = |set: &koel::HashSet<Any, S>, cells: &[u32]| -> koel::Result<Vec<u32>> {
+            Ok(cells.iter().zip(set.contains(cells)?).filter(|(_, hit)| *hit).map(|(&cell, _)| cell).collect())
+        };
+        let crossing = met_by(&models[1].0, &models[0].1)?;
+        let crossing_too = met_by(&models[0].0, &models[1].1)?;
+        let asking = started.elapsed();
+        let started = Instant::now();
+        let outside = [flood(&models[0].0, rows)?, flood(&models[1].0, rows)?];
+        let flooding = started.elapsed();
+        let inside = [0, 1].map(|which| {
+            let other: HashSet<u32> = crossing.iter().copied().collect();
+            let is_inside = |key: &&u32| !outside[1 - which][**key as usize] && !other.contains(*key);
+            models[which].1.iter().filter(is_inside).count()
+        });
+        for (ring, (outside, (_, walls))) in rings.iter().zip(outside.iter().zip(&models)) {
+            check_flood(ring, outside, walls, rows)?;
+        }
+        check_crossing([&models[0].1, &models[1].1], [&crossing, &crossing_too])?;
+        met += usize::from(!crossing.is_empty());
+        println!(
+            "frame {frame:>2}: {} and {} cells; {} where the surfaces cross, {} and {} inside the other; \
+             built in {:.2} ms, asked in {:.2} ms, flooded in {:.1} ms",
+            models[0].1.len(),
+            models[1].1.len(),
+            crossing.len(),
+            inside[0],
+            inside[1],
+            ms(building),
+            ms(asking),
+            ms(flooding)
+        );
+    }
+    println!("the rings met in {met} of {} frames; every cell is as its distance says", args.frames);
+    if met == 0 {
+        return Err("the rings never met".into());
+    }
+    Ok(())
+}
+
+impl Ring {
+    /// Where one of the rings is, at a time from 0 to 1.
+    fn of(which: u32, time: f32, grid: f32) -> Ring {
+        let angle = TAU * (time + 0.1);
+        let side = if which == 0 { 1.0 } else { -1.0 };
+        let (sin, cos) = (angle.sin(), angle.cos());
+        // One lies and tips, the other stands and turns.
+        let axes = if which == 0 {
+            [[1.0, 0.0, 0.0], [0.0, cos, sin], [0.0, -sin, cos]]
+        } else {
+            [[cos, 0.0, sin], [0.0, 1.0, 0.0], [-sin, 0.0, cos]]
+        };
+        let drift = 0.1 * grid * cos * side;
+        Ring {
+            centre: [0.5 * grid + drift, 0.5 * grid, 0.5 * grid - 0.3 * drift],
+            axes,
+            around: grid * (0.24 + 0.02 * sin * side),
+            across: grid * (0.08 + 0.01 * cos),
+        }
+    }
+
+    /// Points of its surface, of which one is within half a cell of any other point of the surface.
+    fn points(&self) -> Vec<Point> {
+        let steps = |radius: f32| (2.0 * TAU * radius).ceil() as u32;
+        let (around, across) = (steps(self.around + self.across), steps(self.across));
+        let angle = |i: u32, of: u32| TAU * i as f32 / of as f32;
+        let point = |i: u32| {
+            let (a, b) = (angle(i / across, around), angle(i % across, across));
+            let out = self.around + self.across * b.cos();
+            let own = [out * a.cos(), out * a.sin(), self.across * b.sin()];
+            std::array::from_fn(|at| self.centre[at] + (0..3).map(|axis| own[axis] * self.axes[axis][at]).sum::<f32>())
+        };
+        (0..around * across).map(point).collect()
+    }
+
+    /// How far a point is from the surface, in cells; negative inside.
+    fn distance(&self, point: Point) -> f32 {
+        let from: Point = std::array::from_fn(|at| point[at] - self.centre[at]);
+        let own = self.axes.map(|axis| (0..3).map(|at| axis[at] * from[at]).sum::<f32>());
+        (own[0].hypot(own[1]) - self.around).hypot(own[2]) - self.across
+    }
+}
+
+/// The key of the cell that a point is in.
+fn cell(rows: Rows3, point: Point) -> Option<u32> {
+    let [x, y, z] = point.map(|at| at as u32);
+    rows.key(x, y, z)
+}
+
+/// Which cells are reached from a corner, through faces of cells, without passing a wall.
+fn flood<S: Scheme>(walls: &koel::HashSet<Any, S>, rows: Rows3) -> koel::Result<Vec<bool>>
+where
+    Any: Runs<S>,
+{
+    let mut reached = vec![false; rows.cells() as usize];
+    let mut asked = reached.clone();
+    let mut wave = vec![0u32];
+    asked[0] = true;
+    while !wave.is_empty() {
+        let answers = walls.contains(&wave)?;
+        let mut next = Vec::new();
+        for (&key, _) in wave.iter().zip(answers).filter(|(_, wall)| !wall) {
+            reached[key as usize] = true;
+            for key in beside(rows, key) {
+                if !std::mem::replace(&mut asked[key as usize], true) {
+                    next.push(key);
+                }
+            }
+        }
+        wave = next;
+    }
+    Ok(reached)
+}
+
+/// The cells that share a face with one.
+fn beside(rows: Rows3, key: u32) -> impl Iterator<Item = u32> {
+    const STEPS: [[i32; 3]; 6] = [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]];
+    rows.cell(key).into_iter().flat_map(move |(x, y, z)| {
+        STEPS.into_iter().filter_map(move |[dx, dy, dz]| {
+            let to = |at: u32, step: i32| at.checked_add_signed(step);
+            rows.key(to(x, dx)?, to(y, dy)?, to(z, dz)?)
+        })
+    })
+}
+
+/// Every cell that is not near a ring's surface is no wall, and was reached if it is outside the ring.
+fn check_flood(ring: &Ring, outside: &[bool], walls: &[u32], rows: Rows3) -> Result<(), Box<dyn Error>> {
+    let walls: HashSet<u32> = walls.iter().copied().collect();
+    for (key, &reached) in (0u32..).zip(outside) {
+        let Some((x, y, z)) = rows.cell(key) else { return Err("a cell has no place".into()) };
+        let distance = ring.distance([x, y, z].map(|at| at as f32 + 0.5));
+        let wrong = match walls.contains(&key) {
+            true => distance.abs() > NEAR,
+            false => distance.abs() > NEAR && reached != (distance > 0.0),
+        };
+        if wrong {
+            return Err(format!("cell {x} {y} {z} is {distance} from the ring, and reached: {reached}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Both ways round the same cells, which are those that a `HashSet` has of both.
+fn check_crossing(cells: [&[u32]; 2], found: [&[u32]; 2]) -> Result<(), Box<dyn Error>> {
+    let [one, other] = cells.map(|cells| cells.iter().copied().collect::<HashSet<u32>>());
+    let right: HashSet<u32> = one.intersection(&other).copied().collect();
+    if found.iter().any(|found| found.len() != right.len() || !found.iter().all(|cell| right.contains(cell))) {
+        return Err("the cells of both are not those that a HashSet finds".into());
+    }
+    Ok(())
+}
+
+fn ms(time: Duration) -> f64 {
+    1e3 * time.as_secs_f64()
+}
