@@ -2,7 +2,7 @@
 //! bucketized_parts.rs.
 
 use super::launch::Launch;
-use super::program::{BUCKETIZED, BUCKETIZED_CANONICAL, BUCKETIZED_CLASSIC, BUCKETIZED_LOOKUP};
+use super::program::{BUCKETIZED, BUCKETIZED_CANONICAL, BUCKETIZED_CLASSIC, BUCKETIZED_LOOKUP, BUCKETIZED_RUNS};
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{
@@ -43,16 +43,21 @@ impl OpenCl {
 
     /// The program for lookups in the tables of this plan.
     pub(super) fn bucketized_lookup(&self, plan: &BucketizedPlan, shape: LookupShape) -> Result<ocl::core::Program> {
-        let lanes = match shape {
-            LookupShape::Alone => 1,
-            LookupShape::Together => plan.bucket_slots() / 2,
-        };
         let at_once = match (plan.kind(), plan.lookup_mode()) {
             (Kind::Classic, LookupMode::LatencyOptimized) => plan.function_count(),
             _ => 1,
         };
         let mut parameters = parameters(plan, self.lookup_group(shape));
-        parameters.extend([("LANES", lanes), ("AT_ONCE", at_once)]);
+        parameters.push(("AT_ONCE", at_once));
+        let lanes = match shape {
+            LookupShape::Alone => 1,
+            LookupShape::Together => plan.bucket_slots() / 2,
+            LookupShape::Runs => {
+                parameters.extend(self.run_parameters());
+                return self.program(BUCKETIZED_RUNS, &parameters);
+            }
+        };
+        parameters.push(("LANES", lanes));
         self.program(BUCKETIZED_LOOKUP, &parameters)
     }
 
@@ -157,7 +162,7 @@ impl Kernels<Bucketized> for OpenCl {
         let launch = launch.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
         launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over_groups_of(
             self.lookup_group(shape),
-            len,
+            self.lookup_items(shape, len),
             len,
         )
     }

@@ -1,4 +1,4 @@
-//! The host side of cl/horton.cl, cl/horton_build.cl and cl/horton_lookup.cl: which program, and which arguments.
+//! The host side of cl/horton.cl, cl/horton_build.cl, cl/horton_lookup.cl and cl/horton_runs.cl: which program, and which arguments.
 //!
 //! A direct canonical build is a chain of six kernels without a wait in between, and needs, besides the image, 4 bytes
 //! a pair and 12 bytes a bucket; see cl/horton_build.cl. Builds part by part: horton_parts.rs. Classic builds and
@@ -7,7 +7,7 @@
 use ocl::core::Program;
 
 use super::launch::Launch;
-use super::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP, HORTON_STASH};
+use super::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP, HORTON_RUNS, HORTON_STASH};
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{
@@ -63,11 +63,15 @@ impl OpenCl {
 
     /// The program for lookups in the tables of this plan.
     pub(super) fn horton_lookup(&self, plan: &HortonPlan, shape: LookupShape) -> Result<Program> {
+        let mut parameters = parameters(plan, self.lookup_group(shape));
         let lanes = match shape {
             LookupShape::Alone => 1,
             LookupShape::Together => plan.bucket_slots() / 2,
+            LookupShape::Runs => {
+                parameters.extend(self.run_parameters());
+                return self.program(HORTON_RUNS, &parameters);
+            }
         };
-        let mut parameters = parameters(plan, self.lookup_group(shape));
         parameters.push(("LANES", lanes));
         self.program(HORTON_LOOKUP, &parameters)
     }
@@ -135,7 +139,7 @@ impl OpenCl {
         launch.buffer(stashed).over(stashed.len())
     }
 
-    /// `Kernels::lookup` in one of the two shapes.
+    /// `Kernels::lookup` in one of the shapes.
     pub(super) fn horton_lookup_as(
         &self,
         shape: LookupShape,
@@ -153,7 +157,7 @@ impl OpenCl {
         let launch = launch.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
         launch.buffer(queries).value(len as u64).buffer(values).buffer(found).over_groups_of(
             self.lookup_group(shape),
-            len,
+            self.lookup_items(shape, len),
             len,
         )
     }
@@ -189,7 +193,7 @@ impl Kernels<Horton> for OpenCl {
         }
     }
 
-    /// One kernel. The first lookup of a device may run a few more, to find out which shape is faster.
+    /// One kernel. The first lookup of a device may run a few more, to find out which shape is faster there.
     fn lookup(
         &self,
         plan: &HortonPlan,

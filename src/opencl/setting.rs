@@ -50,8 +50,8 @@ mod tests {
     #[test]
     fn advice_names_all_choices() {
         let routes = BuildRoute::ALL.map(BuildRoute::name);
-        let shapes = LookupShape::ALL.map(LookupShape::name);
+        let [first, second, third] = LookupShape::ALL.map(LookupShape::name);
         assert_eq!(format!("give {}", routes.join(" or ")), BuildRoute::ADVICE);
-        assert_eq!(format!("give {}", shapes.join(" or ")), LookupShape::ADVICE);
+        assert_eq!(format!("give {first}, {second} or {third}"), LookupShape::ADVICE);
     }
 }
