@@ -54,8 +54,8 @@ mod tests {
         #[cfg(feature = "opencl")]
         {
             use crate::opencl::LookupShape;
-            let shapes = LookupShape::ALL.map(LookupShape::name);
-            assert_eq!(format!("give {}", shapes.join(" or ")), LookupShape::ADVICE);
+            let [first, second, third] = LookupShape::ALL.map(LookupShape::name);
+            assert_eq!(format!("give {first}, {second} or {third}"), LookupShape::ADVICE);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! bucketized_parts.rs.
 
 use super::launch::Launch;
-use super::program::{BUCKETIZED, BUCKETIZED_CANONICAL, BUCKETIZED_CLASSIC, BUCKETIZED_LOOKUP};
+use super::program::{BUCKETIZED, BUCKETIZED_CANONICAL, BUCKETIZED_CLASSIC, BUCKETIZED_LOOKUP, BUCKETIZED_RUNS};
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{
@@ -42,23 +42,28 @@ impl OpenCl {
         }
     }
 
-    /// The program for lookups in the tables of this plan, with values or for bits alone.
+    /// The program for lookups in the tables of this plan, with values or for bits alone. Runs have values in any case.
     pub(super) fn bucketized_lookup(
         &self,
         plan: &BucketizedPlan,
         shape: LookupShape,
         values: bool,
     ) -> Result<ocl::core::Program> {
-        let lanes = match shape {
-            LookupShape::Alone => 1,
-            LookupShape::Together => plan.bucket_slots() / 2,
-        };
         let at_once = match (plan.kind(), plan.lookup_mode()) {
             (Kind::Classic, LookupMode::LatencyOptimized) => plan.function_count(),
             _ => 1,
         };
         let mut parameters = parameters(plan, self.lookup_group(shape));
-        parameters.extend([("LANES", lanes), ("AT_ONCE", at_once), ("BITS_ALONE", u32::from(!values))]);
+        parameters.push(("AT_ONCE", at_once));
+        let lanes = match shape {
+            LookupShape::Alone => 1,
+            LookupShape::Together => plan.bucket_slots() / 2,
+            LookupShape::Runs => {
+                parameters.extend(self.run_parameters());
+                return self.program(BUCKETIZED_RUNS, &parameters);
+            }
+        };
+        parameters.extend([("LANES", lanes), ("BITS_ALONE", u32::from(!values))]);
         self.program(BUCKETIZED_LOOKUP, &parameters)
     }
 
@@ -87,10 +92,13 @@ impl OpenCl {
         found: &Buffer<u32>,
     ) -> Result<()> {
         let shape = self.lookup_shape()?;
+        let scratch = self.scratch_values(shape, values, queries.len())?;
+        let values = values.or(scratch.as_ref());
         let program = self.bucketized_lookup(plan, shape, values.is_some())?;
         let launch = self.bucketized_kernel(&program, plan, "bucketized_lookup", image)?;
         let launch = launch.answering(plan.outside(), queries, values, found)?;
-        launch.over_groups_of(self.lookup_group(shape), queries.len(), queries.len())
+        let items = self.lookup_items(shape, queries.len());
+        launch.over_groups_of(self.lookup_group(shape), items, queries.len())
     }
 
     /// The pairs that the kernel `name` finds in the image, slot by slot.

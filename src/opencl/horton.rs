@@ -1,4 +1,4 @@
-//! The host side of cl/horton.cl, cl/horton_build.cl and cl/horton_lookup.cl: which program, and which arguments.
+//! The host side of cl/horton.cl, cl/horton_build.cl, cl/horton_lookup.cl and cl/horton_runs.cl: which program, and which arguments.
 //!
 //! A direct canonical build is a chain of six kernels without a wait in between, and needs, besides the image, 4 bytes
 //! a pair and 12 bytes a bucket; see cl/horton_build.cl. Builds part by part: horton_parts.rs. Classic builds and
@@ -7,7 +7,7 @@
 use ocl::core::Program;
 
 use super::launch::Launch;
-use super::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP, HORTON_STASH};
+use super::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP, HORTON_RUNS, HORTON_STASH};
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{
@@ -61,13 +61,17 @@ impl OpenCl {
         self.program(HORTON_STASH, &parameters(plan, self.0.group))
     }
 
-    /// The program for lookups in the tables of this plan, with values or for bits alone.
+    /// The program for lookups in the tables of this plan, with values or for bits alone. Runs have values in any case.
     pub(super) fn horton_lookup(&self, plan: &HortonPlan, shape: LookupShape, values: bool) -> Result<Program> {
+        let mut parameters = parameters(plan, self.lookup_group(shape));
         let lanes = match shape {
             LookupShape::Alone => 1,
             LookupShape::Together => plan.bucket_slots() / 2,
+            LookupShape::Runs => {
+                parameters.extend(self.run_parameters());
+                return self.program(HORTON_RUNS, &parameters);
+            }
         };
-        let mut parameters = parameters(plan, self.lookup_group(shape));
         parameters.extend([("LANES", lanes), ("BITS_ALONE", u32::from(!values))]);
         self.program(HORTON_LOOKUP, &parameters)
     }
@@ -135,7 +139,7 @@ impl OpenCl {
         launch.buffer(stashed).over(stashed.len())
     }
 
-    /// A lookup in one of the two shapes, with values or for bits alone.
+    /// A lookup in one of the shapes, with values or for bits alone.
     pub(super) fn horton_answers(
         &self,
         shape: LookupShape,
@@ -145,10 +149,13 @@ impl OpenCl {
         values: Option<&Buffer<u32>>,
         found: &Buffer<u32>,
     ) -> Result<()> {
+        let scratch = self.scratch_values(shape, values, queries.len())?;
+        let values = values.or(scratch.as_ref());
         let program = self.horton_lookup(plan, shape, values.is_some())?;
         let launch = self.horton_kernel(&program, plan, "horton_lookup", image)?;
         let launch = launch.answering(plan.outside(), queries, values, found)?;
-        launch.over_groups_of(self.lookup_group(shape), queries.len(), queries.len())
+        let items = self.lookup_items(shape, queries.len());
+        launch.over_groups_of(self.lookup_group(shape), items, queries.len())
     }
 }
 
@@ -182,7 +189,7 @@ impl Kernels<Horton> for OpenCl {
         }
     }
 
-    /// One kernel. The first lookup of a device may run a few more, to find out which shape is faster.
+    /// One kernel. The first lookup of a device may run a few more, to find out which shape is faster there.
     fn lookup(
         &self,
         plan: &HortonPlan,

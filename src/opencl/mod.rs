@@ -17,7 +17,7 @@
 //! sort.rs        a radix sort of pairs
 //! relational.rs  what grouping and joining are made of
 //! tally.rs       what became of a batch: the counts of all schemes' kernels
-//! shape.rs       one work-item a key, or several: which is faster here
+//! shape.rs       one work-item a key, several, or one for many keys: which is faster here
 //! route.rs       pairs one by one, or part by part: how a table is built
 //! parts.rs       dealing pairs to the parts of a table
 //! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function

@@ -1,20 +1,23 @@
-//! Which shape of a lookup is faster on a device: one work-item a key, or several that read a bucket together.
+//! Which shape of a lookup is faster on a device: a work-item a key, several that read a bucket together, or one for many
+//! keys.
 //!
 //! ```text
-//! alone      one work-item reads the 64 bytes of a bucket in four loads       CPUs: no barriers, no detours
+//! alone      one work-item reads the 64 bytes of a bucket in four loads       no barriers, no detours
 //! together   four work-items read 16 bytes each of the same bucket, for four  GPUs: a bucket is one access; on an H200
 //!            keys; what they find meets in local memory                       up to twice the rate
+//! runs       one work-item takes 256 keys: it asks for all their buckets,     CPUs: some ten times the rate of the first,
+//!            then looks at each as one vector (cl/runs.clh)                   as nobody waits for a single bucket
 //! ```
 //!
-//! A device's name does not tell, so two small kernels (cl/shape.cl) are timed against each other when the first lookup
-//! needs to know. That takes a millisecond on a GPU and some more on a CPU.
+//! CPUs take runs. Which of the others a device wants its name does not tell, so two small kernels (cl/shape.cl) are timed
+//! against each other when the first lookup needs to know. That takes a millisecond on a GPU.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::program::SHAPE;
 use super::{Buffer, OpenCl, lock};
-use crate::backend::{HashBackend, setting};
+use crate::backend::{DeviceKind, HashBackend, setting};
 use crate::error::Result;
 
 /// How work-items share the reading of a table's buckets. The answers are the same.
@@ -25,24 +28,33 @@ pub enum LookupShape {
     Alone,
     /// As many work-items a key as its bucket has 16 bytes, through local memory.
     Together,
+    /// One work-item for 256 consecutive keys.
+    Runs,
 }
 
+/// Keys of a work-item that takes runs. On four cores 256 were a quarter faster than 64 and as fast as 1024; small batches
+/// give more cores something to do with shorter ones.
+const RUN: usize = 256;
+// None ends within a word of the bitmap.
+const _: () = assert!(RUN.is_multiple_of(32));
+
 impl LookupShape {
-    /// Both shapes.
-    pub const ALL: [LookupShape; 2] = [LookupShape::Alone, LookupShape::Together];
+    /// All shapes.
+    pub const ALL: [LookupShape; 3] = [LookupShape::Alone, LookupShape::Together, LookupShape::Runs];
 
     /// The name in [`LookupShape::VARIABLE`].
     pub fn name(self) -> &'static str {
         match self {
             LookupShape::Alone => "alone",
             LookupShape::Together => "together",
+            LookupShape::Runs => "runs",
         }
     }
 
     /// The environment variable that decides for all devices.
     pub const VARIABLE: &'static str = "KOEL_LOOKUP_SHAPE";
 
-    pub(crate) const ADVICE: &'static str = "give alone or together";
+    pub(crate) const ADVICE: &'static str = "give alone, together or runs";
 }
 
 impl fmt::Display for LookupShape {
@@ -76,12 +88,40 @@ impl OpenCl {
             LookupShape::Alone => self.0.group,
             // More than 256 not every device takes.
             LookupShape::Together => (2 * self.0.group).min(256),
+            // Nothing is shared.
+            LookupShape::Runs => 1,
         }
     }
 
+    /// Work-items of lookups of so many keys.
+    pub(super) fn lookup_items(&self, shape: LookupShape, keys: usize) -> usize {
+        match shape {
+            LookupShape::Alone | LookupShape::Together => keys,
+            LookupShape::Runs => keys.div_ceil(RUN),
+        }
+    }
+
+    /// Memory for values that nobody asked for, where a lookup needs it all the same: runs keep their answers there.
+    pub(super) fn scratch_values(
+        &self,
+        shape: LookupShape,
+        values: Option<&Buffer<u32>>,
+        len: usize,
+    ) -> Result<Option<Buffer<u32>>> {
+        match shape {
+            LookupShape::Runs if values.is_none() => Buffer::allocate(self, len).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// What cl/runs.clh wants to know when a program is built.
+    pub(super) fn run_parameters(&self) -> [(&'static str, u32); 2] {
+        [("RUN", RUN as u32), ("CPU", u32::from(self.0.info.kind == DeviceKind::Cpu))]
+    }
+
     /// The shape of lookups in tables with buckets: what [`OpenCl::set_lookup_shape`] said, or the environment variable
-    /// `KOEL_LOOKUP_SHAPE` (`alone` or `together`), or else what is faster here. Found out at the first call, by runs of
-    /// some milliseconds, and then kept.
+    /// `KOEL_LOOKUP_SHAPE` (`alone`, `together` or `runs`), or else runs on a CPU, and elsewhere what is faster of the
+    /// others. That is found out at the first call, in some milliseconds, and then kept.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else; the device's errors.
@@ -93,6 +133,7 @@ impl OpenCl {
         let choices = LookupShape::ALL.map(|shape| (shape.name(), shape));
         let shape = match setting::chosen(LookupShape::VARIABLE, &choices, LookupShape::ADVICE)? {
             Some(shape) => shape,
+            None if self.0.info.kind == DeviceKind::Cpu => LookupShape::Runs,
             // Whoever times a lookup does not mean this.
             None => self.0.clocks.aside(|| self.faster_shape())?,
         };
@@ -106,6 +147,7 @@ impl OpenCl {
         *lock(&self.0.shape) = shape;
     }
 
+    /// Alone or together.
     fn faster_shape(&self) -> Result<LookupShape> {
         let program = self.program(SHAPE, &[("GROUP", self.0.group as u32)])?;
         let blocks: Buffer<u64> = self.filled(BLOCKS * 8, 0)?;

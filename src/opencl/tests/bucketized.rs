@@ -79,7 +79,7 @@ fn build(cl: &OpenCl, scheme: &Bucketized, slots: usize, keys: &[u32], values: &
 type Built = (BucketizedPlan, Buffer<u64>, Placed);
 
 /// The device once for each shape of a lookup, as others than the one that tests share.
-fn shapes(cl: &OpenCl) -> [OpenCl; 2] {
+fn shapes(cl: &OpenCl) -> [OpenCl; 3] {
     LookupShape::ALL.map(|shape| {
         let cl = cl.with_group(64);
         cl.set_lookup_shape(Some(shape));
@@ -174,7 +174,7 @@ fn any_split_into_batches_gives_the_same_canonical_image() -> Result<()> {
 }
 
 #[test]
-fn every_scheme_builds_sound_tables_with_the_right_answers_in_both_shapes() -> Result<()> {
+fn every_scheme_builds_sound_tables_with_the_right_answers_in_all_shapes() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let shapes = shapes(cl);
     for scheme in schemes() {
@@ -211,14 +211,14 @@ fn every_scheme_builds_sound_tables_with_the_right_answers_in_both_shapes() -> R
 }
 
 #[test]
-fn lookups_of_every_length_in_both_shapes() -> Result<()> {
+fn lookups_of_every_length_in_all_shapes() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (keys, values) = pairs(200);
     for cl in shapes(cl) {
         for scheme in [Bucketized::canonical(8), Bucketized::classic(2, 8)] {
             let (plan, image, _) = build(&cl, &scheme, 222, &keys, &values)?;
-            let queries = [&keys[..], &noise(3, 200)].concat().repeat(3);
-            for len in [0, 1, 31, 32, 33, 63, 64, 65, 1000] {
+            let queries = [&keys[..], &noise(3, 200), &[EMPTY_KEY]].concat().repeat(3);
+            for len in [0, 1, 31, 32, 33, 63, 64, 65, 255, 256, 257, 512, 1000] {
                 compare_lookups(&cl, &plan, &image, &queries[..len])?;
             }
             compare_lookups(&cl, &plan, &empty(&cl, &plan)?, &[0, 1, EMPTY_KEY])?;

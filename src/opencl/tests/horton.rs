@@ -82,7 +82,7 @@ fn compare_builds(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) 
     Ok((placing, image))
 }
 
-/// Looks queries up on the device, in both shapes, and compares each answer with the sequential lookup.
+/// Looks queries up on the device, in all shapes, and compares each answer with the sequential lookup.
 fn compare_lookups(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let words = cl.download(image)?;
     let expected: Vec<_> = queries.iter().map(|&query| Horton::find(plan, &words, query)).collect();
@@ -281,7 +281,7 @@ fn batches_of_queries_of_every_length() -> Result<()> {
             let plan = plan(&Horton::canonical(slots), keys.len(), load);
             let (placing, image) = compare_builds(&cl, &plan, &keys, &values)?;
             assert_eq!(placing, Placing::Placed);
-            for len in [0, 1, 31, 32, 33, 63, 64, 65, 1000] {
+            for len in [0, 1, 31, 32, 33, 63, 64, 65, 255, 256, 257, 512, 1000] {
                 compare_lookups(&cl, &plan, &image, &queries(&keys, len))?;
             }
             // All hits, and through the trait.
