@@ -57,6 +57,21 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
 // In a canonical table few keys need a further bucket. Those who do are listed, and each is the work of KOEL_LANES neighbours, so that a group reads
 // no more than it needs. Work-items that have nothing to ask for read the bucket of key 0, for nothing.
 
+#define ALIGNED __attribute__((aligned(16)))
+
+// What neighbours that work together have put into local memory, KOEL_LANES numbers at an aligned place: by one load, or
+// two. On an H200, in a table that fits the cache, that is worth 5%; lookups in Horton tables lost 3% by it.
+INLINED void of_neighbours(__local const uint *from, uint *to) {
+#if KOEL_LANES == 2
+    vstore2(*(__local const uint2 *)from, 0, to);
+#elif KOEL_LANES == 4
+    vstore4(*(__local const uint4 *)from, 0, to);
+#else
+    vstore4(*(__local const uint4 *)from, 0, to);
+    vstore4(*(__local const uint4 *)(from + 4), 1, to);
+#endif
+}
+
 // Looks for the key with this mark in two words of its bucket number i. It stands in one slot at most, so one work-item
 // replies at most.
 INLINED void look(uint4 two, uint i, uint mark, __local ulong *reply) {

@@ -78,7 +78,7 @@ INLINED void look(uint4 two, uint key, __local ulong *reply) {
 __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKUP) {
     table t = THE_TABLE;
     __local ulong answers[KOEL_GROUP / 8], replies[KOEL_GROUP], last_of[KOEL_GROUP];
-    __local uint key_of[KOEL_GROUP] ALIGNED, bucket_of[KOEL_GROUP] ALIGNED;
+    __local uint key_of[KOEL_GROUP], bucket_of[KOEL_GROUP];
     __local ushort listed[KOEL_GROUP];
     __local uchar type_b_of[KOEL_GROUP];
     __local uint waiting;
@@ -97,11 +97,8 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
     barrier(CLK_LOCAL_MEM_FENCE);
 
     uint4 v[KOEL_LANES];
-    uint buckets_of[KOEL_LANES], keys_of_them[KOEL_LANES];
-    of_neighbours(&bucket_of[base], buckets_of);
     #pragma unroll
-    for (uint i = 0; i < KOEL_LANES; i++) v[i] = loads_of(image, buckets_of[i])[lane];
-    of_neighbours(&key_of[base], keys_of_them);
+    for (uint i = 0; i < KOEL_LANES; i++) v[i] = loads_of(image, bucket_of[base + i])[lane];
     #pragma unroll
     for (uint i = 0; i < KOEL_LANES; i++) {
         if (lane == 0) type_b_of[base + i] = is_type_b(v[i].y, v[i].w);
@@ -110,7 +107,7 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint4 *image, TABLE, LOOKU
             last_of[base + i] = as_ulong(v[i].zw);
             v[i].w = KOEL_CLASSIC_EMPTY_KEY;
         }
-        look(v[i], keys_of_them[i], &replies[base + i]);
+        look(v[i], key_of[base + i], &replies[base + i]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
