@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, image, label, most_pairs, size, workload};
 use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::{Plan, Updates};
-use koel::{Cpu, Duplicates, HashTable, Kind, Scheme, TableBuilder};
+use koel::{Cpu, Duplicates, Error, HashTable, Kind, Quadratic, Scheme, TableBuilder};
 
 fn builder<S: Scheme>(kind: Kind, slots: u64) -> TableBuilder<S> {
     HashTable::builder(S::of_kind(kind)).seed(23).capacity(slots)
@@ -213,6 +213,54 @@ impl Check for Refills {
 #[test]
 fn a_worn_table_takes_batches_that_only_fit_without_its_tombstones() {
     for_every_kind(&Refills);
+}
+
+struct Refuses;
+impl Check for Refuses {
+    fn run<S: Scheme>(&self, kind: Kind)
+    where
+        Any: Runs<S>,
+    {
+        // A key that gave way to others stands far down its list, and of what stood before it most is gone: a copy must
+        // not come to rest there.
+        let tombstones = S::updates(kind) == Updates::Tombstones;
+        for device in devices() {
+            let at = label::<S>(kind, &device);
+            let (keys, values, mut model) = workload::<S>(kind, size(240, 16));
+            // As few slots as take them at once, so that lists are long.
+            let (n, usual) = (keys.len() as u64, slots_for::<S>(kind, keys.len() as u32));
+            let has_lists = tombstones && S::NAME != Quadratic::NAME;
+            let sizes = (0..50).map(|i| n + i * n / 50).filter(|&slots| has_lists && slots < usual);
+            let builds = |slots: &u64| builder::<S>(kind, *slots).attempts(1).build(&device, &keys, &values).is_ok();
+            let slots = sizes.chain([usual]).find(builds).unwrap_or(usual);
+            let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+            let greatest = table.stats().unwrap().ages.len() as u32 - 1;
+            assert!(!has_lists || size(greatest, 3) >= 3, "{at}: {greatest} in {slots} slots");
+            let (stay, gone): (Vec<_>, Vec<_>) = (0..keys.len()).map(|i| (i, keys[i])).partition(|(i, _)| i % 3 == 0);
+            let [stay, gone] = [stay, gone].map(|keys| keys.into_iter().map(|(_, key)| key).collect::<Vec<u32>>());
+            assert_eq!(table.remove(&gone).unwrap(), gone.len() as u64, "{at}");
+            gone.iter().for_each(|key| _ = model.remove(key));
+            assert_eq!(table.is_worn(), tombstones, "{at}");
+            // Where a batch means to build the table again, a few tell as much.
+            let each = if tombstones { stay.len() } else { 6 };
+            for (i, (&key, &new)) in stay.iter().zip(gone.iter().cycle()).take(each).enumerate() {
+                // By itself, and beside a key that is new.
+                let batch = &[key, new][..1 + i % 2];
+                let refused = table.insert(batch, &[0, 0][..batch.len()]);
+                let right = matches!(refused, Err(Error::DuplicateKey { key: told }) if told == key);
+                assert!(right, "{at}: {key}: {refused:?}");
+            }
+            let refused = table.insert(&stay, &vec![0; stay.len()]);
+            let least = stay.iter().min().copied();
+            assert!(matches!(refused, Err(Error::DuplicateKey { key }) if Some(key) == least), "{at}: {refused:?}");
+            holds_exactly(&table, &model, &at);
+        }
+    }
+}
+
+#[test]
+fn copies_of_what_stands_in_a_worn_table_are_refused_wherever_it_stands() {
+    for_every_kind(&Refuses);
 }
 
 struct Chains;
