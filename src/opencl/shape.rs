@@ -109,7 +109,8 @@ impl OpenCl {
 
     /// The shape of lookups in tables with buckets: what [`OpenCl::set_lookup_shape`] said, or the environment variable
     /// `KOEL_LOOKUP_SHAPE` (`alone`, `together` or `runs`), or else runs on a CPU, and elsewhere what is faster of the
-    /// others. That is found out at the first call, in some milliseconds, and then kept.
+    /// others. That is found out at the first call, in some milliseconds, and then kept. Cuckoo and Robin Hood tables
+    /// have runs as well, and otherwise a work-item a key.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else; the device's errors.
@@ -127,7 +128,8 @@ impl OpenCl {
         Ok(shape)
     }
 
-    /// The shape of lookups in tables of single slots, where there is nothing to read together: runs or alone.
+    /// The shape of lookups in tables of single slots, where there is nothing to read together: runs or alone. Nothing is
+    /// measured for it.
     pub(super) fn slot_lookup_shape(&self) -> Result<LookupShape> {
         let known = *lock(&self.0.shape);
         let shape = match known {
