@@ -1,10 +1,7 @@
-// Lookups in both kinds of bucketized table by runs of keys (runs.clh).
+// Lookups in both kinds of bucketized table by runs of keys (runs.clh, lines.clh).
 //
-// Besides what bucketized.clh and runs.clh list:
+// Besides what bucketized.clh, runs.clh and lines.clh list:
 //   KOEL_AT_ONCE   candidates that are asked for at once: 1, or all that a key has (classic, latency-optimized)
-//
-// for each function i:   where each key on the list has its bucket;  ask for all of them
-//                        look at each, answer (0 is "not yet"), and keep those on the list that go on
 
 // `stands` for each word of a line.
 INLINED words standing(uint i, uint mark, line there) {
@@ -16,7 +13,7 @@ INLINED words standing(uint i, uint mark, line there) {
 #endif
 }
 
-__kernel GROUP_SIZE void bucketized_lookup(__global const uint *image, TABLE, const uint outside,
+__kernel BY_ITSELF void bucketized_lookup(__global const uint *image, TABLE, const uint outside,
                                            const uint outside_value, __global const uint *queries, const ulong count,
                                            __global uint *values, __global uint *found) {
     functions f = {forth, back};
@@ -41,9 +38,9 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint *image, TABLE, co
             at[j] = candidate(f, i, (uint2)(homes[k], marks[k]), buckets);
         }
         if (i % KOEL_AT_ONCE == 0) {
-            for (uint j = 0; j < left; j++) ask_for(image, at[j]);
+            for (uint j = 0; j < left; j++) ask_for_bucket(image, at[j]);
             for (uint n = 1; n < KOEL_AT_ONCE; n++) {
-                for (uint k = 0; k < len; k++) ask_for(image, candidate(f, n, (uint2)(homes[k], marks[k]), buckets));
+                for (uint k = 0; k < len; k++) ask_for_bucket(image, candidate(f, n, (uint2)(homes[k], marks[k]), buckets));
             }
         }
         uint now = left;

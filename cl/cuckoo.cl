@@ -1,5 +1,5 @@
 // Both kinds of cuckoo table, and of set: src/spec/cuckoo/canonical.rs and classic.rs, src/spec/cuckoo_set.rs; one
-// work-item a key.
+// work-item a key, but for lookups by runs of keys.
 //
 // Fixed when the program is built (one program for each combination that is used):
 //   KOEL_CLASSIC       0 canonical, 1 classic
@@ -8,6 +8,7 @@
 //   KOEL_FAMILY        place in HashFamily::ALL      (classic)
 //   KOEL_REINSERTION   place in Reinsertion::ALL     (classic)
 //   KOEL_GROUP         work-items of a group, a multiple of 32
+//   KOEL_RUN           0, or the keys of a work-item of lookups (runs.clh)
 // Fixed by the plan, hence arguments: the constants of the H functions, the slots, the longest chain, the pair outside.
 //
 // No work-item waits for another, and none reads plainly what another changes with an atomic but by `SEEN`
@@ -247,6 +248,51 @@ __kernel GROUP_SIZE void cuckoo_place(__global cell *image, TABLE, const uint ch
 
 // ---- Both kinds, by `probe`, `verdict`, `taken` and `key_in`.
 
+#if KOEL_RUN > 0
+
+__kernel BY_ITSELF void cuckoo_lookup(__global const cell *image, TABLE, const uint outside, const uint outside_value,
+                                      __global const uint *queries, const ulong count, __global uint *values,
+                                      __global uint *found) {
+    functions f = {forth, back};
+    ulong start = get_global_id(0) * KOEL_RUN;
+    if (start >= count) return;
+    uint len = (uint)min(count - start, (ulong)KOEL_RUN), left = len;
+    queries += start;
+    values += start;
+    found += start / 32;
+    uint at[KOEL_RUN], wanted[KOEL_RUN], bits[KOEL_RUN / 32];
+    cell there[KOEL_RUN];
+    uchar says[KOEL_RUN];
+    ushort open[KOEL_RUN];
+    for (uint k = 0; k < KOEL_RUN / 32; k++) bits[k] = 0;
+    for (uint i = 0; i < KOEL_FUNCTIONS; i++) {
+        for (uint j = 0; j < left; j++) {
+            uint2 to = probe(f, i, queries[i ? open[j] : j], slots);
+            at[j] = to.x;
+            wanted[j] = to.y;
+        }
+        for (uint j = 0; j < left; j++) ASK_FOR(image + at[j]);
+        for (uint j = 0; j < left; j++) there[j] = image[at[j]];
+        for (uint j = 0; j < left; j++) says[j] = (uchar)verdict(i, wanted[j], upper_in(there[j]));
+        uint now = left;
+        left = 0;
+        for (uint j = 0; j < now; j++) {
+            uint k = i ? open[j] : j, hit = says[j] == FOUND;
+            values[k] = value_in(there[j]) & (0 - hit);
+            bits[k / 32] |= hit << (k % 32);
+            open[left] = (ushort)k;
+            left += says[j] == GO_ON;
+        }
+    }
+#if KOEL_CLASSIC
+    // The search took empty slots for this key's.
+    answer_outside(queries, len, outside, outside_value, values, bits);
+#endif
+    for (uint k = 0; k < len; k += 32) found[k / 32] = bits[k / 32];
+}
+
+#else
+
 // One read at a time, because most keys end at their first or second: in the prototypes, four reads up front halved the
 // rate of an H200.
 __kernel GROUP_SIZE void cuckoo_lookup(__global const cell *image, TABLE, const uint outside, const uint outside_value,
@@ -279,6 +325,8 @@ __kernel GROUP_SIZE void cuckoo_lookup(__global const cell *image, TABLE, const 
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
+
+#endif
 
 #if !KEYS_ALONE
 // The keys are distinct, so each slot has one writer. Others may read it meanwhile on their way; therefore the image

@@ -1,10 +1,7 @@
-// Lookups in Horton tables by runs of keys (runs.clh); besides what it and horton.clh list, nothing.
-//
-//     where each key has its home;  ask for all of them
-//     look at each, answer (0 is "not yet"), and list those whose entry leads on, with it
-//     where it leads each on the list;  ask for all of them;  look at each, answer
+// Lookups in Horton tables by runs of keys (runs.clh, lines.clh).
+// After its home a key goes on to one bucket at most: where its entry there leads it.
 
-__kernel GROUP_SIZE void horton_lookup(__global const uint *image, TABLE, const uint outside, const uint outside_value,
+__kernel BY_ITSELF void horton_lookup(__global const uint *image, TABLE, const uint outside, const uint outside_value,
                                        __global const uint *queries, const ulong count, __global uint *values,
                                        __global uint *found) {
     table t = THE_TABLE;
@@ -21,7 +18,7 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint *image, TABLE, const 
         homes[k] = home.x;
         tags[k] = home.y;
     }
-    for (uint k = 0; k < len; k++) ask_for(image, homes[k]);
+    for (uint k = 0; k < len; k++) ask_for_bucket(image, homes[k]);
     for (uint k = 0; k < KOEL_RUN / 32; k++) bits[k] = 0;
     uint left = 0;
     for (uint k = 0; k < len; k++) {
@@ -37,7 +34,7 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint *image, TABLE, const 
             if (n == LINES - 1) ones &= ALL_BUT_LAST | ((ulong)type_b - 1);
             reply |= chosen(there, ones);
         }
-        uint code = type_b ? entry(last, tags[k]) : 0;
+        uint code = entry(last, tags[k]) & (0 - type_b);
         values[k] = (uint)reply;
         bits[k / 32] |= upper_of(reply) << (k % 32);
         led_on[left] = (ushort)k;
@@ -49,7 +46,7 @@ __kernel GROUP_SIZE void horton_lookup(__global const uint *image, TABLE, const 
         uint k = led_on[j];
         at[j] = led(t, queries[k], (uint2)(homes[k], tags[k]), codes[j]);
     }
-    for (uint j = 0; j < left; j++) ask_for(image, at[j]);
+    for (uint j = 0; j < left; j++) ask_for_bucket(image, at[j]);
     for (uint j = 0; j < left; j++) {
         uint k = led_on[j], key = queries[k];
         ulong reply = 0;

@@ -132,6 +132,56 @@ static inline bool ends_here(cell there, uint age, uint name) {
 #define READ_PLAIN(cells, at) (cells)[at]
 SEARCH(find, __global const cell *, READ_PLAIN)
 
+#if KOEL_RUN > 0
+
+__kernel BY_ITSELF void robin_hood_lookup(__global const cell *image, TABLE, __global const uint *queries,
+                                          const ulong count, __global uint *values, __global uint *found) {
+    lists t = THE_LISTS;
+    ulong start = get_global_id(0) * KOEL_RUN;
+    if (start >= count) return;
+    uint len = (uint)min(count - start, (ulong)KOEL_RUN), left = 0;
+    queries += start;
+    values += start;
+    found += start / 32;
+    uint homes[KOEL_RUN], names[KOEL_RUN], bounds[KOEL_RUN], at[KOEL_RUN], bits[KOEL_RUN / 32];
+    cell there[KOEL_RUN];
+    ushort open[KOEL_RUN];
+    for (uint k = 0; k < KOEL_RUN / 32; k++) bits[k] = 0;
+    for (uint k = 0; k < len; k++) {
+        uint2 goal = aim(t, queries[k]);
+        homes[k] = goal.x;
+        names[k] = goal.y;
+        values[k] = 0;
+    }
+#if KOEL_ARRAY
+    for (uint k = 0; k < len; k++) ASK_FOR(image + SLOTS(t) + (ulong)(homes[k] / CODES_A_WORD));
+#endif
+    for (uint k = 0; k < len; k++) {
+        bounds[k] = first_bound(t, image, homes[k]);
+        open[left] = (ushort)k;
+        left += bounds[k] > 0;
+    }
+    for (uint age = 1; left > 0; age++) {
+        uint offset = offset_of(t, age);
+        for (uint j = 0; j < left; j++) at[j] = wrapped(homes[open[j]] + offset, SLOTS(t));
+        for (uint j = 0; j < left; j++) ASK_FOR(image + at[j]);
+        for (uint j = 0; j < left; j++) there[j] = image[at[j]];
+        uint now = left;
+        left = 0;
+        for (uint j = 0; j < now; j++) {
+            uint k = open[j], name = names[k], hit = is_mine(there[j], age, name);
+            if (KOEL_PACKED && age == 1) bounds[k] = second_bound(there[j]);
+            values[k] = value_in(there[j]) & (0 - hit);
+            bits[k / 32] |= hit << (k % 32);
+            open[left] = (ushort)k;
+            left += !hit & !ends_here(there[j], age, name) & (age < bounds[k]);
+        }
+    }
+    for (uint k = 0; k < len; k += 32) found[k / 32] = bits[k / 32];
+}
+
+#else
+
 __kernel GROUP_SIZE void robin_hood_lookup(__global const cell *image, TABLE, __global const uint *queries,
                                            const ulong count, __global uint *values, __global uint *found) {
     lists t = THE_LISTS;
@@ -147,6 +197,8 @@ __kernel GROUP_SIZE void robin_hood_lookup(__global const cell *image, TABLE, __
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);
 }
+
+#endif
 
 // The keys are distinct, so each cell has one writer. Others read it meanwhile on their way.
 #if KOEL_CLASSIC

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ocl::core::{self, Event};
 
-use super::primitives::MOST_FILLED;
+use super::primitives::{MOST_FILLED, MOST_FILLERS};
 use super::{Buffer, OpenCl};
 use crate::backend::{Answers, Chunk, DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word};
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ impl HashBackend for OpenCl {
     fn filled<T: Word>(&self, len: usize, value: T) -> Result<Buffer<T>> {
         let buffer = Buffer::allocate(self, len)?;
         if buffer.bytes() > MOST_FILLED {
-            self.fill(&buffer, value)?;
+            self.fill(&buffer, value, MOST_FILLERS)?;
         } else if len > 0 {
             let (queue, memory) = (self.0.queue.as_core(), buffer.memory().as_core());
             let filled = self.with_room(|| {

@@ -4,7 +4,7 @@
 use super::launch::Launch;
 use super::program::CUCKOO;
 use super::tally::Tally;
-use super::{Buffer, OpenCl};
+use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -12,13 +12,16 @@ use crate::spec::cuckoo::{Cell, CuckooImage};
 use crate::spec::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
 impl OpenCl {
-    /// The program for the tables of this plan, with slots that are cells `C`. What varies from attempt to attempt is
-    /// not in it.
-    pub(super) fn cuckoo<C: Cell>(&self, plan: &CuckooPlan) -> Result<ocl::core::Program> {
+    /// The program for the tables of this plan, with slots that are cells `C` and lookups of this shape. What varies from
+    /// attempt to attempt is not in it.
+    pub(super) fn cuckoo<C: Cell>(&self, plan: &CuckooPlan, shape: LookupShape) -> Result<ocl::core::Program> {
         let family = plan.family();
+        let [run, cpu] = self.run_parameters(shape);
         self.program(
             CUCKOO,
             &[
+                run,
+                cpu,
                 ("CLASSIC", u32::from(plan.kind() == Kind::Classic)),
                 ("CELL_BITS", C::BITS),
                 ("FUNCTIONS", plan.functions().count),
@@ -42,9 +45,35 @@ impl OpenCl {
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Launch<'_>> {
+        self.cuckoo_kernel_of::<S>(self.slot_lookup_shape()?, plan, name, image)
+    }
+
+    fn cuckoo_kernel_of<S: CuckooImage>(
+        &self,
+        shape: LookupShape,
+        plan: &S::Plan,
+        name: &'static str,
+        image: &Buffer<u64>,
+    ) -> Result<Launch<'_>> {
         let plan = &checked::<S>(plan, image)?;
-        let launch = self.kernel(&self.cuckoo::<S::Cell>(plan)?, name)?.buffer(image);
+        let launch = self.kernel(&self.cuckoo::<S::Cell>(plan, shape)?, name)?.buffer(image);
         Ok(launch.value(plan.slot_count()).mixers(&plan.functions().keys))
+    }
+
+    /// `Kernels::lookup`, alone or by runs.
+    pub(super) fn cuckoo_lookup_as<S: CuckooImage>(
+        &self,
+        shape: LookupShape,
+        plan: &S::Plan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let len = queries.len();
+        let launch = self.cuckoo_kernel_of::<S>(shape, plan, "cuckoo_lookup", image)?;
+        let launch = launch.answering(plan.outside(), queries, Some(values), found)?;
+        launch.over_groups_of(self.lookup_group(shape), self.lookup_items(shape, len), len)
     }
 }
 
@@ -94,8 +123,7 @@ impl<S: CuckooImage> Kernels<S> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        let launch = self.cuckoo_kernel::<S>(plan, "cuckoo_lookup", image)?;
-        launch.answering(plan.outside(), queries, Some(values), found)?.over(queries.len())
+        self.cuckoo_lookup_as::<S>(self.slot_lookup_shape()?, plan, image, queries, values, found)
     }
 
     fn assign(&self, plan: &S::Plan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {

@@ -68,7 +68,7 @@ impl OpenCl {
             LookupShape::Alone => 1,
             LookupShape::Together => plan.bucket_slots() / 2,
             LookupShape::Runs => {
-                parameters.extend(self.run_parameters());
+                parameters.extend(self.run_parameters(shape));
                 return self.program(HORTON_RUNS, &parameters);
             }
         };

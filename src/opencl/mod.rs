@@ -181,6 +181,9 @@ impl OpenCl {
     fn poison<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
         let poison: T = bytemuck::cast_slice(&[0xdead_beef_dead_beef_u64])[0];
         let (queue, memory) = (self.0.queue.as_core(), buffer.memory());
+        if buffer.bytes() > primitives::MOST_FILLED {
+            return self.fill(buffer, poison, primitives::MOST_FILLERS);
+        }
         let (none, len) = (None::<&ocl::core::Event>, memory.len());
         let filled = ocl::core::enqueue_fill_buffer(
             queue,

@@ -17,14 +17,14 @@ const LINE: usize = 8;
 /// Words that one work-item of a reduction reads.
 const READS_EACH: usize = 8;
 
-/// The longest buffer in bytes that a driver is asked to fill. NVIDIA's (580.159) hangs where there are 2^31 values or more
-/// to write, and loses its queue where they begin at 2^34 bytes.
+/// The longest buffer in bytes that a driver is asked to fill. NVIDIA's (580.159, on an H200, 2026-11-22) never comes back from
+/// filling 2^34 bytes or more by values of 8, and a fill of a piece from there on ends its queue.
 pub(super) const MOST_FILLED: u64 = 1 << 30;
 /// Work-items that fill a long buffer in turn.
-const MOST_FILLERS: usize = 1 << 22;
+pub(super) const MOST_FILLERS: usize = 1 << 22;
 
-/// Work-items that read in turn, each as far from its last place as there are work-items: of 2^31 an H200's read lines four
-/// times as fast as its memory is.
+/// The most work-items that read in turn, each as far from its last place as there are work-items. With 2^31 of them an H200
+/// (2026-11-22) told of four times the rate of its memory: they did not read all that they had to.
 const MOST_READERS: usize = 1 << 30;
 
 impl OpenCl {
@@ -32,14 +32,14 @@ impl OpenCl {
         self.program(PRIMITIVES, &[("GROUP", GROUP as u32), ("WIDE", 1)])
     }
 
-    /// Fills a buffer by a kernel and not by the driver's command.
-    pub(super) fn fill<T: Word>(&self, buffer: &Buffer<T>, value: T) -> Result<()> {
+    /// Fills a buffer by a kernel of so many work-items, and not by the driver's command.
+    pub(super) fn fill<T: Word>(&self, buffer: &Buffer<T>, value: T, fillers: usize) -> Result<()> {
         let words: &[u32] = bytemuck::cast_slice(std::slice::from_ref(&value));
         let four: [u32; 4] = std::array::from_fn(|i| words[i % words.len()]);
         let len = buffer.len() * words.len();
         let launch = self.kernel(&self.primitives()?, "fill")?.buffer(buffer);
         let launch = launch.value(len as u64).value(Uint4::from(four));
-        launch.over_groups_of(GROUP, len.div_ceil(4).min(MOST_FILLERS), buffer.len())
+        launch.over_groups_of(GROUP, len.div_ceil(4).min(fillers), buffer.len())
     }
 
     pub(super) fn run_iota(&self, len: usize) -> Result<Buffer<u32>> {

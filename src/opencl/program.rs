@@ -60,6 +60,7 @@ const DIVISOR: Source = source!("divisor.clh");
 const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
 const PERFECT_SPEC: Source = source!("perfect.clh");
 const KEYS_IN_RUNS: Source = source!("runs.clh");
+const LINES: Source = source!("lines.clh");
 pub(super) const ATOMICS: Source = source!("atomics.cl");
 pub(super) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS);
 pub(super) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
@@ -67,7 +68,7 @@ pub(super) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
 pub(super) const SORT_ALONE: Source = source!("sort_alone.cl");
 pub(super) const RELATIONAL: Source = source!("relational.cl", HEAVY);
 pub(super) const ACCUMULATE: Source = source!("accumulate.cl");
-pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY, HEAVY, CELL);
+pub(super) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY, HEAVY, CELL, KEYS_IN_RUNS);
 pub(super) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET);
 pub(super) const BUCKETIZED_CLASSIC: Source =
     source!("bucketized_classic.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET);
@@ -80,7 +81,7 @@ pub(super) const BUCKETIZED_INSERT: Source =
 pub(super) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, PREFIX_SUMS, PARTS_SPEC);
 pub(super) const BUCKETIZED_LOOKUP: Source = source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(super) const BUCKETIZED_RUNS: Source =
-    source!("bucketized_runs.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, KEYS_IN_RUNS);
+    source!("bucketized_runs.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, KEYS_IN_RUNS, LINES);
 pub(super) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
 pub(super) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, HEAVY, FKS_SPEC);
 pub(super) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
@@ -102,9 +103,10 @@ pub(super) const HORTON_ROOMS: Source = source!(
 );
 pub(super) const HORTON_STASH: Source = source!("horton_stash.cl", FUNCTIONS, DIVISOR, HORTON_SPEC, ORDER);
 pub(super) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
-pub(super) const HORTON_RUNS: Source = source!("horton_runs.cl", FUNCTIONS, DIVISOR, HORTON_SPEC, KEYS_IN_RUNS);
+pub(super) const HORTON_RUNS: Source = source!("horton_runs.cl", FUNCTIONS, DIVISOR, HORTON_SPEC, KEYS_IN_RUNS, LINES);
 pub(super) const SORTED: Source = source!("sorted.cl", TALLY);
-pub(super) const ROBIN_HOOD: Source = source!("robin_hood.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, CELL, ROBIN_HOOD_SPEC);
+pub(super) const ROBIN_HOOD: Source =
+    source!("robin_hood.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, CELL, ROBIN_HOOD_SPEC, KEYS_IN_RUNS);
 pub(super) const PERFECT: Source = source!("perfect.cl", DIVISOR, PERFECT_SPEC);
 pub(super) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]

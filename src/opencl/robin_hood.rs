@@ -6,7 +6,7 @@ use ocl::prm::Uint16;
 use super::launch::Launch;
 use super::program::ROBIN_HOOD;
 use super::tally::Tally;
-use super::{Buffer, OpenCl};
+use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -67,9 +67,12 @@ pub(super) fn table<'a>(launch: Launch<'a>, functions: &Functions) -> Launch<'a>
 }
 
 impl OpenCl {
-    /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
-    pub(super) fn robin_hood(&self, plan: &RobinHoodPlan) -> Result<Program> {
-        self.program(ROBIN_HOOD, &parameters(plan, self.0.group))
+    /// The program for the tables of this plan, with lookups of this shape. What varies from attempt to attempt is not in
+    /// it.
+    pub(super) fn robin_hood(&self, plan: &RobinHoodPlan, shape: LookupShape) -> Result<Program> {
+        let mut parameters = parameters(plan, self.0.group);
+        parameters.extend(self.run_parameters(shape));
+        self.program(ROBIN_HOOD, &parameters)
     }
 
     /// A kernel with the arguments that all of them begin with: the image (twice, where a kernel reads some of it in
@@ -82,13 +85,41 @@ impl OpenCl {
         name: &'static str,
         images: &[&Buffer<u64>],
     ) -> Result<Launch<'_>> {
+        self.robin_hood_kernel_of(self.slot_lookup_shape()?, plan, name, images)
+    }
+
+    fn robin_hood_kernel_of(
+        &self,
+        shape: LookupShape,
+        plan: &RobinHoodPlan,
+        name: &'static str,
+        images: &[&Buffer<u64>],
+    ) -> Result<Launch<'_>> {
         Error::check_plan::<RobinHood>(plan)?;
-        let mut launch = self.kernel(&self.robin_hood(plan)?, name)?;
+        let mut launch = self.kernel(&self.robin_hood(plan, shape)?, name)?;
         for image in images {
             Error::check_length("the image", image.len(), plan.words() as usize)?;
             launch = launch.buffer(image);
         }
         Ok(table(launch, &plan.rule().functions))
+    }
+
+    /// `Kernels::lookup`, alone or by runs.
+    pub(super) fn robin_hood_lookup_as(
+        &self,
+        shape: LookupShape,
+        plan: &RobinHoodPlan,
+        image: &Buffer<u64>,
+        queries: &Buffer<u32>,
+        values: &mut Buffer<u32>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let len = queries.len();
+        Error::check_length("the values", values.len(), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let launch = self.robin_hood_kernel_of(shape, plan, "robin_hood_lookup", &[image])?.buffer(queries);
+        let launch = launch.value(len as u64).buffer(values).buffer(found);
+        launch.over_groups_of(self.lookup_group(shape), self.lookup_items(shape, len), len)
     }
 }
 
@@ -130,11 +161,7 @@ impl Kernels<RobinHood> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        let len = queries.len();
-        Error::check_length("the values", values.len(), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let launch = self.robin_hood_kernel(plan, "robin_hood_lookup", &[image])?.buffer(queries).value(len as u64);
-        launch.buffer(values).buffer(found).over(len)
+        self.robin_hood_lookup_as(self.slot_lookup_shape()?, plan, image, queries, values, found)
     }
 
     fn assign(

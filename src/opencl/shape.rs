@@ -115,13 +115,15 @@ impl OpenCl {
     }
 
     /// What cl/runs.clh wants to know when a program is built.
-    pub(super) fn run_parameters(&self) -> [(&'static str, u32); 2] {
-        [("RUN", RUN as u32), ("CPU", u32::from(self.0.info.kind == DeviceKind::Cpu))]
+    pub(super) fn run_parameters(&self, shape: LookupShape) -> [(&'static str, u32); 2] {
+        let run = if shape == LookupShape::Runs { RUN as u32 } else { 0 };
+        [("RUN", run), ("CPU", u32::from(self.0.info.kind == DeviceKind::Cpu))]
     }
 
     /// The shape of lookups in tables with buckets: what [`OpenCl::set_lookup_shape`] said, or the environment variable
     /// `KOEL_LOOKUP_SHAPE` (`alone`, `together` or `runs`), or else runs on a CPU, and elsewhere what is faster of the
-    /// others. That is found out at the first call, in some milliseconds, and then kept.
+    /// others. That is found out at the first call, in some milliseconds, and then kept. Cuckoo and Robin Hood tables
+    /// have runs as well, and otherwise a work-item a key.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else; the device's errors.
@@ -130,15 +132,31 @@ impl OpenCl {
         if let Some(shape) = *known {
             return Ok(shape);
         }
-        let choices = LookupShape::ALL.map(|shape| (shape.name(), shape));
-        let shape = match setting::chosen(LookupShape::VARIABLE, &choices, LookupShape::ADVICE)? {
+        let shape = match self.shape_without_measuring()? {
             Some(shape) => shape,
-            None if self.0.info.kind == DeviceKind::Cpu => LookupShape::Runs,
             // Whoever times a lookup does not mean this.
             None => self.0.clocks.aside(|| self.faster_shape())?,
         };
         *known = Some(shape);
         Ok(shape)
+    }
+
+    /// The shape of lookups in tables of single slots, where there is nothing to read together: runs or alone. Nothing is
+    /// measured for it.
+    pub(super) fn slot_lookup_shape(&self) -> Result<LookupShape> {
+        let known = *lock(&self.0.shape);
+        let shape = match known {
+            Some(shape) => Some(shape),
+            None => self.shape_without_measuring()?,
+        };
+        Ok(if shape == Some(LookupShape::Runs) { LookupShape::Runs } else { LookupShape::Alone })
+    }
+
+    /// What the environment says, or the kind of device.
+    fn shape_without_measuring(&self) -> Result<Option<LookupShape>> {
+        let choices = LookupShape::ALL.map(|shape| (shape.name(), shape));
+        let chosen = setting::chosen(LookupShape::VARIABLE, &choices, LookupShape::ADVICE)?;
+        Ok(chosen.or((self.0.info.kind == DeviceKind::Cpu).then_some(LookupShape::Runs)))
     }
 
     /// Decides the shape of lookups on this device, for all clones of this handle; `None` leaves it to the next lookup
@@ -197,7 +215,9 @@ mod tests {
         let quickly = Duration::from_secs(if small() { 30 } else { 1 });
         assert!(start.elapsed() < quickly, "{:?}", start.elapsed());
         let (shape, busy) = cl.timed(|| cl.with_group(32).lookup_shape())?;
-        assert!(busy.is_zero() && LookupShape::ALL.contains(&shape), "{busy:?}");
+        let is_cpu = cl.info().kind == DeviceKind::Cpu;
+        let chosen = std::env::var_os(LookupShape::VARIABLE).is_some();
+        assert!(busy.is_zero() && (chosen || is_cpu == (shape == LookupShape::Runs)), "{shape}, {busy:?}");
         let (_, busy) = cl.timed(|| cl.lookup_shape())?;
         assert!(busy.is_zero(), "the runs count for nobody's clock: {busy:?}");
         cl.ledger().take();

@@ -237,8 +237,9 @@ fn long_buffers_are_filled_by_a_kernel() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for len in [0, 1, 2, 3, 4, 5, 63, 1000, 5001] {
         let (words, longs): (Buffer<u32>, Buffer<u64>) = (cl.unwritten(len)?, cl.unwritten(len)?);
-        cl.fill(&words, 0x8123_4567)?;
-        cl.fill(&longs, 0x8123_4567_89ab_cdef)?;
+        // So few that each has several turns.
+        cl.fill(&words, 0x8123_4567, 1)?;
+        cl.fill(&longs, 0x8123_4567_89ab_cdef, 1)?;
         assert_eq!(cl.download(&words)?, vec![0x8123_4567; len]);
         assert_eq!(cl.download(&longs)?, vec![0x8123_4567_89ab_cdef; len]);
     }
@@ -364,9 +365,11 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     programs.push(cl.accumulate_program(Wanted { count: true, ..Wanted::default() })?);
     programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
     for plan in cuckoo::plans(8) {
-        programs.extend([cl.cuckoo::<u64>(&plan)?, cl.cuckoo::<u32>(&plan)?]);
+        for shape in [LookupShape::Alone, LookupShape::Runs] {
+            programs.extend([cl.cuckoo::<u64>(&plan, shape)?, cl.cuckoo::<u32>(&plan, shape)?]);
+        }
     }
-    programs.push(cl.cuckoo::<u64>(&quadratic::plan(8, 0).1)?);
+    programs.push(cl.cuckoo::<u64>(&quadratic::plan(8, 0).1, LookupShape::Runs)?);
     programs.push(cl.program(SHAPE, &[("GROUP", 64)])?);
     for plan in horton::plans(8) {
         programs.extend([cl.horton(&plan)?, cl.horton_build(&plan)?]);
@@ -380,7 +383,9 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     for plan in fks::plans() {
         programs.extend([cl.fks(&plan)?, cl.fks_build(&plan)?]);
     }
-    programs.extend(robin_hood::plans().iter().map(|plan| cl.robin_hood(plan)).collect::<Result<Vec<_>>>()?);
+    for plan in robin_hood::plans() {
+        programs.extend([cl.robin_hood(&plan, LookupShape::Alone)?, cl.robin_hood(&plan, LookupShape::Runs)?]);
+    }
     for plan in perfect::plans(8) {
         programs.push(cl.perfect(&plan)?);
     }

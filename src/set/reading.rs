@@ -18,7 +18,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// A bitmap of which queries are in the set, from a buffer on the device: bit `i % 32` of word `i / 32` is query
     /// `i`'s. Nothing is transferred.
     ///
-    /// Cost: a lookup.
+    /// Cost and memory: as [`HashTable::contains_on`](crate::HashTable::contains_on).
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashBackend, HashSet};

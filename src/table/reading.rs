@@ -118,7 +118,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// Whether each of the keys is there, from a buffer on the device: bit `i % 32` of word `i / 32` is query `i`'s.
-    /// Nothing is transferred, and where the backend can, no value is looked up.
+    /// Nothing is transferred.
+    ///
+    /// Cost: a lookup. Memory: 4 bytes a query for values, which are freed again, but for bucketized and Horton tables on
+    /// GPUs, whose lookups then write none.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};

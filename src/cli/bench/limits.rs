@@ -34,7 +34,9 @@ impl Limits {
         let rate = |count: usize, time: Duration| count as f64 / time.as_secs_f64().max(1e-9);
         // Whole lines.
         let words = words.next_multiple_of(8).max(8);
-        let image = device.filled(words, 1u64)?;
+        let mut image = device.filled(words, 1u64)?;
+        // Words that differ, so that an access less shows.
+        device.random_updates(&mut image, words)?;
         let by_words = rate(accesses, random_reads(device, &image, accesses, repeats)?);
         let by_lines = rate(accesses, random_lines(device, &image, accesses, repeats)?);
         drop(image);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
-use crate::opencl::{Buffer, OpenCl};
+use crate::opencl::{Buffer, LookupShape, OpenCl};
 use crate::spec::robin_hood::RobinHoodPlan;
 use crate::spec::robin_hood::Sequence::{self, Coherent, PaperRandom, Random};
 use crate::spec::{Kind, Placing, Plan as _, Request, RobinHood, Scheme as _};
@@ -95,19 +95,21 @@ fn build(cl: &OpenCl, scheme: &RobinHood, keys: &[u32], values: &[u32]) -> Resul
     panic!("{scheme:?} takes {} pairs in no attempt", keys.len());
 }
 
-/// Looks queries up on the device and compares each answer with the sequential lookup in the same image.
+/// Looks queries up on the device, alone and by runs, and compares each answer with the sequential lookup in the same image.
 fn compare_lookups(cl: &OpenCl, plan: &RobinHoodPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
-    let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
-    let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-    Kernels::<RobinHood>::lookup(cl, plan, image, &cl.upload(queries)?, &mut values, &mut found)?;
-    let (image, values, found) = (cl.download(image)?, cl.download(&values)?, cl.download(&found)?);
+    let (words, on_device) = (cl.download(image)?, cl.upload(queries)?);
+    let expected: Vec<_> = queries.iter().map(|&query| RobinHood::find(plan, &words, query)).collect();
     let mut bits = vec![0; bitmap_words(queries.len())];
-    for (i, &query) in queries.iter().enumerate() {
-        let expected = RobinHood::find(plan, &image, query);
-        assert_eq!(values[i], expected.unwrap_or(0), "{plan:?}: value of {query}");
-        bits[i / 32] |= u32::from(expected.is_some()) << (i % 32);
+    expected.iter().enumerate().for_each(|(i, found)| bits[i / 32] |= u32::from(found.is_some()) << (i % 32));
+    for shape in [LookupShape::Alone, LookupShape::Runs] {
+        let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
+        let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
+        cl.robin_hood_lookup_as(shape, plan, image, &on_device, &mut values, &mut found)?;
+        for ((query, value), expected) in queries.iter().zip(cl.download(&values)?).zip(&expected) {
+            assert_eq!(value, expected.unwrap_or(0), "{plan:?}, {shape}: value of {query}");
+        }
+        assert_eq!(cl.download(&found)?, bits, "{plan:?}, {shape}");
     }
-    assert_eq!(found, bits, "{plan:?}");
     Ok(())
 }
 

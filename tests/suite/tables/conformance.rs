@@ -64,6 +64,8 @@ impl Check for Buffers {
                 let mut found = device.filled(count.div_ceil(32), u32::MAX).unwrap();
                 table.lookup(&there, &mut answers, &mut found).unwrap();
                 let (answers, found) = (device.download(&answers).unwrap(), device.download(&found).unwrap());
+                let alone = device.download(&table.contains_on(&there).unwrap()).unwrap();
+                assert_eq!(alone, found, "{at}: bits alone");
                 for (i, query) in queries.iter().enumerate() {
                     let bit = found[i / 32] >> (i % 32) & 1 == 1;
                     let expected = model.get(query);
