@@ -32,8 +32,8 @@ pub enum LookupShape {
     Runs,
 }
 
-/// Keys of a work-item that takes runs. On four cores 256 were a quarter faster than 64 and as fast as 1024; small batches
-/// give more cores something to do with shorter ones.
+/// Keys of a work-item that takes runs. On four cores 256 were half as fast again as 64 and as fast as 1024; the shorter they
+/// are, the more cores have something to do in a small batch.
 const RUN: usize = 256;
 // None ends within a word of the bitmap.
 const _: () = assert!(RUN.is_multiple_of(32));
