@@ -8,20 +8,20 @@
 //!
 //! A dealt word is `[mixed key][value]`: bucket and remainder come back from it, and so does the key.
 //!
-//! **Why there are lines.** Parts are more places than a first-level cache keeps open for writing. The buffer is one line
-//! a part, which the second level keeps, and the image gets whole lines.
+//! **Why there are lines.** Parts are more places than a first-level cache keeps open for writing. The buffer is one
+//! line a part, which the second level keeps, and the image gets whole lines.
 //!
-//! **Why the image has the room.** A part's slice has as many words as the part has slots, and distinct keys come to parts
-//! evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies of a key are all of
-//! one part: too many escapes end the dealing, and the table is built in another way.
+//! **Why the image has the room.** A part's slice has as many words as the part has slots, and distinct keys come to
+//! parts evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies of a key
+//! are all of one part: too many escapes end the dealing, and the table is built in another way.
 //!
 //! **Why slices are filled from another place each.** They are a power of two long and fill up alike. Filled from their
 //! fronts, all of them would be written to in the same few sets of the caches.
 //!
 //! **Why it stores atomically.** As in `sort.rs`: each place is written once, which safe Rust cannot know.
 //!
-//! What it is not: a sort. Which word of its slice a pair becomes depends on chunks and threads, and nothing may depend on
-//! that.
+//! What it is not: a sort. Which word of its slice a pair becomes depends on chunks and threads, and nothing may depend
+//! on that.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -59,7 +59,8 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// An image of so many words in slices of 2 to the power of `bits`, of which there are at least as many as lines have.
+    /// An image of so many words in slices of 2 to the power of `bits`, of which there are at least as many as lines
+    /// have.
     pub(super) fn new(words: usize, bits: u32) -> Self {
         Slices { words, each: (1 << bits).max(LINE) }
     }
