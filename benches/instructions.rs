@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::{env, fs, io};
 
-use koel::backend::{HashBackend, Runs, bitmap_words};
+use koel::backend::{BuildRoute, HashBackend, Runs, bitmap_words};
 use koel::workload::Workload;
 use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, RobinHood, Scheme};
 use rayon::prelude::*;
@@ -57,6 +57,10 @@ fn loops() -> Vec<Loop> {
     let mut all = Vec::new();
     of_scheme(&mut all, &Cuckoo::canonical(4));
     of_scheme(&mut all, &Bucketized::canonical(8));
+    all.push(Loop {
+        name: "bucketized direct".into(),
+        run: Box::new(|| build(&Bucketized::canonical(8), BuildRoute::Direct)),
+    });
     of_scheme(&mut all, &Horton::canonical(8));
     of_scheme(&mut all, &RobinHood::canonical());
     of_scheme(&mut all, &Fks::canonical());
@@ -64,14 +68,14 @@ fn loops() -> Vec<Loop> {
     all
 }
 
-/// The build of a table of a scheme, and lookups that hit and that miss.
+/// The build of a table of a scheme (by parts, where it can be), and lookups that hit and that miss.
 fn of_scheme<S: Scheme>(all: &mut Vec<Loop>, scheme: &S)
 where
     Cpu: Runs<S>,
 {
     let name = |what: &str| format!("{} {what}", S::NAME);
     let of = scheme.clone();
-    all.push(Loop { name: name("build"), run: Box::new(move || build(&of)) });
+    all.push(Loop { name: name("build"), run: Box::new(move || build(&of, BuildRoute::ByParts)) });
     for (what, hits) in [("hits", 100), ("misses", 0)] {
         let of = scheme.clone();
         all.push(Loop { name: name(what), run: Box::new(move || lookup(&of, hits)) });
@@ -82,11 +86,12 @@ fn workload() -> Workload {
     Workload::new(KEYS, 1)
 }
 
-fn build<S: Scheme>(scheme: &S) -> Outcome<()>
+fn build<S: Scheme>(scheme: &S, route: BuildRoute) -> Outcome<()>
 where
     Cpu: Runs<S>,
 {
     let (device, work) = (Cpu::new(), workload());
+    device.set_build_route(Some(route));
     let (keys, values) = (device.upload(&work.keys())?, device.upload(&work.values())?);
     let builder = HashTable::builder(scheme.clone()).seed(1);
     let mut built = None;

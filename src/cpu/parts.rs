@@ -8,23 +8,23 @@
 //!
 //! A dealt word is `[mixed key][value]`: bucket and remainder come back from it, and so does the key.
 //!
-//! **Why there are lines.** Parts are more places than a first-level cache keeps open for writing. The buffer is one line
-//! a part, which the second level keeps, and the image gets whole lines.
+//! **Why there are lines.** Parts are more places than a first-level cache keeps open for writing. The buffer is one
+//! line a part, which the second level keeps, and the image gets whole lines.
 //!
-//! **Why the image has the room.** A part's slice has as many words as the part has slots, and distinct keys come to parts
-//! evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies of a key are all of
-//! one part: too many escapes end the dealing, and the table is built in another way.
+//! **Why the image has the room.** A part's slice has as many words as the part has slots, and distinct keys come to
+//! parts evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies of a key
+//! are all of one part: too many escapes end the dealing, and the table is built in another way.
 //!
 //! **Why slices are filled from another place each.** They are a power of two long and fill up alike. Filled from their
 //! fronts, all of them would be written to in the same few sets of the caches.
 //!
 //! **Why it stores atomically.** As in `sort.rs`: each place is written once, which safe Rust cannot know.
 //!
-//! What it is not: a sort. Which word of its slice a pair becomes depends on chunks and threads, and nothing may depend on
-//! that.
+//! What it is not: a sort. Which word of its slice a pair becomes depends on chunks and threads, and nothing may depend
+//! on that.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use rayon::prelude::*;
 use wide::u32x8;
@@ -59,7 +59,8 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// An image of so many words in slices of 2 to the power of `bits`, of which there are at least as many as lines have.
+    /// An image of so many words in slices of 2 to the power of `bits`, of which there are at least as many as lines
+    /// have.
     pub(super) fn new(words: usize, bits: u32) -> Self {
         Slices { words, each: (1 << bits).max(LINE) }
     }
@@ -126,8 +127,8 @@ pub(super) fn deal(
         let counts = (0..chunks).into_par_iter().map(|number| count(chunk(number), slices.count(), aim));
         sums(counts.collect::<Option<_>>()?)?
     };
-    let image = atomic(image);
-    let of_chunk = |(number, first)| Dealer::new(image, slices, first)?.deal(chunk(number), most, aim);
+    let (image, escaped) = (atomic(image), AtomicUsize::new(0));
+    let of_chunk = |(number, first)| Dealer::new(image, slices, first)?.deal(chunk(number), (&escaped, most), aim);
     let mut done = firsts.into_par_iter().enumerate().map(of_chunk).collect::<Option<Vec<_>>>()?;
     let mut escapes = with_room(done.iter().map(|(_, escapes)| escapes.len()).sum())?;
     done.iter_mut().for_each(|(_, mine)| escapes.append(mine));
@@ -221,19 +222,25 @@ impl<'a> Dealer<'a> {
     fn deal(
         mut self,
         pairs: Pairs<'_>,
-        most: usize,
+        (escaped, most): (&AtomicUsize, usize),
         aim: impl Fn(u32x8) -> (u32x8, u32x8) + Copy,
     ) -> Option<(Vec<u32>, Vec<u64>)> {
         for (keys, values) in pairs.keys.chunks(CHUNK).zip(pairs.values.chunks(CHUNK)) {
+            let before = self.escapes.len();
+            // None comes of most inputs, and about so many of the worst.
+            self.escapes.try_reserve(keys.len() + LINE).ok()?;
             at_best(
                 #[inline(always)]
                 || self.deal_some(Pairs { keys, values }, aim),
             );
-            if self.escapes.len() > most {
+            // Of all chunks together, so that all end when there are too many.
+            let new = self.escapes.len() - before;
+            if escaped.fetch_add(new, Relaxed) + new > most {
                 return None;
             }
         }
         for part in (0..self.lines.len()).filter(|&part| !self.next[part].is_multiple_of(LINE as u32)) {
+            self.escapes.try_reserve(LINE).ok()?;
             close(
                 self.image,
                 self.slices,
@@ -361,7 +368,7 @@ mod tests {
 
     #[test]
     fn too_many_escapes_end_the_dealing() {
-        for cpu in [1, 3].map(|threads| Cpu::with_threads(threads).expect("threads")) {
+        for cpu in [1, 3, 16].map(|threads| Cpu::with_threads(threads).expect("threads")) {
             let crowd = vec![77; 100_000];
             assert_eq!(deal_and_check(&cpu, &crowd, 1 << 17, 10, 100_000 - 1024), Some(100_000 - 1024));
             assert_eq!(deal_and_check(&cpu, &crowd, 1 << 17, 10, 100_000 - 1025), None);

@@ -6,12 +6,13 @@ use super::Cpu;
 use crate::backend::BuildRoute;
 use crate::error::Result;
 
-/// Fewer pairs are placed directly: their image is in a cache anyway.
-const FEWEST_PAIRS: usize = 1 << 18;
+/// Fewer pairs a thread are placed directly: their image is in a cache anyway, and parts are too few for all threads.
+const FEWEST_PAIRS: usize = 1 << 16;
 
 impl Cpu {
     /// The route that a build of so many pairs takes if its scheme has both: what [`Cpu::set_build_route`] said, or the
-    /// environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs.
+    /// environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs a
+    /// thread.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable holds anything else.
@@ -19,7 +20,8 @@ impl Cpu {
         if let Some(route) = *self.route() {
             return Ok(route);
         }
-        let by_size = if pairs >= FEWEST_PAIRS { BuildRoute::ByParts } else { BuildRoute::Direct };
+        let by_size =
+            if pairs / self.inner.info.units.max(1) >= FEWEST_PAIRS { BuildRoute::ByParts } else { BuildRoute::Direct };
         Ok(BuildRoute::of_environment()?.unwrap_or(by_size))
     }
 

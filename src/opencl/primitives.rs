@@ -23,8 +23,8 @@ pub(super) const MOST_FILLED: u64 = 1 << 30;
 /// Work-items that fill a long buffer in turn.
 pub(super) const MOST_FILLERS: usize = 1 << 22;
 
-/// The most work-items that read in turn, each as far from its last place as there are work-items. With 2^31 of them an H200
-/// (2026-11-22) told of four times the rate of its memory: they did not read all that they had to.
+/// The most work-items that read in turn, each as far from its last place as there are work-items: from 2^31 on,
+/// `get_global_size` of NVIDIA's OpenCL (580.159, 2026-11-22) is wrong, though all work-items run and know their number.
 const MOST_READERS: usize = 1 << 30;
 
 impl OpenCl {

@@ -1,4 +1,5 @@
-//! A new canonical table built part by part: each part is placed by one thread, in its cache, with plain reads and writes.
+//! A new canonical table built part by part: each part is placed by one thread, in its cache, with plain reads and
+//! writes.
 //!
 //! ```text
 //! deal      the pairs to the slices of the parts                                            (`cpu/parts.rs`)
@@ -9,17 +10,17 @@
 //! at last   pairs that left their part go on in the whole image
 //! ```
 //!
-//! A part here is some of the parts of `spec/bucketized/functions.rs`, so buckets 1 and 2 of a key lie in one part. A pair
-//! that is to have its third leaves; at load 0.9 that is one in 40,000, at 0.98 one in 80.
+//! A part here is some of the parts of `spec/bucketized/functions.rs`, so buckets 1 and 2 of a key lie in one part. A
+//! pair that is to have its third leaves; at load 0.9 that is one in 40,000, at 0.98 one in 80.
 //!
-//! **Why it is right.** It is the sequential rule for each part, in one order of the same offers, and then the rule for the
-//! whole image, so the bytes are the same. Arriving without a look at the others is offering, as long as there is room; copies
-//! of a key among those who arrived are dropped before anyone is displaced, as if they had met at once. So counts of
-//! copies are exact for the same reason as in `canonical.rs`.
+//! **Why it is right.** It is the sequential rule for each part, in one order of the same offers, and then the rule for
+//! the whole image, so the bytes are the same. Arriving without a look at the others is offering, as long as there is
+//! room; copies of a key among those who arrived are dropped before anyone is displaced, as if they had met at once. So
+//! counts of copies are exact for the same reason as in `canonical.rs`.
 //!
-//! **Why it is fast.** An offer to the whole image waits for a line of memory and for the locked exchange. Here each line of
-//! the image is written when its words are dealt, read and written when its part is placed, and no more. A bucket in
-//! order stays so by one pass of comparisons, which have no branches (`bucket.rs`).
+//! **Why it is fast.** An offer to the whole image waits for a line of memory and for the locked exchange. Here each
+//! line of the image is written when its words are dealt, read and written when its part is placed, and no more. A
+//! bucket in order stays so by one pass of comparisons, which have no branches (`bucket.rs`).
 //!
 //! What it is not: a way to add to an image. That is `canonical.rs`, which also builds small tables, those of keys that
 //! crowd, and those that memory is short for.
@@ -49,8 +50,8 @@ const MOST_BUCKETS: usize = PART_WORDS / 4;
 
 /// One pair in so many may leave its part; where more do, the table is built directly. At load 0.99 one in 30 does.
 const ESCAPES_SHARE: usize = 16;
-/// So few pairs go on one after the other, in an image that stays in order. More are placed by all threads, after which all
-/// buckets must be looked at.
+/// So few pairs go on one after the other, in an image that stays in order. More are placed by all threads, after which
+/// all buckets must be looked at.
 const FEW: usize = 4096;
 const FEW_SHARE: usize = 4096;
 
@@ -220,8 +221,8 @@ struct Room {
     table: Box<[u64; PART_WORDS + 1]>,
     /// How many have arrived at each bucket.
     counts: Box<[u8; MOST_BUCKETS]>,
-    /// Words of age 1 that have lost in a bucket, and its number in the part. A word is queued at most once, so there is
-    /// always room.
+    /// Words of age 1 that have lost in a bucket, and its number in the part. A word is queued at most once, so there
+    /// is always room.
     words: Box<[u64; PART_WORDS]>,
     lost_in: Box<[u16; PART_WORDS]>,
 }
@@ -241,8 +242,8 @@ fn array<T: Clone + Default, const N: usize>() -> Option<Box<[T; N]>> {
     words.into_boxed_slice().try_into().ok()
 }
 
-/// Gives every word a place in its bucket, if there is one, and queues the others; how many those are. No branch: whether
-/// a bucket is full is a coin toss.
+/// Gives every word a place in its bucket, if there is one, and queues the others; how many those are. No branch:
+/// whether a bucket is full is a coin toss.
 #[inline(always)]
 fn arrive<const S: usize>(functions: &Functions, start: usize, room: &mut Room, dealt: [&[u64]; 2]) -> usize {
     let Room { table, counts, words, lost_in } = room;
@@ -311,7 +312,8 @@ impl<const S: usize> Part<'_, S> {
     }
 
     /// Offers those who came late to their bucket 1, and then those who lose there, or later in a bucket 2, to their
-    /// bucket 2. All wait in one queue: offers are independent of each other, so the processor works on several at once.
+    /// bucket 2. All wait in one queue: offers are independent of each other, so the processor works on several at
+    /// once.
     #[inline(always)]
     fn settle(&mut self, room: &mut Room, late: usize) {
         let Room { words, lost_in, .. } = room;
