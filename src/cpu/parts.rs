@@ -76,7 +76,7 @@ impl Slices {
     /// Where the slice of a part is filled from; the last one, which may be short, from its front.
     #[inline(always)]
     fn begin(self, part: usize) -> usize {
-        if (part + 1) * self.each < self.words { part * APART * LINE & (self.each - 1) } else { 0 }
+        if (part + 1) * self.each < self.words { (part * APART * LINE) & (self.each - 1) } else { 0 }
     }
 
     /// Where in the image word `at` of a part goes, of at most as many as the slice has.
@@ -272,9 +272,7 @@ impl<'a> Dealer<'a> {
                 let (end, at) = (*next as usize, slices.place(part, *next as usize - LINE));
                 match image.get(at..).and_then(|rest| rest.first_chunk::<LINE>()) {
                     Some(slots) if end <= slices.each && first[part] as usize + LINE <= end => {
-                        for i in 0..LINE {
-                            slots[i].store(line.0[i], Relaxed);
-                        }
+                        slots.iter().zip(&line.0).for_each(|(slot, &word)| slot.store(word, Relaxed));
                         prefetch(image, at + LINE);
                     }
                     _ => close(image, slices, part, first[part]..*next, line, escapes),

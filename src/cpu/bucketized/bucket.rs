@@ -131,14 +131,14 @@ mod tests {
         let mut pairs: Vec<u64> = noise.iter().take(S).map(|word| word % 9 + 1).collect();
         pairs.sort_unstable();
         pairs.dedup();
-        let mut words: [u64; S] = array::from_fn(|i| pairs.get(i).map_or(0, |key| key << 32 | key % 3));
+        let mut words: [u64; S] = array::from_fn(|i| pairs.get(i).map_or(0, |key| (key << 32) | (key % 3)));
         words.sort_unstable_by(|a, b| b.cmp(a));
-        let mine = (mine % 9 + 1) << 32 | mine % 5;
+        let mine = ((mine % 9 + 1) << 32) | (mine % 5);
         let mut expected: Vec<u64> = words.iter().copied().chain([mine]).collect();
         expected.sort_unstable_by(|a, b| b.cmp(a));
         let copy = words.iter().any(|word| word >> 32 == mine >> 32);
         // Of two with one upper half the greater comes first.
-        expected.dedup_by_key(|word| if copy { *word >> 32 } else { *word | u64::from(*word == 0) * mine });
+        expected.dedup_by_key(|word| if copy { *word >> 32 } else { *word | (u64::from(*word == 0) * mine) });
         expected.resize(S + 1, 0);
         match offer(&mut words, mine) {
             Offered::Copy => copy && words == expected[..S],

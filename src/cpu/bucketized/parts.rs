@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A part here is some of the parts of `spec/bucketized/functions.rs`, so buckets 1 and 2 of a key lie in one part. A
-//! pair that is to have its third leaves; at load 0.9 that is one in 40,000, at 0.98 one in 80.
+//! pair that is to have its third leaves; at load 0.9 that is one in 40,000 (2^24 pairs).
 //!
 //! **Why it is right.** It is the sequential rule for each part, in one order of the same offers, and then the rule for
 //! the whole image, so the bytes are the same. Arriving without a look at the others is offering, as long as there is
@@ -48,7 +48,7 @@ const _: () = assert!(PART_WORDS.is_multiple_of(PART_SLOTS as usize));
 /// The most buckets of a part: those of 4 slots.
 const MOST_BUCKETS: usize = PART_WORDS / 4;
 
-/// One pair in so many may leave its part; where more do, the table is built directly. At load 0.99 one in 30 does.
+/// One pair in so many may leave its part; where more do, the table is built directly.
 const ESCAPES_SHARE: usize = 16;
 /// So few pairs go on one after the other, in an image that stays in order. More are placed by all threads, after which
 /// all buckets must be looked at.
@@ -294,11 +294,12 @@ impl<const S: usize> Part<'_, S> {
     /// Of words with one key the greatest stays.
     #[cold]
     fn drop_copies(&mut self, at: usize) {
-        let mut words = self.buckets[at];
-        for i in 1..S {
-            if self.buckets[at][i - 1] >> 32 == words[i] >> 32 && words[i] != slot::EMPTY {
-                self.count_copy(0, at, words[i]);
-                words[i] = slot::EMPTY;
+        let all = self.buckets[at];
+        let mut words = all;
+        for (greater, word) in all.iter().zip(&mut words[1..]) {
+            if greater >> 32 == *word >> 32 && *word != slot::EMPTY {
+                self.count_copy(0, at, *word);
+                *word = slot::EMPTY;
             }
         }
         sort_descending(&mut words);
