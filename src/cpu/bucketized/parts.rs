@@ -321,7 +321,11 @@ impl<const S: usize> Part<'_, S> {
         let mut end = 0;
         for i in 0..late.min(PART_WORDS) {
             let (mine, at) = (words[i], usize::from(lost_in[i]));
-            let Some(bucket) = self.buckets.get_mut(at) else { continue };
+            let Some(bucket) = self.buckets.get_mut(at) else {
+                // It cannot be, and if it were, no pair would be lost unseen.
+                self.found.placed.unplaced += 1;
+                continue;
+            };
             match offer(bucket, mine) {
                 Offered::Copy => self.count_copy(0, at, mine),
                 Offered::Out(word) => {
@@ -338,7 +342,10 @@ impl<const S: usize> Part<'_, S> {
             let mine = slot::word(2, slot::remainder(lost), slot::value(lost));
             let at =
                 self.functions.bucket(1, self.start + home, slot::remainder(lost)).wrapping_sub(self.start) as usize;
-            let Some(bucket) = self.buckets.get_mut(at) else { continue };
+            let Some(bucket) = self.buckets.get_mut(at) else {
+                self.found.placed.unplaced += 1;
+                continue;
+            };
             match offer(bucket, mine) {
                 Offered::Copy => self.count_copy(1, at, mine),
                 Offered::Out(word) => {
