@@ -37,23 +37,22 @@ impl<const S: usize> Network<S> {
 /// Sorts S words (4, 8 or 16), the least first.
 #[inline(always)]
 pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
-    let mut at = 0;
-    while at < Network::<S>::LEN {
-        let (low, high) = Network::<S>::PAIRS[at];
-        let (a, b) = (words[low], words[high]);
-        (words[low], words[high]) = (a.min(b), a.max(b));
-        at += 1;
-    }
+    exchange_all::<S, false>(words);
 }
 
 /// The same, the greatest first.
 #[inline(always)]
 pub(super) fn sort_descending<const S: usize>(words: &mut [u64; S]) {
+    exchange_all::<S, true>(words);
+}
+
+#[inline(always)]
+fn exchange_all<const S: usize, const DESCENDING: bool>(words: &mut [u64; S]) {
     let mut at = 0;
     while at < Network::<S>::LEN {
         let (low, high) = Network::<S>::PAIRS[at];
         let (a, b) = (words[low], words[high]);
-        (words[low], words[high]) = (a.max(b), a.min(b));
+        (words[low], words[high]) = if DESCENDING { (a.max(b), a.min(b)) } else { (a.min(b), a.max(b)) };
         at += 1;
     }
 }

@@ -74,8 +74,7 @@ impl Launch<'_> {
         self.value(Uint16::from(forth)).value(Uint16::from(back))
     }
 
-    /// The next arguments are those that lookups end with, `LOOKUP` in cl/spec.clh: the pair outside the image, queries,
-    /// and where their answers go. Without values, the program must be one for bits alone.
+    /// The next arguments are the pair outside the image, and [`answers`](Self::answers).
     pub(super) fn answering(
         self,
         outside: Option<(u32, u32)>,
@@ -83,11 +82,22 @@ impl Launch<'_> {
         values: Option<&Buffer<u32>>,
         found: &Buffer<u32>,
     ) -> Result<Self> {
+        let launch = self.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
+        launch.answers(queries, values, found)
+    }
+
+    /// The next arguments are queries, their number, and where their answers go. Without values, the program must be one
+    /// for bits alone.
+    pub(super) fn answers(
+        self,
+        queries: &Buffer<u32>,
+        values: Option<&Buffer<u32>>,
+        found: &Buffer<u32>,
+    ) -> Result<Self> {
         let len = queries.len();
         Error::check_length("the values", values.map_or(len, Buffer::len), len)?;
         Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let launch = self.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
-        let launch = launch.buffer(queries).value(len as u64);
+        let launch = self.buffer(queries).value(len as u64);
         Ok(match values {
             Some(values) => launch.buffer(values),
             None => launch,

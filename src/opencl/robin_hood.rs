@@ -7,7 +7,7 @@ use super::launch::Launch;
 use super::program::ROBIN_HOOD;
 use super::tally::Tally;
 use super::{Buffer, LookupShape, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::robin_hood::max_ages::MaxAges;
@@ -115,10 +115,8 @@ impl OpenCl {
         found: &mut Buffer<u32>,
     ) -> Result<()> {
         let len = queries.len();
-        Error::check_length("the values", values.len(), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let launch = self.robin_hood_kernel_of(shape, plan, "robin_hood_lookup", &[image])?.buffer(queries);
-        let launch = launch.value(len as u64).buffer(values).buffer(found);
+        let launch = self.robin_hood_kernel_of(shape, plan, "robin_hood_lookup", &[image])?;
+        let launch = launch.answers(queries, Some(values), found)?;
         launch.over_groups_of(self.lookup_group(shape), self.lookup_items(shape, len), len)
     }
 }

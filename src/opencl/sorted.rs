@@ -4,7 +4,7 @@ use super::launch::Launch;
 use super::program::SORTED;
 use super::tally::Tally;
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::spec::sorted::search;
@@ -63,11 +63,8 @@ impl Kernels<Sorted> for OpenCl {
         values: &mut Buffer<u32>,
         found: &mut Buffer<u32>,
     ) -> Result<()> {
-        let len = queries.len();
-        Error::check_length("the values", values.len(), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let launch = self.sorted_search(plan, "sorted_lookup", image)?.buffer(queries).value(len as u64);
-        launch.buffer(values).buffer(found).over(len)
+        let launch = self.sorted_search(plan, "sorted_lookup", image)?;
+        launch.answers(queries, Some(values), found)?.over(queries.len())
     }
 
     fn assign(
