@@ -2,9 +2,9 @@
 //! time cannot be trusted can still tell that a loop has got slower.
 //!
 //! ```text
-//! cargo bench --bench instructions               counts each loop, compares with instructions.txt, fails beyond its slack
-//! cargo bench --bench instructions -- --bless    writes what was counted to instructions.txt
-//! cargo bench --bench instructions -- horton     only loops with this in their names
+//! cargo bench -p koel --bench instructions               counts each loop, compares with instructions.txt, fails beyond its slack
+//! cargo bench -p koel --bench instructions -- --bless    writes what was counted to instructions.txt
+//! cargo bench -p koel --bench instructions -- horton     only loops with this in their names
 //! ```
 //!
 //! Each loop is a run of this program by itself under Valgrind's callgrind, which collects while `counted_part` is on
@@ -13,7 +13,7 @@
 //! checked.
 //!
 //! What it is not: a measure of speed. A loop that waits for memory counts as little as one that does not; that is
-//! what `koel bench` is for. It says that code was added to a loop, or no longer inlined, or no longer vectorised.
+//! what `koel-bench` is for. It says that code was added to a loop, or no longer inlined, or no longer vectorised.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ const SLACK: f64 = 5.0;
 /// Where the limits are.
 const LIMITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.txt");
 /// How they are written.
-const AGAIN: &str = "`cargo bench --bench instructions -- --bless`";
+const AGAIN: &str = "`cargo bench -p koel --bench instructions -- --bless`";
 /// In front of the name of the one loop that a run is for.
 const ONE: &str = "--one";
 /// The only function during which callgrind collects.
@@ -248,7 +248,7 @@ fn guard(only: &[String], bless: bool) -> Outcome<bool> {
         println!(
             "above the limit, or without one: {}. Find what was added to these loops: a branch, a check of bounds, a \
              call that is no longer inlined, lanes that are no longer wide. Where it is worth its cost (measure by \
-             `koel bench`), write the new limits by {AGAIN} and commit them.",
+             `koel-bench`), write the new limits by {AGAIN} and commit them.",
             above.join(", ")
         );
         let (then, now) = (text.lines().find(|line| line.starts_with("# rustc")).unwrap_or("# -"), made_by());

@@ -1,7 +1,7 @@
 //! Builds and lookups of every scheme and kind on every device, device-resident, beside the maps users would take
 //! instead.
 //!
-//! Answers are checked before anything is timed. `koel bench` measures the same with device timers, medians and the
+//! Answers are checked before anything is timed. `koel-bench` measures the same with device timers, medians and the
 //! machine's limit beside each row; this file is for criterion's comparisons between two versions of the code.
 
 mod common;
@@ -86,7 +86,6 @@ fn tables(criterion: &mut Criterion) {
 }
 
 /// The maps that users would take instead, on one thread, pre-sized, from the same arrays.
-#[cfg(feature = "bench-peers")]
 fn peers(criterion: &mut Criterion) {
     use std::hash::BuildHasher;
 
@@ -122,9 +121,6 @@ fn peers(criterion: &mut Criterion) {
     map::<hashbrown::DefaultHashBuilder>(criterion, "hashbrown-foldhash");
     map::<rustc_hash::FxBuildHasher>(criterion, "hashbrown-rustc-hash");
 }
-
-#[cfg(not(feature = "bench-peers"))]
-fn peers(_: &mut Criterion) {}
 
 criterion_group!(benches, tables, peers);
 criterion_main!(benches);

@@ -43,10 +43,8 @@
 //! # Features
 //!
 //! - `opencl` (default): the OpenCL backend. It needs no OpenCL to build, link or start.
-//! - `cli` (default): the `koel` command and its dependencies. Libraries switch it off.
-//! - `bench-peers`: other maps beside koel's tables in the benches.
 //!
-//! Without features koel is the CPU library alone.
+//! Without it koel is the CPU library alone. The commands `koel` and `koel-bench` are packages of their own.
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("koel's images and files are little-endian; this target is not supported");

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod documents;
 
 /// What holds of tables of any scheme.
 mod tables {

@@ -1,0 +1,320 @@
+//! What koel is to reach, row by row. This file is the one place that says it; everything else reads it from here.
+//!
+//! A row is a `koel-bench` with some options, one of the rows that come out of it, and what its rate is compared with.
+//! Goals of GPUs are rates that were reached on an H200, or that the best of other libraries reached there; those of
+//! CPUs are multiples of what other tables do in the same run. A row that no single run can measure is here with the
+//! reason.
+
+/// For which devices a row was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Gpu,
+    /// The CPU backend.
+    Cpu,
+    /// A CPU through OpenCL.
+    CpuByOpenCl,
+}
+
+impl Class {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Class::Gpu => "a GPU",
+            Class::Cpu => "a CPU",
+            Class::CpuByOpenCl => "a CPU through OpenCL",
+        }
+    }
+}
+
+/// One of the limits that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    Words,
+    Lines,
+    Updates,
+    Copy,
+    /// What the way between host and device transfers.
+    Bus,
+}
+
+impl Limit {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Limit::Words => "8-byte reads",
+            Limit::Lines => "64-byte reads",
+            Limit::Updates => "atomics",
+            Limit::Copy => "copy",
+            Limit::Bus => "the bus",
+        }
+    }
+}
+
+/// A rate to be reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Target {
+    /// Things a second.
+    Rate(f64),
+    /// A multiple of something that is measured in the same run.
+    Times(f64, Beside),
+}
+
+/// What a rate is a multiple of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// The row's limit.
+    Limit,
+    /// The same of another table on the host, by its name in `koel-bench`.
+    Peer(&'static str),
+    /// The same on one thread.
+    OneThread,
+    /// The same on the CPU backend.
+    CpuBackend,
+    /// The same with so many pairs.
+    Pairs(u32),
+}
+
+/// What is to be reached, and what would be better still.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Goal {
+    pub(super) reach: Target,
+    pub(super) stretch: Option<Target>,
+}
+
+/// How a row comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// The options of `koel-bench`, and what it calls the row. `--n` is added; of a picture, side and defined cells.
+    Bench(&'static str, &'static str),
+    /// One run of one program cannot measure it, for this reason.
+    Outside(&'static str),
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) class: Class,
+    pub(super) name: &'static str,
+    pub(super) how: How,
+    /// Where input and output are, as `koel-bench` calls it.
+    pub(super) place: &'static str,
+    /// Pairs; of a picture, cells.
+    pub(super) n: u32,
+    /// Means nothing with fewer pairs.
+    pub(super) whole: bool,
+    /// On so many threads, or on all.
+    pub(super) threads: Option<usize>,
+    /// Hits in a hundred; none where that does not matter, or follows from the data.
+    pub(super) hits: Option<u32>,
+    pub(super) limit: Option<Limit>,
+    pub(super) goals: &'static [Goal],
+}
+
+const GPU_N: u32 = 1 << 26;
+const CPU_N: u32 = 1 << 24;
+
+/// How many pairs the rows for a class have at most, unless they are about more.
+pub(super) const fn usual_n(class: Class) -> u32 {
+    match class {
+        Class::Gpu => GPU_N,
+        Class::Cpu | Class::CpuByOpenCl => CPU_N,
+    }
+}
+
+/// Whether some goal is a multiple of what this other table does.
+pub(super) fn asks_peer(name: &str, what: &str) -> bool {
+    let is_it = |target: Target| matches!(target, Target::Times(_, Beside::Peer(peer)) if peer == name);
+    let has_it = |goal: &Goal| is_it(goal.reach) || goal.stretch.is_some_and(is_it);
+    ROWS.iter().any(|row| matches!(row.how, How::Bench(_, of) if of == what) && row.goals.iter().any(has_it))
+}
+
+impl Row {
+    const fn new(class: Class, name: &'static str, how: How, goals: &'static [Goal]) -> Row {
+        let n = usual_n(class);
+        Row { class, name, how, place: "device", n, whole: false, threads: None, hits: None, limit: None, goals }
+    }
+
+    const fn gpu(name: &'static str, options: &'static str, what: &'static str, goals: &'static [Goal]) -> Row {
+        Row::new(Class::Gpu, name, How::Bench(options, what), goals)
+    }
+
+    const fn cpu(name: &'static str, options: &'static str, what: &'static str, goals: &'static [Goal]) -> Row {
+        Row::new(Class::Cpu, name, How::Bench(options, what), goals)
+    }
+
+    const fn at(self, n: u32) -> Row {
+        Row { n, ..self }
+    }
+
+    const fn whole(self) -> Row {
+        Row { whole: true, ..self }
+    }
+
+    const fn on_threads(self, threads: usize) -> Row {
+        Row { threads: Some(threads), ..self }
+    }
+
+    const fn hits(self, hits: u32) -> Row {
+        Row { hits: Some(hits), ..self }
+    }
+
+    const fn place(self, place: &'static str) -> Row {
+        Row { place, ..self }
+    }
+
+    const fn of(self, limit: Limit) -> Row {
+        Row { limit: Some(limit), ..self }
+    }
+}
+
+const fn goal(reach: Target) -> Goal {
+    Goal { reach, stretch: None }
+}
+
+/// Thousand millions a second, and as many.
+const fn giga(reach: f64, stretch: f64) -> Goal {
+    Goal { reach: Target::Rate(reach * 1e9), stretch: Some(Target::Rate(stretch * 1e9)) }
+}
+
+const fn times(factor: f64, beside: Beside) -> Goal {
+    goal(Target::Times(factor, beside))
+}
+
+const HORTON_REACH: [Goal; 2] = {
+    let stretch = Some(Target::Times(0.97, Beside::Limit));
+    [Goal { reach: Target::Rate(34e9), stretch }, Goal { reach: Target::Rate(36e9), stretch }]
+};
+const AS_FAST_AS_SMALLER: [Goal; 1] = [times(0.75, Beside::Pairs(GPU_N))];
+const OF_THE_BUS: [Goal; 1] =
+    [Goal { reach: Target::Times(0.85, Beside::Limit), stretch: Some(Target::Times(0.95, Beside::Limit)) }];
+const NEAR_CPU_BACKEND: [Goal; 1] =
+    [Goal { reach: Target::Times(0.2, Beside::CpuBackend), stretch: Some(Target::Times(0.5, Beside::CpuBackend)) }];
+const BUILD_AT_2_24: [Goal; 4] = [
+    times(4.0, Beside::Peer("hashbrown")),
+    times(1.0, Beside::Peer("sorted by rdst")),
+    times(10.0, Beside::Peer("ptr_hash")),
+    times(10.0, Beside::Peer("ptr_hash+parts")),
+];
+const BUILD_AT_2_26: [Goal; 4] = [
+    times(2.0, Beside::Peer("hashbrown")),
+    times(1.0, Beside::Peer("sorted by rdst")),
+    times(10.0, Beside::Peer("ptr_hash")),
+    times(10.0, Beside::Peer("ptr_hash+parts")),
+];
+const HORTON_BESIDE: [Goal; 2] = [times(1.0, Beside::Peer("ptr_hash")), times(0.8, Beside::Limit)];
+
+/// What bucketized lookups on a CPU are beside others, by how much faster than a hash map they are to be.
+const fn beside(hashbrown: f64) -> [Goal; 3] {
+    [times(1.15, Beside::Peer("ptr_hash")), times(hashbrown, Beside::Peer("hashbrown+fx")), times(0.8, Beside::Limit)]
+}
+
+const HORTON: &str = "--scheme horton --kind canonical --load 0.9";
+const BUCKETIZED: &str = "--scheme bucketized --kind canonical --load 0.9";
+const BUCKETIZED_HITS: &str = "--scheme bucketized --kind canonical --load 0.9 --hits 100";
+const FULLER: &str = "--scheme bucketized --kind canonical --load 0.95 --hits 100";
+const FULLEST: &str = "--scheme bucketized --kind canonical --load 0.98 --hits 100";
+const CUCKOO: &str = "--scheme cuckoo --kind canonical --load 0.8 --hits 100,0";
+const TWO_LEVEL: &str = "--scheme fks --kind canonical --hits 100,0";
+const PICTURE: &str = "--scheme robin_hood --kind canonical --load 0.85 --order row";
+const SET: &str = "--table set --scheme bucketized --kind canonical --load 0.9 --hits 100,0";
+const SET_HORTON: &str = "--table set --scheme horton --kind canonical --load 0.9 --hits 100,0";
+const MULTI: &str = "--table multi --scheme bucketized --kind canonical --load 0.9 --multiplicity 4 --hits 100";
+const INSERT_BUCKETIZED: &str = "--scheme bucketized --kind canonical --load 0.8 --hits 100 --insert";
+const INSERT_CUCKOO: &str = "--scheme cuckoo --kind canonical --load 0.8 --hits 100 --insert";
+const HORTON_HUGE: &str = "--scheme horton --kind canonical --load 0.9 --hits 100 --queries 2^29";
+const BUCKETIZED_HUGE: &str = "--scheme bucketized --kind canonical --load 0.9 --hits 100 --queries 2^29";
+
+/// All rows, those of a GPU first.
+pub(super) const ROWS: &[Row] = &[
+    Row::gpu("Horton lookup", HORTON, "lookup", &[HORTON_REACH[0]]).hits(100).of(Limit::Lines),
+    Row::gpu("Horton lookup", HORTON, "lookup", &[HORTON_REACH[0]]).hits(50).of(Limit::Lines),
+    Row::gpu("Horton lookup", HORTON, "lookup", &[HORTON_REACH[1]]).hits(0).of(Limit::Lines),
+    Row::gpu("bucketized lookup", BUCKETIZED, "lookup", &[giga(30.0, 33.0)]).hits(100).of(Limit::Lines),
+    Row::gpu("bucketized lookup", BUCKETIZED, "lookup", &[giga(30.0, 33.0)]).hits(50).of(Limit::Lines),
+    Row::gpu("bucketized lookup", BUCKETIZED, "lookup", &[giga(30.0, 33.0)]).hits(0).of(Limit::Lines),
+    Row::gpu("Horton lookup, in cache", HORTON, "lookup", &[giga(75.0, 100.0)]).at(1 << 20).hits(100).of(Limit::Lines),
+    Row::gpu("Horton lookup, in cache", HORTON, "lookup", &[giga(75.0, 100.0)]).at(1 << 20).hits(50).of(Limit::Lines),
+    Row::gpu("Horton lookup, in cache", HORTON, "lookup", &[giga(75.0, 100.0)]).at(1 << 20).hits(0).of(Limit::Lines),
+    Row::gpu("bucketized lookup, in cache", BUCKETIZED, "lookup", &[giga(75.0, 100.0)])
+        .at(1 << 20)
+        .hits(100)
+        .of(Limit::Lines),
+    Row::gpu("bucketized lookup, in cache", BUCKETIZED, "lookup", &[giga(75.0, 100.0)])
+        .at(1 << 20)
+        .hits(50)
+        .of(Limit::Lines),
+    Row::gpu("bucketized lookup, in cache", BUCKETIZED, "lookup", &[giga(75.0, 100.0)])
+        .at(1 << 20)
+        .hits(0)
+        .of(Limit::Lines),
+    Row::gpu("bucketized build", BUCKETIZED, "build", &[giga(33.0, 45.0)]).of(Limit::Updates),
+    Row::gpu("bucketized build, load 0.95", FULLER, "build", &[giga(28.0, 35.0)]).of(Limit::Updates),
+    Row::gpu("bucketized build, load 0.98", FULLEST, "build", &[giga(22.0, 35.0)]).of(Limit::Updates),
+    Row::gpu("Horton build", HORTON, "build", &[giga(15.0, 25.0)]).of(Limit::Updates),
+    Row::gpu("cuckoo build", CUCKOO, "build", &[giga(8.0, 14.0)]).of(Limit::Updates),
+    Row::gpu("cuckoo lookup", CUCKOO, "lookup", &[goal(Target::Rate(19e9))]).hits(100).of(Limit::Words),
+    Row::gpu("cuckoo lookup", CUCKOO, "lookup", &[goal(Target::Rate(12.5e9))]).hits(0).of(Limit::Words),
+    Row::gpu(
+        "Robin Hood, all pixels in row order",
+        PICTURE,
+        "lookup",
+        &[Goal { reach: Target::Rate(60e9), stretch: Some(Target::Times(1.0, Beside::Limit)) }],
+    )
+    .of(Limit::Copy),
+    Row::gpu("two-level build", TWO_LEVEL, "build", &[giga(7.2, 20.0)]).of(Limit::Updates),
+    Row::gpu("two-level lookup", TWO_LEVEL, "lookup", &[giga(21.0, 25.0)]).hits(100).of(Limit::Words),
+    Row::gpu("two-level lookup", TWO_LEVEL, "lookup", &[giga(14.0, 25.0)]).hits(0).of(Limit::Words),
+    Row::gpu("set, insert", SET, "build", &[giga(14.9, 29.8)]).of(Limit::Updates),
+    Row::gpu("set, contains", SET, "contains", &[giga(32.1, 64.2)]).hits(100).of(Limit::Lines),
+    Row::gpu("set, contains", SET, "contains", &[giga(32.1, 64.2)]).hits(0).of(Limit::Lines),
+    Row::gpu("set over Horton, insert", SET_HORTON, "build", &[giga(14.9, 29.8)]).of(Limit::Updates),
+    Row::gpu("set over Horton, contains", SET_HORTON, "contains", &[giga(32.1, 64.2)]).hits(100).of(Limit::Lines),
+    Row::gpu("set over Horton, contains", SET_HORTON, "contains", &[giga(32.1, 64.2)]).hits(0).of(Limit::Lines),
+    Row::gpu("multivalue build, 4 values a key", MULTI, "build", &[giga(12.7, 25.0)]).of(Limit::Updates),
+    Row::gpu("insert a tenth, bucketized", INSERT_BUCKETIZED, "insert a tenth", &[giga(12.0, 16.0)]).of(Limit::Updates),
+    Row::gpu("insert a tenth, cuckoo", INSERT_CUCKOO, "insert a tenth", &[giga(12.0, 16.0)]).of(Limit::Updates),
+    Row::gpu("bucketized lookup, from and to pinned memory", BUCKETIZED_HITS, "lookup", &OF_THE_BUS)
+        .place("pinned")
+        .hits(100)
+        .of(Limit::Bus),
+    Row::gpu("Horton lookup, a table of 2^31", HORTON_HUGE, "lookup", &AS_FAST_AS_SMALLER)
+        .at(1 << 31)
+        .whole()
+        .hits(100)
+        .of(Limit::Lines),
+    Row::gpu("bucketized lookup, a table of 2^31", BUCKETIZED_HUGE, "lookup", &AS_FAST_AS_SMALLER)
+        .at(1 << 31)
+        .whole()
+        .hits(100)
+        .of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(4.0)).hits(100).of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(3.0)).hits(50).of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(2.5)).hits(0).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(100).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(50).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(0).of(Limit::Lines),
+    Row::cpu("bucketized build", BUCKETIZED, "build", &BUILD_AT_2_24).of(Limit::Updates),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(4.0)).at(1 << 26).whole().hits(100).of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(3.0)).at(1 << 26).whole().hits(50).of(Limit::Lines),
+    Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(2.5)).at(1 << 26).whole().hits(0).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).at(1 << 26).whole().hits(100).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).at(1 << 26).whole().hits(50).of(Limit::Lines),
+    Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).at(1 << 26).whole().hits(0).of(Limit::Lines),
+    Row::cpu("bucketized build", BUCKETIZED, "build", &BUILD_AT_2_26).at(1 << 26).whole().of(Limit::Updates),
+    Row::cpu("bucketized lookup on 2 threads", BUCKETIZED, "lookup", &[times(1.8, Beside::OneThread)])
+        .on_threads(2)
+        .hits(100),
+    Row::new(
+        Class::Cpu,
+        "a portable binary: 0.75 of one made for this CPU",
+        How::Outside(
+            "it takes two programs, of which this is one: docs/performance.md, \"What a portable binary loses\", says how \
+             to compare them and what came of it",
+        ),
+        &[],
+    ),
+    Row::new(Class::CpuByOpenCl, "bucketized lookup", How::Bench(BUCKETIZED, "lookup"), &NEAR_CPU_BACKEND)
+        .hits(100)
+        .of(Limit::Lines),
+    Row::new(Class::CpuByOpenCl, "Horton lookup", How::Bench(HORTON, "lookup"), &NEAR_CPU_BACKEND)
+        .hits(100)
+        .of(Limit::Lines),
+];

@@ -1,0 +1,132 @@
+//! Whether a rate reaches its goals.
+
+use koel::backend::{Any, choose};
+
+use super::goals::{Beside, Goal, Limit, Row, Target, usual_n};
+use super::{Bench, class_of};
+use crate::limits::Limits;
+use koel_cli::failure::Result;
+use koel_cli::text;
+
+/// A rate beside a goal.
+pub(super) struct Judged {
+    pub(super) reach: Aim,
+    pub(super) stretch: Option<Aim>,
+    /// Why nothing is said on whether it was reached.
+    pub(super) unjudged: Option<String>,
+    /// Whether the goal is one of other devices, so that not even the ratio tells anything.
+    pub(super) of_others: bool,
+}
+
+/// A target, and the rate that it asks for in this run, if that is known.
+pub(super) struct Aim {
+    pub(super) text: String,
+    pub(super) rate: Option<f64>,
+}
+
+impl Aim {
+    /// A target of a row.
+    fn unknown(row: &Row, target: Target) -> Aim {
+        let text = match target {
+            Target::Rate(rate) => text::rate(rate),
+            Target::Times(factor, beside) => format!("{factor}x {}", name(beside, row)),
+        };
+        Aim { text, rate: None }
+    }
+}
+
+impl Judged {
+    /// A goal of a row that was not measured.
+    pub(super) fn unmeasured(row: &Row, goal: &Goal) -> Judged {
+        let aim = |target| Aim::unknown(row, target);
+        Judged { reach: aim(goal.reach), stretch: goal.stretch.map(aim), unjudged: None, of_others: false }
+    }
+
+    /// Whether the goal, and whether what would be better still, was reached.
+    pub(super) fn reached(&self, rate: f64) -> (Option<bool>, Option<bool>) {
+        let of = |aim: &Aim| aim.rate.filter(|_| self.unjudged.is_none()).map(|target| rate >= target);
+        (of(&self.reach), self.stretch.as_ref().and_then(of))
+    }
+}
+
+/// One limit of all; that of the bus is found elsewhere.
+pub(super) fn allowed(limit: Limit, limits: Limits) -> Option<f64> {
+    match limit {
+        Limit::Words => Some(limits.words),
+        Limit::Lines => Some(limits.lines),
+        Limit::Updates => Some(limits.updates),
+        Limit::Copy => Some(limits.copy),
+        Limit::Bus => None,
+    }
+}
+
+/// Compares the rate of a row on a device, with so many pairs, with one of its goals; what it is a multiple of is
+/// measured if it has not been yet.
+pub(super) fn judge(
+    bench: &mut Bench<'_>,
+    row: &Row,
+    goal: &Goal,
+    device: &Any,
+    n: u32,
+    limit: Option<f64>,
+) -> Result<Judged> {
+    let mut unjudged = None;
+    let of_others = class_of(device) != row.class;
+    if of_others {
+        unjudged = Some(format!("the goal is {}'s", row.class.name()));
+    } else if n != row.n {
+        unjudged = Some(format!("the goal is at n = {}", text::grouped(row.n.into())));
+    } else if n < usual_n(row.class) && bench.queries(device) < usual_n(row.class) {
+        unjudged = Some(format!("the goal is with {} queries", text::grouped(usual_n(row.class).into())));
+    }
+    let mut aim = |target: Target| -> Result<(Aim, Option<String>)> {
+        match target {
+            Target::Rate(rate) => Ok((Aim { rate: Some(rate), ..Aim::unknown(row, target) }, None)),
+            Target::Times(factor, beside) => match base(bench, row, beside, device, n, limit)? {
+                Ok(base) => Ok((Aim { rate: Some(factor * base), ..Aim::unknown(row, target) }, None)),
+                Err(reason) => Ok((Aim::unknown(row, target), Some(reason))),
+            },
+        }
+    };
+    let (reach, unknown) = aim(goal.reach)?;
+    let stretch = goal.stretch.map(&mut aim).transpose()?.map(|(stretch, _)| stretch);
+    Ok(Judged { reach, stretch, unjudged: unjudged.or(unknown), of_others })
+}
+
+fn name(beside: Beside, row: &Row) -> String {
+    match beside {
+        Beside::Limit => row.limit.map_or("the limit", Limit::name).into(),
+        Beside::Peer(name) => name.into(),
+        Beside::OneThread => "one thread".into(),
+        Beside::CpuBackend => "the CPU backend".into(),
+        Beside::Pairs(pairs) => format!("that at n = {}", text::grouped(pairs.into())),
+    }
+}
+
+/// The rate that a target is a multiple of, or why it is not known.
+fn base(
+    bench: &mut Bench<'_>,
+    row: &Row,
+    beside: Beside,
+    device: &Any,
+    n: u32,
+    limit: Option<f64>,
+) -> Result<std::result::Result<f64, String>> {
+    let mut rate = |n, device: &Any, threads| {
+        let measured = bench.rate(row, n, device, threads)?;
+        Ok(measured.map(|row| row.rate))
+    };
+    match beside {
+        Beside::Limit => Ok(limit.ok_or_else(|| "it has no limit".into())),
+        Beside::OneThread => rate(n, device, Some(1)),
+        Beside::Pairs(pairs) => rate(pairs, device, None),
+        Beside::CpuBackend => match choose("cpu", None)?.first() {
+            Some(cpu) => rate(n, cpu, None),
+            None => Ok(Err("there is no CPU backend".into())),
+        },
+        Beside::Peer(name) => Ok(bench.peer(name, n, row)?.ok_or_else(|| match name {
+            _ if bench.args.no_peers => format!("{name} was not measured: leave out --no-peers"),
+            _ => format!("{name} was not measured: build koel with --features bench-peers, if it has this peer"),
+        })),
+    }
+}

@@ -1,0 +1,302 @@
+//! One scheme and kind on one device: the limit, builds, lookups.
+
+use koel::backend::{Any, HashBackend, Runs};
+use koel::spec::{Plan, Updates};
+use koel::table::TableBuilder;
+use koel::{Cpu, Error, HashTable, Kind, Scheme};
+
+use super::bus::Bus;
+use super::data::Questions;
+use super::measure::{Row, Setup, median, wall};
+use super::report::Findings;
+use super::stages::Staged;
+use super::timer::Timer;
+use super::walk::Walked;
+use super::wrong;
+use koel_cli::answers;
+use koel_cli::failure::{Failure, Result};
+use koel_cli::progress::Progress;
+use koel_cli::scheme::{Job, Parameters};
+use koel_cli::text;
+
+pub(super) struct OnDevice<'a> {
+    pub(super) setup: &'a Setup<'a>,
+    pub(super) device: &'a Any,
+    pub(super) kind: Kind,
+    pub(super) progress: &'a Progress,
+}
+
+/// Accesses a second that the device's memory allows, and what the way to it does, if that is measured here.
+#[derive(Clone, Copy, Default)]
+struct Limits {
+    reads: Option<f64>,
+    updates: Option<f64>,
+    bus: Option<Bus>,
+}
+
+impl Job for OnDevice<'_> {
+    type Output = Findings;
+
+    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Findings>
+    where
+        Any: Runs<S>,
+        Cpu: Runs<S>,
+    {
+        let unsized_builder = HashTable::builder(scheme).seed(self.setup.args.data.seed);
+        let mut builder = unsized_builder.clone();
+        if let Some(load) = self.setup.args.at_load {
+            builder = builder.load_factor(load);
+        }
+        // The first build also compiles kernels; every pair in it is looked up before anything is timed.
+        let table = match builder.build(self.device, &self.setup.data.keys, &self.setup.data.values) {
+            Ok(table) => table,
+            Err(error) if is_of_the_table(&error) => return Ok(self.left_out::<S>(&error)),
+            Err(error) => return Err(error.into()),
+        };
+        self.check_pairs(&table)?;
+        let load = table.load_factor();
+        let (brief, pinned) = (self.setup.args.brief, self.setup.args.pinned);
+        let mut rows = if brief { Vec::new() } else { self.limits(&table)? };
+        drop(table);
+        let with_bus = !brief || pinned;
+        let bus = if with_bus { self.bus(|what| self.row::<S>(what, "pinned", load), &mut rows)? } else { None };
+        let rate = |at: usize| rows.get(at).filter(|_| !brief).map(|row| row.rate);
+        let limits = Limits { reads: rate(0), updates: rate(1), bus };
+        let table = self.builds(&builder, load, limits, &mut rows)?;
+        for questions in self.setup.data.questions() {
+            self.lookups(&table, &questions, limits, &mut rows)?;
+        }
+        if !brief {
+            self.removal(&table, limits, &mut rows)?;
+        }
+        let mut left_out = Vec::new();
+        if self.setup.args.insert {
+            match self.insertion((&builder, &unsized_builder), limits, &mut rows) {
+                Err(Failure::Koel(error)) if is_of_the_table(&error) => {
+                    let lines = self.left_out::<S>(&error).left_out;
+                    left_out.extend(lines.into_iter().map(|line| format!("inserting: {line}")));
+                }
+                done => done?,
+            }
+        }
+        let mut walks = Vec::new();
+        if self.setup.args.walk {
+            self.progress.say(format!("walking a table of {} pairs", self.setup.n));
+            walks.push(Walked::of(&table, self.setup.n)?);
+        }
+        let mut stages = Vec::new();
+        if self.setup.args.stages {
+            self.progress.say(format!("the stages of a build of {} pairs", self.setup.n));
+            stages.push(Staged::of(&builder, self.device, self.setup, self.kind)?);
+        }
+        Ok(Findings { rows, walks, stages, left_out })
+    }
+}
+
+/// Whether an error says that there is no such table, rather than that something went wrong.
+pub(super) fn is_of_the_table(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::InvalidParameter { .. }
+            | Error::TooLarge { .. }
+            | Error::TooFull { .. }
+            | Error::TooWide { .. }
+            | Error::Crowded { .. }
+    )
+}
+
+impl OnDevice<'_> {
+    fn left_out<S: Scheme>(&self, error: &Error) -> Findings {
+        let (kind, n, on) = (self.kind, text::grouped(self.setup.n.into()), &self.device.info().id);
+        Findings { left_out: vec![format!("{} {kind}, n = {n}, on {on}: {error}", S::NAME)], ..Findings::default() }
+    }
+
+    fn timer(&self) -> Timer<'_> {
+        Timer { device: self.device, repeats: self.setup.args.repeats }
+    }
+
+    fn row<S: Scheme>(&self, what: &'static str, place: &'static str, load: f64) -> Row {
+        let row = Row::new(&self.device.info().id, S::NAME, self.setup.n, what, place);
+        Row { kind: Some(self.kind), asked_load: self.setup.args.at_load, load: Some(load), ..row }
+    }
+
+    fn check_pairs<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let keys = &self.setup.data.keys;
+        let (mut values, mut found) = answers::poisoned(keys.len());
+        table.get_into(keys, &mut values, &mut found)?;
+        let right = |i: usize| self.setup.data.values.get(i).copied();
+        answers::check(keys, &values, &found, right).map_err(|reason| wrong("a lookup of every key", reason))
+    }
+
+    /// Random reads of the table's own image, and random updates of a buffer as large.
+    fn limits<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<Vec<Row>>
+    where
+        Any: Runs<S>,
+    {
+        self.progress.say(format!("the random-access limit of {}", self.device.info().id));
+        let accesses = self.setup.data.query_count().max(1);
+        let reads = self.timer().random_reads(table.image(), accesses)?;
+        let updates = self.timer().random_updates(table.plan().words() as usize, accesses)?;
+        let row = |what, time| self.row::<S>(what, "device", table.load_factor()).timed(accesses, time);
+        Ok(vec![row("random reads", reads), row("random updates", updates)])
+    }
+
+    /// Builds from device buffers and from host slices; the last table.
+    fn builds<S: Scheme>(
+        &self,
+        builder: &TableBuilder<S>,
+        load: f64,
+        limits: Limits,
+        rows: &mut Vec<Row>,
+    ) -> Result<HashTable<Any, S>>
+    where
+        Any: Runs<S>,
+    {
+        let (device, setup) = (self.device, self.setup);
+        let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
+        let (table, time) = self.timer().build(builder, self.kind, (&keys, &values))?;
+        drop((keys, values));
+        let mut row = self.row::<S>("build", "device", load).timed(setup.data.keys.len(), time);
+        (row.limit, row.host_built) = (limits.updates, S::host_built(self.kind));
+        rows.push(row);
+
+        if setup.args.brief {
+            return Ok(table);
+        }
+        drop(table);
+        let mut last = None;
+        let time = setup.median(|| {
+            last = None;
+            let build = || {
+                let table = builder.build(device, &setup.data.keys, &setup.data.values)?;
+                device.finish()?;
+                Ok(table)
+            };
+            let (table, time) = wall(build)?;
+            last = Some(table);
+            Ok(time)
+        })?;
+        let mut row = self.row::<S>("build", "end-to-end", load).timed(setup.data.keys.len(), time);
+        let limit = limits.updates.map(|updates| limits.bus.map_or(updates, |bus| bus.pairs().min(updates)));
+        (row.limit, row.host_built) = (limit, S::host_built(self.kind));
+        rows.push(row);
+        match last {
+            Some(table) => Ok(table),
+            None => Ok(builder.build(device, &setup.data.keys, &setup.data.values)?),
+        }
+    }
+
+    fn lookups<S: Scheme>(
+        &self,
+        table: &HashTable<Any, S>,
+        questions: &Questions,
+        limits: Limits,
+        rows: &mut Vec<Row>,
+    ) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let setup = self.setup;
+        let Questions { hits, queries } = questions;
+        let time = self.timer().lookup(table, queries, |i| setup.data.answer(queries[i]))?;
+        let row = |place, time| {
+            let row = self.row::<S>("lookup", place, table.load_factor()).timed(queries.len(), time);
+            Row { hits: Some(*hits), limit: limits.reads, ..row }
+        };
+        rows.push(row("device", time));
+        let over_the_bus = |place, time| {
+            let limit = limits.reads.into_iter().chain(limits.bus.map(Bus::queries)).min_by(f64::total_cmp);
+            Row { limit, ..row(place, time) }
+        };
+        if !setup.args.brief || setup.args.pinned {
+            rows.extend(self.pinned_lookup(table, questions)?.map(|time| over_the_bus("pinned", time)));
+        }
+        if setup.args.brief {
+            return Ok(());
+        }
+
+        let time = setup.median(|| {
+            let (mut values, mut found) = answers::poisoned(queries.len());
+            let ((), time) = wall(|| Ok(table.get_into(queries, &mut values, &mut found)?))?;
+            setup.check(queries, &values, &found).map_err(|reason| wrong("a lookup", reason))?;
+            Ok(time)
+        })?;
+        rows.push(over_the_bus("end-to-end", time));
+        Ok(())
+    }
+
+    /// Removing a tenth of the keys, and compacting what is left.
+    fn removal<S: Scheme>(&self, table: &HashTable<Any, S>, limits: Limits, rows: &mut Vec<Row>) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let (device, setup) = (self.device, self.setup);
+        let gone: Vec<u32> = setup.data.keys.iter().copied().step_by(10).collect();
+        let on_device = device.upload(&gone)?;
+        let mut compact = Vec::new();
+        let remove = setup.median(|| {
+            let mut worn = table.to_backend(device)?;
+            device.finish()?;
+            let (removed, time) = self.timer().timed::<S, _>(self.kind, || worn.remove_on(&on_device))?;
+            compact.push(self.timer().timed::<S, _>(self.kind, || worn.compact())?.1);
+            match removed == gone.len() as u64 && worn.len() + removed == table.len() && !worn.is_worn() {
+                true => Ok(time),
+                false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),
+            }
+        })?;
+        let row = |what, count, time| Row {
+            limit: limits.updates,
+            host_built: S::host_built(self.kind),
+            ..self.row::<S>(what, "device", table.load_factor()).timed(count, time)
+        };
+        rows.push(row("remove a tenth", gone.len(), remove));
+        if S::updates(self.kind) == Updates::Tombstones {
+            rows.push(row("compact", setup.data.keys.len(), median(compact)));
+        }
+        Ok(())
+    }
+
+    /// A batch of a tenth as many pairs as there are, into a table with the slots that its load asks for without them:
+    /// the first builder has the load, and the second no size, because batches into tables of a load build them again.
+    fn insertion<S: Scheme>(
+        &self,
+        (by_load, builder): (&TableBuilder<S>, &TableBuilder<S>),
+        limits: Limits,
+        rows: &mut Vec<Row>,
+    ) -> Result<()>
+    where
+        Any: Runs<S>,
+    {
+        let (device, setup) = (self.device, self.setup);
+        let (mut old, mut new) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+        for (i, (&key, &value)) in setup.data.keys.iter().zip(&setup.data.values).enumerate() {
+            let (keys, values) = if i % 11 == 10 { &mut new } else { &mut old };
+            keys.push(key);
+            values.push(value);
+        }
+        let slots = by_load.build(device, &old.0, &old.1)?.capacity();
+        let table = builder.clone().capacity(slots).build(device, &old.0, &old.1)?;
+        let load = table.load_factor();
+        let (keys, values) = (device.upload(&new.0)?, device.upload(&new.1)?);
+        let mut checked = false;
+        let time = setup.median(|| {
+            let mut fuller = table.to_backend(device)?;
+            device.finish()?;
+            let (done, time) = self.timer().timed::<S, _>(self.kind, || fuller.insert_on(&keys, &values))?;
+            if done.added != new.0.len() as u64 {
+                return Err(wrong("inserting", format!("{} of {} pairs were added", done.added, new.0.len())));
+            }
+            // The answers are those of the whole data then, every time the same.
+            if !std::mem::replace(&mut checked, true) {
+                self.check_pairs(&fuller)?;
+            }
+            Ok(time)
+        })?;
+        let row = self.row::<S>("insert a tenth", "device", load).timed(new.0.len(), time);
+        rows.push(Row { limit: limits.updates, host_built: S::host_built(self.kind), ..row });
+        Ok(())
+    }
+}

@@ -1,0 +1,375 @@
+//! The command `koel-bench`: how fast tables are built and read on a device, beside what a host's own tables do and what memory
+//! allows.
+//!
+//! ```text
+//! device      input and output stay on the device; its own clock (kernels alone on OpenCL, wall time on the CPU)
+//! end-to-end  from host slices to host slices, wall time
+//! pinned      the same from and to memory that an OpenCL device's bus reads and writes by itself
+//! host        other tables, on this machine's threads, wall time
+//! limit       random reads of the image (for lookups) and random atomic updates of a buffer as large (for builds), in
+//!             the same run on the same device; for rows that begin or end on the host, copies each way from and to
+//!             pinned memory, where those allow less
+//! ```
+//!
+//! `--all` runs all that has a goal, and tells what was reached (`all/`).
+//!
+//! What is made of tables (`--table`), and maps of rows whose keys come again, are in `tables/`; the figures of the
+//! papers (`--paper`) in `paper/`; drawings of all of it (`--plots`) in `plots/`. Tables that are built
+//! on the host are timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a
+//! picture in one of several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared
+//! with the right one after it. Times are medians.
+
+mod all;
+mod bus;
+mod data;
+mod device;
+mod figure;
+mod limits;
+mod measure;
+mod paper;
+mod peers;
+mod plots;
+mod report;
+mod stages;
+mod tables;
+mod timer;
+mod walk;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use koel::backend::{Any, HashBackend};
+use koel::spec::Limits;
+use koel::{Duplicates, Error, Kind, Load};
+use serde_json::Value;
+
+use data::DataOptions;
+use device::OnDevice;
+use koel_cli::failure::{Failure, Result, Verdict};
+use koel_cli::options::{self, SchemeOptions, Threads};
+use koel_cli::out;
+use koel_cli::progress::Progress;
+use koel_cli::scheme;
+use koel_cli::text;
+use measure::Setup;
+use plots::{Drawing, Plots};
+use report::Findings;
+
+const EXAMPLES: &str = "\
+Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory, `pinned` from and to
+memory of the host that the device's bus reaches by itself; `host` are other tables on this machine. `remove a tenth`
+counts the keys removed, `compact` the pairs of the table. `of limit` is the share of the random accesses that the
+device's memory allows, or of what the bus transfers if that is less, measured in the same run. Tables that are built or
+changed by one host thread are marked `host-built`, and those rows are timed by the clock on the wall. Every answer is
+checked.
+
+Keys and values are of 32 bits, but for tables that hold fewer: those get keys and values as wide as they can hold.
+Tables that cannot hold the data, or cannot be built of them at this load, are left out, with the reason.
+
+With --table sets, compacting and multivalue tables, groups or joins. Their rows have --multiplicity copies of a key on
+average, each key as many, and with --heavy once more with that share of all rows of one key; `of uniform` is the time
+for each thing counted, with it beside without. Queries that hit are the keys of the rows, shuffled; `retrieve` asks for
+each key once and for as many absent ones, and counts values; joins have such a left column, and count its rows or those
+of the result, whichever are more. Over --scheme sorted multivalue and compacting tables are sorted and compacted lists.
+Maps of such rows keep one pair of each key, by --duplicates.
+
+With --insert a batch of a tenth as many pairs goes into a table whose slots are those of --load without it.
+
+With --all everything that koel has a goal for is measured on each device: rates, what the device's memory allows in the
+same run, the goal, and whether it was reached, which is said only where the device and the number of pairs are those
+of the goal. What cannot be measured is listed with the reason. --n bounds the pairs. --rows chooses rows by parts of
+their names; a part that no name has is answered with all names. `--all --n 2^31 --rows 2^31` measures the lookups of
+tables of 2^31 pairs and what those are compared with, and nothing else.
+
+With --domain the pairs are the defined cells of a picture. They are inserted, and all cells of the domain are asked, in
+the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
+--extent says otherwise.
+
+With --plots figures are drawn of all this, devices side by side: one for each thing measured and each axis. The files
+are named on stderr, and in the JSON.
+
+Examples:
+  koel-bench
+  koel-bench --n 2^24,2^26 --load 0.8 --device opencl --json
+  koel-bench --device cpu --threads 1 --hits 100,0 --no-peers
+  koel-bench --scheme bucketized,horton --kind canonical --load 0.5,0.7,0.8,0.9,0.95 --n 2^24
+  koel-bench --scheme horton --load 0.9 --walk
+  koel-bench --n 2^24 --stages --no-peers
+  koel-bench --scheme fks,quadratic --n 512..2^24 --no-peers
+  koel-bench --table multi --n 10M --multiplicity 1..2048 --scheme cuckoo,sorted --no-peers
+  koel-bench --table group --n 10M --multiplicity 16 --heavy 0.5
+  koel-bench --n 10M --heavy 0.5 --duplicates first
+  koel-bench --domain 8192x8192 --defined 20_500_000 --order morton --load 0.85 --no-peers
+  koel-bench --all --json
+  koel-bench --all --n 2^18 --device all
+  koel-bench --all --n 2^31 --rows 2^31
+  koel-bench --paper alcantara2011 --figure 4.4,4.7
+  koel-bench --paper breslow --n 2^26 --device opencl --json
+  koel-bench --n 2^16..2^24 --device all --plots folder";
+
+/// Measure builds and lookups, beside other tables and the random-access limit
+#[derive(Parser, Clone)]
+#[command(name = "koel-bench", version, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Everything that koel has a goal for, beside the goal and the limit
+    #[arg(long, conflicts_with_all = all::WITHOUT)]
+    all: bool,
+    /// With --all, only rows whose goals are the device's own: on a CPU without those for GPUs
+    #[arg(long, requires = "all")]
+    judged: bool,
+    /// With --all, only rows with one of these in their names, in any case of letters, and what those are compared with
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', requires = "all")]
+    rows: Vec<String>,
+    /// Runs of each, of which the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+    /// Only koel's own tables
+    #[arg(long)]
+    no_peers: bool,
+    /// Also count what lookups read, by walking each table, beside the paper's model (percent: of what exceeds one
+    /// read)
+    #[arg(long)]
+    walk: bool,
+    /// Also how long each stage of a build takes, and of all else that is timed on the device of tables other than
+    /// maps: a kernel each on OpenCL, a parallel pass each on the CPU, and what the host does of maps that are built
+    /// there;
+    /// `all` is the median of whole builds
+    #[arg(long)]
+    stages: bool,
+    /// Also the insertion of a tenth as many pairs into a table with slots for its load
+    #[arg(long)]
+    insert: bool,
+    /// Only builds and lookups on the device, without what memory allows
+    #[arg(skip)]
+    brief: bool,
+    /// Besides these, lookups from and to pinned memory
+    #[arg(skip)]
+    pinned: bool,
+    /// JSON in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Also draws SVGs into this directory, which is made if it is not there: throughput over pairs, loads, hits and
+    /// rows a key, wherever there are two or more; with --paper its figures, with --all the shares of goals and limits
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+    /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
+    /// largest table [default: such as take a few minutes on two cores]
+    #[arg(
+        long, value_name = "PAPER", help_heading = "Papers",
+        conflicts_with_all = [
+            "all", "insert", "no_peers", "walk", "stages", "table", "duplicates", "scheme", "kind", "SchemeOptions", "load", "queries",
+            "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
+        ]
+    )]
+    paper: Option<paper::Paper>,
+    /// Only these figures, separated by commas: whole names, or numbers of those that have parts, like 4.4 or 12
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "paper", help_heading = "Papers")]
+    figure: Vec<String>,
+    /// What is made of the scheme; all but plain maps are measured on rows whose keys come again
+    #[arg(long, default_value = "map", help_heading = "Table")]
+    table: tables::Table,
+    /// Of a map whose keys come again, which pair of each stays: first or last
+    #[arg(long, default_value = "error", value_parser = options::duplicates(), help_heading = "Table")]
+    duplicates: Duplicates,
+    #[arg(
+        long, value_name = "NAMES", value_delimiter = ',', value_parser = options::scheme_or_all(), help_heading = "Table",
+        help = options::scheme_help("Schemes, separated by commas, or `all`")
+    )]
+    scheme: Vec<String>,
+    /// canonical, classic or all
+    #[arg(long, default_value = "all", value_parser = ["canonical", "classic", "all"], help_heading = "Table")]
+    kind: String,
+    #[command(flatten)]
+    parameters: SchemeOptions,
+    /// Pairs per slot, above 0 and up to 1, separated by commas [default: what suits the scheme]
+    #[arg(long, value_name = "LOADS", value_delimiter = ',', help_heading = "Table")]
+    load: Vec<f64>,
+    /// The one of them that is being measured
+    #[arg(skip)]
+    at_load: Option<f64>,
+    #[command(flatten)]
+    data: DataOptions,
+    /// auto, all, cpu, opencl, opencl:N or opencl:NAME
+    #[arg(long, default_value = "auto", help_heading = "Device")]
+    device: String,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// A scheme to measure, and what it can hold.
+struct Wanted {
+    name: &'static str,
+    kind: Kind,
+    options: SchemeOptions,
+    limits: Limits,
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    koel_cli::parsed().map_or_else(|code| code, |args: Args| koel_cli::ended(run(&args)))
+}
+
+fn run(args: &Args) -> Result<Verdict> {
+    args.threads.apply()?;
+    if args.plots.is_some() && !args.all && args.paper.is_none() && !plots::has_axis(args) {
+        let advice = "give several --n, --load, --hits or --multiplicity";
+        return Err(Failure::Input(format!("--plots has nothing to draw of one place on every axis: {advice}")));
+    }
+    if args.all {
+        return all::run(args);
+    }
+    let devices = koel::backend::choose(&args.device, None)?;
+    let progress = Progress::line();
+    if let Some(paper) = args.paper {
+        return paper::run(args, paper, &devices, progress);
+    }
+    check(args)?;
+    let plots = Plots::asked(args)?;
+    let findings = measure(args, &devices, &progress)?;
+    if findings.rows.is_empty() && !findings.left_out.is_empty() {
+        return Err(Failure::Input(format!("nothing can be built: {}", findings.left_out.join("; "))));
+    }
+    drop(progress);
+    let tell = if args.json {
+        Told::Json(report::json(&findings, &devices, args))
+    } else {
+        Told::Text(report::text(&findings, &devices, args))
+    };
+    tell.with(plots.as_ref(), || plots::of_rows(&findings.rows, &devices, args))
+}
+
+/// What is said in the end.
+enum Told {
+    Text(String),
+    Json(Value),
+}
+
+impl Told {
+    /// Draws, where that is asked for, and then says it: neither is lost if the other cannot be done.
+    fn with(mut self, plots: Option<&Plots>, draw: impl FnOnce() -> Vec<Drawing>) -> Result<Verdict> {
+        let drawn = plots.map(|plots| plots.write(&draw())).transpose();
+        if let (Told::Json(told), Ok(Some(files))) = (&mut self, &drawn) {
+            told["plots"] = files.iter().map(|file| file.display().to_string()).collect();
+        }
+        match self {
+            Told::Text(text) => out::print(&text)?,
+            Told::Json(json) => out::print_json(&json)?,
+        }
+        drawn.map(|_| Verdict::Fine)
+    }
+}
+
+/// Whether the options of an ordinary bench go together, as far as that can be told before anything is measured.
+fn check(args: &Args) -> Result<()> {
+    args.load.iter().try_for_each(|&load| Load::new(load).map(drop))?;
+    args.data.check()?;
+    tables::asked(args)?;
+    wanted(args, &mut Findings::default()).map(drop)
+}
+
+/// All that the options ask for, on these devices.
+fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
+    check(args)?;
+    let loads = if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
+    let mut findings = Findings::default();
+    // Other tables have no load: once is enough.
+    let mut with_peers = Vec::new();
+    for &at_load in &loads {
+        findings.extend(measure_at(&Args { at_load, ..args.clone() }, devices, progress, &mut with_peers)?);
+    }
+    if loads.len() > 1 {
+        findings.put_together();
+    }
+    Ok(findings)
+}
+
+/// The same at one load; other tables with those numbers of pairs alone that were not measured yet.
+fn measure_at(args: &Args, devices: &[Any], progress: &Progress, with_peers: &mut Vec<u32>) -> Result<Findings> {
+    let mut findings = Findings::default();
+    let with_copies = tables::asked(args)?;
+    let wanted = wanted(args, &mut findings)?;
+    if with_copies {
+        tables::measure(args, &wanted, devices, progress, &mut findings)?;
+    }
+    for n in args.data.sizes().into_iter().filter(|_| !with_copies) {
+        let before = findings.rows.len();
+        measure_all(args, n, &wanted, devices, progress, &mut findings)?;
+        if findings.rows.len() > before && !args.no_peers && !with_peers.contains(&n) {
+            with_peers.push(n);
+            let setup = Setup::new(args.data.make(n, Limits::NONE)?, n, args);
+            findings.rows.extend(peers::measure(&setup, &|_, _| true, progress)?);
+        }
+    }
+    Ok(findings)
+}
+
+/// The schemes that are asked for, but those that are left out because their keys are not those of the data.
+fn wanted(args: &Args, findings: &mut Findings) -> Result<Vec<Wanted>> {
+    let usual = [options::usual(args.table.contents()).to_owned()];
+    let asked = if args.scheme.is_empty() { &usual[..] } else { &args.scheme };
+    let list = options::SchemeList::new(asked, &args.kind);
+    let mut wanted = Vec::new();
+    for (name, kind) in list.combinations()? {
+        let options = list.options_for(name, kind, &args.parameters)?;
+        match args.data.fitted(options, scheme::options(name, kind)) {
+            Ok(options) => {
+                let limits = scheme::limits(name, kind, &options)?;
+                wanted.push(Wanted { name, kind, options, limits });
+            }
+            Err(reason) => findings.left_out.push(format!("{name} {kind}: {reason}")),
+        }
+    }
+    Ok(wanted)
+}
+
+/// Measures every scheme on every device at one number of pairs. Each has data as wide as it can hold.
+fn measure_all(
+    args: &Args,
+    n: u32,
+    wanted: &[Wanted],
+    devices: &[Any],
+    progress: &Progress,
+    findings: &mut Findings,
+) -> Result<()> {
+    // Schemes that can hold the same share their data; the limit on pairs is no matter of data.
+    let mut latest: Option<(Limits, Setup<'_>)> = None;
+    for Wanted { name, kind, options, limits } in wanted {
+        let mut leave_out = |reason: String| {
+            findings.left_out.push(format!("{name} {kind}, n = {}: {reason}", text::grouped(n.into())));
+        };
+        if u64::from(n) > limits.pairs {
+            leave_out(format!("its most is {}", text::grouped(limits.pairs)));
+            continue;
+        }
+        let widths = Limits { pairs: u64::MAX, ..*limits };
+        if latest.as_ref().is_none_or(|(of, _)| *of != widths) {
+            // The old ones go before there are new ones.
+            drop(latest.take());
+            latest = match args.data.make(n, widths) {
+                Ok(data) => Some((widths, Setup::new(data, n, args))),
+                Err(Failure::Koel(error @ Error::TooLarge { .. })) if widths != Limits::NONE => {
+                    leave_out(error.to_string());
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+        }
+        let Some((_, setup)) = &latest else { continue };
+        if let Some(reason) = args.data.too_wide(&setup.data, *limits) {
+            leave_out(reason);
+            continue;
+        }
+        for device in devices {
+            progress.say(format!("{name} {kind}, {n} pairs, {}", device.info().id));
+            let mut job = OnDevice { setup, device, kind: *kind, progress };
+            findings.extend(scheme::named(name, *kind, options, &mut job)?);
+        }
+    }
+    Ok(())
+}
+
+/// A wrong answer ends the run: a time for it would mean nothing.
+fn wrong(what: &str, reason: String) -> Failure {
+    Failure::Wrong(format!("{what}: {reason}"))
+}

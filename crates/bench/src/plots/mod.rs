@@ -1,0 +1,110 @@
+//! `koel-bench --plots DIR`: what was measured, drawn.
+//!
+//! ```text
+//! rows.rs      an ordinary bench: its rows over the pairs, the load, the hits or the rows of a key, a series a table
+//! papers.rs    the figures of a paper, each a plot
+//! shares.rs    bench --all: each rate as a share of its goals and of its limit
+//! plot.rs      draws curves        scale.rs    axes        style.rs    colours, markers, legend        svg.rs    writes
+//! ```
+//!
+//! Devices stand side by side, on the same axes. The same measurements give the same bytes.
+//!
+//! Drawn here and by no library: `plotters`, the usual one, lays its legend over the curves and does not know how wide
+//! text is without a library of fonts.
+
+mod papers;
+mod plot;
+mod rows;
+mod scale;
+mod shares;
+mod style;
+mod svg;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, DirBuilder, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::Args;
+use koel_cli::failure::{Failure, Result};
+use koel_cli::out;
+use koel_cli::part::Part;
+use koel_cli::text;
+
+pub(super) use papers::{Named, of_figures};
+pub(super) use rows::{has_axis, of_rows};
+pub(super) use shares::{Against, Bar, Chart, Column, Group};
+
+/// A picture and the name of its file, without `.svg`.
+pub(super) struct Drawing {
+    name: String,
+    svg: String,
+}
+
+/// Where plots go.
+pub(super) struct Plots(PathBuf);
+
+impl Plots {
+    /// The directory of `--plots`, which is made if it is not there: when all other options are known to be right, and
+    /// before anything is measured.
+    ///
+    /// # Errors
+    /// Why no file can be written there, which is better known before an hour of measurements than after it.
+    pub(super) fn asked(args: &Args) -> Result<Option<Plots>> {
+        args.plots.as_deref().map(Plots::at).transpose()
+    }
+
+    fn at(path: &Path) -> Result<Plots> {
+        if path.as_os_str().is_empty() {
+            return Err(Failure::Input("--plots has no name: give a directory".into()));
+        }
+        if path.exists() && !path.is_dir() {
+            let path = path.display();
+            return Err(Failure::Input(format!(
+                "--plots {path}: a file is in the way: give a directory, or a new name"
+            )));
+        }
+        DirBuilder::new().recursive(true).create(path).map_err(|error| Failure::io(path, &error))?;
+        let trial = path.join(format!(".{}.part", std::process::id()));
+        File::create(&trial).and_then(|_| fs::remove_file(&trial)).map_err(|error| Failure::io(path, &error))?;
+        Ok(Plots(path.into()))
+    }
+
+    /// Writes the files and says which; those of the same names are replaced.
+    pub(super) fn write(&self, drawings: &[Drawing]) -> Result<Vec<PathBuf>> {
+        let mut written = Vec::new();
+        for Drawing { name, svg } in drawings {
+            let path = self.0.join(format!("{name}.svg"));
+            let (part, mut file) = Part::create(&path)?;
+            file.write_all(svg.as_bytes()).map_err(|error| Failure::io(&path, &error))?;
+            drop(file);
+            part.finish()?;
+            out::note(&format!("{}: drawn", path.display()));
+            written.push(path);
+        }
+        if drawings.is_empty() {
+            out::note("no plots: nothing was measured at two places of an axis");
+        }
+        Ok(written)
+    }
+}
+
+/// A name that files may have.
+fn file_name(text: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c.to_ascii_lowercase() } else { '-' };
+    let name: String = text.chars().map(safe).collect();
+    let words: Vec<_> = name.split('-').filter(|word| !word.is_empty()).collect();
+    words.join("-")
+}
+
+/// With a capital, as titles have it.
+fn capital(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+}
+
+/// A number of pairs; powers of two as such.
+pub(super) fn count(number: u64) -> String {
+    if number.is_power_of_two() && number > 1 << 12 { format!("2^{}", number.ilog2()) } else { text::grouped(number) }
+}

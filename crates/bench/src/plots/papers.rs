@@ -1,0 +1,83 @@
+//! Plots of a paper's figures: one for each figure, its devices side by side.
+
+use koel::backend::{Any, HashBackend};
+
+use super::plot::{Panel, Plot};
+use super::{Drawing, capital, file_name};
+use crate::figure::Figure;
+
+/// A paper's name in the command and in words.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) cited: &'a str,
+}
+
+/// Draws the figures of a paper, each into a file that is named by the paper and the figure.
+pub(crate) fn of_figures(paper: Named<'_>, figures: &[Figure], devices: &[Any]) -> Vec<Drawing> {
+    let head =
+        |id: &str| devices.iter().find(|device| device.info().id == id).map_or(id.into(), |d| d.info().to_string());
+    let plots = plots(paper, figures, head);
+    plots.iter().map(|plot| Drawing { name: plot.name.clone(), svg: plot.svg() }).collect()
+}
+
+fn plots(paper: Named<'_>, figures: &[Figure], head: impl Fn(&str) -> String) -> Vec<Plot> {
+    let mut ids: Vec<&str> = Vec::new();
+    for figure in figures.iter().filter(|figure| !figure.series.is_empty()) {
+        if !ids.contains(&figure.id) {
+            ids.push(figure.id);
+        }
+    }
+    ids.into_iter()
+        .filter_map(|id| plot(paper, figures.iter().filter(|figure| figure.id == id).collect(), &head))
+        .collect()
+}
+
+/// One figure, as it is on each device.
+fn plot(paper: Named<'_>, figures: Vec<&Figure>, head: &impl Fn(&str) -> String) -> Option<Plot> {
+    let first = figures.first()?;
+    let mut lines = vec![format!("{}, {}", paper.cited, first.place)];
+    if figures.len() == 1 {
+        lines.push(head(&first.device));
+    }
+    let mut notes: Vec<String> = Vec::new();
+    for figure in &figures {
+        notes.extend(figure.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>());
+    }
+    let panel = |figure: &&Figure| Panel { head: head(&figure.device), series: figure.series.clone() };
+    Some(Plot {
+        name: file_name(&format!("{} {}", paper.name, first.id)),
+        title: capital(&first.title),
+        lines,
+        x: first.x.clone(),
+        y: first.y.clone(),
+        panels: figures.iter().map(panel).collect(),
+        dashes: "dashed: models, and what the paper says",
+        notes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Axis;
+
+    #[test]
+    fn devices_of_a_figure_share_a_plot() {
+        let figure = |id, device: &str| {
+            let mut figure =
+                Figure::new((id, "Figure 9"), "rates", device, Axis::log("pairs", ""), Axis::linear("rate", "M/s"));
+            figure.note("of both");
+            figure.note(format!("of {device}"));
+            figure
+        };
+        let mut figures = vec![figure("9a", "cpu"), figure("9b", "cpu"), figure("9a", "gpu"), figure("9c", "cpu")];
+        figures.iter_mut().take(3).for_each(|figure| figure.point("x", 1.0, 2.0));
+        let plots = plots(Named { name: "someone", cited: "Someone 1999" }, &figures, |id| format!("the {id}"));
+        let names: Vec<_> = plots.iter().map(|plot| (plot.name.as_str(), plot.panels.len())).collect();
+        assert_eq!(names, [("someone-9a", 2), ("someone-9b", 1)], "and nothing of a figure without a curve");
+        assert_eq!(plots[0].notes, ["of both", "of cpu", "of gpu"]);
+        assert_eq!(plots[0].lines, ["Someone 1999, Figure 9"]);
+        assert_eq!((plots[0].title.as_str(), plots[0].panels[1].head.as_str()), ("Rates", "the gpu"));
+    }
+}

@@ -1,0 +1,184 @@
+//! How long each stage of a build takes: a kernel each on OpenCL, a parallel pass each on the CPU.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use koel::Kind;
+use koel::backend::{Any, HashBackend, Runs, StageTime};
+use koel::table::TableBuilder;
+
+use super::measure::{Row, Setup, median, wall};
+use koel_cli::failure::Result;
+use koel_cli::scheme::{self, Parameters};
+use koel_cli::text::{self, Align, Table};
+
+/// What the host does of builds whose stages are otherwise the device's.
+const HOST: &str = "host";
+
+/// The stages of builds of one table, or of something else that was timed.
+pub(super) struct Staged {
+    /// `map`, `set`, ..
+    table: &'static str,
+    /// Nothing where it is the build of a map.
+    what: &'static str,
+    device: String,
+    scheme: &'static str,
+    kind: Option<Kind>,
+    /// Names and values.
+    parameters: Vec<(&'static str, Value)>,
+    n: u32,
+    /// What a stage's time is a share of: pairs, or the queries, rows or values that were counted.
+    counted: usize,
+    load: Option<f64>,
+    /// Not known of what is timed as a row.
+    restarts: Option<u32>,
+    host_built: bool,
+    /// In the order in which they are first used.
+    stages: Vec<StageTime>,
+    /// The median of whole builds, which is not the sum of the medians.
+    all: Duration,
+}
+
+impl Staged {
+    /// Builds from pairs on the device, as often as everything is measured; of each stage the median counts.
+    pub(super) fn of<S: Parameters>(
+        builder: &TableBuilder<S>,
+        device: &Any,
+        setup: &Setup<'_>,
+        kind: Kind,
+    ) -> Result<Staged>
+    where
+        Any: Runs<S>,
+    {
+        let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
+        let host_built = S::host_built(kind);
+        let mut runs = Vec::new();
+        let (mut parameters, mut load, mut restarts) = (Vec::new(), None, 0);
+        for _ in 0..setup.args.repeats {
+            device.finish()?;
+            let ((table, mut stages), wall) = wall(|| Ok(device.stages(|| builder.build_on(device, &keys, &values))?))?;
+            // A CPU's passes are on the wall's clock as they are; a device does not count what it waits for.
+            if host_built && !matches!(device, Any::Cpu(_)) {
+                let counted = stages.iter().map(|stage| stage.time).sum();
+                stages.push(StageTime { name: HOST, time: wall.saturating_sub(counted) });
+            }
+            (load, restarts) = (Some(table.load_factor()), table.restarts());
+            parameters = S::describe(table.plan());
+            runs.push(stages);
+        }
+        let (stages, all) = medians(&runs);
+        let (device, scheme, kind) = (device.info().id.clone(), S::NAME, Some(kind));
+        let (table, what, n) = ("map", "", setup.n);
+        let (counted, restarts) = (n as usize, Some(restarts));
+        Ok(Staged {
+            table,
+            what,
+            device,
+            scheme,
+            kind,
+            parameters,
+            n,
+            counted,
+            load,
+            restarts,
+            host_built,
+            stages,
+            all,
+        })
+    }
+
+    /// What a row tells the time of, by the stages of its runs, for so many things counted.
+    pub(super) fn of_row(row: &Row, scheme: &'static str, counted: usize, runs: &[Vec<StageTime>]) -> Staged {
+        let (stages, all) = medians(runs);
+        Staged {
+            table: row.table,
+            what: row.what,
+            device: row.device.clone(),
+            scheme,
+            kind: row.kind,
+            parameters: Vec::new(),
+            n: row.n,
+            counted,
+            load: row.load,
+            restarts: None,
+            host_built: row.host_built,
+            stages,
+            all,
+        }
+    }
+
+    /// Says which table it is.
+    pub(super) fn called(self, table: &'static str) -> Staged {
+        Staged { table, ..self }
+    }
+
+    /// A table of all stages of all builds.
+    pub(super) fn text(all: &[Staged]) -> String {
+        let mut table = Table::new(&[
+            ("stages of a build", Align::Left),
+            ("what", Align::Left),
+            ("parameters", Align::Left),
+            ("n", Align::Right),
+            ("load", Align::Right),
+            ("on", Align::Left),
+            ("restarts", Align::Right),
+            ("stage", Align::Left),
+            ("time", Align::Right),
+            ("ns a pair", Align::Right),
+        ]);
+        for staged in all {
+            let rows = staged.stages.iter().map(|stage| (stage.name, stage.time)).chain([("all", staged.all)]);
+            let host_built = if staged.host_built { " (host-built)" } else { "" };
+            for (name, time) in rows {
+                let kind = staged.kind.map(|kind| format!(" {kind}")).unwrap_or_default();
+                let of = if staged.table == "map" { String::new() } else { format!("{} ", staged.table) };
+                table.row([
+                    format!("{of}{}{kind}{host_built}", staged.scheme),
+                    staged.what.into(),
+                    scheme::listed(&staged.parameters),
+                    text::grouped(staged.n.into()),
+                    staged.load.map(|load| format!("{load:.3}")).unwrap_or_default(),
+                    staged.device.clone(),
+                    staged.restarts.map(|restarts| restarts.to_string()).unwrap_or_default(),
+                    name.into(),
+                    text::seconds(time),
+                    format!("{:.3}", staged.each(time)),
+                ]);
+            }
+        }
+        table.render()
+    }
+
+    /// Nanoseconds of a time for each pair, or whatever else was counted.
+    fn each(&self, time: Duration) -> f64 {
+        1e9 * time.as_secs_f64() / self.counted.max(1) as f64
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let stages = self.stages.iter().map(|stage| {
+            json!({ "name": stage.name, "seconds": stage.time.as_secs_f64(), "ns_per_pair": self.each(stage.time) })
+        });
+        json!({
+            "table": self.table, "what": if self.what.is_empty() { "build" } else { self.what }, "device": self.device,
+            "scheme": self.scheme, "kind": self.kind.map(Kind::name), "n": self.n, "load": self.load,
+            "parameters": scheme::json(&self.parameters), "restarts": self.restarts, "host_built": self.host_built,
+            "stages": stages.collect::<Vec<_>>(), "seconds": self.all.as_secs_f64(),
+        })
+    }
+}
+
+/// The stages of runs, of each the median, in the order of their first use; and the median of whole runs.
+pub(super) fn medians(runs: &[Vec<StageTime>]) -> (Vec<StageTime>, Duration) {
+    // Runs are alike, but nobody promises it: a stage that a run does not have took no time there.
+    let mut stages: Vec<StageTime> = Vec::new();
+    for stage in runs.iter().flatten() {
+        if stages.iter().all(|known| known.name != stage.name) {
+            let time = |run: &Vec<StageTime>| run.iter().find(|other| other.name == stage.name).map(|s| s.time);
+            let time = median(runs.iter().map(|run| time(run).unwrap_or_default()).collect());
+            stages.push(StageTime { time, ..stage.clone() });
+        }
+    }
+    let all = median(runs.iter().map(|run| run.iter().map(|stage| stage.time).sum()).collect());
+    (stages, all)
+}

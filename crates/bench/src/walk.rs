@@ -1,0 +1,83 @@
+//! What lookups read, counted by walking a table, beside what the paper's model says.
+
+use serde_json::{Value, json};
+
+use koel::backend::{Any, HashBackend, Runs};
+use koel::table::{Buckets, Stats};
+use koel::{HashTable, Scheme};
+
+use koel_cli::failure::Result;
+
+/// The counts of one table.
+pub(super) struct Walked {
+    device: String,
+    table: String,
+    n: u32,
+    load: f64,
+    stats: Stats,
+}
+
+/// The share of Type B buckets, of a table that has types.
+pub(super) fn type_b_share(stats: &Stats) -> f64 {
+    let of = |name: &str| stats.buckets.iter().find(|b| b.name == name).map_or(0, Buckets::count) as f64;
+    of("B") / (of("A") + of("B")).max(1.0)
+}
+
+/// A count and its model.
+type Beside = (&'static str, f64, Option<f64>);
+
+impl Walked {
+    pub(super) fn of<S: Scheme>(table: &HashTable<Any, S>, n: u32) -> Result<Walked>
+    where
+        Any: Runs<S>,
+    {
+        let kind = koel::spec::Plan::kind(table.plan());
+        Ok(Walked {
+            device: table.backend().info().id.clone(),
+            table: format!("{} {kind}", S::NAME),
+            n,
+            load: table.load_factor(),
+            stats: table.stats()?,
+        })
+    }
+
+    /// Reads a hit and a miss, and the share of Type B buckets where there are types.
+    fn counts(&self) -> Vec<Beside> {
+        let Stats { reads_per_hit, reads_per_miss, model, .. } = self.stats;
+        let mut counts = vec![
+            ("reads a hit", reads_per_hit, model.map(|m| m.reads_per_hit)),
+            ("reads a miss", reads_per_miss, model.map(|m| m.reads_per_miss)),
+        ];
+        if let Some(model) = model {
+            counts.push(("Type B buckets", type_b_share(&self.stats), Some(model.type_b_share)));
+        }
+        counts
+    }
+
+    /// How far a count lies from its model: of reads, what exceeds the one that every lookup makes.
+    fn distance((what, counted, model): &Beside) -> Option<f64> {
+        let base = if what.starts_with("reads") { 1.0 } else { 0.0 };
+        model.map(|model| (counted - base) / (model - base) - 1.0)
+    }
+
+    pub(super) fn line(&self) -> String {
+        let shown = |beside: &Beside| {
+            let (what, counted, model) = *beside;
+            let by_model = model.zip(Walked::distance(beside));
+            let by_model = by_model.map(|(model, d)| format!(" (model {model:.4}, {:+.1}%)", 100.0 * d));
+            format!("{what} {counted:.4}{}", by_model.unwrap_or_default())
+        };
+        let counts: Vec<_> = self.counts().iter().map(shown).collect();
+        format!("{}, n = {}, load {:.3}, on {}: {}", self.table, self.n, self.load, self.device, counts.join("; "))
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let counts = self.counts().into_iter().map(|beside| {
+            json!({ "what": beside.0, "counted": beside.1, "model": beside.2, "distance": Walked::distance(&beside) })
+        });
+        json!({
+            "device": self.device, "table": self.table, "n": self.n, "load": self.load,
+            "bytes_per_read": self.stats.bucket_bytes, "counts": counts.collect::<Vec<_>>(),
+        })
+    }
+}

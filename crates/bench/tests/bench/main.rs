@@ -1,0 +1,12 @@
+//! The command `koel-bench`, run as a user does.
+#![allow(clippy::unwrap_used)]
+
+/// The program that is run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_koel-bench");
+
+#[path = "../../../cli/tests/cli/folder.rs"]
+mod folder;
+
+mod bench;
+mod papers;
+mod plots;

@@ -1,0 +1,70 @@
+//! Comparing a device's answers with the right ones, every one of them, in parallel.
+
+use rayon::prelude::*;
+
+use koel::backend::bitmap_words;
+
+/// What output buffers hold before a lookup, so that an answer that was never written is seen.
+pub const POISON: u32 = 0xdead_beef;
+
+/// Values and bitmap as a lookup fills them, poisoned.
+pub fn poisoned(queries: usize) -> (Vec<u32>, Vec<u32>) {
+    (vec![POISON; queries], vec![POISON; bitmap_words(queries)])
+}
+
+/// Checks the answers to `queries`; `right(i)` is what query `i` should give.
+///
+/// # Errors
+/// A sentence on the first wrong answer, and how many are wrong.
+pub fn check(
+    queries: &[u32],
+    values: &[u32],
+    found: &[u32],
+    right: impl Fn(usize) -> Option<u32> + Sync,
+) -> Result<(), String> {
+    if values.len() != queries.len() || found.len() != bitmap_words(queries.len()) {
+        return Err(format!("{} answers to {} queries", values.len(), queries.len()));
+    }
+    let wrong = |&i: &usize| {
+        let hit = found[i / 32] >> (i % 32) & 1 == 1;
+        let expected = right(i);
+        hit != expected.is_some() || values[i] != expected.unwrap_or(0)
+    };
+    let count = (0..queries.len()).into_par_iter().filter(wrong).count();
+    if let Some(i) = (count > 0).then(|| (0..queries.len()).into_par_iter().find_first(wrong)).flatten() {
+        let hit = found[i / 32] >> (i % 32) & 1 == 1;
+        let said = |hit: bool, value: u32| if hit { format!("found with value {value}") } else { "a miss".to_owned() };
+        let (got, expected) =
+            (said(hit, values[i]), right(i).map_or_else(|| said(false, 0), |value| said(true, value)));
+        let stray = if !hit && values[i] != 0 { format!(" with {} beside it", values[i]) } else { String::new() };
+        return Err(format!(
+            "{count} of {} answers are wrong; the first is key {}: {got}{stray}, and {expected} is right",
+            queries.len(),
+            queries[i]
+        ));
+    }
+    match found.last() {
+        Some(&last) if !queries.len().is_multiple_of(32) && last >> (queries.len() % 32) != 0 => {
+            Err("the bitmap has bits set behind its last answer".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_answers_are_seen() {
+        let right = |i: usize| [Some(7), None, Some(0)][i];
+        let queries = [1, 2, 3];
+        assert_eq!(check(&queries, &[7, 0, 0], &[0b101], right), Ok(()));
+        assert!(check(&queries, &[8, 0, 0], &[0b101], right).is_err(), "a wrong value");
+        assert!(check(&queries, &[7, 0, 0], &[0b111], right).is_err(), "a false hit");
+        assert!(check(&queries, &[7, 0, 0], &[0b001], right).is_err(), "a stored 0 taken for a miss");
+        assert!(check(&queries, &[7, 5, 0], &[0b101], right).is_err(), "a miss with a value");
+        assert!(check(&queries, &[7, 0, 0], &[0b1101], right).is_err(), "a bit behind the end");
+        assert!(check(&queries, &[7, 0], &[0b101], right).is_err(), "too few");
+    }
+}

@@ -1,0 +1,62 @@
+//! How a command ends.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// The result of everything here.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// How a command that went through ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Fine,
+    /// What was to be checked is not so; the command has said what.
+    CheckFailed,
+}
+
+/// Why a command stopped.
+pub enum Failure {
+    /// The library's error.
+    Koel(koel::Error),
+    /// The user's input or a file; a sentence that says what to do.
+    Input(String),
+    /// A device gave a wrong answer where a right one was needed to go on.
+    Wrong(String),
+    /// Whoever read our output has had enough.
+    ClosedPipe,
+}
+
+impl Failure {
+    /// An error of the system on a file.
+    pub fn io(path: &Path, error: &io::Error) -> Failure {
+        Failure::Input(format!("{}: {error}", path.display()))
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::ClosedPipe => 0,
+            Failure::Wrong(_) => 1,
+            Failure::Koel(_) | Failure::Input(_) => 2,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Koel(error @ koel::Error::DuplicateKey { .. }) => write!(f, "{error} (--duplicates first|last)"),
+            Failure::Koel(error @ koel::Error::NoDevice { .. }) => write!(f, "{error} (`koel devices` lists them)"),
+            Failure::Koel(error) => error.fmt(f),
+            Failure::Input(message) | Failure::Wrong(message) => f.write_str(message),
+            Failure::ClosedPipe => f.write_str("the output was closed"),
+        }
+    }
+}
+
+impl From<koel::Error> for Failure {
+    fn from(error: koel::Error) -> Self {
+        Failure::Koel(error)
+    }
+}

@@ -1,0 +1,133 @@
+//! The command `koel`, as a library: what its program, `koel-bench` and the fuzz targets share.
+//!
+//! Hidden modules are public for those alone. Programs use the crate `koel`; this one promises nothing.
+//!
+//! ```text
+//! devices, build, lookup, info, join, groupby, unique, verify/     one module a command: its options, then what it does
+//! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
+//! structure.rs    map, set, compacting and multivalue tables: what a file can hold
+//! scheme/         from option values to a scheme, through the registry; the one place that names schemes
+//! input/          tables as text, .npy and FASTA, streamed
+//! output.rs       rows as text and .npy, streamed
+//! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
+//! ```
+//!
+//! Exit codes: 0 fine, 1 a check failed, 2 an error. Errors go to stderr and begin with `koel: `. A closed stdout is no
+//! error.
+
+#[doc(hidden)]
+pub mod answers;
+mod build;
+#[doc(hidden)]
+pub mod devices;
+#[doc(hidden)]
+pub mod failure;
+mod groupby;
+mod info;
+#[doc(hidden)]
+pub mod input;
+mod join;
+mod lookup;
+#[doc(hidden)]
+pub mod options;
+#[doc(hidden)]
+pub mod out;
+mod output;
+#[doc(hidden)]
+pub mod part;
+#[doc(hidden)]
+pub mod progress;
+#[doc(hidden)]
+pub mod scheme;
+#[doc(hidden)]
+pub mod structure;
+#[doc(hidden)]
+pub mod text;
+mod unique;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use failure::{Failure, Verdict};
+
+const EXAMPLES: &str = "\
+Examples:
+  koel verify                                 check every device of this machine
+  koel build pairs.csv -o pairs.koel          build a table
+  koel lookup pairs.koel queries.csv          ask it; rows `key,value`, the value empty for a miss
+  koel build genome.fa --kmer 16 -o kmers.koel --table multi
+  koel join orders.csv items.csv              rows `key,left,right` of equal keys
+  koel groupby sales.csv --agg sum,count      aggregates of each key's values
+  koel unique customers.csv --counts          the distinct keys, and how often each comes
+
+Exit codes: 0 fine, 1 a check failed, 2 an error.";
+
+/// Bulk hash tables for CPUs and GPUs that hold the same bytes on every device.
+#[derive(Parser)]
+#[command(name = "koel", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Devices(devices::Args),
+    Verify(verify::Args),
+    Build(build::Args),
+    Lookup(lookup::Args),
+    Info(info::Args),
+    Join(join::Args),
+    Groupby(groupby::Args),
+    Unique(unique::Args),
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let cli: Cli = match parsed() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    ended(match cli.command {
+        None => out::print(&Cli::command().render_help().to_string()).map(|()| Verdict::Fine),
+        Some(Command::Devices(args)) => devices::run(&args),
+        Some(Command::Verify(args)) => verify::run(&args),
+        Some(Command::Build(args)) => build::run(&args),
+        Some(Command::Lookup(args)) => lookup::run(&args),
+        Some(Command::Info(args)) => info::run(&args),
+        Some(Command::Join(args)) => join::run(&args),
+        Some(Command::Groupby(args)) => groupby::run(&args),
+        Some(Command::Unique(args)) => unique::run(&args),
+    })
+}
+
+/// The arguments of the process, or the code to end with: help and versions are printed, mistakes reported.
+///
+/// # Errors
+/// The exit code.
+pub fn parsed<P: Parser>() -> Result<P, ExitCode> {
+    P::try_parse().map_err(|error| {
+        if error.use_stderr() {
+            let message = error.render().to_string();
+            out::complain(message.strip_prefix("error: ").unwrap_or(&message).trim_end());
+            return ExitCode::from(2);
+        }
+        // Help or version was asked for; whether anybody reads it is not our concern.
+        let _ = error.print();
+        ExitCode::SUCCESS
+    })
+}
+
+/// Reports how a command ended, as its exit code and on stderr.
+pub fn ended(outcome: failure::Result<Verdict>) -> ExitCode {
+    match outcome {
+        Ok(Verdict::Fine) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(Verdict::CheckFailed) => ExitCode::from(1),
+        Err(failure) => {
+            out::complain(&failure.to_string());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The command `koel`: see `lib.rs`.
+
+fn main() -> std::process::ExitCode {
+    koel_cli::main()
+}

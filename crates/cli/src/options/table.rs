@@ -1,0 +1,122 @@
+//! Options of the one table that a command builds, whatever the structure that it is a part of.
+
+use clap::Args;
+
+use koel::join::JoinBuilder;
+use koel::table::{Contents, TableBuilder};
+use koel::{
+    CompactingBuilder, CompactingTable, Cpu, CuckooSet, HashSet, HashTable, Kind, MultiBuilder, MultiTable, Runs,
+    Scheme, SetBuilder,
+};
+
+use super::{SchemeOptions, SizeOptions, kind, scheme_name};
+use crate::failure::{Failure, Result};
+use crate::scheme::{self, Job, Parameters};
+use crate::structure::Structure;
+
+/// What the builders of all structures have in common.
+pub trait Builder: Sized {
+    fn with_load(self, load: f64) -> Self;
+    fn with_slots(self, slots: u64) -> Self;
+    fn with_seed(self, seed: u64) -> Self;
+}
+
+macro_rules! builders {
+    ($($builder:ident),*) => {$(
+        impl<S: Scheme> Builder for $builder<S> {
+            fn with_load(self, load: f64) -> Self {
+                self.load_factor(load)
+            }
+            fn with_slots(self, slots: u64) -> Self {
+                self.capacity(slots)
+            }
+            fn with_seed(self, seed: u64) -> Self {
+                self.seed(seed)
+            }
+        }
+    )*};
+}
+builders!(TableBuilder, SetBuilder, CompactingBuilder, MultiBuilder, JoinBuilder);
+
+/// The scheme for users who ask for none: the library's own.
+pub fn usual(contents: Contents) -> &'static str {
+    fn of<S: Scheme, T: Structure<Cpu, S>>(contents: Contents) -> &'static str
+    where
+        Cpu: Runs<S>,
+    {
+        debug_assert_eq!(T::CONTENTS, contents);
+        S::NAME
+    }
+    match contents {
+        Contents::Set => of::<_, HashSet<Cpu>>(contents),
+        Contents::Compact => of::<_, CompactingTable<Cpu>>(contents),
+        Contents::Multi => of::<_, MultiTable<Cpu>>(contents),
+        _ => of::<_, HashTable<Cpu>>(Contents::Map),
+    }
+}
+
+/// What `--help` says of `--scheme`.
+pub fn scheme_help(what: &str) -> String {
+    match (usual(Contents::Map), usual(Contents::Set)) {
+        (map, set) if map == set => format!("{what} [default: {map}]"),
+        (map, set) => format!("{what} [default: {set} for a set, and otherwise {map}]"),
+    }
+}
+
+/// Scheme, parameters, size and seed of one table, for commands that build one.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Table")]
+pub struct TableOptions {
+    #[arg(long, value_name = "NAME", value_parser = scheme_name(), help = scheme_help("Scheme"))]
+    scheme: Option<String>,
+    /// The same bytes on every device, or the papers' own race
+    #[arg(long, default_value = "canonical", value_parser = kind())]
+    pub kind: Kind,
+    #[command(flatten)]
+    pub parameters: SchemeOptions,
+    #[command(flatten)]
+    size: SizeOptions,
+    /// The seed of all constants [default: a fixed one]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+impl TableOptions {
+    /// Runs a job with the scheme that is asked for, or else with the one for such contents.
+    pub fn run<J: Job>(&self, contents: Contents, job: &mut J) -> Result<J::Output> {
+        self.size.check()?;
+        scheme::named(self.scheme.as_deref().unwrap_or(usual(contents)), self.kind, &self.parameters, job)
+    }
+
+    /// Refuses options that make no table, before a large file is read.
+    pub fn check(&self, contents: Contents) -> Result<()> {
+        struct CanHold(Contents);
+        impl Job for CanHold {
+            type Output = ();
+            fn run<S: Parameters>(&mut self, scheme: S) -> Result<()> {
+                // Compacting tables are made of a set as well.
+                let numbers = self.0 == Contents::Multi || (self.0 == Contents::Compact && S::NAME != CuckooSet::NAME);
+                if numbers && scheme.limits().value_bits == 0 {
+                    let advice = "and this needs numbers beside them: take another --scheme";
+                    return Err(Failure::Input(format!("{} tables like that hold keys alone, {advice}", S::NAME)));
+                }
+                Ok(())
+            }
+        }
+        self.run(contents, &mut CanHold(contents))
+    }
+
+    /// Whether it was this scheme that was asked for.
+    pub fn is_of(&self, name: &str) -> bool {
+        self.scheme.as_deref() == Some(name)
+    }
+
+    /// A builder with this size and seed.
+    pub fn apply<T: Builder>(&self, builder: T) -> T {
+        let builder = self.size.apply(builder);
+        match self.seed {
+            Some(seed) => builder.with_seed(seed),
+            None => builder,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! `--scheme cuckoo_set`: what `--scheme cuckoo` takes and says.
+
+use koel::spec::CuckooSetPlan;
+use koel::{Cuckoo, CuckooSet, Kind};
+
+use serde_json::Value;
+
+use super::Parameters;
+use crate::failure::Result;
+use crate::options::SchemeOptions;
+
+impl Parameters for CuckooSet {
+    fn options(kind: Kind) -> &'static [&'static str] {
+        Cuckoo::options(kind)
+    }
+
+    fn with(kind: Kind, options: &SchemeOptions) -> Result<Self> {
+        Cuckoo::with(kind, options).map(CuckooSet::from)
+    }
+
+    fn describe(plan: &CuckooSetPlan) -> Vec<(&'static str, Value)> {
+        Cuckoo::describe(plan.cuckoo())
+    }
+}

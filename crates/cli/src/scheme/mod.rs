@@ -1,0 +1,143 @@
+//! From names and option values to a scheme. The registry says which schemes there are; a scheme's own options and
+//! fields are mapped in the file of its name and nowhere else.
+
+mod bucketized;
+mod cuckoo;
+mod cuckoo_set;
+mod fks;
+mod horton;
+mod perfect;
+mod quadratic;
+mod robin_hood;
+mod sorted;
+
+use koel::backend::{Any, Runs};
+use koel::spec::Limits;
+use koel::{Cpu, Kind, Scheme};
+
+use serde_json::Value;
+
+use super::failure::{Failure, Result};
+use super::options::SchemeOptions;
+
+/// What is done with a scheme once it is known; generic, because every scheme has a plan of its own.
+pub trait Job {
+    type Output;
+    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Self::Output>
+    where
+        Any: Runs<S>,
+        Cpu: Runs<S>;
+}
+
+/// A scheme's parameters, from and for the command line.
+pub trait Parameters: Scheme {
+    /// The options that tables of this kind take.
+    fn options(kind: Kind) -> &'static [&'static str];
+    /// The scheme of this kind with these options; others than those that it takes are not given.
+    fn with(kind: Kind, options: &SchemeOptions) -> Result<Self>;
+    /// Names and values of the parameters in a plan.
+    fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
+}
+
+/// What tables of this scheme, kind and options can hold.
+pub fn limits(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Limits> {
+    struct Asked;
+    impl Job for Asked {
+        type Output = Limits;
+        fn run<S: Parameters>(&mut self, scheme: S) -> Result<Limits> {
+            Ok(scheme.limits())
+        }
+    }
+    named(name, kind, options, &mut Asked)
+}
+
+/// Parameters in a line: `functions 4, hash mixer`.
+pub fn listed(parameters: &[(&'static str, Value)]) -> String {
+    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    parameters.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses a kind that tables of this scheme do not come in.
+fn refuse_kind(name: &str, kind: Kind) -> Result<()> {
+    let known = kinds(name);
+    if known.is_empty() || known.contains(&kind) {
+        return Ok(());
+    }
+    let others: Vec<_> = known.iter().map(|kind| kind.name()).collect();
+    Err(Failure::Input(format!("there are no {kind} {name} tables: give --kind {}", others.join(" or "))))
+}
+
+/// Refuses an option that tables of this scheme and kind do not have.
+fn refuse_others(name: &str, kind: Kind, options: &SchemeOptions) -> Result<()> {
+    let Some(other) = options.given().into_iter().find(|given| !self::options(name, kind).contains(given)) else {
+        return Ok(());
+    };
+    let has = |&(name, kind): &(&str, Kind)| self::options(name, kind).contains(&other);
+    let who: Vec<_> =
+        NAMES.iter().flat_map(|&name| kinds(name).iter().map(move |&kind| (name, kind))).filter(has).collect();
+    let who: Vec<_> = who.iter().map(|(name, kind)| format!("{kind} {name}")).collect();
+    Err(Failure::Input(format!(
+        "--{other} means nothing to {kind} {name} tables: leave it out; it is for {} ones",
+        who.join(", ")
+    )))
+}
+
+/// Parameters as a JSON object.
+pub fn json(parameters: &[(&'static str, Value)]) -> Value {
+    parameters.iter().cloned().map(|(name, value)| (name.to_owned(), value)).collect::<serde_json::Map<_, _>>().into()
+}
+
+macro_rules! dispatch {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {
+        /// The names of all schemes.
+        pub const NAMES: &[&str] = &[$($name),*];
+
+        /// The kinds a scheme can be built as.
+        pub fn kinds(name: &str) -> &'static [Kind] {
+            match name {
+                $($name => <koel::spec::$scheme as Scheme>::KINDS,)*
+                _ => &[],
+            }
+        }
+
+        /// The options that tables of this scheme and kind take.
+        pub fn options(name: &str, kind: Kind) -> &'static [&'static str] {
+            match name {
+                $($name => <koel::spec::$scheme as Parameters>::options(kind),)*
+                _ => &[],
+            }
+        }
+
+        /// Whether tables of this scheme and kind take these options with these values.
+        pub fn accepts(name: &str, kind: Kind, options: &SchemeOptions) -> bool {
+            let with = match name {
+                $($name => <koel::spec::$scheme as Parameters>::with(kind, options).and_then(|s| Ok(s.check()?)),)*
+                _ => return false,
+            };
+            with.is_ok() && refuse_others(name, kind, options).is_ok()
+        }
+
+        /// Runs a job with the scheme of this name, kind and options.
+        pub fn named<J: Job>(name: &str, kind: Kind, options: &SchemeOptions, job: &mut J) -> Result<J::Output> {
+            refuse_kind(name, kind)?;
+            refuse_others(name, kind, options)?;
+            match name {
+                $($name => {
+                    let scheme = <koel::spec::$scheme as Parameters>::with(kind, options)?;
+                    scheme.check()?;
+                    job.run(scheme)
+                })*
+                _ => Err(Failure::Input(format!("there is no scheme {name}; there is {}", NAMES.join(", ")))),
+            }
+        }
+
+        /// Runs a job with the scheme that a file names by number. The file's own parameters are in its plan.
+        pub fn numbered<J: Job>(number: u32, kind: Kind, job: &mut J) -> Result<J::Output> {
+            $(if number == <koel::spec::$scheme as Scheme>::ID {
+                return job.run(<koel::spec::$scheme as Scheme>::of_kind(kind));
+            })*
+            Err(Failure::Input(format!("scheme number {number} is unknown to this koel: use a newer one")))
+        }
+    };
+}
+koel::for_each_scheme!(dispatch);

@@ -1,0 +1,24 @@
+//! `--scheme quadratic`.
+
+use koel::spec::{Plan, QuadraticPlan};
+use koel::{Kind, Quadratic};
+
+use serde_json::Value;
+
+use super::Parameters;
+use crate::failure::Result;
+use crate::options::SchemeOptions;
+
+impl Parameters for Quadratic {
+    fn options(_: Kind) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn with(_: Kind, _: &SchemeOptions) -> Result<Self> {
+        Ok(Quadratic)
+    }
+
+    fn describe(plan: &QuadraticPlan) -> Vec<(&'static str, Value)> {
+        vec![("words", plan.words().into())]
+    }
+}

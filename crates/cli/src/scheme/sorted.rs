@@ -1,0 +1,24 @@
+//! `--scheme sorted`.
+
+use koel::spec::SortedPlan;
+use koel::{Kind, Sorted};
+
+use serde_json::Value;
+
+use super::Parameters;
+use crate::failure::Result;
+use crate::options::SchemeOptions;
+
+impl Parameters for Sorted {
+    fn options(_: Kind) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn with(_: Kind, _: &SchemeOptions) -> Result<Self> {
+        Ok(Sorted)
+    }
+
+    fn describe(_: &SortedPlan) -> Vec<(&'static str, Value)> {
+        vec![("order", "ascending".into())]
+    }
+}

@@ -1,0 +1,107 @@
+//! The structures that a file can hold, as commands see them: a table, and what stands beside it.
+
+use std::path::Path;
+
+use koel::backend::Runs;
+use koel::spec::{Audit, Plan};
+use koel::table::Contents;
+use koel::{CompactingTable, Digest, HashSet, HashTable, MultiTable, Scheme};
+
+use super::failure::Failure;
+use super::text;
+
+/// What all of them can do.
+pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
+    /// What the pairs of its table are.
+    const CONTENTS: Contents;
+    fn open(backend: &B, path: &Path) -> koel::Result<Self>;
+    fn save(&self, path: &Path) -> koel::Result<Digest>;
+    fn digest(&self) -> koel::Result<Digest>;
+    fn audit(&self) -> koel::Result<Audit>;
+    /// The table of its keys.
+    fn table(&self) -> &HashTable<B, S>;
+
+    /// Pairs of a key and a value; keys, where there are no values.
+    fn pairs(&self) -> u64 {
+        self.table().len()
+    }
+    /// The most values that a key has.
+    fn most_values(&self) -> koel::Result<u64> {
+        Ok(self.table().len().min(1))
+    }
+    /// Bytes on its device: of the table's image and what stands beside it.
+    fn bytes(&self) -> u64 {
+        8 * self.table().plan().words()
+    }
+    /// What [`pairs`](Structure::pairs) counts.
+    const COUNTED: &'static str = "key";
+    /// What is in it, in words.
+    fn held(&self) -> String {
+        text::counted(self.pairs(), Self::COUNTED)
+    }
+}
+
+macro_rules! structure {
+    ($structure:ident, $contents:ident { $($more:item)* }) => {
+        impl<B: Runs<S>, S: Scheme> Structure<B, S> for $structure<B, S> {
+            const CONTENTS: Contents = Contents::$contents;
+            fn open(backend: &B, path: &Path) -> koel::Result<Self> {
+                $structure::open(backend, path)
+            }
+            fn save(&self, path: &Path) -> koel::Result<Digest> {
+                $structure::save(self, path)
+            }
+            fn digest(&self) -> koel::Result<Digest> {
+                $structure::digest(self)
+            }
+            fn audit(&self) -> koel::Result<Audit> {
+                $structure::audit(self)
+            }
+            $($more)*
+        }
+    };
+}
+
+structure!(HashTable, Map {
+    const COUNTED: &'static str = "pair";
+    fn table(&self) -> &HashTable<B, S> {
+        self
+    }
+});
+structure!(HashSet, Set {
+    fn table(&self) -> &HashTable<B, S> {
+        self.table()
+    }
+});
+structure!(CompactingTable, Compact {
+    fn table(&self) -> &HashTable<B, S> {
+        self.table()
+    }
+    fn bytes(&self) -> u64 {
+        8 * self.table().plan().words() + 4 * self.len()
+    }
+});
+structure!(MultiTable, Multi {
+    const COUNTED: &'static str = "pair";
+    fn table(&self) -> &HashTable<B, S> {
+        self.table()
+    }
+    fn pairs(&self) -> u64 {
+        self.len()
+    }
+    fn bytes(&self) -> u64 {
+        8 * self.table().plan().words() + 4 * (self.keys_len() + 1 + self.len())
+    }
+    fn most_values(&self) -> koel::Result<u64> {
+        let starts = self.starts()?;
+        Ok(starts.windows(2).map(|run| u64::from(run[1].saturating_sub(run[0]))).max().unwrap_or(0))
+    }
+    fn held(&self) -> String {
+        format!("{} of {}", text::counted(self.len(), Self::COUNTED), text::counted(self.keys_len(), "key"))
+    }
+});
+
+/// What is said of contents that this command does not know.
+pub fn unknown(contents: Contents) -> Failure {
+    Failure::Input(format!("a {} is nothing that this command knows: use a newer koel", contents.name()))
+}

@@ -1,0 +1,190 @@
+//! What tables are verified on: keys with values, and queries with their right answers.
+
+use koel::spec::Limits;
+use koel::spec::hash::{MixKeys, mix};
+use koel::workload::Workload;
+
+use crate::failure::Result;
+use crate::{input, text};
+
+/// 48,502 bases, GenBank NC_001416.1; see `data/README.md`.
+const LAMBDA_PHAGE: &[u8] = include_bytes!("../../../../../data/lambda_phage.fa");
+
+/// At least so many absent keys are asked for, however small a table is.
+const LEAST_MISSES: usize = 1000;
+/// Of keys that are too wide for a table, so many are asked for.
+const WIDE_MISSES: u32 = 1000;
+
+/// Distinct keys with values, and keys that are absent.
+pub(super) struct DataSet {
+    pub(super) name: &'static str,
+    pub(super) keys: Vec<u32>,
+    pub(super) values: Vec<u32>,
+    /// Every key, then as many absent ones.
+    pub(super) queries: Vec<u32>,
+    /// The seed of random keys, which can be drawn again, narrower.
+    seed: Option<u64>,
+}
+
+impl DataSet {
+    /// `n` random keys; the least and the greatest key are among them, with each other's bits as values, because it is
+    /// there that markers for empty slots would show.
+    pub(super) fn random(n: u32, seed: u64) -> DataSet {
+        DataSet::drawn(&Workload::new(n, seed), n, seed, Limits::NONE)
+    }
+
+    /// The keys of a workload of `n` pairs that is drawn within these limits.
+    fn drawn(workload: &Workload, n: u32, seed: u64, limits: Limits) -> DataSet {
+        let (mut keys, mut values) = (workload.keys(), workload.values());
+        let (greatest, greatest_value) = (limits.greatest_key(), limits.greatest_value());
+        for (at, extreme) in [0, greatest].into_iter().enumerate().take(keys.len()) {
+            let there = keys.iter().position(|&key| key == extreme).unwrap_or(at);
+            keys.swap(there, at);
+            values.swap(there, at);
+            (keys[at], values[at]) = (extreme, (extreme ^ greatest) & greatest_value);
+        }
+        let misses = workload.queries(LEAST_MISSES.max(n as usize), 0);
+        let misses = misses.into_iter().filter(|&key| key != 0 && key != greatest).chain(too_wide(limits));
+        DataSet { seed: Some(seed), ..DataSet::new("random", keys, values, misses) }
+    }
+
+    /// The 16-mers of the genome of the phage lambda; the misses are their complements, which it does not hold.
+    pub(super) fn lambda_phage() -> Result<DataSet> {
+        let (keys, values) = input::kmers(LAMBDA_PHAGE, "lambda_phage.fa", 16)?;
+        let mut sorted = keys.clone();
+        sorted.sort_unstable();
+        let misses: Vec<u32> = keys.iter().map(|key| !key).filter(|key| sorted.binary_search(key).is_err()).collect();
+        Ok(DataSet::new("lambda", keys, values, misses.into_iter()))
+    }
+
+    fn new(name: &'static str, keys: Vec<u32>, values: Vec<u32>, misses: impl Iterator<Item = u32>) -> DataSet {
+        let queries = keys.iter().copied().chain(misses).collect();
+        DataSet { name, keys, values, queries, seed: None }
+    }
+
+    /// As much of it as these limits allow, and in what it differs; nothing if all of it does. Random keys are drawn
+    /// again, as many as before or as there are; of others those that are narrow enough remain.
+    ///
+    /// # Errors
+    /// None but those of drawing keys, of which there are enough.
+    pub(super) fn within(&self, limits: Limits) -> Result<Option<(DataSet, String)>> {
+        let mut notes = Vec::new();
+        if self.keys.iter().any(|&key| key > limits.greatest_key()) {
+            notes.push(format!("keys of {} bits", limits.key_bits));
+        }
+        if self.keys.len() as u64 > limits.pairs {
+            notes.push(format!("{} pairs", text::grouped(limits.pairs)));
+        }
+        if self.values.iter().any(|&value| value > limits.greatest_value()) {
+            notes.push(format!("values of {} bits", limits.value_bits));
+        }
+        if notes.is_empty() {
+            return Ok(None);
+        }
+        let cut = match self.seed {
+            Some(seed) => {
+                // Of the keys of so few bits one at least is left to miss.
+                let most = limits.pairs.min(limits.greatest_key().into());
+                let n = u32::try_from(most).unwrap_or(u32::MAX).min(self.keys.len() as u32);
+                DataSet::drawn(&Workload::new(n, seed).within(limits)?, n, seed, limits)
+            }
+            None => self.narrow(limits),
+        };
+        Ok(Some((cut, format!("cut to {}", notes.join(", ")))))
+    }
+
+    /// The pairs whose keys these limits allow, with the low bits of their values.
+    fn narrow(&self, limits: Limits) -> DataSet {
+        let greatest = limits.greatest_key();
+        let all = self.keys.iter().copied().zip(self.values.iter().copied());
+        let narrow = all.filter(|&(key, _)| key <= greatest).map(|(key, value)| (key, value & limits.greatest_value()));
+        let (keys, values): (Vec<u32>, Vec<u32>) =
+            narrow.take(usize::try_from(limits.pairs).unwrap_or(usize::MAX)).unzip();
+        let mut sorted = keys.clone();
+        sorted.sort_unstable();
+        // The low bits of absent keys, and of keys that are gone, where those are absent themselves.
+        let asked = self.queries.iter().rev().map(|query| query & greatest);
+        let absent = asked.filter(|query| sorted.binary_search(query).is_err());
+        let misses: Vec<u32> = absent.take(keys.len().max(LEAST_MISSES)).collect();
+        DataSet::new(self.name, keys, values, misses.into_iter().chain(too_wide(limits)))
+    }
+
+    /// The right answer to query `i`.
+    pub(super) fn answer(&self, i: usize) -> Option<u32> {
+        self.values.get(i).copied()
+    }
+}
+
+/// Keys that no table of these limits can hold; none where there are no such.
+pub(in crate::verify) fn too_wide(limits: Limits) -> impl Iterator<Item = u32> {
+    let above = 1u32.checked_shl(limits.key_bits);
+    let keys = move |above: u32| (0..WIDE_MISSES).map(move |i| mix(i, MixKeys::default()) | above);
+    above.into_iter().flat_map(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn data_sets_are_what_they_say() {
+        let lambda = DataSet::lambda_phage().unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(lambda.keys.len(), 48_487);
+        for set in [0, 1, 2, 3, 5000].map(|n| DataSet::random(n, 1)).iter().chain([&lambda]) {
+            let pairs: HashMap<_, _> = set.keys.iter().copied().zip(set.values.iter().copied()).collect();
+            assert_eq!(pairs.len(), set.keys.len(), "keys are distinct");
+            assert!(set.queries.iter().enumerate().all(|(i, query)| set.answer(i) == pairs.get(query).copied()));
+            assert!(set.queries.len() >= 2 * set.keys.len() - set.keys.len() / 100, "about as many misses");
+        }
+        let random = DataSet::random(5000, 1);
+        assert_eq!((&random.keys[..2], &random.values[..2]), (&[0, u32::MAX][..], &[u32::MAX, 0][..]));
+    }
+
+    fn within(set: &DataSet, limits: Limits) -> Option<(DataSet, String)> {
+        set.within(limits).unwrap_or_else(|failure| panic!("{failure}"))
+    }
+
+    /// As many pairs and narrow misses as before, as far as there are so many, and some keys that are too wide.
+    #[test]
+    fn limits_leave_pairs_and_misses_that_could_have_been_there() {
+        let (random, lambda) =
+            (DataSet::random(5000, 1), DataSet::lambda_phage().unwrap_or_else(|failure| panic!("{failure}")));
+        let limits = |key_bits, value_bits, pairs| Limits { key_bits, value_bits, pairs };
+        for (set, limits, pairs, expected) in [
+            (&random, limits(30, 8, 700), 700, "cut to keys of 30 bits, 700 pairs, values of 8 bits"),
+            (&random, limits(28, 0, u64::MAX), 5000, "cut to keys of 28 bits, values of 0 bits"),
+            (&random, limits(32, 28, u64::MAX), 5000, "cut to values of 28 bits"),
+            (&random, limits(12, 32, u64::MAX), 4095, "cut to keys of 12 bits"),
+            (&lambda, limits(32, 32, 9), 9, "cut to 9 pairs"),
+            (&lambda, limits(31, 32, u64::MAX), 24_000, "cut to keys of 31 bits"),
+        ] {
+            let (cut, note) = within(set, limits).unwrap_or_else(|| panic!("{expected}"));
+            assert_eq!(note, expected);
+            let (greatest, greatest_value) = (limits.greatest_key(), limits.greatest_value());
+            assert!(if set.name == "random" { cut.keys.len() == pairs } else { cut.keys.len().abs_diff(pairs) < 2000 });
+            assert!(cut.keys.iter().all(|&key| key <= greatest));
+            assert!(cut.values.iter().all(|&value| value <= greatest_value));
+            let hits: HashMap<_, _> = cut.keys.iter().zip(&cut.values).collect();
+            assert_eq!(hits.len(), cut.keys.len(), "keys are distinct");
+            let right = |i: usize| cut.answer(i).as_ref() == hits.get(&cut.queries[i]).copied();
+            assert!((0..cut.queries.len()).all(right));
+            let misses = &cut.queries[cut.keys.len()..];
+            let narrow = misses.iter().filter(|&&key| key <= greatest).count();
+            // Of 12 bits there is one key more than pairs.
+            let pairs = cut.keys.len();
+            assert!(narrow >= pairs - pairs / 100 || limits.key_bits == 12, "{narrow} narrow misses, {expected}");
+            let wide = if limits.key_bits < 32 { WIDE_MISSES as usize } else { 0 };
+            assert_eq!(misses.len() - narrow, wide, "{expected}");
+            if set.name == "random" {
+                assert_eq!(
+                    (cut.keys[0], cut.values[0], cut.keys[1], cut.values[1]),
+                    (0, greatest & greatest_value, greatest, 0)
+                );
+            }
+        }
+        assert!(within(&random, Limits::NONE).is_none() && within(&lambda, Limits::NONE).is_none());
+        assert!(within(&DataSet::random(0, 1), limits(12, 3, 4)).is_none(), "nothing to cut");
+    }
+}

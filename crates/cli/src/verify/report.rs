@@ -1,0 +1,124 @@
+//! What `verify` prints.
+
+use serde_json::{Value, json};
+
+use koel::backend::HashBackend;
+
+use super::Findings;
+use super::row::Row;
+use crate::devices;
+use crate::text::{self, Align, Table};
+
+fn verdict(row: &Row) -> &'static str {
+    match row.problems.first() {
+        None => "ok",
+        Some(problem) if problem.failed => "FAILED",
+        Some(_) => "DIFFERS",
+    }
+}
+
+fn checks(findings: &Findings) -> (u32, usize) {
+    (findings.rows.iter().map(|row| row.checks).sum(), findings.rows.iter().map(|row| row.problems.len()).sum())
+}
+
+/// The table, what was wrong, which devices there were, and the verdict in a line.
+pub(super) fn text(findings: &Findings) -> String {
+    // Where there are maps alone, they need not be called so.
+    let maps_alone = findings.rows.iter().all(|row| row.table == "map");
+    let named = |name: &str| if maps_alone { String::new() } else { name.to_owned() };
+    let mut table = Table::new(&[
+        ("table", Align::Left),
+        ("scheme", Align::Left),
+        ("kind", Align::Left),
+        ("data", Align::Left),
+        ("pairs", Align::Right),
+        ("device", Align::Left),
+        ("verdict", Align::Left),
+        ("digest", Align::Left),
+        ("build M/s", Align::Right),
+        ("lookup M/s", Align::Right),
+        ("note", Align::Left),
+    ]);
+    let mut problems = String::new();
+    for row in &findings.rows {
+        table.row([
+            named(row.table),
+            row.scheme.into(),
+            row.kind.to_string(),
+            row.data.into(),
+            text::grouped(row.pairs as u64),
+            row.device.clone(),
+            verdict(row).into(),
+            row.digest.as_deref().map_or("-", |digest| &digest[..16]).into(),
+            row.build.map_or("-".into(), text::millions),
+            row.lookup.map_or("-".into(), text::millions),
+            note(row),
+        ]);
+        for problem in &row.problems {
+            let verdict = if problem.failed { "FAILED" } else { "DIFFERS" };
+            let place = format!("{} {} on {} keys, {}", row.scheme, row.kind, row.data, row.device);
+            let place = if maps_alone { place } else { format!("{} {place}", row.table) };
+            problems.push_str(&format!("{verdict}  {place}: {}\n", problem.text));
+        }
+    }
+    let mut lines = table.render();
+    if !problems.is_empty() {
+        lines.push_str(&format!("\n{problems}"));
+    }
+    let used: Vec<_> = findings.devices.iter().map(|device| device.info().to_string()).collect();
+    for left_out in &findings.left_out {
+        lines.push_str(&format!("\nleft out: {left_out}"));
+    }
+    lines.push_str(&format!("\ndevices: {}\n", used.join(", ")));
+    for refused in &findings.refused {
+        lines.push_str(&format!("not used: {refused}\n"));
+    }
+    lines.push_str(&format!("OpenCL: {}\n", findings.opencl));
+    if uncompared(findings) {
+        lines.push_str("some bytes were compared with nothing: one device, and no reference\n");
+    }
+    lines.push_str(&match checks(findings) {
+        (all, 0) => format!("all {all} checks passed"),
+        (all, failed) => format!("{failed} of {all} checks FAILED"),
+    });
+    lines
+}
+
+/// Whether an image had neither another device nor a reference to agree with. Only maps have a reference.
+fn uncompared(findings: &Findings) -> bool {
+    let alone = findings.devices.len() == 1;
+    // Rows of joins and groups are compared one by one.
+    let is_image = |row: &Row| row.digest.is_some() && ["set", "compact", "multi"].contains(&row.table);
+    alone && findings.rows.iter().any(|row| row.no_reference.is_some() || is_image(row))
+}
+
+fn note(row: &Row) -> String {
+    let host_built = row.host_built.then(|| "host-built".to_owned());
+    let restarts = (row.restarts > 0).then(|| text::counted(row.restarts.into(), "restart"));
+    let most = |most| format!("no reference above {} pairs", text::grouped(most as u64));
+    let no_reference = row.no_reference.map(most);
+    row.cut.clone().into_iter().chain(host_built).chain(no_reference).chain(restarts).collect::<Vec<_>>().join(", ")
+}
+
+/// Everything, for programs.
+pub(super) fn json(findings: &Findings) -> Value {
+    let devices = findings.devices.iter().map(|device| devices::json(device.info()));
+    let stage =
+        |stage: &koel::backend::Stage| json!({ "name": stage.name, "kernel": stage.kernel, "host": stage.host });
+    let rows = findings.rows.iter().map(|row| {
+        json!({
+            "table": row.table, "scheme": row.scheme, "kind": row.kind.name(), "data": row.data, "pairs": row.pairs, "device": row.device,
+            "verdict": verdict(row), "reasons": row.problems.iter().map(|p| p.text.as_str()).collect::<Vec<_>>(),
+            "checks": row.checks, "digest": row.digest, "restarts": row.restarts, "host_built": row.host_built,
+            "cut": row.cut, "no_reference_above": row.no_reference,
+            "stages": row.stages.iter().map(stage).collect::<Vec<_>>(),
+            "build_per_second": row.build, "lookup_per_second": row.lookup,
+        })
+    });
+    let (all, failed) = checks(findings);
+    json!({
+        "koel": env!("CARGO_PKG_VERSION"), "ok": failed == 0, "checks": all, "failed": failed,
+        "n": findings.pairs, "rows_of_tables": findings.rows_of_tables, "seed": findings.seed, "devices": devices.collect::<Vec<_>>(),
+        "left_out": findings.left_out, "refused": findings.refused, "opencl": findings.opencl, "rows": rows.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,111 @@
+//! Groups: distinct keys, the number of each row's key, and aggregates, in both orders.
+
+use std::time::Duration;
+
+use koel::backend::Any;
+use koel::{Aggregate, Cuckoo, Groups as Aggregated, IdOrder, group};
+
+use super::model::{numbers, same};
+use super::{Case, Data, Subject, timed};
+use crate::verify::row::Row;
+
+pub(super) struct Groups;
+
+/// What is asked in one order.
+pub(super) struct Results {
+    order: IdOrder,
+    unique: Vec<u32>,
+    factorized: (Vec<u32>, Vec<u32>),
+    groups: Aggregated,
+}
+
+impl Subject<Cuckoo> for Groups {
+    const TABLE: &'static str = "group";
+    const HAS_SCHEME: bool = false;
+    type Built = (Any, Vec<Results>);
+
+    fn left_out(&self, _: &Case<'_, Cuckoo>) -> Option<String> {
+        None
+    }
+
+    fn build(&self, case: &Case<'_, Cuckoo>, device: &Any) -> koel::Result<Self::Built> {
+        let (keys, values) = (&case.data.columns.keys, &case.data.columns.values);
+        let of = |order| {
+            Ok(Results {
+                order,
+                unique: group::unique(device, keys, order)?,
+                factorized: group::factorize(device, keys, order)?,
+                groups: group::group_by(device, keys, values, &Aggregate::ALL, order)?,
+            })
+        };
+        Ok((device.clone(), IdOrder::ALL.into_iter().map(of).collect::<koel::Result<_>>()?))
+    }
+
+    fn check(&self, case: &Case<'_, Cuckoo>, (device, all): &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+        let (keys, values) = (&case.data.columns.keys, &case.data.columns.values);
+        let mut counted = None;
+        for Results { order, unique, factorized, groups } in all {
+            let right = case.keys_by(*order);
+            let name = order.name();
+            row.expect(&format!("unique, {name}"), same("keys", unique, &right));
+            let ids = numbers(&right);
+            let inverse: Vec<_> = keys.iter().filter_map(|key| ids.get(key).copied()).collect();
+            let outcome = same("keys", &factorized.0, &right).and(same("ids of rows", &factorized.1, &inverse));
+            row.expect(&format!("factorize, {name}"), outcome);
+            row.expect(&format!("group_by, {name}"), right_groups(case.data, &right, groups));
+            // Each aggregate alone: what is not asked for is not made, and needs no values.
+            for aggregate in Aggregate::ALL {
+                let values = if aggregate == Aggregate::Count { &[] } else { &values[..] };
+                let (alone, time) = timed(|| group::group_by(device, keys, values, &[aggregate], *order));
+                counted = counted.or(Some((keys.len(), time)));
+                if let Some(alone) = row.attempt("one aggregate", alone) {
+                    let right = only(aggregate, groups);
+                    let outcome = if alone == right { Ok(()) } else { Err("it is not as with the others".into()) };
+                    row.expect(&format!("{} alone, {name}", aggregate.name()), outcome);
+                }
+            }
+        }
+        counted
+    }
+
+    /// Of all results, which are the same wherever they were made.
+    fn digest(&self, _: &Case<'_, Cuckoo>, (_, all): &Self::Built) -> Option<koel::Result<String>> {
+        let mut hasher = blake3::Hasher::new();
+        for Results { unique, factorized, groups, .. } in all {
+            let columns =
+                [unique, &factorized.0, &factorized.1, &groups.keys, &groups.counts, &groups.mins, &groups.maxs];
+            for column in columns {
+                hasher.update(bytemuck::cast_slice(column));
+            }
+            hasher.update(bytemuck::cast_slice(&groups.sums));
+        }
+        Some(Ok(hasher.finalize().to_string()))
+    }
+
+    fn elsewhere(&self, _: &Case<'_, Cuckoo>, _: &Self::Built, _: &Any, _: &str, _: &mut Row) {}
+}
+
+/// Compares all aggregates of the groups of these keys with those of the model.
+pub(super) fn right_groups(data: &Data, unique: &[u32], groups: &Aggregated) -> Result<(), String> {
+    let values = |key: u32| data.model.of(key).iter().map(|&row| data.columns.values[row as usize]);
+    let column = |of: &dyn Fn(u32) -> u32| unique.iter().map(|&key| of(key)).collect::<Vec<_>>();
+    let sums: Vec<u64> = unique.iter().map(|&key| values(key).map(u64::from).sum()).collect();
+    same("keys", &groups.keys, unique)?;
+    same("counts", &groups.counts, &column(&|key| data.model.of(key).len() as u32))?;
+    same("sums", &groups.sums, &sums)?;
+    same("least values", &groups.mins, &column(&|key| values(key).min().unwrap_or(u32::MAX)))?;
+    same("greatest values", &groups.maxs, &column(&|key| values(key).max().unwrap_or(0)))
+}
+
+/// The groups with one aggregate.
+fn only(aggregate: Aggregate, all: &Aggregated) -> Aggregated {
+    let mut only = Aggregated::default();
+    only.keys.clone_from(&all.keys);
+    match aggregate {
+        Aggregate::Count => only.counts.clone_from(&all.counts),
+        Aggregate::Sum => only.sums.clone_from(&all.sums),
+        Aggregate::Min => only.mins.clone_from(&all.mins),
+        _ => only.maxs.clone_from(&all.maxs),
+    }
+    only
+}

@@ -1,0 +1,145 @@
+//! Joins of two key columns, by nested loops over an ordered map.
+
+use std::time::Duration;
+
+use koel::backend::{Any, HashBackend, Runs};
+use koel::{JoinIndex, JoinKind, JoinRows, NO_ROW, Scheme};
+
+use super::model::{Model, equal, same};
+use super::{Case, Subject, sized, timed};
+use crate::verify::row::Row;
+
+pub(super) struct Joins;
+
+/// Pieces of a result that is streamed.
+const PIECE: usize = 1009;
+
+impl<S: Scheme> Subject<S> for Joins
+where
+    Any: Runs<S>,
+{
+    const TABLE: &'static str = "join";
+    type Built = JoinIndex<Any, S>;
+
+    fn left_out(&self, case: &Case<'_, S>) -> Option<String> {
+        case.too_narrow()
+    }
+
+    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built> {
+        sized!(JoinIndex::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
+    }
+
+    fn check(&self, case: &Case<'_, S>, index: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+        let mut first = None;
+        for kind in JoinKind::ALL {
+            let answered = joins(case, index, kind, kind.name(), row);
+            first = first.or(answered);
+        }
+        past_32_bits(case, index, row);
+        first
+    }
+
+    /// Of all results, which are the same wherever they were made, and over whatever scheme and kind.
+    fn digest(&self, case: &Case<'_, S>, index: &Self::Built) -> Option<koel::Result<String>> {
+        let left = left_column(case);
+        let all = || {
+            let mut hasher = blake3::Hasher::new();
+            for kind in JoinKind::ALL {
+                let JoinRows { left, right, .. } = index.join(&left, kind)?.collect()?;
+                hasher.update(bytemuck::cast_slice(&left)).update(bytemuck::cast_slice(&right));
+            }
+            Ok(hasher.finalize().to_string())
+        };
+        Some(all())
+    }
+
+    /// An index stays where it was made.
+    fn elsewhere(&self, _: &Case<'_, S>, _: &Self::Built, _: &Any, _: &str, _: &mut Row) {}
+}
+
+/// The left column: keys of the right one, some again, and others. The heavy ones come only a few times, so that the
+/// result is not much more than the rows.
+fn left_column<S>(case: &Case<'_, S>) -> Vec<u32> {
+    let (columns, model) = (&case.data.columns, &case.data.model);
+    let again = columns.keys.iter().filter(|&&key| model.of(key).len() < 100).take(1000);
+    let some = columns.absent.iter().chain(&columns.wide).chain(again);
+    model.first_seen.iter().chain(some).copied().collect()
+}
+
+/// The rows of the result, left rows ascending and right rows ascending within each.
+fn right_result(model: &Model, left: &[u32], kind: JoinKind) -> (Vec<u32>, Vec<u32>) {
+    let mut rows = (Vec::new(), Vec::new());
+    for (number, &key) in (0u32..).zip(left) {
+        let matches = model.of(key);
+        match kind {
+            JoinKind::Semi | JoinKind::Anti => {
+                if matches.is_empty() == (kind == JoinKind::Anti) {
+                    rows.0.push(number);
+                }
+            }
+            _ => {
+                for &right in matches {
+                    rows.0.push(number);
+                    rows.1.push(right);
+                }
+                if matches.is_empty() && kind == JoinKind::Left {
+                    rows.0.push(number);
+                    rows.1.push(NO_ROW);
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// One join, at once and in pieces.
+fn joins<S: Scheme>(
+    case: &Case<'_, S>,
+    index: &JoinIndex<Any, S>,
+    kind: JoinKind,
+    what: &str,
+    row: &mut Row,
+) -> Option<(usize, Duration)>
+where
+    Any: Runs<S>,
+{
+    let left = left_column(case);
+    let right = right_result(&case.data.model, &left, kind);
+    let (collected, time) = timed(|| index.join(&left, kind).and_then(|join| join.collect()));
+    let rows = row.attempt(what, collected)?;
+    let compared =
+        |rows: &(Vec<u32>, Vec<u32>)| same("left rows", &rows.0, &right.0).and(same("right rows", &rows.1, &right.1));
+    row.expect(what, compared(&(rows.left, rows.right)));
+    let what = format!("{what}, in pieces");
+    let join = row.attempt(&what, index.join(&left, kind))?;
+    row.expect(&what, equal("rows", join.len(), right.0.len() as u64));
+    let mut streamed = (Vec::new(), Vec::new());
+    for piece in join.chunks(PIECE) {
+        let piece = row.attempt(&what, piece)?;
+        streamed.0.extend(piece.left);
+        streamed.1.extend(piece.right);
+    }
+    row.expect(&what, compared(&streamed));
+    Some((right.0.len(), time))
+}
+
+/// More than 2^32 rows: told how many, and the last of them given.
+fn past_32_bits<S: Scheme>(case: &Case<'_, S>, index: &JoinIndex<Any, S>, row: &mut Row)
+where
+    Any: Runs<S>,
+{
+    let Some((left, total)) = case.data.model.past_32_bits() else { return };
+    let what = "a join past 2^32";
+    let Some(join) = row.attempt(what, index.join(&left, JoinKind::Inner)) else { return };
+    row.expect(what, equal("rows", join.len(), total));
+    let of_key = case.data.model.of(left[0]);
+    let last = of_key.len().min(PIECE);
+    let device = index.backend();
+    let piece = join.chunk_on(total - last as u64, last);
+    let piece = piece.and_then(|piece| Ok((device.download(&piece.left)?, device.download(&piece.right)?)));
+    if let Some((left_rows, right_rows)) = row.attempt(what, piece) {
+        let right = &of_key[of_key.len() - last..];
+        let of_left = vec![left.len() as u32 - 1; last];
+        row.expect(what, same("left rows", &left_rows, &of_left).and(same("right rows", &right_rows, right)));
+    }
+}

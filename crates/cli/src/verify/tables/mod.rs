@@ -1,0 +1,284 @@
+//! Verifying what is made of tables: sets, compacting and multivalue tables, joins and groups.
+//!
+//! ```text
+//! columns.rs   rows whose keys come again      model.rs   what they say, by ordered maps
+//! set.rs, compact.rs, from_set.rs, multi.rs, join.rs, group.rs      a subject each: how it is built, and what must be true
+//! ```
+
+mod columns;
+mod compact;
+mod from_set;
+mod group;
+mod join;
+mod model;
+mod multi;
+mod set;
+
+use std::time::{Duration, Instant};
+
+use koel::backend::{Any, HashBackend, Runs};
+use koel::spec::Limits;
+use koel::{Cpu, Cuckoo, Kind, Scheme};
+
+use super::row::{Row, compare_digests, rate};
+use super::{Run, Wanted, Which};
+use crate::failure::Result;
+use crate::scheme::{self, Job, Parameters};
+use columns::{Columns, Shape};
+use model::Model;
+
+/// What is verified here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    Set,
+    Compact,
+    Multi,
+    Join,
+    Group,
+}
+
+impl Table {
+    /// All of them, with what they are on the command line.
+    pub(super) const ALL: [(Table, Which); 5] = [
+        (Table::Set, Which::Set),
+        (Table::Compact, Which::Compact),
+        (Table::Multi, Which::Multi),
+        (Table::Join, Which::Join),
+        (Table::Group, Which::Group),
+    ];
+}
+
+/// Steps of one of them for the progress bar.
+pub(super) fn steps(table: Table, wanted: &[Wanted], devices: &[Any]) -> usize {
+    // Groups have no scheme. The first of the columns are the few rows that compile kernels.
+    let schemes = if table == Table::Group { 1 } else { wanted.len() };
+    schemes * (1 + Shape::ALL.len()) * devices.len()
+}
+
+/// One of them, over every scheme and kind that can hold it.
+pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<String>) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    // Columns without limits serve most schemes.
+    let mut common = Vec::new();
+    for shape in Shape::ALL {
+        common.push(Data::new(shape, n, run.seed, Limits::NONE)?);
+    }
+    if table == Table::Group {
+        // Groups are numbered by the library's own table, whatever the scheme: the best place to compile all kernels.
+        for (i, data) in [&Data::new(Shape::Copies, 9, run.seed, Limits::NONE)?].into_iter().chain(&common).enumerate()
+        {
+            let case = Case { scheme: Cuckoo::of_kind(Kind::Canonical), data, run, kind: Kind::Canonical };
+            let found = case.rows(&group::Groups);
+            // The few rows are there to compile kernels; they are told of where they fail.
+            rows.extend(found.into_iter().filter(|row| i > 0 || !row.is_ok()));
+        }
+        return Ok(rows);
+    }
+    for Wanted { name, kind, options } in run.wanted {
+        let mut job = Checks { table, n, run, kind: *kind, common: &common, left_out };
+        rows.extend(scheme::named(name, *kind, options, &mut job)?);
+    }
+    Ok(rows)
+}
+
+/// Rows, and what they say.
+struct Data {
+    columns: Columns,
+    model: Model,
+}
+
+impl Data {
+    fn new(shape: Shape, n: u32, seed: u64, limits: Limits) -> Result<Data> {
+        let columns = Columns::new(shape, n, seed, limits)?;
+        Ok(Data { model: Model::new(&columns), columns })
+    }
+}
+
+/// One table over one scheme and kind.
+struct Checks<'a> {
+    table: Table,
+    n: u32,
+    run: &'a Run<'a>,
+    kind: Kind,
+    common: &'a [Data],
+    left_out: &'a mut Vec<String>,
+}
+
+impl Job for Checks<'_> {
+    type Output = Vec<Row>;
+
+    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Vec<Row>>
+    where
+        Any: Runs<S>,
+        Cpu: Runs<S>,
+    {
+        match self.table {
+            Table::Set => self.all(&set::Sets, &scheme),
+            Table::Compact => match from_set::FromSet::of(&scheme) {
+                // A scheme without values holds no ids, and becomes a table that does.
+                Some(from_set) => self.all(&from_set, &scheme),
+                None => self.all(&compact::Compacting, &scheme),
+            },
+            Table::Multi => self.all(&multi::Multi, &scheme),
+            Table::Join => self.all(&join::Joins, &scheme),
+            Table::Group => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Checks<'_> {
+    /// A subject on all data.
+    fn all<S: Parameters, T: Subject<S>>(&mut self, subject: &T, scheme: &S) -> Result<Vec<Row>>
+    where
+        Any: Runs<S>,
+    {
+        // Values of rows are none of the table's.
+        let limits = Limits { value_bits: u32::BITS, ..scheme.limits() };
+        // Its kernels are compiled, so that they are not timed; rows are told of where they fail.
+        let few = Data::new(Shape::Copies, 9, self.run.seed, limits)?;
+        let few = Case { scheme: scheme.clone(), data: &few, run: self.run, kind: self.kind };
+        let mut rows = Vec::new();
+        match subject.left_out(&few) {
+            None => rows.extend(few.rows(subject).into_iter().filter(|row| !row.is_ok())),
+            Some(_) => self.pass_over(),
+        }
+        for (i, shape) in Shape::ALL.into_iter().enumerate() {
+            let own;
+            let data = if limits == Limits::NONE {
+                &self.common[i]
+            } else {
+                own = Data::new(shape, self.n, self.run.seed, limits)?;
+                &own
+            };
+            let case = Case { scheme: scheme.clone(), data, run: self.run, kind: self.kind };
+            match subject.left_out(&case) {
+                None => rows.extend(case.rows(subject)),
+                Some(reason) => {
+                    let (name, kind, data) = (S::NAME, self.kind, shape.name());
+                    self.left_out.push(format!("{}, {name} {kind}, on {data} keys: {reason}", T::TABLE));
+                    self.pass_over();
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Steps that need not be taken.
+    fn pass_over(&self) {
+        self.run.devices.iter().for_each(|_| self.run.progress.step());
+    }
+}
+
+/// What a subject is verified on.
+struct Case<'a, S> {
+    scheme: S,
+    data: &'a Data,
+    run: &'a Run<'a>,
+    kind: Kind,
+}
+
+/// One table: how it is built, and what must be true of it.
+trait Subject<S: Scheme>
+where
+    Any: Runs<S>,
+{
+    /// Its name in the report.
+    const TABLE: &'static str;
+    /// Whether the scheme is a matter of it.
+    const HAS_SCHEME: bool = true;
+    type Built;
+
+    /// Why the scheme cannot hold these rows, if so.
+    fn left_out(&self, case: &Case<'_, S>) -> Option<String>;
+    /// Builds it from the host's columns.
+    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built>;
+    /// Everything that it says, changes to it too. How many answers the first question gave, and in what time.
+    fn check(&self, case: &Case<'_, S>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
+    /// What must be the same on every device, if anything.
+    fn digest(&self, case: &Case<'_, S>, built: &Self::Built) -> Option<koel::Result<String>>;
+    /// The same on another device, if it can be moved, and what it says there.
+    fn elsewhere(&self, case: &Case<'_, S>, built: &Self::Built, device: &Any, what: &str, row: &mut Row);
+}
+
+impl<S: Scheme> Case<'_, S>
+where
+    Any: Runs<S>,
+{
+    /// A row for each device.
+    fn rows<T: Subject<S>>(&self, subject: &T) -> Vec<Row> {
+        let (columns, run) = (&self.data.columns, self.run);
+        let mut rows = Vec::new();
+        for device in run.devices {
+            let id = &device.info().id;
+            let scheme = if T::HAS_SCHEME { S::NAME } else { "" };
+            run.progress.say(format!("{}, {scheme} {}, on {} keys: {id}", T::TABLE, self.kind, columns.name));
+            let mut row = Row {
+                device: id.clone(),
+                host_built: T::HAS_SCHEME && S::host_built(self.kind),
+                cut: columns.cut.clone(),
+                ..Row::new(T::TABLE, scheme, self.kind, columns.name, columns.keys.len())
+            };
+            device.ledger().take();
+            self.on(device, subject, &mut row);
+            row.stages = device.ledger().take();
+            run.progress.step();
+            rows.push(row);
+        }
+        compare_digests(&mut rows);
+        rows
+    }
+
+    /// Everything on one device, and on the others that it is moved to.
+    fn on<T: Subject<S>>(&self, device: &Any, subject: &T, row: &mut Row) {
+        let start = Instant::now();
+        let built = subject.build(self, device).and_then(|built| device.finish().map(|()| built));
+        let time = start.elapsed();
+        let Some(built) = row.attempt("build", built) else { return };
+        row.build = Some(rate(self.data.columns.keys.len(), time));
+        row.lookup = subject.check(self, &built, row).map(|(answers, time)| rate(answers, time));
+        if let Some(digest) = subject.digest(self, &built) {
+            row.digest = row.attempt("digest", digest);
+        }
+        for other in self.run.devices.iter().filter(|other| other.info().id != device.info().id) {
+            subject.elsewhere(self, &built, other, &format!("moved to {}", other.info().id), row);
+        }
+    }
+
+    /// The distinct keys in the order of their ids.
+    fn keys_by(&self, order: koel::IdOrder) -> Vec<u32> {
+        match order {
+            koel::IdOrder::Ascending => self.data.model.ascending(),
+            _ => self.data.model.first_seen.clone(),
+        }
+    }
+
+    /// Why the scheme's values cannot be numbers of all distinct keys, if so.
+    fn too_narrow(&self) -> Option<String> {
+        let (most, keys) = (self.scheme.limits().greatest_value(), self.data.model.rows.len());
+        let bits = self.scheme.limits().value_bits;
+        (keys as u64 > u64::from(most) + 1)
+            .then(|| format!("its values have {bits} bits, and there are {keys} keys to be numbered"))
+    }
+}
+
+/// A builder with the seed and the size that were asked for.
+macro_rules! sized {
+    ($builder:expr, $run:expr) => {{
+        let mut builder = $builder.seed($run.seed);
+        if let Some(load) = $run.size.load {
+            builder = builder.load_factor(load);
+        }
+        if let Some(slots) = $run.size.capacity {
+            builder = builder.capacity(slots);
+        }
+        builder
+    }};
+}
+use sized;
+
+/// How long some work took, if it could be done.
+fn timed<T, E>(work: impl FnOnce() -> std::result::Result<T, E>) -> (std::result::Result<T, E>, Duration) {
+    let start = Instant::now();
+    let done = work();
+    (done, start.elapsed())
+}

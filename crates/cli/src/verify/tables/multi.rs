@@ -1,0 +1,197 @@
+//! Multivalue tables: all values of each key, in the order of the rows.
+
+use std::time::Duration;
+
+use koel::backend::{Any, HashBackend, Runs};
+use koel::{Error, Kind, MultiTable, Scheme};
+
+use super::model::{equal, same};
+use super::{Case, Subject, sized, timed};
+use crate::answers::POISON;
+use crate::verify::row::Row;
+
+pub(super) struct Multi;
+
+/// Pieces of a list that is streamed.
+const PIECE: usize = 1009;
+
+impl<S: Scheme> Subject<S> for Multi
+where
+    Any: Runs<S>,
+{
+    const TABLE: &'static str = "multi";
+    type Built = MultiTable<Any, S>;
+
+    fn left_out(&self, case: &Case<'_, S>) -> Option<String> {
+        case.too_narrow()
+    }
+
+    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built> {
+        let columns = &case.data.columns;
+        sized!(MultiTable::builder(case.scheme.clone()), case.run).build(device, &columns.keys, &columns.values)
+    }
+
+    fn check(&self, case: &Case<'_, S>, table: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+        row.restarts = table.table().restarts();
+        row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
+        let asked = case.data.columns.asked(&case.data.model.first_seen);
+        let answered = ranges(case, table, &asked, "get", row);
+        counts(case, table, &asked, row);
+        retrieves(case, table, row);
+        past_32_bits(case, table, row);
+        removes(case, table, row);
+        answered
+    }
+
+    fn digest(&self, case: &Case<'_, S>, table: &Self::Built) -> Option<koel::Result<String>> {
+        (case.kind == Kind::Canonical).then(|| table.digest().map(|digest| digest.to_string()))
+    }
+
+    fn elsewhere(&self, case: &Case<'_, S>, table: &Self::Built, device: &Any, what: &str, row: &mut Row) {
+        if let Some(there) = row.attempt(what, table.to_backend(device)) {
+            ranges(case, &there, &case.data.columns.asked(&case.data.model.first_seen), what, row);
+        }
+    }
+}
+
+/// The values of a key, in the order of its rows.
+fn values_of<S>(case: &Case<'_, S>, key: u32) -> Vec<u32> {
+    case.data.model.of(key).iter().map(|&row| case.data.columns.values[row as usize]).collect()
+}
+
+/// `get`: ranges of `values`.
+fn ranges<S: Scheme>(
+    case: &Case<'_, S>,
+    table: &MultiTable<Any, S>,
+    asked: &[u32],
+    what: &str,
+    row: &mut Row,
+) -> Option<(usize, Duration)>
+where
+    Any: Runs<S>,
+{
+    let values = row.attempt(what, table.values())?;
+    let (ranges, time) = timed(|| table.get(asked));
+    let ranges = row.attempt(what, ranges)?;
+    let got: Vec<_> = ranges.into_iter().map(|range| values.get(range).map(<[u32]>::to_vec)).collect();
+    let right: Vec<_> = asked.iter().map(|&key| Some(values_of(case, key))).collect();
+    // Lists may be long, and it is enough to know whose is wrong.
+    let wrong = got.iter().zip(&right).position(|(got, right)| got != right);
+    let outcome = match wrong {
+        _ if got.len() != asked.len() => Err(format!("{} answers to {} queries", got.len(), asked.len())),
+        Some(i) => {
+            Err(format!("the values of key {} are wrong: {} right ones", asked[i], case.data.model.of(asked[i]).len()))
+        }
+        None => Ok(()),
+    };
+    row.expect(what, outcome);
+    Some((asked.len(), time))
+}
+
+fn counts<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, asked: &[u32], row: &mut Row)
+where
+    Any: Runs<S>,
+{
+    let model = &case.data.model;
+    row.expect("len", equal("pairs", table.len(), case.data.columns.keys.len() as u64));
+    row.expect("keys_len", equal("keys", table.keys_len(), model.rows.len() as u64));
+    if let Some(counts) = row.attempt("count", table.count(asked)) {
+        let right: Vec<_> = asked.iter().map(|&key| model.of(key).len() as u32).collect();
+        row.expect("count", same("counts", &counts, &right));
+    }
+}
+
+/// Values in one list, in a slice that is too short, in one that is not, and in pieces.
+fn retrieves<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, row: &mut Row)
+where
+    Any: Runs<S>,
+{
+    // Each key once and the absent ones: the values of a heavy key would be too many to be asked for often.
+    let asked: Vec<u32> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
+    let (mut offsets, mut values) = (vec![0], Vec::new());
+    for &key in &asked {
+        values.extend(values_of(case, key));
+        offsets.push(values.len() as u64);
+    }
+    if let Some(got) = row.attempt("retrieve", table.retrieve(&asked)) {
+        row.expect("retrieve", same("offsets", &got.offsets, &offsets).and(same("values", &got.values, &values)));
+    }
+    let mut into = (vec![u64::MAX; offsets.len()], vec![POISON; values.len() + 3]);
+    if let Some(len) = row.attempt("retrieve_into", table.retrieve_into(&asked, &mut into.0, &mut into.1)) {
+        let (filled, behind) = into.1.split_at(values.len());
+        let right = same("offsets", &into.0, &offsets).and(same("values", filled, &values));
+        let right = right.and(same("behind the values", behind, &[POISON; 3]));
+        row.expect("retrieve_into", right.and(equal("values", len, values.len() as u64)));
+    }
+    if !values.is_empty() {
+        let mut short = (vec![u64::MAX; offsets.len()], vec![POISON; values.len() - 1]);
+        let outcome = match table.retrieve_into(&asked, &mut short.0, &mut short.1) {
+            Err(Error::TooShort { needed, .. }) => equal("the length needed", needed, values.len() as u64),
+            Err(error) => Err(format!("it should say what length is needed, and says: {error}")),
+            Ok(_) => Err("it went through".into()),
+        };
+        let untouched = short.1.iter().all(|&value| value == POISON);
+        let outcome = outcome.and(if untouched { Ok(()) } else { Err("something was written to it".into()) });
+        row.expect("retrieve_into a slice that is too short", outcome);
+    }
+    if let Some(chunks) = row.attempt("retrieve_chunks", table.retrieve_chunks(&asked, PIECE)) {
+        let (mut queries, mut streamed) = (Vec::new(), Vec::new());
+        for chunk in chunks {
+            let Some(chunk) = row.attempt("a piece", chunk) else { return };
+            queries.extend(chunk.queries);
+            streamed.extend(chunk.values);
+        }
+        let runs = (0u32..).zip(offsets.windows(2));
+        let right: Vec<_> = runs.flat_map(|(i, run)| (run[0]..run[1]).map(move |_| i)).collect();
+        row.expect("retrieve_chunks", same("queries", &queries, &right).and(same("values", &streamed, &values)));
+    }
+}
+
+/// The heaviest key, asked for so often that its values are more than 2^32: refused at once, but told how many.
+fn past_32_bits<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, row: &mut Row)
+where
+    Any: Runs<S>,
+{
+    let Some((asked, total)) = case.data.model.past_32_bits() else { return };
+    let refused = match table.retrieve(&asked) {
+        Err(Error::TooLarge { .. }) => Ok(()),
+        Err(error) => Err(format!("it should be refused as too large, and says: {error}")),
+        Ok(_) => Err("more than 2^32 values were given at once".into()),
+    };
+    row.expect("retrieve past 2^32", refused);
+    if let Some(chunks) = row.attempt("retrieve_chunks past 2^32", table.retrieve_chunks(&asked, PIECE)) {
+        row.expect("retrieve_chunks past 2^32", equal("values", chunks.total(), total));
+    }
+}
+
+/// Half of the keys go, with all their values; the rest is the table of the rest.
+fn removes<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, row: &mut Row)
+where
+    Any: Runs<S>,
+{
+    let columns = &case.data.columns;
+    let Some(mut rest) = row.attempt("copy", table.to_backend(table.backend())) else { return };
+    let gone: Vec<u32> = case.data.model.rows.keys().copied().step_by(2).collect();
+    let asked: Vec<u32> = gone.iter().chain(&columns.absent).chain(&gone).copied().collect();
+    let Some(removed) = row.attempt("remove", rest.remove(&asked)) else { return };
+    let pairs: usize = gone.iter().map(|&key| case.data.model.of(key).len()).sum();
+    row.expect("remove", equal("pairs", removed, pairs as u64));
+    let stays = |key: &u32| gone.binary_search(key).is_err();
+    let kept = columns.keys.iter().zip(&columns.values).filter(|(key, _)| stays(key));
+    let (keys, values): (Vec<u32>, Vec<u32>) = kept.map(|(&key, &value)| (key, value)).unzip();
+    let again = sized!(MultiTable::builder(case.scheme.clone()), case.run).build(table.backend(), &keys, &values);
+    let Some(again) = row.attempt("a table of the rest", again) else { return };
+    let outcome = || {
+        let said = |table: &MultiTable<Any, S>| Ok::<_, Error>((table.to_pairs()?, table.starts()?));
+        let (of_rest, of_again) = (said(&rest)?, said(&again)?);
+        let mut right: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
+        right.sort_by_key(|&(key, _)| key);
+        let pairs = same("pairs", &of_rest.0, &right).and(same("starts", &of_rest.1, &of_again.1));
+        let digests = case.kind == Kind::Classic || rest.digest()? == again.digest()?;
+        rest.backend().finish()?;
+        Ok(pairs.and(if digests { Ok(()) } else { Err("its digest is not that of a table of the rest".into()) }))
+    };
+    if let Some(outcome) = row.attempt("what is left", outcome().map_err(|error: Error| error)) {
+        row.expect("what is left", outcome);
+    }
+}

@@ -1,0 +1,137 @@
+//! Sets: who is in them, and what comes of two.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use koel::backend::{Any, Runs};
+use koel::{HashSet, Kind, Scheme};
+
+use super::model::{equal, same};
+use super::{Case, Subject, sized, timed};
+use crate::verify::row::Row;
+
+pub(super) struct Sets;
+
+impl<S: Scheme> Subject<S> for Sets
+where
+    Any: Runs<S>,
+{
+    const TABLE: &'static str = "set";
+    type Built = HashSet<Any, S>;
+
+    fn left_out(&self, _: &Case<'_, S>) -> Option<String> {
+        None
+    }
+
+    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built> {
+        sized!(HashSet::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
+    }
+
+    fn check(&self, case: &Case<'_, S>, set: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+        let right = BTreeSet::from_iter(case.data.model.ascending());
+        let asked = case.data.columns.asked(&case.data.model.first_seen);
+        row.restarts = set.table().restarts();
+        row.expect("audit", set.audit().map(drop).map_err(|error| error.to_string()));
+        let (answers, time) = timed(|| set.contains(&asked));
+        if let Some(answers) = row.attempt("contains", answers) {
+            let right: Vec<_> = asked.iter().map(|key| right.contains(key)).collect();
+            row.expect("contains", same("answers", &answers, &right));
+        }
+        has_keys(set, &right, "keys", row);
+        changes(case, set, &right, row);
+        algebra(case, set, &right, row);
+        Some((asked.len(), time))
+    }
+
+    fn digest(&self, case: &Case<'_, S>, set: &Self::Built) -> Option<koel::Result<String>> {
+        (case.kind == Kind::Canonical).then(|| set.digest().map(|digest| digest.to_string()))
+    }
+
+    fn elsewhere(&self, case: &Case<'_, S>, set: &Self::Built, device: &Any, what: &str, row: &mut Row) {
+        if let Some(there) = row.attempt(what, set.to_backend(device)) {
+            let right = BTreeSet::from_iter(case.data.model.ascending());
+            let asked = case.data.columns.asked(&case.data.model.first_seen);
+            if let Some(answers) = row.attempt(what, there.contains(&asked)) {
+                let right: Vec<_> = asked.iter().map(|key| right.contains(key)).collect();
+                row.expect(what, same("answers", &answers, &right));
+            }
+        }
+    }
+}
+
+/// A set must have these keys, each once.
+fn has_keys<S: Scheme>(set: &HashSet<Any, S>, right: &BTreeSet<u32>, what: &str, row: &mut Row)
+where
+    Any: Runs<S>,
+{
+    row.expect(what, equal("how many", set.len(), right.len() as u64));
+    if let Some(mut keys) = row.attempt(what, set.to_keys()) {
+        keys.sort_unstable();
+        row.expect(what, same("keys", &keys, &Vec::from_iter(right.iter().copied())));
+    }
+}
+
+/// Some keys of the set, and about as many that it has room for beside them.
+fn halves<S: Scheme>(case: &Case<'_, S>, right: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>) {
+    let some: Vec<u32> = right.iter().copied().step_by(2).collect();
+    // A capacity is what was asked for, and may be full.
+    let room = if case.run.size.capacity.is_some() { 0 } else { case.scheme.limits().pairs - right.len() as u64 };
+    let absent = &case.data.columns.absent;
+    let most = usize::try_from(room).unwrap_or(usize::MAX).min(right.len()).min(absent.len());
+    (some, absent[..most].to_vec())
+}
+
+/// Keys go and come, some of them twice.
+fn changes<S: Scheme>(case: &Case<'_, S>, set: &HashSet<Any, S>, right: &BTreeSet<u32>, row: &mut Row)
+where
+    Any: Runs<S>,
+{
+    let Some(mut changed) = row.attempt("copy", set.to_backend(set.backend())) else { return };
+    let (some, absent) = halves(case, right);
+    let gone: Vec<u32> = some.iter().chain(&absent).chain(&some).copied().collect();
+    if let Some(removed) = row.attempt("remove", changed.remove(&gone)) {
+        row.expect("remove", equal("how many", removed, some.len() as u64));
+    }
+    let mut left: BTreeSet<u32> = right.iter().copied().filter(|key| some.binary_search(key).is_err()).collect();
+    has_keys(&changed, &left, "keys after a removal", row);
+    if row.attempt("compact", changed.compact()).is_none() {
+        return;
+    }
+    let come: Vec<u32> = absent.iter().chain(&left).chain(&absent).copied().collect();
+    if let Some(new) = row.attempt("insert", changed.insert(&come)) {
+        row.expect("insert", equal("how many", new, absent.len() as u64));
+    }
+    left.extend(&absent);
+    has_keys(&changed, &left, "keys after an insertion", row);
+}
+
+/// What comes of this set and another, which shares half of its keys.
+fn algebra<S: Scheme>(case: &Case<'_, S>, set: &HashSet<Any, S>, right: &BTreeSet<u32>, row: &mut Row)
+where
+    Any: Runs<S>,
+{
+    let (some, absent) = halves(case, right);
+    let of = |keys: &[u32]| sized!(HashSet::builder(case.scheme.clone()), case.run).build(set.backend(), keys);
+    let both: Vec<u32> = some.iter().chain(&absent).copied().collect();
+    let Some(other) = row.attempt("another set", of(&both)) else { return };
+    let there = BTreeSet::from_iter(both);
+    for (what, made, right_one) in [
+        ("union", set.union(&other), right | &there),
+        ("intersection", set.intersection(&other), right & &there),
+        ("difference", set.difference(&other), right - &there),
+        ("symmetric difference", set.symmetric_difference(&other), right ^ &there),
+    ] {
+        if let Some(made) = row.attempt(what, made) {
+            has_keys(&made, &right_one, what, row);
+        }
+    }
+    for (what, said, right_one) in [
+        ("is a subset", set.is_subset(&other), right.is_subset(&there)),
+        ("is disjoint", set.is_disjoint(&other), right.is_disjoint(&there)),
+        ("is a subset of itself", set.is_subset(set), true),
+    ] {
+        if let Some(said) = row.attempt(what, said) {
+            row.expect(what, equal("it", said, right_one));
+        }
+    }
+}

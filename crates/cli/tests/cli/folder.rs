@@ -1,0 +1,91 @@
+//! A command of koel in a folder of its own. The tests of `koel-bench` have this file too.
+#![allow(dead_code, unreachable_pub, reason = "a module of two programs")]
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder of its own for each test.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("works in a folder of its own"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        fs::write(self.path(name), contents).expect("works in a folder of its own");
+        self.path(name)
+    }
+
+    /// Runs the command here; arguments are separated by blanks.
+    pub fn koel(&self, arguments: &str) -> Output {
+        self.command(arguments).output().expect("works in a folder of its own")
+    }
+
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(crate::PROGRAM);
+        command.args(arguments.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the command here, which must succeed; its stdout.
+    pub fn ok(&self, arguments: &str) -> String {
+        let output = self.koel(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments}: {}", stderr(&output));
+        String::from_utf8(output.stdout).expect("works in a folder of its own")
+    }
+
+    pub fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.ok(arguments)).expect("works in a folder of its own")
+    }
+
+    /// Runs the command here, which must refuse with exit code 2 and say `part` after `koel: `.
+    pub fn refused(&self, arguments: &str, part: &str) {
+        let output = self.koel(arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
+        assert!(said.starts_with("koel: ") && said.contains(part), "{arguments}: {said}");
+        assert!(!said.contains("panicked") && output.stdout.is_empty(), "{said}");
+    }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every device that can be used here.
+pub fn devices() -> Vec<String> {
+    let usable: Vec<_> = koel::backend::devices()
+        .into_iter()
+        .filter(|device| device.refused.is_none())
+        .map(|device| device.info.id)
+        .collect();
+    if usable.len() == 1 {
+        let status = koel::backend::opencl_status();
+        assert!(std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(), "OpenCL is required and there is none: {status}");
+        let _ = writeln!(std::io::stderr(), "skipped: the command on OpenCL: {status}");
+    }
+    usable
+}
+
+/// An array file as NumPy writes it.
+pub fn npy(shape: &str, data: &[u32]) -> Vec<u8> {
+    let mut header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
+    while (header.len() + 11) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    data.iter().for_each(|word| file.extend(word.to_le_bytes()));
+    file
+}

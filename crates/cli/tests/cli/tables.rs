@@ -1,0 +1,129 @@
+//! The `koel` command on schemes and their options: what `info` tells of a table, and which options are for whom.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::folder::Folder;
+
+#[test]
+fn info_tells_what_is_in_a_file() {
+    let folder = Folder::new();
+    let rows: Vec<String> = (0..1000).map(|key| format!("{key},{key}")).collect();
+    folder.file("t.csv", rows.join("\n"));
+    folder.ok("build t.csv -o t.koel --kind classic --functions 3 --hash xor --load 0.7 --seed 9 --device cpu");
+    let info = folder.json("info t.koel --json");
+    assert_eq!(info["scheme"], "cuckoo");
+    assert_eq!(info["kind"], "classic");
+    assert_eq!(info["parameters"]["functions"], 3);
+    assert_eq!(info["parameters"]["hash"], "xor");
+    assert_eq!(
+        (info["pairs"].as_u64(), info["slots"].as_u64(), info["seed"].as_u64()),
+        (Some(1000), Some(1429), Some(9))
+    );
+    assert_eq!(info["file_bytes"].as_u64(), Some(fs::metadata(folder.path("t.koel")).unwrap().len()));
+    let ages: u64 = info["ages"].as_array().unwrap().iter().map(|age| age.as_u64().unwrap()).sum();
+    assert_eq!(ages, 1000);
+    assert!((1.0..=3.0).contains(&info["reads_per_hit"].as_f64().unwrap()));
+    assert!(folder.ok("info t.koel").contains("1,000 pairs in 1,429 slots"));
+}
+
+#[test]
+fn info_tells_the_costs_of_tables_with_buckets() {
+    let folder = Folder::new();
+    let rows: Vec<String> = (0..40_000u32).map(|i| format!("{},{i}", i.wrapping_mul(0x9e37_79b9))).collect();
+    folder.file("t.csv", rows.join("\n"));
+    folder.ok("build t.csv -o h.koel --scheme horton --load 0.95 --device cpu");
+    let info = folder.json("info h.koel --json");
+    assert!(info["reads_per_hit"].as_f64() < Some(1.17) && info["reads_per_miss"].as_f64() < Some(1.065), "{info}");
+    assert!((info["model_reads_per_hit"].as_f64().unwrap() - 1.166).abs() < 0.001, "{info}");
+    let sum = |counts: &Value| counts.as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum(&info["ages"]), sum(&info["keys_by_reads"])), (40_000, 40_000));
+    let types: Vec<_> = info["buckets"].as_array().unwrap().iter().map(|b| b["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["A", "B", "stash"]);
+    let said = folder.ok("info h.koel");
+    for part in ["model", "type B", "buckets a hit", "of 64 bytes", "slots 8, tags 21, bits 3, hash mixer"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    folder.ok("build t.csv -o b.koel --scheme bucketized --slots 16 --load 0.98 --device cpu");
+    let info = folder.json("info b.koel --json");
+    assert_eq!((info["parameters"]["slots"].as_u64(), info["bytes_per_read"].as_u64()), (Some(16), Some(128)));
+    assert!(folder.ok("info b.koel").contains("buckets   all"));
+    assert_eq!(info["worn"], false);
+}
+
+#[test]
+fn info_tells_the_domain_and_the_sides_of_a_perfect_hash() {
+    let folder = Folder::new();
+    let rows: Vec<String> = (0..4000).map(|i| format!("{},{i}", i % 50 + 2048 * (i / 50))).collect();
+    folder.file("t.csv", rows.join("\n"));
+    folder.ok("build t.csv -o p.koel --scheme perfect --extent 2048 --device cpu");
+    let info = folder.json("info p.koel --json");
+    let parameters = &info["parameters"];
+    assert_eq!((&info["scheme"], &parameters["extent"]), (&Value::from("perfect"), &Value::from("2048")));
+    assert_eq!(info["slots"].as_u64(), parameters["side"].as_u64().map(|side| side * side));
+    assert_eq!((info["reads_per_hit"].as_f64(), info["reads_per_miss"].as_f64()), (Some(2.0), Some(2.0)));
+    folder.ok("build t.csv -o v.koel --scheme perfect --extent 64x64 --device cpu");
+    assert!(folder.ok("info v.koel").contains("extent 64x64, side "));
+    assert_eq!(folder.ok("lookup v.koel t.csv --device cpu"), folder.ok("lookup p.koel t.csv --device cpu"));
+    folder.refused("build t.csv -o t.koel --scheme perfect --extent 0", "2147483648");
+    folder.refused("build t.csv -o t.koel --scheme perfect --extent 64x", "256x256");
+    folder.refused("build t.csv -o t.koel --scheme horton --extent 64", "canonical perfect");
+}
+
+#[test]
+fn options_of_other_schemes_are_refused_with_whose_they_are() {
+    let folder = Folder::new();
+    folder.file("t.csv", "1,2\n");
+    folder.refused("build t.csv -o t.koel --scheme horton --functions 3", "canonical cuckoo");
+    folder.refused("build t.csv -o t.koel --scheme bucketized --insertion first-fit", "classic bucketized");
+    folder.refused("build t.csv -o t.koel --scheme horton --slots 5", "4, 8 or 16");
+    folder.refused("build t.csv -o t.koel --scheme horton --tags 30", "64 bits");
+    folder.refused("build t.csv -o t.koel --scheme horton --kind classic --hash linear", "mixer or jenkins");
+    let classic = "build t.csv -o t.koel --scheme bucketized --kind classic --functions 3 --slots 4 --reach 9";
+    folder.ok(&format!("{classic} --insertion first-fit --lookup-mode latency-optimized --device cpu"));
+    let listed = folder.ok("info t.koel");
+    assert!(listed.contains("insertion first-fit, lookup-mode latency-optimized, reach 9"), "{listed}");
+    // With several schemes each takes the options that it has, and of values those that it can do with.
+    folder.ok("verify --n 500 --slots 4 --functions 3 --device cpu");
+    folder.ok("verify --n 500 --functions 5 --hash linear --device cpu");
+    folder
+        .refused("verify --n 500 --scheme bucketized,horton --reinsertion as-published", "--reinsertion means nothing");
+    folder.refused("verify --n 500 --functions 77", "--functions means nothing");
+}
+
+/// Alcantara 2011, Section 4.4: ids in table order, into the slots of a set.
+#[test]
+fn a_set_is_numbered_as_it_stands() {
+    let folder = Folder::new();
+    let rows: Vec<String> = (0..3000u32).map(|row| (row % 700).wrapping_mul(0x0505_0505).to_string()).collect();
+    folder.file("t.csv", rows.join("\n"));
+    for kind in ["canonical", "classic"] {
+        let build = format!("build t.csv -o ids.koel --table compact --scheme cuckoo_set --kind {kind} --device cpu");
+        let built = folder.json(&format!("{build} --json"));
+        assert_eq!((&built["table"], built["keys"].as_u64()), (&Value::from("compact"), Some(700)));
+        assert_eq!(folder.json("info ids.koel --json")["scheme"], "cuckoo");
+        // Every id once, and each leads back to its key.
+        folder.file("ids.csv", (0..700).map(|id| format!("{id}\n")).collect::<String>());
+        let keys = folder.ok("lookup ids.koel ids.csv --reverse --device cpu");
+        let (ids, mut keys): (Vec<String>, Vec<String>) =
+            keys.lines().skip(1).filter_map(|row| row.split_once(',')).map(|(id, key)| (id.into(), key.into())).unzip();
+        folder.file("keys.csv", keys.join("\n"));
+        let back = folder.ok("lookup ids.koel keys.csv --device cpu");
+        assert!(back.lines().skip(1).map(|row| row.split_once(',').unwrap().1).eq(&ids), "{kind}: {back}");
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 700, "{kind}");
+    }
+    folder.refused("build t.csv -o ids.koel --table compact --scheme cuckoo_set --ids ascending", "table order");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_any_row_is_read() {
+    let folder = Folder::new();
+    // Not even there.
+    folder.refused("build t.csv -o t.koel --table multi --scheme cuckoo_set", "keys alone");
+    folder.refused("join t.csv t.csv --scheme cuckoo_set", "keys alone");
+    folder.refused("build t.csv -o -", "`-` is no file");
+    folder.refused("unique t.csv -o -", "leave it out");
+}
