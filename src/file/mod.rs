@@ -60,6 +60,10 @@ impl WholeFile {
     /// The system's, of the target or of its folder, in which a file must be created. A file that may not be written is
     /// not replaced either.
     pub fn create(path: &Path) -> io::Result<(WholeFile, File)> {
+        WholeFile::create_as(path, Part::create)
+    }
+
+    fn create_as(path: &Path, part: fn(&Path, u32) -> io::Result<Part>) -> io::Result<(WholeFile, File)> {
         let (target, old) = match Target::of(path)? {
             Target::Plain { path, old } => (path, old),
             Target::Descriptor(path) => return Ok((WholeFile(None), target::open_descriptor(&path)?)),
@@ -71,7 +75,7 @@ impl WholeFile {
         }
         // Nobody else reads a part of a file that was not for everybody.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
-        let part = Part::create(folder_of(&target), mode)
+        let part = part(folder_of(&target), mode)
             .map_err(|error| context("no file can be created beside it, to replace it in one step", &error))?;
         let file = part.file().try_clone()?;
         Ok((WholeFile(Some(Replacing { part, target, old })), file))
