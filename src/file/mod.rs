@@ -73,9 +73,14 @@ impl WholeFile {
             let writable = File::options().write(true).open(&target);
             writable.map_err(|error| context("a file that cannot be written is not replaced", &error))?;
         }
+        let folder = folder_of(&target);
+        if !folder.is_dir() {
+            let advice = format!("there is no folder {}: create it first", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, advice));
+        }
         // Nobody else reads a part of a file that was not for everybody.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
-        let part = part(folder_of(&target), mode)
+        let part = part(folder, mode)
             .map_err(|error| context("no file can be created beside it, to replace it in one step", &error))?;
         let file = part.file().try_clone()?;
         Ok((WholeFile(Some(Replacing { part, target, old })), file))

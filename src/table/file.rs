@@ -231,8 +231,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Links are followed, and stay. Tables that are mapped from the old file keep it. So do its other hard links.
     ///
     /// Cost: the image is read from the device in pieces of 8 MiB. The folder is listed once, in search of what saves
-    /// that were killed left there. Equal canonical tables give equal files, whatever
-    /// device and order they were built from.
+    /// that were killed left there. Equal canonical tables give equal files, whatever device and order they were built
+    /// from.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

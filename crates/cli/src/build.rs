@@ -50,7 +50,7 @@ Examples:
 pub(crate) struct Args {
     /// CSV, TSV, .npy or FASTA; `-` is stdin
     input: PathBuf,
-    /// The table's file; to a pipe or /dev/stdout it is streamed, and the summary goes to stderr
+    /// The table's file, or a pipe. To /dev/stdout goes the table alone, and the summary to stderr
     #[arg(short, long, value_name = "FILE", value_parser = options::named_file)]
     output: PathBuf,
     /// JSON in place of the summary, on stdout
@@ -99,8 +99,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.options.check(args.table)?;
     files::check(&[&args.input], &[("-o", Some(&args.output))])?;
     let device = args.device.open()?;
-    let beside = files::is_stdout(&args.output);
-    if beside && args.json {
+    let to_stdout = files::is_stdout(&args.output);
+    if to_stdout && args.json {
         let output = args.output.display();
         let advice = "the table goes to stdout, and so would the summary of --json: leave one of them out";
         return Err(Failure::Input(format!("{output}: {advice}")));
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     };
     let read_seconds = start.elapsed().as_secs_f64();
     progress.say(format!("building a table of {}", text::counted(pairs.keys.len() as u64, "row")));
-    let mut job = Build { args, device: &device, pairs: &pairs, read_seconds, beside, progress: Some(progress) };
+    let mut job = Build { args, device: &device, pairs: &pairs, read_seconds, to_stdout, progress: Some(progress) };
     args.options.run(args.table, &mut job)
 }
 
@@ -132,7 +132,7 @@ struct Build<'a> {
     pairs: &'a Pairs,
     read_seconds: f64,
     /// The table goes to stdout, and what is said of it to stderr.
-    beside: bool,
+    to_stdout: bool,
     progress: Option<Progress>,
 }
 
@@ -252,7 +252,7 @@ impl Build<'_> {
             time.build,
             time.save,
         );
-        if self.beside {
+        if self.to_stdout {
             out::note(&summary);
             return Ok(());
         }

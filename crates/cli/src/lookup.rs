@@ -97,16 +97,11 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     files::check(&[&args.table, &args.queries], &[("-o", args.output.as_deref())])?;
     let info = read_info(&args.table)?;
     args.check(&info)?;
-    // Queries that are not there are noticed before a large table is read, and before any output.
-    let queries = Input::open(&args.queries)?;
-    args.fasta.check(&[&queries])?;
-    scheme::numbered(info.scheme, info.kind, &mut Lookup { args, queries: Some(queries), contents: info.contents })
+    scheme::numbered(info.scheme, info.kind, &mut Lookup { args, contents: info.contents })
 }
 
 struct Lookup<'a> {
     args: &'a Args,
-    /// Until they are read.
-    queries: Option<Input<'a>>,
     contents: Contents,
 }
 
@@ -119,7 +114,9 @@ impl Job for Lookup<'_> {
         Cpu: Runs<S>,
     {
         let (args, path) = (self.args, &self.args.table);
-        let Some(queries) = self.queries.take() else { return Ok(Verdict::Fine) };
+        // Queries that are not there are noticed before a large table is read, and before any output.
+        let queries = Input::open(&args.queries)?;
+        args.fasta.check(&[&queries])?;
         if args.mapped {
             return answer(args, queries, Values::new(&HashTable::<Cpu, S>::open_mapped(&Cpu::new(), path)?, "value"));
         }
