@@ -54,6 +54,8 @@ pub mod compact;
 pub mod cpu;
 mod error;
 mod fault;
+#[doc(hidden)]
+pub mod file;
 pub mod group;
 pub mod join;
 pub mod layout;

@@ -21,8 +21,8 @@ use super::digest::{HEADER_BYTES, Header, MAGIC, VERSION, joined};
 use super::listing::host_column;
 use crate::backend::Runs;
 use crate::error::{Error, Result};
+use crate::file::write_whole;
 use crate::spec::Scheme;
-use crate::table::file::write_whole;
 use crate::table::{Contents, Digest, HashTable};
 
 const SUM_BYTES: u64 = 32;
@@ -30,8 +30,7 @@ const SUM_BYTES: u64 = 32;
 const ALIGNED: u64 = 64;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
-    /// Writes the table to a file, and returns its digest. A plain file appears under its name only when it is
-    /// complete.
+    /// Writes the table to a file, and returns its digest. Files are replaced as by [`HashTable::save`].
     ///
     /// Cost: all of it is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
     /// device they were built on.

@@ -21,7 +21,6 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytemuck::{Pod, Zeroable};
 
@@ -31,6 +30,7 @@ use super::{HashTable, inspect};
 use crate::backend::Runs;
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
+use crate::file::write_whole;
 use crate::multi;
 use crate::spec::{Kind, Load, Plan, Scheme};
 
@@ -223,36 +223,16 @@ impl Source {
     }
 }
 
-/// Writes a file that appears under its name only when it is complete. A link, a pipe or a device is written through;
-/// only a plain file can be replaced in one step.
-pub(crate) fn write_whole<R>(path: &Path, write: impl FnOnce(&mut File) -> Result<R>) -> Result<R> {
-    let io = |source| Error::Io { path: path.into(), source };
-    if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-        return write(&mut File::create(path).map_err(io)?);
-    }
-    static SAVES: AtomicU64 = AtomicU64::new(0);
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}-{}.part", std::process::id(), SAVES.fetch_add(1, Relaxed)));
-    let part = PathBuf::from(part);
-    let written = File::create(&part).map_err(io).and_then(|mut file| {
-        let result = write(&mut file)?;
-        file.sync_all().map_err(io)?;
-        Ok(result)
-    });
-    let finished = written.and_then(|result| std::fs::rename(&part, path).map_err(io).map(|()| result));
-    if finished.is_err() {
-        // The error in hand says more than a failure to clean up would.
-        let _ = std::fs::remove_file(&part);
-    }
-    finished
-}
-
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Writes the table to a file, and returns its digest. A plain file appears under its name only when it is
-    /// complete; a link, a pipe or a device is written through.
+    /// Writes the table to a file, and returns its digest. The file appears under its name only when it is complete and
+    /// on the disk. A pipe or a device is written through.
     ///
-    /// Cost: the image is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
-    /// device and order they were built from.
+    /// A file that had the name before is replaced by a new one of its mode and, where the system allows it, its owner.
+    /// Links are followed, and stay. Tables that are mapped from the old file keep it. So do its other hard links.
+    ///
+    /// Cost: the image is read from the device in pieces of 8 MiB. The folder is listed once, in search of what saves
+    /// that were killed left there. Equal canonical tables give equal files, whatever device and order they were built
+    /// from.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

@@ -19,7 +19,7 @@ use super::options::{self, OneDevice, TableOptions};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
 use super::structure::{Structure, unknown};
-use super::{out, text};
+use super::{files, out, text};
 
 const EXAMPLES: &str = "\
 INPUT is told by its content:
@@ -50,10 +50,10 @@ Examples:
 pub(crate) struct Args {
     /// CSV, TSV, .npy or FASTA; `-` is stdin
     input: PathBuf,
-    /// The table's file
+    /// The table's file, or a pipe. To /dev/stdout goes the table alone, and the summary to stderr
     #[arg(short, long, value_name = "FILE", value_parser = options::named_file)]
     output: PathBuf,
-    /// JSON in place of the summary
+    /// JSON in place of the summary, on stdout
     #[arg(long)]
     json: bool,
     /// What to build of the rows
@@ -97,7 +97,14 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     // Options are checked before a large file is read.
     args.check()?;
     args.options.check(args.table)?;
+    files::check(&[&args.input], &[("-o", Some(&args.output))])?;
     let device = args.device.open()?;
+    let to_stdout = files::is_stdout(&args.output);
+    if to_stdout && args.json {
+        let output = args.output.display();
+        let advice = "the table goes to stdout, and so would the summary of --json: leave one of them out";
+        return Err(Failure::Input(format!("{output}: {advice}")));
+    }
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();
@@ -115,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     };
     let read_seconds = start.elapsed().as_secs_f64();
     progress.say(format!("building a table of {}", text::counted(pairs.keys.len() as u64, "row")));
-    let mut job = Build { args, device: &device, pairs: &pairs, read_seconds, progress: Some(progress) };
+    let mut job = Build { args, device: &device, pairs: &pairs, read_seconds, to_stdout, progress: Some(progress) };
     args.options.run(args.table, &mut job)
 }
 
@@ -124,6 +131,8 @@ struct Build<'a> {
     device: &'a Any,
     pairs: &'a Pairs,
     read_seconds: f64,
+    /// The table goes to stdout, and what is said of it to stderr.
+    to_stdout: bool,
     progress: Option<Progress>,
 }
 
@@ -220,7 +229,7 @@ impl Build<'_> {
                 format!(" of {} ({} with a key that was there)", text::counted(rows, "row"), text::grouped(copies))
             }
         };
-        out::print(&format!(
+        let summary = format!(
             "{}: {}{dropped} in {} (load {:.3}), {}\n\
              table     {}\n\
              scheme    {} {}, {}\n\
@@ -242,6 +251,11 @@ impl Build<'_> {
             self.read_seconds,
             time.build,
             time.save,
-        ))
+        );
+        if self.to_stdout {
+            out::note(&summary);
+            return Ok(());
+        }
+        out::print(&summary)
     }
 }

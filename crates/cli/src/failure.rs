@@ -57,6 +57,10 @@ impl fmt::Display for Failure {
 
 impl From<koel::Error> for Failure {
     fn from(error: koel::Error) -> Self {
-        Failure::Koel(error)
+        match error {
+            // A table may be written to a pipe.
+            koel::Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            error => Failure::Koel(error),
+        }
     }
 }

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     // Options and both files are looked at before large ones are read.
     args.table.check(Contents::Multi)?;
+    args.output.check(&[&args.left, &args.right])?;
     let (left, right) = (Input::open(&args.left)?, Input::open(&args.right)?);
     args.fasta.check(&[&left, &right])?;
     let device = args.device.open()?;

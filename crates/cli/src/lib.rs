@@ -8,7 +8,7 @@
 //! structure.rs    map, set, compacting and multivalue tables: what a file can hold
 //! scheme/         from option values to a scheme, through the registry; the one place that names schemes
 //! input/          tables as text, .npy and FASTA, streamed
-//! output.rs       rows as text and .npy, streamed
+//! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
 //!
@@ -22,6 +22,7 @@ mod build;
 pub mod devices;
 #[doc(hidden)]
 pub mod failure;
+mod files;
 mod groupby;
 mod info;
 #[doc(hidden)]
@@ -34,11 +35,10 @@ pub mod options;
 pub mod out;
 mod output;
 #[doc(hidden)]
-pub mod part;
-#[doc(hidden)]
 pub mod progress;
 #[doc(hidden)]
 pub mod scheme;
+mod signals;
 #[doc(hidden)]
 pub mod structure;
 #[doc(hidden)]
@@ -46,6 +46,7 @@ pub mod text;
 mod unique;
 mod verify;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -90,6 +91,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    signals::remove_parts_at_the_end();
     ended(match cli.command {
         None => out::print(&Cli::command().render_help().to_string()).map(|()| Verdict::Fine),
         Some(Command::Devices(args)) => devices::run(&args),
@@ -114,9 +116,9 @@ pub fn parsed<P: Parser>() -> Result<P, ExitCode> {
             out::complain(message.strip_prefix("error: ").unwrap_or(&message).trim_end());
             return ExitCode::from(2);
         }
-        // Help or version was asked for; whether anybody reads it is not our concern.
-        let _ = error.print();
-        ExitCode::SUCCESS
+        // Help or a version. What stdout holds back is lost at the end without a word, so it is flushed here.
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        ended(printed.map(|()| Verdict::Fine).map_err(|error| out::stdout_failed(&error)))
     })
 }
 

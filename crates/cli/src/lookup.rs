@@ -9,13 +9,13 @@ use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, FastaOptions, Sink, Want};
+use super::input::{FastaOptions, Input, Sink, Want};
 use super::options::{self, Threads};
 use super::output::Rows;
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
 use super::structure::unknown;
-use super::{out, text};
+use super::{files, out, text};
 use ask::{AllValues, Ask, Counts, KeysOfIds, Members, Values};
 
 /// Queries that are answered at a time; what is in memory is proportional to it. A multiple of 32.
@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.mapped && wanted.is_some_and(|device| device != "cpu") {
         return Err(Failure::Input("--mapped looks up on the CPU: leave --device out".into()));
     }
+    files::check(&[&args.table, &args.queries], &[("-o", args.output.as_deref())])?;
     let info = read_info(&args.table)?;
     args.check(&info)?;
     scheme::numbered(info.scheme, info.kind, &mut Lookup { args, contents: info.contents })
@@ -112,26 +113,32 @@ impl Job for Lookup<'_> {
         Any: Runs<S>,
         Cpu: Runs<S>,
     {
-        let args = self.args;
-        let path = &args.table;
+        let (args, path) = (self.args, &self.args.table);
+        // Queries that are not there are noticed before a large table is read, and before any output.
+        let queries = Input::open(&args.queries)?;
+        args.fasta.check(&[&queries])?;
         if args.mapped {
-            return answer(args, Values::new(&HashTable::<Cpu, S>::open_mapped(&Cpu::new(), path)?, "value"));
+            return answer(args, queries, Values::new(&HashTable::<Cpu, S>::open_mapped(&Cpu::new(), path)?, "value"));
         }
         let device = options::one_device(args.device.as_deref().unwrap_or("auto"))?;
         match self.contents {
-            Contents::Map => answer(args, Values::new(&HashTable::<Any, S>::open(&device, path)?, "value")),
-            Contents::Set => answer(args, Members(&HashSet::<Any, S>::open(&device, path)?)),
+            Contents::Map => answer(args, queries, Values::new(&HashTable::<Any, S>::open(&device, path)?, "value")),
+            Contents::Set => answer(args, queries, Members(&HashSet::<Any, S>::open(&device, path)?)),
             Contents::Compact => {
                 let table = CompactingTable::<Any, S>::open(&device, path)?;
                 if args.reverse {
-                    answer(args, KeysOfIds(&table))
+                    answer(args, queries, KeysOfIds(&table))
                 } else {
-                    answer(args, Values::new(table.table(), "id"))
+                    answer(args, queries, Values::new(table.table(), "id"))
                 }
             }
             Contents::Multi => {
                 let table = MultiTable::<Any, S>::open(&device, path)?;
-                if args.count { answer(args, Counts(&table)) } else { answer(args, AllValues(&table)) }
+                if args.count {
+                    answer(args, queries, Counts(&table))
+                } else {
+                    answer(args, queries, AllValues(&table))
+                }
             }
             other => Err(unknown(other)),
         }
@@ -139,12 +146,12 @@ impl Job for Lookup<'_> {
 }
 
 /// Answers all queries and says how many hit.
-fn answer(args: &Args, table: impl Ask) -> Result<Verdict> {
+fn answer(args: &Args, queries: Input<'_>, table: impl Ask) -> Result<Verdict> {
     let rows = Rows::open(args.output.as_deref(), &table.columns())?;
     // Rows on a terminal are progress enough.
     let progress = args.output.is_some().then(Progress::line);
     let mut answers = Answers { table, queries: Vec::new(), rows, asked: 0, missed: 0, progress };
-    let read = input::read(&args.queries, &args.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
+    let read = queries.read(&args.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
     match read.and_then(|()| rows.finish()) {
         // A reader that has seen enough does not undo the misses that were seen.

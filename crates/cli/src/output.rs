@@ -17,9 +17,10 @@ use npyz::{DType, DTypeError, Field, NpyWriter, Serialize, TypeWrite, WriterBuil
 
 use clap::Args;
 
+use koel::file::WholeFile;
+
 use super::failure::{Failure, Result};
-use super::out;
-use super::part::Part;
+use super::{files, out};
 
 /// Where rows go, and what is said of them.
 #[derive(Args, Clone)]
@@ -34,6 +35,23 @@ pub(crate) struct RowOptions {
 }
 
 impl RowOptions {
+    /// Refuses an output that is an input, and a summary that would stand among the rows.
+    pub(crate) fn check(&self, inputs: &[&Path]) -> Result<()> {
+        files::check(inputs, &[("-o", self.output.as_deref())])?;
+        self.check_summary()
+    }
+
+    /// Refuses a summary that would stand among the rows.
+    pub(crate) fn check_summary(&self) -> Result<()> {
+        match &self.output {
+            Some(output) if self.json && files::is_stdout(output) => Err(Failure::Input(format!(
+                "{}: the rows go to stdout, and so would the summary of --json: leave one of them out",
+                output.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Says what became of the rows, where they did not go to stdout.
     pub(crate) fn summarize(&self, sentence: &str, json: impl FnOnce() -> serde_json::Value) -> Result<()> {
         match &self.output {
@@ -78,12 +96,18 @@ impl Column {
     }
 }
 
-/// Where rows go. A file appears under its name only when it is complete.
+/// Where rows go. A file appears under its name only when it is complete and on the disk.
 pub(crate) struct Rows {
     columns: Vec<Column>,
     form: Form,
     /// None for stdout.
-    file: Option<Part>,
+    file: Option<Target>,
+}
+
+/// A file and its name in messages.
+struct Target {
+    path: PathBuf,
+    file: WholeFile,
 }
 
 enum Form {
@@ -97,7 +121,8 @@ impl Rows {
         let Some(path) = path else {
             return Rows::text(Box::new(io::stdout().lock()), ',', None, columns);
         };
-        let (target, file) = Part::create(path)?;
+        let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
+        let target = Target { path: path.into(), file: whole };
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("npy") => {
                 let options = npyz::WriteOptions::new().dtype(row_type(columns)?).writer(BufWriter::new(file));
@@ -110,7 +135,7 @@ impl Rows {
         }
     }
 
-    fn text(writer: Box<dyn Write>, delimiter: char, file: Option<Part>, columns: &[Column]) -> Result<Rows> {
+    fn text(writer: Box<dyn Write>, delimiter: char, file: Option<Target>, columns: &[Column]) -> Result<Rows> {
         let mut writer = BufWriter::with_capacity(1 << 16, writer);
         let names: Vec<_> = columns.iter().map(|column| column.name()).collect();
         let written = writeln!(writer, "{}", names.join(delimiter.encode_utf8(&mut [0; 4])));
@@ -137,16 +162,19 @@ impl Rows {
             Form::Npy { writer, .. } => writer.finish(),
         };
         written.map_err(|error| failed(self.file.as_ref(), &error))?;
-        self.file.map_or(Ok(()), Part::finish)
+        match self.file {
+            Some(target) => target.file.finish().map_err(|error| Failure::io(&target.path, &error)),
+            None => Ok(()),
+        }
     }
 }
 
-fn failed(file: Option<&Part>, error: &io::Error) -> Failure {
+fn failed(file: Option<&Target>, error: &io::Error) -> Failure {
     match file {
         None => out::stdout_failed(error),
         // A pipe that was named by `-o` may be closed early like any other.
         Some(_) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        Some(target) => Failure::io(target.path(), error),
+        Some(target) => Failure::io(&target.path, error),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `koel unique`: the distinct keys of a file, how often each comes, and the number of each row's key.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::json;
@@ -9,7 +9,8 @@ use koel::backend::{Any, HashBackend, Relational, Wanted};
 use koel::group::{factorize_on, group_by, unique};
 use koel::{Aggregate, IdOrder};
 
-use super::failure::{Failure, Result, Verdict};
+use super::failure::{Result, Verdict};
+use super::files;
 use super::input::{self, FastaOptions, Want};
 use super::options::{self, OneDevice};
 use super::output::{Column, RowOptions, Rows};
@@ -50,15 +51,6 @@ pub(crate) struct Args {
     device: OneDevice,
 }
 
-/// Whether two names are of one file, which need not be there yet.
-fn same_file(one: &Path, other: &Path) -> bool {
-    let whole = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
-    };
-    one == other || whole(one).is_some_and(|one| whole(other) == Some(one))
-}
-
 /// What was asked for of a column.
 struct Found {
     unique: Vec<u32>,
@@ -67,11 +59,10 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    if let (Some(inverse), Some(output)) = (&args.inverse, &args.rows.output)
-        && same_file(inverse, output)
-    {
-        return Err(Failure::Input("--inverse and -o name one file: give each its own".into()));
-    }
+    let mut outputs = vec![("-o", args.rows.output.as_deref())];
+    outputs.extend(args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse))));
+    files::check(&[&args.input], &outputs)?;
+    args.rows.check_summary()?;
     let device = args.device.open()?;
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));

@@ -64,7 +64,7 @@ fn a_failed_save_leaves_the_old_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_is_written_through_and_threads_may_save_to_one_name() {
+fn a_link_is_followed_and_threads_may_save_to_one_name() {
     let folder = tempfile::tempdir().unwrap();
     let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1], &[2]).unwrap();
     let (real, link) = (folder.path().join("real"), folder.path().join("link"));

@@ -22,14 +22,14 @@ mod svg;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, DirBuilder, File};
-use std::io::Write;
+use std::fs::DirBuilder;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Args;
+use koel::file::WholeFile;
 use koel_cli::failure::{Failure, Result};
 use koel_cli::out;
-use koel_cli::part::Part;
 use koel_cli::text;
 
 pub(super) use papers::{Named, of_figures};
@@ -66,8 +66,8 @@ impl Plots {
             )));
         }
         DirBuilder::new().recursive(true).create(path).map_err(|error| Failure::io(path, &error))?;
-        let trial = path.join(format!(".{}.part", std::process::id()));
-        File::create(&trial).and_then(|_| fs::remove_file(&trial)).map_err(|error| Failure::io(path, &error))?;
+        // Whether files can be created there; this one never gets its name.
+        WholeFile::create(&path.join("trial.svg")).map_err(|error| Failure::io(path, &error))?;
         Ok(Plots(path.into()))
     }
 
@@ -76,10 +76,11 @@ impl Plots {
         let mut written = Vec::new();
         for Drawing { name, svg } in drawings {
             let path = self.0.join(format!("{name}.svg"));
-            let (part, mut file) = Part::create(&path)?;
-            file.write_all(svg.as_bytes()).map_err(|error| Failure::io(&path, &error))?;
+            let io = |error: io::Error| Failure::io(&path, &error);
+            let (whole, mut file) = WholeFile::create(&path).map_err(io)?;
+            file.write_all(svg.as_bytes()).map_err(io)?;
             drop(file);
-            part.finish()?;
+            whole.finish().map_err(io)?;
             out::note(&format!("{}: drawn", path.display()));
             written.push(path);
         }

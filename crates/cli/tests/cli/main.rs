@@ -9,6 +9,9 @@ mod folder;
 
 mod commands;
 mod faults;
+mod files;
 mod relational;
+#[cfg(unix)]
+mod signals;
 mod tables;
 mod verify;

@@ -1,0 +1,96 @@
+//! The files of one command: no output is also an input, and no two outputs are one file.
+//!
+//! Files are told apart by device and inode (elsewhere than on Unix by canonical name), so links, hard links and
+//! redirected streams are seen. Terminals and `/dev/null` may serve as often as one likes.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use koel::file;
+
+use super::failure::{Failure, Result};
+
+/// An option that names an output, and its value; without one the output is stdout.
+pub(crate) type Output<'a> = (&'static str, Option<&'a Path>);
+
+/// Refuses outputs that would destroy an input or each other, before anything is read or written. `-` is stdin.
+pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
+    for (i, &(option, output)) in outputs.iter().enumerate() {
+        let Some(identity) = output.map_or_else(of_stdout, of) else { continue };
+        let named = output.map_or("stdout".into(), |output| format!("{option} {}", output.display()));
+        for &input in inputs {
+            let (read, shown) = match input.to_str() {
+                Some("-") => (of_stdin(), "stdin".into()),
+                _ => (of(input), input.display().to_string()),
+            };
+            if read.as_ref() == Some(&identity) {
+                let advice = "it would be overwritten: write to another file";
+                return Err(Failure::Input(format!("{named} is the input {shown}, and {advice}")));
+            }
+        }
+        let same = |&(_, other): &Output<'_>| other.map_or_else(of_stdout, of).as_ref() == Some(&identity);
+        if let Some((other, _)) = outputs[..i].iter().find(|&other| same(other)) {
+            return Err(Failure::Input(format!("{other} and {option} name one file: give each its own")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an output and stdout are one: then a summary has to go elsewhere.
+pub(crate) fn is_stdout(output: &Path) -> bool {
+    file::is_stdout(output) || of_stdout().is_some_and(|stdout| of(output) == Some(stdout))
+}
+
+#[derive(PartialEq)]
+enum Identity {
+    #[cfg(unix)]
+    Inode { device: u64, inode: u64 },
+    /// Where a file would be created.
+    Name(PathBuf),
+}
+
+fn of(path: &Path) -> Option<Identity> {
+    match path.metadata() {
+        Ok(there) => of_metadata(&there, path),
+        Err(_) => file::lands_at(path).map(Identity::Name),
+    }
+}
+
+#[cfg(unix)]
+fn of_metadata(there: &Metadata, _: &Path) -> Option<Identity> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let holds_bytes = there.is_file() || there.file_type().is_fifo();
+    holds_bytes.then(|| Identity::Inode { device: there.dev(), inode: there.ino() })
+}
+
+#[cfg(not(unix))]
+fn of_metadata(there: &Metadata, path: &Path) -> Option<Identity> {
+    if there.is_file() { path.canonicalize().ok().map(Identity::Name) } else { None }
+}
+
+#[cfg(unix)]
+fn of_stream(stream: impl std::os::fd::AsFd) -> Option<Identity> {
+    let file = std::fs::File::from(stream.as_fd().try_clone_to_owned().ok()?);
+    of_metadata(&file.metadata().ok()?, Path::new(""))
+}
+
+#[cfg(unix)]
+fn of_stdin() -> Option<Identity> {
+    of_stream(std::io::stdin())
+}
+
+#[cfg(unix)]
+fn of_stdout() -> Option<Identity> {
+    of_stream(std::io::stdout())
+}
+
+/// There is no way to tell.
+#[cfg(not(unix))]
+fn of_stdin() -> Option<Identity> {
+    None
+}
+
+#[cfg(not(unix))]
+fn of_stdout() -> Option<Identity> {
+    None
+}

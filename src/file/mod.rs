@@ -1,0 +1,166 @@
+//! Files that appear under their name when they are whole: the one way in which tables and rows are written.
+//!
+//! ```text
+//! create    target  where the name leads: through links, to a plain file or to none yet
+//!           part    a file in the target's folder, without a name (Linux) or with a random one
+//! ..        the caller writes the part
+//! finish    mode and owner of the file that is replaced; fsync
+//!           the part gets the target's name, in one step; fsync of the folder
+//! drop      the part is removed; so it is by `remove_parts_then`, for commands that end by a signal
+//! ```
+//!
+//! A pipe, a device or an open descriptor (`/dev/stdout`) cannot be replaced. It is written through.
+//!
+//! What it is not: a write in place. The target is another file afterwards, so further hard links to the old one keep
+//! the old contents, and so do processes that have it open or mapped. Access lists and extended attributes are not
+//! copied.
+
+mod part;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use part::Part;
+use target::Target;
+
+pub use part::remove_parts_then;
+
+/// Writes a file that appears under its name only when it is complete.
+pub(crate) fn write_whole<R>(path: &Path, write: impl FnOnce(&mut File) -> Result<R>) -> Result<R> {
+    let io = |source| Error::Io { path: path.into(), source };
+    let (whole, mut file) = WholeFile::create(path).map_err(io)?;
+    let result = write(&mut file)?;
+    drop(file);
+    whole.finish().map_err(io)?;
+    Ok(result)
+}
+
+/// A file that gets its name at the end, and is removed if there is none.
+#[derive(Debug)]
+pub struct WholeFile(Option<Replacing>);
+
+/// What becomes of a part. There is none where the target is written through.
+#[derive(Debug)]
+struct Replacing {
+    part: Part,
+    target: PathBuf,
+    /// The file that is there.
+    old: Option<Metadata>,
+}
+
+impl WholeFile {
+    /// Opens what is written in place of the file that a path names.
+    ///
+    /// # Errors
+    /// The system's, of the target or of its folder, in which a file must be created. A file that may not be written is
+    /// not replaced either.
+    pub fn create(path: &Path) -> io::Result<(WholeFile, File)> {
+        WholeFile::create_as(path, Part::create)
+    }
+
+    fn create_as(path: &Path, part: fn(&Path, u32) -> io::Result<Part>) -> io::Result<(WholeFile, File)> {
+        let (target, old) = match Target::of(path)? {
+            Target::Plain { path, old } => (path, old),
+            Target::Descriptor(path) => return Ok((WholeFile(None), target::open_descriptor(&path)?)),
+            Target::Special(path) => return Ok((WholeFile(None), File::options().write(true).open(path)?)),
+        };
+        if old.is_some() {
+            let writable = File::options().write(true).open(&target);
+            writable.map_err(|error| context("a file that cannot be written is not replaced", &error))?;
+        }
+        let folder = folder_of(&target);
+        if !folder.is_dir() {
+            let advice = format!("there is no folder {}: create it first", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, advice));
+        }
+        // Nobody else reads a part of a file that was not for everybody.
+        let mode = if old.is_some() { 0o600 } else { 0o666 };
+        let part = part(folder, mode)
+            .map_err(|error| context("no file can be created beside it, to replace it in one step", &error))?;
+        let file = part.file().try_clone()?;
+        Ok((WholeFile(Some(Replacing { part, target, old })), file))
+    }
+
+    /// Gives the file its name. All that was written to it is then on the disk.
+    ///
+    /// # Errors
+    /// The system's. The old file is then untouched, unless it was its folder that could not be synchronized.
+    pub fn finish(self) -> io::Result<()> {
+        let Some(Replacing { part, target, old }) = self.0 else { return Ok(()) };
+        if let Some(old) = &old {
+            keep_mode_and_owner(part.file(), old);
+        }
+        part.file().sync_all()?;
+        part.appear(&target, old.is_some()).map_err(|error| context("it cannot be given its name", &error))?;
+        sync_folder(folder_of(&target))
+    }
+}
+
+/// Where a file of this name is or would be created: behind all links, in its folder's own name. `None` if it cannot be,
+/// or is no plain file.
+pub fn lands_at(path: &Path) -> Option<PathBuf> {
+    match Target::of(path).ok()? {
+        Target::Plain { path, .. } => Some(folder_of(&path).canonicalize().ok()?.join(path.file_name()?)),
+        Target::Special(_) | Target::Descriptor(_) => None,
+    }
+}
+
+/// Whether a path names this process's stdout, as `/dev/stdout` does.
+pub fn is_stdout(path: &Path) -> bool {
+    matches!(Target::of(path), Ok(Target::Descriptor(path)) if target::own_descriptor(&path) == Some(1))
+}
+
+/// The folder of a path. Targets are absolute, so they have one.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+fn context(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{error} ({what})"))
+}
+
+/// As far as the system allows: only root gives files away, and not every file system has modes.
+#[cfg(unix)]
+fn keep_mode_and_owner(file: &File, old: &Metadata) {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let Ok(new) = file.metadata() else { return };
+    let mut mode = old.mode() & 0o777;
+    if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
+        // Another group gets no more than everybody.
+        mode &= !0o070 | ((mode & 0o007) << 3);
+    }
+    let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));
+    if new.uid() != old.uid() {
+        let _ = fchown(file, Some(old.uid()), None);
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_mode_and_owner(_: &File, _: &Metadata) {}
+
+/// Makes a file's new name last.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // A folder may be writable and not readable, and not every file system synchronizes folders.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(())
+        }
+        done => done.map_err(|error| context("it has its name, but the folder was not synchronized", &error)),
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The file that is written before it has its name.
+//!
+//! On Linux it has no name at all (`O_TMPFILE`): whatever ends the process, nothing is left. Elsewhere, and on file
+//! systems without such files, it is `.koel-RANDOM.part`, created anew and never through a link. Its process holds a
+//! lock on it. So a part that can be locked belongs to no process, and the next part in its folder removes it. Locks are
+//! the kernel's: they end with the process, know of containers, and are not misled by process numbers that return.
+//!
+//! Where a file system keeps locks from other machines (NFS mounted with `local_lock`), a part that is being written
+//! there may be removed from here. Then its writer's rename fails, and the old file stays.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tempfile::TempPath;
+
+use super::folder_of;
+
+const PREFIX: &str = ".koel-";
+const SUFFIX: &str = ".part";
+const RANDOM_LETTERS: usize = 12;
+
+/// The parts of this process that have names. Who holds the lock changes names.
+static NAMED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn named_parts() -> MutexGuard<'static, Vec<PathBuf>> {
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the parts of all files that this process is writing, and then calls `end`. No file gets its name meanwhile.
+pub fn remove_parts_then(end: impl FnOnce()) {
+    let parts = named_parts();
+    parts.iter().for_each(|part| drop(fs::remove_file(part)));
+    end();
+}
+
+#[derive(Debug)]
+pub(super) struct Part {
+    file: File,
+    name: Option<TempPath>,
+}
+
+impl Part {
+    /// A part in a folder, of this mode where the system knows modes.
+    pub(super) fn create(folder: &Path, mode: u32) -> io::Result<Part> {
+        remove_orphans(folder);
+        match Part::unnamed(folder, mode) {
+            Some(part) => Ok(part),
+            None => Part::named(folder, mode),
+        }
+    }
+
+    /// `None` where there are no such files, or they could not be given a name later.
+    #[cfg(target_os = "linux")]
+    pub(super) fn unnamed(folder: &Path, mode: u32) -> Option<Part> {
+        use std::os::unix::fs::OpenOptionsExt;
+        if std::env::var_os("KOEL_UNNAMED_FILES").is_some_and(|setting| setting == "off") {
+            return None;
+        }
+        let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;
+        let file = File::options().write(true).mode(mode).custom_flags(flags).open(folder).ok()?;
+        open_link(&file).symlink_metadata().ok()?;
+        // Held before it has a name, so never missed.
+        let _ = file.try_lock();
+        Some(Part { file, name: None })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn unnamed(_: &Path, _: u32) -> Option<Part> {
+        None
+    }
+
+    pub(super) fn named(folder: &Path, mode: u32) -> io::Result<Part> {
+        let mut parts = named_parts();
+        let made = names().make_in(folder, |path| {
+            let file = create_new(path, mode)?;
+            match file.try_lock() {
+                // It was taken for an orphan before it was locked: its name is gone, or will be.
+                Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AlreadyExists.into()),
+                Ok(()) if !is_at(&file, path) => Err(io::ErrorKind::AlreadyExists.into()),
+                // Without locks nobody takes it for an orphan.
+                Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+            }
+        })?;
+        let (file, name) = made.into_parts();
+        parts.push(name.to_path_buf());
+        Ok(Part { file, name: Some(name) })
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives it the target's name, which another file may have.
+    pub(super) fn appear(mut self, target: &Path, replaces: bool) -> io::Result<()> {
+        let mut parts = named_parts();
+        let name = match self.name.take() {
+            Some(name) => name,
+            None if replaces => self.link_beside(target)?,
+            None => match link(&self.file, target) {
+                // It came in the meantime.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.link_beside(target)?,
+                done => return done,
+            },
+        };
+        let part = name.to_path_buf();
+        let renamed = name.persist(target).map_err(|failed| failed.error);
+        parts.retain(|other| *other != part);
+        renamed
+    }
+
+    /// A name for a file without one: only names can be renamed over others.
+    fn link_beside(&self, target: &Path) -> io::Result<TempPath> {
+        Ok(names().make_in(folder_of(target), |path| link(&self.file, path))?.into_temp_path())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(name) = self.name.take() {
+            let mut parts = named_parts();
+            parts.retain(|other| *other != *name);
+            // The error that led here says more than a failure to clean up would.
+            drop(name);
+        }
+    }
+}
+
+fn names() -> tempfile::Builder<'static, 'static> {
+    let mut names = tempfile::Builder::new();
+    names.prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM_LETTERS);
+    names
+}
+
+fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.write(true).create_new(true).open(path)
+}
+
+/// The link by which the system shows an open file.
+#[cfg(target_os = "linux")]
+fn open_link(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// Gives a file that has no name a new one.
+#[cfg(target_os = "linux")]
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    Ok(linkat(CWD, open_link(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Removes the parts in a folder that no process holds. Those that are not ours to remove stay.
+fn remove_orphans(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if is_part(&entry.file_name()) && entry.file_type().is_ok_and(|there| there.is_file()) {
+            remove_orphan(&entry.path());
+        }
+    }
+}
+
+fn remove_orphan(path: &Path) {
+    // For reading too: a pipe that took the file's place would block a writer.
+    let Ok(file) = File::options().read(true).write(true).open(path) else { return };
+    if file.try_lock().is_ok() && is_at(&file, path) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn is_part(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
+    random.is_some_and(|random| random.len() == RANDOM_LETTERS && random.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// Whether an open file still has this name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), path.symlink_metadata()) {
+        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
+}
