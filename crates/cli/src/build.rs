@@ -14,7 +14,7 @@ use koel::{
 };
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, FastaOptions, Pairs, Want};
+use super::input::{self, Pairs, ReadOptions, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RULE", value_parser = options::duplicates(), help_heading = "Input")]
     duplicates: Option<Duplicates>,
     #[command(flatten)]
-    fasta: FastaOptions,
+    reading: ReadOptions,
     #[command(flatten)]
     device: OneDevice,
 }
@@ -104,12 +104,12 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let pairs = match args.table {
         Contents::Set | Contents::Compact => {
             let mut keys = Vec::new();
-            input::read(&args.input, &args.fasta, Want::Keys, &mut keys)?;
+            input::read(&args.input, &args.reading, Want::Keys, &mut keys)?;
             Pairs { keys, values: Vec::new() }
         }
         _ => {
             let mut pairs = Pairs::default();
-            input::read(&args.input, &args.fasta, Want::Pairs, &mut pairs)?;
+            input::read(&args.input, &args.reading, Want::Pairs, &mut pairs)?;
             pairs
         }
     };

@@ -9,7 +9,7 @@ use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, FastaOptions, Sink, Want};
+use super::input::{self, ReadOptions, Sink, Want};
 use super::options::{self, Threads};
 use super::output::Rows;
 use super::progress::Progress;
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
-    fasta: FastaOptions,
+    reading: ReadOptions,
     /// auto, cpu, opencl:N or opencl:NAME [default: auto]
     #[arg(long, help_heading = "Device")]
     device: Option<String>,
@@ -144,7 +144,7 @@ fn answer(args: &Args, table: impl Ask) -> Result<Verdict> {
     // Rows on a terminal are progress enough.
     let progress = args.output.is_some().then(Progress::line);
     let mut answers = Answers { table, queries: Vec::new(), rows, asked: 0, missed: 0, progress };
-    let read = input::read(&args.queries, &args.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
+    let read = input::read(&args.queries, &args.reading, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
     match read.and_then(|()| rows.finish()) {
         // A reader that has seen enough does not undo the misses that were seen.
