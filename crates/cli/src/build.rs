@@ -15,7 +15,7 @@ use koel::{
 };
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{FastaOptions, Input, Pairs, Want};
+use super::input::{Input, Pairs, ReadOptions, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RULE", value_parser = options::duplicates(), help_heading = "Input")]
     duplicates: Option<Duplicates>,
     #[command(flatten)]
-    fasta: FastaOptions,
+    reading: ReadOptions,
     #[command(flatten)]
     device: OneDevice,
 }
@@ -111,17 +111,17 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();
     let input = Input::open(&args.input)?;
-    args.fasta.check(&[&input])?;
-    let key_type = if input.is_fasta() { KeyType::Kmers { k: args.fasta.k() } } else { KeyType::Numbers };
+    args.reading.check(&[&input])?;
+    let key_type = if input.is_fasta() { KeyType::Kmers { k: args.reading.k() } } else { KeyType::Numbers };
     let pairs = match args.table {
         Contents::Set | Contents::Compact => {
             let mut keys = Vec::new();
-            input.read(&args.fasta, Want::Keys, &mut keys)?;
+            input.read(&args.reading, Want::Keys, &mut keys)?;
             Pairs { keys, values: Vec::new() }
         }
         _ => {
             let mut pairs = Pairs::default();
-            input.read(&args.fasta, Want::Pairs, &mut pairs)?;
+            input.read(&args.reading, Want::Pairs, &mut pairs)?;
             pairs
         }
     };

@@ -10,7 +10,7 @@ use koel::group::{Groups, group_by};
 use koel::{Aggregate, IdOrder};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, FastaOptions, Pairs, Want};
+use super::input::{self, Pairs, ReadOptions, Want};
 use super::options::{self, OneDevice};
 use super::output::{Column, RowOptions, Rows};
 use super::progress::Progress;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     rows: RowOptions,
     #[command(flatten)]
-    fasta: FastaOptions,
+    reading: ReadOptions,
     #[command(flatten)]
     device: OneDevice,
 }
@@ -57,9 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let start = Instant::now();
     let mut pairs = Pairs::default();
     if args.agg == [Aggregate::Count] {
-        input::read(&args.input, &args.fasta, Want::Keys, &mut pairs.keys)?;
+        input::read(&args.input, &args.reading, Want::Keys, &mut pairs.keys)?;
     } else {
-        input::read(&args.input, &args.fasta, Want::Pairs, &mut pairs)?;
+        input::read(&args.input, &args.reading, Want::Pairs, &mut pairs)?;
     }
     let read_seconds = start.elapsed().as_secs_f64();
 

@@ -11,7 +11,7 @@ use koel::table::Contents;
 use koel::{Cpu, JoinIndex, JoinKind};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{FastaOptions, Input, Pairs, Want};
+use super::input::{Input, Pairs, ReadOptions, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::output::{Column, RowOptions, Rows};
 use super::progress::Progress;
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     table: TableOptions,
     #[command(flatten)]
-    fasta: FastaOptions,
+    reading: ReadOptions,
     #[command(flatten)]
     device: OneDevice,
 }
@@ -80,9 +80,9 @@ impl Args {
     fn read(&self, input: Input<'_>, values: bool) -> Result<Pairs> {
         let mut pairs = Pairs::default();
         if values {
-            input.read(&self.fasta, Want::Pairs, &mut pairs)?;
+            input.read(&self.reading, Want::Pairs, &mut pairs)?;
         } else {
-            input.read(&self.fasta, Want::Keys, &mut pairs.keys)?;
+            input.read(&self.reading, Want::Keys, &mut pairs.keys)?;
         }
         Ok(pairs)
     }
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.table.check(Contents::Multi)?;
     args.output.check(&[&args.left, &args.right])?;
     let (left, right) = (Input::open(&args.left)?, Input::open(&args.right)?);
-    args.fasta.check(&[&left, &right])?;
+    args.reading.check(&[&left, &right])?;
     let device = args.device.open()?;
     let progress = Progress::line();
     let start = Instant::now();

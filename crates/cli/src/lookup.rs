@@ -9,7 +9,7 @@ use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{FastaOptions, Input, Sink, Want};
+use super::input::{Input, ReadOptions, Sink, Want};
 use super::options::{self, Threads};
 use super::output::Rows;
 use super::progress::Progress;
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
-    fasta: FastaOptions,
+    reading: ReadOptions,
     /// auto, cpu, opencl:N or opencl:NAME [default: auto]
     #[arg(long, help_heading = "Device")]
     device: Option<String>,
@@ -104,38 +104,33 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 /// A file of queries, and how it is read.
 struct Queries<'a> {
     input: Input<'a>,
-    fasta: FastaOptions,
+    reading: ReadOptions,
 }
 
 impl<'a> Queries<'a> {
-    /// Opens the file. Letters become keys as the table's own keys did, so they need a K that is known to be right.
+    /// Opens the file. Letters become keys as the table's own keys did, so the number of letters must be known.
     fn open(args: &Args, info: &FileInfo) -> Result<Queries<'a>> {
-        let (table, mut fasta) = (args.table.display(), args.fasta.clone());
+        let (table, mut reading) = (args.table.display(), args.reading.clone());
         // Ids are numbers, whatever their keys are.
         let key_type = if args.reverse { KeyType::Numbers } else { info.key_type };
-        match (key_type, fasta.kmer) {
-            (KeyType::Kmers { k }, Some(kmer)) if kmer != k => {
+        if let KeyType::Kmers { k } = key_type {
+            if let Some(kmer) = reading.kmer.filter(|&kmer| kmer != k) {
                 return Err(Failure::Input(format!(
                     "--kmer {kmer}: the keys of {table} are {key_type}: leave it out, and K is the table's"
                 )));
             }
-            _ => {}
+            (reading.kmer, reading.letters) = (Some(k), true);
         }
         let input = Input::open(&args.queries)?;
-        fasta.check(&[&input])?;
-        match key_type {
-            KeyType::Kmers { k } if input.is_fasta() => fasta.kmer = Some(k),
-            KeyType::Kmers { .. } => {}
-            _ if input.is_fasta() && fasta.kmer.is_none() => {
-                return Err(Failure::Input(format!(
-                    "{}: this is FASTA, and nothing says how many letters a key of {table} has, whose keys are \
-                     {key_type}: give --kmer K if it was built from k-mers",
-                    args.queries.display()
-                )));
-            }
-            _ => {}
+        reading.check(&[&input])?;
+        if input.is_fasta() && reading.kmer.is_none() {
+            let (queries, what) = (args.queries.display(), if args.reverse { "ids" } else { "keys" });
+            return Err(Failure::Input(format!(
+                "{queries}: this is FASTA, and the {what} of {table} are {key_type}: give --kmer K if they are k-mers of K \
+                 letters all the same"
+            )));
         }
-        Ok(Queries { input, fasta })
+        Ok(Queries { input, reading })
     }
 }
 
@@ -189,7 +184,7 @@ fn answer(args: &Args, queries: Queries<'_>, table: impl Ask) -> Result<Verdict>
     // Rows on a terminal are progress enough.
     let progress = args.output.is_some().then(Progress::line);
     let mut answers = Answers { table, queries: Vec::new(), rows, asked: 0, missed: 0, progress };
-    let read = queries.input.read(&queries.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
+    let read = queries.input.read(&queries.reading, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
     match read.and_then(|()| rows.finish()) {
         // A reader that has seen enough does not undo the misses that were seen.

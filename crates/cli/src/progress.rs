@@ -1,8 +1,23 @@
 //! Progress bars: on a terminal only, and gone before anything is printed.
 
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
+
+use super::out;
+
+/// The bar that was started last.
+static LAST: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+/// Writes a line to stderr, past a bar that may be there.
+pub fn note(line: &str) {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(WeakProgressBar::upgrade);
+    match last {
+        Some(bar) => bar.suspend(|| out::note(line)),
+        None => out::note(line),
+    }
+}
 
 /// A bar on stderr, or nothing where stderr is no terminal.
 pub struct Progress(ProgressBar);
@@ -26,6 +41,7 @@ impl Progress {
         if std::io::stderr().is_terminal() {
             bar.enable_steady_tick(std::time::Duration::from_millis(200));
         }
+        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.downgrade());
         Progress(bar)
     }
 

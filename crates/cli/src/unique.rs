@@ -11,7 +11,7 @@ use koel::{Aggregate, IdOrder};
 
 use super::failure::{Result, Verdict};
 use super::files;
-use super::input::{self, FastaOptions, Want};
+use super::input::{self, ReadOptions, Want};
 use super::options::{self, OneDevice};
 use super::output::{Column, RowOptions, Rows};
 use super::progress::Progress;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     rows: RowOptions,
     #[command(flatten)]
-    fasta: FastaOptions,
+    reading: ReadOptions,
     #[command(flatten)]
     device: OneDevice,
 }
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();
     let mut keys = Vec::new();
-    input::read(&args.input, &args.fasta, Want::Keys, &mut keys)?;
+    input::read(&args.input, &args.reading, Want::Keys, &mut keys)?;
     let read_seconds = start.elapsed().as_secs_f64();
 
     progress.say(format!("telling {} apart", text::counted(keys.len() as u64, "row")));

@@ -1,60 +1,85 @@
 //! CSV and TSV: `key,value`, or keys alone, whose values are then the numbers of their rows, from 0.
+//!
+//! Keys are whole numbers; queries of a table of k-mers may be letters as well.
 
-use std::io::Read;
+use std::io::BufRead;
 
-use super::{Name, Sink, Want};
-use crate::failure::{Failure, Result};
+use super::records::{Record, Records};
+use super::{Header, Name, ReadOptions, Sink, Want, letters};
+use crate::failure::Result;
 
-/// Reads rows into a sink. The first row is a header if no field of it looks like a number.
-pub(super) fn read(reader: impl Read, name: &Name, delimiter: u8, want: Want, sink: &mut impl Sink) -> Result<()> {
-    let mut rows = csv::ReaderBuilder::new()
-        .delimiter(delimiter)
-        .has_headers(false)
-        .flexible(true)
-        // A carriage return is blank space like any other, and goes with the trimming.
-        .terminator(csv::Terminator::Any(b'\n'))
-        .trim(csv::Trim::All)
-        .from_reader(reader.chain(&b"\n"[..]));
-    let mut row = csv::ByteRecord::new();
-    let mut columns = None;
-    let mut index = 0u64;
-    while rows.read_byte_record(&mut row).map_err(|error| name.fail(error))? {
-        // The reader stands behind this row's line break. (The row's own position is before the empty lines above it.)
-        let line = rows.position().line() - 1;
+/// Reads rows into a sink.
+pub(super) fn read(
+    reader: impl BufRead,
+    name: &Name,
+    delimiter: u8,
+    options: &ReadOptions,
+    want: Want,
+    sink: &mut impl Sink,
+) -> Result<()> {
+    let header = options.header.unwrap_or_default();
+    let k = options.k_of_text();
+    let mut rows = Records::new(reader, delimiter);
+    let (mut columns, mut index) = (None, 0u64);
+    // The line of a first row that is a header if others follow.
+    let mut supposed = None;
+    while let Some(row) = rows.next(name)? {
         // Blank space alone is no row; separators are one, of which something is missing.
-        if row.len() == 1 && row[0].is_empty() {
+        if row.len() == 1 && row.field(0).is_empty() {
             continue;
         }
         let is_first = columns.is_none();
-        let header = is_first && !row.iter().any(looks_numeric) && !row.iter().all(<[u8]>::is_empty);
         let expected = *columns.get_or_insert(row.len());
         if row.len() != expected {
             let advice = "every row must have as many columns as the first";
-            return Err(name.at(line, format!("there are {} columns and not {expected}: {advice}", row.len())));
+            return Err(name.at(row.line(0), format!("there are {} columns and not {expected}: {advice}", row.len())));
         }
         if expected > 2 && want == Want::Pairs {
             let cut =
                 format!("give key and value, e.g. `cut -d{} -f1,2`", if delimiter == b',' { "," } else { "$'\\t'" });
-            return Err(name.at(line, format!("there are {expected} columns: {cut}")));
+            return Err(name.at(row.line(0), format!("there are {expected} columns: {cut}")));
         }
-        if header {
-            continue;
-        }
-        let key = number(&row[0]).map_err(|mut reason| {
-            if is_first && !looks_numeric(&row[0]) {
-                reason += "; if this row is a header, whose fields must not look like numbers, remove it";
+        if is_first && header != Header::No {
+            if header == Header::Yes {
+                continue;
             }
-            field(name, line, "key", &reason)
+            if names_columns(&row, k) {
+                supposed = Some(row.line(0));
+                continue;
+            }
+        }
+        supposed = None;
+        let key = key(row.field(0), k).map_err(|mut reason| {
+            if is_first && header == Header::Auto && !looks_numeric(row.field(0)) {
+                reason += "; if this row is a header, give --header yes";
+            }
+            name.at(row.line(0), format!("the key {reason}"))
         })?;
         let value = match want {
             Want::Keys => 0,
-            Want::Pairs if expected == 2 => number(&row[1]).map_err(|reason| field(name, line, "value", &reason))?,
-            Want::Pairs => u32::try_from(index).map_err(|_| name.at(line, "there are more than 4294967296 rows"))?,
+            Want::Pairs if expected == 2 => {
+                number(row.field(1)).map_err(|reason| name.at(row.line(1), format!("the value {reason}")))?
+            }
+            Want::Pairs => {
+                u32::try_from(index).map_err(|_| name.at(row.line(0), "there are more than 4294967296 rows"))?
+            }
         };
         sink.push(key, value)?;
         index += 1;
     }
-    Ok(())
+    match supposed {
+        Some(line) => {
+            let advice = "give --header yes if it is a header of no rows, and numbers if it is a row";
+            Err(name.at(line, format!("the only row has no number: {advice}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a first row can be a header: something is in it, and nothing of it is meant as a key.
+fn names_columns(row: &Record<'_>, k: Option<u32>) -> bool {
+    let is_kmer = k.is_some() && letters::are_letters(row.field(0));
+    !is_kmer && !row.fields().any(looks_numeric) && !row.fields().all(<[u8]>::is_empty)
 }
 
 /// Whether a field is meant as a number, be it a legal one or not.
@@ -62,28 +87,43 @@ fn looks_numeric(field: &[u8]) -> bool {
     matches!(field.first(), Some(b'0'..=b'9' | b'-' | b'+' | b'.'))
 }
 
-fn field(name: &Name, line: u64, which: &str, reason: &str) -> Failure {
-    name.at(line, format!("the {which} {reason}"))
+/// A number, or where `k` says so as many letters.
+fn key(field: &[u8], k: Option<u32>) -> std::result::Result<u32, String> {
+    match k {
+        Some(k) if letters::are_letters(field) => {
+            letters::kmer(field, k).map_err(|reason| format!("`{}` {reason}", shown(field)))
+        }
+        _ => number(field).map_err(|reason| {
+            let advice = "; letters are keys of tables of k-mers alone, or of FASTA files";
+            if letters::are_letters(field) { reason + advice } else { reason }
+        }),
+    }
 }
 
 /// A whole number of 32 bits.
 fn number(field: &[u8]) -> std::result::Result<u32, String> {
     let digits_only = !field.is_empty() && field.iter().all(u8::is_ascii_digit);
     let parsed = std::str::from_utf8(field).ok().filter(|_| digits_only).and_then(|digits| digits.parse().ok());
-    parsed.ok_or_else(|| {
-        const LONGEST: usize = 40;
-        let shown = String::from_utf8_lossy(&field[..field.len().min(LONGEST)]);
-        match field {
-            [] => "is missing".into(),
-            _ if digits_only => format!("{shown} is above 4294967295: keys and values have 32 bits"),
-            _ => format!("`{shown}` is no whole number from 0 to 4294967295 (columns are separated by commas or tabs)"),
+    parsed.ok_or_else(|| match field {
+        [] => "is missing".into(),
+        _ if digits_only => format!("{} is above 4294967295: keys and values have 32 bits", shown(field)),
+        _ => {
+            let advice = "columns are separated by commas or tabs";
+            format!("`{}` is no whole number from 0 to 4294967295 ({advice})", shown(field))
         }
     })
 }
 
+/// The start of a field, for messages.
+fn shown(field: &[u8]) -> std::borrow::Cow<'_, str> {
+    const LONGEST: usize = 40;
+    String::from_utf8_lossy(&field[..field.len().min(LONGEST)])
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::tests::pairs;
+    use super::super::tests::{pairs, read_with};
+    use super::super::{Header, Pairs, ReadOptions};
 
     #[test]
     fn rows_are_read_with_and_without_header() {
@@ -93,7 +133,53 @@ mod tests {
         }
         assert_eq!(pairs("x.csv", b"id\n7\n7\n9\n", None), Ok(vec![(7, 0), (7, 1), (9, 2)]));
         assert_eq!(pairs("x.csv", b"", None), Ok(vec![]));
-        assert_eq!(pairs("x.csv", b"key,value\n", None), Ok(vec![]));
+    }
+
+    /// The pairs of a text, under options.
+    fn with(text: &str, options: &ReadOptions) -> Result<Vec<(u32, u32)>, String> {
+        let mut sink = Pairs::default();
+        read_with("x.csv", text.as_bytes(), options, &mut sink)?;
+        Ok(sink.keys.into_iter().zip(sink.values).collect())
+    }
+
+    #[test]
+    fn a_header_is_one_where_rows_follow_or_the_user_says_so() {
+        let header = |header| ReadOptions { header: Some(header), ..ReadOptions::default() };
+        for text in ["key,value\n", "\nkey\n\n \n", "ACGT", "word"] {
+            let error = with(text, &header(Header::Auto)).expect_err(text);
+            assert!(error.contains("the only row has no number") && error.contains("--header yes"), "{error}");
+            assert_eq!(pairs("x.csv", text.as_bytes(), None), Err(error), "auto is the default");
+            assert_eq!(with(text, &header(Header::Yes)), Ok(vec![]));
+            let error = with(text, &header(Header::No)).expect_err(text);
+            assert!(error.contains("is no whole number"), "{error}");
+        }
+        assert_eq!(with("1,2\n3,4\n", &header(Header::Yes)), Ok(vec![(3, 4)]));
+        assert_eq!(with("1,2\n3,4\n", &header(Header::No)), Ok(vec![(1, 2), (3, 4)]));
+        assert_eq!(with("year,2020\n1,2\n", &header(Header::Yes)), Ok(vec![(1, 2)]));
+        assert_eq!(with("", &header(Header::Yes)), Ok(vec![]));
+    }
+
+    #[test]
+    fn letters_are_keys_where_a_table_has_them() {
+        let letters = |header| ReadOptions { kmer: Some(4), letters: true, header, ..ReadOptions::default() };
+        // ACGT = 27, CCCC = 85, TTTT = 255
+        assert_eq!(with("ACGT\ncccc\n 7\nUUUU\n", &letters(None)), Ok(vec![(27, 0), (85, 1), (7, 2), (255, 3)]));
+        assert_eq!(with("kmer,n\n\"acgt\",9\n", &letters(None)), Ok(vec![(27, 9)]));
+        assert_eq!(with("tag,n\nACGT,9\n", &letters(Some(Header::Yes))), Ok(vec![(27, 9)]));
+        for (text, line, part) in [
+            ("ACGTA\nACGT\n", 1, "`ACGTA` has 5 letters"),
+            ("ACGT\nACG\n", 2, "`ACG` has 3 letters"),
+            ("ACGN\nACGT\n", 1, "the letter N"),
+            ("ACGT\nACGE\n", 2, "no whole number"),
+            ("ACGT,ACGT\n", 1, "the value `ACGT`"),
+        ] {
+            let error = with(text, &letters(None)).expect_err(text);
+            assert!(error.starts_with(&format!("x.csv, line {line}: ")) && error.contains(part), "{error}");
+        }
+        let plain = with("word\nACGT\n", &ReadOptions::default()).expect_err("letters of a table of numbers");
+        assert!(plain.starts_with("x.csv, line 2: ") && plain.contains("tables of k-mers"), "{plain}");
+        let kmer = ReadOptions { kmer: Some(4), ..ReadOptions::default() };
+        assert!(with("ACGT\n", &kmer).is_err_and(|error| error.contains("--kmer is for FASTA")));
     }
 
     #[test]
@@ -105,6 +191,9 @@ mod tests {
             (b"k,v\r\n\r\n1,2\r\n3,", 4, "missing"),
             (b"1,2\r3,4\r", 1, "columns"),
             (b"1,2\n3\n", 2, "columns"),
+            (b"1,2\n3,\"4\n5,6\n", 2, "quote"),
+            (b"1,2\n3,\"4\n\"\n\"5\n\",x\n", 5, "value"),
+            (b"1,2\n\n\"x\n\n\",\"y\n\"\n", 3, "key"),
             (b"a,b,c\n", 1, "3 columns"),
             (b"1;2\n", 1, "commas"),
             (b"x,1\n", 1, "`x`"),

@@ -4,28 +4,22 @@
 
 mod columns;
 mod fasta;
+mod letters;
 mod npy;
+mod options;
+mod records;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, Result};
+use super::progress;
+
+pub use options::{Header, OtherLetters, ReadOptions};
 
 /// Bytes that are looked at to tell formats apart.
 const HEAD: usize = 64 << 10;
-
-/// How FASTA is read.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Input")]
-pub struct FastaOptions {
-    /// Letters of a FASTA file that make a key, 1 to 16 [default: 16]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=16))]
-    pub kmer: Option<u32>,
-}
-
-/// Letters of a key where nobody says how many: as many as fit.
-const MOST_LETTERS: u32 = 16;
 
 /// What the caller wants of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,31 +44,39 @@ pub struct Pairs {
 
 impl Sink for Pairs {
     fn push(&mut self, key: u32, value: u32) -> Result<()> {
-        self.keys.push(key);
-        self.values.push(value);
-        Ok(())
+        append(&mut self.keys, key)?;
+        append(&mut self.values, value)
     }
 }
 
 /// Keys alone.
 impl Sink for Vec<u32> {
     fn push(&mut self, key: u32, _: u32) -> Result<()> {
-        Vec::push(self, key);
-        Ok(())
+        append(self, key)
     }
 }
 
+/// Appends to a column, or says that memory is not enough for it.
+fn append(column: &mut Vec<u32>, number: u32) -> Result<()> {
+    if column.len() == column.capacity() {
+        let bytes = 4 * column.len().max(1) as u64;
+        column.try_reserve(1).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
+    }
+    column.push(number);
+    Ok(())
+}
+
 /// Reads a file (`-` is stdin) into a sink, in the file's order.
-pub fn read(path: &Path, fasta: &FastaOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
+pub fn read(path: &Path, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
     let input = Input::open(path)?;
-    fasta.check(&[&input])?;
-    input.read(fasta, want, sink)
+    options.check(&[&input])?;
+    input.read(options, want, sink)
 }
 
 /// The keys and places of a FASTA text in memory.
 pub fn kmers(text: &[u8], name: &str, k: u32) -> Result<(Vec<u32>, Vec<u32>)> {
     let mut pairs = Pairs::default();
-    fasta::read(text, &Name(name.into()), k, &mut pairs)?;
+    fasta::read(text, &Name(name.into()), k, OtherLetters::Error, &mut pairs)?;
     Ok((pairs.keys, pairs.values))
 }
 
@@ -90,13 +92,17 @@ impl<'a> Input<'a> {
     pub fn open(path: &Path) -> Result<Input<'a>> {
         let name = Name::of(path);
         match path.to_str() {
-            Some("-") => Input::of(io::stdin().lock(), name),
-            _ => Input::of(File::open(path).map_err(|error| name.io(&error))?, name),
+            Some("-") => Input::named(io::stdin().lock(), name),
+            _ => Input::named(File::open(path).map_err(|error| name.io(&error))?, name),
         }
     }
 
-    /// Anything that can be read.
-    fn of(mut reader: impl Read + 'a, name: Name) -> Result<Input<'a>> {
+    /// Anything that can be read, as a file of that name would be.
+    pub fn of(reader: impl Read + 'a, name: &Path) -> Result<Input<'a>> {
+        Input::named(reader, Name::of(name))
+    }
+
+    fn named(mut reader: impl Read + 'a, name: Name) -> Result<Input<'a>> {
         let mut head = Vec::new();
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(|error| name.io(&error))?;
         let format = Format::of(&head, &name)?;
@@ -109,31 +115,27 @@ impl<'a> Input<'a> {
         self.format == Format::Fasta
     }
 
-    /// Reads it into a sink, in its order.
-    pub fn read(mut self, fasta: &FastaOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
+    /// Reads it into a sink, in its order, and says on stderr what of it was skipped.
+    pub fn read(self, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
+        let name = self.name.shown();
+        if let Some(skipped) = self.scan(options, want, sink)? {
+            progress::note(&format!("{name}: {skipped}"));
+        }
+        Ok(())
+    }
+
+    /// Reads it into a sink, in its order. A sentence says what of it was skipped.
+    pub fn scan(mut self, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<Option<String>> {
         match self.format {
-            Format::Npy => npy::read(self.reader, &self.name, want, sink),
-            Format::Fasta => fasta::read(self.reader, &self.name, fasta.k(), sink),
+            Format::Npy => npy::read(self.reader, &self.name, want, sink).map(|()| None),
+            Format::Fasta => {
+                let others = options.other_letters.unwrap_or_default();
+                fasta::read(self.reader, &self.name, options.k(), others, sink)
+            }
             Format::Text { delimiter, skip } => {
                 self.reader.consume(skip);
-                columns::read(self.reader, &self.name, delimiter, want, sink)
+                columns::read(self.reader, &self.name, delimiter, options, want, sink).map(|()| None)
             }
-        }
-    }
-}
-
-impl FastaOptions {
-    /// Letters that make a key.
-    pub fn k(&self) -> u32 {
-        self.kmer.unwrap_or(MOST_LETTERS)
-    }
-
-    /// Refuses options that mean nothing to any of these files.
-    pub fn check(&self, inputs: &[&Input<'_>]) -> Result<()> {
-        let means_nothing = self.kmer.is_some() && inputs.iter().all(|input| input.format != Format::Fasta);
-        match inputs.first().filter(|_| means_nothing) {
-            Some(input) => Err(input.name.fail("--kmer is for FASTA files, and this is none: leave it out")),
-            None => Ok(()),
         }
     }
 }
@@ -217,13 +219,22 @@ mod tests {
     /// The pairs in some bytes that stand under a name.
     pub(super) fn pairs(name: &str, bytes: &[u8], kmer: Option<u32>) -> std::result::Result<Vec<(u32, u32)>, String> {
         let mut sink = Pairs::default();
-        let fasta = FastaOptions { kmer };
-        let read = Input::of(bytes, Name(name.into())).and_then(|input| {
-            fasta.check(&[&input])?;
-            input.read(&fasta, Want::Pairs, &mut sink)
-        });
-        read.map_err(|failure| failure.to_string())?;
+        read_with(name, bytes, &ReadOptions { kmer, ..ReadOptions::default() }, &mut sink)?;
         Ok(sink.keys.into_iter().zip(sink.values).collect())
+    }
+
+    /// Reads them under some options; what was skipped.
+    pub(super) fn read_with(
+        name: &str,
+        bytes: &[u8],
+        options: &ReadOptions,
+        sink: &mut Pairs,
+    ) -> std::result::Result<Option<String>, String> {
+        let read = Input::of(bytes, name.as_ref()).and_then(|input| {
+            options.check(&[&input])?;
+            input.scan(options, Want::Pairs, sink)
+        });
+        read.map_err(|failure| failure.to_string())
     }
 
     #[test]

@@ -2,10 +2,17 @@
 
 use serde_json::json;
 
-use crate::folder::{Folder, npy};
+use crate::folder::{Folder, npy, stderr};
 
 /// `ACGTACGTTT`: AC.. at 0 and 4.
 const GENOME: &str = ">one\nACGTA\nCGTTT\n";
+
+/// Looks up what no table can answer; a header may be written by then.
+fn fails(folder: &Folder, arguments: &str, part: &str) {
+    let output = folder.koel(arguments);
+    let said = stderr(&output);
+    assert!(output.status.code() == Some(2) && said.contains(part), "{arguments}: {said}");
+}
 
 #[test]
 fn queries_follow_the_tables_k() {
@@ -39,7 +46,7 @@ fn queries_follow_the_tables_k() {
         }
         for (letters, part) in [("ACGTA\nACGT\n", "5 letters"), ("ACGN\n5\n", "letter N"), ("1\nhello\n", "hello")] {
             folder.file("letters.csv", letters);
-            folder.refused("lookup t.koel letters.csv --device cpu", part);
+            fails(&folder, "lookup t.koel letters.csv --device cpu", part);
         }
     }
     folder.ok("build g.fa -o t.koel --kmer 4 --duplicates last --device cpu");
@@ -62,7 +69,7 @@ fn letters_need_a_table_that_knows_their_number() {
     assert!(!folder.path("out.csv").exists());
     // Of tables that older releases built from FASTA the user knows K.
     assert_eq!(folder.ok("lookup t.koel q.fa --kmer 4 --device cpu"), "key,value\n27,1\n111,2\n");
-    folder.refused("lookup t.koel letters.csv --device cpu", "letters");
+    fails(&folder, "lookup t.koel letters.csv --device cpu", "letters");
     folder.refused("lookup t.koel letters.csv --kmer 4 --device cpu", "--kmer is for FASTA");
 }
 
@@ -77,7 +84,7 @@ fn ids_are_no_kmers() {
         folder.ok(&format!("build g.fa -o t.koel --kmer 4 --table compact --scheme {scheme} --device cpu"));
         assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4 }));
         assert!(folder.ok("lookup t.koel ids.csv --reverse --device cpu").ends_with("\n6,\n"));
-        folder.refused("lookup t.koel letters.csv --reverse --device cpu", "letters");
+        fails(&folder, "lookup t.koel letters.csv --reverse --device cpu", "letters");
         assert!(folder.ok("lookup t.koel letters.csv --device cpu").starts_with("key,id\n27,"));
     }
 }

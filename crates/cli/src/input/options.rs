@@ -1,0 +1,79 @@
+//! How files are read, where their content alone does not tell.
+
+use clap::ValueEnum;
+
+use super::{Format, Input, letters};
+use crate::failure::Result;
+
+/// How files are read.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Input")]
+pub struct ReadOptions {
+    /// Letters of a FASTA file that make a key, 1 to 16 [default: 16]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=letters::MOST as i64))]
+    pub kmer: Option<u32>,
+    /// Keys are k-mers of `kmer` letters, whatever the format: text may have letters, besides numbers. This is no option
+    /// of a user: a table of k-mers sets it, and `kmer` with it.
+    #[arg(skip)]
+    pub letters: bool,
+    /// Whether the first row of CSV or TSV names the columns; auto: if nothing in it looks like a key and rows follow
+    /// [default: auto]
+    #[arg(long, value_name = "WHEN", hide_possible_values = false)]
+    pub header: Option<Header>,
+    /// Letters of FASTA that are no code of DNA or RNA: an error, or skipped as N is, and counted [default: error]
+    #[arg(long, value_name = "RULE")]
+    pub other_letters: Option<OtherLetters>,
+}
+
+/// Whether the first row of text is a header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Header {
+    /// If nothing in it looks like a key and rows follow.
+    #[default]
+    Auto,
+    /// Whatever it holds.
+    Yes,
+    /// It is a row like any other.
+    No,
+}
+
+/// What becomes of letters that no sequence of DNA or RNA has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OtherLetters {
+    /// The file is refused.
+    #[default]
+    Error,
+    /// No key spans them.
+    Skip,
+}
+
+impl ReadOptions {
+    /// Letters that make a key.
+    pub fn k(&self) -> u32 {
+        self.kmer.unwrap_or(letters::MOST)
+    }
+
+    /// Letters that make a key of text, if any do.
+    pub(super) fn k_of_text(&self) -> Option<u32> {
+        self.kmer.filter(|_| self.letters)
+    }
+
+    /// Refuses options that mean nothing to any of these files.
+    pub fn check(&self, inputs: &[&Input<'_>]) -> Result<()> {
+        let is_fasta = |input: &Input<'_>| input.format == Format::Fasta;
+        let is_text = |input: &Input<'_>| matches!(input.format, Format::Text { .. });
+        let none = |is: &dyn Fn(&Input<'_>) -> bool| !inputs.iter().any(|input| is(input));
+        let (no_fasta, no_text) = (none(&is_fasta), none(&is_text));
+        let stray = [
+            ("--kmer", "FASTA", self.kmer.is_some() && no_fasta && !self.letters),
+            ("--other-letters", "FASTA", self.other_letters.is_some() && no_fasta),
+            ("--header", "CSV and TSV", self.header.is_some() && no_text),
+        ];
+        match (inputs.first(), stray.iter().find(|(.., means_nothing)| *means_nothing)) {
+            (Some(input), Some((option, whose, _))) => {
+                Err(input.name.fail(format!("{option} is for {whose} files, and this is none: leave it out")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
