@@ -43,7 +43,12 @@ pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut
         _ if !fortran_order => {
             for row in 0..rows {
                 let key = elements.next(|| format!("row {row}, the key"))?;
-                sink.push(key, elements.next(|| format!("row {row}, the value"))?)?;
+                // A value that nobody wants may be any number.
+                let value = match want {
+                    Want::Pairs => elements.next(|| format!("row {row}, the value"))?,
+                    Want::Keys => elements.number().map(|_| 0)?,
+                };
+                sink.push(key, value)?;
             }
         }
         // All keys come first, then all values.
@@ -128,8 +133,16 @@ struct Elements<'a, R> {
 }
 
 impl<R: BufRead> Elements<'_, R> {
-    /// The next one; `place` says where it stands.
+    /// The next one, which must fit 32 bits; `place` says where it stands.
     fn next(&mut self, place: impl FnOnce() -> String) -> Result<u32> {
+        let number = self.number()?;
+        u32::try_from(number).map_err(|_| {
+            self.name.fail(format!("{} is {number}: keys and values are whole numbers from 0 to 4294967295", place()))
+        })
+    }
+
+    /// The next one.
+    fn number(&mut self) -> Result<i128> {
         if self.at == self.piece.len() {
             self.refill().map_err(|error| self.failed(&error))?;
         }
@@ -137,9 +150,7 @@ impl<R: BufRead> Elements<'_, R> {
         let number = self.integer.decode(&self.piece[self.at..end]);
         self.at = end;
         self.left -= 1;
-        u32::try_from(number).map_err(|_| {
-            self.name.fail(format!("{} is {number}: keys and values are whole numbers from 0 to 4294967295", place()))
-        })
+        Ok(number)
     }
 
     /// Reads some more elements, at least one.
