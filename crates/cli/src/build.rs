@@ -24,10 +24,12 @@ use super::{files, out, text};
 
 const EXAMPLES: &str = "\
 INPUT is told by its content:
-  CSV or TSV   rows `key,value`; keys alone take the number of their row, from 0, as value; a header is skipped
-  .npy         uint32 of shape (n,), keys alone, or (n, 2)
-  FASTA        every window of K letters is a key (A C G T = 0..3, the first most significant), its place the value;
-               the table records K
+  CSV or TSV   rows `key,value`; keys alone take the number of their row, from 0, as value. A first row without a
+               number is a header, if rows follow it; --header says so otherwise
+  .npy         integers of any width, of shape (n,), keys alone, or (n, 2); each must fit 32 bits
+  FASTA        every window of K letters is a key (A C G T = 0..3, U is T, the first most significant), its place the
+               value; the table records K. No key spans an N or another code of several bases; how many there are,
+               stderr says
 
 --table says what becomes of it:
   map          a value for each key
@@ -53,7 +55,7 @@ pub(crate) struct Args {
     /// CSV, TSV, .npy or FASTA; `-` is stdin
     input: PathBuf,
     /// The table's file, or a pipe. To /dev/stdout goes the table alone, and the summary to stderr
-    #[arg(short, long, value_name = "FILE", value_parser = options::named_file)]
+    #[arg(short, long, value_name = "FILE", value_parser = options::named_file())]
     output: PathBuf,
     /// JSON in place of the summary, on stdout
     #[arg(long)]

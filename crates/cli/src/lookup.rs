@@ -46,8 +46,9 @@ pub(crate) struct Args {
     table: PathBuf,
     /// The keys to look up; `-` is stdin
     queries: PathBuf,
-    /// Where the answers go [default: stdout]
-    #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file)]
+    /// Where the answers go: .npy an array, .tsv and .tab separated by tabs, .csv, .txt and names without an extension
+    /// by commas [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     output: Option<PathBuf>,
     /// How many values each key has, in place of the values; for tables of --table multi
     #[arg(long)]

@@ -5,7 +5,7 @@ mod table;
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
 use koel::backend::{Any, choose};
 use koel::table::Contents;
@@ -14,6 +14,7 @@ use koel::{
 };
 
 use super::failure::{Failure, Result};
+use super::output::form_of;
 use super::scheme;
 
 pub use table::{Builder, TableOptions, scheme_help, usual};
@@ -325,18 +326,36 @@ pub fn contents() -> impl TypedValueParser<Value = Contents> {
     one_of(&Contents::ALL, Contents::name)
 }
 
-/// A file that rows are written to.
-pub fn rows_file(text: &str) -> std::result::Result<PathBuf, String> {
-    file(text, "rows go to stdout where none is given: leave it out")
+/// A file that rows are written to, in a form that its name stands for.
+pub fn rows_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new()
+        .try_map(|path| of_rows(file(path, "rows go to stdout where none is given: leave it out")?))
+}
+
+/// A file for rows that never go to stdout.
+pub fn named_rows_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| of_rows(file(path, NAME_IT)?))
 }
 
 /// A file for what never goes to stdout.
-pub fn named_file(text: &str) -> std::result::Result<PathBuf, String> {
-    file(text, "this is written to a file: give its name")
+pub fn named_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| file(path, NAME_IT))
 }
 
-fn file(text: &str, advice: &str) -> std::result::Result<PathBuf, String> {
-    if text == "-" { Err(format!("`-` is no file, and {advice}")) } else { Ok(text.into()) }
+const NAME_IT: &str = "this is written to a file: give its name";
+
+fn file(path: PathBuf, advice: &str) -> std::result::Result<PathBuf, String> {
+    if path.as_os_str() == "-" { Err(format!("`-` is no file, and {advice}")) } else { Ok(path) }
+}
+
+fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {
+    if form_of(&path).is_some() {
+        return Ok(path);
+    }
+    let extension = path.extension().unwrap_or_default().display().to_string();
+    Err(format!(
+        ".{extension} is not written: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array)"
+    ))
 }
 
 /// `--ids`.

@@ -3,17 +3,19 @@
 //! ```text
 //! FILE.npy           of one column a plain array, of several a structured one
 //! FILE.tsv, .tab     columns separated by tabs
-//! others, stdout     columns separated by commas
+//! FILE.csv, .txt     columns separated by commas; so are names without an extension, and stdout
 //! ```
+//!
+//! Other extensions are refused, before anything is read: what is called .parquet should be that.
 //!
 //! Text has the columns' names in its first line. The last column may be one that not every row has: in text it is
 //! empty there; in an array it is 0, and a further field `found` tells it from a 0 that is one.
 
+mod npy;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-
-use npyz::{DType, DTypeError, Field, NpyWriter, Serialize, TypeWrite, WriterBuilder};
 
 use clap::Args;
 
@@ -26,8 +28,9 @@ use super::{files, out};
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct RowOptions {
-    /// Where the rows go: .npy an array, .tsv separated by tabs, others by commas [default: stdout]
-    #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file)]
+    /// Where the rows go: .npy an array, .tsv and .tab separated by tabs, .csv, .txt and names without an extension by
+    /// commas [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
     /// A summary as JSON on stdout
     #[arg(long, requires = "output")]
@@ -67,6 +70,28 @@ impl RowOptions {
     }
 }
 
+/// What is written under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileForm {
+    /// An `.npy` array.
+    Array,
+    /// Text, separated by tabs.
+    Tabs,
+    /// Text, separated by commas.
+    Commas,
+}
+
+/// The form that a name's extension stands for, if it stands for one that is written here.
+pub(crate) fn form_of(path: &Path) -> Option<FileForm> {
+    let Some(extension) = path.extension() else { return Some(FileForm::Commas) };
+    match extension.to_str()?.to_ascii_lowercase().as_str() {
+        "npy" => Some(FileForm::Array),
+        "tsv" | "tab" => Some(FileForm::Tabs),
+        "csv" | "txt" | "" => Some(FileForm::Commas),
+        _ => None,
+    }
+}
+
 /// What a column is called and holds.
 #[derive(Clone, Copy)]
 pub(crate) enum Column {
@@ -84,14 +109,6 @@ impl Column {
     fn name(self) -> &'static str {
         match self {
             Column::Word(name) | Column::Long(name) | Column::Flag(name) | Column::Maybe(name) => name,
-        }
-    }
-
-    fn code(self) -> &'static str {
-        match self {
-            Column::Word(_) | Column::Maybe(_) => "<u4",
-            Column::Long(_) => "<u8",
-            Column::Flag(_) => "|b1",
         }
     }
 }
@@ -112,7 +129,7 @@ struct Target {
 
 enum Form {
     Text { writer: BufWriter<Box<dyn Write>>, delimiter: char },
-    Npy { writer: NpyWriter<Row, BufWriter<File>>, row: Row },
+    Npy { writer: npy::Writer<File>, row: Row },
 }
 
 impl Rows {
@@ -123,15 +140,15 @@ impl Rows {
         };
         let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
         let target = Target { path: path.into(), file: whole };
-        match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
-            Some("npy") => {
-                let options = npyz::WriteOptions::new().dtype(row_type(columns)?).writer(BufWriter::new(file));
-                let writer = options.begin_1d().map_err(|error| Failure::io(path, &error))?;
+        match form_of(path) {
+            Some(FileForm::Array) => {
+                let writer = npy::Writer::new(file, columns).map_err(|error| Failure::io(path, &error))?;
                 let form = Form::Npy { writer, row: Row::default() };
                 Ok(Rows { columns: columns.to_vec(), form, file: Some(target) })
             }
-            Some("tsv" | "tab") => Rows::text(Box::new(file), '\t', Some(target), columns),
-            _ => Rows::text(Box::new(file), ',', Some(target), columns),
+            Some(FileForm::Tabs) => Rows::text(Box::new(file), '\t', Some(target), columns),
+            // Names that stand for nothing else were refused as options.
+            Some(FileForm::Commas) | None => Rows::text(Box::new(file), ',', Some(target), columns),
         }
     }
 
@@ -149,7 +166,7 @@ impl Rows {
             Form::Text { writer, delimiter } => write_text(writer, *delimiter, self.columns.len(), cells),
             Form::Npy { writer, row } => {
                 row.fill(&self.columns, cells);
-                writer.push(row)
+                writer.push(&row.0)
             }
         };
         written.map_err(|error| failed(self.file.as_ref(), &error))
@@ -211,43 +228,5 @@ impl Row {
                 }
             }
         }
-    }
-}
-
-/// The type of an element: the column's own where there is one, and otherwise a record of all.
-fn row_type(columns: &[Column]) -> Result<DType> {
-    let scalar = |code: &str| {
-        let code = code.parse().map(DType::new_scalar);
-        code.map_err(|error: npyz::ParseTypeStrError| Failure::Input(error.to_string()))
-    };
-    if let [column @ (Column::Word(_) | Column::Long(_) | Column::Flag(_))] = columns {
-        return scalar(column.code());
-    }
-    let mut fields = Vec::new();
-    for column in columns {
-        fields.push(Field { name: column.name().into(), dtype: scalar(column.code())? });
-        if let Column::Maybe(_) = column {
-            fields.push(Field { name: "found".into(), dtype: scalar("|b1")? });
-        }
-    }
-    Ok(DType::Record(fields))
-}
-
-struct RowWriter;
-
-impl TypeWrite for RowWriter {
-    type Value = Row;
-
-    fn write_one<W: Write>(&self, mut writer: W, row: &Row) -> io::Result<()> {
-        writer.write_all(&row.0)
-    }
-}
-
-impl Serialize for Row {
-    type TypeWriter = RowWriter;
-
-    /// The one type that is asked for is [`row_type`]'s.
-    fn writer(_: &DType) -> std::result::Result<RowWriter, DTypeError> {
-        Ok(RowWriter)
     }
 }

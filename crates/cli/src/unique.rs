@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
     ids: IdOrder,
     /// Where the id of each row's key goes: text or .npy by the name, as -o
-    #[arg(long, value_name = "FILE", value_parser = super::options::named_file, help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_parser = options::named_rows_file(), help_heading = "Output")]
     inverse: Option<PathBuf>,
     #[command(flatten)]
     rows: RowOptions,

@@ -125,15 +125,14 @@ impl<'a> Input<'a> {
     }
 
     /// Reads it into a sink, in its order. A sentence says what of it was skipped.
-    pub fn scan(mut self, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<Option<String>> {
+    pub fn scan(self, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<Option<String>> {
         match self.format {
             Format::Npy => npy::read(self.reader, &self.name, want, sink).map(|()| None),
             Format::Fasta => {
                 let others = options.other_letters.unwrap_or_default();
                 fasta::read(self.reader, &self.name, options.k(), others, sink)
             }
-            Format::Text { delimiter, skip } => {
-                self.reader.consume(skip);
+            Format::Text { delimiter } => {
                 columns::read(self.reader, &self.name, delimiter, options, want, sink).map(|()| None)
             }
         }
@@ -176,10 +175,9 @@ impl Name {
 enum Format {
     Npy,
     Fasta,
-    /// Columns; `skip` bytes of a byte order mark stand in front.
+    /// Columns. A byte order mark may stand in front.
     Text {
         delimiter: u8,
-        skip: usize,
     },
 }
 
@@ -204,11 +202,10 @@ impl Format {
         if head.contains(&0) {
             return Err(name.fail("this is binary: koel reads CSV, TSV, .npy and FASTA"));
         }
-        let skip = if head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        let mut lines = head[skip..].split(|&byte| byte == b'\n');
+        let mut lines = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).split(|&byte| byte == b'\n');
         let line = lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or(&[]);
         let tabs = name.has_extension(&["tsv", "tab"]) || line.contains(&b'\t');
-        Ok(Format::Text { delimiter: if tabs { b'\t' } else { b',' }, skip })
+        Ok(Format::Text { delimiter: if tabs { b'\t' } else { b',' } })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Rows of CSV and TSV, each of them bounded.
 //!
 //! `csv_core` tells where fields end; what is held of a file is one row. A row longer than [`ROW`], as an endless line or
-//! a quote that nothing closes would be, is an error and not a large allocation.
+//! a quote that nothing closes would be, is an error and not a large allocation. A byte order mark is no part of the first
+//! field.
 
 use std::io::BufRead;
 

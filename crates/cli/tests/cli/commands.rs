@@ -69,9 +69,11 @@ fn every_input_gives_the_same_table() {
         folder.ok(&format!("build {input} -o t.koel --device cpu"));
         assert_eq!(folder.ok(&format!("lookup t.koel {input} --device cpu")), "key,value\n7,0\n9,1\n8,2\n");
     }
-    for (empty, text) in [("empty.csv", ""), ("header.csv", "key,value\n"), ("empty.fa", "")] {
+    for (empty, text, option) in
+        [("empty.csv", "", ""), ("header.csv", "key,value\n", "--header yes"), ("empty.fa", "", "")]
+    {
         folder.file(empty, text);
-        assert_eq!(folder.json(&format!("build {empty} -o t.koel --device cpu --json"))["pairs"], 0);
+        assert_eq!(folder.json(&format!("build {empty} {option} -o t.koel --device cpu --json"))["pairs"], 0);
         folder.json("info t.koel --json");
     }
 }
@@ -95,7 +97,7 @@ fn bad_rows_are_named() {
     folder.file("ragged.csv", "1,2\n3\n");
     folder.file("bytes.csv", b"1,2\n\xff,4\n");
     folder.file("short.npy", npy("(9,)", &[1]));
-    let mut signed = npy("(1,)", &[1]);
+    let mut signed = npy("(1,)", &[u32::MAX]);
     let at = signed.windows(3).position(|window| window == b"<u4").unwrap();
     signed[at + 1] = b'i';
     folder.file("signed.npy", signed);
@@ -106,7 +108,7 @@ fn bad_rows_are_named() {
         ("ragged.csv", "ragged.csv, line 2"),
         ("bytes.csv", "bytes.csv, line 2"),
         ("short.npy", "ends 8 elements early"),
-        ("signed.npy", "uint32"),
+        ("signed.npy", "row 0 is -1"),
     ] {
         folder.refused(&format!("build {input} -o t.koel --device cpu"), part);
     }

@@ -25,7 +25,8 @@ pub fn rows(count: u32, seed: u32) -> Vec<Row> {
 /// Writes rows as `NAME.csv` and `NAME.npy`, and their keys alone as `NAME_keys.csv` and `NAME_keys.npy`.
 pub fn write(folder: &Folder, name: &str, rows: &[Row]) {
     let text: String = rows.iter().map(|(key, value)| format!("{key},{value}\n")).collect();
-    folder.file(&format!("{name}.csv"), format!("key,value\n{text}"));
+    let header = if rows.is_empty() { "" } else { "key,value\n" };
+    folder.file(&format!("{name}.csv"), format!("{header}{text}"));
     let flat: Vec<u32> = rows.iter().flat_map(|&(key, value)| [key, value]).collect();
     folder.file(&format!("{name}.npy"), npy(&format!("({}, 2)", rows.len()), &flat));
     let keys: Vec<u32> = rows.iter().map(|row| row.0).collect();

@@ -10,6 +10,7 @@ mod folder;
 mod commands;
 mod faults;
 mod files;
+mod input;
 mod kmers;
 mod relational;
 #[cfg(unix)]

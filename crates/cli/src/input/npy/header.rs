@@ -1,0 +1,294 @@
+//! The header of an `.npy` file: a Python dictionary of three keys, in one pass and without recursion.
+//!
+//! ```text
+//! \x93NUMPY  major minor  length  {'descr': '<u4', 'fortran_order': False, 'shape': (3, 2), }
+//! 6 bytes    1     1      2 bytes in version 1.0, 4 in 2.0 and 3.0
+//! ```
+//!
+//! It is not a reader of Python: what stands for a type that koel does not read is only stepped over.
+
+use std::io::Read;
+
+/// The most bytes of a header. NumPy itself reads 10,000.
+pub(super) const MOST: usize = 1 << 16;
+
+/// What a header says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) element: Element,
+    /// All of the first column stand before those of the second.
+    pub(super) fortran_order: bool,
+    pub(super) shape: Vec<u64>,
+}
+
+/// The type of an element.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Element {
+    /// A type by its code, like `<u4`.
+    Plain(String),
+    /// A record, and the name of its first field.
+    Record(String),
+}
+
+/// Reads a header; what follows it are the elements.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn read(reader: &mut impl Read) -> Result<Header, String> {
+    let mut start = [0; 8];
+    fill(reader, &mut start)?;
+    if &start[..6] != b"\x93NUMPY" {
+        return Err("it does not begin with \\x93NUMPY".into());
+    }
+    let length = match start[6..] {
+        [1, 0] => {
+            let mut bytes = [0; 2];
+            fill(reader, &mut bytes)?;
+            u16::from_le_bytes(bytes).into()
+        }
+        [2 | 3, 0] => {
+            let mut bytes = [0; 4];
+            fill(reader, &mut bytes)?;
+            u32::from_le_bytes(bytes)
+        }
+        _ => return Err(format!("version {}.{} is none of 1.0, 2.0 and 3.0", start[6], start[7])),
+    };
+    if length as usize > MOST {
+        return Err(format!("it claims {length} bytes, and {MOST} are the most"));
+    }
+    let mut text = Vec::new();
+    let read = reader.take(length.into()).read_to_end(&mut text).map_err(|error| error.to_string())?;
+    if read < length as usize {
+        return Err(format!("it ends {} bytes early", length as usize - read));
+    }
+    parse(&text)
+}
+
+fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
+    reader.read_exact(bytes).map_err(|_| "the file ends within it".into())
+}
+
+/// A header's dictionary.
+fn parse(text: &[u8]) -> Result<Header, String> {
+    let mut text = Text { bytes: text, at: 0 };
+    let (mut element, mut fortran_order, mut shape) = (None, None, None);
+    text.expect(b'{')?;
+    while !text.takes(b'}') {
+        let key = text.string()?;
+        text.expect(b':')?;
+        let is_new = match key.as_str() {
+            "descr" => element.replace(text.element()?).is_none(),
+            "fortran_order" => fortran_order.replace(text.boolean()?).is_none(),
+            "shape" => shape.replace(text.shape()?).is_none(),
+            _ => return Err(format!("the key '{key}' is none of 'descr', 'fortran_order' and 'shape'")),
+        };
+        if !is_new {
+            return Err(format!("the key '{key}' is there twice"));
+        }
+        if !text.takes(b',') {
+            text.expect(b'}')?;
+            break;
+        }
+    }
+    if let Some(byte) = text.peek() {
+        return Err(format!("`{}` follows the dictionary", byte.escape_ascii()));
+    }
+    let missing = |key: &str| format!("the key '{key}' is missing");
+    Ok(Header {
+        element: element.ok_or_else(|| missing("descr"))?,
+        fortran_order: fortran_order.ok_or_else(|| missing("fortran_order"))?,
+        shape: shape.ok_or_else(|| missing("shape"))?,
+    })
+}
+
+/// What is left of a header. It only moves on, so the time is linear.
+struct Text<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Text<'a> {
+    /// The next byte that is no blank space.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = &self.bytes[self.at..];
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Steps over a byte if it comes next.
+    fn takes(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), String> {
+        if self.takes(byte) { Ok(()) } else { Err(self.wanted(&format!("`{}`", char::from(byte)))) }
+    }
+
+    fn wanted(&mut self, what: &str) -> String {
+        let found = self.peek().map_or("its end".into(), |byte| format!("`{}`", byte.escape_ascii()));
+        format!("{found} stands at byte {} where {what} belongs", self.at)
+    }
+
+    /// A string in quotes of either form. Escapes stay as they are written: no name or code that matters here has any.
+    fn string(&mut self) -> Result<String, String> {
+        let Some(quote @ (b'\'' | b'"')) = self.peek() else { return Err(self.wanted("a string")) };
+        let start = self.at + 1;
+        let mut end = start;
+        loop {
+            match self.bytes.get(end) {
+                Some(&byte) if byte == quote => break,
+                Some(b'\\') => end += 2,
+                Some(_) => end += 1,
+                None => return Err(format!("the string at byte {} has no end", self.at)),
+            }
+        }
+        self.at = end + 1;
+        Ok(String::from_utf8_lossy(&self.bytes[start..end]).into_owned())
+    }
+
+    fn boolean(&mut self) -> Result<bool, String> {
+        let word = self.word();
+        let value = match word {
+            b"True" => true,
+            b"False" => false,
+            _ => return Err(self.wanted("True or False")),
+        };
+        self.at += word.len();
+        Ok(value)
+    }
+
+    /// The letters and digits that come next, which stay there.
+    fn word(&mut self) -> &'a [u8] {
+        self.peek();
+        let rest = &self.bytes[self.at..];
+        &rest[..rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()]
+    }
+
+    /// `(3, 2)`, and as Python 2 wrote it, `(3L, 2L)`.
+    fn shape(&mut self) -> Result<Vec<u64>, String> {
+        self.expect(b'(')?;
+        let mut shape = Vec::new();
+        while !self.takes(b')') {
+            let word = self.word();
+            let digits = word.strip_suffix(b"L").unwrap_or(word);
+            let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+            shape.push(number.ok_or_else(|| self.wanted("a whole number of 64 bits"))?);
+            self.at += word.len();
+            if !self.takes(b',') {
+                self.expect(b')')?;
+                break;
+            }
+        }
+        Ok(shape)
+    }
+
+    fn element(&mut self) -> Result<Element, String> {
+        match self.peek() {
+            Some(b'[') => self.record().map(Element::Record),
+            _ => self.string().map(Element::Plain),
+        }
+    }
+
+    /// Steps over a list of fields, `[('key', '<u4'), ..]`; the name of the first.
+    fn record(&mut self) -> Result<String, String> {
+        let (mut depth, mut first) = (0, None);
+        loop {
+            match self.peek() {
+                Some(b'[' | b'(') => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                Some(b']' | b')') => {
+                    depth -= 1;
+                    self.at += 1;
+                    if depth == 0 {
+                        return Ok(first.unwrap_or_default());
+                    }
+                }
+                Some(b'\'' | b'"') => {
+                    let name = self.string()?;
+                    first.get_or_insert(name);
+                }
+                Some(_) => self.at += 1,
+                None => return Err("the list of fields has no end".into()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(code: &str, fortran_order: bool, shape: &[u64]) -> Result<Header, String> {
+        Ok(Header { element: Element::Plain(code.into()), fortran_order, shape: shape.to_vec() })
+    }
+
+    #[test]
+    fn what_numpy_writes_is_read() {
+        for (text, expected) in [
+            ("{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }    \n", plain("<u4", false, &[3])),
+            ("{'descr': '>u4', 'fortran_order': True, 'shape': (3, 2), }", plain(">u4", true, &[3, 2])),
+            ("{'descr': '|u1', 'fortran_order': False, 'shape': (), }", plain("|u1", false, &[])),
+            ("{\"shape\":(3L,2L),\"fortran_order\":False,\"descr\":\"<u4\"}", plain("<u4", false, &[3, 2])),
+        ] {
+            assert_eq!(parse(text.as_bytes()), expected, "{text}");
+        }
+        let text =
+            "{'descr': [('it\\'s ]', '<u4'), ('b', [('c', '<f4', (2, 2))])], 'fortran_order': False, 'shape': (1,), }";
+        assert_eq!(parse(text.as_bytes()).map(|header| header.element), Ok(Element::Record("it\\'s ]".into())));
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let whole = "{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }";
+        for end in 0..whole.len() {
+            assert!(parse(&whole.as_bytes()[..end]).is_err(), "cut at {end}");
+        }
+        for (text, part) in [
+            ("{}", "'descr' is missing"),
+            ("{'descr': '<u4', 'descr': '<u4'}", "twice"),
+            ("{'colour': 1}", "'colour'"),
+            ("{'descr': 7}", "`7` stands at byte 10"),
+            ("{'fortran_order': 0}", "True or False"),
+            ("{'shape': (-1,)}", "whole number"),
+            ("{'shape': (18446744073709551616,)}", "whole number"),
+            ("{'shape': (1 2)}", "`)`"),
+            ("{'descr': '<u4', 'fortran_order': False, 'shape': (3,), } x", "`x` follows"),
+        ] {
+            let error = parse(text.as_bytes()).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn brackets_cost_no_more_than_other_bytes() {
+        // Nested as deep as a header is long; each more would cost a stack frame, or twice the time, elsewhere.
+        for open in ["[", "[(", "{'descr': [", "[["] {
+            let text = open.repeat(MOST / open.len());
+            assert!(parse(text.as_bytes()).is_err());
+            assert!(parse(format!("{{'descr': {text}").as_bytes()).is_err());
+        }
+        let nested =
+            format!("{{'descr': {}{}, 'shape': (1,), 'fortran_order': False}}", "[".repeat(30_000), "]".repeat(30_000));
+        assert_eq!(parse(nested.as_bytes()).map(|header| header.element), Ok(Element::Record(String::new())));
+    }
+
+    #[test]
+    fn a_claim_takes_no_memory() {
+        for length in [MOST as u32 + 1, u32::MAX] {
+            let mut file = b"\x93NUMPY\x02\x00".to_vec();
+            file.extend(length.to_le_bytes());
+            assert!(read(&mut &file[..]).is_err_and(|error| error.contains("are the most")));
+        }
+        for (version, length) in [(2, 4), (3, 4), (1, 2)] {
+            let mut file = [&b"\x93NUMPY"[..], &[version, 0]].concat();
+            file.extend(&60_000u32.to_le_bytes()[..length]);
+            file.push(b'{');
+            assert_eq!(read(&mut &file[..]), Err("it ends 59999 bytes early".into()));
+        }
+        assert!(read(&mut &b"\x93NUMPY\x04\x00"[..]).is_err_and(|error| error.contains("version 4.0")));
+    }
+}

@@ -1,0 +1,274 @@
+//! NumPy's `.npy`: arrays of whole numbers, of shape (n,) or (n, 2).
+//!
+//! Integers of every width and either byte order are read; one that 32 bits do not hold is an error that names it. What
+//! a header claims is believed of nothing but the meaning of the bytes: elements are read in pieces, as far as they are
+//! there.
+
+mod header;
+
+use std::io::{self, BufRead, Read};
+
+use header::{Element, Header};
+
+use super::{Name, Sink, Want, append};
+use crate::failure::{Failure, Result};
+
+/// Bytes that are read at a time: a whole number of elements of any width.
+const PIECE: usize = 1 << 16;
+
+/// Reads an array into a sink.
+pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut impl Sink) -> Result<()> {
+    let header =
+        header::read(&mut reader).map_err(|reason| name.fail(format!("the .npy header is damaged: {reason}")))?;
+    let integer = Integer::of(&header.element).map_err(|reason| name.fail(reason))?;
+    let Header { shape, fortran_order, .. } = header;
+    let (rows, columns) = match shape[..] {
+        [rows] => (rows, 1),
+        [rows, columns @ 1..=2] => (rows, columns),
+        _ => return Err(name.fail(format!("the array has shape {shape:?}: give (n,) for keys or (n, 2) for pairs"))),
+    };
+    let left = rows.checked_mul(columns).filter(|count| count.checked_mul(integer.width as u64).is_some());
+    let Some(left) = left else {
+        return Err(name.fail(format!("the .npy header is damaged: no file holds an array of shape {shape:?}")));
+    };
+    let mut elements = Elements { reader, name, integer, left, piece: Vec::new(), at: 0 };
+    match (columns, want) {
+        (1, _) => {
+            for row in 0..rows {
+                let key = elements.next(|| format!("row {row}"))?;
+                let number = || u32::try_from(row).map_err(|_| name.fail("there are more than 4294967296 rows"));
+                sink.push(key, if want == Want::Pairs { number()? } else { 0 })?;
+            }
+        }
+        _ if !fortran_order => {
+            for row in 0..rows {
+                let key = elements.next(|| format!("row {row}, the key"))?;
+                // A value that nobody wants may be any number.
+                let value = match want {
+                    Want::Pairs => elements.next(|| format!("row {row}, the value"))?,
+                    Want::Keys => elements.number().map(|_| 0)?,
+                };
+                sink.push(key, value)?;
+            }
+        }
+        // All keys come first, then all values.
+        (_, Want::Keys) => {
+            for row in 0..rows {
+                sink.push(elements.next(|| format!("row {row}, the key"))?, 0)?;
+            }
+        }
+        (_, Want::Pairs) => {
+            let mut keys = Vec::new();
+            for row in 0..rows {
+                append(&mut keys, elements.next(|| format!("row {row}, the key"))?)?;
+            }
+            for (row, key) in keys.into_iter().enumerate() {
+                sink.push(key, elements.next(|| format!("row {row}, the value"))?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A type of whole numbers.
+#[derive(Clone, Copy)]
+struct Integer {
+    /// Bytes: 1, 2, 4 or 8.
+    width: usize,
+    signed: bool,
+    big_endian: bool,
+}
+
+impl Integer {
+    /// The type of an element, if it is one.
+    fn of(element: &Element) -> std::result::Result<Integer, String> {
+        let code = match element {
+            Element::Record(field) if field.is_empty() => {
+                return Err("the array holds records and no whole numbers: save an array of keys".into());
+            }
+            Element::Record(field) => {
+                return Err(format!(
+                    "the array holds records and no whole numbers: save one field, like `array['{field}']`"
+                ));
+            }
+            Element::Plain(code) => code,
+        };
+        let (signed, big_endian) = match code.as_bytes() {
+            [order @ (b'<' | b'>' | b'|' | b'='), sign @ (b'i' | b'u'), b'1' | b'2' | b'4' | b'8'] => {
+                let big_endian = if *order == b'=' { cfg!(target_endian = "big") } else { *order == b'>' };
+                (*sign == b'i', big_endian)
+            }
+            _ => {
+                let advice = "check that all are whole and from 0 to 4294967295, then save `array.astype(numpy.int64)`";
+                return Err(format!("the array holds '{code}' and no whole numbers: {advice}"));
+            }
+        };
+        Ok(Integer { width: usize::from(code.as_bytes()[2] - b'0'), signed, big_endian })
+    }
+
+    /// A number of this type.
+    fn decode(self, bytes: &[u8]) -> i128 {
+        let mut wide = [0; 8];
+        wide[..self.width].copy_from_slice(bytes);
+        if self.big_endian {
+            wide[..self.width].reverse();
+        }
+        let number = u64::from_le_bytes(wide);
+        let unused = 64 - 8 * self.width as u32;
+        // Shifted to the top and back, a negative number gets its sign.
+        if self.signed { ((number << unused) as i64 >> unused).into() } else { number.into() }
+    }
+}
+
+/// The elements of an array.
+struct Elements<'a, R> {
+    reader: R,
+    name: &'a Name,
+    integer: Integer,
+    /// How many have not been read.
+    left: u64,
+    /// Bytes of whole elements, of which those before `at` have been read.
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl<R: BufRead> Elements<'_, R> {
+    /// The next one, which must fit 32 bits; `place` says where it stands.
+    fn next(&mut self, place: impl FnOnce() -> String) -> Result<u32> {
+        let number = self.number()?;
+        u32::try_from(number).map_err(|_| {
+            self.name.fail(format!("{} is {number}: keys and values are whole numbers from 0 to 4294967295", place()))
+        })
+    }
+
+    /// The next one.
+    fn number(&mut self) -> Result<i128> {
+        if self.at == self.piece.len() {
+            self.refill().map_err(|error| self.failed(&error))?;
+        }
+        let end = self.at + self.integer.width;
+        let number = self.integer.decode(&self.piece[self.at..end]);
+        self.at = end;
+        self.left -= 1;
+        Ok(number)
+    }
+
+    /// Reads some more elements, at least one.
+    fn refill(&mut self) -> io::Result<()> {
+        let width = self.integer.width as u64;
+        let bytes = (self.left.saturating_mul(width)).min(PIECE as u64);
+        self.piece.clear();
+        self.at = 0;
+        (&mut self.reader).take(bytes).read_to_end(&mut self.piece)?;
+        self.piece.truncate(self.piece.len() - self.piece.len() % self.integer.width);
+        if self.piece.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.name.fail(format!("the file ends {} elements early", self.left)),
+            _ => self.name.io(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{pairs, read_with};
+    use super::super::{Pairs, ReadOptions};
+
+    /// An array's file: `data` are its elements, each in as many bytes as the type has.
+    fn file(descr: &str, fortran: &str, shape: &str, data: &[i128]) -> Vec<u8> {
+        let mut header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
+        while (header.len() + 11) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.as_bytes());
+        let width = usize::from(descr.as_bytes()[2] - b'0');
+        for number in data {
+            let mut bytes = number.to_le_bytes()[..width].to_vec();
+            if descr.starts_with('>') {
+                bytes.reverse();
+            }
+            file.extend(bytes);
+        }
+        file
+    }
+
+    #[test]
+    fn arrays_are_read_in_every_layout() {
+        assert_eq!(pairs("x.npy", &file("<u4", "False", "(2,)", &[7, 9]), None), Ok(vec![(7, 0), (9, 1)]));
+        assert_eq!(pairs("x.npy", &file("<u4", "False", "(2, 1)", &[7, 9]), None), Ok(vec![(7, 0), (9, 1)]));
+        assert_eq!(pairs("x.npy", &file("<u4", "False", "(0,)", &[]), None), Ok(vec![]));
+        let expected = Ok(vec![(1, 2), (3, 4), (5, 6)]);
+        for code in ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"] {
+            for order in ["<", ">"] {
+                let descr = &format!("{order}{code}");
+                let rows = file(descr, "False", "(3, 2)", &[1, 2, 3, 4, 5, 6]);
+                assert_eq!(pairs("x.npy", &rows, None), expected, "{descr}");
+                let columns = file(descr, "True", "(3, 2)", &[1, 3, 5, 2, 4, 6]);
+                assert_eq!(pairs("x.npy", &columns, None), expected, "{descr}, column by column");
+            }
+        }
+        assert_eq!(pairs("x.npy", &file("|u1", "False", "(2,)", &[0, 255]), None), Ok(vec![(0, 0), (255, 1)]));
+        let most = i128::from(u32::MAX);
+        for descr in ["<u4", ">i8", "<u8"] {
+            assert_eq!(pairs("x.npy", &file(descr, "False", "(1,)", &[most]), None), Ok(vec![(u32::MAX, 0)]));
+        }
+    }
+
+    #[test]
+    fn arrays_longer_than_a_piece_are_read_whole() {
+        let numbers: Vec<i128> = (0..50_001).collect();
+        let expected: Vec<(u32, u32)> = (0..50_001).map(|number| (number, number)).collect();
+        for descr in ["<u4", ">i8"] {
+            assert_eq!(pairs("x.npy", &file(descr, "False", "(50001,)", &numbers), None).as_ref(), Ok(&expected));
+        }
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_named() {
+        for (descr, shape, data, part) in [
+            ("<i8", "(2,)", &[5, 1 << 32][..], "row 1 is 4294967296"),
+            ("<i1", "(1,)", &[-1], "row 0 is -1"),
+            (">i8", "(1,)", &[i64::MIN.into()], "row 0 is -9223372036854775808"),
+            ("<u8", "(1, 2)", &[1, u64::MAX.into()], "row 0, the value is 18446744073709551615"),
+            ("<i4", "(2, 2)", &[1, 2, -3, 4], "row 1, the key is -3"),
+        ] {
+            let error = pairs("x.npy", &file(descr, "False", shape, data), None).expect_err(part);
+            assert!(error.contains(part) && error.contains("from 0 to 4294967295"), "{error}");
+        }
+    }
+
+    #[test]
+    fn other_arrays_are_refused() {
+        for (bytes, part) in [
+            (file("<f4", "False", "(1,)", &[1]), "'<f4' and no whole numbers"),
+            (file("|b1", "False", "(1,)", &[1]), "'|b1' and no whole numbers"),
+            (file("<u4", "False", "(1, 3)", &[1, 2, 3]), "shape"),
+            (file("<u4", "False", "()", &[1]), "shape"),
+            (file("<u4", "False", "(5,)", &[1, 2]), "ends 3 elements early"),
+            (file("<u8", "False", "(9223372036854775808, 2)", &[]), "no file holds"),
+            (file("<u4", "False", "(9223372036854775807,)", &[]), "no file holds"),
+            (file("<u4", "False", "(1152921504606846976,)", &[1]), "ends 1152921504606846975 elements early"),
+            (b"\x93NUMPY\x01\x00".to_vec(), "damaged"),
+            (b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec(), "damaged"),
+        ] {
+            let error = pairs("x.npy", &bytes, None).expect_err(part);
+            assert!(error.contains(part), "{error}");
+        }
+        let mut cut = file("<u4", "False", "(2,)", &[1, 2]);
+        cut.pop();
+        let mut read = Pairs::default();
+        let error = read_with("x.npy", &cut, &ReadOptions::default(), &mut read).expect_err("half an element");
+        assert!(error.contains("ends 1 elements early") && read.keys == [1], "{error}");
+        let header = b"{'descr': [('key', '<u4'), ('value', '<u4')], 'fortran_order': False, 'shape': (1,), }";
+        let mut whole = b"\x93NUMPY\x01\x00".to_vec();
+        whole.extend((header.len() as u16).to_le_bytes());
+        whole.extend(header);
+        assert!(pairs("x.npy", &whole, None).is_err_and(|error| error.contains("array['key']")));
+    }
+}

@@ -1,0 +1,248 @@
+//! What the `koel` command makes of files that are not what they seem: it reads what it promises to read, and refuses
+//! the rest with a sentence that says what to do. No input gives an empty answer in silence.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use crate::folder::{Folder, npy, stderr};
+
+/// Runs a command with bytes on stdin, as far as it takes them.
+fn fed(mut command: Command, input: impl Iterator<Item = Vec<u8>> + Send) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    std::thread::scope(|scope| {
+        // A command that has seen enough closes the pipe.
+        scope.spawn(move || input.map(|piece| stdin.write_all(&piece)).take_while(Result::is_ok).for_each(drop));
+        child.wait_with_output().expect("the command ends")
+    })
+}
+
+/// Exit code 2, and `part` on stderr.
+fn is_refused(output: &Output, part: &str) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("koel: ") && said.contains(part) && !said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn protein_is_refused_and_rna_is_read_as_dna() {
+    let folder = Folder::new();
+    folder.file("protein.fa", ">p\nMKTAYIAKQR\nQISFVKSHFS\n");
+    folder.file("dna.fa", ">r\nACGTTGCA\n");
+    folder.file("rna.fa", ">r\nACGUUGCA\n");
+    for command in ["build protein.fa -o t.koel", "unique protein.fa", "groupby protein.fa", "join dna.fa protein.fa"] {
+        folder
+            .refused(&format!("{command} --kmer 3 --device cpu"), "protein.fa, line 2: `I` is no letter of DNA or RNA");
+    }
+    folder.refused("unique protein.fa --kmer 3 --other-letters skip --device cpu", "protein.fa: no key");
+    let [dna, rna] = ["dna.fa", "rna.fa"].map(|name| {
+        let output = folder.koel(&format!("unique {name} --kmer 3 --device cpu"));
+        assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
+        output.stdout
+    });
+    assert!(dna == rna && dna.len() > "key\n".len());
+    folder.refused("unique dna.fa --device cpu", "at most 8 of A, C, G, T and U stand in a row, and a key takes 16");
+}
+
+#[test]
+fn skipped_letters_are_counted_on_stderr() {
+    let folder = Folder::new();
+    folder.file("genome.fa", ">r\nACGTnnNN\nACGRACG\n");
+    folder.file("odd.fa", ">r\nACGEACG*\n");
+    folder.file("empty.fa", "");
+    for (arguments, said, rows) in [
+        ("unique genome.fa --kmer 3", "genome.fa: skipped 4 N, 1 R: no key spans them\n", "key\n6\n27\n"),
+        ("unique odd.fa --kmer 3 --other-letters skip", "odd.fa: skipped 1 *, 1 E: no key spans them\n", "key\n6\n"),
+        ("unique empty.fa", "empty.fa: there is no record in it, and so no key\n", "key\n"),
+    ] {
+        let output = folder.koel(&format!("{arguments} --device cpu"));
+        assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), said));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), rows);
+    }
+    folder.refused("unique odd.fa --kmer 3 --device cpu", "--other-letters skip");
+    folder.file("a.csv", "1,2\n");
+    folder.refused("unique a.csv --other-letters skip", "--other-letters is for FASTA files");
+}
+
+#[test]
+fn a_header_is_one_only_where_rows_follow() {
+    let folder = Folder::new();
+    folder.file("t.csv", "1,2\n3,4\n");
+    folder.ok("build t.csv -o t.koel --device cpu");
+    for (name, text) in [("word.csv", "word\n"), ("letters.csv", "ACGT"), ("names.tsv", "key\tvalue\n\n")] {
+        folder.file(name, text);
+        folder.refused(&format!("build {name} -o none.koel --device cpu"), "line 1: the only row has no number");
+        is_refused(&folder.koel(&format!("lookup t.koel {name} --device cpu")), "the only row has no number");
+        folder.refused(&format!("unique {name} --header no --device cpu"), "line 1: the key");
+        assert_eq!(folder.ok(&format!("unique {name} --header yes --device cpu")), "key\n");
+    }
+    for (header, keys) in [("yes", "key\n3\n"), ("no", "key\n1\n3\n"), ("auto", "key\n1\n3\n")] {
+        assert_eq!(folder.ok(&format!("unique t.csv --header {header} --device cpu")), keys);
+    }
+    assert_eq!(folder.ok("groupby t.csv --header yes --agg sum --device cpu"), "key,sum\n3,4\n");
+    assert_eq!(folder.ok("lookup t.koel t.csv --header yes --device cpu"), "key,value\n3,4\n");
+    assert_eq!(folder.ok("join t.csv t.csv --header yes --device cpu"), "key,left,right\n3,4,4\n");
+    assert_eq!(folder.json("build t.csv -o t.koel --header yes --device cpu --json")["pairs"], 1);
+    folder.file("t.npy", npy("(1,)", &[5]));
+    folder.refused("unique t.npy --header no --device cpu", "--header is for CSV and TSV files");
+    folder.refused("unique t.csv --header maybe", "auto");
+}
+
+#[test]
+fn letters_are_no_numbers() {
+    let folder = Folder::new();
+    folder.file("t.csv", "1,2\n");
+    folder.ok("build t.csv -o t.koel --device cpu");
+    folder.file("q.csv", "query\nACGT\n");
+    let output = folder.koel("lookup t.koel q.csv --device cpu");
+    is_refused(&output, "q.csv, line 2: the key `ACGT` is no whole number");
+    is_refused(&output, "letters are keys of tables of k-mers alone, or of FASTA files");
+}
+
+#[test]
+fn names_of_other_formats_are_refused_before_anything_is_read() {
+    let folder = Folder::new();
+    for (arguments, extension) in [
+        ("lookup missing.koel missing.csv -o out.parquet", ".parquet is not written"),
+        ("unique missing.csv -o out.PARQUET", ".PARQUET is not written"),
+        ("unique missing.csv -o out.csv.gz", ".gz is not written"),
+        ("unique missing.csv --inverse ids.json", ".json is not written"),
+        ("groupby missing.csv -o out.xlsx", ".xlsx is not written"),
+        ("join missing.csv missing.csv -o out.arrow", ".arrow is not written"),
+    ] {
+        folder.refused(arguments, extension);
+        folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array)");
+    }
+    folder.file("t.csv", "1,2\n");
+    for (name, text) in [
+        ("out.csv", "key,count\n1,1\n"),
+        ("out.TXT", "key,count\n1,1\n"),
+        ("out", "key,count\n1,1\n"),
+        (".hidden", "key,count\n1,1\n"),
+        ("a.b/out", "key,count\n1,1\n"),
+        ("out.tsv", "key\tcount\n1\t1\n"),
+        ("out.Tab", "key\tcount\n1\t1\n"),
+    ] {
+        fs::create_dir_all(folder.path("a.b")).unwrap();
+        folder.ok(&format!("groupby t.csv -o {name} --device cpu"));
+        assert_eq!(fs::read_to_string(folder.path(name)).unwrap(), text);
+    }
+    folder.ok("groupby t.csv -o out.NPY --device cpu");
+    assert!(fs::read(folder.path("out.NPY")).unwrap().starts_with(b"\x93NUMPY"));
+}
+
+#[test]
+fn open_quotes_and_endless_rows_are_refused_where_they_begin() {
+    let folder = Folder::new();
+    folder.file("quote.csv", "1,2\n3,\"4\n5,6\n7,8\n");
+    folder.refused("build quote.csv -o t.koel --device cpu", "quote.csv, line 2: the quote that opens here");
+    folder.file("closed.csv", "1,2\n3,\"4\n5,6\n\"\n");
+    folder.refused("build closed.csv -o t.koel --device cpu", "closed.csv, line 2: the value");
+    for (start, byte, part) in [
+        ("1,2\n", b'7', "stdin, line 2: this row is longer than 1048576 bytes"),
+        ("1,2\n3,\"4\n", b'5', "stdin, line 2: the quote that opens here is not closed within 1048576 bytes"),
+    ] {
+        let endless = std::iter::once(start.into()).chain(std::iter::repeat(vec![byte; 1 << 16]));
+        is_refused(&fed(folder.command("unique - --device cpu"), endless), part);
+    }
+}
+
+/// An array's file with some bytes for a header.
+fn with_header(version: u8, header: &[u8]) -> Vec<u8> {
+    let length = (header.len() as u32).to_le_bytes();
+    [&b"\x93NUMPY"[..], &[version, 0], &length[..if version == 1 { 2 } else { 4 }], header].concat()
+}
+
+#[test]
+fn hostile_array_headers_are_refused_at_once() {
+    let folder = Folder::new();
+    // Each `[` more took 2.2 times the time, and 400 KB of them the stack.
+    folder.file("nested.npy", with_header(1, "{'descr': [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[".as_bytes()));
+    folder.file("deep.npy", with_header(2, "[".repeat(400_000).as_bytes()));
+    folder.file("deepest.npy", with_header(2, format!("{{'descr': {}", "[".repeat(60_000)).as_bytes()));
+    folder.file("claim.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xff");
+    folder.file(
+        "wraps.npy",
+        with_header(1, b"{'descr': '<u4', 'fortran_order': False, 'shape': (9223372036854775808, 2), }"),
+    );
+    folder.file("long.npy", with_header(1, b"{'descr': '<u4', 'fortran_order': True, 'shape': (1000000000000, 2), }"));
+    for (name, part) in [
+        ("nested.npy", "the .npy header is damaged: the list of fields has no end"),
+        ("deep.npy", "it claims 400000 bytes, and 65536 are the most"),
+        ("deepest.npy", "the list of fields has no end"),
+        ("claim.npy", "it claims 4294967295 bytes"),
+        ("wraps.npy", "no file holds an array of shape [9223372036854775808, 2]"),
+        ("long.npy", "ends 2000000000000 elements early"),
+    ] {
+        folder.refused(&format!("build {name} -o t.koel --device cpu"), part);
+        folder.refused(&format!("unique {name} --device cpu"), part);
+    }
+}
+
+#[test]
+fn numbers_of_arrays_never_wrap() {
+    let folder = Folder::new();
+    let array = |code: &str, numbers: &[i64]| {
+        let header = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': ({},), }}", numbers.len());
+        let mut file = with_header(1, header.as_bytes());
+        numbers.iter().for_each(|number| file.extend(number.to_le_bytes()));
+        file
+    };
+    folder.file("whole.npy", array("<i8", &[7, 0, u32::MAX.into()]));
+    assert_eq!(folder.ok("unique whole.npy --device cpu"), "key\n7\n0\n4294967295\n");
+    folder.file("above.npy", array("<i8", &[7, 1 << 32]));
+    folder.refused(
+        "unique above.npy --device cpu",
+        "above.npy: row 1 is 4294967296: keys and values are whole numbers from 0",
+    );
+    folder.file("below.npy", array("<i8", &[-1]));
+    folder.refused("unique below.npy --device cpu", "row 0 is -1");
+    folder.file("real.npy", array("<f8", &[1]));
+    let said = stderr(&folder.koel("unique real.npy --device cpu"));
+    assert!(said.contains("'<f8'") && said.contains("check that all are whole") && !said.contains("uint32"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::new();
+    let name = |bytes| OsStr::from_bytes(bytes);
+    fs::write(folder.path("").join(name(b"in\xff.csv")), "1,2\n3,4\n").unwrap();
+    let run = |arguments: &[&[u8]]| {
+        let output = folder.command("").args(arguments.iter().map(|bytes| name(bytes))).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    };
+    run(&[b"build", b"in\xff.csv", b"-o", b"t\xff", b"--device", b"cpu"]);
+    run(&[b"lookup", b"t\xff", b"in\xff.csv", b"-o", b"out\xff.csv", b"--device", b"cpu"]);
+    let written = fs::read_to_string(folder.path("").join(name(b"out\xff.csv"))).unwrap();
+    assert_eq!(written, "key,value\n1,2\n3,4\n");
+    run(&[b"unique", b"in\xff.csv", b"-o", b"k\xff.tsv", b"--inverse", b"i\xff.npy", b"--device", b"cpu"]);
+    assert!(fs::read(folder.path("").join(name(b"i\xff.npy"))).unwrap().starts_with(b"\x93NUMPY"));
+    let refused = folder.command("unique in.csv -o").arg(name(b"out.c\xffv")).output().unwrap();
+    is_refused(&refused, "is not written");
+}
+
+/// Under a limit on memory, columns that do not fit are an error. They ended the process by a signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn columns_beyond_memory_are_an_error() {
+    let folder = Folder::new();
+    let rows = 1u64 << 28;
+    let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({rows},), }}");
+    let array = std::iter::once(with_header(1, header.as_bytes())).chain(std::iter::repeat(vec![7; 1 << 16]));
+    let limited = format!("ulimit -v 400000; exec {} build - -o t.koel --device cpu --threads 1", crate::PROGRAM);
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited]).current_dir(folder.path("")).env("KOEL_OPENCL", "off");
+    let output = fed(command, array);
+    is_refused(&output, "cpu has no room for");
+    assert!(!folder.path("t.koel").exists());
+}
