@@ -11,6 +11,7 @@
 //! inspect.rs    audit, statistics
 //! keeping.rs    tables of keys alone, which may come any number of times
 //! parts.rs      tables made of their parts, for the structures that are more than a table
+//! salt.rs       the salt of a table's keys;   seed.rs   seeds that nobody can foresee
 //! digest.rs     the header and the digest;   file.rs   save, open, open_mapped
 //! ```
 
@@ -27,12 +28,15 @@ mod keeping;
 mod parts;
 mod reading;
 mod remove;
+mod salt;
+mod seed;
 
 pub use builder::{Contents, Duplicates, MemoryEstimate, TableBuilder};
 pub use digest::Digest;
 pub use file::{FileInfo, read_info};
 pub use insert::Inserted;
 pub use inspect::{Buckets, Stats};
+pub use seed::random_seed;
 
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;

@@ -1,0 +1,134 @@
+//! Where the constants of a table's functions come from: its seed, or a salt of all its keys.
+//!
+//! ```text
+//! attempts 0 to 7     SplitMix64 of (seed, attempt)
+//! attempts from 8 on  BLAKE3-XOF( "koel constants" | salt | attempt | scheme, kind, parameters, slots )
+//!                     salt = first 16 bytes of BLAKE3( "koel salt" | seed | bits of a key | keys | the keys, ascending )
+//! ```
+//!
+//! Who knows the seed knows the constants of attempts 0 to 7, and can choose keys that crowd into a few slots under each
+//! of them. A salt depends on every key: whoever changes one key to fit the constants changes the constants. It is a
+//! function of the set of keys, so it is the same on every device and for every order of the input.
+//!
+//! What it is not: a secret. Who knows all keys and the seed can compute the salt. It takes 2^k tries to find a set
+//! whose salted attempt fails if random constants fail once in 2^k, and every further attempt multiplies that.
+//!
+//! What goes into the hash has a fixed width, and each scheme has a fixed list of numbers, so that two different inputs
+//! never give the same bytes. Nothing there depends on values, on the pair beside the image, or on the number of pairs.
+
+use std::fmt;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::Plan;
+use super::hash::{MixKeys, SplitMix64};
+
+/// The first attempt whose constants are drawn from a salt, in schemes that take part ([`Plan::SALTED`]).
+pub const FIRST_SALTED: u32 = 8;
+/// Bits of a key.
+const KEY_BITS: u32 = u32::BITS;
+
+/// A hash of all keys of a table, from which the constants of attempts from [`FIRST_SALTED`] on are drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Salt([u8; Salt::BYTES]);
+
+impl Salt {
+    /// Bytes of a salt.
+    pub const BYTES: usize = 16;
+    /// What stands in the plan of a table without a salt.
+    pub(super) const NONE: Salt = Salt([0; Salt::BYTES]);
+
+    /// The salt of these keys, which are distinct and ascend.
+    pub fn of(seed: u64, keys: &[u32]) -> Salt {
+        debug_assert!(keys.windows(2).all(|two| two[0] < two[1]), "keys ascend, each once");
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"koel salt");
+        hasher.update(&seed.to_le_bytes());
+        hasher.update(&KEY_BITS.to_le_bytes());
+        hasher.update(&(keys.len() as u64).to_le_bytes());
+        hasher.update_rayon(bytemuck::cast_slice(keys));
+        let mut bytes = [0; Salt::BYTES];
+        bytes.copy_from_slice(&hasher.finalize().as_bytes()[..Salt::BYTES]);
+        Salt(bytes)
+    }
+
+    /// A salt that was stored. Zeros are none.
+    pub(crate) fn from_bytes(bytes: [u8; Salt::BYTES]) -> Option<Salt> {
+        Some(Salt(bytes)).filter(|&salt| salt != Salt::NONE)
+    }
+
+    /// The bytes that files and digests hold.
+    pub fn bytes(&self) -> [u8; Salt::BYTES] {
+        self.0
+    }
+}
+
+impl fmt::Debug for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What a plan with a field `salt: Salt`, the last one, says of it; an item list for its `impl Plan`.
+macro_rules! salted {
+    () => {
+        const SALTED: bool = true;
+
+        fn salt(&self) -> Option<crate::spec::Salt> {
+            Some(self.salt).filter(|&salt| salt != crate::spec::Salt::NONE)
+        }
+
+        fn with_salt(self, salt: Option<crate::spec::Salt>) -> Self {
+            let salt = salt.filter(|_| self.attempt >= crate::spec::FIRST_SALTED);
+            Self { salt: salt.unwrap_or(crate::spec::Salt::NONE), ..self }
+        }
+    };
+}
+pub(super) use salted;
+
+/// The stream of one attempt's constants.
+pub(super) enum Constants {
+    Seeded(SplitMix64),
+    /// Boxed, because a reader is 30 times as large as a state.
+    Salted(Box<blake3::OutputReader>),
+}
+
+impl Constants {
+    /// The constants of a plan. `numbers` are its scheme, kind, parameters and slots: all that its functions depend on,
+    /// and as many for every plan of the scheme.
+    pub(super) fn of(plan: &impl Plan, numbers: &[u32]) -> Constants {
+        let Some(salt) = plan.salt() else {
+            return Constants::Seeded(SplitMix64::for_attempt(plan.seed(), plan.attempt()));
+        };
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"koel constants");
+        hasher.update(&salt.0);
+        hasher.update(&plan.attempt().to_le_bytes());
+        hasher.update(bytemuck::cast_slice(numbers));
+        Constants::Salted(Box::new(hasher.finalize_xof()))
+    }
+
+    /// The next 64 bits.
+    fn next_u64(&mut self) -> u64 {
+        match self {
+            Constants::Seeded(stream) => stream.next_u64(),
+            Constants::Salted(reader) => {
+                let mut bytes = [0; 8];
+                reader.fill(&mut bytes);
+                u64::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    /// The next 32 bits.
+    pub(super) fn next_u32(&mut self) -> u32 {
+        (self.next_u64() >> 32) as u32
+    }
+
+    /// The next mixer's keys.
+    pub(super) fn next_mix_keys(&mut self) -> MixKeys {
+        let (xors, times) = (self.next_u64(), self.next_u32());
+        MixKeys::of_draws(xors, times)
+    }
+}
