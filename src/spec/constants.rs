@@ -132,3 +132,70 @@ impl Constants {
         MixKeys::of_draws(xors, times)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Cuckoo, Request, Scheme};
+
+    fn salt() -> Salt {
+        Salt::of(2026, &[1, 2, 3, u32::MAX])
+    }
+
+    /// Computed in Python, with the package `blake3`, from the definition above.
+    #[test]
+    fn salt_and_constants_are_those_of_another_implementation() {
+        assert_eq!(format!("{:?}", salt()), "0a42408cc83bc0e310cb8612740620b6");
+        let plan = Cuckoo::canonical(4).plan(Request { slots: 100, pairs: 4, seed: 2026, attempt: 8 }).expect("a plan");
+        let keys = plan.with_salt(Some(salt())).functions().keys;
+        assert_eq!(keys[0], MixKeys::new(0x1f80_21ce, 0x3cb5_7249, 0xc036_701f));
+        assert_eq!(keys[1], MixKeys::new(0x9753_639b, 0x4316_633f, 0x605f_d787));
+    }
+
+    #[test]
+    fn every_part_of_the_input_matters() {
+        let salts = [salt(), Salt::of(2027, &[1, 2, 3, u32::MAX]), Salt::of(2026, &[1, 2, 3]), Salt::of(2026, &[])];
+        let plan = |slots, attempt, salt| {
+            let request = Request { slots, pairs: 4, seed: 2026, attempt };
+            Cuckoo::canonical(4).plan(request).expect("a plan").with_salt(salt)
+        };
+        let draw = |plan, numbers: &[u32]| Constants::of(&plan, numbers).next_u64();
+        let mut draws: Vec<u64> = salts.iter().map(|&salt| draw(plan(100, 8, Some(salt)), &[1, 2])).collect();
+        draws.extend([draw(plan(100, 9, Some(salt())), &[1, 2]), draw(plan(100, 8, Some(salt())), &[1, 3])]);
+        draws.extend([draw(plan(100, 8, None), &[1, 2]), draw(plan(100, 9, None), &[1, 2])]);
+        let distinct: std::collections::BTreeSet<_> = draws.iter().collect();
+        assert_eq!(distinct.len(), draws.len());
+        // Without a salt it is the seed's stream, at any attempt.
+        assert_eq!(draws[7], SplitMix64::for_attempt(2026, 9).next_u64());
+    }
+
+    fn stored<S: Scheme>() {
+        let request = |attempt| Request { slots: 100, pairs: 4, seed: 1, attempt };
+        for &kind in S::KINDS {
+            let scheme = S::of_kind(kind);
+            let [early, late] = [7, 8].map(|attempt| scheme.plan(request(attempt)).expect("a plan"));
+            assert_eq!(early.with_salt(Some(salt())), early, "{}: an early attempt has no salt", S::NAME);
+            let salted = late.with_salt(Some(salt()));
+            assert_eq!(salted.salt(), S::Plan::SALTED.then(salt), "{}", S::NAME);
+            assert_eq!(S::from_plan(&salted).as_ref(), Ok(&scheme), "{}", S::NAME);
+            let (with, without) = (bytemuck::bytes_of(&salted), bytemuck::bytes_of(&late));
+            assert_eq!(with[..S::Plan::STORED], without[..S::Plan::STORED], "{}: nothing else changes", S::NAME);
+            if S::Plan::SALTED {
+                assert_eq!(with[S::Plan::STORED..], salt().bytes(), "{}: the salt comes last", S::NAME);
+                let mut forged = early;
+                bytemuck::bytes_of_mut(&mut forged)[S::Plan::STORED..].copy_from_slice(&salt().bytes());
+                assert!(S::from_plan(&forged).is_err(), "{}: a salt at an early attempt", S::NAME);
+            }
+        }
+    }
+
+    #[test]
+    fn the_salt_is_the_end_of_a_plan_and_nothing_else_of_it() {
+        macro_rules! each_scheme {
+            ($($module:ident, $scheme:ident, $name:literal;)*) => {
+                $(stored::<crate::spec::$scheme>();)*
+            };
+        }
+        crate::for_each_scheme!(each_scheme);
+    }
+}

@@ -204,3 +204,35 @@ fn plan(keys: &impl DeviceBuffer, attempt: u32) -> Result<<Cuckoo as Scheme>::Pl
     let pairs = keys.len() as u64;
     Cuckoo::canonical(4).plan(Request { slots: LOAD.slots_for(pairs), pairs, seed: SEED, attempt })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cpu;
+    use crate::spec::hash::SplitMix64;
+
+    /// Both ways are of use to the same callers: the same least copy, and of each key the greatest value.
+    #[test]
+    fn the_sort_tells_what_the_table_tells() -> Result<()> {
+        let cpu = Cpu::new();
+        let mut stream = SplitMix64::new(5);
+        for (len, keys) in [(0, 1), (1, 1), (300, 50), (300, u32::MAX), (20_000, 9_000)] {
+            let column: Vec<u32> = (0..len).map(|_| stream.next_u32() % keys).collect();
+            let values: Vec<u32> = (0..len).map(|_| stream.next_u32()).collect();
+            let (column, values) = (cpu.upload(&column)?, cpu.upload(&values)?);
+            let direct = positions(&cpu, &column, &values)?;
+            let sorted = positions_by_sort(&cpu, &column, &values)?;
+            assert_eq!(sorted.least_copy, direct.least_copy, "{len} rows");
+            let mut lists = Vec::new();
+            for table in [direct, sorted] {
+                let pairs = occupied::<Cpu, Cuckoo>(&cpu, &table.plan, &table.image)?;
+                let (keys, values) = (cpu.download(&pairs.keys)?, cpu.download(&pairs.values)?);
+                let mut list: Vec<_> = keys.into_iter().zip(values).collect();
+                list.sort_unstable();
+                lists.push(list);
+            }
+            assert_eq!(lists[0], lists[1], "{len} rows");
+        }
+        Ok(())
+    }
+}

@@ -37,3 +37,81 @@ pub(super) fn check<S: Scheme>(plan: &S::Plan, image: &[u64], tombstones: u64) -
     keys.par_sort_unstable();
     if Salt::of(plan.seed(), &keys) == salt { Ok(()) } else { Err(Violation::Salt) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Kernels;
+    use crate::spec::{Cuckoo, CuckooPlan, FIRST_SALTED, Request};
+    use crate::{Cpu, HashTable};
+
+    const KEYS: [u32; 5] = [7, 1, u32::MAX, 30, 4];
+
+    /// A table whose plan has this attempt and salt, whatever its keys say.
+    fn table(attempt: u32, salt: Option<Salt>) -> Result<HashTable<Cpu, Cuckoo>> {
+        let (cpu, scheme) = (Cpu::new(), Cuckoo::canonical(4));
+        let plan: CuckooPlan = scheme.plan(Request { slots: 40, pairs: 5, seed: 3, attempt })?.with_salt(salt);
+        let (image, placed) = Kernels::<Cuckoo>::build(&cpu, &plan, &cpu.upload(&KEYS)?, &cpu.upload(&KEYS)?)?;
+        assert_eq!(placed.unplaced, 0);
+        HashTable::of_parts(&cpu, &HashTable::builder(scheme).seed(3).capacity(40), plan, image, 5)
+    }
+
+    fn saved(table: &HashTable<Cpu, Cuckoo>) -> Result<(tempfile::TempDir, std::path::PathBuf, Vec<u8>)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("table.koel");
+        table.save(&path)?;
+        let bytes = std::fs::read(&path).expect("the file");
+        Ok((folder, path, bytes))
+    }
+
+    #[test]
+    fn the_salt_is_one_of_the_sorted_keys() -> Result<()> {
+        let cpu = Cpu::new();
+        assert_eq!(of(&cpu, 3, &cpu.upload(&KEYS)?)?, Salt::of(3, &[1, 4, 7, 30, u32::MAX]));
+        let many: Vec<u32> = (0..CHUNK as u32 + 5).rev().collect();
+        let sorted: Vec<u32> = many.iter().copied().rev().collect();
+        assert_eq!(of(&cpu, 3, &cpu.upload(&many)?)?, Salt::of(3, &sorted));
+        Ok(())
+    }
+
+    /// All pairs stand where these constants want them: that they are other keys' constants shows by the salt alone.
+    #[test]
+    fn the_audit_recomputes_the_salt() -> Result<()> {
+        let cpu = Cpu::new();
+        let own = of(&cpu, 3, &cpu.upload(&KEYS)?)?;
+        let right = table(FIRST_SALTED, Some(own))?;
+        right.audit()?;
+        let wrong = table(FIRST_SALTED, Some(Salt::of(3, &[1, 2])))?;
+        assert!(matches!(wrong.audit(), Err(Error::Damaged(Violation::Salt))));
+        let (_folder, path, bytes) = saved(&wrong)?;
+        assert_eq!(bytes[8], 3);
+        let refused = HashTable::<Cpu, Cuckoo>::open(&cpu, &path);
+        assert!(matches!(refused, Err(Error::BadFile { reason, .. }) if reason.contains("salt")));
+        // A worn table keeps the salt of the keys it had.
+        let mut worn = right;
+        worn.remove(&[7])?;
+        worn.audit()?;
+        Ok(())
+    }
+
+    /// A table as koel made it before there were salts: at a late attempt, with constants of the seed alone. It keeps them.
+    #[test]
+    fn a_late_attempt_in_a_file_of_format_2_has_no_salt() -> Result<()> {
+        for attempt in [FIRST_SALTED, 9, 31] {
+            let (_folder, path, bytes) = saved(&table(attempt, None)?)?;
+            assert_eq!((bytes[8], &bytes[112..128]), (2, &[0; 16][..]));
+            let mut opened: HashTable<Cpu, Cuckoo> = HashTable::open(&Cpu::new(), &path)?;
+            assert_eq!((opened.restarts(), opened.plan().salt()), (attempt, None));
+            assert_eq!(opened.get(&[30, 31])?, [Some(30), None]);
+            assert!(!opened.insert(&[5, 6], &[50, 60])?.rebuilt, "it has room, under its old constants");
+            opened.remove(&[7])?;
+            opened.compact()?;
+            assert_eq!((opened.restarts(), opened.plan().salt()), (attempt, None));
+            assert_eq!(opened.get(&[30, 7, 5])?, [Some(30), None, Some(50)]);
+            opened.audit()?;
+            opened.rebuild()?;
+            assert_eq!(opened.restarts(), 0);
+        }
+        Ok(())
+    }
+}
