@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use koel::Scheme;
 use koel::spec::cuckoo::Functions;
 use koel::spec::hash::{mix, reduce, unmix};
-use koel::spec::{FIRST_SALTED, Plan, Request};
+use koel::spec::{FIRST_SALTED, Request};
+use koel::{Bucketized, Cuckoo, CuckooSet, Fks, HashTable, Horton, Quadratic, Scheme, TableBuilder};
 use rayon::prelude::*;
 
 use crate::common::reference;
@@ -36,6 +36,16 @@ impl<S: Scheme> Attack<S> {
             assert!(reference::<S>(&plan, pairs()).is_none(), "{scheme:?}: attempt {attempt} was to fail");
         }
         Attack { scheme, slots, keys }
+    }
+
+    pub fn builder(&self) -> TableBuilder<S> {
+        HashTable::builder(self.scheme.clone()).seed(SEED).capacity(self.slots)
+    }
+
+    /// Values for some keys; others with another factor.
+    pub fn values(&self, keys: &[u32], factor: u32) -> Vec<u32> {
+        let greatest = self.scheme.limits().greatest_value();
+        keys.iter().map(|&key| (key ^ 5).wrapping_mul(factor) & greatest).collect()
     }
 }
 
@@ -71,4 +81,59 @@ pub fn cuckoo_crowd(functions: &Functions) -> Vec<u32> {
 /// The first keys for which this holds.
 pub fn first(count: usize, holds: impl Fn(u32) -> bool) -> Vec<u32> {
     (0..u32::MAX).filter(|&key| holds(key)).take(count).collect()
+}
+
+pub fn cuckoo(scheme: Cuckoo, slots: u64) -> Attack<Cuckoo> {
+    Attack::new(scheme, slots, |plan| cuckoo_crowd(&plan.functions()))
+}
+
+pub fn cuckoo_set(scheme: CuckooSet, slots: u64) -> Attack<CuckooSet> {
+    Attack::new(scheme, slots, |plan| cuckoo_crowd(&plan.cuckoo().functions()))
+}
+
+pub fn bucketized_canonical() -> Attack<Bucketized> {
+    Attack::new(Bucketized::canonical(4), 128, |plan| {
+        let functions = plan.functions();
+        // Nine keys for two buckets of four.
+        first(9, |key| {
+            let (home, remainder) = functions.home(key);
+            (0..3).all(|turn| functions.bucket(turn, home, remainder) < 2)
+        })
+    })
+}
+
+pub fn bucketized_classic() -> Attack<Bucketized> {
+    Attack::new(Bucketized::classic(2, 8), 256, |plan| {
+        let functions = plan.functions();
+        first(17, |key| functions.locations(key).all(|bucket| bucket < 2))
+    })
+}
+
+pub fn horton_canonical() -> Attack<Horton> {
+    Attack::new(Horton::canonical(8), 1024, |plan| {
+        let functions = plan.functions();
+        first(65, |key| functions.home(key).0 == 3)
+    })
+}
+
+pub fn horton_classic() -> Attack<Horton> {
+    Attack::new(Horton::classic(8), 512, |plan| {
+        let functions = plan.functions();
+        // They share a remap entry, which leads eight of them to one bucket; seven stay.
+        first(17, |key| functions.home(key) == (3, 4))
+    })
+}
+
+pub fn fks(scheme: Fks) -> Attack<Fks> {
+    Attack::new(scheme, 11 * 576, |plan| {
+        let functions = plan.functions();
+        first(513, |key| functions.bucket(key) == 3)
+    })
+}
+
+pub fn quadratic() -> Attack<Quadratic> {
+    Attack::new(Quadratic, 20, |plan| {
+        let meet = |key: &u32| reference::<Quadratic>(plan, [(0, 0), (*key, 0)]).is_none();
+        std::iter::once(0).chain((1..).find(meet)).collect()
+    })
 }

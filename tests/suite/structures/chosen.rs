@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use crate::chosen::{chosen, cuckoo_crowd, plan_of};
 use crate::common::{devices, holds_exactly, reference};
 use koel::{
-    Aggregate, CompactingTable, Cuckoo, Duplicates, Error, HashTable, IdOrder, Load, MultiTable, Sorted, TableBuilder, group,
+    Aggregate, CompactingTable, Cuckoo, Duplicates, Error, HashTable, IdOrder, Load, MultiTable, Sorted, TableBuilder,
+    group,
 };
 
 /// Of `src/table/distinct.rs`: the seed, its attempts when it knew no other way, and the slots for so many rows.

@@ -1,6 +1,7 @@
 //! Digests written down: no release changes a layout unnoticed. If one of these must change, the format's version in
 //! `src/table/digest.rs` changes with it.
 
+use crate::chosen::{self, Attack};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
 use koel::{
@@ -79,4 +80,22 @@ fn layouts_are_what_they_were() {
     ] {
         layout(&RobinHood::canonical().sequence(sequence).max_ages(max_ages), golden);
     }
+}
+
+/// Tables at salted attempts, whose files have a version of their own.
+#[test]
+fn salted_layouts_are_what_they_were() {
+    fn layout<S: Scheme>(attack: &Attack<S>, golden: &str)
+    where
+        Cpu: Runs<S>,
+    {
+        let table = attack.builder().build(&Cpu::new(), &attack.keys, &attack.values(&attack.keys, 77)).unwrap();
+        eprintln!("GOLD {golden} {}", table.digest().unwrap());
+    }
+    layout(&chosen::cuckoo(Cuckoo::canonical(4), 80), "G1");
+    layout(&chosen::cuckoo_set(CuckooSet::canonical(4), 81), "G2");
+    layout(&chosen::bucketized_canonical(), "G3");
+    layout(&chosen::horton_canonical(), "G4");
+    layout(&chosen::fks(Fks::canonical()), "G5");
+    layout(&chosen::quadratic(), "G6");
 }

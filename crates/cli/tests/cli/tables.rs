@@ -133,7 +133,8 @@ fn what_cannot_be_is_refused_before_any_row_is_read() {
 fn a_random_seed_is_told_and_builds_the_table_again() {
     let folder = Folder::new();
     folder.file("t.csv", "1,2\n3,4\n5,6");
-    let build = |name: &str, seed: &str| folder.json(&format!("build t.csv -o {name} --seed {seed} --device cpu --json"));
+    let build =
+        |name: &str, seed: &str| folder.json(&format!("build t.csv -o {name} --seed {seed} --device cpu --json"));
     let (first, second) = (build("a.koel", "random"), build("b.koel", "random"));
     assert_ne!(first["seed"], second["seed"]);
     assert_ne!(first["digest"], second["digest"]);
