@@ -64,8 +64,14 @@ pub enum Error {
     /// No attempt placed every pair.
     #[error(
         "{pairs} pairs do not fit {slots} slots (load {:.3}); attempts made: {attempts}, pairs left over in the last: \
-         {unplaced}. Lower the load, give more slots, or take a scheme (or hash functions) for higher loads",
-        *pairs as f64 / *slots as f64
+         {unplaced}. {}",
+        *pairs as f64 / *slots as f64,
+        if *by_load {
+            "Lower the load, give more slots, take a scheme (or hash functions) for higher loads, or another seed"
+        } else {
+            "Other constants can do this load: take another seed (one at random, if strangers choose the keys), or allow \
+             more attempts"
+        }
     )]
     TooFull {
         /// Pairs to be placed.
@@ -76,6 +82,8 @@ pub enum Error {
         attempts: u32,
         /// Pairs without a slot at the end of the last attempt (classic: chains that were cut).
         unplaced: u64,
+        /// Whether the load may be the reason: it is above what the hash functions can do, or that is not known.
+        by_load: bool,
     },
     /// No attempt placed every pair, because too many keys share their places.
     #[error(
@@ -139,6 +147,12 @@ pub enum Error {
     /// A buffer of another device, or of another context, was passed.
     #[error("this buffer belongs to another device: move it with `to_backend`, or upload it where the table is")]
     WrongDevice,
+    /// The system has no randomness to give.
+    #[error("the system gives no random seed ({reason}): give a seed instead")]
+    NoRandomness {
+        /// The system's words.
+        reason: String,
+    },
     /// The device's driver reported an error.
     #[error("{device}, while {doing}: {message}")]
     Device {

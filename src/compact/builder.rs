@@ -5,7 +5,7 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::group::{IdOrder, distinct_keys};
 use crate::spec::Scheme;
-use crate::table::{Contents, HashTable, KeyType, TableBuilder};
+use crate::table::{Contents, HashTable, KeyType, TableBuilder, random_seed};
 
 /// Builds compacting tables; made by [`CompactingTable::builder`].
 ///
@@ -48,6 +48,15 @@ impl<S: Scheme> CompactingBuilder<S> {
     /// The seed of all constants. It does not change the ids.
     pub fn seed(self, seed: u64) -> Self {
         CompactingBuilder { table: self.table.seed(seed), ..self }
+    }
+
+    /// A seed from the system's source of randomness instead, for keys that strangers choose
+    /// (`docs/canonical-layout.md`, "Keys of strangers").
+    ///
+    /// # Errors
+    /// [`Error::NoRandomness`] if the system has none to give.
+    pub fn seed_at_random(self) -> Result<Self> {
+        Ok(self.seed(random_seed()?))
     }
 
     /// The most attempts with new constants, 1 to 1024; otherwise 32.

@@ -5,6 +5,7 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::multi::{Grouped, MultiBuilder};
 use crate::spec::Scheme;
+use crate::table::random_seed;
 
 /// Builds indices for joins; made by [`JoinIndex::builder`].
 ///
@@ -41,6 +42,15 @@ impl<S: Scheme> JoinBuilder<S> {
     pub fn seed(mut self, seed: u64) -> Self {
         self.multi = self.multi.seed(seed);
         self
+    }
+
+    /// A seed from the system's source of randomness instead, for keys that strangers choose
+    /// (`docs/canonical-layout.md`, "Keys of strangers").
+    ///
+    /// # Errors
+    /// [`Error::NoRandomness`] if the system has none to give.
+    pub fn seed_at_random(self) -> Result<Self> {
+        Ok(self.seed(random_seed()?))
     }
 
     /// The most attempts with new constants, 1 to 1024; otherwise 32.

@@ -14,7 +14,7 @@ use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::spec::Scheme;
-use crate::table::{Contents, HashTable, KeyType, TableBuilder};
+use crate::table::{Contents, HashTable, KeyType, TableBuilder, random_seed};
 
 /// Builds multivalue tables; made by [`MultiTable::builder`].
 ///
@@ -66,6 +66,15 @@ impl<S: Scheme> MultiBuilder<S> {
     pub fn seed(mut self, seed: u64) -> Self {
         self.table = self.table.seed(seed);
         self
+    }
+
+    /// A seed from the system's source of randomness instead, for keys that strangers choose
+    /// (`docs/canonical-layout.md`, "Keys of strangers").
+    ///
+    /// # Errors
+    /// [`Error::NoRandomness`] if the system has none to give.
+    pub fn seed_at_random(self) -> Result<Self> {
+        Ok(self.seed(random_seed()?))
     }
 
     /// The most attempts with new constants, 1 to 1024; otherwise 32.

@@ -4,7 +4,7 @@ use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::spec::Scheme;
-use crate::table::{Contents, Duplicates, HashTable, KeyType, TableBuilder};
+use crate::table::{Contents, Duplicates, HashTable, KeyType, TableBuilder, random_seed};
 
 /// Builds sets; made by [`HashSet::builder`].
 ///
@@ -43,6 +43,15 @@ impl<S: Scheme> SetBuilder<S> {
     /// The seed of all constants. Equal seeds, parameters and sets of keys give equal bytes.
     pub fn seed(self, seed: u64) -> Self {
         SetBuilder { table: self.table.seed(seed) }
+    }
+
+    /// A seed from the system's source of randomness instead, for keys that strangers choose
+    /// (`docs/canonical-layout.md`, "Keys of strangers").
+    ///
+    /// # Errors
+    /// [`Error::NoRandomness`] if the system has none to give.
+    pub fn seed_at_random(self) -> Result<Self> {
+        Ok(self.seed(random_seed()?))
     }
 
     /// The most attempts with new constants, 1 to 1024; otherwise 32.

@@ -102,6 +102,9 @@ pub enum Violation {
         /// Counted.
         found: u64,
     },
+    /// Constants that were not drawn from the keys.
+    #[error("the table's salt is not that of its keys")]
+    Salt,
     /// A structure of which the table is a part, and that contradicts it.
     #[error("what stands beside the table contradicts it: {reason}")]
     Beside {

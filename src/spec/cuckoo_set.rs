@@ -33,8 +33,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::cuckoo::{Cell, CuckooImage, classic, kinds};
 use super::{
-    Audit, Cuckoo, CuckooPlan, HashFamily, Kind, Limits, Load, Placing, Plan, Reinsertion, Request, Scheme, Updates,
-    Violation,
+    Audit, Cuckoo, CuckooPlan, HashFamily, Kind, Limits, Load, Placing, Plan, Reinsertion, Request, Salt, Scheme,
+    Updates, Violation,
 };
 use crate::error::Result;
 
@@ -149,6 +149,13 @@ impl Plan for CuckooSetPlan {
     fn with_outside(self, value: Option<u32>) -> Self {
         CuckooSetPlan(self.0.with_outside(value.map(|_| 0)))
     }
+    const SALTED: bool = CuckooPlan::SALTED;
+    fn salt(&self) -> Option<Salt> {
+        self.0.salt()
+    }
+    fn with_salt(self, salt: Option<Salt>) -> Self {
+        CuckooSetPlan(self.0.with_salt(salt))
+    }
 }
 
 impl CuckooImage for CuckooSet {
@@ -195,8 +202,8 @@ impl Scheme for CuckooSet {
         Cuckoo::updates(kind)
     }
 
-    fn gives_up_by_load(kind: Kind) -> bool {
-        Cuckoo::gives_up_by_load(kind)
+    fn gives_up_above(&self) -> Option<Load> {
+        self.cuckoo.gives_up_above()
     }
 
     /// Classic ones by their clean-up.

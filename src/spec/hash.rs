@@ -4,7 +4,7 @@
 //! (`wide::u32x8`). `cl/spec.clh` is the one twin in OpenCL C; `opencl/mirror.rs` compares the two bit for bit.
 //!
 //! ```text
-//! seed, attempt --SplitMix64--> keys of mixer 1, 2, .., H
+//! seed, attempt --SplitMix64--> keys of mixer 1, 2, .., H          (from attempt 8 on: `constants.rs`)
 //! mixer i:  x = (key ^ before_i) * times_i
 //!           x ^= x >> 16;  x *= C1;  x ^= between_i;  x ^= x >> 13;  x *= C2;  x ^= x >> 16
 //! range:    bucket = high half of x * n,   remainder source = low half of x * n
@@ -167,6 +167,11 @@ impl MixKeys {
         let times = times | 1;
         MixKeys { before, times, back: inverse(times), between }
     }
+
+    /// Keys of a mixer from a draw of 64 bits and one of 32.
+    pub(super) const fn of_draws(xors: u64, times: u32) -> Self {
+        MixKeys::new((xors >> 32) as u32, times, xors as u32)
+    }
 }
 
 impl Default for MixKeys {
@@ -226,7 +231,7 @@ pub fn xor_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
     (a ^ key).wrapping_add(b) % p % m
 }
 
-/// SplitMix64: the fixed stream from which every constant of a table comes.
+/// SplitMix64: the fixed stream from which the constants of a table come, unless they are salted (`constants.rs`).
 #[derive(Clone, Debug)]
 pub struct SplitMix64 {
     state: u64,
@@ -260,7 +265,7 @@ impl SplitMix64 {
     /// The next mixer's keys.
     pub fn next_mix_keys(&mut self) -> MixKeys {
         let (xors, times) = (self.next_u64(), self.next_u32());
-        MixKeys::new((xors >> 32) as u32, times, xors as u32)
+        MixKeys::of_draws(xors, times)
     }
 
     /// The next 32 bits.

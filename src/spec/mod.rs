@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 
 mod audit;
 pub mod bucketized;
+mod constants;
 pub mod cuckoo;
 pub mod cuckoo_set;
 pub mod divisor;
@@ -26,6 +27,7 @@ pub mod sorted;
 
 pub use audit::{Audit, Violation};
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
+pub use constants::{FIRST_SALTED, Salt};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 pub use cuckoo_set::{CuckooSet, CuckooSetPlan};
 pub use fks::{Fks, FksFamily, FksPlan};
@@ -169,6 +171,14 @@ pub struct Request {
 
 /// The integers that fix what an image means. `Pod`: its bytes are what files and digests hold.
 pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
+    /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that nobody can choose
+    /// keys for which they fail. Only schemes whose attempts differ by the constants of their hash functions and by
+    /// nothing else: not Robin Hood tables (another prime with each attempt), perfect ones (another size), sorted ones
+    /// (none). The salt is then the last field of the plan.
+    const SALTED: bool = false;
+    /// Bytes of the plan without its salt, which files hold apart.
+    const STORED: usize = size_of::<Self>() - if Self::SALTED { Salt::BYTES } else { 0 };
+
     /// Canonical or classic.
     fn kind(&self) -> Kind;
     /// Slots of the table: what a load is a share of.
@@ -217,6 +227,19 @@ pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
     fn outside(&self) -> Option<(u32, u32)>;
     /// The same plan with another pair, or none, beside the image.
     fn with_outside(self, value: Option<u32>) -> Self;
+    /// The salt that the constants are drawn from, if it is not the seed alone. Attempts below [`FIRST_SALTED`] have
+    /// none, and neither have tables of any attempt in files of format 2.
+    fn salt(&self) -> Option<Salt> {
+        None
+    }
+    /// The same plan with another salt, or none; where there is no place for one, as it is.
+    fn with_salt(self, _salt: Option<Salt>) -> Self {
+        self
+    }
+    /// This plan with what another has besides the request that it was made for: the pair beside the image, the salt.
+    fn with_rest_of(self, other: &Self) -> Self {
+        self.with_outside(other.outside().map(|(_, value)| value)).with_salt(other.salt())
+    }
 }
 
 /// A layout and the arithmetic on it; a value of it holds the user's parameters.
@@ -294,10 +317,11 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn limits(&self) -> Limits {
         Limits::NONE
     }
-    /// Whether an attempt that leaves many pairs over says that this load is too high for any constants, and says so
-    /// alike on every device. Schemes whose attempts can fail by a crowd that other constants scatter say no.
-    fn gives_up_by_load(_kind: Kind) -> bool {
-        false
+    /// The greatest load that the functions can do, in schemes that tell alike on every device how many pairs an attempt
+    /// leaves over. Above it an attempt that leaves many says that no constants will do. Schemes whose attempts can fail
+    /// by a crowd that other constants scatter have none.
+    fn gives_up_above(&self) -> Option<Load> {
+        None
     }
     /// Whether keys that come more than once do no harm to tables of this kind: an image in which nothing was left
     /// unplaced holds one pair of each key, as if the others had not come. Elsewhere an image that was given copies is

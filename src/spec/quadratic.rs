@@ -23,8 +23,11 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::constants::salted;
 use super::cuckoo::CuckooImage;
-use super::{Audit, Cuckoo, CuckooPlan, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation, slot};
+use super::{
+    Audit, Cuckoo, CuckooPlan, Kind, Limits, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot,
+};
 use crate::error::{Error, Result};
 
 /// The most pairs a table may be made for: their slots take 128 MiB.
@@ -55,6 +58,7 @@ pub struct QuadraticPlan {
     pairs: u32,
     attempt: u32,
     seed: u64,
+    salt: Salt,
 }
 
 impl Plan for QuadraticPlan {
@@ -85,13 +89,15 @@ impl Plan for QuadraticPlan {
     fn with_outside(self, _: Option<u32>) -> Self {
         self
     }
+
+    salted!();
 }
 
 impl CuckooImage for Quadratic {
     type Cell = u64;
 
     fn cuckoo_plan(plan: &QuadraticPlan) -> CuckooPlan {
-        CuckooPlan::of_one_function(plan.pairs.saturating_mul(plan.pairs), plan.seed, plan.attempt)
+        CuckooPlan::of_one_function(plan.pairs.saturating_mul(plan.pairs), plan.seed, plan.attempt, plan.salt)
     }
 }
 
@@ -136,7 +142,9 @@ impl Scheme for Quadratic {
     fn plan(&self, request: Request) -> Result<QuadraticPlan> {
         let Request { slots, seed, attempt, .. } = request;
         match u32::try_from(slots) {
-            Ok(pairs @ ..=MOST_PAIRS) => Ok(QuadraticPlan { pairs: pairs.max(FEWEST_PAIRS), attempt, seed }),
+            Ok(pairs @ ..=MOST_PAIRS) => {
+                Ok(QuadraticPlan { pairs: pairs.max(FEWEST_PAIRS), attempt, seed, salt: Salt::NONE })
+            }
             _ => {
                 let what = "slots asked for (a quadratic table has as many words as their square)";
                 Err(Error::TooLarge { what, asked: slots, most: u64::from(MOST_PAIRS) })
@@ -145,10 +153,13 @@ impl Scheme for Quadratic {
     }
 
     fn from_plan(plan: &QuadraticPlan) -> std::result::Result<Self, String> {
-        if (FEWEST_PAIRS..=MOST_PAIRS).contains(&plan.pairs) {
-            return Ok(Quadratic);
+        if !(FEWEST_PAIRS..=MOST_PAIRS).contains(&plan.pairs) {
+            return Err(format!("{} pairs are not {FEWEST_PAIRS} to {MOST_PAIRS}", plan.pairs));
         }
-        Err(format!("{} pairs are not {FEWEST_PAIRS} to {MOST_PAIRS}", plan.pairs))
+        if plan.with_salt(plan.salt()) != *plan {
+            return Err("its fields contradict each other".into());
+        }
+        Ok(Quadratic)
     }
 
     fn find(plan: &QuadraticPlan, image: &[u64], key: u32) -> Option<u32> {

@@ -5,19 +5,25 @@
 //!                           are all of a few heavy keys, whose other pairs can be left out at once
 //! for attempt = 0, 1, ..:   constants of (seed, attempt);  place all pairs;  done if none is left over
 //! after the first failure:  do keys come more than once? decided exactly, before anything is tried again
-//! after the last, or a hopeless one:  Error::TooFull
+//! attempts from 8 on:       constants of (salt, attempt), the salt a hash of all keys, which are distinct by then
+//! after the last, or a hopeless salted one:  Error::TooFull
 //! ```
+//!
+//! Attempts 0 to 7 leave room for batches to come in place, but who knows the seed can choose keys that fail them all.
+//! Salted ones nobody can choose keys for (`spec/constants.rs`). Schemes whose attempts differ by more than the constants
+//! of their functions have none ([`Plan::SALTED`]).
 //!
 //! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
 //! one on every device. In cuckoo and bucketized tables the number of pairs left over is exact too, so to stop at a
-//! hopeless attempt is deterministic; elsewhere an attempt can fail by a crowd that other constants scatter, so there
-//! each is made, and if the last one fails by a crowd too, the error names it.
+//! hopeless attempt is deterministic. It is hopeless only above the load that the functions can do, and only if its
+//! constants are salted: otherwise the keys may have been chosen for it. Elsewhere an attempt can fail by a crowd that
+//! other constants scatter, so there each is made, and if the last one fails by a crowd too, the error names it.
 
 use super::builder::{Contents, Duplicates, Settings};
-use super::{distinct, heavy};
+use super::{distinct, heavy, salt};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Cuckoo, Limits, Plan, Request, Scheme};
+use crate::spec::{Cuckoo, FIRST_SALTED, Limits, Plan, Request, Scheme};
 
 /// A finished image.
 pub(super) struct Built<B: Runs<S>, S: Scheme> {
@@ -54,7 +60,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     let (keys, values) = lighter.as_ref().map_or((keys, values), |pairs| (&pairs.keys, &pairs.values));
     if promising {
         let slots = settings.slots(scheme, keys.len() as u64);
-        match attempts(backend, scheme, settings, slots, keys, values)? {
+        match attempts(backend, scheme, settings, slots, 0, keys, values)? {
             Outcome::Built(built) => return Ok(built),
             Outcome::TooFull(error) => return Err(error),
             Outcome::Copies(key) if settings.duplicates == Duplicates::Error => {
@@ -65,7 +71,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     }
     let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates)?;
     let slots = settings.slots(scheme, pairs.keys.len() as u64);
-    match attempts(backend, scheme, settings, slots, &pairs.keys, &pairs.values)? {
+    match attempts(backend, scheme, settings, slots, 0, &pairs.keys, &pairs.values)? {
         Outcome::Built(built) => Ok(built),
         Outcome::TooFull(error) => Err(error),
         Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
@@ -73,7 +79,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
 }
 
 /// Refuses keys of which some come more than once, if that is the rule.
-pub(super) fn refuse_copies<B: Kernels<Cuckoo>>(backend: &B, rule: Duplicates, keys: &B::Buffer<u32>) -> Result<()> {
+pub(super) fn refuse_copies<B: Runs<Cuckoo>>(backend: &B, rule: Duplicates, keys: &B::Buffer<u32>) -> Result<()> {
     match rule {
         Duplicates::Error => {
             distinct::least_copy(backend, keys)?.map_or(Ok(()), |key| Err(Error::DuplicateKey { key }))
@@ -107,12 +113,13 @@ pub(super) fn check_limits<B: HashBackend, S: Scheme>(
     Ok(())
 }
 
-/// Tries one set of constants after the other.
+/// Tries one set of constants after the other, beginning with attempt `first`, before which all are known to fail.
 pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     backend: &B,
     scheme: &S,
     settings: &Settings,
     slots: u64,
+    first: u32,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
 ) -> Result<Outcome<B, S>> {
@@ -137,8 +144,21 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     let mut unplaced = pairs.saturating_sub(room(&plan));
     // More pairs than room can only be built if some are copies, which the check below finds out.
     let last = if unplaced > 0 { 0 } else { settings.attempts };
-    for attempt in 0..last {
+    let too_high = scheme.gives_up_above().map(|most| plan.slots() < most.slots_for(pairs));
+    let mut salted = None;
+    for attempt in first..last {
         plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
+        if S::Plan::SALTED && attempt >= FIRST_SALTED {
+            if tried == 0
+                && let Some(least) = distinct::least_copy(backend, keys)?
+            {
+                return Ok(Outcome::Copies(least));
+            }
+            if salted.is_none() {
+                salted = Some(salt::of(backend, settings.seed, keys)?);
+            }
+            plan = plan.with_salt(salted);
+        }
         let (image, placed) = Kernels::<S>::build(backend, &plan, keys, values)?;
         tried += 1;
         unplaced = placed.unplaced;
@@ -151,11 +171,12 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         }
         drop(image);
         if tried == 1
+            && salted.is_none()
             && let Some(least) = distinct::least_copy(backend, keys)?
         {
             return Ok(Outcome::Copies(least));
         }
-        if S::gives_up_by_load(scheme.kind()) && hopeless(unplaced, pairs) {
+        if too_high == Some(true) && salted.is_some() && hopeless(unplaced, pairs) {
             break;
         }
     }
@@ -172,7 +193,8 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     {
         return Ok(Outcome::TooFull(Error::Crowded { attempts: tried, crowd }));
     }
-    Ok(Outcome::TooFull(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced }))
+    let by_load = tried == 0 || too_high.unwrap_or(true);
+    Ok(Outcome::TooFull(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced, by_load }))
 }
 
 /// The pairs that a table can hold at most: some have room for one beside their image.
@@ -180,7 +202,7 @@ pub(super) fn room(plan: &impl Plan) -> u64 {
     plan.room() + u64::from(plan.outside_key().is_some())
 }
 
-/// Asked of schemes that [give up by load](Scheme::gives_up_by_load). Attempts fail by a handful of pairs when luck was
+/// Asked of schemes that [give up by load](Scheme::gives_up_above). Attempts fail by a handful of pairs when luck was
 /// against them, and by a share of all when the load is beyond what the functions can do; other constants cure only the
 /// first.
 fn hopeless(unplaced: u64, pairs: u64) -> bool {

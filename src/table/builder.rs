@@ -1,6 +1,6 @@
 //! What a user says before a build: parameters, size, seed, what to do with copies.
 
-use super::{HashTable, KeyType, Pairs, build};
+use super::{HashTable, KeyType, Pairs, build, random_seed};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::spec::{Load, Plan, Request, Scheme, Updates, sorted};
@@ -201,13 +201,24 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
+    /// A seed from the system's source of randomness instead, for keys that strangers choose
+    /// (`docs/canonical-layout.md`, "Keys of strangers"). The table's plan and files have it, so a build can be repeated.
+    ///
+    /// # Errors
+    /// [`Error::NoRandomness`] if the system has none to give.
+    pub fn seed_at_random(self) -> Result<Self> {
+        Ok(self.seed(random_seed()?))
+    }
+
     /// What a key that comes more than once means.
     pub fn duplicates(mut self, rule: Duplicates) -> Self {
         self.duplicates = rule;
         self
     }
 
-    /// The most attempts with new constants, 1 to 1024; otherwise 32.
+    /// The most attempts with new constants, 1 to 1024; otherwise 32. Those from the ninth on draw their constants from a
+    /// hash of all keys as well as from the seed ([`FIRST_SALTED`](crate::spec::FIRST_SALTED)): with 8 or fewer, who knows
+    /// the seed can choose keys of which no table can be built.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self

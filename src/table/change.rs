@@ -39,8 +39,13 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// A table of these pairs with so many slots, from the first attempt.
     pub(super) fn built_afresh(&self, slots: u64, pairs: &Pairs<B>) -> Result<Change<B, S>> {
+        self.built_from(0, slots, pairs)
+    }
+
+    /// The same, where all attempts before this one are known to fail.
+    pub(super) fn built_from(&self, attempt: u32, slots: u64, pairs: &Pairs<B>) -> Result<Change<B, S>> {
         let Pairs { keys, values } = pairs;
-        match build::attempts(&self.backend, &self.scheme, &self.settings, slots, keys, values)? {
+        match build::attempts(&self.backend, &self.scheme, &self.settings, slots, attempt, keys, values)? {
             build::Outcome::Built(build::Built { plan, image, in_image }) => {
                 Ok(Change { plan, image, in_image, tombstones: 0, rebuilt: true })
             }

@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use super::HashTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
-use crate::spec::{Plan, Scheme};
+use crate::spec::{Plan, Salt, Scheme};
 
 /// Header and plan with their padding; the image that follows is aligned for any vector load.
 pub(super) const HEADER_BYTES: usize = 128;
@@ -21,6 +21,10 @@ pub(super) const HEADER_BYTES: usize = 128;
 pub(super) const MAGIC: [u8; 8] = *b"koeltabl";
 /// The format's version. It changes with any change of header, plan or slot.
 pub(super) const VERSION: u32 = 2;
+/// The version of salted tables: the header ends with the salt, and all else is as before.
+pub(super) const SALTED_VERSION: u32 = 3;
+/// Where the salt stands.
+pub(super) const SALT_AT: usize = HEADER_BYTES - Salt::BYTES;
 /// Words that pass through the host at a time when an image is read for its digest or a file: 8 MiB.
 pub(super) const CHUNK_WORDS: usize = 1 << 20;
 
@@ -99,12 +103,14 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(hasher.finalize().into())
     }
 
-    /// Header and plan, padded with zeros.
+    /// Header and plan, padded with zeros, and the salt of a table that has one.
     pub(super) fn header(&self) -> [u8; HEADER_BYTES] {
-        let plan = bytemuck::bytes_of(&self.plan);
+        const { assert!(size_of::<Header>() + S::Plan::STORED <= SALT_AT) };
+        let plan = &bytemuck::bytes_of(&self.plan)[..S::Plan::STORED];
+        let salt = self.plan.salt();
         let header = Header {
             magic: MAGIC,
-            version: VERSION,
+            version: if salt.is_some() { SALTED_VERSION } else { VERSION },
             scheme: S::ID,
             kind: self.plan.kind().code(),
             plan_bytes: plan.len() as u32,
@@ -116,6 +122,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let header = bytemuck::bytes_of(&header);
         bytes[..header.len()].copy_from_slice(header);
         bytes[header.len()..header.len() + plan.len()].copy_from_slice(plan);
+        if let Some(salt) = salt {
+            bytes[SALT_AT..].copy_from_slice(&salt.bytes());
+        }
         bytes
     }
 

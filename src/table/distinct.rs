@@ -1,7 +1,8 @@
 //! One pair of each key: which keys come more than once, and which of their pairs stays.
 //!
 //! ```text
-//! which key comes again?     a canonical cuckoo table of the keys: two copies meet in a slot of it
+//! which key comes again?     a canonical cuckoo table of the keys: two copies meet in a slot of it; if its attempts
+//!                            fail, which keys can be chosen for, a sort: two copies stand side by side
 //! which pair of it stays?    a stable sort by key; the first pair of each run (KeepFirst), or the last (KeepLast)
 //! ```
 //!
@@ -20,15 +21,18 @@
 
 use std::cmp::Ordering;
 
-use super::Pairs;
 use super::builder::Duplicates;
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational};
+use super::{Pairs, salt};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Cuckoo, Load, Plan, Request, Scheme};
+use crate::spec::{Cuckoo, FIRST_SALTED, Load, Plan, Request, Scheme};
 
 /// Far from where four functions fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
-const ATTEMPTS: u32 = 64;
+/// Attempts before the sort. Even of tables of 16 slots one in 2,000 attempts fails, so random keys do not come so far.
+const ATTEMPTS: u32 = 4;
+/// Salted attempts after it.
+const SALTED_ATTEMPTS: u32 = 64;
 /// Neighbours in a sample, and how many such runs.
 const RUN: u32 = 64;
 const RUNS: u64 = 64;
@@ -37,7 +41,7 @@ const LEAST_SAMPLED: u64 = 1 << 18;
 const SEED: u64 = 0x0064_6973_7469_6e63;
 
 /// The smallest key that comes more than once.
-pub(super) fn least_copy<B: Kernels<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<u32>> {
+pub(super) fn least_copy<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<u32>> {
     Ok(positions(backend, keys, keys)?.least_copy)
 }
 
@@ -67,7 +71,7 @@ pub(super) fn sample<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Resu
 }
 
 /// A bitmap of which `keys` are among `wanted`, whose keys may come more than once.
-pub(super) fn among<B: Kernels<Cuckoo>>(
+pub(super) fn among<B: Runs<Cuckoo>>(
     backend: &B,
     keys: &B::Buffer<u32>,
     wanted: &B::Buffer<u32>,
@@ -128,6 +132,19 @@ impl<B: HashBackend> Pairs<B> {
     }
 }
 
+impl<B: Relational> Pairs<B> {
+    /// The smallest key that comes more than once, of pairs in ascending order of keys.
+    fn least_copy(&self, backend: &B) -> Result<Option<u32>> {
+        let copies = self.select(backend, &backend.heads(&self.keys)?, false)?.keys;
+        let mut least = [0];
+        if copies.is_empty() {
+            return Ok(None);
+        }
+        backend.read(&copies, 0, &mut least)?;
+        Ok(Some(least[0]))
+    }
+}
+
 /// A canonical cuckoo table, and whether keys came more than once.
 pub(crate) struct Positions<B: Kernels<Cuckoo>> {
     pub(crate) plan: <Cuckoo as Scheme>::Plan,
@@ -136,22 +153,86 @@ pub(crate) struct Positions<B: Kernels<Cuckoo>> {
 }
 
 /// A table in which of all pairs with one key the one with the greatest value stays.
-pub(crate) fn positions<B: Kernels<Cuckoo>>(
+///
+/// The seed is fixed, so keys can be chosen for which all attempts fail. Then a sort finds the copies, and the table is
+/// made of one pair of each key with salted constants. Who uses the table sees no difference but another order of its
+/// slots.
+pub(crate) fn positions<B: Runs<Cuckoo>>(
     backend: &B,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
 ) -> Result<Positions<B>> {
-    let scheme = Cuckoo::canonical(4);
-    let pairs = keys.len() as u64;
-    let mut unplaced = 0;
     for attempt in 0..ATTEMPTS {
-        let plan = scheme.plan(Request { slots: LOAD.slots_for(pairs), pairs, seed: SEED, attempt })?;
-        let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
-        let placed = Kernels::<Cuckoo>::place(backend, &plan, &mut image, keys, values)?;
+        let plan = plan(keys, attempt)?;
+        let (image, placed) = Kernels::<Cuckoo>::build(backend, &plan, keys, values)?;
         if placed.unplaced == 0 {
             return Ok(Positions { plan, image, least_copy: placed.least_copy });
         }
+    }
+    positions_by_sort(backend, keys, values)
+}
+
+/// The same for keys of any choice: by two sorts and, once or so, a table.
+fn positions_by_sort<B: Runs<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<Positions<B>> {
+    // The sort by keys is stable, so the values of a key ascend.
+    let (values, keys) = backend.sort_pairs(values, keys)?;
+    let (keys, values) = backend.sort_pairs(&keys, &values)?;
+    let sorted = Pairs::<B> { keys, values };
+    let least_copy = sorted.least_copy(backend)?;
+    let pairs = sorted.select(backend, &backend.tails(&sorted.keys)?, true)?;
+    drop(sorted);
+    let salt = salt::of(backend, SEED, &pairs.keys)?;
+    let mut unplaced = 0;
+    for attempt in (FIRST_SALTED..).take(SALTED_ATTEMPTS as usize) {
+        let plan = plan(&pairs.keys, attempt)?.with_salt(Some(salt));
+        let (image, placed) = Kernels::<Cuckoo>::build(backend, &plan, &pairs.keys, &pairs.values)?;
+        if placed.unplaced == 0 {
+            return Ok(Positions { plan, image, least_copy });
+        }
         unplaced = placed.unplaced;
     }
-    Err(Error::TooFull { pairs, slots: LOAD.slots_for(pairs), attempts: ATTEMPTS, unplaced })
+    let (pairs, slots, attempts) = (pairs.keys.len() as u64, LOAD.slots_for(pairs.keys.len() as u64), SALTED_ATTEMPTS);
+    Err(Error::TooFull { pairs, slots, attempts, unplaced, by_load: false })
+}
+
+/// The plan of an attempt at a table of so many keys.
+fn plan(keys: &impl DeviceBuffer, attempt: u32) -> Result<<Cuckoo as Scheme>::Plan> {
+    let pairs = keys.len() as u64;
+    Cuckoo::canonical(4).plan(Request { slots: LOAD.slots_for(pairs), pairs, seed: SEED, attempt })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cpu;
+    use crate::spec::hash::SplitMix64;
+
+    /// Both ways are of use to the same callers: the same least copy, and of each key the greatest value.
+    #[test]
+    fn the_sort_tells_what_the_table_tells() -> Result<()> {
+        let cpu = Cpu::new();
+        let mut stream = SplitMix64::new(5);
+        for (len, keys) in [(0, 1), (1, 1), (300, 50), (300, u32::MAX), (20_000, 9_000)] {
+            let column: Vec<u32> = (0..len).map(|_| stream.next_u32() % keys).collect();
+            let values: Vec<u32> = (0..len).map(|_| stream.next_u32()).collect();
+            let (column, values) = (cpu.upload(&column)?, cpu.upload(&values)?);
+            let direct = positions(&cpu, &column, &values)?;
+            let sorted = positions_by_sort(&cpu, &column, &values)?;
+            assert_eq!(sorted.least_copy, direct.least_copy, "{len} rows");
+            let mut lists = Vec::new();
+            for table in [direct, sorted] {
+                let pairs = occupied::<Cpu, Cuckoo>(&cpu, &table.plan, &table.image)?;
+                let (keys, values) = (cpu.download(&pairs.keys)?, cpu.download(&pairs.values)?);
+                let mut list: Vec<_> = keys.into_iter().zip(values).collect();
+                list.sort_unstable();
+                lists.push(list);
+            }
+            assert_eq!(lists[0], lists[1], "{len} rows");
+        }
+        Ok(())
+    }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! offset 0         magic "koeltabl", version u32, scheme u32, kind u32, bytes of the plan u32, pairs u64, words u64,
 //!                  tombstones u64
-//!        48        the plan, then zeros up to 128
+//!        48        the plan, then zeros up to 128; in format 3, of salted tables, the salt from 112 on
 //!        128       the image: 64-bit words
 //!        the end   the settings: `settings.rs`
 //! ```
@@ -21,8 +21,10 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use bytemuck::Zeroable;
+
 use super::builder::{Contents, Settings};
-use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, VERSION};
+use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, SALT_AT, SALTED_VERSION, VERSION};
 use super::settings::Trailer;
 use super::{HashTable, KeyType, inspect, regular};
 use crate::backend::Runs;
@@ -30,7 +32,7 @@ use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
 use crate::file::write_whole;
 use crate::multi;
-use crate::spec::{Kind, Plan, Scheme};
+use crate::spec::{Kind, Plan, Salt, Scheme};
 
 /// What a table file says of itself, known from its header and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,12 +95,14 @@ impl Source {
         if header.magic != MAGIC {
             return Err(bad("it does not begin with `koeltabl`".into()));
         }
-        if header.version != VERSION {
+        if ![VERSION, SALTED_VERSION].contains(&header.version) {
             let version = header.version;
-            return Err(bad(format!("it has format {version}; this koel reads format {VERSION}: build it again")));
+            let read = format!("this koel reads formats {VERSION} and {SALTED_VERSION}");
+            return Err(bad(format!("it has format {version}; {read}: build it again")));
         }
         let settings = header.words.checked_mul(8).and_then(|bytes| (length - HEADER_BYTES as u64).checked_sub(bytes));
-        if settings.is_none_or(|bytes| [Trailer::SHORT_BYTES, Trailer::LONG_BYTES].iter().all(|&form| form as u64 != bytes))
+        if settings
+            .is_none_or(|bytes| [Trailer::SHORT_BYTES, Trailer::LONG_BYTES].iter().all(|&form| form as u64 != bytes))
         {
             return Err(bad(format!("its header speaks of {} words, which {length} bytes do not hold", header.words)));
         }
@@ -119,11 +123,22 @@ impl Source {
         if header.scheme != S::ID {
             return Err(self.bad(format!("it holds scheme number {}, and {} was wanted", header.scheme, S::NAME)));
         }
-        let (from, to) = (size_of::<Header>(), size_of::<Header>() + size_of::<S::Plan>());
-        if header.plan_bytes as usize != size_of::<S::Plan>() || self.start[to..].iter().any(|&byte| byte != 0) {
+        let (from, to) = (size_of::<Header>(), size_of::<Header>() + S::Plan::STORED);
+        let salted = header.version == SALTED_VERSION;
+        let zeros = &self.start[to..if salted { SALT_AT } else { HEADER_BYTES }];
+        if header.plan_bytes as usize != S::Plan::STORED || zeros.iter().any(|&byte| byte != 0) {
             return Err(self.bad("its plan has the wrong length"));
         }
-        let plan: S::Plan = bytemuck::pod_read_unaligned(&self.start[from..to]);
+        let mut plan = S::Plan::zeroed();
+        bytemuck::bytes_of_mut(&mut plan)[..S::Plan::STORED].copy_from_slice(&self.start[from..to]);
+        if salted {
+            let mut salt = [0; Salt::BYTES];
+            salt.copy_from_slice(&self.start[SALT_AT..]);
+            plan = plan.with_salt(Salt::from_bytes(salt));
+            if plan.salt().is_none() {
+                return Err(self.bad("a table of its scheme, attempt and format has a salt, and it has none"));
+            }
+        }
         let scheme = S::from_plan(&plan).map_err(|reason| self.bad(reason))?;
         if plan.words() != header.words
             || plan.kind().code() != header.kind

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use super::builder::Duplicates;
 use super::{Pairs, distinct};
-use crate::backend::{DeviceBuffer, HashBackend, Kernels};
+use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
 use crate::spec::Cuckoo;
 
@@ -25,7 +25,7 @@ const WINDOW: usize = 1 << 14;
 
 /// The pairs without those of heavy keys that do not stay under `rule`, the ones that do at the end. Nothing if the
 /// sample has no heavy keys, or has others that come again besides.
-pub(super) fn left_out<B: Kernels<Cuckoo>>(
+pub(super) fn left_out<B: Runs<Cuckoo>>(
     backend: &B,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,

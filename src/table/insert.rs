@@ -6,6 +6,7 @@
 //!                    known: KeepFirst leaves them, KeepLast and upsert overwrite their values in place;  new: place
 //! room:              the work is done on a copy of the image, which becomes the table only when all went well
 //! no room:           a build of all pairs, as if for the first time
+//! salted table:      the same: its constants are those of its keys, and new keys change them
 //! ```
 //!
 //! Why the bytes are those of one build: a slot ends with the greatest word ever offered to it, whenever it was
@@ -17,7 +18,7 @@ use super::change::Change;
 use super::{HashTable, Pairs, build, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Plan, Scheme, Updates};
+use crate::spec::{FIRST_SALTED, Plan, Scheme, Updates};
 
 /// What a batch changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,8 +55,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// Cost: a copy of the image and about two random accesses a new pair (canonical bucketized tables of 2^21 slots and
     /// more on a GPU: the copy, and little more); a whole build if the table was given a load factor and the number of
-    /// slots must change, if the batch needs new constants, or if the kind knows no other way ([`Updates::Rebuild`] lists
-    /// those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch.
+    /// slots must change, if the batch needs new constants, if the table is salted and the batch has new keys
+    /// ([`Plan::salt`]), or if the kind knows no other way ([`Updates::Rebuild`] lists those). Under `KeepFirst` and `KeepLast` also a sort and a lookup of the batch.
     /// Memory: a second image while it works (there, if it is free: 30 bytes a new pair too, and a thirtieth of the image);
     /// of a build [`MemoryEstimate::insert`](super::MemoryEstimate::insert).
     ///
@@ -178,7 +179,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         };
         let in_place = if keys.is_empty() {
             Some(self.unchanged()?)
-        } else if slots != self.plan.asked_slots() || S::updates(self.plan.kind()) == Updates::Rebuild {
+        } else if slots != self.plan.asked_slots()
+            || S::updates(self.plan.kind()) == Updates::Rebuild
+            || self.plan.salt().is_some()
+        {
             None
         } else {
             self.place_in_copy(keys, values)?
@@ -189,7 +193,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
                 let old = self.all_pairs()?;
                 let all = old.followed_by(&self.backend, keys, values)?;
                 drop(old);
-                self.built_afresh(slots, &all)?
+                self.built_from(self.first_attempt(slots), slots, &all)?
             }
         };
         let mut overwritten = 0;
@@ -206,6 +210,15 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(Inserted { added: self.len().saturating_sub(before), overwritten, rebuilt })
     }
 
+    /// The first attempt at this table's keys and more that is not known to fail. A salted table says that attempts 0 to 7
+    /// fail its keys; with as many slots they fail every larger set too, in kinds whose batches come in place. That holds
+    /// for the keys of the salt: pairs that are gone since may have been the reason.
+    fn first_attempt(&self, slots: u64) -> u32 {
+        let larger = S::updates(self.plan.kind()) == Updates::Tombstones && !self.is_worn();
+        let known = larger && self.plan.salt().is_some() && slots == self.plan.asked_slots();
+        if known && self.settings.attempts > FIRST_SALTED { FIRST_SALTED } else { 0 }
+    }
+
     /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
     fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Change<B, S>>> {
         let pairs = self.in_image + keys.len() as u64;
@@ -214,8 +227,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         let old = self.plan.outside().map(|(_, value)| value);
-        let plan =
-            self.scheme.plan(self.request(self.plan.asked_slots(), pairs, self.plan.attempt()))?.with_outside(old);
+        let plan = self.scheme.plan(self.request(self.plan.asked_slots(), pairs, self.plan.attempt()))?;
+        let plan = plan.with_rest_of(&self.plan);
         let (image, placed) = Kernels::<S>::extended(&self.backend, &plan, &self.image, keys, values)?;
         if placed.unplaced > 0 {
             return Ok(None);

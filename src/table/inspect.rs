@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::HashTable;
+use super::{HashTable, salt};
 use crate::backend::Runs;
 use crate::error::Result;
 use crate::spec::hash::SplitMix64;
@@ -67,7 +67,8 @@ impl Buckets {
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Checks every invariant of the image: each pair in a place of its key, no better place left to a weaker pair
-    /// (canonical), no key twice, as many pairs as the table says.
+    /// (canonical), no key twice, as many pairs as the table says, the salt that of the keys ([`Plan::salt`]; canonical
+    /// tables that are not worn).
     ///
     /// Of a canonical Horton table not all of the order is seen: an entry does not tell in which round of its offers it
     /// was set, so a weaker pair may pass in a place where only the round decides.
@@ -179,6 +180,7 @@ pub(super) fn audit_image<S: Scheme>(
             return Err(Violation::Count { what, expected, found });
         }
     }
+    salt::check::<S>(plan, image, tombstones)?;
     Ok(audit)
 }
 

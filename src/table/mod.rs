@@ -11,7 +11,7 @@
 //! inspect.rs    audit, statistics
 //! keeping.rs    tables of keys alone, which may come any number of times
 //! parts.rs      tables made of their parts, for the structures that are more than a table
-//! keys.rs       what keys stand for
+//! keys.rs       what keys stand for;   salt.rs   the salt of a table's keys;   seed.rs   seeds that nobody can foresee
 //! digest.rs     the header and the digest;   file.rs   save, open, open_mapped;   settings.rs   what stands behind the
 //!               image of a file;   regular.rs   opening plain files alone
 //! ```
@@ -31,6 +31,8 @@ mod parts;
 mod reading;
 pub(crate) mod regular;
 mod remove;
+mod salt;
+mod seed;
 mod settings;
 
 pub use builder::{Contents, Duplicates, MemoryEstimate, TableBuilder};
@@ -39,6 +41,7 @@ pub use file::{FileInfo, read_info};
 pub use insert::Inserted;
 pub use inspect::{Buckets, Stats};
 pub use keys::KeyType;
+pub use seed::random_seed;
 
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Updates::Tombstones   remove: the word of each pair becomes a tombstone, and the table is worn
-//!                       compact: tombstones go, pairs of age 1 stay, all others are lifted out and placed again
+//!                       compact: tombstones go, pairs of age 1 stay, all others are lifted out and placed again;
+//!                       where the constants are salted, a build of the pairs that stay, whose salt is another
 //! Updates::InPlace      remove: the pair goes, and leaves nothing
 //! Updates::Rebuild      remove: the pairs that stay are built afresh
 //! ```
@@ -81,7 +82,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// Makes a worn table the table of the pairs it holds: for equal capacity, seed and number of restarts, the bytes
-    /// are those of one build of them. Other tables are left as they are.
+    /// are those of one build of them. Other tables are left as they are. A salted table ([`Plan::salt`]) is built afresh
+    /// from its first attempt.
     ///
     /// Cost: a sweep over the image, and a placement of the pairs that stand above age 1 (a fifth of them at load 0.8
     /// with buckets of 8 slots, half with single slots). Memory: a second image, and 8 bytes a slot.
@@ -101,6 +103,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     pub fn compact(&mut self) -> Result<()> {
         if self.tombstones == 0 {
             return Ok(());
+        }
+        if self.plan.salt().is_some() {
+            let change = self.built_afresh(self.plan.asked_slots(), &self.all_pairs()?)?;
+            return self.adopt(change);
         }
         let mut change = self.unchanged()?;
         let Decoded { keys, values, taken } = Kernels::<S>::lift(&self.backend, &change.plan, &mut change.image)?;

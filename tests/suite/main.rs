@@ -4,6 +4,7 @@
 //! `cargo test --test suite removal::` runs a part.
 #![allow(clippy::unwrap_used)]
 
+mod chosen;
 mod common;
 mod documents;
 
@@ -19,6 +20,7 @@ mod tables {
     mod order;
     mod properties;
     mod removal;
+    mod salted;
     mod v2;
 }
 
@@ -37,6 +39,7 @@ mod schemes {
 
 /// What is made of tables: sets, ids, groups, lists of values, joins.
 mod structures {
+    mod chosen;
     mod compact;
     mod group;
     mod join;

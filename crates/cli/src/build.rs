@@ -243,6 +243,7 @@ impl Build<'_> {
              table     {}\n\
              scheme    {} {}, {}\n\
              device    {}\n\
+             seed      {}\n\
              restarts  {}\n\
              digest    {digest}\n\
              time      {:.3} s to read, {:.3} s to build, {:.3} s to save",
@@ -256,6 +257,7 @@ impl Build<'_> {
             args.options.kind,
             scheme::listed(&S::describe(table.plan())),
             table.backend().info(),
+            table.plan().seed(),
             table.restarts(),
             self.read_seconds,
             time.build,

@@ -157,11 +157,12 @@ impl Job for JoinFiles<'_> {
         rows.finish()?;
         self.progress = None;
         let sides = format!("{} and {}", text::counted(left_rows, "left row"), text::counted(right_rows, "right row"));
-        args.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
+        let seed = args.table.seed().map_or(String::new(), |seed| format!(", seed {seed}"));
+        args.output.summarize(&format!("{} of {sides}{seed}", text::counted(total, "row")), || {
             json!({
                 "how": args.how.name(), "left_rows": left_rows, "right_rows": right_rows,
                 "right_keys": index.keys_len(), "rows": total, "scheme": S::NAME, "kind": args.table.kind.name(),
-                "device": device.info().id,
+                "seed": args.table.seed(), "device": device.info().id,
                 "seconds": { "read": self.read_seconds, "index": index_seconds, "join": start.elapsed().as_secs_f64() },
             })
         })?;

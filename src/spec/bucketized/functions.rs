@@ -14,8 +14,9 @@
 //! single bucket; a rule that raises ages does not mind.
 
 use super::BucketizedPlan;
-use crate::spec::hash::{GOLDEN, Lane, MixKeys, SplitMix64, mix, reduce, unmix, wrapped};
-use crate::spec::slot;
+use crate::spec::constants::Constants;
+use crate::spec::hash::{GOLDEN, Lane, MixKeys, mix, reduce, unmix, wrapped};
+use crate::spec::{Bucketized, Scheme, slot};
 
 /// Slots of a part: 16 KiB, half of the local memory that any device for this work has.
 pub const PART_SLOTS: u32 = 2048;
@@ -39,9 +40,10 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// The functions of a plan. Their constants come from seed and attempt.
+    /// The functions of a plan, with the constants of its attempt.
     pub fn new(plan: &BucketizedPlan) -> Self {
-        let mut stream = SplitMix64::for_attempt(plan.seed, plan.attempt);
+        let numbers = [Bucketized::ID, plan.kind, plan.functions, plan.bucket_slots, plan.buckets];
+        let mut stream = Constants::of(plan, &numbers);
         let bucket_slots = plan.bucket_slots.max(1);
         Functions {
             count: plan.functions,
@@ -153,7 +155,7 @@ impl Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Bucketized, Request, Scheme};
+    use crate::spec::Request;
     use quickcheck::quickcheck;
     use wide::u32x8;
 

@@ -3,8 +3,9 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{Functions, Insertion, LookupMode};
+use crate::spec::constants::salted;
 use crate::spec::cuckoo::classic;
-use crate::spec::{Kind, Plan, slot};
+use crate::spec::{Kind, Plan, Salt, slot};
 
 /// The integers that fix a bucketized image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -21,6 +22,7 @@ pub struct BucketizedPlan {
     pub(super) outside: u32,
     pub(super) outside_value: u32,
     pub(super) seed: u64,
+    pub(super) salt: Salt,
 }
 
 impl BucketizedPlan {
@@ -98,4 +100,6 @@ impl Plan for BucketizedPlan {
     fn with_outside(self, value: Option<u32>) -> Self {
         BucketizedPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
+
+    salted!();
 }

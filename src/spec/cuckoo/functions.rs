@@ -1,8 +1,9 @@
 //! The H functions of a table: their constants, and where they send a key.
 
 use super::{CuckooPlan, HashFamily, MAX_FUNCTIONS};
-use crate::spec::hash::{self, ALCANTARA_PRIME, Lane, MixKeys, SplitMix64, linear_family, xor_family};
-use crate::spec::slot;
+use crate::spec::constants::Constants;
+use crate::spec::hash::{self, ALCANTARA_PRIME, Lane, MixKeys, linear_family, xor_family};
+use crate::spec::{Cuckoo, Scheme, slot};
 
 /// The H functions of one plan, ready to compute with.
 #[derive(Clone, Debug)]
@@ -22,7 +23,9 @@ impl Functions {
     pub(super) fn new(plan: &CuckooPlan) -> Self {
         let count = plan.functions.clamp(1, MAX_FUNCTIONS as u32);
         let family = plan.family();
-        let mut stream = SplitMix64::for_attempt(plan.seed, plan.attempt);
+        // Sets and quadratic tables have these functions too: a set becomes a cuckoo table with the same constants.
+        let numbers = [Cuckoo::ID, plan.kind, plan.family, plan.functions, plan.slots];
+        let mut stream = Constants::of(plan, &numbers);
         let keys = std::array::from_fn(|_| match family {
             HashFamily::Mixer => stream.next_mix_keys(),
             HashFamily::Linear | HashFamily::Xor => family_constants(&mut stream),
@@ -68,7 +71,7 @@ impl Functions {
 }
 
 /// `a` in `1..p` and `b` in `0..p`. A multiplier of 0 would send every key to one slot, so it is drawn again.
-fn family_constants(stream: &mut SplitMix64) -> MixKeys {
+fn family_constants(stream: &mut Constants) -> MixKeys {
     loop {
         let (a, b) = (stream.next_u32() % ALCANTARA_PRIME, stream.next_u32() % ALCANTARA_PRIME);
         if a != 0 {
@@ -80,6 +83,7 @@ fn family_constants(stream: &mut SplitMix64) -> MixKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::hash::SplitMix64;
 
     #[test]
     fn a_multiplier_of_zero_is_drawn_again() {
@@ -89,7 +93,8 @@ mod tests {
         assert_eq!(zero_first.clone().next_u32() % ALCANTARA_PRIME, 0, "the first draw is refused");
         zero_first.next_u64();
         zero_first.next_u64();
-        let after_it = family_constants(&mut zero_first);
-        assert_eq!(family_constants(&mut SplitMix64::new(increment.wrapping_neg())), after_it);
+        let after_it = family_constants(&mut Constants::Seeded(zero_first));
+        let all = SplitMix64::new(increment.wrapping_neg());
+        assert_eq!(family_constants(&mut Constants::Seeded(all)), after_it);
     }
 }

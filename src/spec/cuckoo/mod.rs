@@ -28,7 +28,7 @@ pub use plan::CuckooPlan;
 use std::ops::Range;
 
 use super::hash::ALCANTARA_PRIME;
-use super::{Audit, Kind, Load, Placing, Plan, Request, Scheme, Updates, Violation, slot};
+use super::{Audit, Kind, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot};
 use crate::error::{Error, Result};
 
 /// The most functions a table may have.
@@ -70,8 +70,16 @@ impl Scheme for Cuckoo {
         }
     }
 
-    fn gives_up_by_load(kind: Kind) -> bool {
-        kind == Kind::Canonical
+    /// The thresholds of random graphs: above them more keys than slots crowd together, whatever the constants (0.5 for two
+    /// functions, Pagh and Rodler 2004; 0.9179, 0.9768, 0.9924 for three to five, Fountoulakis and Panagiotou 2012).
+    fn gives_up_above(&self) -> Option<Load> {
+        let most = match self.functions {
+            0..=2 => 500_000,
+            3 => 917_900,
+            4 => 976_800,
+            _ => 992_400,
+        };
+        (self.kind == Kind::Canonical).then_some(Load::from_millionths(most))
     }
 
     fn keeps_one(kind: Kind) -> bool {
@@ -152,6 +160,7 @@ impl Scheme for Cuckoo {
             outside_value: 0,
             reserved: 0,
             seed: request.seed,
+            salt: Salt::NONE,
         })
     }
 
@@ -168,7 +177,7 @@ impl Scheme for Cuckoo {
         let again = scheme.plan(request).map_err(|error| error.to_string())?;
         let outside_allowed =
             kind == Kind::Classic && plan.outside <= 1 || plan.outside == 0 && plan.outside_value == 0;
-        if !outside_allowed || again.with_outside(plan.outside().map(|(_, value)| value)) != *plan {
+        if !outside_allowed || again.with_rest_of(plan) != *plan {
             return Err("its fields contradict each other".into());
         }
         // The chain in a file is what the build used, not what its user chose: batches to come use the default again.

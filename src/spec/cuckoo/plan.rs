@@ -3,7 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{Functions, HashFamily, Reinsertion, classic};
-use crate::spec::{Kind, Plan, slot};
+use crate::spec::constants::salted;
+use crate::spec::{Kind, Plan, Salt, slot};
 
 /// The integers that fix a cuckoo image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -20,11 +21,12 @@ pub struct CuckooPlan {
     pub(super) outside_value: u32,
     pub(super) reserved: u32,
     pub(super) seed: u64,
+    pub(super) salt: Salt,
 }
 
 impl CuckooPlan {
     /// A canonical table in which each key has a single slot. No [`Cuckoo`](super::Cuckoo) has such a plan.
-    pub(in crate::spec) fn of_one_function(slots: u32, seed: u64, attempt: u32) -> CuckooPlan {
+    pub(in crate::spec) fn of_one_function(slots: u32, seed: u64, attempt: u32, salt: Salt) -> CuckooPlan {
         CuckooPlan {
             kind: Kind::Canonical.code(),
             functions: 1,
@@ -37,6 +39,7 @@ impl CuckooPlan {
             outside_value: 0,
             reserved: 0,
             seed,
+            salt,
         }
     }
 
@@ -99,4 +102,6 @@ impl Plan for CuckooPlan {
     fn with_outside(self, value: Option<u32>) -> Self {
         CuckooPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
+
+    salted!();
 }

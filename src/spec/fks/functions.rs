@@ -16,8 +16,9 @@
 //! makes a multiplier 0 modulo 2^16 is drawn again: under it a function would see half of the key's bits, or none.
 
 use super::{BUCKET_SLOTS, FksFamily, FksPlan, SEEDS, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES};
-use crate::spec::hash::{self, GOLDEN, Lane, MixKeys, SplitMix64, linear_family};
-use crate::spec::slot;
+use crate::spec::constants::Constants;
+use crate::spec::hash::{self, GOLDEN, Lane, MixKeys, linear_family};
+use crate::spec::{Fks, Scheme, slot};
 
 /// The prime p of Sahu 2015.
 pub const SAHU_PRIME: u32 = 1_900_813;
@@ -65,7 +66,7 @@ pub struct Functions {
 
 impl Functions {
     pub(super) fn new(plan: &FksPlan) -> Self {
-        let mut stream = SplitMix64::for_attempt(plan.seed, plan.attempt);
+        let mut stream = Constants::of(plan, &[Fks::ID, plan.kind, plan.family, plan.buckets]);
         let (family, buckets) = (plan.family(), plan.buckets.max(1));
         if family == FksFamily::Mixer {
             let keys = std::array::from_fn(|_| stream.next_mix_keys());
@@ -164,7 +165,7 @@ impl Functions {
 }
 
 /// A seed of Sahu's, sign-extended.
-fn sahu_seed(stream: &mut SplitMix64) -> u32 {
+fn sahu_seed(stream: &mut Constants) -> u32 {
     loop {
         let seed = (stream.next_u32() >> 16) as u16 as i16 as u32;
         let sees_half = |i: &usize| (seed ^ SAHU_XORS[2 * i]) & 0xffff == 0;

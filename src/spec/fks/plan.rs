@@ -3,7 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, Functions, SEEDS_OF_WORD, classic};
-use crate::spec::{Kind, Plan, slot};
+use crate::spec::constants::salted;
+use crate::spec::{Kind, Plan, Salt, slot};
 
 /// The integers that fix a two-level image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -18,6 +19,7 @@ pub struct FksPlan {
     pub(super) outside_value: u32,
     pub(super) reserved: u32,
     pub(super) seed: u64,
+    pub(super) salt: Salt,
 }
 
 impl FksPlan {
@@ -76,4 +78,6 @@ impl Plan for FksPlan {
     fn with_outside(self, value: Option<u32>) -> Self {
         FksPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
+
+    salted!();
 }

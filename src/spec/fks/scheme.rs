@@ -7,7 +7,7 @@ use super::{
     crowd,
 };
 use crate::error::{Error, Result};
-use crate::spec::{Audit, Crowd, Kind, Load, Placing, Plan, Request, Scheme, Updates, Violation, slot};
+use crate::spec::{Audit, Crowd, Kind, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot};
 
 /// The greatest mean of a bucket that is two deviations below what it can hold, so that one bucket in 44 has more.
 const MOST_ON_AVERAGE: u32 = 468;
@@ -97,6 +97,7 @@ impl Scheme for Fks {
             outside_value: 0,
             reserved: 0,
             seed: request.seed,
+            salt: Salt::NONE,
         })
     }
 
@@ -110,7 +111,7 @@ impl Scheme for Fks {
         let again = scheme.plan(request).map_err(|error| error.to_string())?;
         let outside_allowed =
             kind == Kind::Classic && plan.outside <= 1 || plan.outside == 0 && plan.outside_value == 0;
-        if !outside_allowed || again.with_outside(plan.outside().map(|(_, value)| value)) != *plan {
+        if !outside_allowed || again.with_rest_of(plan) != *plan {
             return Err("its fields contradict each other".into());
         }
         Ok(scheme)

@@ -17,7 +17,9 @@
 //! buckets and none of them is the home. Jenkins' functions as printed guarantee neither; hence the step on.
 
 use super::{HortonFamily, HortonPlan, tokens};
-use crate::spec::hash::{self, GOLDEN, Lane, MixKeys, SplitMix64};
+use crate::spec::constants::Constants;
+use crate::spec::hash::{self, GOLDEN, Lane, MixKeys};
+use crate::spec::{Horton, Scheme};
 
 /// Equation 2's table of eight primes, which the paper does not print. These are spread over four decades, each about
 /// four times the one before, so that entries whose first buckets meet part at their next ones; being primes they share
@@ -52,7 +54,9 @@ pub struct Functions {
 impl Functions {
     pub(super) fn new(plan: &HortonPlan) -> Self {
         let family = plan.family();
-        let mut stream = SplitMix64::for_attempt(plan.seed, plan.attempt);
+        let HortonPlan { kind, bucket_slots, tags, bits, buckets, .. } = *plan;
+        let numbers = [Horton::ID, kind, plan.family, bucket_slots, tags, bits, buckets];
+        let mut stream = Constants::of(plan, &numbers);
         let keys = std::array::from_fn(|_| match family {
             HortonFamily::Mixer => stream.next_mix_keys(),
             // The printed functions have no seed; the first attempt of seed 0 is exactly them.
@@ -175,7 +179,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::spec::{Horton, Request, Scheme};
+    use crate::spec::Request;
     use quickcheck::quickcheck;
     use wide::u32x8;
 

@@ -3,7 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{Functions, HortonFamily, tokens};
-use crate::spec::{Kind, Plan};
+use crate::spec::constants::salted;
+use crate::spec::{Kind, Plan, Salt};
 
 /// The integers that fix a Horton image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -22,6 +23,7 @@ pub struct HortonPlan {
     pub(super) outside_value: u32,
     pub(super) reserved: u32,
     pub(super) seed: u64,
+    pub(super) salt: Salt,
 }
 
 impl HortonPlan {
@@ -101,4 +103,6 @@ impl Plan for HortonPlan {
     fn with_outside(self, value: Option<u32>) -> Self {
         HortonPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
+
+    salted!();
 }

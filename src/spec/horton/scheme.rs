@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::tokens::EMPTY_KEY;
 use super::{Functions, Horton, HortonFamily, HortonPlan, MAX_HEIGHT, audit, bucket, canonical, classic, model};
 use crate::error::{Error, Result};
-use crate::spec::{Audit, Kind, Load, Model, Placing, Plan, Request, Scheme, Updates, Violation};
+use crate::spec::{Audit, Kind, Load, Model, Placing, Plan, Request, Salt, Scheme, Updates, Violation};
 
 /// The fewest buckets: one more than the most secondary functions, which lead to as many different buckets.
 pub const MIN_BUCKETS: u32 = 16;
@@ -119,6 +119,7 @@ impl Scheme for Horton {
             outside_value: 0,
             reserved: 0,
             seed: request.seed,
+            salt: Salt::NONE,
         })
     }
 
@@ -132,7 +133,7 @@ impl Scheme for Horton {
         scheme.check().map_err(|error| error.to_string())?;
         let request = Request { slots: plan.slots(), pairs: 0, seed: plan.seed, attempt: plan.attempt };
         let again = scheme.plan(request).map_err(|error| error.to_string())?;
-        if plan.outside > 1 || again.with_outside(plan.outside().map(|(_, value)| value)) != *plan {
+        if plan.outside > 1 || again.with_rest_of(plan) != *plan {
             return Err("its fields contradict each other".into());
         }
         Ok(scheme)
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(plan.words(), 1008 + u64::from(plan.stash_buckets()) * 8);
         assert_eq!(plan_of(&Horton::classic(8), 1001).words(), 1008);
         assert_eq!(plan_of(&Horton::classic(4), 1).slots(), 64);
-        assert_eq!(size_of::<HortonPlan>(), 56);
+        assert_eq!(HortonPlan::STORED, 56);
         let functions = |scheme: Horton| plan_of(&scheme, 100).function_count();
         assert_eq!((functions(Horton::canonical(8)), functions(Horton::classic(8))), (6, 7));
         assert_eq!(functions(Horton::classic(8).tags(16).bits(4)), 15);

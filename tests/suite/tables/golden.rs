@@ -1,6 +1,7 @@
 //! Digests written down: no release changes a layout unnoticed. If one of these must change, the format's version in
 //! `src/table/digest.rs` changes with it.
 
+use crate::chosen::{self, Attack};
 use koel::backend::{Any, Runs};
 use koel::workload::Workload;
 use koel::{
@@ -79,4 +80,28 @@ fn layouts_are_what_they_were() {
     ] {
         layout(&RobinHood::canonical().sequence(sequence).max_ages(max_ages), golden);
     }
+}
+
+/// Tables at salted attempts, whose files have a version of their own.
+#[test]
+fn salted_layouts_are_what_they_were() {
+    fn layout<S: Scheme>(attack: &Attack<S>, golden: &str)
+    where
+        Cpu: Runs<S>,
+    {
+        let table = attack.builder().build(&Cpu::new(), &attack.keys, &attack.values(&attack.keys, 77)).unwrap();
+        assert_eq!(table.digest().unwrap().to_string(), golden, "{:?}", attack.scheme);
+    }
+    layout(
+        &chosen::cuckoo(Cuckoo::canonical(4), 80),
+        "8d20478d9e1972a4119bd492795d34cdfdf343de885b6ae803b8877a9036a988",
+    );
+    layout(
+        &chosen::cuckoo_set(CuckooSet::canonical(4), 81),
+        "606f39cf978fb9fc4fa70599b35d85d98fe836a33f2965d7de33c0be3a6d30ba",
+    );
+    layout(&chosen::bucketized_canonical(), "5f3c2c0867c7740af8b66223e9c0e5a0f2891bd6ab4915c2801537f42329c543");
+    layout(&chosen::horton_canonical(), "9fa49d2360844c8f52fc7dc0b7de4ed2aab7134ac7fc0714381da556ca909bfe");
+    layout(&chosen::fks(Fks::canonical()), "15262c64a5b455ebebe33d0bf5db7f1a25003c97115533a85ff7f76d212ed68b");
+    layout(&chosen::quadratic(), "47b2c2ff0c6adea6876b2ab88b32af719643180c77185546ccb01e2f4ed1676a");
 }

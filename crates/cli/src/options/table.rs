@@ -76,8 +76,8 @@ pub struct TableOptions {
     pub parameters: SchemeOptions,
     #[command(flatten)]
     size: SizeOptions,
-    /// The seed of all constants [default: a fixed one]
-    #[arg(long)]
+    /// The seed of all constants, or `random` for one that nobody can foresee [default: a fixed one]
+    #[arg(long, value_parser = seed)]
     seed: Option<u64>,
 }
 
@@ -111,12 +111,39 @@ impl TableOptions {
         self.scheme.as_deref() == Some(name)
     }
 
+    /// The seed, where one is given: for `random` the one that was drawn.
+    pub fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
     /// A builder with this size and seed.
     pub fn apply<T: Builder>(&self, builder: T) -> T {
         let builder = self.size.apply(builder);
         match self.seed {
             Some(seed) => builder.with_seed(seed),
             None => builder,
+        }
+    }
+}
+
+/// `--seed`. A random one is drawn once, here, so that a command that builds several times has one seed.
+fn seed(text: &str) -> std::result::Result<u64, String> {
+    match text {
+        "random" => koel::random_seed().map_err(|error| error.to_string()),
+        _ => text.parse().map_err(|_| format!("`{text}` is no seed: give a number below 2^64, or `random`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_number_or_drawn() {
+        assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
+        assert_ne!(seed("random"), seed("random"));
+        for text in ["", "-1", "18446744073709551616", "Random", "0x5"] {
+            assert!(seed(text).is_err(), "{text}");
         }
     }
 }

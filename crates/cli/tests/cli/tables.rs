@@ -127,3 +127,22 @@ fn what_cannot_be_is_refused_before_any_row_is_read() {
     folder.refused("build t.csv -o -", "`-` is no file");
     folder.refused("unique t.csv -o -", "leave it out");
 }
+
+/// A random seed is another each time, is told, and stands in the file: with it the table can be built again.
+#[test]
+fn a_random_seed_is_told_and_builds_the_table_again() {
+    let folder = Folder::new();
+    folder.file("t.csv", "1,2\n3,4\n5,6");
+    let build =
+        |name: &str, seed: &str| folder.json(&format!("build t.csv -o {name} --seed {seed} --device cpu --json"));
+    let (first, second) = (build("a.koel", "random"), build("b.koel", "random"));
+    assert_ne!(first["seed"], second["seed"]);
+    assert_ne!(first["digest"], second["digest"]);
+    let seed = first["seed"].as_u64().unwrap();
+    assert_eq!(folder.json("info a.koel --json")["seed"].as_u64(), Some(seed));
+    assert_eq!(build("c.koel", &seed.to_string())["digest"], first["digest"]);
+    let told = folder.ok("build t.csv -o d.koel --seed random --device cpu");
+    let stored = folder.json("info d.koel --json")["seed"].as_u64().unwrap();
+    assert!(told.contains(&format!("seed      {stored}\n")), "{told}");
+    folder.refused("build t.csv -o e.koel --seed rand", "`rand` is no seed");
+}

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use koel::spec::{Placing, Plan, Request};
+use koel::spec::{FIRST_SALTED, Placing, Plan, Request, Salt};
 use koel::{Kind, Scheme};
 
 use super::data::DataSet;
@@ -38,8 +38,15 @@ impl<S: Scheme> Reference<S> {
     pub(super) fn build(scheme: &S, slots: u64, seed: u64, data: &DataSet) -> Result<Reference<S>, String> {
         let pairs = data.keys.len() as u64;
         let all: Vec<_> = data.keys.iter().copied().zip(data.values.iter().copied()).collect();
+        let mut salt = None;
         for attempt in 0..ATTEMPTS {
             let plan = scheme.plan(Request { slots, pairs, seed, attempt }).map_err(|error| error.to_string())?;
+            if S::Plan::SALTED && attempt == FIRST_SALTED {
+                let mut keys = data.keys.clone();
+                keys.par_sort_unstable();
+                salt = Some(Salt::of(seed, &keys));
+            }
+            let plan = plan.with_salt(salt);
             let words = usize::try_from(plan.words()).map_err(|error| error.to_string())?;
             let mut image = vec![plan.empty_word(); words];
             // What cannot stand in an image stands beside it.

@@ -1,0 +1,117 @@
+//! The salt of a table's keys: taken before a salted attempt, and recomputed by an audit.
+//!
+//! Both sort the keys on this machine, 4 bytes a key. Few builds come so far (`spec/constants.rs`), and those have given
+//! back the memory of their image, so no device needs more than its build does anyway.
+
+use rayon::prelude::*;
+
+use crate::backend::{DeviceBuffer, HashBackend};
+use crate::error::{Error, Result};
+use crate::spec::{Kind, Plan, Salt, Scheme, Violation};
+
+/// Keys that are read from the device at a time.
+const CHUNK: usize = 1 << 21;
+
+/// The salt of a column of distinct keys.
+///
+/// Cost: the column is read to this machine, which holds it once, and sorted by all threads.
+pub(super) fn of<B: HashBackend>(backend: &B, seed: u64, keys: &B::Buffer<u32>) -> Result<Salt> {
+    let mut sorted = Vec::new();
+    let bytes = 4 * keys.len() as u64;
+    sorted.try_reserve_exact(keys.len()).map_err(|_| Error::OutOfMemory { device: "this machine".into(), bytes })?;
+    sorted.resize(keys.len(), 0);
+    for (piece, i) in sorted.chunks_mut(CHUNK).zip(0..) {
+        backend.read(keys, i * CHUNK, piece)?;
+    }
+    sorted.par_sort_unstable();
+    Ok(Salt::of(seed, &sorted))
+}
+
+/// Whether the salt of an audited image is that of its keys, where the table promises it: a worn table keeps the salt
+/// that it had before its pairs were removed, and so does a classic one, which leaves no trace of removed pairs.
+pub(super) fn check<S: Scheme>(plan: &S::Plan, image: &[u64], tombstones: u64) -> std::result::Result<(), Violation> {
+    let Some(salt) = plan.salt().filter(|_| plan.kind() == Kind::Canonical && tombstones == 0) else { return Ok(()) };
+    let in_image = (0..plan.cells()).into_par_iter().filter_map(|cell| S::pair(plan, image, cell));
+    let mut keys: Vec<u32> = in_image.map(|(key, _)| key).collect();
+    keys.extend(plan.outside().map(|(key, _)| key));
+    keys.par_sort_unstable();
+    if Salt::of(plan.seed(), &keys) == salt { Ok(()) } else { Err(Violation::Salt) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Kernels;
+    use crate::spec::{Cuckoo, CuckooPlan, FIRST_SALTED, Request};
+    use crate::{Cpu, HashTable};
+
+    const KEYS: [u32; 5] = [7, 1, u32::MAX, 30, 4];
+
+    /// A table whose plan has this attempt and salt, whatever its keys say.
+    fn table(attempt: u32, salt: Option<Salt>) -> Result<HashTable<Cpu, Cuckoo>> {
+        let (cpu, scheme) = (Cpu::new(), Cuckoo::canonical(4));
+        let plan: CuckooPlan = scheme.plan(Request { slots: 40, pairs: 5, seed: 3, attempt })?.with_salt(salt);
+        let (image, placed) = Kernels::<Cuckoo>::build(&cpu, &plan, &cpu.upload(&KEYS)?, &cpu.upload(&KEYS)?)?;
+        assert_eq!(placed.unplaced, 0);
+        HashTable::of_parts(&cpu, &HashTable::builder(scheme).seed(3).capacity(40), plan, image, 5)
+    }
+
+    fn saved(table: &HashTable<Cpu, Cuckoo>) -> Result<(tempfile::TempDir, std::path::PathBuf, Vec<u8>)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("table.koel");
+        table.save(&path)?;
+        let bytes = std::fs::read(&path).expect("the file");
+        Ok((folder, path, bytes))
+    }
+
+    #[test]
+    fn the_salt_is_one_of_the_sorted_keys() -> Result<()> {
+        let cpu = Cpu::new();
+        assert_eq!(of(&cpu, 3, &cpu.upload(&KEYS)?)?, Salt::of(3, &[1, 4, 7, 30, u32::MAX]));
+        let many: Vec<u32> = (0..CHUNK as u32 + 5).rev().collect();
+        let sorted: Vec<u32> = many.iter().copied().rev().collect();
+        assert_eq!(of(&cpu, 3, &cpu.upload(&many)?)?, Salt::of(3, &sorted));
+        Ok(())
+    }
+
+    /// All pairs stand where these constants want them: that they are other keys' constants shows by the salt alone.
+    #[test]
+    fn the_audit_recomputes_the_salt() -> Result<()> {
+        let cpu = Cpu::new();
+        let own = of(&cpu, 3, &cpu.upload(&KEYS)?)?;
+        let right = table(FIRST_SALTED, Some(own))?;
+        right.audit()?;
+        let wrong = table(FIRST_SALTED, Some(Salt::of(3, &[1, 2])))?;
+        assert!(matches!(wrong.audit(), Err(Error::Damaged(Violation::Salt))));
+        let (_folder, path, bytes) = saved(&wrong)?;
+        assert_eq!(bytes[8], 3);
+        let refused = HashTable::<Cpu, Cuckoo>::open(&cpu, &path);
+        assert!(matches!(refused, Err(Error::BadFile { reason, .. }) if reason.contains("salt")));
+        // A worn table keeps the salt of the keys it had.
+        let mut worn = right;
+        worn.remove(&[7])?;
+        worn.audit()?;
+        Ok(())
+    }
+
+    /// A table as koel made it before there were salts: at a late attempt, with constants of the seed alone. It keeps them.
+    #[test]
+    fn a_late_attempt_in_a_file_of_format_2_has_no_salt() -> Result<()> {
+        for attempt in [FIRST_SALTED, 9, 31] {
+            let (_folder, path, bytes) = saved(&table(attempt, None)?)?;
+            assert_eq!((bytes[8], &bytes[112..128]), (2, &[0; 16][..]));
+            let mut opened: HashTable<Cpu, Cuckoo> = HashTable::open(&Cpu::new(), &path)?;
+            assert_eq!((opened.restarts(), opened.plan().salt()), (attempt, None));
+            assert_eq!(opened.get(&[30, 31])?, [Some(30), None]);
+            assert!(!opened.insert(&[5, 6], &[50, 60])?.rebuilt, "it has room, under its old constants");
+            opened.remove(&[7])?;
+            opened.compact()?;
+            assert_eq!((opened.restarts(), opened.plan().salt()), (attempt, None));
+            assert_eq!(opened.get(&[30, 7, 5])?, [Some(30), None, Some(50)]);
+            opened.audit()?;
+            opened.rebuild()?;
+            assert_eq!(opened.restarts(), 0);
+        }
+        Ok(())
+    }
+}

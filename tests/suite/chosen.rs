@@ -1,0 +1,139 @@
+//! Keys chosen by somebody who knows the seed: for each of some attempts a crowd, more keys than the few places that all
+//! of them share. Constants that are drawn from the seed alone can be computed by anybody; mixers are bijections, so
+//! half of the search is for nothing.
+#![allow(unreachable_pub, reason = "a module of a program")]
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use koel::spec::cuckoo::Functions;
+use koel::spec::hash::{mix, reduce, unmix};
+use koel::spec::{FIRST_SALTED, Request};
+use koel::{Bucketized, Cuckoo, CuckooSet, Fks, HashTable, Horton, Quadratic, Scheme, TableBuilder};
+use rayon::prelude::*;
+
+use crate::common::reference;
+
+/// The seed that is known.
+pub const SEED: u64 = 14;
+
+/// A scheme, and keys that fail attempts 0 to 7 of [`SEED`] in a table of so many slots.
+pub struct Attack<S> {
+    pub scheme: S,
+    pub slots: u64,
+    pub keys: Vec<u32>,
+}
+
+impl<S: Scheme> Attack<S> {
+    /// `crowd` says for an attempt's plan which keys are too many for their places. The marker of empty slots comes
+    /// along.
+    pub fn new(scheme: S, slots: u64, crowd: impl Fn(&S::Plan) -> Vec<u32> + Sync) -> Self {
+        let mut keys = chosen(&scheme, slots, SEED, 0..FIRST_SALTED, crowd);
+        keys.push(u32::MAX);
+        let pairs = || keys.iter().map(|&key| (key, 0));
+        for attempt in 0..FIRST_SALTED {
+            let plan = plan_of(&scheme, slots, SEED, attempt);
+            assert!(reference::<S>(&plan, pairs()).is_none(), "{scheme:?}: attempt {attempt} was to fail");
+        }
+        Attack { scheme, slots, keys }
+    }
+
+    pub fn builder(&self) -> TableBuilder<S> {
+        HashTable::builder(self.scheme.clone()).seed(SEED).capacity(self.slots)
+    }
+
+    /// Values for some keys; others with another factor.
+    pub fn values(&self, keys: &[u32], factor: u32) -> Vec<u32> {
+        let greatest = self.scheme.limits().greatest_value();
+        keys.iter().map(|&key| (key ^ 5).wrapping_mul(factor) & greatest).collect()
+    }
+}
+
+/// Keys with a crowd for each of these attempts, in no order that a table would like.
+pub fn chosen<S: Scheme>(
+    scheme: &S,
+    slots: u64,
+    seed: u64,
+    attempts: Range<u32>,
+    crowd: impl Fn(&S::Plan) -> Vec<u32> + Sync,
+) -> Vec<u32> {
+    let crowds = attempts.into_par_iter().flat_map_iter(|attempt| crowd(&plan_of(scheme, slots, seed, attempt)));
+    let keys: BTreeSet<u32> = crowds.collect();
+    let mut keys: Vec<u32> = keys.into_iter().collect();
+    keys.sort_unstable_by_key(|key| key.reverse_bits());
+    keys
+}
+
+pub fn plan_of<S: Scheme>(scheme: &S, slots: u64, seed: u64, attempt: u32) -> S::Plan {
+    scheme.plan(Request { slots, pairs: slots / 2, seed, attempt }).expect("a plan")
+}
+
+/// H + 1 keys whose H slots are all among the first H.
+pub fn cuckoo_crowd(functions: &Functions) -> Vec<u32> {
+    let (count, slots) = (functions.count, functions.slots);
+    let is_low = |key: u32| (1..count as usize).all(|i| reduce(mix(key, functions.keys[i]), slots) < count);
+    // Of the first function it is known which images lie there: the lowest ones.
+    let low = (u64::from(count) << 32) / u64::from(slots);
+    let keys = (0..low as u32).map(|image| unmix(image, functions.keys[0])).filter(|&key| is_low(key));
+    keys.take(count as usize + 1).collect()
+}
+
+/// The first keys for which this holds.
+pub fn first(count: usize, holds: impl Fn(u32) -> bool) -> Vec<u32> {
+    (0..u32::MAX).filter(|&key| holds(key)).take(count).collect()
+}
+
+pub fn cuckoo(scheme: Cuckoo, slots: u64) -> Attack<Cuckoo> {
+    Attack::new(scheme, slots, |plan| cuckoo_crowd(&plan.functions()))
+}
+
+pub fn cuckoo_set(scheme: CuckooSet, slots: u64) -> Attack<CuckooSet> {
+    Attack::new(scheme, slots, |plan| cuckoo_crowd(&plan.cuckoo().functions()))
+}
+
+pub fn bucketized_canonical() -> Attack<Bucketized> {
+    Attack::new(Bucketized::canonical(4), 128, |plan| {
+        let functions = plan.functions();
+        // Nine keys for two buckets of four.
+        first(9, |key| {
+            let (home, remainder) = functions.home(key);
+            (0..3).all(|turn| functions.bucket(turn, home, remainder) < 2)
+        })
+    })
+}
+
+pub fn bucketized_classic() -> Attack<Bucketized> {
+    Attack::new(Bucketized::classic(2, 8), 256, |plan| {
+        let functions = plan.functions();
+        first(17, |key| functions.locations(key).all(|bucket| bucket < 2))
+    })
+}
+
+pub fn horton_canonical() -> Attack<Horton> {
+    Attack::new(Horton::canonical(8), 1024, |plan| {
+        let functions = plan.functions();
+        first(65, |key| functions.home(key).0 == 3)
+    })
+}
+
+pub fn horton_classic() -> Attack<Horton> {
+    Attack::new(Horton::classic(8), 512, |plan| {
+        let functions = plan.functions();
+        // They share a remap entry, which leads eight of them to one bucket; seven stay.
+        first(17, |key| functions.home(key) == (3, 4))
+    })
+}
+
+pub fn fks(scheme: Fks) -> Attack<Fks> {
+    Attack::new(scheme, 11 * 576, |plan| {
+        let functions = plan.functions();
+        first(513, |key| functions.bucket(key) == 3)
+    })
+}
+
+pub fn quadratic() -> Attack<Quadratic> {
+    Attack::new(Quadratic, 20, |plan| {
+        let meet = |key: &u32| reference::<Quadratic>(plan, [(0, 0), (*key, 0)]).is_none();
+        std::iter::once(0).chain((1..).find(meet)).collect()
+    })
+}

@@ -1,0 +1,79 @@
+//! Keys chosen against the table by which keys are told apart: its seed is fixed, so no builder's seed helps. Its
+//! answers are those for other keys, and it has some for these.
+
+use std::collections::BTreeMap;
+
+use crate::chosen::{chosen, cuckoo_crowd, plan_of};
+use crate::common::{devices, holds_exactly, reference};
+use koel::{
+    Aggregate, CompactingTable, Cuckoo, Duplicates, Error, HashTable, IdOrder, Load, MultiTable, Sorted, TableBuilder,
+    group,
+};
+
+/// Of `src/table/distinct.rs`: the seed, its attempts when it knew no other way, and the slots for so many rows.
+const SEED: u64 = 0x0064_6973_7469_6e63;
+const ATTEMPTS: u32 = 64;
+const ROWS: usize = 325;
+const SLOTS: u64 = 407;
+
+/// Five keys for four slots under each of the attempts, and others to make so many rows.
+fn column(others: impl Fn(&[u32]) -> Vec<u32>) -> Vec<u32> {
+    let scheme = Cuckoo::canonical(4);
+    let mut keys = chosen(&scheme, SLOTS, SEED, 0..ATTEMPTS, |plan| cuckoo_crowd(&plan.functions()));
+    for attempt in 0..ATTEMPTS {
+        let plan = plan_of(&scheme, SLOTS, SEED, attempt);
+        assert!(reference::<Cuckoo>(&plan, keys.iter().map(|&key| (key, 0))).is_none(), "attempt {attempt}");
+    }
+    let others = others(&keys);
+    keys.extend(others);
+    assert_eq!((keys.len(), Load::new(0.8).unwrap().slots_for(ROWS as u64)), (ROWS, SLOTS));
+    keys
+}
+
+#[test]
+fn chosen_keys_are_told_apart() {
+    let with_copies = column(|keys| (0..ROWS - keys.len()).map(|i| keys[7 * i + 3]).rev().collect());
+    let distinct = column(|keys| (0..(ROWS - keys.len()) as u32).map(|i| u32::MAX - i).collect());
+    for column in [&with_copies, &distinct] {
+        let values: Vec<u32> = (0..ROWS as u32).collect();
+        let mut first = Vec::new();
+        let mut rows: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (&key, &value) in column.iter().zip(&values) {
+            if !rows.contains_key(&key) {
+                first.push(key);
+            }
+            rows.entry(key).or_default().push(value);
+        }
+        let ascending: Vec<u32> = rows.keys().copied().collect();
+        for device in devices() {
+            for (order, unique) in [(IdOrder::FirstSeen, &first), (IdOrder::Ascending, &ascending)] {
+                assert_eq!(&group::unique(&device, column, order).unwrap(), unique);
+                let (keys, ids) = group::factorize(&device, column, order).unwrap();
+                assert_eq!(&keys, unique);
+                assert!(column.iter().zip(&ids).all(|(key, &id)| unique[id as usize] == *key));
+                let groups = group::group_by(&device, column, &values, &[Aggregate::Min], order).unwrap();
+                assert_eq!(&groups.keys, unique);
+                assert!(groups.keys.iter().zip(&groups.mins).all(|(key, &min)| rows[key][0] == min));
+                let table = CompactingTable::builder(Cuckoo::canonical(4)).ids(order).build(&device, column).unwrap();
+                assert_eq!((&table.unique().unwrap(), table.inverse(column).unwrap()), (unique, ids));
+            }
+            for (rule, at) in [(Duplicates::KeepFirst, 0), (Duplicates::KeepLast, usize::MAX)] {
+                let model = rows.iter().map(|(&key, rows)| (key, rows[at.min(rows.len() - 1)])).collect();
+                let builder: TableBuilder<Sorted> = HashTable::builder(Sorted).duplicates(rule);
+                let mut table = builder.build(&device, column, &values).unwrap();
+                holds_exactly(&table, &model, "a table of chosen keys");
+                // The keys to go are looked up in such a table.
+                assert_eq!(table.remove(column).unwrap(), model.len() as u64);
+            }
+            let multi = MultiTable::builder(Cuckoo::canonical(4)).build(&device, column, &values).unwrap();
+            assert_eq!(multi.len(), ROWS as u64);
+            let refused = HashTable::builder(Cuckoo::canonical(4)).build(&device, column, &values);
+            let least = rows.iter().find(|(_, rows)| rows.len() > 1).map(|(&key, _)| key);
+            match (refused, least) {
+                (Ok(_), None) => {}
+                (Err(Error::DuplicateKey { key }), Some(least)) => assert_eq!(key, least),
+                (other, least) => panic!("{other:?}, and the least copy is {least:?}"),
+            }
+        }
+    }
+}

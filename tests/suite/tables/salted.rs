@@ -1,0 +1,278 @@
+//! Keys chosen so that attempts 0 to 7 fail: builds come to salted attempts there, and all that holds of other tables
+//! holds of these.
+
+use std::collections::BTreeMap;
+
+use crate::chosen::{
+    Attack, SEED, bucketized_canonical, bucketized_classic, chosen, cuckoo, cuckoo_crowd, cuckoo_set, first, fks,
+    horton_canonical, horton_classic, plan_of, quadratic,
+};
+use crate::common::{devices, holds_exactly, reference, reseal};
+use koel::backend::{Any, HashBackend, Runs};
+use koel::spec::{FIRST_SALTED, Plan, Salt, Updates};
+use koel::{Cpu, Cuckoo, CuckooSet, Duplicates, Error, Fks, HashSet, HashTable, Kind, RobinHood, Scheme};
+
+fn built<S: Scheme>(attack: &Attack<S>, device: &Any, model: &BTreeMap<u32, u32>) -> HashTable<Any, S>
+where
+    Any: Runs<S>,
+{
+    let (keys, values): (Vec<u32>, Vec<u32>) = model.iter().unzip();
+    attack.builder().build(device, &keys, &values).unwrap()
+}
+
+fn all_holds<S: Scheme>(attack: &Attack<S>)
+where
+    Any: Runs<S>,
+    Cpu: Runs<S>,
+{
+    let Attack { scheme, keys, .. } = attack;
+    let canonical = scheme.kind() == Kind::Canonical;
+    let model: BTreeMap<u32, u32> = keys.iter().copied().zip(attack.values(keys, 77)).collect();
+    let sorted: Vec<u32> = model.keys().copied().collect();
+    let mut digests = Vec::new();
+    for device in devices() {
+        let at = format!("{scheme:?} on {}", device.info());
+        let mut table = attack.builder().build(&device, keys, &attack.values(keys, 77)).unwrap();
+        assert!(table.restarts() >= FIRST_SALTED, "{at}");
+        assert_eq!(table.plan().salt(), Some(Salt::of(SEED, &sorted)), "{at}: of the keys alone");
+        holds_exactly(&table, &model, &at);
+        let digest = table.digest().unwrap();
+        if canonical {
+            digests.push(digest);
+            assert_eq!(built(attack, &device, &model).digest().unwrap(), digest, "{at}: another order");
+            let plan = table.plan().with_outside(None);
+            let image = reference::<S>(&plan, model.iter().map(|(&key, &value)| (key, value)));
+            assert_eq!(image, Some(crate::common::image(&table)), "{at}: one key at a time");
+        }
+        files(attack, &table, &model, &at);
+        changes(attack, &mut table, model.clone(), &at);
+        batches(attack, &device, &model, digest, &at);
+    }
+    assert!(digests.windows(2).all(|two| two[0] == two[1]), "{scheme:?}: one digest on all devices");
+}
+
+/// A file has the new version and the salt, and says the same of itself on another device.
+fn files<S: Scheme>(attack: &Attack<S>, table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, at: &str)
+where
+    Any: Runs<S>,
+    Cpu: Runs<S>,
+{
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.koel");
+    let digest = table.save(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let salt = table.plan().salt().unwrap().bytes();
+    assert_eq!((bytes[8], &bytes[112..128]), (3, &salt[..]), "{at}");
+    for device in devices() {
+        let mut opened: HashTable<Any, S> = HashTable::open(&device, &path).unwrap();
+        assert_eq!((opened.digest().unwrap(), opened.plan()), (digest, table.plan()), "{at}");
+        holds_exactly(&opened, model, at);
+        let (key, value) = (0x1234_5678, attack.values(&[9], 1)[0]);
+        assert!(opened.insert(&[key], &[value]).unwrap().rebuilt, "{at}: a new key, another salt");
+        assert_eq!(opened.get(&[key]).unwrap(), [Some(value)], "{at}");
+    }
+    let mapped: HashTable<Cpu, S> = HashTable::open_mapped(&Cpu::new(), &path).unwrap();
+    let keys: Vec<u32> = model.keys().copied().collect();
+    assert_eq!(mapped.get(&keys).unwrap(), model.values().map(|&value| Some(value)).collect::<Vec<_>>(), "{at}");
+    // What contradicts itself is refused by the header alone.
+    let attempt = (48..112).step_by(4).rev().find(|&at| bytes[at..at + 4] == table.restarts().to_le_bytes()).unwrap();
+    for (what, at_byte, with) in [
+        ("the old version with a salt", 8, vec![2]),
+        ("no salt", 112, vec![0; 16]),
+        ("an early attempt", attempt, vec![7]),
+        ("bytes before the salt", 111, vec![1]),
+        ("another version", 8, vec![4]),
+    ] {
+        let mut forged = bytes.clone();
+        forged[at_byte..at_byte + with.len()].copy_from_slice(&with);
+        reseal(&mut forged);
+        std::fs::write(&path, &forged).unwrap();
+        let refused = HashTable::<Cpu, S>::open(&Cpu::new(), &path);
+        assert!(matches!(refused, Err(Error::BadFile { .. })), "{at}: {what}");
+        let refused = HashTable::<Cpu, S>::open_mapped(&Cpu::new(), &path);
+        assert!(matches!(refused, Err(Error::BadFile { .. })), "{at}: {what}, mapped");
+    }
+    // Another salt is other constants, under which the pairs stand wrongly.
+    let mut forged = bytes;
+    forged[112] ^= 1;
+    reseal(&mut forged);
+    std::fs::write(&path, &forged).unwrap();
+    assert!(matches!(HashTable::<Cpu, S>::open(&Cpu::new(), &path), Err(Error::BadFile { .. })), "{at}: another salt");
+}
+
+/// Values change in place, new keys build again, removed ones leave the salt until the table is compacted.
+fn changes<S: Scheme>(attack: &Attack<S>, table: &mut HashTable<Any, S>, mut model: BTreeMap<u32, u32>, at: &str)
+where
+    Any: Runs<S>,
+{
+    let canonical = attack.scheme.kind() == Kind::Canonical;
+    let device = table.backend().clone();
+    let same = |table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, what: &str| {
+        holds_exactly(table, model, &format!("{at}: {what}"));
+        if canonical {
+            let expected = built(attack, &device, model).digest().unwrap();
+            assert_eq!(table.digest().unwrap(), expected, "{at}: {what}");
+        }
+    };
+    let salt = table.plan().salt();
+    let some: Vec<u32> = attack.keys.iter().copied().step_by(3).collect();
+    let done = table.upsert(&some, &attack.values(&some, 99)).unwrap();
+    assert_eq!((done.added, done.rebuilt, table.plan().salt()), (0, false, salt), "{at}: values alone");
+    model.extend(some.iter().copied().zip(attack.values(&some, 99)));
+    same(table, &model, "after values");
+
+    let more = [(0xabcd_0000, 1), (0xabcd_0001, 0)].map(|(key, value)| (key, attack.values(&[value], 3)[0]));
+    let (keys, new): (Vec<u32>, Vec<u32>) = more.into_iter().unzip();
+    assert!(table.insert(&keys, &new).unwrap().rebuilt, "{at}: new keys");
+    assert_ne!(table.plan().salt(), salt, "{at}: another salt");
+    model.extend(more);
+    same(table, &model, "after new keys");
+    let copy = table.insert(&[0xabcd_0009, keys[1], keys[0]], &[0; 3]);
+    assert!(matches!(copy, Err(Error::DuplicateKey { key }) if key == keys[0]), "{at}: {copy:?}");
+    same(table, &model, "after a refused batch");
+
+    let (salt, digest) = (table.plan().salt(), table.digest().unwrap());
+    assert_eq!(table.remove(&keys).unwrap(), 2, "{at}");
+    keys.iter().for_each(|key| _ = model.remove(key));
+    holds_exactly(table, &model, at);
+    match S::updates(attack.scheme.kind()) {
+        Updates::Tombstones => {
+            assert_eq!((table.tombstones(), table.plan().salt()), (2, salt), "{at}: worn");
+            assert_ne!(table.digest().unwrap(), digest, "{at}");
+            // A batch into a worn table begins with the first attempt: what failed it may have been removed.
+            let mut grown = table.to_backend(&device).unwrap();
+            grown.insert(&keys, &new).unwrap();
+            assert_eq!((grown.digest().unwrap(), grown.is_worn()), (digest, false), "{at}: there again");
+            table.compact().unwrap();
+            assert_ne!(table.plan().salt(), salt, "{at}: compacted");
+            same(table, &model, "compacted");
+        }
+        Updates::InPlace => assert_eq!(table.plan().salt(), salt, "{at}: in place"),
+        Updates::Rebuild => same(table, &model, "removed"),
+        other => panic!("{at}: {other:?}"),
+    }
+    // Half of the keys gone: early attempts may do again, and are what one build of the rest takes.
+    let half: Vec<u32> = attack.keys.iter().copied().step_by(2).collect();
+    table.remove(&half).unwrap();
+    half.iter().for_each(|key| _ = model.remove(key));
+    table.rebuild().unwrap();
+    same(table, &model, "rebuilt");
+}
+
+/// A table grown in any way is that of one build.
+fn batches<S: Scheme>(attack: &Attack<S>, device: &Any, model: &BTreeMap<u32, u32>, digest: koel::Digest, at: &str)
+where
+    Any: Runs<S>,
+{
+    for (rule, pieces) in [(Duplicates::Error, 2), (Duplicates::KeepLast, 5)] {
+        let mut grown = attack.builder().duplicates(rule).build(device, &[], &[]).unwrap();
+        for piece in attack.keys.chunks(attack.keys.len() / pieces) {
+            grown.insert(piece, &attack.values(piece, 77)).unwrap();
+        }
+        holds_exactly(&grown, model, at);
+        if attack.scheme.kind() == Kind::Canonical {
+            assert_eq!(grown.digest().unwrap(), digest, "{at}: {pieces} batches and more");
+        }
+    }
+}
+
+#[test]
+fn cuckoo_tables_of_chosen_keys() {
+    all_holds(&cuckoo(Cuckoo::canonical(4), 80));
+    all_holds(&cuckoo(Cuckoo::canonical(3), 60));
+    all_holds(&cuckoo(Cuckoo::canonical(2), 90));
+    all_holds(&cuckoo(Cuckoo::classic(4), 80));
+}
+
+#[test]
+fn cuckoo_sets_of_chosen_keys() {
+    all_holds(&cuckoo_set(CuckooSet::canonical(4), 81));
+    all_holds(&cuckoo_set(CuckooSet::classic(4), 81));
+}
+
+#[test]
+fn bucketized_tables_of_chosen_keys() {
+    all_holds(&bucketized_canonical());
+    all_holds(&bucketized_classic());
+}
+
+#[test]
+fn horton_tables_of_chosen_keys() {
+    all_holds(&horton_canonical());
+    all_holds(&horton_classic());
+}
+
+#[test]
+fn two_level_tables_of_chosen_keys() {
+    all_holds(&fks(Fks::canonical()));
+    all_holds(&fks(Fks::classic()));
+}
+
+#[test]
+fn quadratic_tables_of_chosen_keys() {
+    all_holds(&quadratic());
+}
+
+/// 160 keys at the default load and number of attempts, for each of which five crowd into four slots: without a salt no
+/// attempt would be left.
+#[test]
+fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
+    let scheme = Cuckoo::canonical(4);
+    let keys = chosen(&scheme, 200, SEED, 0..32, |plan| cuckoo_crowd(&plan.functions()));
+    for attempt in 0..32 {
+        let plan = plan_of(&scheme, 200, SEED, attempt);
+        assert_eq!((reference::<Cuckoo>(&plan, keys.iter().map(|&key| (key, 0))), plan.salt()), (None, None));
+    }
+    for device in devices() {
+        let builder = HashTable::builder(scheme.clone()).seed(SEED).capacity(200);
+        let table = builder.build(&device, &keys, &keys).unwrap();
+        assert_eq!(table.restarts(), FIRST_SALTED);
+        assert_eq!(table.get(&keys).unwrap(), keys.iter().map(|&key| Some(key)).collect::<Vec<_>>());
+        let rows = [&keys[..], &keys[..50]].concat();
+        let set = HashSet::builder(CuckooSet::canonical(4)).seed(SEED).capacity(200).build(&device, &rows).unwrap();
+        assert_eq!((set.len(), set.table().restarts()), (160, FIRST_SALTED));
+        // As few attempts as there are without a salt: an error that says what helps.
+        let refused = builder.clone().attempts(FIRST_SALTED).build(&device, &keys, &keys).err().unwrap();
+        assert!(matches!(refused, Error::TooFull { attempts: 8, by_load: false, .. }), "{refused:?}");
+        let text = refused.to_string();
+        assert!(text.contains("another seed") && !text.contains("ower the load"), "{text}");
+        builder.seed_at_random().unwrap().attempts(8).build(&device, &keys, &keys).unwrap();
+    }
+}
+
+/// A crowd of hundreds at the first attempt is no reason to give up at half the load that the functions can do.
+#[test]
+fn one_bad_attempt_ends_no_build() {
+    let scheme = Cuckoo::canonical(4);
+    let plan = plan_of(&scheme, 1000, SEED, 0);
+    let functions = plan.functions();
+    let mut keys = first(250, |key| (0..4).all(|i| functions.probe(i, key).0 < 100));
+    keys.extend((0..250).map(|i| 0x8000_0000 + i));
+    for device in devices() {
+        let builder = HashTable::builder(scheme.clone()).seed(SEED).capacity(1000);
+        assert_eq!(builder.build(&device, &keys, &keys).unwrap().restarts(), 1);
+        // Where the load is the reason the first salted attempt says so.
+        let full: Vec<u32> = (0..900).collect();
+        let builder = HashTable::builder(Cuckoo::canonical(2)).seed(SEED).capacity(1000);
+        let refused = builder.build(&device, &full, &full).err().unwrap();
+        assert!(matches!(refused, Error::TooFull { attempts: 9, by_load: true, .. }), "{refused:?}");
+        let text = refused.to_string();
+        assert!(text.contains("Lower the load") && text.contains("another seed"), "{text}");
+    }
+}
+
+/// Format 3 is for schemes with salts.
+#[test]
+fn a_scheme_without_salts_has_none_in_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.koel");
+    let table = HashTable::builder(RobinHood::canonical()).build(&Cpu::new(), &[1, 2], &[3, 4]).unwrap();
+    table.save(&path).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8] = 3;
+    bytes[112..128].fill(7);
+    reseal(&mut bytes);
+    std::fs::write(&path, &bytes).unwrap();
+    let refused = HashTable::<Cpu, RobinHood>::open(&Cpu::new(), &path);
+    assert!(matches!(refused, Err(Error::BadFile { .. })), "{refused:?}");
+}
