@@ -206,3 +206,13 @@ where
         }
     }
 }
+
+/// Maps a table file. Tests write to such files only while no table of theirs is mapped.
+#[expect(unsafe_code, reason = "what is tested")]
+pub(crate) fn open_mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
+where
+    Cpu: Runs<S>,
+{
+    // SAFETY: the files of tests lie in folders of their own.
+    unsafe { HashTable::open_mapped(&Cpu::new(), path) }
+}

@@ -63,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Device")]
     device: Option<String>,
     /// Map the file instead of reading it: starts at once, on the CPU, without the checks of checksum and contents; for
-    /// tables of --table map
+    /// tables of --table map. Nothing may write to the file or cut it short meanwhile; replacing it by a new one is fine
     #[arg(long, help_heading = "Device")]
     mapped: bool,
     #[command(flatten)]
@@ -99,6 +99,17 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     scheme::numbered(info.scheme, info.kind, &mut Lookup { args, contents: info.contents })
 }
 
+/// Maps a table.
+#[expect(unsafe_code, reason = "only the user knows who else writes to the file")]
+fn mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
+where
+    Cpu: Runs<S>,
+{
+    // SAFETY: the user asked for it by --mapped, whose help says that nothing may write to the file or cut it short
+    // meanwhile. This command does not: its answers go elsewhere.
+    unsafe { HashTable::open_mapped(&Cpu::new(), path) }
+}
+
 struct Lookup<'a> {
     args: &'a Args,
     contents: Contents,
@@ -115,7 +126,7 @@ impl Job for Lookup<'_> {
         let args = self.args;
         let path = &args.table;
         if args.mapped {
-            return answer(args, Values::new(&HashTable::<Cpu, S>::open_mapped(&Cpu::new(), path)?, "value"));
+            return answer(args, Values::new(&mapped::<S>(path)?, "value"));
         }
         let device = options::one_device(args.device.as_deref().unwrap_or("auto"))?;
         match self.contents {

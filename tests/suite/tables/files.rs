@@ -33,7 +33,7 @@ fn saving_and_opening_keeps_everything() {
             table.save(&path).unwrap();
             let mut again = HashTable::<Any, Cuckoo>::open(&device, &path).unwrap();
             assert_eq!(again.digest().unwrap(), table.digest().unwrap());
-            let mapped = HashTable::<Cpu, Cuckoo>::open_mapped(&Cpu::new(), &path).unwrap();
+            let mapped = open_mapped::<Cuckoo>(&path).unwrap();
             assert_eq!(mapped.digest().unwrap(), table.digest().unwrap());
             let queries = load.queries(3000, 50);
             assert_eq!(mapped.get(&queries).unwrap(), table.get(&queries).unwrap());
@@ -113,7 +113,7 @@ fn try_both(path: &Path, bytes: &[u8]) -> (Result<(), Error>, Result<(), Error>)
         let _ = table.upsert(&queries[..50], &queries[..50]);
     };
     let opened = HashTable::open(&Cpu::new(), path).map(use_it);
-    let mapped = HashTable::open_mapped(&Cpu::new(), path).map(use_it);
+    let mapped = open_mapped(path).map(use_it);
     (opened, mapped)
 }
 
