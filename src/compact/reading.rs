@@ -4,8 +4,8 @@ use super::CompactingTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Runs, bitmap_words};
 use crate::error::{Error, Result};
-use crate::memory;
 use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
+use crate::memory;
 use crate::spec::{Scheme, Violation};
 use crate::table::HashTable;
 

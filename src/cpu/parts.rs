@@ -324,7 +324,8 @@ mod tests {
                 let mixed = mix(keys, MIXER);
                 (mixed, reduce(mixed, parts))
             })
-        })?;
+        });
+        let dealt = dealt.expect("threads")?;
         let mut found = vec![false; keys.len()];
         let mut meet = |word: u64| {
             let (mixed, value) = ((word >> 32) as u32, word as u32 as usize);

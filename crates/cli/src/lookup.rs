@@ -2,11 +2,11 @@
 
 mod ask;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use koel::backend::{Any, Runs};
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, FastaOptions, Sink, Want};

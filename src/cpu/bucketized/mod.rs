@@ -96,8 +96,9 @@ impl Kernels<Bucketized> for Cpu {
                 self.ledger().kernel("bucketized_place", len);
                 self.ledger().kernel("bucketized_sort", words.len());
                 let workspaces = self.workspaces();
-                Ok(self
-                    .run(|| with_bucket_slots!(plan, S => canonical::place::<S>(&functions, words, pairs, workspaces)))?)
+                Ok(self.run(
+                    || with_bucket_slots!(plan, S => canonical::place::<S>(&functions, words, pairs, workspaces)),
+                )?)
             }
             Kind::Classic => {
                 self.ledger().host("bucketized_place", len);

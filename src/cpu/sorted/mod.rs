@@ -44,7 +44,8 @@ impl Kernels<Sorted> for Cpu {
             sort_words(&pairs, words)?;
             rest.par_chunks_mut(CHUNK).for_each(|rest| rest.fill(0));
             Ok(copies(words))
-        }).flatten()
+        })
+        .flatten()
     }
 
     fn lookup(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices, holds_exactly, image, size};
+use crate::common::{devices, holds_exactly, image, open_mapped, size};
 use koel::backend::{Any, HashBackend};
 use koel::spec::Plan;
 use koel::workload::Workload;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{TRAILER, reseal};
+use crate::common::{TRAILER, open_mapped, reseal};
 use koel::table::{Contents, read_info};
 use koel::{Cpu, Cuckoo, Error, HashTable, Kind, MultiTable};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{TRAILER, reseal};
+use crate::common::{TRAILER, open_mapped, reseal};
 use koel::backend::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Cuckoo, Duplicates, Error, HashTable};

@@ -9,6 +9,7 @@ mod folder;
 
 mod commands;
 mod faults;
+mod memory;
 mod relational;
 mod tables;
 mod verify;
