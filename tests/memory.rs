@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use koel::backend::Runs;
 use koel::workload::Workload;
 use koel::{
-    Aggregate, Bucketized, CompactingTable, Cpu, Cuckoo, Duplicates, Error, Fks, HashSet, HashTable, Horton, IdOrder,
-    JoinIndex, JoinKind, MultiTable, Perfect, Result, RobinHood, Scheme, Sorted, group,
+    Aggregate, CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, Horton, IdOrder, JoinIndex,
+    JoinKind, MultiTable, Result, Scheme, group,
 };
 
 /// Bytes of the allocations that may be refused.
@@ -164,23 +164,9 @@ fn cuckoo_tables_survive_every_refusal() {
 }
 
 #[test]
-fn bucketized_tables_survive_every_refusal() {
-    all_operations(&Bucketized::canonical(8));
-    all_operations(&Bucketized::classic(2, 8));
-}
-
-#[test]
 fn horton_tables_survive_every_refusal() {
     all_operations(&Horton::canonical(8));
     all_operations(&Horton::classic(8));
-}
-
-#[test]
-fn other_tables_survive_every_refusal() {
-    all_operations(&RobinHood::canonical());
-    all_operations(&Fks::canonical());
-    all_operations(&Sorted);
-    all_operations(&Perfect::default());
 }
 
 #[test]
