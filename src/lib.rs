@@ -59,12 +59,14 @@ pub mod file;
 pub mod group;
 pub mod join;
 pub mod layout;
+mod memory;
 pub mod multi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 pub mod set;
 pub mod spec;
 pub mod table;
+mod threads;
 pub mod workload;
 
 pub use backend::{Any, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Runs, auto};

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::{DeviceBuffer, HashBackend};
 use crate::error::{Error, Result};
+use crate::threads;
 
 /// Queries of a chunk: 4 MiB each way, long enough for a bus to run at its full rate. A multiple of 32, so that bitmaps
 /// of chunks join without shifting.
@@ -24,13 +25,15 @@ pub(crate) const QUERIES_OF_A_BLOCK: usize = 16 * QUERIES_AT_ONCE;
 /// Answers that are made on the host by one thread: waking others would take longer.
 const FEW: usize = 1 << 14;
 
-/// Makes answers number 0 to `len` of what a block has brought.
-pub(crate) fn make<T: Send>(to: &mut Vec<T>, len: usize, answer: impl Fn(usize) -> T + Sync + Send) {
+/// Makes answers number 0 to `len` of what a block has brought, and adds them to a vector that has room for them.
+pub(crate) fn make<T: Send>(to: &mut Vec<T>, len: usize, answer: impl Fn(usize) -> T + Sync + Send) -> Result<()> {
     if len <= FEW {
         to.extend((0..len).map(answer));
     } else {
+        threads::ready()?;
         to.par_extend((0..len).into_par_iter().map(answer));
     }
+    Ok(())
 }
 
 /// Where a column of answers goes on the host.

@@ -3,6 +3,7 @@
 
 use super::{HashBackend, Placed, Removed};
 use crate::error::Result;
+use crate::memory;
 use crate::spec::{Placing, Plan, Scheme};
 
 /// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs, one by one, in their order.
@@ -14,7 +15,7 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     values: &B::Buffer<u32>,
     pairs: usize,
 ) -> Result<Placed> {
-    let (mut keys_here, mut values_here) = (vec![0; pairs], vec![0; pairs]);
+    let (mut keys_here, mut values_here) = (memory::zeroed(pairs)?, memory::zeroed(pairs)?);
     backend.read(keys, 0, &mut keys_here)?;
     backend.read(values, 0, &mut values_here)?;
     let mut words = backend.download(image)?;

@@ -43,6 +43,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::memory;
 use crate::spec::{Cuckoo, Plan as _, Scheme};
 
 mod sealed {
@@ -240,8 +241,11 @@ pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
     }
 
     /// Reads a whole buffer to the host.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`] where the host has no room for it; as [`read`](Self::read).
     fn download<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<Vec<T>> {
-        let mut data = vec![T::zeroed(); buffer.len()];
+        let mut data = memory::zeroed(buffer.len())?;
         self.read(buffer, 0, &mut data)?;
         Ok(data)
     }

@@ -5,6 +5,7 @@ use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
+use crate::memory;
 use crate::spec::{Scheme, Violation};
 use crate::table::HashTable;
 
@@ -56,15 +57,15 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn keys(&self, ids: &[u32]) -> Result<Vec<Option<u32>>> {
-        let mut block = vec![0; ids.len().min(QUERIES_OF_A_BLOCK)];
-        let mut all = Vec::with_capacity(ids.len());
+        let mut block = memory::zeroed(ids.len().min(QUERIES_OF_A_BLOCK))?;
+        let mut all = memory::reserved(ids.len())?;
         for ids in ids.chunks(QUERIES_OF_A_BLOCK) {
             let keys = &mut block[..ids.len()];
             self.backend().in_chunks(ids, vec![Answers::words(keys)], |mut chunk| {
                 chunk.answers = vec![self.keys_on(&chunk.queries)?];
                 Ok(chunk)
             })?;
-            make(&mut all, ids.len(), |i| (u64::from(ids[i]) < self.len()).then_some(keys[i]));
+            make(&mut all, ids.len(), |i| (u64::from(ids[i]) < self.len()).then_some(keys[i]))?;
         }
         Ok(all)
     }
@@ -93,7 +94,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// # Errors
     /// [`Error::UnknownKey`] with the first key that has no id; [`Error::OutOfMemory`] or what the device reports.
     pub fn inverse(&self, keys: &[u32]) -> Result<Vec<u32>> {
-        let mut ids = vec![0; keys.len()];
+        let mut ids = memory::zeroed(keys.len())?;
         self.backend().in_chunks(keys, vec![Answers::words(&mut ids)], |mut chunk| {
             chunk.answers = vec![self.inverse_from(&chunk.queries, chunk.first as u64)?];
             Ok(chunk)

@@ -80,7 +80,7 @@ pub(super) fn place<P: Shared>(
     workspaces: &Workspaces,
 ) -> Placed {
     let work = |crew: &Crew| {
-        let mut loan = workspaces.lend();
+        let Some(mut loan) = workspaces.lend() else { return Placed::default() };
         let placer = Placer::new(lists, image, loan.workspace());
         at_best(
             #[inline(always)]

@@ -33,23 +33,23 @@ impl HashBackend for Cpu {
     }
 
     fn filled<T: Word>(&self, len: usize, value: T) -> Result<Memory<T>> {
-        self.run(|| Memory::filled(len, value))
+        self.run(|| Memory::filled(len, value)).flatten()
     }
 
     fn upload<T: Word>(&self, data: &[T]) -> Result<Memory<T>> {
-        self.run(|| Memory::of(data))
+        self.run(|| Memory::of(data)).flatten()
     }
 
     fn write<T: Word>(&self, buffer: &mut Memory<T>, at: usize, data: &[T]) -> Result<()> {
         let range = range(at, data.len(), buffer.len())?;
         let to = &mut buffer.words_mut()?[range];
-        self.run(|| copy(data, to));
+        self.run(|| copy(data, to))?;
         Ok(())
     }
 
     fn read<T: Word>(&self, buffer: &Memory<T>, at: usize, data: &mut [T]) -> Result<()> {
         let from = &buffer.words()[range(at, data.len(), buffer.len())?];
-        self.run(|| copy(from, data));
+        self.run(|| copy(from, data))?;
         Ok(())
     }
 
@@ -64,7 +64,7 @@ impl HashBackend for Cpu {
         let from = &from.words()[range(from_at, len, from.len())?];
         let range = range(to_at, len, to.len())?;
         let to = &mut to.words_mut()?[range];
-        self.run(|| copy(from, to));
+        self.run(|| copy(from, to))?;
         Ok(())
     }
 
@@ -88,14 +88,14 @@ impl HashBackend for Cpu {
         self.ledger().kernel("iota", len);
         let mut to = Memory::zeroed(len)?;
         let words = to.words_mut()?;
-        self.run(|| primitives::iota(words));
+        self.run(|| primitives::iota(words))?;
         Ok(to)
     }
 
     fn complement(&self, buffer: &mut Memory<u32>) -> Result<()> {
         self.ledger().kernel("complement", buffer.len());
         let words = buffer.words_mut()?;
-        self.run(|| primitives::complement(words));
+        self.run(|| primitives::complement(words))?;
         Ok(())
     }
 
@@ -103,13 +103,13 @@ impl HashBackend for Cpu {
         self.ledger().kernel("gather", index.len());
         let mut to = Memory::zeroed(index.len())?;
         let words = to.words_mut()?;
-        self.run(|| primitives::gather(from.words(), index.words(), words));
+        self.run(|| primitives::gather(from.words(), index.words(), words))?;
         Ok(to)
     }
 
     fn greatest(&self, buffer: &Memory<u32>) -> Result<u32> {
         self.ledger().kernel("greatest", buffer.len());
-        Ok(self.run(|| primitives::greatest(buffer.words())))
+        Ok(self.run(|| primitives::greatest(buffer.words()))?)
     }
 
     fn select(&self, bits: &Memory<u32>, keep: bool, columns: &[&Memory<u32>]) -> Result<Vec<Memory<u32>>> {
@@ -120,30 +120,30 @@ impl HashBackend for Cpu {
         }
         self.ledger().kernel("select", first.len());
         let columns: Vec<&[u32]> = columns.iter().map(|column| column.words()).collect();
-        self.run(|| primitives::select(bits.words(), keep, &columns))
+        self.run(|| primitives::select(bits.words(), keep, &columns)).flatten()
     }
 
     fn sort_pairs(&self, keys: &Memory<u32>, values: &Memory<u32>) -> Result<(Memory<u32>, Memory<u32>)> {
         Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("sort_pairs", keys.len());
         let pairs = Pairs { keys: keys.words(), values: values.words() };
-        self.run(|| sort::sort_pairs(pairs))
+        self.run(|| sort::sort_pairs(pairs)).flatten()
     }
 
     fn random_reads(&self, buffer: &Memory<u64>, reads: usize) -> Result<u64> {
         self.ledger().kernel("random_reads", reads);
-        Ok(self.run(|| primitives::random_reads(buffer.words(), reads)))
+        Ok(self.run(|| primitives::random_reads(buffer.words(), reads))?)
     }
 
     fn random_lines(&self, buffer: &Memory<u64>, reads: usize) -> Result<u64> {
         self.ledger().kernel("random_lines", reads);
-        Ok(self.run(|| primitives::random_lines(buffer.words(), reads)))
+        Ok(self.run(|| primitives::random_lines(buffer.words(), reads))?)
     }
 
     fn random_updates(&self, buffer: &mut Memory<u64>, writes: usize) -> Result<()> {
         self.ledger().kernel("random_updates", writes);
         let words = atomic(buffer.words_mut()?);
-        self.run(|| primitives::random_updates(words, writes));
+        self.run(|| primitives::random_updates(words, writes))?;
         Ok(())
     }
 
@@ -151,7 +151,7 @@ impl HashBackend for Cpu {
         Error::check_rows("elements to be updated", buffer.len())?;
         self.ledger().kernel("strided_updates", buffer.len());
         let words = buffer.words_mut()?;
-        self.run(|| strided::updates(words, stride, atomic));
+        self.run(|| strided::updates(words, stride, atomic))?;
         Ok(())
     }
 }

@@ -10,6 +10,7 @@
 //! Queues are kept by age because lanes share the constants of one function. A place and a lookup count alike: the
 //! first question of a key is age 1 and goes to function 0.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::{array, fmt};
 
 use crossbeam::queue::SegQueue;
@@ -18,6 +19,7 @@ use wide::u32x8;
 use super::memory::prefetch;
 use super::{BLOCK, CHUNK};
 use crate::backend::Placed;
+use crate::memory;
 
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
@@ -155,11 +157,28 @@ pub(super) struct Waiting {
     /// One bit for each queue in which a key waits, and for each in which a whole block does.
     some: u64,
     whole: u64,
+    /// Whether there was no memory for a queue: keys were lost, and the pass is of no use.
+    short: bool,
+}
+
+impl Queue {
+    /// Makes room for a block and more, if there is the memory.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        let len = self.len + 2 * BLOCK;
+        [&mut self.keys, &mut self.tags].into_iter().all(|words| {
+            let enough = words.try_reserve(len.saturating_sub(words.len())).is_ok();
+            if enough {
+                words.resize(len.max(words.len()), 0);
+            }
+            enough
+        })
+    }
 }
 
 impl Waiting {
     pub(super) fn new() -> Self {
-        Waiting { queues: array::from_fn(|_| Queue::default()), some: 0, whole: 0 }
+        Waiting { queues: array::from_fn(|_| Queue::default()), some: 0, whole: 0, short: false }
     }
 
     /// Queues keys under `age`: `each` is given room for one block, writes keys and tags from the front, and tells how
@@ -167,9 +186,9 @@ impl Waiting {
     #[inline(always)]
     pub(super) fn extend(&mut self, age: u32, each: impl FnOnce(&mut [u32; BLOCK], &mut [u32; BLOCK]) -> usize) {
         let Some(queue) = self.queues.get_mut(age as usize) else { return };
-        if queue.keys.len() < queue.len + BLOCK {
-            queue.keys.resize(queue.len + 2 * BLOCK, 0);
-            queue.tags.resize(queue.len + 2 * BLOCK, 0);
+        if queue.keys.len() < queue.len + BLOCK && !queue.grow() {
+            self.short = true;
+            return;
         }
         let keys = queue.keys[queue.len..].first_chunk_mut();
         let tags = queue.tags[queue.len..].first_chunk_mut();
@@ -228,20 +247,36 @@ pub(super) struct Workspace {
 /// The workspaces that no thread is using, kept from pass to pass, because every chunk of queries would otherwise begin
 /// with a dozen allocations.
 #[derive(Default)]
-pub(super) struct Workspaces(SegQueue<Box<Workspace>>);
+pub(super) struct Workspaces {
+    /// Slices of one.
+    free: SegQueue<Box<[Workspace]>>,
+    /// How often there was no memory for a workspace, or for a queue in one.
+    shortages: AtomicU64,
+}
 
 /// A workspace on loan; it goes back when this is dropped. A thread keeps it for all its chunks: the queue is first in,
 /// first out, so one taken for each chunk would come from another core's cache every time.
 pub(super) struct Loan<'a> {
-    /// `None` only while it is being given back.
-    workspace: Option<Box<Workspace>>,
+    /// Empty only while it is being given back.
+    workspace: Box<[Workspace]>,
     to: &'a Workspaces,
 }
 
 impl Workspaces {
-    /// Lends a workspace, which must be empty again in the end.
-    pub(super) fn lend(&self) -> Loan<'_> {
-        Loan { workspace: Some(self.0.pop().unwrap_or_default()), to: self }
+    /// Lends a workspace, which must be empty again in the end. None if there is no memory for one; that is counted,
+    /// and what the pass returns is then not looked at.
+    pub(super) fn lend(&self) -> Option<Loan<'_>> {
+        let workspace = self.free.pop().or_else(|| memory::boxed(Workspace::default()).ok());
+        if workspace.is_none() {
+            self.shortages.fetch_add(1, Relaxed);
+        }
+        Some(Loan { workspace: workspace?, to: self })
+    }
+
+    /// How often memory was short so far. Passes of other threads count too: then theirs are reported more than once,
+    /// and none is missed.
+    pub(super) fn shortages(&self) -> u64 {
+        self.shortages.load(Relaxed)
     }
 }
 
@@ -254,21 +289,25 @@ impl Default for Workspace {
 impl Loan<'_> {
     #[inline(always)]
     pub(super) fn workspace(&mut self) -> &mut Workspace {
-        self.workspace.get_or_insert_default()
+        &mut self.workspace[0]
     }
 }
 
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
+        let mut workspace = std::mem::take(&mut self.workspace);
+        if workspace.iter_mut().any(|workspace| std::mem::take(&mut workspace.waiting.short)) {
+            self.to.shortages.fetch_add(1, Relaxed);
+        }
         // After a panic it may not be empty.
-        if let Some(workspace) = self.workspace.take().filter(|_| !std::thread::panicking()) {
-            self.to.0.push(workspace);
+        if !std::thread::panicking() {
+            self.to.free.push(workspace);
         }
     }
 }
 
 impl fmt::Debug for Workspaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} workspaces", self.0.len())
+        write!(f, "{} workspaces", self.free.len())
     }
 }

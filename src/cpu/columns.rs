@@ -35,7 +35,7 @@ impl Cpu {
                     columns.put(i, pair(GROUP * group + i));
                 }
             });
-        });
+        })?;
         Ok(columns.0)
     }
 
@@ -65,7 +65,7 @@ impl Cpu {
                     *cell = C::of(slot::EMPTY);
                 }
             });
-        });
+        })?;
         Ok(columns.0)
     }
 }

@@ -112,13 +112,17 @@ impl<T: Word> Memory<T> {
 impl Memory<u64> {
     /// The `words` 64-bit words of `file` from byte `offset_bytes` on, read when they are first used and never written.
     ///
-    /// Nobody may write to those bytes or shorten the file while they are mapped: answers would be wrong, and reading
-    /// past a new end ends the process (SIGBUS). Replace such files by renaming a new one over them.
+    /// # Safety
+    /// Until the buffer is dropped nobody, in this process or another, writes to those bytes or shortens the file. The
+    /// words are `&[u64]` to the compiler, which may assume that they stay as they are; reading past a new end ends the
+    /// process (SIGBUS). A file that is replaced by renaming a new one over it stays as it was for those who have it
+    /// mapped.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] unless the offset is a multiple of 8; [`Error::LengthMismatch`] if the file ends
     /// before the words do; [`Error::Device`] if the system refuses.
-    pub fn map_file(file: &File, offset_bytes: u64, words: usize) -> Result<Memory<u64>> {
+    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    pub unsafe fn map_file(file: &File, offset_bytes: u64, words: usize) -> Result<Memory<u64>> {
         if !offset_bytes.is_multiple_of(8) {
             return Err(Error::parameter("offset", offset_bytes, "words begin at multiples of 8 bytes"));
         }
@@ -131,7 +135,10 @@ impl Memory<u64> {
         if words == 0 {
             return Memory::zeroed(0);
         }
-        let map = map_read_only(file, offset_bytes, words * 8).map_err(|error| failed(doing, error))?;
+        // SAFETY: the bytes are only ever seen as u64, for which every pattern is valid, and they stay as they are by this
+        // function's own contract.
+        let map = unsafe { MmapOptions::new().offset(offset_bytes).len(words * 8).map(file) };
+        let map = map.map_err(|error| failed(doing, error))?;
         Ok(Memory { pages: Pages::File(map), len: words, of: PhantomData })
     }
 }
@@ -153,21 +160,14 @@ impl<T: Word> fmt::Debug for Memory<T> {
     }
 }
 
-fn no_room(bytes: usize) -> Error {
+/// What a failed allocation of so many bytes is.
+pub(super) fn no_room(bytes: usize) -> Error {
     Error::OutOfMemory { device: "cpu".into(), bytes: bytes as u64 }
 }
 
 /// Copies by all threads; the slices are equally long.
 pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
     to.par_chunks_mut(CHUNK).zip(from.par_chunks(CHUNK)).for_each(|(to, from)| to.copy_from_slice(from));
-}
-
-#[expect(unsafe_code, reason = "memmap2 cannot know who else writes to a file")]
-fn map_read_only(file: &File, offset: u64, bytes: usize) -> std::io::Result<Mmap> {
-    // SAFETY: the bytes are only ever seen as u64, for which every pattern is valid, and every pass stays in bounds for
-    // any image. What is left is a file that changes while it is mapped; `map_file` tells its callers to rule that out,
-    // as every program that maps files must.
-    unsafe { MmapOptions::new().offset(offset).len(bytes).map(file) }
 }
 
 /// The same words as atomics, for as long as nobody else can see them.
@@ -278,15 +278,20 @@ mod tests {
         let words: Vec<u64> = (0..3000).collect();
         file.write_all(&[0; 24]).expect("written");
         file.write_all(bytemuck::cast_slice(&words)).expect("written");
-        let mut mapped = Memory::map_file(&file, 24, 3000).expect("mapped");
+        #[expect(unsafe_code, reason = "what is tested")]
+        let map_file = |offset, words| {
+            // SAFETY: the file has no name, and is not written to any more.
+            unsafe { Memory::map_file(&file, offset, words) }
+        };
+        let mut mapped = map_file(24, 3000).expect("mapped");
         assert_eq!(mapped.words(), words);
         assert!(matches!(mapped.words_mut(), Err(Error::Device { .. })));
-        assert_eq!(Memory::map_file(&file, 24 + 8 * 2999, 1).expect("mapped").words(), [2999]);
-        assert!(Memory::map_file(&file, 24, 0).expect("mapped").words().is_empty());
-        assert!(matches!(Memory::map_file(&file, 24, 3001), Err(Error::LengthMismatch { .. })));
-        assert!(matches!(Memory::map_file(&file, u64::MAX - 7, 3001), Err(Error::LengthMismatch { .. })));
-        assert!(matches!(Memory::map_file(&file, 0, usize::MAX), Err(Error::LengthMismatch { .. })));
-        assert!(matches!(Memory::map_file(&file, 4, 1), Err(Error::InvalidParameter { .. })));
+        assert_eq!(map_file(24 + 8 * 2999, 1).expect("mapped").words(), [2999]);
+        assert!(map_file(24, 0).expect("mapped").words().is_empty());
+        assert!(matches!(map_file(24, 3001), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(map_file(u64::MAX - 7, 3001), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(map_file(0, usize::MAX), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(map_file(4, 1), Err(Error::InvalidParameter { .. })));
     }
 
     #[test]

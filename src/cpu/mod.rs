@@ -69,7 +69,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::backend::{BuildRoute, DeviceInfo, DeviceKind, Ledger};
 use crate::error::{Error, Result};
-use block::Workspaces;
+use crate::threads;
+use block::{Workspace, Workspaces};
 
 pub use memory::Memory;
 
@@ -111,8 +112,10 @@ struct Inner {
 impl Cpu {
     /// All threads: rayon's global pool, which honours `RAYON_NUM_THREADS`. Called from a thread of another rayon pool,
     /// work stays in that pool.
+    ///
+    /// This never fails. If the system gives no threads for the pool, every operation is [`Error::Device`].
     pub fn new() -> Cpu {
-        Cpu::on(None, rayon::current_num_threads())
+        Cpu::on(None, threads::ready().map_or(1, |()| rayon::current_num_threads()))
     }
 
     /// A pool of its own with `threads` threads; they end with the last clone.
@@ -159,11 +162,18 @@ impl Cpu {
     }
 
     /// Runs `work` on a thread of the pool, so that every parallel iterator in it uses that pool.
-    fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        match &self.inner.pool {
+    ///
+    /// What it returns counts only if no thread was short of memory for its workspace meanwhile.
+    fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R> {
+        let before = self.workspaces().shortages();
+        let done = match &self.inner.pool {
             Some(pool) => pool.install(work),
-            None => work(),
-        }
+            None => {
+                threads::ready()?;
+                work()
+            }
+        };
+        if self.workspaces().shortages() == before { Ok(done) } else { Err(memory::no_room(size_of::<Workspace>())) }
     }
 }
 

@@ -134,7 +134,8 @@ pub(super) fn deal(
     done.iter_mut().for_each(|(_, mine)| escapes.append(mine));
     // The last chunk's shares lie behind all others.
     let (ends, _) = done.pop()?;
-    let counts = ends.iter().enumerate().map(|(part, &end)| slices.len_of(part).min(end as usize)).collect();
+    let mut counts = with_room(ends.len())?;
+    counts.extend(ends.iter().enumerate().map(|(part, &end)| slices.len_of(part).min(end as usize)));
     (escapes.len() <= most).then_some(Dealt { counts, escapes })
 }
 
@@ -323,7 +324,8 @@ mod tests {
                 let mixed = mix(keys, MIXER);
                 (mixed, reduce(mixed, parts))
             })
-        })?;
+        });
+        let dealt = dealt.expect("threads")?;
         let mut found = vec![false; keys.len()];
         let mut meet = |word: u64| {
             let (mixed, value) = ((word >> 32) as u32, word as u32 as usize);

@@ -9,6 +9,7 @@ use super::lanes::at_best;
 use super::memory::{Memory, prefetch};
 use super::{BLOCK, CHUNK};
 use crate::error::Result;
+use crate::memory;
 use crate::spec::hash::{MixKeys, mix, reduce};
 
 /// Words of a bitmap for one chunk.
@@ -57,11 +58,11 @@ pub(super) fn select(bits: &[u32], keep: bool, columns: &[&[u32]]) -> Result<Vec
     };
     let words_of = |chunk: usize| chunk * CHUNK_WORDS..bits.len().min((chunk + 1) * CHUNK_WORDS);
     let count = |chunk| words_of(chunk).map(|word| kept(word).count_ones() as usize).sum();
-    let counts: Vec<usize> = (0..bits.len().div_ceil(CHUNK_WORDS)).into_par_iter().map(count).collect();
+    let counts: Vec<usize> = memory::collected((0..bits.len().div_ceil(CHUNK_WORDS)).into_par_iter().map(count))?;
     let select_column = |column: &&[u32]| {
         let mut selected = Memory::zeroed(counts.iter().sum())?;
         let mut rest = selected.words_mut()?;
-        let mut shares = Vec::with_capacity(counts.len());
+        let mut shares = memory::reserved(counts.len())?;
         for &count in &counts {
             shares.push(rest.split_off_mut(..count).unwrap_or_default());
         }
@@ -85,21 +86,22 @@ pub(super) fn select(bits: &[u32], keep: bool, columns: &[&[u32]]) -> Result<Vec
 
 /// XORs `reads` words at pseudo-random places.
 pub(super) fn random_reads(words: &[u64], reads: usize) -> u64 {
-    at_random_places(words, reads, |found: &mut u64, _, &word| *found ^= word).into_iter().fold(0, |a, b| a ^ b)
+    at_random_places(words, reads, |found: &mut u64, _, &word| *found ^= word, |a, b| a ^ b)
 }
 
 /// Lines of eight words at places drawn in the same way, XORed into one word.
 pub(super) fn random_lines(words: &[u64], reads: usize) -> u64 {
     let lines = words.as_chunks::<8>().0;
     let visit = |found: &mut u64, _, line: &[u64; 8]| *found = line.iter().fold(*found, |all, word| all ^ word);
-    at_random_places(lines, reads, visit).into_iter().fold(0, |a, b| a ^ b)
+    at_random_places(lines, reads, visit, |a, b| a ^ b)
 }
 
 /// Raises the words at the same places to `i + 1` at least.
 pub(super) fn random_updates(words: &[AtomicU64], writes: usize) {
-    at_random_places(words, writes, |&mut (), i, word| {
+    let visit = |&mut (): &mut (), i: usize, word: &AtomicU64| {
         word.fetch_max(i as u64 + 1, Relaxed);
-    });
+    };
+    at_random_places(words, writes, visit, |(), ()| ());
 }
 
 /// Where the numbers from `first` on are sent, a block of them.
@@ -113,15 +115,17 @@ fn random_block(slots: u32, first: usize) -> [u32; BLOCK] {
     places
 }
 
-/// Visits `words[reduce(mix(i))]` for `i` in `0..count`; each visit asks for a line of the next block.
+/// Visits `words[reduce(mix(i))]` for `i` in `0..count`; each visit asks for a line of the next block. What the chunks
+/// have found is joined.
 fn at_random_places<T: Sync, A: Default + Send>(
     words: &[T],
     count: usize,
     visit: impl Fn(&mut A, usize, &T) + Sync,
-) -> Vec<A> {
+    join: impl Fn(A, A) -> A + Send + Sync,
+) -> A {
     let slots = u32::try_from(words.len()).unwrap_or(u32::MAX);
     if slots == 0 {
-        return Vec::new();
+        return A::default();
     }
     let of_chunk = |chunk: usize| {
         at_best(
@@ -144,5 +148,5 @@ fn at_random_places<T: Sync, A: Default + Send>(
             },
         )
     };
-    (0..count.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect()
+    (0..count.div_ceil(CHUNK)).into_par_iter().map(of_chunk).reduce(A::default, join)
 }

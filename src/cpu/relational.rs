@@ -20,6 +20,7 @@ use super::{CHUNK, Cpu, Memory};
 use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
+use crate::memory;
 
 /// Entries of a chunk's own table, a power of two: a quarter of an L1 cache.
 const ENTRIES: usize = 256;
@@ -35,7 +36,7 @@ impl Cpu {
                 let places = 32 * word..len.min(32 * word + 32);
                 *bits = places.fold(0, |bits, i| bits | u32::from(is_one(i)) << (i % 32));
             });
-        });
+        })?;
         Ok(bits)
     }
 }
@@ -56,7 +57,7 @@ impl Relational for Cpu {
                     }
                 }
             });
-        });
+        })?;
         Ok(bits)
     }
 
@@ -78,8 +79,8 @@ impl Relational for Cpu {
         let words = ranks.words_mut()?;
         self.run(|| {
             let chunks = bits.par_chunks(CHUNK / 32);
-            let counts = chunks.map(|words| words.iter().map(|word| word.count_ones()).sum()).collect();
-            let before = running_sums::<u32>(counts);
+            let counts = chunks.map(|words| words.iter().map(|word| word.count_ones()).sum());
+            let before = running_sums::<u32>(counts)?;
             words.par_chunks_mut(CHUNK).zip(bits.par_chunks(CHUNK / 32)).zip(&before).for_each(
                 |((to, bits), &before)| {
                     // One less from the start, wrapping: before the first one there is none.
@@ -90,7 +91,9 @@ impl Relational for Cpu {
                     }
                 },
             );
-        });
+            Ok(())
+        })
+        .flatten()?;
         Ok(ranks)
     }
 
@@ -107,7 +110,7 @@ impl Relational for Cpu {
                     }
                 }
             });
-        });
+        })?;
         Ok(to)
     }
 
@@ -135,7 +138,7 @@ impl Relational for Cpu {
         self.run(|| {
             let to = to_starts.par_iter_mut().zip(to_counts).enumerate().with_min_len(CHUNK);
             to.for_each(|(i, (start, count))| (*start, *count) = of(i));
-        });
+        })?;
         Ok(spans)
     }
 
@@ -145,8 +148,8 @@ impl Relational for Cpu {
         let mut offsets = Memory::zeroed(counts.len() + 1)?;
         let words = offsets.words_mut()?;
         self.run(|| {
-            let sums = counts.par_chunks(CHUNK).map(|counts| counts.iter().copied().map(u64::from).sum()).collect();
-            let before = running_sums::<u64>(sums);
+            let sums = counts.par_chunks(CHUNK).map(|counts| counts.iter().copied().map(u64::from).sum());
+            let before = running_sums::<u64>(sums)?;
             // The first is 0, and the one behind each count is the sum up to it.
             words[1..].par_chunks_mut(CHUNK).zip(counts.par_chunks(CHUNK)).zip(&before).for_each(
                 |((to, counts), &before)| {
@@ -157,7 +160,9 @@ impl Relational for Cpu {
                     }
                 },
             );
-        });
+            Ok(())
+        })
+        .flatten()?;
         Ok(offsets)
     }
 
@@ -190,7 +195,7 @@ impl Relational for Cpu {
                     (*to_run, *to_place) = (run as u32, starts[run].wrapping_add(at.wrapping_sub(offsets[run]) as u32));
                 }
             });
-        });
+        })?;
         Ok(expanded)
     }
 
@@ -232,7 +237,7 @@ impl Relational for Cpu {
                 }
                 entries.iter().filter(|entry| entry.count > 0).for_each(|entry| cells.add(entry));
             });
-        });
+        })?;
         Ok(all)
     }
 
@@ -253,7 +258,7 @@ impl Relational for Cpu {
             1 => (cells[i / 2] >> (32 * (i % 2))) << 32 | u64::from(lower[i]),
             _ => empty,
         };
-        self.run(|| to.par_iter_mut().enumerate().with_min_len(CHUNK).for_each(|(i, to)| *to = word(i)));
+        self.run(|| to.par_iter_mut().enumerate().with_min_len(CHUNK).for_each(|(i, to)| *to = word(i)))?;
         Ok(words)
     }
 }
@@ -264,12 +269,15 @@ fn seen(rows: usize) -> usize {
 }
 
 /// The sum of all before each.
-fn running_sums<T: Copy + Default + std::ops::Add<Output = T>>(mut counts: Vec<T>) -> Vec<T> {
+fn running_sums<T: Copy + Default + Send + std::ops::Add<Output = T>>(
+    counts: impl IndexedParallelIterator<Item = T>,
+) -> Result<Vec<T>> {
+    let mut counts = memory::collected(counts)?;
     let mut sum = T::default();
     for count in &mut counts {
         (*count, sum) = (sum, sum + *count);
     }
-    counts
+    Ok(counts)
 }
 
 /// What a chunk has gathered of one group. Nothing while its count is 0.

@@ -142,6 +142,7 @@ impl Cpu {
         chunks.for_each_init(
             || self.workspaces().lend(),
             |loan, (queries, (values, found))| {
+                let Some(loan) = loan else { return };
                 let workspace = loan.workspace();
                 at_best(
                     #[inline(always)]
@@ -162,6 +163,7 @@ impl Cpu {
         pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each_init(
             || self.workspaces().lend(),
             |loan, (keys, values)| {
+                let Some(loan) = loan else { return };
                 let write = |i: usize, hit, slot: u32, word: u64| {
                     if hit {
                         let value = u64::from(values[i]) & value_bits::<L>();
@@ -179,6 +181,7 @@ impl Cpu {
         let chunks = keys.par_chunks(CHUNK).map_init(
             || self.workspaces().lend(),
             |loan, keys| {
+                let Some(loan) = loan else { return 0 };
                 let mut vacated = 0;
                 let take = |_, hit, slot: u32, _| {
                     if hit {

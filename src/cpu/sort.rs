@@ -28,6 +28,7 @@ use super::CHUNK;
 use super::block::Pairs;
 use super::memory::{Memory, atomic};
 use crate::error::Result;
+use crate::memory;
 use crate::spec::sorted::search::{key, word};
 
 /// Words of a bucket, about, as its logarithm: with a thread's scratch a quarter of an L2 cache.
@@ -131,12 +132,12 @@ fn differing<S: Source + ?Sized>(from: &S) -> u32 {
 
 /// Pairs in buckets by the top bits in which they differ, on all threads, and each bucket sorted.
 fn spread<S: Source + ?Sized>(from: &S, to: &mut [u64]) -> Result<()> {
-    let sizes = deal(from, to, differing(from));
+    let sizes = deal(from, to, differing(from))?;
     settle_each(to, sizes)
 }
 
 /// Pairs in buckets by the top of the bits in which they differ; how many pairs each bucket has.
-fn deal<S: Source + ?Sized>(from: &S, to: &mut [u64], differing: u32) -> Vec<usize> {
+fn deal<S: Source + ?Sized>(from: &S, to: &mut [u64], differing: u32) -> Result<Vec<usize>> {
     let width = u32::BITS - differing.leading_zeros();
     let bits = from.len().max(1).ilog2().saturating_sub(BUCKET_BITS).clamp(1, SPREAD_BITS).min(width);
     scatter(from, to, width - bits, bits)
@@ -145,42 +146,41 @@ fn deal<S: Source + ?Sized>(from: &S, to: &mut [u64], differing: u32) -> Vec<usi
 /// Sorts buckets of these sizes.
 fn settle_each(words: &mut [u64], sizes: Vec<usize>) -> Result<()> {
     let mut rest = words;
-    let buckets: Vec<&mut [u64]> =
-        sizes.into_iter().map(|size| rest.split_off_mut(..size).unwrap_or_default()).collect();
+    let mut buckets = memory::reserved(sizes.len())?;
+    buckets.extend(sizes.into_iter().map(|size| rest.split_off_mut(..size).unwrap_or_default()));
     buckets.into_par_iter().try_for_each_init(Vec::new, |scratch, bucket| settle(bucket, scratch))
 }
 
 /// Every pair to the bucket of its digit, `bits` bits from `shift` on; how many pairs each bucket has.
-fn scatter<S: Source + ?Sized>(from: &S, to: &mut [u64], shift: u32, bits: u32) -> Vec<usize> {
+fn scatter<S: Source + ?Sized>(from: &S, to: &mut [u64], shift: u32, bits: u32) -> Result<Vec<usize>> {
     let len = from.len();
     let mask = (1usize << bits) - 1;
     let digit = |i: usize| (from.key(i) >> shift) as usize & mask;
     let chunk = len.div_ceil(4 * rayon::current_num_threads()).max(CHUNK);
     let range = |number: usize| number * chunk..len.min((number + 1) * chunk);
-    let count = |number: usize| {
-        let mut counts = vec![0; mask + 1];
+    // A row for each chunk.
+    let mut places = memory::zeroed::<usize>(len.div_ceil(chunk) * (mask + 1))?;
+    places.par_chunks_mut(mask + 1).enumerate().for_each(|(number, counts)| {
         range(number).for_each(|i| counts[digit(i)] += 1);
-        counts
-    };
-    let mut places: Vec<Vec<usize>> = (0..len.div_ceil(chunk)).into_par_iter().map(count).collect();
-    let mut sizes = vec![0; mask + 1];
+    });
+    let mut sizes = memory::zeroed(mask + 1)?;
     let mut before = 0;
     for (digit, size) in sizes.iter_mut().enumerate() {
-        for counts in &mut places {
+        for counts in places.chunks_mut(mask + 1) {
             let count = std::mem::replace(&mut counts[digit], before);
             before += count;
             *size += count;
         }
     }
     let to = atomic(to);
-    places.into_par_iter().enumerate().for_each(|(number, mut places)| {
+    places.par_chunks_mut(mask + 1).enumerate().for_each(|(number, places)| {
         for i in range(number) {
             let place = &mut places[digit(i)];
             to[*place].store(from.word(i), Relaxed);
             *place += 1;
         }
     });
-    sizes
+    Ok(sizes)
 }
 
 /// Sorts the words of one bucket by key.
@@ -191,13 +191,19 @@ fn settle(words: &mut [u64], scratch: &mut Vec<u64>) -> Result<()> {
             return Ok(());
         }
         let copy = Memory::of(words)?;
-        let sizes = deal(copy.words(), words, differing);
+        let sizes = deal(copy.words(), words, differing)?;
         drop(copy);
         return settle_each(words, sizes);
     }
     if words.len() <= INSERTED {
         insert_each(words);
-    } else if words.len() <= FEW {
+        return Ok(());
+    }
+    if scratch.len() < words.len() {
+        scratch.try_reserve(words.len() - scratch.len()).map_err(|_| memory::no_room::<u64>(words.len()))?;
+        scratch.resize(words.len(), 0);
+    }
+    if words.len() <= FEW {
         sort_in_cache::<FEW_COUNTS>(words, scratch);
     } else {
         sort_in_cache::<COUNTS>(words, scratch);
@@ -219,8 +225,8 @@ fn insert_each(words: &mut [u64]) {
 }
 
 /// One thread, least digit first. The digits are equally wide and cover the bits in which keys differ; each has one of
-/// `COUNTS` values at most.
-fn sort_in_cache<const COUNTS: usize>(words: &mut [u64], scratch: &mut Vec<u64>) {
+/// `COUNTS` values at most. The scratch is as long as they are, or longer.
+fn sort_in_cache<const COUNTS: usize>(words: &mut [u64], scratch: &mut [u64]) {
     let (or, and) = words.iter().fold((0, u64::MAX), |(or, and), &word| (or | word, and & word));
     let differing = key(or & !and);
     if differing == 0 {
@@ -239,9 +245,6 @@ fn sort_in_cache<const COUNTS: usize>(words: &mut [u64], scratch: &mut Vec<u64>)
         for (pass, counts) in tables.iter_mut().enumerate() {
             counts[digit(word, pass)] += 1;
         }
-    }
-    if scratch.len() < words.len() {
-        scratch.resize(words.len(), 0);
     }
     let len = words.len();
     let (mut from, mut to) = (words, &mut scratch[..len]);

@@ -2,7 +2,8 @@
 
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
-use crate::multi::{Listing, MultiTable, Piece, Walk, host_column, len_at_once};
+use crate::memory;
+use crate::multi::{Listing, MultiTable, Piece, Walk, len_at_once};
 use crate::spec::Scheme;
 
 /// Rows that are on the device at a time when all are collected.
@@ -84,7 +85,7 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
     /// [`crate::Error::OutOfMemory`] or what the device reports.
     pub fn collect(&self) -> Result<JoinRows> {
         let len = len_at_once(self.len())?;
-        let mut all = JoinRows { left: host_column(len)?, right: host_column(self.right_rows(len))? };
+        let mut all = JoinRows { left: memory::zeroed(len)?, right: memory::zeroed(self.right_rows(len))? };
         for first in (0..len).step_by(PIECE) {
             let piece = self.chunk_on(first as u64, PIECE)?;
             let backend = self.right.backend();

@@ -10,7 +10,9 @@ use rayon::prelude::*;
 use super::MultiTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
+use crate::memory;
 use crate::spec::{Audit, Scheme, Violation};
+use crate::threads;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// Checks every invariant of the table of keys ([`HashTable::audit`](crate::HashTable::audit)), that runs begin one
@@ -34,6 +36,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 
     /// Whether starts, values and the numbers in the table belong together.
     pub(super) fn check_runs(&self, starts: &[u32]) -> Result<std::result::Result<(), Violation>> {
+        threads::ready()?;
         let runs = self.table.len();
         let beside = |reason| Ok(Err(Violation::Beside { reason }));
         if starts.len() as u64 != runs.saturating_add(1) {
@@ -43,7 +46,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         if ends != (Some(0), Some(self.values.len())) || !starts.par_windows(2).all(|run| run[0] < run[1]) {
             return beside("the runs of values do not follow each other");
         }
-        let mut keys = vec![None; starts.len() - 1];
+        let mut keys = memory::reserved(starts.len() - 1)?;
+        keys.resize(starts.len() - 1, None);
         for (key, run) in self.table.to_pairs()? {
             match keys.get_mut(run as usize) {
                 Some(place @ None) => *place = Some(key),

@@ -12,8 +12,10 @@ use bytemuck::{Pod, Zeroable};
 use super::MultiTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
+use crate::memory;
 use crate::spec::Scheme;
 use crate::table::Digest;
+use crate::threads;
 
 /// The first bytes of every file of a multivalue table.
 pub(crate) const MAGIC: [u8; 8] = *b"koelmult";
@@ -69,6 +71,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 
     /// Hands header, starts and values to `sink`, piece by piece, and sums them up.
     pub(super) fn sum(&self, mut sink: impl FnMut(&[u8]) -> Result<()>) -> Result<[u8; 32]> {
+        threads::ready()?;
         let mut hasher = blake3::Hasher::new();
         let mut take = |bytes: &[u8]| {
             hasher.update_rayon(bytes);
@@ -76,7 +79,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         };
         take(bytemuck::bytes_of(&Header::new(self.keys_len(), self.len())))?;
         for column in [&self.starts, &self.values] {
-            let mut piece = vec![0; CHUNK.min(column.len())];
+            let mut piece = memory::zeroed(CHUNK.min(column.len()))?;
             for at in (0..column.len()).step_by(CHUNK) {
                 let piece = &mut piece[..CHUNK.min(column.len() - at)];
                 self.backend().read(column, at, piece)?;

@@ -18,12 +18,13 @@ use std::path::Path;
 
 use super::MultiTable;
 use super::digest::{HEADER_BYTES, Header, MAGIC, VERSION, joined};
-use super::listing::host_column;
 use crate::backend::Runs;
 use crate::error::{Error, Result};
 use crate::file::write_whole;
+use crate::memory;
 use crate::spec::Scheme;
 use crate::table::{Contents, Digest, HashTable, regular};
+use crate::threads;
 
 const SUM_BYTES: u64 = 32;
 /// What the table's place in the file is a multiple of.
@@ -75,6 +76,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bad = |reason: &str| Error::BadFile { path: path.into(), reason: reason.into() };
+        threads::ready()?;
         let mut source = Source::open(path)?;
         let (starts, values) = (source.column(source.starts)?, source.column(source.values)?);
         if !source.is_sound()? {
@@ -149,7 +151,7 @@ impl<'a> Source<'a> {
 
     /// The next so many numbers.
     fn column(&mut self, len: usize) -> Result<Vec<u32>> {
-        let mut column = host_column(len)?;
+        let mut column = memory::zeroed(len)?;
         let bytes = bytemuck::cast_slice_mut(&mut column);
         self.file.read_exact(bytes).map_err(|error| self.io(error))?;
         self.hasher.update_rayon(bytes);

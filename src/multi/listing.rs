@@ -141,10 +141,3 @@ impl Walk {
         (usize::from(left != Some(0)), left)
     }
 }
-
-/// Zeros on this machine: those of new pages of the system where there are many, which nobody has to write.
-pub(crate) fn host_column<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
-    let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-    let room = bytemuck::allocation::try_zeroed_slice_box(len);
-    room.map(Vec::from).map_err(|()| Error::OutOfMemory { device: "this machine".into(), bytes })
-}

@@ -36,7 +36,7 @@ pub use retrieve::{RetrieveChunks, Retrieved, RetrievedOn, RetrievedRows};
 pub(crate) use builder::Grouped;
 pub(crate) use digest::MAGIC;
 pub(crate) use file::table_base;
-pub(crate) use listing::{Listing, Piece, Walk, host_column, len_at_once};
+pub(crate) use listing::{Listing, Piece, Walk, len_at_once};
 
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;

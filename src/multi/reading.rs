@@ -6,6 +6,7 @@ use super::MultiTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
+use crate::memory;
 use crate::spec::Scheme;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
@@ -24,8 +25,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// [`crate::Error::OutOfMemory`] or what the device reports.
     pub fn get(&self, queries: &[u32]) -> Result<Vec<Range<usize>>> {
         let block = queries.len().min(QUERIES_OF_A_BLOCK);
-        let (mut starts, mut counts) = (vec![0; block], vec![0; block]);
-        let mut ranges = Vec::with_capacity(queries.len());
+        let (mut starts, mut counts) = (memory::zeroed(block)?, memory::zeroed(block)?);
+        let mut ranges = memory::reserved(queries.len())?;
         for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
             let (starts, counts) = (&mut starts[..queries.len()], &mut counts[..queries.len()]);
             self.backend().in_chunks(queries, vec![Answers::words(starts), Answers::words(counts)], |mut chunk| {
@@ -36,7 +37,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
             make(&mut ranges, queries.len(), |i| {
                 let start = starts[i] as usize;
                 start..start.saturating_add(counts[i] as usize)
-            });
+            })?;
         }
         Ok(ranges)
     }
@@ -71,7 +72,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn count(&self, queries: &[u32]) -> Result<Vec<u32>> {
-        let mut counts = vec![0; queries.len()];
+        let mut counts = memory::zeroed(queries.len())?;
         self.backend().in_chunks(queries, vec![Answers::words(&mut counts)], |mut chunk| {
             chunk.answers = vec![self.get_on(&chunk.queries)?.counts];
             Ok(chunk)
@@ -148,7 +149,9 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         let (keys, starts, values) = (self.keys()?, self.starts()?, self.values()?);
         let runs = keys.into_iter().zip(starts.windows(2));
         let keys = runs.flat_map(|(key, run)| std::iter::repeat_n(key, run[1].saturating_sub(run[0]) as usize));
-        Ok(keys.zip(values).collect())
+        let mut pairs = memory::reserved(values.len())?;
+        pairs.extend(keys.zip(values));
+        Ok(pairs)
     }
 
     /// The run of each query; of one without a run the value at `missing`, if that is given.

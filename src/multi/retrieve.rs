@@ -1,9 +1,10 @@
 //! The values of many keys: all of them in one list, into a slice of the caller, or piece by piece.
 
 use super::MultiTable;
-use super::listing::{Listing, Piece, Walk, host_column, len_at_once};
+use super::listing::{Listing, Piece, Walk, len_at_once};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::spec::Scheme;
 
 /// The values of many queries, those of one behind those of the one before it.
@@ -70,7 +71,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// queries on; [`Error::OutOfMemory`] or what the device reports.
     pub fn retrieve(&self, queries: &[u32]) -> Result<Retrieved> {
         let listing = self.listing(queries)?;
-        let mut values = host_column(len_at_once(listing.len())?)?;
+        let mut values = memory::zeroed(len_at_once(listing.len())?)?;
         listing.read_all(self.backend(), &self.values, &mut values)?;
         Ok(Retrieved { offsets: self.backend().download(listing.offsets())?, values })
     }

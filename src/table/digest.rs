@@ -13,7 +13,9 @@ use bytemuck::{Pod, Zeroable};
 use super::HashTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
+use crate::memory;
 use crate::spec::{Plan, Salt, Scheme};
+use crate::threads;
 
 /// Header and plan with their padding; the image that follows is aligned for any vector load.
 pub(super) const HEADER_BYTES: usize = 128;
@@ -92,8 +94,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// [`crate::Error::OutOfMemory`] or what the device reports.
     pub fn digest(&self) -> Result<Digest> {
+        threads::ready()?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.header());
         self.read_image(|words| {
@@ -130,7 +133,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// Hands the image to `sink` piece by piece, in order.
     pub(super) fn read_image(&self, mut sink: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
-        let mut piece = vec![0; CHUNK_WORDS.min(self.image.len())];
+        let mut piece = memory::zeroed(CHUNK_WORDS.min(self.image.len()))?;
         let mut at = 0;
         while at < self.image.len() {
             let len = CHUNK_WORDS.min(self.image.len() - at);

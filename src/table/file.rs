@@ -31,8 +31,10 @@ use crate::backend::Runs;
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
 use crate::file::write_whole;
+use crate::memory;
 use crate::multi;
 use crate::spec::{Kind, Plan, Salt, Scheme};
+use crate::threads;
 
 /// What a table file says of itself, known from its header and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,10 +170,7 @@ impl Source {
     }
 
     fn image(&mut self, words: usize) -> Result<Vec<u64>> {
-        let mut image = Vec::new();
-        let bytes = 8 * words as u64;
-        image.try_reserve_exact(words).map_err(|_| Error::OutOfMemory { device: "this machine".into(), bytes })?;
-        image.resize(words, 0);
+        let mut image = memory::zeroed(words)?;
         self.file.seek(SeekFrom::Start(self.base + HEADER_BYTES as u64)).map_err(|error| self.io(error))?;
         self.file.read_exact(bytemuck::cast_slice_mut(&mut image)).map_err(|error| self.io(error))?;
         Ok(image)
@@ -215,6 +214,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Writes the table at the file's end; its path is for messages.
     pub(crate) fn write_to(&self, file: &mut File, path: &Path, contents: Contents) -> Result<Digest> {
         let io = |source| Error::Io { path: path.into(), source };
+        threads::ready()?;
         let header = self.header();
         let mut hasher = blake3::Hasher::new();
         hasher.update(&header);
@@ -249,13 +249,14 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, contents)?;
+        threads::ready()?;
         let image = source.image(plan.word_count()?)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&source.start).update_rayon(bytemuck::cast_slice(&image));
         if !trailer.is_of(hasher.finalize().into()) {
             return Err(source.bad("its checksum is wrong: it was damaged after it was written"));
         }
-        inspect::audit_image::<S>(&plan, &image, source.header.pairs, source.header.tombstones)
+        inspect::audit_image::<S>(&plan, &image, source.header.pairs, source.header.tombstones)?
             .map_err(|violation| source.bad(violation.to_string()))?;
         let image = backend.upload(&image)?;
         let Header { pairs: in_image, tombstones, .. } = source.header;
@@ -274,8 +275,10 @@ where
     /// Header and sizes are checked, the image is not: call [`audit`](Self::audit) if the file comes from elsewhere.
     /// Lookups stay in bounds whatever it holds. Inserting works on a copy in memory; the file is never written.
     ///
-    /// The file must not be changed or cut short by another program while the table lives; replacing it by `save` is
-    /// fine, because that makes a new file.
+    /// # Safety
+    /// Until the table is dropped nobody, in this process or another, writes to the file or cuts it short: the image is
+    /// read-only memory to the compiler, and reading behind a new end ends the process. Replacing the file by `save` is
+    /// fine, because that makes a new one. Where it cannot be ruled out, [`open`](Self::open) is the safe way.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
@@ -283,19 +286,22 @@ where
     /// # let path = folder.path().join("table.koel");
     /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2], &[3, 4])?;
     /// table.save(&path)?;
-    /// let mapped: HashTable<Cpu> = HashTable::open_mapped(&Cpu::new(), &path)?;
+    /// // SAFETY: the file lies in a folder of this program's own, and only `save` writes there.
+    /// let mapped: HashTable<Cpu> = unsafe { HashTable::open_mapped(&Cpu::new(), &path)? };
     /// assert_eq!(mapped.get(&[2])?, [Some(4)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a table of this scheme.
-    pub fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
+    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         let mut source = Source::open(path.as_ref(), 0)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, Contents::Map)?;
-        let image = Memory::map_file(&source.file, HEADER_BYTES as u64, plan.word_count()?)?;
+        // SAFETY: the caller promises of the whole file what is needed of the image.
+        let image = unsafe { Memory::map_file(&source.file, HEADER_BYTES as u64, plan.word_count()?)? };
         let Header { pairs: in_image, tombstones, .. } = source.header;
         Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
     }

@@ -15,6 +15,7 @@ use super::builder::Duplicates;
 use super::{Pairs, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
+use crate::memory;
 use crate::spec::Cuckoo;
 
 /// Of the keys of a sample, the share that makes one heavy.
@@ -71,7 +72,7 @@ fn staying<B: HashBackend>(
 ) -> Result<Vec<(u32, u32)>> {
     let len = keys.len().min(WINDOW);
     let at = if rule == Duplicates::KeepFirst { 0 } else { keys.len() - len };
-    let (mut some_keys, mut some_values) = (vec![0; len], vec![0; len]);
+    let (mut some_keys, mut some_values) = (memory::zeroed(len)?, memory::zeroed(len)?);
     backend.read(keys, at, &mut some_keys)?;
     backend.read(values, at, &mut some_values)?;
     let place = |key: &u32| match rule {

@@ -8,8 +8,10 @@ use rayon::prelude::*;
 use super::{HashTable, salt};
 use crate::backend::Runs;
 use crate::error::Result;
+use crate::memory;
 use crate::spec::hash::SplitMix64;
 use crate::spec::{Audit, Model, Plan, Scheme, Violation};
+use crate::threads;
 
 /// Tasks of an audit.
 const PARTS: u64 = 64;
@@ -86,7 +88,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`crate::Error::Damaged`] with the first violation in slot order, or what the device reports.
     pub fn audit(&self) -> Result<Audit> {
         let image = self.host_image("audit")?;
-        Ok(audit_image::<S>(&self.plan, &image, self.in_image, self.tombstones)?)
+        Ok(audit_image::<S>(&self.plan, &image, self.in_image, self.tombstones)??)
     }
 
     /// Counts ages, reads and buckets by walking the table.
@@ -129,8 +131,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             })
             .reduce(Tally::default, Tally::join);
         let mut stream = SplitMix64::new(!plan.seed());
-        let absent: Vec<u32> =
-            (0..MISSES).map(|_| stream.next_u32()).filter(|&key| S::find(plan, &image, key).is_none()).collect();
+        let mut absent = memory::reserved(MISSES)?;
+        absent.extend((0..MISSES).map(|_| stream.next_u32()).filter(|&key| S::find(plan, &image, key).is_none()));
         let miss_reads: u64 = absent.par_iter().map(|&key| u64::from(S::reads(plan, &image, key))).sum();
         let hit_reads = tally.reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum();
         let names = S::BUCKET_TYPES.iter().copied().chain(std::iter::repeat(""));
@@ -151,19 +153,38 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     fn host_image(&self, stage: &'static str) -> Result<Vec<u64>> {
+        threads::ready()?;
         let image = self.backend.download(&self.image)?;
         self.backend.ledger().host(stage, self.in_image as usize);
         Ok(image)
     }
 }
 
-/// Audits an image in parallel; the violation reported is the first in the order of cells, whatever the schedule.
+/// Audits an image in parallel; the violation reported is the first in the order of cells, whatever the schedule. An
+/// error is one of this machine, not of the image.
 pub(super) fn audit_image<S: Scheme>(
     plan: &S::Plan,
     image: &[u64],
     pairs: u64,
     tombstones: u64,
-) -> std::result::Result<Audit, Violation> {
+) -> Result<std::result::Result<Audit, Violation>> {
+    threads::ready()?;
+    let audit = || {
+        let audit = audited::<S>(plan, image)?;
+        for (what, expected, found) in [("pairs", pairs, audit.pairs), ("tombstones", tombstones, audit.tombstones)] {
+            if expected != found {
+                return Err(Violation::Count { what, expected, found });
+            }
+        }
+        Ok(audit)
+    };
+    Ok(match audit() {
+        Ok(_) if !salt::is_of_keys::<S>(plan, image, pairs, tombstones)? => Err(Violation::Salt),
+        outcome => outcome,
+    })
+}
+
+fn audited<S: Scheme>(plan: &S::Plan, image: &[u64]) -> std::result::Result<Audit, Violation> {
     if image.len() as u64 != plan.words() {
         return Err(Violation::Length { expected: plan.words(), found: image.len() as u64 });
     }
@@ -174,14 +195,7 @@ pub(super) fn audit_image<S: Scheme>(
         .into_par_iter()
         .map(|i| S::audit(plan, image, cells.min(i * part)..cells.min((i + 1) * part)))
         .collect();
-    let audit = parts.into_iter().try_fold(Audit::default(), |sum, part| part.map(|part| sum.join(part)))?;
-    for (what, expected, found) in [("pairs", pairs, audit.pairs), ("tombstones", tombstones, audit.tombstones)] {
-        if expected != found {
-            return Err(Violation::Count { what, expected, found });
-        }
-    }
-    salt::check::<S>(plan, image, tombstones)?;
-    Ok(audit)
+    parts.into_iter().try_fold(Audit::default(), |sum, part| part.map(|part| sum.join(part)))
 }
 
 /// Bytes of a cell, which is a word or an equal part of one. What a scheme has besides its cells is not counted.

@@ -4,6 +4,7 @@ use super::{HashTable, distinct};
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::spec::{Plan, Scheme};
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
@@ -22,12 +23,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn get(&self, queries: &[u32]) -> Result<Vec<Option<u32>>> {
         let block = queries.len().min(QUERIES_OF_A_BLOCK);
-        let (mut values, mut found) = (vec![0; block], vec![0; bitmap_words(block)]);
-        let mut all = Vec::with_capacity(queries.len());
+        let (mut values, mut found) = (memory::zeroed(block)?, memory::zeroed(bitmap_words(block))?);
+        let mut all = memory::reserved(queries.len())?;
         for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
             let (values, found) = (&mut values[..queries.len()], &mut found[..bitmap_words(queries.len())]);
             self.get_into(queries, values, found)?;
-            make(&mut all, queries.len(), |i| is_set(found, i).then_some(values[i]));
+            make(&mut all, queries.len(), |i| is_set(found, i).then_some(values[i]))?;
         }
         Ok(all)
     }
@@ -107,12 +108,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn contains(&self, queries: &[u32]) -> Result<Vec<bool>> {
-        let mut found = vec![0; bitmap_words(queries.len().min(QUERIES_OF_A_BLOCK))];
-        let mut all = Vec::with_capacity(queries.len());
+        let mut found = memory::zeroed(bitmap_words(queries.len().min(QUERIES_OF_A_BLOCK)))?;
+        let mut all = memory::reserved(queries.len())?;
         for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
             let found = &mut found[..bitmap_words(queries.len())];
             self.answer(queries, vec![Answers::bits(found)])?;
-            make(&mut all, queries.len(), |i| is_set(found, i));
+            make(&mut all, queries.len(), |i| is_set(found, i))?;
         }
         Ok(all)
     }
@@ -158,8 +159,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let pairs = distinct::occupied::<B, S>(&self.backend, &self.plan, &self.image)?;
         let keys = self.backend.download(&pairs.keys)?;
         let values = self.backend.download(&pairs.values)?;
-        let mut pairs = Vec::with_capacity(keys.len() + 1);
-        make(&mut pairs, keys.len(), |i| (keys[i], values[i]));
+        let mut pairs = memory::reserved(keys.len() + 1)?;
+        make(&mut pairs, keys.len(), |i| (keys[i], values[i]))?;
         pairs.extend(self.plan.outside());
         Ok(pairs)
     }

@@ -6,8 +6,9 @@
 use rayon::prelude::*;
 
 use crate::backend::{DeviceBuffer, HashBackend};
-use crate::error::{Error, Result};
-use crate::spec::{Kind, Plan, Salt, Scheme, Violation};
+use crate::error::Result;
+use crate::spec::{Kind, Plan, Salt, Scheme};
+use crate::{memory, threads};
 
 /// Keys that are read from the device at a time.
 const CHUNK: usize = 1 << 21;
@@ -16,10 +17,8 @@ const CHUNK: usize = 1 << 21;
 ///
 /// Cost: the column is read to this machine, which holds it once, and sorted by all threads.
 pub(super) fn of<B: HashBackend>(backend: &B, seed: u64, keys: &B::Buffer<u32>) -> Result<Salt> {
-    let mut sorted = Vec::new();
-    let bytes = 4 * keys.len() as u64;
-    sorted.try_reserve_exact(keys.len()).map_err(|_| Error::OutOfMemory { device: "this machine".into(), bytes })?;
-    sorted.resize(keys.len(), 0);
+    threads::ready()?;
+    let mut sorted = memory::zeroed(keys.len())?;
     for (piece, i) in sorted.chunks_mut(CHUNK).zip(0..) {
         backend.read(keys, i * CHUNK, piece)?;
     }
@@ -27,23 +26,23 @@ pub(super) fn of<B: HashBackend>(backend: &B, seed: u64, keys: &B::Buffer<u32>) 
     Ok(Salt::of(seed, &sorted))
 }
 
-/// Whether the salt of an audited image is that of its keys, where the table promises it: a worn table keeps the salt
-/// that it had before its pairs were removed, and so does a classic one, which leaves no trace of removed pairs.
-pub(super) fn check<S: Scheme>(plan: &S::Plan, image: &[u64], tombstones: u64) -> std::result::Result<(), Violation> {
-    let Some(salt) = plan.salt().filter(|_| plan.kind() == Kind::Canonical && tombstones == 0) else { return Ok(()) };
-    let in_image = (0..plan.cells()).into_par_iter().filter_map(|cell| S::pair(plan, image, cell));
-    let mut keys: Vec<u32> = in_image.map(|(key, _)| key).collect();
-    keys.extend(plan.outside().map(|(key, _)| key));
+/// Whether the salt of a sound image is that of its keys, where the table promises it: a worn table keeps the salt that
+/// it had before its pairs were removed, and so does a classic one, which leaves no trace of removed pairs.
+pub(super) fn is_of_keys<S: Scheme>(plan: &S::Plan, image: &[u64], pairs: u64, tombstones: u64) -> Result<bool> {
+    let Some(salt) = plan.salt().filter(|_| plan.kind() == Kind::Canonical && tombstones == 0) else { return Ok(true) };
+    let outside = plan.outside().map(|(key, _)| key);
+    let mut keys = memory::reserved(pairs as usize + 1)?;
+    keys.extend((0..plan.cells()).filter_map(|cell| S::pair(plan, image, cell)).map(|(key, _)| key).chain(outside));
     keys.par_sort_unstable();
-    if Salt::of(plan.seed(), &keys) == salt { Ok(()) } else { Err(Violation::Salt) }
+    Ok(Salt::of(plan.seed(), &keys) == salt)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::backend::Kernels;
-    use crate::spec::{Cuckoo, CuckooPlan, FIRST_SALTED, Request};
-    use crate::{Cpu, HashTable};
+    use crate::spec::{Cuckoo, CuckooPlan, FIRST_SALTED, Request, Violation};
+    use crate::{Cpu, Error, HashTable};
 
     const KEYS: [u32; 5] = [7, 1, u32::MAX, 30, 4];
 

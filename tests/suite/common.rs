@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 use koel::backend::{self, Any, HashBackend, Runs};
@@ -212,4 +213,14 @@ where
             }
         }
     }
+}
+
+/// Maps a table file. Tests write to such files only while no table of theirs is mapped.
+#[expect(unsafe_code, reason = "what is tested")]
+pub fn open_mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
+where
+    Cpu: Runs<S>,
+{
+    // SAFETY: the files of tests lie in folders of their own.
+    unsafe { HashTable::open_mapped(&Cpu::new(), path) }
 }

@@ -2,11 +2,11 @@
 
 mod ask;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use koel::backend::{Any, Runs};
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, ReadOptions, Sink, Want};
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Device")]
     device: Option<String>,
     /// Map the file instead of reading it: starts at once, on the CPU, without the checks of checksum and contents; for
-    /// tables of --table map
+    /// tables of --table map. Nothing may write to the file or cut it short meanwhile; replacing it by a new one is fine
     #[arg(long, help_heading = "Device")]
     mapped: bool,
     #[command(flatten)]
@@ -135,6 +135,17 @@ impl<'a> Queries<'a> {
     }
 }
 
+/// Maps a table.
+#[expect(unsafe_code, reason = "only the user knows who else writes to the file")]
+fn mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
+where
+    Cpu: Runs<S>,
+{
+    // SAFETY: the user asked for it by --mapped, whose help says that nothing may write to the file or cut it short
+    // meanwhile. This command does not: its answers go elsewhere.
+    unsafe { HashTable::open_mapped(&Cpu::new(), path) }
+}
+
 struct Lookup<'a> {
     args: &'a Args,
     info: &'a FileInfo,
@@ -152,7 +163,7 @@ impl Job for Lookup<'_> {
         // Queries that are not there are noticed before a large table is read, and before any output.
         let queries = Queries::open(args, self.info)?;
         if args.mapped {
-            return answer(args, queries, Values::new(&HashTable::<Cpu, S>::open_mapped(&Cpu::new(), path)?, "value"));
+            return answer(args, queries, Values::new(&mapped::<S>(path)?, "value"));
         }
         let device = options::one_device(args.device.as_deref().unwrap_or("auto"))?;
         match self.info.contents {

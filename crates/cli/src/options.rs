@@ -239,11 +239,13 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Gives all parallel work of this process so many threads; the CPU device runs on the same ones.
+    /// Gives all parallel work of this process so many threads; the CPU device runs on the same ones. They are started
+    /// here, because rayon panics where it cannot start them at their first use.
     pub fn apply(&self) -> Result<()> {
-        let Some(threads) = self.threads else { return Ok(()) };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
-        pool.map_err(|error| Failure::Input(format!("starting {threads} threads: {error}; give fewer")))
+        let threads = self.threads.map_or(0, usize::from);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        let which = self.threads.map_or("the".into(), |threads| threads.to_string());
+        pool.map_err(|error| Failure::Input(format!("starting {which} threads: {error}; give fewer by --threads")))
     }
 }
 

@@ -151,7 +151,7 @@ pub(super) fn offer_all<const S: usize>(
     let lists = Canonical::<S>::new(functions);
     let words = buckets(atomic(image));
     let work = |crew: &Crew| {
-        let mut loan = workspaces.lend();
+        let Some(mut loan) = workspaces.lend() else { return Placed::default() };
         let placer = Placer::new(&lists, words, age, loan.workspace());
         at_best(
             #[inline(always)]

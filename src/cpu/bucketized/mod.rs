@@ -96,8 +96,9 @@ impl Kernels<Bucketized> for Cpu {
                 self.ledger().kernel("bucketized_place", len);
                 self.ledger().kernel("bucketized_sort", words.len());
                 let workspaces = self.workspaces();
-                Ok(self
-                    .run(|| with_bucket_slots!(plan, S => canonical::place::<S>(&functions, words, pairs, workspaces))))
+                Ok(self.run(
+                    || with_bucket_slots!(plan, S => canonical::place::<S>(&functions, words, pairs, workspaces)),
+                )?)
             }
             Kind::Classic => {
                 self.ledger().host("bucketized_place", len);
@@ -127,7 +128,7 @@ impl Kernels<Bucketized> for Cpu {
             Kind::Classic => with_bucket_slots!(plan, S => {
                 look_up(&Classic::<S>::new(plan, &functions), plan.outside(), image, queries, values, found)
             }),
-        });
+        })?;
         Ok(())
     }
 
@@ -149,7 +150,7 @@ impl Kernels<Bucketized> for Cpu {
             Kind::Classic => {
                 with_bucket_slots!(plan, S => overwrite(&Classic::<S>::new(plan, &functions), image, pairs))
             }
-        });
+        })?;
         Ok(())
     }
 
@@ -180,7 +181,7 @@ impl Kernels<Bucketized> for Cpu {
                     with_bucket_slots!(plan, S => vacate(&Classic::<S>::new(plan, &functions), image, keys, mark));
                 Removed { pairs, outside: keys.par_iter().any(|&key| key == slots_of_pairs::EMPTY_KEY) }
             }
-        }))
+        })?)
     }
 
     fn lift(&self, plan: &BucketizedPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
@@ -216,11 +217,11 @@ impl Cpu {
         let words = image.words_mut()?;
         let placed = with_bucket_slots!(plan, S => {
             self.ledger().kernel("bucketized_deal", keys.len());
-            let Some(parts) = self.run(|| parts::dealt::<S>(&functions, words, pairs)) else { return Ok(None) };
+            let Some(parts) = self.run(|| parts::dealt::<S>(&functions, words, pairs))? else { return Ok(None) };
             self.ledger().kernel("bucketized_parts", keys.len());
-            let Some(left) = self.run(|| parts.place::<S>(words)) else { return Ok(None) };
+            let Some(left) = self.run(|| parts.place::<S>(words))? else { return Ok(None) };
             self.ledger().kernel("bucketized_escapes", left.len());
-            self.run(|| parts::finish::<S>(&functions, words, left, self.workspaces()))
+            self.run(|| parts::finish::<S>(&functions, words, left, self.workspaces())).flatten()?
         });
         Ok(Some((image, placed)))
     }

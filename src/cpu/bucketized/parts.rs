@@ -37,6 +37,8 @@ use crate::cpu::block::{Pairs, Workspaces, sum};
 use crate::cpu::lanes::at_best;
 use crate::cpu::network::sort_descending;
 use crate::cpu::parts::{Dealt, Slices, deal, with_room};
+use crate::error::Result;
+use crate::memory;
 use crate::spec::bucketized::{Functions, PART_SLOTS, canonical as rule};
 use crate::spec::hash::{mix, unmix};
 use crate::spec::slot;
@@ -122,6 +124,8 @@ impl Parts<'_> {
                 let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((number, (slice, &count))) = next else { return Some(found) };
                 let before = found.third.len();
+                // Each of its words may have to leave, and does so once.
+                found.third.try_reserve(count + 1).ok()?;
                 at_best(
                     #[inline(always)]
                     || {
@@ -153,7 +157,7 @@ pub(super) fn finish<const S: usize>(
     image: &mut [u64],
     left: Left,
     workspaces: &Workspaces,
-) -> Placed {
+) -> Result<Placed> {
     let Left { mut placed, mut first, third } = left;
     for word in &mut first {
         *word = u64::from(unmix((*word >> 32) as u32, functions.keys[0])) << 32 | u64::from(*word as u32);
@@ -165,10 +169,12 @@ pub(super) fn finish<const S: usize>(
                 .into_iter()
                 .for_each(|pair| follow(functions, buckets, (pair >> 32) as u32, pair as u32, age, &mut placed));
         }
-        return placed;
+        return Ok(placed);
     }
     for (age, pairs) in [(1, first), (3, third)] {
-        let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().map(|&pair| ((pair >> 32) as u32, pair as u32)).unzip();
+        let (mut keys, mut values) = (memory::reserved(pairs.len())?, memory::reserved(pairs.len())?);
+        keys.extend(pairs.iter().map(|&pair| (pair >> 32) as u32));
+        values.extend(pairs.iter().map(|&pair| pair as u32));
         drop(pairs);
         let pairs = Pairs { keys: &keys, values: &values };
         placed = sum(placed, canonical::offer_all::<S>(functions, image, pairs, age, workspaces));
@@ -176,7 +182,7 @@ pub(super) fn finish<const S: usize>(
     if placed.unplaced == 0 {
         canonical::order::<S>(image);
     }
-    placed
+    Ok(placed)
 }
 
 /// Follows one pair, and all whom it displaces, to the end, in an image whose buckets are in order and stay so.

@@ -107,10 +107,14 @@ fn later_slots(
     workspaces: &Workspaces,
     each: impl Fn(usize) + Sync,
 ) -> Placed {
-    let of_chunk = |loan: &mut Loan<'_>, chunk: usize| {
+    let of_chunk = |loan: &mut Option<Loan<'_>>, chunk: usize| {
+        let Some(loan) = loan else { return Placed::default() };
         let end = image.len().min(CHUNK * (chunk + 1));
-        let keys = (CHUNK * chunk..end).map(|slot| (slot, key(image[slot].word())));
-        let (slots, keys): (Vec<usize>, Vec<u32>) = keys.filter(|&(_, key)| key != EMPTY_KEY).unzip();
+        let (mut slots, mut keys, mut taken) = ([0; CHUNK], [0; CHUNK], 0);
+        for slot in CHUNK * chunk..end {
+            (slots[taken], keys[taken]) = (slot, key(image[slot].word()));
+            taken += usize::from(keys[taken] != EMPTY_KEY);
+        }
         let mut placed = Placed::default();
         let mut count = |i: usize, hit, slot: u32, _| {
             if hit && slot as usize != slots[i] {
@@ -118,7 +122,7 @@ fn later_slots(
                 each(slots[i]);
             }
         };
-        search(lists, image, &keys, loan.workspace(), &mut count);
+        search(lists, image, &keys[..taken], loan.workspace(), &mut count);
         placed
     };
     let chunks = (0..image.len().div_ceil(CHUNK)).into_par_iter();

@@ -65,9 +65,9 @@ where
         let workspaces = self.workspaces();
         if plan.kind() == Kind::Canonical {
             let lists = Canonical::new(&functions);
-            return Ok(self.run(|| acceptance::place(&lists, slots, pairs, workspaces)));
+            return Ok(self.run(|| acceptance::place(&lists, slots, pairs, workspaces))?);
         }
-        let placed = self.run(|| classic::place::<S::Cell>(plan, &functions, slots, pairs));
+        let placed = self.run(|| classic::place::<S::Cell>(plan, &functions, slots, pairs))?;
         if placed.unplaced > 0 {
             return Ok(placed);
         }
@@ -76,7 +76,7 @@ where
         let copies = self.run(|| match S::Cell::KEYS_ALONE {
             true => classic::clean_up(&lists, slots, workspaces),
             false => classic::copies(&lists, slots, workspaces),
-        });
+        })?;
         Ok(sum(placed, copies))
     }
 
@@ -99,7 +99,7 @@ where
             Kind::Classic => {
                 self.look_up(&Classic::new(plan, &functions), plan.outside(), slots, queries, values, found)
             }
-        });
+        })?;
         Ok(())
     }
 
@@ -117,7 +117,7 @@ where
         self.run(|| match plan.kind() {
             Kind::Canonical => self.overwrite(&Canonical::new(&functions), slots, pairs),
             Kind::Classic => self.overwrite(&Classic::new(plan, &functions), slots, pairs),
-        });
+        })?;
         Ok(())
     }
 
@@ -145,7 +145,7 @@ where
                 pairs: self.vacate(&Classic::new(plan, &functions), slots, keys, cuckoo::classic::EMPTY),
                 outside: keys.par_iter().any(|&key| key == cuckoo::classic::EMPTY_KEY),
             },
-        }))
+        })?)
     }
 
     fn lift(&self, plan: &S::Plan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {

@@ -17,6 +17,8 @@ use wide::u32x8;
 use super::{accept, rounds};
 use crate::backend::Placed;
 use crate::cpu::block::sum;
+use crate::error::Result;
+use crate::memory;
 use crate::spec::fks::classic::{self, key};
 use crate::spec::fks::{
     BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, FksPlan, Functions, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES, tweak,
@@ -71,10 +73,11 @@ pub(super) fn cuckoo(
     starts: &[u64],
     shuffled: &[u64],
     image: &mut [u64],
-) -> Placed {
+) -> Result<Placed> {
     let (slots, seeds) = image.split_at_mut(functions.slots());
     let tasks = slots.par_chunks_mut(SEEDS_OF_WORD as usize * SLOTS).zip(seeds);
-    let of_task = |bucket: &mut Box<Bucket>, (task, (slots, seeds)): (usize, (&mut [u64], &mut u64))| {
+    let of_task = |bucket: &mut Option<Box<[Bucket]>>, (task, (slots, seeds)): (usize, (&mut [u64], &mut u64))| {
+        let Some([bucket]) = bucket.as_deref_mut() else { return Err(memory::no_room::<Bucket>(1)) };
         let mut placed = Placed::default();
         *seeds = 0;
         for (i, words) in slots.as_chunks_mut::<SLOTS>().0.iter_mut().enumerate() {
@@ -85,14 +88,15 @@ pub(super) fn cuckoo(
             let Seated { unplaced, copies, least_copy } = seated;
             placed = sum(placed, Placed { unplaced, copies, least_copy, outside: None });
         }
-        placed
+        Ok(placed)
     };
-    tasks.enumerate().map_init(Bucket::empty, of_task).reduce(Placed::default, sum)
+    let empty = || memory::boxed(Bucket::empty()).ok();
+    tasks.enumerate().map_init(empty, of_task).try_reduce(Placed::default, |a, b| Ok(sum(a, b)))
 }
 
 impl Bucket {
-    fn empty() -> Box<Self> {
-        Box::new(Bucket {
+    fn empty() -> Self {
+        Bucket {
             len: 0,
             keys: [0; PAIRS],
             values: [0; PAIRS],
@@ -100,7 +104,7 @@ impl Bucket {
             remainders: [[0; PAIRS]; TABLES],
             uppers: [0; SLOTS],
             pairs: [0; SLOTS],
-        })
+        }
     }
 
     fn load(&mut self, pairs: &[u64]) {

@@ -61,10 +61,10 @@ impl Kernels<Fks> for Cpu {
 
         self.ledger().kernel("fks_count", len);
         let counts = atomic(starts.words_mut()?);
-        let mut placed = self.run(|| split::count(&functions, plan, counts, pairs, ranks_of));
+        let mut placed = self.run(|| split::count(&functions, plan, counts, pairs, ranks_of))?;
         self.ledger().kernel("fks_scan", starts.len());
         let counts = starts.words_mut()?;
-        placed.unplaced = self.run(|| split::scan(counts));
+        placed.unplaced = self.run(|| split::scan(counts)).flatten()?;
         if placed.unplaced > 0 {
             return Ok(placed);
         }
@@ -72,9 +72,9 @@ impl Kernels<Fks> for Cpu {
         let starts = starts.words();
         let mut shuffled = Memory::<u64>::zeroed(len)?;
         let to = atomic(shuffled.words_mut()?);
-        self.run(|| split::shuffle(&functions, starts, pairs, ranks_of, to));
+        self.run(|| split::shuffle(&functions, starts, pairs, ranks_of, to))?;
         self.ledger().kernel("fks_cuckoo", len);
-        let built = self.run(|| bucket::cuckoo(&functions, plan, starts, shuffled.words(), words));
+        let built = self.run(|| bucket::cuckoo(&functions, plan, starts, shuffled.words(), words)).flatten()?;
         Ok(sum(placed, built))
     }
 
@@ -100,7 +100,7 @@ impl Kernels<Fks> for Cpu {
             Kind::Classic => {
                 self.look_up(&Lists::classic(&functions, seeds), plan.outside(), slots, queries, values, found);
             }
-        });
+        })?;
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Kernels<Fks> for Cpu {
         self.run(|| match plan.kind() {
             Kind::Canonical => self.overwrite(&Lists::canonical(&functions, seeds), slots, pairs),
             Kind::Classic => self.overwrite(&Lists::classic(&functions, seeds), slots, pairs),
-        });
+        })?;
         Ok(())
     }
 

@@ -23,6 +23,8 @@ use crate::cpu::CHUNK;
 use crate::cpu::ahead::each_place;
 use crate::cpu::block::{Pairs, sum};
 use crate::cpu::memory::prefetch;
+use crate::error::Result;
+use crate::memory;
 use crate::spec::Plan;
 use crate::spec::fks::classic::{EMPTY_KEY, entry};
 use crate::spec::fks::{BUCKET_PAIRS, FksFamily, FksPlan, Functions};
@@ -76,22 +78,24 @@ pub(super) fn count(
 
 /// Turns counts into where ranges begin, and tells how many pairs are beyond what their buckets hold. If there are
 /// such, the counts stay as they are.
-pub(super) fn scan(counts: &mut [u64]) -> u64 {
+pub(super) fn scan(counts: &mut [u64]) -> Result<u64> {
     let beyond = |count: &u64| count.saturating_sub(BUCKET_PAIRS.into());
     let of_chunk = |chunk: &[u64]| (chunk.iter().sum::<u64>(), chunk.iter().map(beyond).sum::<u64>());
-    let chunks: Vec<_> = counts.par_chunks(CHUNK).map(of_chunk).collect();
+    let mut chunks = memory::collected(counts.par_chunks(CHUNK).map(of_chunk))?;
     let unplaced = chunks.iter().map(|(_, beyond)| beyond).sum();
     if unplaced > 0 {
-        return unplaced;
+        return Ok(unplaced);
     }
-    let starts = chunks.iter().scan(0, |end, (pairs, _)| Some(std::mem::replace(end, *end + pairs)));
-    let starts: Vec<u64> = starts.collect();
-    counts.par_chunks_mut(CHUNK).zip(starts).for_each(|(chunk, mut start)| {
+    let mut end = 0;
+    for (pairs, _) in &mut chunks {
+        (*pairs, end) = (end, end + *pairs);
+    }
+    counts.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(chunk, &(mut start, _))| {
         for count in chunk {
             start += std::mem::replace(count, start);
         }
     });
-    0
+    Ok(0)
 }
 
 /// Stores every pair in its bucket's range.

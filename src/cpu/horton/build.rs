@@ -134,7 +134,7 @@ pub(super) fn place<const S: usize>(
     let ranks_of = bytemuck::cast_slice_mut(ranks.words_mut()?);
     let mut placed = deal::count(functions, headers, pairs, ranks_of);
     count_marked(&mut placed, outside);
-    let (room, overfull) = deal::give_room::<S>(headers);
+    let (room, overfull) = deal::give_room::<S>(headers)?;
     placed.unplaced += overfull;
     if placed.unplaced > 0 {
         return Ok(placed);
@@ -149,8 +149,8 @@ pub(super) fn place<const S: usize>(
     if placed.copies > 0 {
         return Ok(placed);
     }
-    settle::settle(build);
-    close::type_a(build);
+    settle::settle(build)?;
+    close::type_a(build)?;
     placed.unplaced += close::type_b(build, stashed);
     close::stash(build, stashed);
     Ok(placed)

@@ -23,6 +23,8 @@ use super::build::Build;
 use crate::cpu::CHUNK;
 use crate::cpu::memory::prefetch;
 use crate::cpu::network::sort;
+use crate::error::Result;
+use crate::memory;
 use crate::spec::horton::tokens::{self, EMPTY, GROUP_MAX, NO_PROPOSAL};
 
 /// Buckets whose proposals are on their way together: about a block of them.
@@ -46,9 +48,10 @@ fn in_chunks<const S: usize, R: Send>(
 }
 
 /// Finishes the Type A buckets, and writes their entries to the homes of those they took in.
-pub(super) fn type_a<const S: usize>(build: Build<'_, S>) {
+pub(super) fn type_a<const S: usize>(build: Build<'_, S>) -> Result<()> {
     let of_chunk = |buckets: Range<usize>| {
-        let (mut listed, mut before) = (Vec::new(), Vec::new());
+        // A bucket has no more proposals than words.
+        let (mut listed, mut before) = (memory::reserved(SPAN * S)?, memory::reserved(SPAN * S)?);
         let mut finished = buckets.start;
         for start in buckets.clone().step_by(SPAN).chain([buckets.end]) {
             let span = start..buckets.end.min(start + SPAN);
@@ -58,8 +61,9 @@ pub(super) fn type_a<const S: usize>(build: Build<'_, S>) {
             finished = start;
             std::mem::swap(&mut listed, &mut before);
         }
+        Ok(())
     };
-    in_chunks(&build, of_chunk).collect::<()>();
+    in_chunks(&build, of_chunk).try_for_each(|chunk| chunk)
 }
 
 /// Lists the proposals in a bucket, and asks for their homes.

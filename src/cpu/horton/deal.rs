@@ -21,6 +21,8 @@ use crate::cpu::CHUNK;
 use crate::cpu::ahead::each_place;
 use crate::cpu::block::{Pairs, sum};
 use crate::cpu::memory::prefetch;
+use crate::error::Result;
+use crate::memory;
 use crate::spec::horton::Functions;
 use crate::spec::horton::tokens::{self, EMPTY_KEY, GROUP_MAX};
 
@@ -51,22 +53,24 @@ pub(super) fn count(functions: &Functions, headers: &[AtomicU64], pairs: Pairs<'
 
 /// Writes to the header of every home where its crowd begins. Returns the words of all crowds, and how many homes are
 /// overfull; if any are, or if more keys came than there are, nothing is written.
-pub(super) fn give_room<const S: usize>(headers: &[AtomicU64]) -> (usize, u64) {
+pub(super) fn give_room<const S: usize>(headers: &[AtomicU64]) -> Result<(usize, u64)> {
     let keys = |header: &AtomicU64| header.load(Relaxed);
     let of_chunk = |chunk: &[AtomicU64]| {
         let overfull = chunk.iter().filter(|header| keys(header) > u64::from(GROUP_MAX)).count() as u64;
         (chunk.iter().map(|header| crowd_of::<S>(keys(header) as u32)).sum::<usize>(), overfull)
     };
-    let chunks: Vec<_> = headers.par_chunks(CHUNK).map(of_chunk).collect();
+    let mut chunks = memory::collected(headers.par_chunks(CHUNK).map(of_chunk))?;
     let overfull = chunks.iter().map(|(_, overfull)| overfull).sum::<u64>();
     let room = chunks.iter().map(|(room, _)| room).sum();
     if overfull > 0 || u32::try_from(room).is_err() {
         // So many crowded keys can only be copies; with one pair left over, that is found out elsewhere.
-        return (0, overfull.max(1));
+        return Ok((0, overfull.max(1)));
     }
-    let starts = chunks.iter().scan(0, |end, (room, _)| Some(std::mem::replace(end, *end + room)));
-    let starts: Vec<usize> = starts.collect();
-    headers.par_chunks(CHUNK).zip(starts).for_each(|(chunk, start)| {
+    let mut end = 0;
+    for (room, _) in &mut chunks {
+        (*room, end) = (end, end + *room);
+    }
+    headers.par_chunks(CHUNK).zip(&chunks).for_each(|(chunk, &(start, _))| {
         let mut start = start as u32;
         for header in chunk {
             let keys = header.load(Relaxed) as u32;
@@ -74,7 +78,7 @@ pub(super) fn give_room<const S: usize>(headers: &[AtomicU64]) -> (usize, u64) {
             start = start.wrapping_add(crowd_of::<S>(keys) as u32);
         }
     });
-    (room, 0)
+    Ok((room, 0))
 }
 
 /// Stores every pair at its home.

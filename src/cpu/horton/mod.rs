@@ -89,7 +89,7 @@ impl Kernels<Horton> for Cpu {
         self.ledger().kernel("horton_place", len);
         let (functions, words) = (functions(plan), image.words_mut()?);
         let outside = plan.outside().is_some();
-        self.run(|| with_slots!(functions.slots, place(&functions, outside, words, pairs)))
+        self.run(|| with_slots!(functions.slots, place(&functions, outside, words, pairs))).flatten()
     }
 
     fn lookup(
@@ -116,7 +116,7 @@ impl Kernels<Horton> for Cpu {
                     || with_slots!(functions.slots, look_up(lookup, outside, image, queries, values, found)),
                 );
             });
-        });
+        })?;
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl Kernels<Horton> for Cpu {
                 let places = &mut places[..keys.len()];
                 with_slots!(functions.slots, assign(lookup, image, keys, values, places));
             }
-        });
+        })?;
         Ok(())
     }
 

@@ -30,14 +30,16 @@ use super::build::Build;
 use crate::cpu::BLOCK;
 use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
+use crate::error::Result;
+use crate::memory;
 use crate::spec::horton::tokens::{self, NO_PROPOSAL};
 
 /// Ages stand in a proposal's topmost 16 bits.
 const OLDER: u64 = 1 << 48;
 
 /// Lets all tokens propose until each is kept or exhausted.
-pub(super) fn settle<const S: usize>(build: Build<'_, S>) {
-    Crew::new(build.headers.len()).run(|crew| Settler::new(build).settle(crew));
+pub(super) fn settle<const S: usize>(build: Build<'_, S>) -> Result<()> {
+    Crew::new(build.headers.len()).run(|crew| Settler::new(build).settle(crew)).into_iter().collect()
 }
 
 /// Proposals on their way to their targets.
@@ -65,7 +67,7 @@ impl<'a, const S: usize> Settler<'a, S> {
         Settler { build, queue: Vec::new(), waiting: 0, fresh: 0..0 }
     }
 
-    fn settle(mut self, crew: &Crew) {
+    fn settle(mut self, crew: &Crew) -> Result<()> {
         let block = || Block {
             len: 0,
             proposals: [0; BLOCK],
@@ -77,29 +79,29 @@ impl<'a, const S: usize> Settler<'a, S> {
         let (mut one, mut other) = (block(), block());
         let (mut flying, mut next) = (&mut one, &mut other);
         loop {
-            let any_left = self.refill(crew);
+            let any_left = self.refill(crew)?;
             self.aim(next);
-            self.resolve(flying);
+            self.resolve(flying)?;
             std::mem::swap(&mut flying, &mut next);
             if flying.len == 0 && self.waiting == 0 && !any_left {
-                return;
+                return Ok(());
             }
         }
     }
 
     /// Queues tokens until there is a block of them, or no bucket is left: then false.
-    fn refill(&mut self, crew: &Crew) -> bool {
+    fn refill(&mut self, crew: &Crew) -> Result<bool> {
         while self.waiting < BLOCK {
             if self.fresh.is_empty() {
                 self.fresh = crew.take().unwrap_or(0..0);
             }
-            let Some(home) = self.fresh.next() else { return false };
+            let Some(home) = self.fresh.next() else { return Ok(false) };
             let (home, header) = (home as u32, self.build.header(home as u32));
             if !header.is_crowded::<S>() {
                 continue;
             }
             let count = header.tokens::<S>();
-            self.make_room(count as usize);
+            self.make_room(count as usize)?;
             // With surplus keys each tag is a token, and those of the surplus keys' tags have their entries.
             let has_surplus = tokens::leavers(header.keys, S as u32) > count;
             let entries = if has_surplus { self.build.entries(home).load(Relaxed) } else { 0 };
@@ -112,13 +114,16 @@ impl<'a, const S: usize> Settler<'a, S> {
                 self.waiting += 1;
             }
         }
-        true
+        Ok(true)
     }
 
-    fn make_room(&mut self, more: usize) {
+    fn make_room(&mut self, more: usize) -> Result<()> {
         if self.queue.len() < self.waiting + more {
-            self.queue.resize(self.waiting + more + 2 * BLOCK, 0);
+            let len = self.waiting + more + 2 * BLOCK;
+            self.queue.try_reserve(len - self.queue.len()).map_err(|_| memory::no_room::<u64>(len))?;
+            self.queue.resize(len, 0);
         }
+        Ok(())
     }
 
     /// Takes a block from the queue, and asks for its targets.
@@ -159,8 +164,8 @@ impl<'a, const S: usize> Settler<'a, S> {
 
     /// Makes the proposals of a block, and queues all who lose.
     #[inline(always)]
-    fn resolve(&mut self, block: &Block) {
-        self.make_room(BLOCK);
+    fn resolve(&mut self, block: &Block) -> Result<()> {
+        self.make_room(BLOCK)?;
         for i in 0..block.len.min(BLOCK) {
             let (mine, target) = (block.proposals[i], block.targets[i]);
             let keys = self.build.header(target).keys as usize;
@@ -170,6 +175,7 @@ impl<'a, const S: usize> Settler<'a, S> {
             self.queue[self.waiting] = loser.wrapping_add(OLDER);
             self.waiting += usize::from(loser != NO_PROPOSAL);
         }
+        Ok(())
     }
 }
 

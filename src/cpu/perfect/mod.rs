@@ -71,7 +71,7 @@ impl Kernels<Perfect> for Cpu {
             queries.par_chunks(TASK).zip(to).for_each(|(queries, (values, found))| {
                 lookup::answer(&functions, image, outside, queries, values, found);
             });
-        });
+        })?;
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl Kernels<Perfect> for Cpu {
                     }
                 });
             });
-        });
+        })?;
         Ok(())
     }
 

@@ -103,7 +103,7 @@ impl Kernels<RobinHood> for Cpu {
         self.ledger().kernel("robin_hood_lookup", queries.len());
         let (image, queries, rule) = (image.words(), queries.words(), rule(plan));
         let (values, found) = (values.words_mut()?, found.words_mut()?);
-        self.run(|| with_lists!(rule, lists => self.look_up(lists, None, image, queries, values, found)));
+        self.run(|| with_lists!(rule, lists => self.look_up(lists, None, image, queries, values, found)))?;
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Kernels<RobinHood> for Cpu {
         let rule = rule(plan);
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let image = atomic(image.words_mut()?);
-        self.run(|| with_lists!(rule, lists => self.overwrite(lists, image, pairs)));
+        self.run(|| with_lists!(rule, lists => self.overwrite(lists, image, pairs)))?;
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Kernels<RobinHood> for Cpu {
         let pairs = self.run(|| match rule.max_ages {
             MaxAges::Array(levels) => self.vacate(&Arrayed::new(&rule.functions, levels), image, keys, TOMBSTONE),
             _ => self.vacate(&Aged::<Canonical>::new(&rule.functions), image, keys, TOMBSTONE),
-        });
+        })?;
         Ok(Removed { pairs, outside: false })
     }
 
@@ -173,25 +173,25 @@ impl Cpu {
         self.ledger().kernel("robin_hood_place", pairs.keys.len());
         let lists = Aged::<C>::new(functions);
         let (cells, array) = words.split_at_mut(C::LAYOUT.words(functions.slots.into()) as usize);
-        let placed = self.run(|| acceptance::place(&lists, atomic(cells), pairs, self.workspaces()));
+        let placed = self.run(|| acceptance::place(&lists, atomic(cells), pairs, self.workspaces()))?;
         if placed.unplaced > 0 {
             return Ok(placed);
         }
         let raise = |levels: &Levels, array: &mut [u64]| {
             self.ledger().kernel("robin_hood_max_ages", functions.slots as usize);
-            self.run(|| max_ages::raise::<C>(functions, levels, cells, atomic(array)));
+            self.run(|| max_ages::raise::<C>(functions, levels, cells, atomic(array)))
         };
         match rule.max_ages {
             MaxAges::None => {}
             MaxAges::Array(levels) => {
                 array.fill(0);
-                raise(&levels, array);
+                raise(&levels, array)?;
             }
             MaxAges::Packed(levels) => {
                 let mut codes = Memory::zeroed(functions.slots.div_ceil(levels.per_word()) as usize)?;
-                raise(&levels, codes.words_mut()?);
+                raise(&levels, codes.words_mut()?)?;
                 self.ledger().kernel("robin_hood_pack", functions.slots as usize);
-                self.run(|| max_ages::pack::<C>(&levels, cells, codes.words()));
+                self.run(|| max_ages::pack::<C>(&levels, cells, codes.words()))?;
             }
         }
         Ok(placed)

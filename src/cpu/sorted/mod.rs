@@ -45,6 +45,7 @@ impl Kernels<Sorted> for Cpu {
             rest.par_chunks_mut(CHUNK).for_each(|rest| rest.fill(0));
             Ok(copies(words))
         })
+        .flatten()
     }
 
     fn lookup(
@@ -62,7 +63,7 @@ impl Kernels<Sorted> for Cpu {
         let words = &image.words()[..plan.pairs() as usize];
         let to = values.words_mut()?.par_chunks_mut(CHUNK).zip(found.words_mut()?.par_chunks_mut(CHUNK / 32));
         let chunks = queries.words().par_chunks(CHUNK).zip(to);
-        self.run(|| chunks.for_each(|(queries, (values, found))| lookup::answer(words, queries, values, found)));
+        self.run(|| chunks.for_each(|(queries, (values, found))| lookup::answer(words, queries, values, found)))?;
         Ok(())
     }
 
@@ -92,7 +93,7 @@ impl Kernels<Sorted> for Cpu {
                     },
                 );
             });
-        });
+        })?;
         Ok(())
     }
 

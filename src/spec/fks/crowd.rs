@@ -1,15 +1,17 @@
 //! What stood in the way of an attempt: a bucket of too many keys, or one whose functions cannot tell its keys apart.
 
 use super::{BUCKET_PAIRS, FksPlan, Functions, SUBTABLES};
+use crate::memory;
 use crate::spec::{Crowd, Plan};
 
 /// The fullest bucket, if it holds more than it may; else the first bucket in which, under every seed number, some keys
-/// share all three slots and are more than three. Random keys never do; Sahu's twenty seeds can be defeated on purpose.
+/// share all three slots and are more than three. Random keys never do; Sahu's twenty seeds can be defeated on purpose. Without
+/// memory to look for one, none is named.
 pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
     let functions = plan.functions();
     let inside = || keys.iter().copied().filter(|&key| Some(key) != plan.outside_key());
     // Counted before anything is gathered: an overfull bucket is the usual reason, and its number all that is told.
-    let mut ends = vec![0u32; functions.buckets as usize];
+    let mut ends = memory::zeroed::<u32>(functions.buckets as usize).ok()?;
     inside().for_each(|key| ends[functions.bucket(key) as usize] += 1);
     // Of the fullest ones the first.
     let keys = ends.iter().copied().max()?;
@@ -23,7 +25,7 @@ pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
     for end in &mut ends {
         total += std::mem::replace(end, total);
     }
-    let mut shuffled = vec![0; total as usize];
+    let mut shuffled = memory::zeroed(total as usize).ok()?;
     for key in inside() {
         let end = &mut ends[functions.bucket(key) as usize];
         shuffled[*end as usize] = key;

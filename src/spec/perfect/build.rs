@@ -18,6 +18,7 @@ use std::cmp::Reverse;
 use super::{Functions, MOST_PAIRS};
 use crate::backend::Placed;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::spec::cuckoo::classic::{EMPTY, EMPTY_KEY, entry};
 
 /// No offset: below 2^15 in each axis they never have all bits set.
@@ -68,7 +69,9 @@ pub(crate) fn place(
     offsets.fill(0);
     let order = groups.order()?;
     let points = order.iter().map(|&cell| groups.of_cell(cell).len() as u64).sum();
-    let mut search = Search::new(functions, functions.may_try(points))?;
+    // The fullest cell comes first.
+    let most = order.first().map_or(0, |&cell| groups.of_cell(cell).len());
+    let mut search = Search::new(functions, functions.may_try(points), most)?;
     for (done, &cell) in order.iter().enumerate() {
         let points = groups.of_cell(cell);
         let Some(offset) = search.settle(cell, points) else {
@@ -94,9 +97,7 @@ pub(super) fn working_bytes(functions: &Functions, pairs: u64) -> u64 {
 
 /// `len` copies of `value` in this machine's memory, or a typed refusal.
 pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
-    let mut words = Vec::new();
-    let no_room = |_| Error::OutOfMemory { device: "cpu".into(), bytes: len.saturating_mul(size_of::<T>()) as u64 };
-    words.try_reserve_exact(len).map_err(no_room)?;
+    let mut words = memory::reserved(len)?;
     words.resize(len, value);
     Ok(words)
 }
@@ -188,10 +189,11 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(functions: &'a Functions, left: u64) -> Result<Self> {
+    /// For cells of so many points at most.
+    fn new(functions: &'a Functions, left: u64, most: usize) -> Result<Self> {
         let offsets = filled(functions.cells as usize, NONE)?;
         let map = Map::new(functions.side.n, functions.rows())?;
-        Ok(Search { functions, offsets, map, at: Vec::new(), left })
+        Ok(Search { functions, offsets, map, at: memory::reserved(most)?, left })
     }
 
     /// Finds an offset for the points of a cell and takes their slots.

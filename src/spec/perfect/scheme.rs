@@ -6,6 +6,7 @@ use super::params::MOST_EXTENT;
 use super::plan::{largest_offset_side, offset_side, power, side_for};
 use super::{Perfect, PerfectPlan, build, canonical};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::spec::cuckoo::classic::{EMPTY_KEY, pair};
 use crate::spec::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
@@ -144,8 +145,9 @@ impl Scheme for Perfect {
     /// place under every offset.
     fn crowd(plan: &PerfectPlan, keys: &[u32]) -> Option<Crowd> {
         let functions = plan.functions();
-        let mut homes: Vec<(u32, u32)> =
-            keys.iter().filter(|&&key| key != EMPTY_KEY).map(|&key| functions.home(key)).collect();
+        // Without memory to look for one, none is named.
+        let mut homes = memory::reserved(keys.len()).ok()?;
+        homes.extend(keys.iter().filter(|&&key| key != EMPTY_KEY).map(|&key| functions.home(key)));
         homes.sort_unstable();
         let largest = homes.chunk_by(|a, b| a == b).map(|crowd| crowd.len()).max().filter(|&keys| keys > 1)?;
         let (side, offset_side) = (plan.side(), plan.offset_side());

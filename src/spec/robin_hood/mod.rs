@@ -32,6 +32,7 @@ use std::ops::Range;
 use self::max_ages::MaxAges;
 use super::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// The most slots that can be asked for. It leaves room for a prime for each attempt below 2^31, so that the sum of two
 /// places fits 32 bits.
@@ -202,7 +203,9 @@ impl Scheme for RobinHood {
     fn crowd(plan: &RobinHoodPlan, keys: &[u32]) -> Option<Crowd> {
         let functions = plan.rule().functions;
         let most = functions.seats(plan.layout().max_age);
-        let mut homes: Vec<u32> = keys.iter().map(|&key| functions.split(key).0).collect();
+        // Without memory to look for one, none is named.
+        let mut homes = memory::reserved(keys.len()).ok()?;
+        homes.extend(keys.iter().map(|&key| functions.split(key).0));
         homes.sort_unstable();
         let largest = homes.chunk_by(|a, b| a == b).max_by_key(|class| class.len())?;
         if largest.len() as u64 <= most {

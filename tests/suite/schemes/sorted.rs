@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices, holds_exactly, image, size};
+use crate::common::{devices, holds_exactly, image, open_mapped, size};
 use koel::backend::{Any, HashBackend};
 use koel::spec::Plan;
 use koel::workload::Workload;
@@ -88,7 +88,7 @@ fn files_whose_plans_lie_are_refused_or_do_no_harm() {
         let mut lying = bytes.clone();
         lying[at] = value;
         std::fs::write(&path, &lying).unwrap();
-        HashTable::<Cpu, Sorted>::open_mapped(&cpu, &path)
+        open_mapped::<Sorted>(&path)
     };
     // The kind; the slots, more, fewer and none; more pairs than slots; the field that is 0.
     for (at, value) in [(48, 1), (52, 11), (52, 9), (52, 0), (56, 11), (60, 1)] {

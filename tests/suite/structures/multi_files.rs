@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{TRAILER, reseal};
+use crate::common::{TRAILER, open_mapped, reseal};
 use koel::table::{Contents, read_info};
 use koel::{Cpu, Cuckoo, Error, HashTable, Kind, MultiTable};
 
@@ -203,7 +203,7 @@ fn files_say_what_they_are_and_are_opened_as_nothing_else() {
         std::fs::write(path, &file.bytes[file.base..]).unwrap();
         assert!(matches!(read_info(path), Err(Error::BadFile { .. })));
         assert!(matches!(HashTable::<Cpu, Cuckoo>::open(&Cpu::new(), path), Err(Error::BadFile { .. })));
-        assert!(matches!(HashTable::<Cpu, Cuckoo>::open_mapped(&Cpu::new(), path), Err(Error::BadFile { .. })));
+        assert!(matches!(open_mapped::<Cuckoo>(path), Err(Error::BadFile { .. })));
 
         // And a map in the table's place is no multivalue table's.
         let values: Vec<u32> = (0..KEYS).collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{TRAILER, reseal};
+use crate::common::{TRAILER, open_mapped, reseal};
 use koel::backend::Any;
 use koel::table::read_info;
 use koel::workload::Workload;
@@ -34,7 +34,7 @@ fn saving_and_opening_keeps_everything() {
             table.save(&path).unwrap();
             let mut again = HashTable::<Any, Cuckoo>::open(&device, &path).unwrap();
             assert_eq!(again.digest().unwrap(), table.digest().unwrap());
-            let mapped = HashTable::<Cpu, Cuckoo>::open_mapped(&Cpu::new(), &path).unwrap();
+            let mapped = open_mapped::<Cuckoo>(&path).unwrap();
             assert_eq!(mapped.digest().unwrap(), table.digest().unwrap());
             let queries = load.queries(3000, 50);
             assert_eq!(mapped.get(&queries).unwrap(), table.get(&queries).unwrap());
@@ -134,7 +134,7 @@ fn loads_that_contradict_the_slots_are_refused() {
         table.remove(&gone).unwrap();
         table.save(&path).unwrap();
         let mut opened: HashTable<Cpu> = HashTable::open(&Cpu::new(), &path).unwrap_or_else(|e| panic!("{at}: {e}"));
-        let mapped: HashTable<Cpu> = HashTable::open_mapped(&Cpu::new(), &path).unwrap();
+        let mapped: HashTable<Cpu> = open_mapped(&path).unwrap();
         assert_eq!(mapped.len(), table.len(), "{at}");
         opened.insert(&[1000], &[1]).unwrap();
         table.insert(&[1000], &[1]).unwrap();
@@ -157,7 +157,7 @@ fn what_is_no_plain_file_is_refused_at_once() {
             let results = [
                 read_info(&path).map(drop),
                 HashTable::<Cpu>::open(&cpu, &path).map(drop),
-                HashTable::<Cpu>::open_mapped(&cpu, &path).map(drop),
+                open_mapped::<Cuckoo>(&path).map(drop),
                 HashSet::<Cpu>::open(&cpu, &path).map(drop),
                 CompactingTable::<Cpu>::open(&cpu, &path).map(drop),
                 MultiTable::<Cpu>::open(&cpu, &path).map(drop),
@@ -189,7 +189,7 @@ fn try_both(path: &Path, bytes: &[u8]) -> (Result<(), Error>, Result<(), Error>)
         let _ = table.upsert(&queries[..50], &queries[..50]);
     };
     let opened = HashTable::open(&Cpu::new(), path).map(use_it);
-    let mapped = HashTable::open_mapped(&Cpu::new(), path).map(use_it);
+    let mapped = open_mapped(path).map(use_it);
     (opened, mapped)
 }
 

@@ -8,7 +8,7 @@ use koel::{
     CompactingTable, Cpu, Cuckoo, CuckooSet, Digest, Error, HashSet, HashTable, KeyType, MultiTable, TableBuilder,
 };
 
-use crate::common::{LONG_TRAILER, TRAILER, devices, reseal_behind};
+use crate::common::{LONG_TRAILER, TRAILER, devices, open_mapped, reseal_behind};
 
 const KMERS: KeyType = KeyType::Kmers { k: 12 };
 const KEYS: [u32; 5] = [7, 1 << 23, 0, 99, u32::MAX];
@@ -48,7 +48,7 @@ fn files_keep_the_type_and_their_digest() {
         assert_eq!((table.key_type(), table.save(&typed).unwrap()), (key_type, digest), "no part of the digest");
         assert_eq!((read_info(&typed).unwrap().key_type, len(&typed)), (key_type, 128 + 8 * 16 + LONG_TRAILER));
         let opened: HashTable<Cpu> = HashTable::open(&Cpu::new(), &typed).unwrap();
-        let mapped: HashTable<Cpu> = HashTable::open_mapped(&Cpu::new(), &typed).unwrap();
+        let mapped: HashTable<Cpu> = open_mapped(&typed).unwrap();
         assert_eq!((opened.key_type(), mapped.key_type()), (key_type, key_type));
         assert_eq!(mapped.digest().unwrap(), digest);
         // What is plain at first is what it always was.
@@ -121,7 +121,7 @@ fn refused(path: &Path, bytes: &[u8], at: &str) -> String {
     let results = [
         read_info(path).map(drop),
         HashTable::<Cpu>::open(&Cpu::new(), path).map(drop),
-        HashTable::<Cpu>::open_mapped(&Cpu::new(), path).map(drop),
+        open_mapped::<Cuckoo>(path).map(drop),
     ];
     let reasons = results.map(|result| match result {
         Err(Error::BadFile { reason, .. }) => reason,

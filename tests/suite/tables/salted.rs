@@ -7,7 +7,7 @@ use crate::chosen::{
     Attack, SEED, bucketized_canonical, bucketized_classic, chosen, cuckoo, cuckoo_crowd, cuckoo_set, first, fks,
     horton_canonical, horton_classic, plan_of, quadratic,
 };
-use crate::common::{devices, holds_exactly, reference, reseal};
+use crate::common::{devices, holds_exactly, open_mapped, reference, reseal};
 use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::{FIRST_SALTED, Plan, Salt, Updates};
 use koel::{Cpu, Cuckoo, CuckooSet, Duplicates, Error, Fks, HashSet, HashTable, Kind, RobinHood, Scheme};
@@ -71,7 +71,7 @@ where
         assert!(opened.insert(&[key], &[value]).unwrap().rebuilt, "{at}: a new key, another salt");
         assert_eq!(opened.get(&[key]).unwrap(), [Some(value)], "{at}");
     }
-    let mapped: HashTable<Cpu, S> = HashTable::open_mapped(&Cpu::new(), &path).unwrap();
+    let mapped: HashTable<Cpu, S> = open_mapped(&path).unwrap();
     let keys: Vec<u32> = model.keys().copied().collect();
     assert_eq!(mapped.get(&keys).unwrap(), model.values().map(|&value| Some(value)).collect::<Vec<_>>(), "{at}");
     // What contradicts itself is refused by the header alone.
@@ -89,7 +89,7 @@ where
         std::fs::write(&path, &forged).unwrap();
         let refused = HashTable::<Cpu, S>::open(&Cpu::new(), &path);
         assert!(matches!(refused, Err(Error::BadFile { .. })), "{at}: {what}");
-        let refused = HashTable::<Cpu, S>::open_mapped(&Cpu::new(), &path);
+        let refused = open_mapped::<S>(&path);
         assert!(matches!(refused, Err(Error::BadFile { .. })), "{at}: {what}, mapped");
     }
     // Another salt is other constants, under which the pairs stand wrongly.

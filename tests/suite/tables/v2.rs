@@ -8,7 +8,7 @@ use koel::backend::{Any, Runs};
 use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, CuckooSet, HashSet, HashTable, KeyType, Kind, MultiTable, Scheme};
 
-use crate::common::{devices, holds_exactly, label};
+use crate::common::{devices, holds_exactly, label, open_mapped};
 
 /// Keys that none of the rows has, small enough for every scheme.
 const NEW: [u32; 3] = [200_000_001, 200_000_003, 200_000_007];
@@ -96,7 +96,7 @@ impl Old {
         holds_exactly(&table, &model, at);
         table.save(again).unwrap();
         self.is_rewritten(again);
-        let mapped = HashTable::<Cpu, S>::open_mapped(&Cpu::new(), &self.path).unwrap();
+        let mapped = open_mapped::<S>(&self.path).unwrap();
         assert_eq!(mapped.digest().unwrap().to_string(), self.digest, "{at}");
         assert!(mapped.get(&self.keys()).unwrap().into_iter().eq(model.values().map(|&value| Some(value))), "{at}");
         assert!(mapped.get(&self.absent()).unwrap().iter().all(Option::is_none), "{at}");

@@ -215,7 +215,9 @@ fn names_need_not_be_utf8() {
     use std::os::unix::ffi::OsStrExt;
 
     let folder = Folder::new();
-    let name = |bytes| OsStr::from_bytes(bytes);
+    fn name(bytes: &[u8]) -> &OsStr {
+        OsStr::from_bytes(bytes)
+    }
     fs::write(folder.path("").join(name(b"in\xff.csv")), "1,2\n3,4\n").unwrap();
     let run = |arguments: &[&[u8]]| {
         let output = folder.command("").args(arguments.iter().map(|bytes| name(bytes))).output().unwrap();

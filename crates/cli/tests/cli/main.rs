@@ -12,6 +12,7 @@ mod faults;
 mod files;
 mod input;
 mod kmers;
+mod memory;
 mod relational;
 #[cfg(unix)]
 mod signals;

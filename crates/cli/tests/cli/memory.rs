@@ -1,0 +1,54 @@
+//! The command where memory or threads are short: a result or a message, and never a signal or a panic.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use crate::folder::{Folder, stderr};
+
+/// Runs the command under a limit of the shell.
+fn limited(folder: &Folder, limit: &str, arguments: &str) -> Output {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit {limit} || exit 77; exec \"$0\" {arguments}"), crate::PROGRAM]);
+    command.current_dir(folder.path("")).env("KOEL_OPENCL", "off").stdin(Stdio::null());
+    command.output().expect("a shell")
+}
+
+/// The lowest limit of address space, in KiB and to 4 MiB, under which the command says its version.
+fn least(folder: &Folder) -> Option<u64> {
+    let starts = |kib: &u64| limited(folder, &format!("-v {kib}"), "--version").status.code() == Some(0);
+    (1..200).map(|step| step << 12).find(starts)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn short_memory_is_an_error_with_a_message() {
+    let folder = Folder::new();
+    let rows: String = (0..100_000u32).map(|i| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9))).collect();
+    folder.file("pairs.csv", rows);
+    folder.ok("build pairs.csv -o t.koel --device cpu");
+    let Some(least) = least(&folder) else {
+        let _ = writeln!(std::io::stderr(), "skipped: short memory: `ulimit -v` does not limit this system");
+        return;
+    };
+    let (mut failed, mut went) = (0, 0);
+    for arguments in [
+        "build pairs.csv -o u.koel --device cpu --threads 2",
+        "lookup t.koel pairs.csv -o a.csv --device cpu --threads 2",
+        "join pairs.csv pairs.csv -o j.csv --device cpu --threads 2",
+        "groupby pairs.csv -o g.csv --agg count,sum --device cpu --threads 2",
+    ] {
+        for more in [4, 8, 12, 16, 24, 32, 64, 1024] {
+            let limit = format!("-v {}", least + (more << 10));
+            let output = limited(&folder, &limit, arguments);
+            let said = stderr(&output);
+            let at = format!("ulimit {limit}; {arguments}: {:?}: {said}", output.status);
+            match output.status.code() {
+                Some(0) => went += 1,
+                Some(2) => failed += 1,
+                _ => panic!("{at}"),
+            }
+            assert!(!said.contains("panicked") && (output.status.success() || said.starts_with("koel: ")), "{at}");
+        }
+    }
+    assert!(failed > 0 && went > 0, "{failed} failed, {went} went through: the limits test nothing");
+}

@@ -1,0 +1,389 @@
+//! Random tables on every device, compared: with each other, and with maps of the standard library.
+//!
+//! ```text
+//! case = seed and number:  scheme, parameters, size, load, pattern of keys, duplicates, order, batches, keys to remove
+//! for each device (the CPU with 1, 2 and 3 threads, every OpenCL device):
+//!     one build                  canonical: one digest on all devices      both kinds: the answers of a map, and an audit
+//!     another order, batches     canonical: the same digest
+//!     removal, compaction        canonical: one digest on all devices      both kinds: the answers of a map
+//!     rebuild                    canonical: the digest of a new table of what is left
+//! ```
+//!
+//! A difference is printed with what reproduces it, and ends the program with 1.
+//!
+//! ```sh
+//! cargo run --release --example stress -- --minutes 10
+//! cargo run --release --example stress -- --builds 300 --seed 5
+//! cargo run --release --example stress -- --seed 5 --first 1234 --cases 1
+//! ```
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use koel::backend::{self, Any, HashBackend, Runs};
+use koel::layout::morton2;
+use koel::spec::hash::SplitMix64;
+use koel::spec::{Kind, Plan, Request, Scheme, Sequence};
+use koel::table::Duplicates;
+use koel::{Cpu, Error, HashTable, TableBuilder};
+
+/// Compare random tables between devices, orders and batches
+#[derive(Parser)]
+struct Args {
+    /// Stop after so many minutes
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// Stop after so many builds
+    #[arg(long)]
+    builds: Option<u64>,
+    /// Stop after so many cases
+    #[arg(long)]
+    cases: Option<u64>,
+    /// Of all random numbers
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The number of the first case
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+}
+
+/// What was done.
+#[derive(Default)]
+struct Tally {
+    builds: u64,
+    operations: u64,
+    refused: u64,
+    by_scheme: BTreeMap<String, u64>,
+}
+
+/// The parameters that are tried of a scheme.
+trait Varied: Scheme {
+    fn varied(kind: Kind, random: &mut Random) -> Self {
+        let _ = random;
+        Self::of_kind(kind)
+    }
+}
+
+impl Varied for koel::Cuckoo {
+    fn varied(kind: Kind, random: &mut Random) -> Self {
+        let functions = 2 + random.below(4) as u32;
+        if kind == Kind::Canonical { koel::Cuckoo::canonical(functions) } else { koel::Cuckoo::classic(functions) }
+    }
+}
+impl Varied for koel::CuckooSet {
+    fn varied(kind: Kind, random: &mut Random) -> Self {
+        let functions = 2 + random.below(4) as u32;
+        if kind == Kind::Canonical { koel::CuckooSet::canonical(functions) } else { Self::of_kind(kind) }
+    }
+}
+impl Varied for koel::Bucketized {
+    fn varied(kind: Kind, random: &mut Random) -> Self {
+        let slots = 4 << random.below(3);
+        if kind == Kind::Canonical { koel::Bucketized::canonical(slots) } else { Self::of_kind(kind) }
+    }
+}
+impl Varied for koel::Horton {
+    fn varied(kind: Kind, random: &mut Random) -> Self {
+        let slots = 4 << random.below(3);
+        if kind == Kind::Canonical { koel::Horton::canonical(slots) } else { Self::of_kind(kind) }
+    }
+}
+impl Varied for koel::RobinHood {
+    fn varied(kind: Kind, random: &mut Random) -> Self {
+        let sequence = [Sequence::Coherent, Sequence::Random, Sequence::PaperRandom][random.below(3) as usize];
+        if kind == Kind::Canonical {
+            koel::RobinHood::canonical().sequence(sequence).max_ages([0, 2, 3, 4][random.below(4) as usize])
+        } else {
+            Self::of_kind(kind)
+        }
+    }
+}
+impl Varied for koel::Fks {}
+impl Varied for koel::Sorted {}
+impl Varied for koel::Perfect {}
+impl Varied for koel::Quadratic {}
+
+/// Random numbers of one case.
+struct Random(SplitMix64);
+
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0.next_u64() % most.max(1)
+    }
+
+    fn key(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
+}
+
+const PATTERNS: [&str; 9] =
+    ["random", "dense", "strided", "bit-reversed", "equal halves", "Morton", "clustered", "extremes", "few distinct"];
+
+/// So many keys of a pattern; some may be equal.
+fn keys_of(pattern: &str, len: usize, random: &mut Random) -> Vec<u32> {
+    let start = random.key();
+    let stride = random.key() >> random.below(32);
+    let half = random.below(1 << 16) as u32;
+    (0..len as u32)
+        .map(|i| match pattern {
+            "dense" => start.wrapping_add(i),
+            "strided" => start.wrapping_add(i.wrapping_mul(stride)),
+            "bit-reversed" => i.reverse_bits(),
+            "equal halves" if start % 2 == 0 => half << 16 | i & 0xffff,
+            "equal halves" => i << 16 | half,
+            "Morton" => morton2((i % 317) as u16, (i / 317) as u16),
+            "clustered" => (random.below(16) as u32).wrapping_mul(0x1357_9bdf).wrapping_add(random.below(4096) as u32),
+            "extremes" if random.below(4) == 0 => [0, u32::MAX, 1, u32::MAX - 1][random.below(4) as usize],
+            "few distinct" => start.wrapping_add(random.below(1 + len as u64 / 8) as u32),
+            _ => random.key(),
+        })
+        .collect()
+}
+
+/// The most pairs of default tables of these parameters whose image stays small.
+fn most_pairs<S: Scheme>(scheme: &S) -> u64 {
+    let words = |pairs: u64| {
+        let slots = scheme.default_load().slots_for(pairs);
+        scheme.plan(Request { slots, pairs, seed: 0, attempt: 0 }).map_or(u64::MAX, |plan| plan.words())
+    };
+    let most = scheme.limits().pairs.min(1 << 18);
+    (0..32).map(|halvings| most >> halvings).find(|&pairs| words(pairs) <= 1 << 20).unwrap_or(0)
+}
+
+/// One case of a scheme. An error says what differs.
+fn case<S: Varied>(kind: Kind, random: &mut Random, devices: &[Any], tally: &mut Tally) -> Result<(), String>
+where
+    Any: Runs<S>,
+{
+    let scheme = S::varied(kind, random);
+    let most = [64, 64, 64, 3_000, 3_000, 10_000, 10_000, 100_000][random.below(8) as usize];
+    let len = random.below(most + 1).min(most_pairs(&scheme)) as usize;
+    let pattern = PATTERNS[random.below(PATTERNS.len() as u64) as usize];
+    let keys = keys_of(pattern, len, random);
+    let greatest = scheme.limits().greatest_value();
+    let values: Vec<u32> = keys.iter().map(|_| random.key() & greatest).collect();
+    let rule = if random.below(2) == 0 { Duplicates::KeepFirst } else { Duplicates::KeepLast };
+    let seed = if random.below(2) == 0 { 0 } else { random.0.next_u64() };
+    let mut model = BTreeMap::new();
+    for (&key, &value) in keys.iter().zip(&values) {
+        match rule {
+            Duplicates::KeepFirst => _ = model.entry(key).or_insert(value),
+            _ => _ = model.insert(key, value),
+        }
+    }
+    // From nearly empty tables to a little beyond what the scheme is made for.
+    let load = f64::from(scheme.default_load().millionths()) / 1e6 * (0.2 + 0.82 * random.below(1001) as f64 / 1000.0);
+    let capacity = ((model.len() as f64 / load.min(1.0)).ceil() as u64).max(1);
+    let builder = HashTable::builder(scheme.clone()).capacity(capacity).seed(seed).duplicates(rule);
+    let about = format!(
+        "{scheme:?}, {len} pairs ({} keys), {pattern}, capacity {capacity}, seed {seed}, {rule:?}",
+        model.len()
+    );
+    let mut pairs: Vec<(u32, u32)> = model.iter().map(|(&key, &value)| (key, value)).collect();
+    random.shuffle(&mut pairs);
+    let gone: Vec<u32> = {
+        let share = random.below(5);
+        let some = pairs.iter().filter(|_| random.0.next_u64() % 4 < share).map(|&(key, _)| key).collect::<Vec<_>>();
+        some.into_iter().chain([7, u32::MAX].into_iter().filter(|_| share == 2)).collect()
+    };
+    let cut = [random.below(pairs.len() as u64 + 1) as usize, random.below(pairs.len() as u64 + 1) as usize];
+    let batches = [0, cut[0].min(cut[1]), cut[0].max(cut[1]), pairs.len()];
+    let canonical = kind == Kind::Canonical;
+    let (mut whole_digest, mut less_digest, mut error) = (None, None, None);
+    for device in devices {
+        let at = |what: &str| format!("{about}, on {}: {what}", device.info());
+        tally.builds += 1;
+        *tally.by_scheme.entry(format!("{} {kind}", S::NAME)).or_default() += 1;
+        let mut table = match builder.build(device, &keys, &values) {
+            Ok(table) => table,
+            Err(failure @ (Error::TooFull { .. } | Error::Crowded { .. })) => {
+                let kind = discriminant(&failure);
+                if canonical && (whole_digest.is_some() || *error.get_or_insert(kind) != kind) {
+                    return Err(at(&format!("this device alone refuses: {failure}")));
+                }
+                tally.refused += 1;
+                continue;
+            }
+            Err(failure) => return Err(at(&failure.to_string())),
+        };
+        if canonical && error.is_some() {
+            return Err(at("this device alone builds it"));
+        }
+        agrees(&table, &model, random, tally).map_err(|what| at(&what))?;
+        let digest = |table: &HashTable<Any, S>, first: &mut Option<koel::Digest>, what: &str| {
+            let digest = table.digest().map_err(|failure| at(&failure.to_string()))?;
+            if canonical && *first.get_or_insert(digest) != digest {
+                return Err(at(&format!("another digest {what}")));
+            }
+            Ok(())
+        };
+        digest(&table, &mut whole_digest, "of one build")?;
+
+        // Without copies, in another order, in batches.
+        let grown = in_batches(&builder, device, &pairs, &batches, tally);
+        match grown {
+            Ok(grown) => {
+                digest(&grown, &mut whole_digest, "of batches")?;
+                agrees(&grown, &model, random, tally).map_err(|what| at(&format!("in batches: {what}")))?;
+            }
+            Err(Error::TooFull { .. } | Error::Crowded { .. }) if !canonical => tally.refused += 1,
+            Err(failure) => return Err(at(&format!("in batches: {failure}"))),
+        }
+
+        let mut left = model.clone();
+        let removed = gone.iter().filter(|key| left.remove(key).is_some()).count() as u64;
+        let outcome = table.remove(&gone);
+        match outcome {
+            Ok(count) if count == removed => {}
+            Ok(count) => return Err(at(&format!("{count} pairs were removed instead of {removed}"))),
+            Err(Error::TooFull { .. } | Error::Crowded { .. }) if !canonical => {
+                tally.refused += 1;
+                continue;
+            }
+            Err(failure) => return Err(at(&format!("removing: {failure}"))),
+        }
+        agrees(&table, &left, random, tally).map_err(|what| at(&format!("after removal: {what}")))?;
+        table.compact().map_err(|failure| at(&format!("compacting: {failure}")))?;
+        agrees(&table, &left, random, tally).map_err(|what| at(&format!("compacted: {what}")))?;
+        digest(&table, &mut less_digest, "of a compacted table")?;
+        tally.operations += 2;
+        match table.rebuild() {
+            Ok(()) => {}
+            Err(Error::TooFull { .. } | Error::Crowded { .. }) if !canonical => {
+                tally.refused += 1;
+                continue;
+            }
+            Err(failure) => return Err(at(&format!("rebuilding: {failure}"))),
+        }
+        tally.builds += 2;
+        let (keys, values): (Vec<u32>, Vec<u32>) = left.iter().map(|(&key, &value)| (key, value)).unzip();
+        let new = builder.build(device, &keys, &values).map_err(|failure| at(&format!("of what is left: {failure}")));
+        if canonical && new?.digest().ok() != table.digest().ok() {
+            return Err(at("a rebuilt table is not a new one of its pairs"));
+        }
+        agrees(&table, &left, random, tally).map_err(|what| at(&format!("rebuilt: {what}")))?;
+    }
+    Ok(())
+}
+
+/// A table of these pairs, a batch after the other.
+fn in_batches<S: Scheme>(
+    builder: &TableBuilder<S>,
+    device: &Any,
+    pairs: &[(u32, u32)],
+    batches: &[usize],
+    tally: &mut Tally,
+) -> koel::Result<HashTable<Any, S>>
+where
+    Any: Runs<S>,
+{
+    tally.builds += 1;
+    let mut table = builder.build(device, &[], &[])?;
+    for batch in batches.windows(2) {
+        let (keys, values): (Vec<u32>, Vec<u32>) = pairs[batch[0]..batch[1]].iter().copied().unzip();
+        table.insert(&keys, &values)?;
+        tally.operations += 1;
+    }
+    Ok(table)
+}
+
+/// Whether a table holds what a map holds, and is sound.
+fn agrees<S: Scheme>(
+    table: &HashTable<Any, S>,
+    model: &BTreeMap<u32, u32>,
+    random: &mut Random,
+    tally: &mut Tally,
+) -> Result<(), String>
+where
+    Any: Runs<S>,
+{
+    tally.operations += 3;
+    let reported = |failure: Error| failure.to_string();
+    if table.len() != model.len() as u64 {
+        return Err(format!("{} pairs instead of {}", table.len(), model.len()));
+    }
+    let mut queries: Vec<u32> = model.keys().copied().collect();
+    queries.extend((0..50).map(|_| random.key()));
+    queries.extend(model.keys().take(500).map(|key| key ^ 1 << random.below(32)));
+    queries.extend([0, u32::MAX]);
+    for (query, answer) in queries.iter().zip(table.get(&queries).map_err(reported)?) {
+        if answer != model.get(query).copied() {
+            return Err(format!("key {query} has {answer:?} instead of {:?}", model.get(query)));
+        }
+    }
+    let pairs = table.to_pairs().map_err(reported)?;
+    if pairs.len() != model.len() || pairs.iter().any(|(key, value)| model.get(key) != Some(value)) {
+        return Err("other pairs than the map's".into());
+    }
+    table.audit().map(drop).map_err(reported)
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let minutes = args.minutes.or(if args.builds.or(args.cases).is_none() { Some(1.0) } else { None });
+    let cpus = [1, 2, 3].map(|threads| Cpu::with_threads(threads).map(Any::Cpu));
+    let mut devices: Vec<Any> = match cpus.into_iter().collect() {
+        Ok(cpus) => cpus,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    let opencl = (0..backend::devices().len().saturating_sub(1)).map(|number| format!("opencl:{number}"));
+    devices.extend(opencl.filter_map(|name| backend::choose(&name, None).ok()).flatten());
+    devices.iter().for_each(|device| println!("{}, {}", device.info(), device.info().driver));
+    let (start, mut said) = (Instant::now(), Instant::now());
+    let mut tally = Tally::default();
+    let mut number = args.first;
+    let goes_on = |tally: &Tally, number: u64| {
+        args.builds.is_none_or(|most| tally.builds < most)
+            && args.cases.is_none_or(|most| number - args.first < most)
+            && minutes.is_none_or(|most| start.elapsed().as_secs_f64() < 60.0 * most)
+    };
+    macro_rules! each_scheme {
+        ($($module:ident, $scheme:ident, $name:literal;)*) => {
+            [$($name),*]
+        };
+    }
+    let schemes = koel::for_each_scheme!(each_scheme);
+    while goes_on(&tally, number) {
+        let mut random = Random(SplitMix64::new(args.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let which = schemes[random.below(schemes.len() as u64) as usize];
+        macro_rules! run {
+            ($($module:ident, $scheme:ident, $name:literal;)*) => {
+                match which {
+                    $($name => {
+                        let kinds = <koel::$scheme as Scheme>::KINDS;
+                        let kind = kinds[random.below(kinds.len() as u64) as usize];
+                        case::<koel::$scheme>(kind, &mut random, &devices, &mut tally)
+                    })*
+                    _ => Ok(()),
+                }
+            };
+        }
+        if let Err(difference) = koel::for_each_scheme!(run) {
+            println!("DIFFERENCE in case {number}: {difference}");
+            println!("again: cargo run --release --example stress -- --seed {} --first {number} --cases 1", args.seed);
+            return ExitCode::FAILURE;
+        }
+        number += 1;
+        if said.elapsed() > Duration::from_secs(10) {
+            said = Instant::now();
+            println!("{} s: {number} cases, {} builds", start.elapsed().as_secs(), tally.builds);
+        }
+    }
+    let cases = number - args.first;
+    println!("no difference: {cases} cases, {} builds, {} further operations", tally.builds, tally.operations);
+    println!("{} builds and changes were refused as too full, alike on all devices where canonical", tally.refused);
+    tally.by_scheme.iter().for_each(|(scheme, builds)| println!("  {scheme}: {builds} first builds"));
+    ExitCode::SUCCESS
+}

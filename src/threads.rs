@@ -1,0 +1,41 @@
+//! The threads of passes that are in no pool of their own: those of the pool that calls, or rayon's global ones.
+//!
+//! Rayon starts its global pool at its first use, and panics if the system gives no threads. So it is started here,
+//! before its first use, and what the system said is kept.
+
+use std::error::Error as _;
+use std::sync::OnceLock;
+
+use rayon::ThreadPoolBuilder;
+
+use crate::error::{Error, Result};
+
+/// Starts rayon's global pool, if this thread is in no pool and nobody has started it.
+///
+/// # Errors
+/// [`Error::Device`] if it could not be started. It is not tried again: rayon cannot.
+pub(crate) fn ready() -> Result<()> {
+    if rayon::current_thread_index().is_some() {
+        return Ok(());
+    }
+    static STARTED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
+    match STARTED.get_or_init(start) {
+        Ok(()) => Ok(()),
+        Err(reason) => Err(Error::Device {
+            device: "cpu".into(),
+            doing: "starting threads".into(),
+            message: format!("{reason}: allow more threads or memory, or set RAYON_NUM_THREADS to fewer threads"),
+        }),
+    }
+}
+
+fn start() -> std::result::Result<(), String> {
+    match ThreadPoolBuilder::new().build_global() {
+        Ok(()) => Ok(()),
+        Err(error) if error.source().is_some() => Err(error.to_string()),
+        // The rest of the program was first. Whether it succeeded is only told by use.
+        Err(_) => std::panic::catch_unwind(rayon::current_num_threads)
+            .map(drop)
+            .map_err(|_| "this program tried before, and failed".into()),
+    }
+}

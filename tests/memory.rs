@@ -1,0 +1,209 @@
+//! Memory that runs short in the middle of an operation: a typed error, and the table is as before.
+//!
+//! The program's allocator refuses the n-th allocation of [`LARGE`] bytes or more, for each n in turn until the
+//! operation no longer makes so many. What is smaller is always given: rayon and crossbeam allocate blocks of up to 2 KiB
+//! for themselves, in ways that cannot fail. Buffers of the CPU from 2 MiB on are maps of the system and no allocations;
+//! `src/cpu/memory.rs` tests that their absence is an error.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use koel::backend::Runs;
+use koel::workload::Workload;
+use koel::{
+    Aggregate, CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, Horton, IdOrder, JoinIndex,
+    JoinKind, MultiTable, Result, Scheme, group,
+};
+
+/// Bytes of the allocations that may be refused.
+const LARGE: usize = 4 << 10;
+/// Pairs: more than one thread sorts at once, and several chunks.
+const PAIRS: u32 = 20_000;
+/// More large allocations than any operation here makes.
+const MOST: i64 = 2000;
+
+/// Large allocations that are still given; the next one is refused, and those behind it are given again.
+static LEFT: AtomicI64 = AtomicI64::new(i64::MAX);
+
+struct Refusing;
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+fn refused(bytes: usize) -> bool {
+    bytes >= LARGE && LEFT.fetch_sub(1, Relaxed) == 0
+}
+
+#[expect(unsafe_code, reason = "allocators are")]
+// SAFETY: all work is the system's allocator's; a null pointer says that there is no memory.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        if refused(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc(layout) } }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        if refused(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        if refused(size) { std::ptr::null_mut() } else { unsafe { System.realloc(pointer, layout, size) } }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// One test at a time has the allocator.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `work` on what `make` makes, with each large allocation of it refused in turn. After an error `check` looks at
+/// what is left of it. How often memory was refused.
+fn sweep<T, R>(
+    what: &str,
+    mut make: impl FnMut() -> T,
+    mut work: impl FnMut(&mut T) -> Result<R>,
+    check: impl Fn(&T),
+) -> i64 {
+    let mut errors = 0;
+    for n in 0..MOST {
+        let mut it = make();
+        LEFT.store(n, Relaxed);
+        let done = work(&mut it);
+        let was_refused = LEFT.swap(i64::MAX, Relaxed) < 0;
+        match done {
+            Err(Error::OutOfMemory { bytes, .. }) => {
+                assert!(was_refused && bytes as usize >= LARGE, "{what}, allocation {n}: {bytes} bytes");
+                errors += 1;
+                check(&it);
+            }
+            Err(error) => panic!("{what}, allocation {n}: {error}"),
+            // A thread that finds another way is as good as an error.
+            Ok(_) if was_refused => {}
+            Ok(_) => return errors,
+        }
+    }
+    panic!("{what} makes more than {MOST} large allocations");
+}
+
+fn all_operations<S: Scheme>(scheme: &S)
+where
+    Cpu: Runs<S>,
+{
+    let _alone = alone();
+    let cpu = Cpu::with_threads(2).expect("threads");
+    let load = Workload::new(PAIRS, 3);
+    let (keys, values, queries) = (load.keys(), load.values(), load.queries(30_000, 50));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.koel");
+    let what = |operation: &str| format!("{scheme:?}: {operation}");
+    let builder = HashTable::builder(scheme.clone()).capacity(u64::from(PAIRS) * 3 / 2);
+    let keep = builder.clone().duplicates(Duplicates::KeepLast);
+    let build = || keep.build(&cpu, &keys, &values).expect("room");
+    let table = build();
+    table.save(&path).expect("a file");
+    let digest = table.digest().expect("room");
+    let as_before = |table: &HashTable<Cpu, S>| assert_eq!(table.digest().expect("room"), digest);
+    let twice = [&keys[..], &keys[..100]].concat();
+    let (more, many) = (Workload::new(500, 9).keys(), vec![7; PAIRS as usize + 100]);
+
+    // Fresh threads and devices too: the workspaces of passes are made there.
+    let fresh = || Cpu::with_threads(2).expect("threads");
+    let built = sweep(&what("build"), fresh, |cpu| builder.build(cpu, &keys, &values), |_| ());
+    assert!(built > 1, "{built} allocations of a build were refused");
+    sweep(&what("build with copies"), || (), |()| keep.build(&cpu, &twice, &many), |()| ());
+    sweep(&what("open"), fresh, |cpu| HashTable::<Cpu, S>::open(cpu, &path), |_| ());
+    let answered = sweep(&what("get"), || (), |()| table.get(&queries), |()| as_before(&table));
+    assert!(answered > 0, "no allocation of get was refused");
+    sweep(&what("contains"), || (), |()| table.contains(&queries), |()| as_before(&table));
+    sweep(&what("to_pairs"), || (), |()| table.to_pairs(), |()| as_before(&table));
+    sweep(&what("digest"), || (), |()| table.digest(), |()| as_before(&table));
+    sweep(&what("audit"), || (), |()| table.audit(), |()| as_before(&table));
+    sweep(&what("stats"), || (), |()| table.stats(), |()| as_before(&table));
+    sweep(
+        &what("save"),
+        || (),
+        |()| table.save(&path),
+        |()| {
+            let kept = HashTable::<Cpu, S>::open(&cpu, &path).expect("the file that was there");
+            assert_eq!(kept.digest().expect("room"), digest);
+        },
+    );
+    sweep(&what("insert"), build, |table| table.insert(&more, &many[..500]), as_before);
+    sweep(&what("upsert"), build, |table| table.upsert(&keys, &many[..keys.len()]), as_before);
+    sweep(&what("remove"), build, |table| table.remove(&queries), as_before);
+    sweep(&what("rebuild"), build, |table| table.rebuild(), as_before);
+    let worn = || {
+        let mut table = build();
+        table.remove(&keys[..5000]).expect("room");
+        table
+    };
+    let worn_digest = worn().digest().expect("room");
+    sweep(
+        &what("compact"),
+        worn,
+        |table| table.compact(),
+        |table| {
+            assert_eq!(table.digest().expect("room"), worn_digest);
+        },
+    );
+}
+
+#[test]
+fn cuckoo_tables_survive_every_refusal() {
+    all_operations(&Cuckoo::canonical(4));
+    all_operations(&Cuckoo::classic(4));
+}
+
+#[test]
+fn horton_tables_survive_every_refusal() {
+    all_operations(&Horton::canonical(8));
+    all_operations(&Horton::classic(8));
+}
+
+#[test]
+fn structures_survive_every_refusal() {
+    let _alone = alone();
+    let cpu = Cpu::with_threads(2).expect("threads");
+    let keys: Vec<u32> = Workload::new(PAIRS, 3).keys().into_iter().map(|key| key % 5000).collect();
+    let values: Vec<u32> = (0..PAIRS).collect();
+    let wanted = [Aggregate::Count, Aggregate::Sum, Aggregate::Min, Aggregate::Max];
+    for order in [IdOrder::FirstSeen, IdOrder::Ascending] {
+        sweep("group_by", || (), |()| group::group_by(&cpu, &keys, &values, &wanted, order), |()| ());
+        sweep("unique", || (), |()| group::unique(&cpu, &keys, order), |()| ());
+        sweep("factorize", || (), |()| group::factorize(&cpu, &keys, order), |()| ());
+    }
+    let index = || JoinIndex::builder(Cuckoo::default()).build(&cpu, &keys[..2000]);
+    sweep("a join's index", || (), |()| index(), |()| ());
+    let index = index().expect("room");
+    for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi] {
+        sweep("join", || (), |()| index.join(&keys, kind)?.collect(), |()| ());
+    }
+    let multi = || MultiTable::builder(Cuckoo::default()).build(&cpu, &keys, &values);
+    sweep("a multivalue table", || (), |()| multi(), |()| ());
+    let multi = multi().expect("room");
+    sweep("its ranges", || (), |()| multi.get(&keys), |()| ());
+    sweep("its counts", || (), |()| multi.count(&keys), |()| ());
+    sweep("its pairs", || (), |()| multi.to_pairs(), |()| ());
+    sweep("its audit", || (), |()| multi.audit(), |()| ());
+    sweep("its digest", || (), |()| multi.digest(), |()| ());
+    let compact = || CompactingTable::builder(Cuckoo::default()).build(&cpu, &keys);
+    sweep("a compacting table", || (), |()| compact(), |()| ());
+    let compact = compact().expect("room");
+    sweep("its ids", || (), |()| compact.ids(&keys), |()| ());
+    sweep("its keys", || (), |()| compact.keys(&keys), |()| ());
+    sweep("its inverse", || (), |()| compact.inverse(&keys), |()| ());
+    let set = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&cpu, keys);
+    sweep("a set", || (), |()| set(&keys), |()| ());
+    let (one, other) = (set(&keys).expect("room"), set(&values).expect("room"));
+    sweep("a union", || (), |()| one.union(&other), |()| ());
+    sweep("an intersection", || (), |()| one.intersection(&other), |()| ());
+}
