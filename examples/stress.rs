@@ -181,7 +181,7 @@ where
         }
     }
     // From nearly empty tables to a little beyond what the scheme is made for.
-    let load = f64::from(scheme.default_load().millionths()) / 1e6 * (0.2 + 0.82 * random.below(1001) as f64 / 1000.0);
+    let load = scheme.default_load().get() * (0.2 + 0.82 * random.below(1001) as f64 / 1000.0);
     let capacity = ((model.len() as f64 / load.min(1.0)).ceil() as u64).max(1);
     let builder = HashTable::builder(scheme.clone()).capacity(capacity).seed(seed).duplicates(rule);
     let about = format!(
