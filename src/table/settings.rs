@@ -156,7 +156,12 @@ impl Trailer {
         Trailer { check: bare.sum(digest), ..bare }
     }
 
-    /// The settings in these bytes, of one of the two lengths.
+    /// Whether one of the two forms has so many bytes.
+    pub(super) fn has_length(bytes: u64) -> bool {
+        bytes == Self::SHORT_BYTES as u64 || bytes == Self::LONG_BYTES as u64
+    }
+
+    /// The settings in these bytes.
     pub(super) fn read(bytes: &[u8]) -> Checked<Trailer> {
         let wrong = || "its settings contradict their length".to_owned();
         let (numbers, rest) = bytes.split_at_checked(NUMBERS_BYTES).ok_or_else(wrong)?;

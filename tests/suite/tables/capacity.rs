@@ -43,9 +43,10 @@ impl Full {
             let mut fitted = 0;
             for pairs in [slots + 1, slots, slots - slots / 8, slots / 2] {
                 let pairs = pairs as usize;
-                let built =
-                    HashTable::builder(scheme.clone()).capacity(slots).build(&device, &keys[..pairs], &values[..pairs]);
-                let table = match built {
+                // What does not fit is not tried for long.
+                let attempts = if pairs as u64 > slots / 2 { 4 } else { 32 };
+                let builder = HashTable::builder(scheme.clone()).capacity(slots).attempts(attempts);
+                let table = match builder.build(&device, &keys[..pairs], &values[..pairs]) {
                     Ok(table) => table,
                     Err(Error::TooFull { .. } | Error::Crowded { .. }) => continue,
                     Err(error) => panic!("{at}, {pairs} pairs: {error}"),
@@ -58,8 +59,6 @@ impl Full {
                 let beside = table.plan().outside_key().is_some();
                 assert_eq!(capacity, slots + u64::from(beside), "{at}");
                 self.beyond.set(self.beyond.get() + u32::from(len > slots));
-                let stats = table.stats().unwrap();
-                assert_eq!((stats.pairs, stats.slots), (len, slots), "{at}");
             }
             assert!(fitted > 0, "{at}: half full at least");
         }
