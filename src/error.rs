@@ -139,6 +139,9 @@ pub enum Error {
     /// A buffer of another device, or of another context, was passed.
     #[error("this buffer belongs to another device: move it with `to_backend`, or upload it where the table is")]
     WrongDevice,
+    /// Two buffers of one call are the same memory, by two handles of the `ocl` crate.
+    #[error("two of these buffers are the same memory: wrap each buffer of the `ocl` crate once, or copy it first")]
+    Aliased,
     /// The device's driver reported an error.
     #[error("{device}, while {doing}: {message}")]
     Device {
