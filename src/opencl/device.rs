@@ -173,7 +173,8 @@ fn list() -> Vec<Listing> {
     let mut all = Vec::new();
     // `core`'s function, because `Platform::list` panics where there is no platform.
     for platform in core::get_platform_ids().unwrap_or_default().into_iter().map(Platform::new) {
-        let driver = [platform.name(), platform.version()].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let driver = [insist(|| platform.name()), insist(|| platform.version())];
+        let driver = driver.into_iter().flatten().collect::<Vec<_>>().join(", ");
         // A platform without devices reports that as an error.
         for device in Device::list_all(platform).unwrap_or_default() {
             let info = info_of(format!("opencl:{}", all.len()), &device, driver.clone());
@@ -212,9 +213,14 @@ fn none(wanted: &str) -> Error {
     Error::NoDevice { wanted: wanted.into(), reason }
 }
 
+/// Asks once more after a failure: names are kept, and devices are found by them.
+fn insist<T, E>(ask: impl Fn() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
+    ask().or_else(|_| ask())
+}
+
 fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
-    let name = device.name().unwrap_or_else(|_| "unnamed device".into());
-    let driver = match device.info(Ask::DriverVersion) {
+    let name = insist(|| device.name()).unwrap_or_else(|_| "unnamed device".into());
+    let driver = match insist(|| device.info(Ask::DriverVersion)) {
         Ok(Answer::DriverVersion(version)) => format!("{platform}, driver {version}"),
         _ => platform,
     };
