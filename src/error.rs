@@ -153,6 +153,9 @@ pub enum Error {
         /// The system's words.
         reason: String,
     },
+    /// Two buffers of one call are the same memory, by two handles of the `ocl` crate.
+    #[error("two of these buffers are the same memory: wrap each buffer of the `ocl` crate once, or copy it first")]
+    Aliased,
     /// The device's driver reported an error.
     #[error("{device}, while {doing}: {message}")]
     Device {

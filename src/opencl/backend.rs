@@ -93,6 +93,11 @@ impl HashBackend for OpenCl {
         self.check_owner(to)?;
         range(from_at, len, from)?;
         range(to_at, len, to)?;
+        if let (Some(from), Some(to)) = (from.place(), to.place())
+            && from.aliases(&to)
+        {
+            return Err(Error::Aliased);
+        }
         if len == 0 {
             return Ok(());
         }

@@ -1,9 +1,12 @@
 //! Which devices there are, and how one is opened.
 //!
 //! ```text
-//! listed once:    platforms -> devices -> name, limits, and what rules a device out without touching it
-//! when opened:    context, queue with profiling, self-test of the 64-bit atomics
+//! listed once:    platforms -> devices -> name and limits
+//! when opened:    what rules a device out without touching it; context, queue with profiling, self-test of the 64-bit
+//!                 atomics
 //! ```
+//!
+//! An empty list is not kept, and neither is a reason to refuse a device: a driver that failed once may not fail again.
 //!
 //! A device that is opened twice while in use is one [`OpenCl`]: tables on it share context, queue and programs. A
 //! platform without devices, a device that does not answer, and no OpenCL at all are ordinary, so nothing here gives up
@@ -29,7 +32,6 @@ struct Listing {
     info: DeviceInfo,
     /// GPU before accelerator before CPU, then by compute units: the best is the greatest.
     rank: (DeviceKind, usize),
-    refused: Option<String>,
     opened: Mutex<Weak<Inner>>,
 }
 
@@ -126,12 +128,12 @@ impl OpenCl {
 
 impl Listing {
     fn open(&self) -> Result<OpenCl> {
-        if let Some(reason) = &self.refused {
-            return Err(unsupported(&self.info, reason.as_str()));
-        }
         let mut opened = lock(&self.opened);
         if let Some(inner) = opened.upgrade() {
             return Ok(OpenCl(inner));
+        }
+        if let Some(reason) = ruled_out(&self.device) {
+            return Err(unsupported(&self.info, reason));
         }
         let (context, queue) = self.connect().map_err(|error| Error::Device {
             device: self.info.to_string(),
@@ -152,25 +154,35 @@ impl Listing {
     }
 }
 
-/// The devices of this process, listed at the first call.
+/// The devices of this process, listed at the first call that finds any.
 fn listed() -> &'static [Listing] {
     static LISTED: OnceLock<Vec<Listing>> = OnceLock::new();
-    LISTED.get_or_init(|| {
+    if LISTED.get().is_none() {
         let _one_at_a_time = lock(&START_UP);
-        let mut all = Vec::new();
-        // `core`'s function, because `Platform::list` panics where there is no platform.
-        for platform in core::get_platform_ids().unwrap_or_default().into_iter().map(Platform::new) {
-            let driver = [platform.name(), platform.version()].into_iter().flatten().collect::<Vec<_>>().join(", ");
-            // A platform without devices reports that as an error.
-            for device in Device::list_all(platform).unwrap_or_default() {
-                let info = info_of(format!("opencl:{}", all.len()), &device, driver.clone());
-                let rank = (info.kind, info.units);
-                let refused = ruled_out(&device);
-                all.push(Listing { platform, device, info, rank, refused, opened: Mutex::default() });
+        if LISTED.get().is_none() {
+            let found = list();
+            if !found.is_empty() {
+                let _ = LISTED.set(found);
             }
         }
-        all
-    })
+    }
+    LISTED.get().map_or(&[], Vec::as_slice)
+}
+
+fn list() -> Vec<Listing> {
+    let mut all = Vec::new();
+    // `core`'s function, because `Platform::list` panics where there is no platform.
+    for platform in core::get_platform_ids().unwrap_or_default().into_iter().map(Platform::new) {
+        let driver = [insist(|| platform.name()), insist(|| platform.version())];
+        let driver = driver.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        // A platform without devices reports that as an error.
+        for device in Device::list_all(platform).unwrap_or_default() {
+            let info = info_of(format!("opencl:{}", all.len()), &device, driver.clone());
+            let rank = (info.kind, info.units);
+            all.push(Listing { platform, device, info, rank, opened: Mutex::default() });
+        }
+    }
+    all
 }
 
 fn first_usable(wanted: &str, candidates: Vec<&Listing>) -> Result<OpenCl> {
@@ -192,15 +204,23 @@ fn none(wanted: &str) -> Error {
     let names: Vec<_> = listed().iter().map(|listing| listing.info.to_string()).collect();
     let reason = match (names.is_empty(), koel_opencl_loader::status()) {
         (false, _) => format!("there are {}", names.join(", ")),
-        (true, status @ koel_opencl_loader::Status::Loaded { .. }) => format!("{status}, but lists no device"),
+        (true, status @ koel_opencl_loader::Status::Loaded { .. }) => match core::get_platform_ids() {
+            Ok(_) => format!("{status}, but lists no device"),
+            Err(error) => format!("{status}, but does not list its platforms: {}", told(&error.into())),
+        },
         (true, status) => status.to_string(),
     };
     Error::NoDevice { wanted: wanted.into(), reason }
 }
 
+/// Asks once more after a failure: names are kept, and devices are found by them.
+fn insist<T, E>(ask: impl Fn() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
+    ask().or_else(|_| ask())
+}
+
 fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
-    let name = device.name().unwrap_or_else(|_| "unnamed device".into());
-    let driver = match device.info(Ask::DriverVersion) {
+    let name = insist(|| device.name()).unwrap_or_else(|_| "unnamed device".into());
+    let driver = match insist(|| device.info(Ask::DriverVersion)) {
         Ok(Answer::DriverVersion(version)) => format!("{platform}, driver {version}"),
         _ => platform,
     };

@@ -7,7 +7,7 @@
 //! A kernel is trusted with its arguments. What makes that sound: every kernel stands in cl/ and every call of it in
 //! one function of this folder, which checks the lengths that the kernel relies on; each kernel guards its own index by
 //! a length it is given; the driver checks number and sizes of the arguments; and buffers of other contexts are refused
-//! here.
+//! here, as are two that are the same memory.
 //!
 //! Kernel objects are made for each launch (about a microsecond), because they hold their arguments and so cannot be
 //! shared by threads.
@@ -16,6 +16,7 @@ use ocl::OclPrm;
 use ocl::core::{self, ArgVal};
 use ocl::prm::Uint16;
 
+use super::buffer::Place;
 use super::{Buffer, OpenCl, commands};
 use crate::backend::{Decoded, DeviceBuffer as _, Word, bitmap_words};
 use crate::error::{Error, Result};
@@ -31,6 +32,8 @@ pub(super) struct Launch<'a> {
     arguments: u32,
     /// Of all buffers given: what a driver that allocates late may lack.
     bytes: u64,
+    /// The memory among it that others may have handles of.
+    places: Vec<Place>,
     /// The first thing that went wrong.
     failed: Option<Error>,
 }
@@ -39,7 +42,7 @@ impl OpenCl {
     pub(super) fn kernel(&self, program: &core::Program, name: &'static str) -> Result<Launch<'_>> {
         let kernel = core::create_kernel(program, name);
         let kernel = kernel.map_err(|error| self.failed(format!("taking kernel {name} from its program"), error))?;
-        Ok(Launch { device: self, kernel, name, stage: name, arguments: 0, bytes: 0, failed: None })
+        Ok(Launch { device: self, kernel, name, stage: name, arguments: 0, bytes: 0, places: Vec::new(), failed: None })
     }
 }
 
@@ -53,6 +56,12 @@ impl Launch<'_> {
     pub(super) fn buffer<T: Word>(mut self, buffer: &Buffer<T>) -> Self {
         if let Err(error) = self.device.check_owner(buffer) {
             self.failed.get_or_insert(error);
+        }
+        if let Some(place) = buffer.place() {
+            if self.places.iter().any(|other| place.aliases(other)) {
+                self.failed.get_or_insert(Error::Aliased);
+            }
+            self.places.push(place);
         }
         self.bytes += buffer.bytes();
         self.argument(ArgVal::mem(buffer.memory().as_core()))

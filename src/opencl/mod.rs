@@ -87,7 +87,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use koel_opencl_loader as _; // defines what `ocl` links to
+use koel_opencl_loader::unknown_code; // the crate also defines what `ocl` links to
 use ocl::core::Status;
 
 pub use buffer::Buffer;
@@ -207,7 +207,7 @@ impl OpenCl {
     fn failed_allocating(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
         let error = error.into();
         match error.api_status() {
-            Some(Status::CL_OUT_OF_RESOURCES) => self.no_room(bytes),
+            Some(Status::CL_OUT_OF_RESOURCES) if unknown_code().is_none() => self.no_room(bytes),
             _ => self.failed_using(doing, bytes, error),
         }
     }
@@ -238,9 +238,11 @@ impl OpenCl {
     }
 }
 
-/// The driver's words, without the banner that the crate puts round them.
+/// The driver's words, without the banner that the crate puts round them. On the thread that got the error, it names a
+/// code that OpenCL does not have.
 fn told(error: &ocl::Error) -> String {
     match error.api_status() {
+        Some(Status::CL_OUT_OF_RESOURCES) if let Some(unknown) = unknown_code() => unknown.to_string(),
         Some(status) => format!("{status:?}"),
         None => error.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
     }

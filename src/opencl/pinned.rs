@@ -90,10 +90,15 @@ impl OpenCl {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where there is no ordinary memory either.
+    /// [`Error::TooLarge`] above the bytes of an address space; [`Error::OutOfMemory`] where there is no ordinary memory
+    /// either.
     pub fn pinned<T: Word>(&self, len: usize) -> Result<PinnedVec<T>> {
+        let most = isize::MAX as usize / size_of::<T>();
+        if len > most {
+            return Err(Error::TooLarge { what: "words of host memory", asked: len as u64, most: most as u64 });
+        }
         let staging = &self.0.staging;
-        if let Ok(mut map) = map_pinned(&self.0.queue, len) {
+        if let Ok(mut map) = map_pinned(&self.0.context, &self.0.queue, len) {
             let Range { start, end } = map.as_mut_ptr_range();
             let range = start as usize..end as usize;
             lock(&staging.pinned).push(range.clone());

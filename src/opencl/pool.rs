@@ -17,6 +17,7 @@ use std::sync::Mutex;
 use ocl::core::Status;
 use ocl::flags::MemFlags;
 
+use super::buffer::create;
 use super::{OpenCl, lock};
 use crate::backend::{DeviceInfo, Word};
 
@@ -112,7 +113,7 @@ impl Pool {
 }
 
 impl OpenCl {
-    /// Memory for at least `len` elements, with unspecified contents.
+    /// Memory for at least `len` elements, with unspecified contents. The caller has checked the number of bytes.
     pub(super) fn memory<T: Word>(&self, len: usize) -> ocl::Result<ocl::Buffer<T>> {
         let pool = &self.0.pool;
         let room = room::<T>(len, self.0.info.largest_buffer);
@@ -122,8 +123,7 @@ impl OpenCl {
         let bytes = room as u64 * size_of::<T>() as u64;
         pool.make_room(bytes);
         let flags = MemFlags::new().read_write();
-        let memory =
-            self.with_room(|| ocl::Buffer::builder().queue(self.0.queue.clone()).flags(flags).len(room).build())?;
+        let memory = self.with_room(|| create(&self.0.context, &self.0.queue, flags, room))?;
         self.0.ledger.allocation(bytes);
         lock(&pool.shelf).used_bytes += bytes;
         Ok(memory)

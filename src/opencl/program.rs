@@ -15,6 +15,7 @@ use std::ffi::CString;
 use std::fmt::Write as _;
 
 use ocl::core;
+use ocl::enums::{ProgramBuildInfo, ProgramBuildInfoResult, ProgramBuildStatus};
 
 use super::{OpenCl, START_UP, lock, tally};
 use crate::error::{Error, Result};
@@ -222,7 +223,12 @@ impl OpenCl {
         let program = core::create_program_with_source(self.0.context.as_core(), &[text])
             .map_err(|error| self.failed(doing(), error))?;
         match core::build_program(&program, Some(&[self.0.device]), &c_options, None, None) {
-            Ok(()) => Ok(program),
+            // ocl reports a failure by its log, and takes one without a log for a success.
+            Ok(()) => match core::get_program_build_info(&program, self.0.device, ProgramBuildInfo::BuildStatus) {
+                Ok(ProgramBuildInfoResult::BuildStatus(ProgramBuildStatus::Success)) => Ok(program),
+                Ok(_) => Err(refused("the compiler failed and left no log".into())),
+                Err(error) => Err(self.failed(doing(), error)),
+            },
             Err(core::Error::ProgramBuild(error)) => Err(refused(without_banner(&error.to_string()))),
             Err(error) => Err(self.failed(doing(), error)),
         }

@@ -125,7 +125,7 @@ impl OpenCl {
             if slots.refused || slots.made >= MOST_SLOTS {
                 return None;
             }
-            match Pinned::new(&self.0.queue, staging.sizes.slot) {
+            match Pinned::new(&self.0.context, &self.0.queue, staging.sizes.slot) {
                 Ok(slot) => slots.free.push(slot),
                 Err(_) => slots.refused = true,
             }

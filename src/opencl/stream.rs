@@ -68,7 +68,7 @@ impl OpenCl {
         for (i, asked) in queries.chunks(len).enumerate() {
             let lane = &mut lanes[i % LANES];
             let chunk = lane.chunk_for(self, i * len, asked.len())?;
-            lane.load(self, chunk, asked, &mut up, queues).map_err(failed)?;
+            lane.load(self, chunk, asked, &mut up).map_err(failed)?;
             let to: Vec<_> = places.iter_mut().map(|places| places.next().unwrap_or_default()).collect();
             if let Some(chunk) = lane.chunk.take() {
                 let chunk = lane.chunk.insert(pass(chunk)?);
@@ -78,7 +78,7 @@ impl OpenCl {
                     Error::check_length("a column of answers", from.len().min(to.len()), to.len())?;
                 }
             }
-            lane.fetch(self, to, &mut down, queues).map_err(failed)?;
+            lane.fetch(self, to, &mut down).map_err(failed)?;
             lanes[(i + 1) % LANES].take_out().map_err(failed)?;
         }
         let count = queries.len().div_ceil(len);
@@ -136,7 +136,6 @@ impl<'a> Lane<'a> {
         chunk: Chunk<Buffer<u32>>,
         asked: &'a [u32],
         up: &mut Straight<'a>,
-        queues: &Queues,
     ) -> ocl::Result<()> {
         // After the pass that read what is written over; in new memory, after all that is queued.
         let after = match self.passed.take() {
@@ -147,7 +146,7 @@ impl<'a> Lane<'a> {
         let there = match self.queries.as_mut().and_then(Slot::pinned) {
             Some(slot) => {
                 copy(asked, &mut slot.words()?[..asked.len()]);
-                slot.send(&queues.up, asked.len(), to, 0, &[after])?
+                up.send_pinned(slot, asked.len(), to, &[after])?
             }
             None => up.send(asked, to, 0, &[after])?,
         };
@@ -161,7 +160,6 @@ impl<'a> Lane<'a> {
         device: &OpenCl,
         to: Vec<&'a mut [u32]>,
         down: &mut Straight<'a>,
-        queues: &Queues,
     ) -> ocl::Result<()> {
         let passed = self.passed.insert(device.mark()?);
         let Some(chunk) = &self.chunk else { return Ok(()) };
@@ -169,7 +167,7 @@ impl<'a> Lane<'a> {
             let after = std::slice::from_ref(passed);
             match slot.as_mut().and_then(Slot::pinned) {
                 Some(slot) => {
-                    slot.fetch(&queues.down, to.len(), from, 0, after)?;
+                    down.fetch_pinned(slot, to.len(), from, after)?;
                     self.coming.push((to, None));
                 }
                 None => {

@@ -3,6 +3,7 @@
 //! `KOEL_REQUIRE_OPENCL` names a platform (or `1`: any) without which these tests fail; otherwise they say on stderr
 //! that they were skipped, past cargo's capture. `KOEL_TEST_SMALL=1` keeps to sizes that a simulator manages.
 
+mod aliases;
 mod bucketized;
 mod bucketized_insert;
 mod bucketized_parts;

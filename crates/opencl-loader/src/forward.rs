@@ -19,6 +19,7 @@ macro_rules! real {
 /// nothing to forward to:
 ///
 /// - `status` returns an error code; then `CL_INVALID_PLATFORM`. Output arguments stay untouched.
+/// - `retain` and `release` are a status of one object, and never fail: src/answers.rs says why.
 /// - `query` is a status whose arguments end like those of every `clGet...Info`.
 /// - `command` is a status whose arguments end like those of every `clEnqueue...`.
 /// - `object` returns a pointer, and an error code through its last argument; then null, and `CL_INVALID_PLATFORM` if
@@ -26,13 +27,30 @@ macro_rules! real {
 /// - `pointer` returns a pointer; then null.
 /// - `nothing` returns nothing, either way.
 ///
+/// Codes pass through src/answers.rs, which replaces those that ocl-core cannot take.
+///
 /// Nothing here unwinds into the caller: a panic in an `extern "system"` function aborts.
 macro_rules! forward {
     ($($kind:ident $name:ident ($($argument:ident: $type:ty),*);)*) => {
         $(forward! { @ $kind $name ($($argument: $type),*) })*
     };
     (@ status $name:ident ($($argument:ident: $type:ty),*)) => {
-        forward! { @define $name ($($argument: $type),*) -> i32 { CL_INVALID_PLATFORM } }
+        forward! { @define $name ($($argument: $type),*) -> i32 { CL_INVALID_PLATFORM } real {
+            // SAFETY: the arguments are the caller's, who made the promises that go with them.
+            $crate::answers::status(stringify!($name), unsafe { real($($argument),*) })
+        } }
+    };
+    (@ retain $name:ident ($object:ident: $type:ty)) => {
+        forward! { @define $name ($object: $type) -> i32 { CL_INVALID_PLATFORM } real {
+            // SAFETY: the object is the caller's, who made the promises that go with it.
+            $crate::answers::retain($object, |object| unsafe { real(object) })
+        } }
+    };
+    (@ release $name:ident ($object:ident: $type:ty)) => {
+        forward! { @define $name ($object: $type) -> i32 { CL_INVALID_PLATFORM } real {
+            // SAFETY: the object is the caller's, who made the promises that go with it.
+            $crate::answers::release($object, |object| unsafe { real(object) })
+        } }
     };
     (@ query $name:ident ($($argument:ident: $type:ty),*)) => {
         forward! { @ status $name (
@@ -51,22 +69,36 @@ macro_rules! forward {
                 unsafe { errcode_ret.write(CL_INVALID_PLATFORM) };
             }
             std::ptr::null_mut()
+        } real {
+            // SAFETY: the arguments are the caller's, who made the promises that go with them.
+            let object = unsafe { real($($argument,)* errcode_ret) };
+            // SAFETY: as above; `real` has written a code there, or the caller has.
+            if let Some(code) = unsafe { errcode_ret.as_mut() } {
+                *code = $crate::answers::object(stringify!($name), object, *code);
+            }
+            object
         } }
     };
     (@ pointer $name:ident ($($argument:ident: $type:ty),*)) => {
-        forward! { @define $name ($($argument: $type),*) -> *mut c_void { std::ptr::null_mut() } }
+        forward! { @define $name ($($argument: $type),*) -> *mut c_void { std::ptr::null_mut() } real {
+            // SAFETY: the arguments are the caller's, who made the promises that go with them.
+            unsafe { real($($argument),*) }
+        } }
     };
     (@ nothing $name:ident ($($argument:ident: $type:ty),*)) => {
-        forward! { @define $name ($($argument: $type),*) -> () {} }
+        forward! { @define $name ($($argument: $type),*) -> () {} real {
+            // SAFETY: the arguments are the caller's, who made the promises that go with them.
+            unsafe { real($($argument),*) }
+        } }
     };
-    (@define $name:ident ($($argument:ident: $type:ty),*) -> $result:ty $missing:block) => {
+    // `$real` is the name by which the last block calls the real function.
+    (@define $name:ident ($($argument:ident: $type:ty),*) -> $result:ty $missing:block $real:ident $call:block) => {
         // The attribute also settles the order of linking, which matters to GNU ld: rustc refers
         // to every `no_mangle` function of every crate from an object at the front of the line.
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn $name($($argument: $type),*) -> $result {
             match real!($name: unsafe extern "system" fn($($type),*) -> $result) {
-                // SAFETY: the arguments are the caller's, who made the promises that go with them.
-                Some(real) => unsafe { real($($argument),*) },
+                Some($real) => $call,
                 None => $missing,
             }
         }

@@ -34,8 +34,8 @@ macro_rules! for_each_function {
                 device: Handle, properties: *const isize, num_devices: u32, sub_devices: *mut Handle,
                 num_devices_ret: *mut u32
             );
-            status clRetainDevice(device: Handle);
-            status clReleaseDevice(device: Handle);
+            retain clRetainDevice(device: Handle);
+            release clReleaseDevice(device: Handle);
             status clSetDefaultDeviceCommandQueue(context: Handle, device: Handle, queue: Handle);
             status clGetDeviceAndHostTimer(
                 device: Handle, device_timestamp: *mut u64, host_timestamp: *mut u64
@@ -50,15 +50,15 @@ macro_rules! for_each_function {
             object clCreateContextFromType(
                 properties: *const isize, device_type: u64, notify: Callback, user_data: Out
             );
-            status clRetainContext(context: Handle);
-            status clReleaseContext(context: Handle);
+            retain clRetainContext(context: Handle);
+            release clReleaseContext(context: Handle);
             query clGetContextInfo(context: Handle);
             object clCreateCommandQueue(context: Handle, device: Handle, properties: u64);
             object clCreateCommandQueueWithProperties(
                 context: Handle, device: Handle, properties: *const u64
             );
-            status clRetainCommandQueue(queue: Handle);
-            status clReleaseCommandQueue(queue: Handle);
+            retain clRetainCommandQueue(queue: Handle);
+            release clReleaseCommandQueue(queue: Handle);
             query clGetCommandQueueInfo(queue: Handle);
 
             // Memory objects.
@@ -77,8 +77,8 @@ macro_rules! for_each_function {
                 context: Handle, flags: u64, pipe_packet_size: u32, pipe_max_packets: u32,
                 properties: *const isize
             );
-            status clRetainMemObject(mem: Handle);
-            status clReleaseMemObject(mem: Handle);
+            retain clRetainMemObject(mem: Handle);
+            release clReleaseMemObject(mem: Handle);
             status clGetSupportedImageFormats(
                 context: Handle, flags: u64, image_type: u32, num_entries: u32, image_formats: Out,
                 num_image_formats: *mut u32
@@ -95,8 +95,8 @@ macro_rules! for_each_function {
                 context: Handle, normalize_coords: u32, addressing_mode: u32, filter_mode: u32
             );
             object clCreateSamplerWithProperties(context: Handle, normalized_coords: *const u64);
-            status clRetainSampler(sampler: Handle);
-            status clReleaseSampler(sampler: Handle);
+            retain clRetainSampler(sampler: Handle);
+            release clReleaseSampler(sampler: Handle);
             query clGetSamplerInfo(sampler: Handle);
 
             // Programs.
@@ -111,8 +111,8 @@ macro_rules! for_each_function {
                 context: Handle, num_devices: u32, devices: Handles, kernel_names: Text
             );
             object clCreateProgramWithIL(context: Handle, il: In, length: usize);
-            status clRetainProgram(program: Handle);
-            status clReleaseProgram(program: Handle);
+            retain clRetainProgram(program: Handle);
+            release clReleaseProgram(program: Handle);
             status clBuildProgram(
                 program: Handle, num_devices: u32, devices: Handles, options: Text, notify: Callback,
                 user_data: Out
@@ -136,8 +136,8 @@ macro_rules! for_each_function {
                 program: Handle, num_kernels: u32, kernels: *mut Handle, num_kernels_ret: *mut u32
             );
             object clCloneKernel(source_kernel: Handle);
-            status clRetainKernel(kernel: Handle);
-            status clReleaseKernel(kernel: Handle);
+            retain clRetainKernel(kernel: Handle);
+            release clReleaseKernel(kernel: Handle);
             status clSetKernelArg(kernel: Handle, arg_index: u32, arg_size: usize, arg_value: In);
             status clSetKernelArgSVMPointer(kernel: Handle, arg_index: u32, arg_value: In);
             status clSetKernelExecInfo(kernel: Handle, param: u32, size: usize, value: In);
@@ -153,8 +153,8 @@ macro_rules! for_each_function {
             status clWaitForEvents(num_events: u32, event_list: Handles);
             query clGetEventInfo(event: Handle);
             object clCreateUserEvent(context: Handle);
-            status clRetainEvent(event: Handle);
-            status clReleaseEvent(event: Handle);
+            retain clRetainEvent(event: Handle);
+            release clReleaseEvent(event: Handle);
             status clSetUserEventStatus(event: Handle, execution_status: i32);
             status clSetEventCallback(
                 event: Handle, callback_type: i32, notify: Callback, user_data: Out

@@ -33,17 +33,17 @@ pub(crate) fn opened() -> &'static Opened {
         let choice = env::var_os(VARIABLE).filter(|value| !value.is_empty());
         match choice {
             Some(value) if value.eq_ignore_ascii_case("off") => Opened { status: Status::Off, library: None },
-            Some(value) => open_first(&[value]),
-            None => open_first(&DEFAULT_NAMES.iter().map(OsString::from).collect::<Vec<_>>()),
+            Some(value) => open_first(&[value], false),
+            None => open_first(&DEFAULT_NAMES.iter().map(OsString::from).collect::<Vec<_>>(), true),
         }
     })
 }
 
-fn open_first(names: &[OsString]) -> Opened {
+fn open_first(names: &[OsString], system_only: bool) -> Opened {
     let mut tried = Vec::new();
     for file in names {
         let name = file.to_string_lossy().into_owned();
-        match open(file) {
+        match open(file, system_only) {
             Ok(library) => {
                 return Opened { status: Status::Loaded { name }, library: Some(library) };
             }
@@ -55,11 +55,28 @@ fn open_first(names: &[OsString]) -> Opened {
     Opened { status: Status::NotFound { tried }, library: None }
 }
 
+/// Loads a library. Windows looks for a bare name in the program's folder, in the current one and in `PATH` too, where
+/// others may have put a file of that name; `system_only` keeps it to the system's own folder.
+///
+/// # Safety
+/// As of [`Library::new`].
+unsafe fn load(name: &OsStr, system_only: bool) -> Result<Library, libloading::Error> {
+    #[cfg(windows)]
+    if system_only {
+        use libloading::os::windows::{LOAD_LIBRARY_SEARCH_SYSTEM32, Library as OfWindows};
+        // SAFETY: the caller's promise.
+        return unsafe { OfWindows::load_with_flags(name, LOAD_LIBRARY_SEARCH_SYSTEM32) }.map(Library::from);
+    }
+    let _ = system_only; // elsewhere the loader's folders are the system's already
+    // SAFETY: the caller's promise.
+    unsafe { Library::new(name) }
+}
+
 /// Opens one file, or says why it is of no use.
-fn open(name: &OsStr) -> Result<ManuallyDrop<Library>, String> {
+fn open(name: &OsStr, system_only: bool) -> Result<ManuallyDrop<Library>, String> {
     // SAFETY: opening runs the library's initialisers. The name is the system's OpenCL or the
     // user's explicit choice, as trusted as a library that the program had been linked to.
-    let library = unsafe { Library::new(name) }.map_err(|error| match error.source() {
+    let library = unsafe { load(name, system_only) }.map_err(|error| match error.source() {
         Some(system) => system.to_string(), // the outer error only says that opening failed
         None => error.to_string(),
     })?;

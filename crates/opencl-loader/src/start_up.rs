@@ -13,6 +13,7 @@
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::answers;
 use crate::forward::CL_INVALID_PLATFORM;
 
 const CL_SUCCESS: i32 = 0;
@@ -37,6 +38,7 @@ pub unsafe extern "system" fn clGetPlatformIDs(
         Some(real) => unsafe { real(num_entries, platforms, num_platforms) },
         None => CL_PLATFORM_NOT_FOUND_KHR,
     };
+    let status = answers::status("clGetPlatformIDs", status);
     // Without a place for the count, success would read as "`platforms` is filled": the caller
     // could not tell zero from `num_entries`, and would go on to use what was never written.
     if status != CL_PLATFORM_NOT_FOUND_KHR || num_platforms.is_null() {
@@ -59,7 +61,9 @@ pub unsafe extern "system" fn clGetDeviceIDs(
     type Real = unsafe extern "system" fn(*mut c_void, u64, u32, *mut *mut c_void, *mut u32) -> i32;
     match real!(clGetDeviceIDs: Real) {
         // SAFETY: the arguments are the caller's, who made the promises that go with them.
-        Some(real) => unsafe { real(platform, device_type, num_entries, devices, num_devices) },
+        Some(real) => unsafe {
+            answers::status("clGetDeviceIDs", real(platform, device_type, num_entries, devices, num_devices))
+        },
         None => CL_INVALID_PLATFORM,
     }
 }

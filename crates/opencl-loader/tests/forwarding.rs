@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use koel_opencl_loader::{Status, VARIABLE, status};
+use koel_opencl_loader::{Status, VARIABLE, ignored, status, unknown_code};
 
 const CHILD: &str = "KOEL_OPENCL_LOADER_TEST_CHILD";
 const NOT_FOUND: i32 = -1001;
@@ -140,10 +140,10 @@ fn calls_reach_the_library() {
         assert_eq!(name, env::var(VARIABLE).unwrap());
 
         let handle = |number| null_mut::<c_void>().wrapping_byte_add(number);
-        assert_eq!(cl_sys::clFinish(handle(42)), 42);
+        assert_eq!(cl_sys::clFinish(handle(42)), -42);
         let mut code = 0;
-        let object = cl_sys::clCreateBuffer(handle(1000), 200, 30, handle(4), &mut code);
-        assert_eq!((object, code), (handle(1234), 1234));
+        let object = cl_sys::clCreateBuffer(handle(1000), 1, 0, handle(0), &mut code);
+        assert_eq!((object, code), (handle(1001), -1001));
 
         // The library has no such functions.
         assert_eq!(cl_sys::clFlush(handle(42)), cl_sys::CL_INVALID_PLATFORM);
@@ -153,6 +153,36 @@ fn calls_reach_the_library() {
         // The library answers CL_PLATFORM_NOT_FOUND_KHR.
         assert_eq!(count_platforms(), (0, 0));
         assert_eq!(cl_sys::clGetPlatformIDs(1, dangling_mut(), null_mut()), NOT_FOUND);
+    });
+}
+
+/// On these answers ocl-core panics.
+#[test]
+#[cfg_attr(target_feature = "crt-static", ignore = "a static program loads no library")]
+fn what_ocl_core_cannot_take_is_replaced() {
+    in_child("what_ocl_core_cannot_take_is_replaced", Some(fake_library()), || unsafe {
+        let handle = |number| null_mut::<c_void>().wrapping_byte_add(number);
+        let unknown = || unknown_code().map(|unknown| (unknown.function, unknown.code));
+        for code in [71, 7777, i32::MAX as usize] {
+            assert_eq!(cl_sys::clFinish(handle(code)), cl_sys::CL_OUT_OF_RESOURCES);
+            assert_eq!(unknown(), Some(("clFinish", -(code as i32))));
+        }
+        let mut code = 0;
+        assert_eq!(cl_sys::clCreateBuffer(handle(1000), 200, 30, handle(4), &mut code), handle(1234));
+        assert_eq!((code, unknown()), (cl_sys::CL_OUT_OF_RESOURCES, Some(("clCreateBuffer", -1234))));
+        assert!(cl_sys::clCreateBuffer(handle(0), 0, 0, handle(0), &mut code).is_null());
+        assert_eq!((code, unknown()), (cl_sys::CL_OUT_OF_RESOURCES, Some(("clCreateBuffer", 0))));
+        assert_eq!(cl_sys::clFinish(handle(36)), -36);
+        assert_eq!(unknown(), None);
+
+        let counts = || (ignored().retains, ignored().releases);
+        assert_eq!(cl_sys::clRetainEvent(handle(8)), cl_sys::CL_SUCCESS);
+        assert_eq!(counts(), (1, 0));
+        assert_eq!(cl_sys::clReleaseEvent(handle(8)), cl_sys::CL_SUCCESS);
+        assert_eq!(counts(), (1, 0), "the release of a reference that the driver never had");
+        assert_eq!(cl_sys::clReleaseEvent(handle(8)), cl_sys::CL_SUCCESS);
+        assert_eq!(counts(), (1, 1));
+        assert_eq!(unknown(), None);
     });
 }
 

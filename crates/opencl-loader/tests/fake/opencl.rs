@@ -29,13 +29,24 @@ extern "system" fn clGetDeviceIDs(_: *mut c_void, _: u64, _: u32, _: *mut *mut c
     alone(-1)
 }
 
-/// Answers with its argument.
+/// Answers with its argument, negated.
 #[unsafe(no_mangle)]
 extern "system" fn clFinish(queue: *mut c_void) -> i32 {
-    queue as usize as i32
+    -(queue as usize as i32)
 }
 
-/// Answers with the sum of its numbers, on both ways.
+/// A retain and a release that fail.
+#[unsafe(no_mangle)]
+extern "system" fn clRetainEvent(_: *mut c_void) -> i32 {
+    -58
+}
+
+#[unsafe(no_mangle)]
+extern "system" fn clReleaseEvent(_: *mut c_void) -> i32 {
+    -7777
+}
+
+/// Answers with the sum of its numbers, and with the same as a code, negated.
 #[unsafe(no_mangle)]
 unsafe extern "system" fn clCreateBuffer(
     context: *mut c_void,
@@ -45,6 +56,6 @@ unsafe extern "system" fn clCreateBuffer(
     errcode_ret: *mut i32,
 ) -> *mut c_void {
     let sum = context as usize + flags as usize + size + host_ptr as usize;
-    unsafe { errcode_ret.write(sum as i32) };
+    unsafe { errcode_ret.write(-(sum as i32)) };
     null_mut::<c_void>().wrapping_byte_add(sum)
 }

@@ -1,0 +1,211 @@
+//! What koel is to do while a call fails.
+
+use koel::group::group_by;
+use koel::{
+    Aggregate, Bucketized, Cuckoo, Duplicates, Error, HashBackend, HashTable, IdOrder, JoinKind, OpenCl, Result, join,
+};
+
+/// Pairs of a table: enough for several work-groups, and no more.
+const PAIRS: u32 = 600;
+/// Queries and words that go through pinned slots, in several pieces.
+const MANY: u32 = 300_000;
+
+/// Something to do, again and again. A step that fails leaves all as it was.
+pub trait Operation: Sized {
+    /// What is needed, made on a device that does not fail.
+    fn prepare(device: &OpenCl) -> Result<Self>;
+    /// Does it; whether the result is right.
+    fn run(&mut self) -> Result<bool>;
+    /// Whether everything is as before `run`.
+    fn unchanged(&self) -> Result<bool>;
+}
+
+fn keys(from: u32, len: u32) -> Vec<u32> {
+    (from..from + len).map(|i| i.wrapping_mul(0x9e37_79b1)).collect()
+}
+
+fn values(from: u32, len: u32) -> Vec<u32> {
+    (from..from + len).map(|i| i.wrapping_mul(7) & 0xffff).collect()
+}
+
+/// Whether the table holds those pairs and as many.
+fn holds(table: &HashTable<OpenCl, Cuckoo>, keys: &[u32], values: &[u32]) -> Result<bool> {
+    let got = table.get(keys)?;
+    Ok(table.len() == keys.len() as u64 && got.iter().zip(values).all(|(got, &value)| *got == Some(value)))
+}
+
+fn cuckoo(device: &OpenCl) -> Result<HashTable<OpenCl, Cuckoo>> {
+    let builder = HashTable::builder(Cuckoo::default()).capacity(4096).duplicates(Duplicates::KeepLast);
+    builder.build(device, &keys(0, PAIRS), &values(0, PAIRS))
+}
+
+pub struct Build(OpenCl);
+
+impl Operation for Build {
+    fn prepare(device: &OpenCl) -> Result<Self> {
+        Ok(Build(device.clone()))
+    }
+
+    fn run(&mut self) -> Result<bool> {
+        let table = HashTable::builder(Bucketized::canonical(8)).duplicates(Duplicates::KeepLast);
+        let (keys, values) = (keys(0, PAIRS), values(0, PAIRS));
+        let table = table.build(&self.0, &[&keys[..], &keys[..9]].concat(), &[&values[..], &values[..9]].concat())?;
+        let mut pairs = table.to_pairs()?;
+        let mut expected: Vec<_> = keys.into_iter().zip(values).collect();
+        pairs.sort_unstable();
+        expected.sort_unstable();
+        Ok(pairs == expected)
+    }
+
+    fn unchanged(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+macro_rules! on_a_table {
+    ($($name:ident: |$table:ident| $run:block;)*) => {$(
+        pub struct $name(HashTable<OpenCl, Cuckoo>);
+
+        impl Operation for $name {
+            fn prepare(device: &OpenCl) -> Result<Self> {
+                Ok($name(cuckoo(device)?))
+            }
+
+            fn run(&mut self) -> Result<bool> {
+                let $table = &mut self.0;
+                $run
+            }
+
+            fn unchanged(&self) -> Result<bool> {
+                holds(&self.0, &keys(0, PAIRS), &values(0, PAIRS))
+            }
+        }
+    )*};
+}
+
+on_a_table! {
+    Insert: |table| {
+        let added = table.insert(&keys(PAIRS, 100), &values(PAIRS, 100))?.added;
+        Ok(added == 100 && table.len() == u64::from(PAIRS) + 100)
+    };
+    Upsert: |table| {
+        let done = table.upsert(&keys(0, PAIRS + 5), &values(1, PAIRS + 5))?;
+        Ok((done.added, done.overwritten) == (5, u64::from(PAIRS)))
+    };
+    Remove: |table| {
+        Ok(table.remove(&keys(PAIRS - 50, 100))? == 50 && table.len() == u64::from(PAIRS) - 50)
+    };
+    Get: |table| {
+        let found = table.get(&keys(PAIRS / 2, PAIRS))?;
+        let expected = |i| (i < PAIRS).then(|| values(i, 1)[0]);
+        Ok((PAIRS / 2..).zip(found).all(|(i, found)| found == expected(i)))
+    };
+    Timed: |table| {
+        let device = table.backend().clone();
+        let (there, _) = device.timed(|| table.contains(&keys(PAIRS / 2, PAIRS)))?;
+        Ok((PAIRS / 2..).zip(there).all(|(i, there)| there == (i < PAIRS)))
+    };
+    GetMany: |table| {
+        let asked = keys(0, MANY);
+        let found = table.get(&asked)?;
+        let expected = |i| (i < PAIRS).then(|| values(i, 1)[0]);
+        Ok((0..).zip(found).all(|(i, found)| found == expected(i)))
+    };
+    GetPinned: |table| {
+        let device = table.backend().clone();
+        let (mut asked, mut found) = (device.pinned(MANY as usize)?, device.pinned((MANY as usize).div_ceil(32))?);
+        let mut got = device.pinned(MANY as usize)?;
+        asked.copy_from_slice(&keys(0, MANY));
+        table.get_into(&asked, &mut got, &mut found)?;
+        let is_found = |i: usize| found[i / 32] >> (i % 32) & 1 == 1;
+        let right = |i: usize| is_found(i) == (i < PAIRS as usize) && (!is_found(i) || got[i] == values(i as u32, 1)[0]);
+        Ok((0..MANY as usize).all(right))
+    };
+}
+
+/// A long transfer each way.
+pub struct Transfer(OpenCl);
+
+impl Operation for Transfer {
+    fn prepare(device: &OpenCl) -> Result<Self> {
+        Ok(Transfer(device.clone()))
+    }
+
+    fn run(&mut self) -> Result<bool> {
+        let data = keys(3, MANY);
+        let buffer = self.0.upload(&data)?;
+        Ok(self.0.download(&buffer)? == data)
+    }
+
+    fn unchanged(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+pub struct Join(OpenCl);
+
+impl Operation for Join {
+    fn prepare(device: &OpenCl) -> Result<Self> {
+        Ok(Join(device.clone()))
+    }
+
+    fn run(&mut self) -> Result<bool> {
+        let (left, right): (Vec<_>, Vec<_>) = ((0..PAIRS).map(|i| i % 100).collect(), (0..50).collect());
+        let rows = join(&self.0, &left, &right, JoinKind::Inner)?;
+        let expected = (0..PAIRS).filter(|row| row % 100 < 50);
+        Ok(rows.left.iter().copied().eq(expected.clone()) && rows.right.iter().copied().eq(expected.map(|row| row % 100)))
+    }
+
+    fn unchanged(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+pub struct Group(OpenCl);
+
+impl Operation for Group {
+    fn prepare(device: &OpenCl) -> Result<Self> {
+        Ok(Group(device.clone()))
+    }
+
+    fn run(&mut self) -> Result<bool> {
+        let keys: Vec<_> = (0..PAIRS).map(|i| i % 60).collect();
+        let groups = group_by(&self.0, &keys, &values(0, PAIRS), &Aggregate::ALL, IdOrder::FirstSeen)?;
+        let of = |key: u32| (0..PAIRS).filter(move |i| i % 60 == key).map(|i| u64::from(values(i, 1)[0]));
+        let right = |key: u32| groups.counts[key as usize] == 10 && groups.sums[key as usize] == of(key).sum::<u64>();
+        Ok(groups.keys.iter().copied().eq(0..60) && (0..60).all(right))
+    }
+
+    fn unchanged(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Opens a device, which compiles all it needs, and works with it.
+pub struct Open;
+
+impl Operation for Open {
+    fn prepare(_: &OpenCl) -> Result<Self> {
+        Ok(Open)
+    }
+
+    fn run(&mut self) -> Result<bool> {
+        let device = OpenCl::by_name(crate::PLATFORM)?;
+        let table = cuckoo(&device)?;
+        holds(&table, &keys(0, PAIRS), &values(0, PAIRS))
+    }
+
+    fn unchanged(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Whether an error says what it should: one of the device, with the driver's number if nobody else knows it.
+pub fn is_right(error: &Error, unknown: bool) -> bool {
+    match error {
+        Error::Device { message, .. } => !unknown || message.contains("-7777"),
+        // Several attempts may have failed; each has its reason.
+        Error::NoDevice { .. } | Error::OutOfMemory { .. } | Error::Unsupported { .. } | Error::Compile { .. } => true,
+        _ => false,
+    }
+}

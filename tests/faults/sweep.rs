@@ -1,0 +1,138 @@
+//! For each function of OpenCL that an operation calls: its first, a middle and its last call fail.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use koel::{HashBackend, OpenCl};
+
+use crate::driver::{self, KNOWN, NO_MEMORY, References, UNKNOWN, arm, disarm};
+use crate::operations::{
+    Build, Get, GetMany, GetPinned, Group, Insert, Join, Operation, Remove, Timed, Transfer, Upsert, is_right,
+};
+use crate::{device, in_child, is_child};
+
+/// Faults that must have been reached.
+const FEWEST: u32 = 500;
+
+/// Lets the device give back all memory that it keeps, but for one buffer.
+pub fn give_back(device: &OpenCl) {
+    arm("clEnqueueFillBuffer", 1, 1, NO_MEMORY);
+    // It may fail, where nothing was kept that could be given back.
+    let _ = device.filled(64, 0u32);
+    disarm();
+}
+
+/// What must be so between two operations.
+pub fn settled(before: References) -> Result<(), String> {
+    let (now, wrong, pending, hazards) =
+        (driver::references(), driver::wrong_releases(), driver::pending(), driver::hazards());
+    if now != before {
+        return Err(format!("references leak or are lost: {before:?} before, {now:?} now"));
+    }
+    if (wrong, pending, hazards) != (0, 0, 0) {
+        return Err(format!("{wrong} wrong releases, {pending} pending transfers, {hazards} uses of their memory"));
+    }
+    Ok(())
+}
+
+/// The calls that each function gets from an operation.
+fn calls_of(run: impl FnOnce()) -> BTreeMap<String, u32> {
+    let before = driver::calls();
+    run();
+    let made = |(name, calls): (String, u32)| {
+        let calls = calls - before.get(&name).copied().unwrap_or(0);
+        (calls > 0).then_some((name, calls))
+    };
+    driver::calls().into_iter().filter_map(made).collect()
+}
+
+/// First, middle, last.
+pub fn positions(calls: u32) -> Vec<u32> {
+    let mut positions = vec![1, calls.div_ceil(2), calls];
+    positions.dedup();
+    positions
+}
+
+/// [`sweep`] of an operation on an open device, over all functions.
+fn on<O: Operation>(device: &OpenCl) -> u32 {
+    let prepare = || {
+        let made = O::prepare(device).expect("nothing fails yet");
+        give_back(device);
+        made
+    };
+    sweep(prepare, || give_back(device), |_| true)
+}
+
+/// Lets the functions that `chosen` takes fail during an operation; how many faults were reached.
+pub fn sweep<O: Operation>(prepare: impl Fn() -> O, give_back: impl Fn(), chosen: impl Fn(&str) -> bool) -> u32 {
+    let name = std::any::type_name::<O>().rsplit("::").next().unwrap_or_default();
+    for _ in 0..2 {
+        assert!(prepare().run().expect("nothing fails in the warm-up"), "{name}: a wrong result");
+    }
+    give_back();
+    let before = driver::references();
+    let mut made = prepare();
+    let calls = calls_of(|| assert!(made.run().expect("nothing fails"), "{name}: a wrong result"));
+    drop(made);
+    give_back();
+    settled(before).unwrap_or_else(|wrong| panic!("{name}, without a fault: {wrong}"));
+
+    let mut reached = 0;
+    for (function, &calls) in calls.iter().filter(|(function, _)| chosen(function)) {
+        for (call, code) in positions(calls).into_iter().flat_map(|call| [(call, KNOWN), (call, UNKNOWN)]) {
+            let which = format!("{name}: call {call} of {calls} of {function} fails with {code}");
+            // Whoever finds this process hanging or dead sees where.
+            println!("{which}");
+            let _ = std::io::stdout().flush();
+            let mut made = prepare();
+            arm(function, call, 1, code);
+            let done = made.run();
+            reached += disarm();
+            if let Err(error) = &done {
+                assert!(is_right(error, code == UNKNOWN), "{which}: {error:?}");
+                assert!(made.unchanged().expect("no fault is left"), "{which}: something has changed");
+            } else {
+                // koel has got over it, by another way or another attempt.
+                assert!(matches!(done, Ok(true)), "{which}: a wrong result");
+                made = prepare();
+            }
+            // This also takes the place of what a failed retain has left in slots that are used again.
+            let again = made.run().unwrap_or_else(|error| panic!("{which}: then {error:?}"));
+            assert!(again, "{which}: then a wrong result");
+            drop(made);
+            give_back();
+            settled(before).unwrap_or_else(|wrong| panic!("{which}: {wrong}"));
+        }
+    }
+    reached
+}
+
+#[test]
+fn every_call_of_every_operation_can_fail() {
+    if is_child() {
+        let device = device();
+        let reached = [
+            on::<Build>(&device),
+            on::<Insert>(&device),
+            on::<Upsert>(&device),
+            on::<Remove>(&device),
+            on::<Get>(&device),
+            on::<Timed>(&device),
+            on::<Join>(&device),
+            on::<Group>(&device),
+            on::<Transfer>(&device),
+            on::<GetMany>(&device),
+            on::<GetPinned>(&device),
+        ];
+        drop(device);
+        assert_eq!(driver::references(), NOTHING, "after the device");
+        return println!("faults reached: {}", reached.iter().sum::<u32>());
+    }
+    let Some(said) = in_child("sweep::every_call_of_every_operation_can_fail", &[]) else { return };
+    let reached = said.lines().find_map(|line| line.strip_prefix("faults reached: ")).expect("their number");
+    eprintln!("faults reached: {reached}");
+    assert!(reached.parse::<u32>().expect("a number") >= FEWEST, "only {reached} faults were reached");
+}
+
+/// The references of a process that has no device open.
+pub const NOTHING: References = References { contexts: 0, queues: 0, memory: 0, programs: 0, kernels: 0, events: 0 };

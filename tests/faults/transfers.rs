@@ -1,0 +1,58 @@
+//! Two failures at once, while transfers are under way: the memory of a transfer is neither used nor freed before the
+//! transfer is known to be over.
+
+use koel::Error;
+
+use crate::driver::{self, KNOWN, UNKNOWN, arm, disarm};
+use crate::operations::{GetMany, GetPinned, Operation, Transfer};
+use crate::{device, in_child, is_child};
+
+/// Lets several functions fail during an operation, at the same time: from which call on, and how many of them. Then
+/// the operation runs again without a fault.
+fn failing<O: Operation>(faults: &[(&str, u32, u32)]) {
+    println!("{} {faults:?}", std::any::type_name::<O>());
+    let device = device();
+    let mut made = O::prepare(&device).expect("nothing fails yet");
+    assert!(made.run().expect("nothing fails yet"));
+    for code in [KNOWN, UNKNOWN] {
+        for &(function, first, count) in faults {
+            arm(function, first, count, code);
+        }
+        let failed = made.run();
+        // Slots may go back with a transfer under way; the caller's memory may not.
+        let pending = driver::pending();
+        assert!(disarm() > 0, "no fault was reached");
+        // What may have been a lack of memory is tried again.
+        let recovered = code == UNKNOWN && matches!(failed, Ok(true));
+        assert!(recovered || matches!(failed, Err(Error::Device { .. })), "{failed:?}");
+        if std::any::type_name::<O>() == std::any::type_name::<GetPinned>() {
+            assert_eq!(pending, 0, "the caller's memory is free while transfers may be under way in it");
+        }
+        assert!(made.run().expect("no fault is left"), "a wrong result");
+        assert_eq!(driver::hazards(), 0, "memory was used while a transfer was under way in it");
+    }
+}
+
+/// A process for each case, because koel may leave memory to a driver that does not say that it is done with it.
+macro_rules! cases {
+    ($($test:ident: $operation:ty, $faults:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            if is_child() {
+                return failing::<$operation>(&$faults);
+            }
+            in_child(concat!("transfers::", stringify!($test)), &[]);
+        }
+    )*};
+}
+
+cases! {
+    an_upload_is_not_flushed: Transfer, [("clFlush", 1, 1)];
+    a_download_is_not_flushed: Transfer, [("clFlush", 5, 1)];
+    a_slot_is_not_waited_for: Transfer,
+        [("clWaitForEvents", 1, 1), ("clGetEventInfo", 1, 1), ("clFinish", 1, 1)];
+    lookups_are_neither_flushed_nor_finished: GetMany, [("clFlush", 4, 1), ("clFinish", 1, 2)];
+    pinned_lookups_are_neither_flushed_nor_finished: GetPinned, [("clFlush", 4, 1), ("clFinish", 1, 4)];
+    pinned_lookups_are_neither_waited_for_nor_finished: GetPinned,
+        [("clWaitForEvents", 1, 3), ("clFinish", 1, 2), ("clGetEventInfo", 1, 20)];
+}
