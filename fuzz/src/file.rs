@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use koel::{Cpu, Error};
 
-/// Bytes at the end of a table's file that its image does not take: four numbers and a checksum.
-const TRAILER: usize = 48;
+/// Bytes before the image of a table.
+const HEADER: usize = 128;
+/// The fewest bytes behind it: four numbers and a checksum.
+const SETTINGS: usize = 48;
 /// Bytes of a checksum.
 const SUM: usize = 32;
 /// Bytes before the lists of a multivalue table.
@@ -21,12 +23,19 @@ pub(crate) fn cpu() -> Cpu {
 
 /// Gives the bytes of a table's file the checksum that `open` wants, so that it goes on to the plan and the image.
 pub(crate) fn reseal_table(bytes: &mut [u8]) {
-    let Some(end) = bytes.len().checked_sub(TRAILER) else { return };
-    let digest = blake3::hash(&bytes[..end]);
-    let sum_at = bytes.len() - SUM;
+    let Some(latest) = bytes.len().checked_sub(SETTINGS) else { return };
+    // Where the header says that the image ends, if that can be.
+    let words = usize::try_from(number(bytes, 32)).unwrap_or(usize::MAX);
+    let end = words.saturating_mul(8).saturating_add(HEADER).min(latest);
+    let (digest, sum_at) = (blake3::hash(&bytes[..end]), bytes.len() - SUM);
     let mut hasher = blake3::Hasher::new();
     hasher.update(digest.as_bytes()).update(&bytes[end..sum_at]);
     bytes[sum_at..].copy_from_slice(hasher.finalize().as_bytes());
+}
+
+/// The number at this place; 0 behind the end.
+fn number(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).map_or(0, |number| u64::from_le_bytes(number.try_into().expect("8 bytes")))
 }
 
 /// The same for any file: that of a multivalue table has a checksum behind its lists, and the table behind it.
@@ -34,8 +43,7 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
     if !bytes.starts_with(b"koelmult") {
         return reseal_table(bytes);
     }
-    let number = |at: usize| bytes.get(at..at + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().expect("8 bytes")));
-    let lists = number(16).saturating_add(number(24)).saturating_add(1).saturating_mul(4);
+    let lists = number(bytes, 16).saturating_add(number(bytes, 24)).saturating_add(1).saturating_mul(4);
     let sum_at = usize::try_from(lists).unwrap_or(usize::MAX).saturating_add(MULTI_HEADER);
     let Some(rest) = bytes.len().checked_sub(sum_at).filter(|&rest| rest >= SUM) else { return };
     let sum = blake3::hash(&bytes[..sum_at]);

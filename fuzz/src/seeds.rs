@@ -62,6 +62,8 @@ impl Make for Tables {
         seeds.push((name::<S>(kind, "map"), file(|to| table.save(to.path()))));
         table.remove(&keys[..3]).expect("keys to remove");
         seeds.push((name::<S>(kind, "worn"), file(|to| table.save(to.path()))));
+        let empty = HashTable::builder(scheme.clone()).build(&cpu(), &[], &[]).expect("a table");
+        seeds.push((name::<S>(kind, "empty"), file(|to| empty.save(to.path()))));
         let slots = HashTable::builder(scheme).capacity(64).build(&cpu(), &keys, &values).expect("a table");
         seeds.push((name::<S>(kind, "capacity"), file(|to| slots.save(to.path()))));
     }
