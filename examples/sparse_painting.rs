@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let window = draw(&device, &table, x, y, &canvas)?;
         println!(
             "rebuilt at load {load}: {:.1} MB, built in {:.3} ms, the window drawn in {:.3} ms",
-            8.0 * table.capacity() as f64 / 1e6,
+            8.0 * table.slots() as f64 / 1e6,
             1e3 * build.as_secs_f64(),
             1e3 * window.as_secs_f64()
         );

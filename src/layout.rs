@@ -23,6 +23,8 @@
 //! # Ok::<(), koel::Error>(())
 //! ```
 
+use std::fmt;
+
 use crate::error::{Error, Result};
 
 /// Keys that there are.
@@ -148,6 +150,39 @@ impl Rows3 {
     }
 }
 
+/// Which layout keys are of: what a table's [`KeyType`](crate::KeyType) says of cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Layout {
+    /// A picture row by row, [`Rows2`].
+    Rows2(Rows2),
+    /// A box row by row and layer by layer, [`Rows3`].
+    Rows3(Rows3),
+    /// A picture by [`morton2`].
+    Morton2,
+    /// A box by [`morton3`].
+    Morton3,
+    /// A picture by [`bit_reversed2`].
+    BitReversed2 {
+        /// Bits of a coordinate, 16 at most.
+        bits: u32,
+    },
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Layout::Rows2(rows) => write!(f, "{} x {}, row-major", rows.width, rows.height),
+            Layout::Rows3(rows) => {
+                write!(f, "{} x {} x {}, row-major", rows.layer.width, rows.layer.height, rows.depth)
+            }
+            Layout::Morton2 => f.write_str("a picture, Morton"),
+            Layout::Morton3 => f.write_str("a box, Morton"),
+            Layout::BitReversed2 { bits } => write!(f, "a picture, bit-reversed in {bits} bits"),
+        }
+    }
+}
+
 /// The Morton code of a cell of a 65536 x 65536 picture: bit i of `x` is bit 2i, bit i of `y` is bit 2i + 1.
 pub fn morton2(x: u16, y: u16) -> u32 {
     spread2(x) | spread2(y) << 1
@@ -192,6 +227,9 @@ pub fn reversed(index: u32, bits: u32) -> Option<u32> {
     fits.then(|| index.reverse_bits().checked_shr(32 - bits).unwrap_or(0))
 }
 
+/// The most bits of a coordinate of [`bit_reversed2`].
+pub const BIT_REVERSED2_BITS: u32 = 16;
+
 /// The Morton code of a cell of a 2^bits x 2^bits picture whose coordinates are [`reversed`]: the paper's layout
 /// without any coherence. None outside, and for more than 16 bits.
 ///
@@ -202,7 +240,7 @@ pub fn reversed(index: u32, bits: u32) -> Option<u32> {
 /// ```
 pub fn bit_reversed2(x: u16, y: u16, bits: u32) -> Option<u32> {
     let turned = |index: u16| reversed(index.into(), bits).and_then(|index| u16::try_from(index).ok());
-    (bits <= 16).then_some(())?;
+    (bits <= BIT_REVERSED2_BITS).then_some(())?;
     Some(morton2(turned(x)?, turned(y)?))
 }
 
@@ -210,7 +248,7 @@ pub fn bit_reversed2(x: u16, y: u16, bits: u32) -> Option<u32> {
 pub fn bit_reversed2_cell(key: u32, bits: u32) -> Option<(u16, u16)> {
     let (x, y) = morton2_cell(key);
     let turned = |index: u16| reversed(index.into(), bits).and_then(|index| u16::try_from(index).ok());
-    (bits <= 16).then_some(())?;
+    (bits <= BIT_REVERSED2_BITS).then_some(())?;
     Some((turned(x)?, turned(y)?))
 }
 

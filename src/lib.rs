@@ -79,7 +79,7 @@ pub use spec::{
     Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode,
     Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,
 };
-pub use table::{Digest, Duplicates, HashTable, TableBuilder};
+pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

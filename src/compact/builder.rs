@@ -5,7 +5,7 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::group::{IdOrder, distinct_keys};
 use crate::spec::Scheme;
-use crate::table::{Contents, HashTable, TableBuilder};
+use crate::table::{Contents, HashTable, KeyType, TableBuilder};
 
 /// Builds compacting tables; made by [`CompactingTable::builder`].
 ///
@@ -53,6 +53,11 @@ impl<S: Scheme> CompactingBuilder<S> {
     /// The most attempts with new constants, 1 to 1024; otherwise 32.
     pub fn attempts(self, attempts: u32) -> Self {
         CompactingBuilder { table: self.table.attempts(attempts), ..self }
+    }
+
+    /// What the keys stand for; see [`TableBuilder::key_type`].
+    pub fn key_type(self, key_type: KeyType) -> Self {
+        CompactingBuilder { table: self.table.key_type(key_type), ..self }
     }
 
     /// Numbers the distinct keys of a column, however often they come.

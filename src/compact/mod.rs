@@ -23,7 +23,7 @@ use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::spec::{Audit, Cuckoo, Scheme};
-use crate::table::{Digest, HashTable};
+use crate::table::{Digest, HashTable, KeyType};
 
 /// A map from the distinct keys of a column to the numbers 0, 1, .., and back, on backend `B`.
 ///
@@ -62,6 +62,11 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.unique.is_empty()
+    }
+
+    /// What the keys stand for.
+    pub fn key_type(&self) -> KeyType {
+        self.table.key_type()
     }
 
     /// The table of key -> id.

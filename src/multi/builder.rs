@@ -14,7 +14,7 @@ use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::spec::Scheme;
-use crate::table::{Contents, HashTable, TableBuilder};
+use crate::table::{Contents, HashTable, KeyType, TableBuilder};
 
 /// Builds multivalue tables; made by [`MultiTable::builder`].
 ///
@@ -71,6 +71,12 @@ impl<S: Scheme> MultiBuilder<S> {
     /// The most attempts with new constants, 1 to 1024; otherwise 32.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.table = self.table.attempts(attempts);
+        self
+    }
+
+    /// What the keys stand for; see [`TableBuilder::key_type`].
+    pub fn key_type(mut self, key_type: KeyType) -> Self {
+        self.table = self.table.key_type(key_type);
         self
     }
 

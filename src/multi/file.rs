@@ -23,7 +23,7 @@ use crate::backend::Runs;
 use crate::error::{Error, Result};
 use crate::spec::Scheme;
 use crate::table::file::write_whole;
-use crate::table::{Contents, Digest, HashTable};
+use crate::table::{Contents, Digest, HashTable, regular};
 
 const SUM_BYTES: u64 = 32;
 /// What the table's place in the file is a multiple of.
@@ -95,7 +95,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 pub(crate) fn table_base(path: &Path) -> Result<Option<u64>> {
     let io = |source| Error::Io { path: path.into(), source };
     let mut magic = Vec::new();
-    File::open(path).map_err(io)?.take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(io)?;
+    regular::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(io)?;
     if magic != MAGIC {
         return Ok(None);
     }
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
     fn open(path: &'a Path) -> Result<Source<'a>> {
         let io = |source| Error::Io { path: path.into(), source };
         let bad = |reason: String| Error::BadFile { path: path.into(), reason };
-        let mut file = File::open(path).map_err(io)?;
+        let mut file = regular::open(path)?;
         let length = file.metadata().map_err(io)?.len();
         if length < HEADER_BYTES as u64 {
             return Err(bad(format!("{length} bytes are too few for any multivalue table")));

@@ -42,7 +42,7 @@ use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::spec::{Cuckoo, Scheme};
-use crate::table::HashTable;
+use crate::table::{HashTable, KeyType};
 
 /// A table from `u32` keys to any number of `u32` values each, on backend `B`; the keys are found by scheme `S`.
 ///
@@ -97,6 +97,11 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// The number of distinct keys: of runs.
     pub fn keys_len(&self) -> u64 {
         self.table.len()
+    }
+
+    /// What the keys stand for.
+    pub fn key_type(&self) -> KeyType {
+        self.table.key_type()
     }
 
     /// The table of the keys, whose values are the numbers of their runs, in ascending order of keys.

@@ -9,7 +9,7 @@
 //!
 //! Each is a lookup of whole columns and one build of distinct keys. Results have the parameters of the first set:
 //! scheme, seed, attempts, and the load or, if one was given, the capacity. So a canonical result is, byte for byte,
-//! the set built from those keys.
+//! the set built from those keys. Their keys are of the type that both sets have, or else numbers.
 
 use super::{HashSet, SetBuilder};
 use crate::backend::{DeviceBuffer, Runs};
@@ -34,7 +34,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// [`crate::Error::WrongDevice`] if the sets are on different devices; otherwise as a build.
     pub fn union(&self, other: &Self) -> Result<Self> {
         let more = other.among(self, false)?;
-        self.of(&self.backend().concat(&self.keys_on()?, &more)?)
+        self.with(other, &self.backend().concat(&self.keys_on()?, &more)?)
     }
 
     /// The keys that are in both sets, with this one's parameters.
@@ -53,7 +53,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// As [`union`](Self::union).
     pub fn intersection(&self, other: &Self) -> Result<Self> {
         let (smaller, larger) = if other.len() < self.len() { (other, self) } else { (self, other) };
-        self.of(&smaller.among(larger, true)?)
+        self.with(other, &smaller.among(larger, true)?)
     }
 
     /// The keys of this set that are not in the other.
@@ -70,7 +70,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// # Errors
     /// As [`union`](Self::union).
     pub fn difference(&self, other: &Self) -> Result<Self> {
-        self.of(&self.among(other, false)?)
+        self.with(other, &self.among(other, false)?)
     }
 
     /// The keys that are in one of the sets and not in both, with this one's parameters.
@@ -89,7 +89,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// As [`union`](Self::union).
     pub fn symmetric_difference(&self, other: &Self) -> Result<Self> {
         let (here, there) = (self.among(other, false)?, other.among(self, false)?);
-        self.of(&self.backend().concat(&here, &there)?)
+        self.with(other, &self.backend().concat(&here, &there)?)
     }
 
     /// Whether every key of this set is in the other. Cost: a lookup of this set's keys, if the other is no smaller.
@@ -122,8 +122,9 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         group::only(self.backend().select(&other.contains_on(&keys)?, there, &[&keys])?)
     }
 
-    /// The set of these distinct keys, with this one's parameters.
-    fn of(&self, keys: &B::Buffer<u32>) -> Result<Self> {
-        SetBuilder::of(self.table.builder_like()).build_on(self.backend(), keys)
+    /// The set of these distinct keys of the two, with this one's parameters.
+    fn with(&self, other: &Self, keys: &B::Buffer<u32>) -> Result<Self> {
+        let key_type = self.key_type().of_both(other.key_type());
+        SetBuilder::of(self.table.builder_like()).key_type(key_type).build_on(self.backend(), keys)
     }
 }

@@ -4,7 +4,7 @@ use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::spec::Scheme;
-use crate::table::{Contents, Duplicates, HashTable, TableBuilder};
+use crate::table::{Contents, Duplicates, HashTable, KeyType, TableBuilder};
 
 /// Builds sets; made by [`HashSet::builder`].
 ///
@@ -48,6 +48,11 @@ impl<S: Scheme> SetBuilder<S> {
     /// The most attempts with new constants, 1 to 1024; otherwise 32.
     pub fn attempts(self, attempts: u32) -> Self {
         SetBuilder { table: self.table.attempts(attempts) }
+    }
+
+    /// What the keys stand for; see [`TableBuilder::key_type`].
+    pub fn key_type(self, key_type: KeyType) -> Self {
+        SetBuilder { table: self.table.key_type(key_type) }
     }
 
     /// Builds the set of these keys, each of which may come any number of times.

@@ -23,7 +23,7 @@ use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::spec::{CuckooSet, Scheme};
-use crate::table::HashTable;
+use crate::table::{HashTable, KeyType};
 
 /// A set of `u32` keys on backend `B`, laid out by scheme `S`: [`CuckooSet`] has slots of 32 bits, all others spend 64
 /// on a key and a value that says nothing.
@@ -59,12 +59,22 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.is_empty()
     }
 
-    /// Slots.
+    /// The most keys there could be; see [`HashTable::capacity`].
     pub fn capacity(&self) -> u64 {
         self.table.capacity()
     }
 
-    /// Keys per slot.
+    /// Slots.
+    pub fn slots(&self) -> u64 {
+        self.table.slots()
+    }
+
+    /// What the keys stand for.
+    pub fn key_type(&self) -> KeyType {
+        self.table.key_type()
+    }
+
+    /// Keys per place for one, from 0 to 1.
     pub fn load_factor(&self) -> f64 {
         self.table.load_factor()
     }

@@ -1,6 +1,6 @@
 //! What a user says before a build: parameters, size, seed, what to do with copies.
 
-use super::{HashTable, Pairs, build};
+use super::{HashTable, KeyType, Pairs, build};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::spec::{Load, Plan, Request, Scheme, Updates, sorted};
@@ -70,14 +70,25 @@ pub(super) struct Settings {
     pub(super) duplicates: Duplicates,
     pub(super) attempts: u32,
     pub(super) contents: Contents,
+    pub(super) key_type: KeyType,
+}
+
+/// What an empty table's load may ask for with its first pair, and the table have no slots for yet.
+const SLOTS_OF_A_FIRST_PAIR: u64 = 1 << 16;
+
+/// The slots for so many pairs at a load. Below a load of 1/65536 an empty table has the slots of one pair, so that a
+/// file shows by its size how large a table its load asks for.
+pub(super) fn slots_at(load: Load, pairs: u64) -> u64 {
+    let least = u64::from(load.slots_for(1) > SLOTS_OF_A_FIRST_PAIR);
+    load.slots_for(pairs.max(least))
 }
 
 impl Settings {
     /// The slots for so many pairs.
     pub(super) fn slots<S: Scheme>(&self, scheme: &S, pairs: u64) -> u64 {
         match self.size {
-            Size::Default => scheme.default_load().slots_for(pairs),
-            Size::Load(load) => load.slots_for(pairs),
+            Size::Default => slots_at(scheme.default_load(), pairs),
+            Size::Load(load) => slots_at(load, pairs),
             Size::Capacity(slots) => slots,
         }
     }
@@ -109,6 +120,7 @@ pub struct TableBuilder<S: Scheme> {
     duplicates: Duplicates,
     attempts: u32,
     contents: Contents,
+    key_type: KeyType,
 }
 
 /// The seed of tables whose user gives none.
@@ -128,18 +140,19 @@ impl<S: Scheme> TableBuilder<S> {
             duplicates: Duplicates::default(),
             attempts: DEFAULT_ATTEMPTS,
             contents: Contents::Map,
+            key_type: KeyType::Numbers,
         }
     }
 
     /// The builder that makes tables of this scheme and these settings.
     pub(super) fn of(scheme: S, settings: &Settings) -> Self {
-        let Settings { size, seed, duplicates, attempts, contents } = *settings;
+        let Settings { size, seed, duplicates, attempts, contents, key_type } = *settings;
         let (load, capacity) = match size {
             Size::Default => (None, None),
             Size::Load(load) => (Some(load.get()), None),
             Size::Capacity(slots) => (None, Some(slots)),
         };
-        TableBuilder { scheme, load, capacity, seed, duplicates, attempts, contents }
+        TableBuilder { scheme, load, capacity, seed, duplicates, attempts, contents, key_type }
     }
 
     /// Refuses parameters that no table can have, before anything is done for one.
@@ -154,8 +167,8 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// The same parameters for tables of another scheme.
     pub(crate) fn of_scheme<T: Scheme>(self, scheme: impl FnOnce(&S) -> T) -> TableBuilder<T> {
-        let TableBuilder { scheme: ref from, load, capacity, seed, duplicates, attempts, contents } = self;
-        TableBuilder { scheme: scheme(from), load, capacity, seed, duplicates, attempts, contents }
+        let TableBuilder { scheme: ref from, load, capacity, seed, duplicates, attempts, contents, key_type } = self;
+        TableBuilder { scheme: scheme(from), load, capacity, seed, duplicates, attempts, contents, key_type }
     }
 
     /// What the table is to be to the structure that it becomes a part of.
@@ -197,6 +210,13 @@ impl<S: Scheme> TableBuilder<S> {
     /// The most attempts with new constants, 1 to 1024; otherwise 32.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
+        self
+    }
+
+    /// What the keys stand for, otherwise numbers. It says how to make queries, goes into the table's file, and changes
+    /// nothing else: not the image, not the digest, no answer. The keys are not checked.
+    pub fn key_type(mut self, key_type: KeyType) -> Self {
+        self.key_type = key_type;
         self
     }
 
@@ -295,12 +315,14 @@ impl<S: Scheme> TableBuilder<S> {
         if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
             return Err(Error::parameter("attempts", self.attempts, "give 1 to 1024"));
         }
+        self.key_type.check()?;
         Ok(Settings {
             size,
             seed: self.seed,
             duplicates: self.duplicates,
             attempts: self.attempts,
             contents: self.contents,
+            key_type: self.key_type,
         })
     }
 }

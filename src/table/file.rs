@@ -5,8 +5,7 @@
 //!                  tombstones u64
 //!        48        the plan, then zeros up to 128
 //!        128       the image: 64-bit words
-//!        the end   load in millionths u32 (0: a fixed capacity), rule for copies u32, attempts u32, what its pairs are u32,
-//!                  32 bytes: BLAKE3( digest of all before the end | those four numbers )
+//!        the end   the settings: `settings.rs`
 //! ```
 //!
 //! All numbers are little-endian; `docs/file-format.md` has every field of the plan too. Everything before the end is
@@ -23,91 +22,17 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use bytemuck::{Pod, Zeroable};
-
-use super::builder::{Contents, Duplicates, MOST_ATTEMPTS, Settings, Size};
+use super::builder::{Contents, Settings};
 use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, VERSION};
-use super::{HashTable, inspect};
+use super::settings::Trailer;
+use super::{HashTable, KeyType, inspect, regular};
 use crate::backend::Runs;
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
 use crate::multi;
-use crate::spec::{Kind, Load, Plan, Scheme};
+use crate::spec::{Kind, Plan, Scheme};
 
-/// The bytes behind the image.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Trailer {
-    load_millionths: u32,
-    duplicates: u32,
-    attempts: u32,
-    contents: u32,
-    check: [u8; 32],
-}
-
-const TRAILER_BYTES: usize = size_of::<Trailer>();
-
-impl Trailer {
-    fn new(settings: &Settings, default_load: Load, digest: Digest) -> Trailer {
-        let load_millionths = match settings.size {
-            Size::Default => default_load.millionths(),
-            Size::Load(load) => load.millionths(),
-            Size::Capacity(_) => 0,
-        };
-        let duplicates = Duplicates::ALL.iter().position(|&rule| rule == settings.duplicates).unwrap_or(0) as u32;
-        let contents = Contents::ALL.iter().position(|&contents| contents == settings.contents).unwrap_or(0) as u32;
-        let bare = Trailer { load_millionths, duplicates, attempts: settings.attempts, contents, check: [0; 32] };
-        Trailer { check: bare.sum(digest), ..bare }
-    }
-
-    fn sum(&self, digest: Digest) -> [u8; 32] {
-        let numbers = [self.load_millionths, self.duplicates, self.attempts, self.contents];
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&digest.bytes());
-        hasher.update(bytemuck::cast_slice(&numbers));
-        *hasher.finalize().as_bytes()
-    }
-
-    fn contents(&self) -> Option<Contents> {
-        Contents::ALL.get(self.contents as usize).copied()
-    }
-
-    fn settings(&self, plan: &impl Plan) -> std::result::Result<Settings, String> {
-        let size = match self.load_millionths {
-            0 => Size::Capacity(plan.asked_slots()),
-            load if load <= 1_000_000 => Size::Load(Load::from_millionths(load)),
-            load => return Err(format!("a load of {load} millionths is above 1")),
-        };
-        let duplicates = *Duplicates::ALL
-            .get(self.duplicates as usize)
-            .ok_or(format!("rule {} for copies is unknown", self.duplicates))?;
-        let contents = self.contents().ok_or("what its pairs are is unknown")?;
-        if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
-            return Err("its settings contradict each other".into());
-        }
-        Ok(Settings { size, seed: plan.seed(), duplicates, attempts: self.attempts, contents })
-    }
-}
-
-impl Settings {
-    /// Refuses a table that is a part of another structure than the one it is opened as.
-    fn expect(&self, contents: Contents) -> std::result::Result<(), String> {
-        if self.contents == contents {
-            // Sets welcome keys that come again.
-            return match (contents, self.duplicates) {
-                (Contents::Set, Duplicates::Error) => Err("its settings contradict each other".into()),
-                _ => Ok(()),
-            };
-        }
-        Err(format!(
-            "it holds a {} where a {} was wanted: open it as what it is",
-            self.contents.name(),
-            contents.name()
-        ))
-    }
-}
-
-/// What a table file says of itself, known from its header alone.
+/// What a table file says of itself, known from its header and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileInfo {
@@ -117,6 +42,8 @@ pub struct FileInfo {
     pub kind: Kind,
     /// What its pairs are: a table of its own, or a part of a structure.
     pub contents: Contents,
+    /// What its keys stand for.
+    pub key_type: KeyType,
 }
 
 /// Reads what kind of table a file holds, so that it can be opened as that. Of a structure that is more than a table it
@@ -128,11 +55,13 @@ pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     let base = multi::table_base(path.as_ref())?;
     let mut source = Source::open(path.as_ref(), base.unwrap_or(0))?;
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
-    let contents = source.trailer()?.contents().ok_or_else(|| source.bad("what its pairs are is unknown"))?;
+    let trailer = source.trailer()?;
+    let contents = trailer.contents().map_err(|reason| source.bad(reason))?;
+    let key_type = trailer.key_type().map_err(|reason| source.bad(reason))?;
     if base.is_some() != (contents == Contents::Multi) {
         return Err(source.bad("its table belongs to another structure"));
     }
-    Ok(FileInfo { scheme: source.header.scheme, kind, contents })
+    Ok(FileInfo { scheme: source.header.scheme, kind, contents, key_type })
 }
 
 /// A table in a file, from byte `base` to the end, whose header has been read and whose length agrees with it.
@@ -147,11 +76,11 @@ struct Source {
 impl Source {
     fn open(path: &Path, base: u64) -> Result<Source> {
         let io = |source| Error::Io { path: path.into(), source };
-        let mut file = File::open(path).map_err(io)?;
+        let mut file = regular::open(path)?;
         let length = file.metadata().map_err(io)?.len().saturating_sub(base);
         file.seek(SeekFrom::Start(base)).map_err(io)?;
         let bad = |reason: String| Error::BadFile { path: path.into(), reason };
-        if length < (HEADER_BYTES + TRAILER_BYTES) as u64 {
+        if length < (HEADER_BYTES + Trailer::SHORT_BYTES) as u64 {
             let which = if base > 0 { " behind the lists of values" } else { "" };
             return Err(bad(format!("{length} bytes{which} are too few for any table")));
         }
@@ -168,9 +97,9 @@ impl Source {
             let version = header.version;
             return Err(bad(format!("it has format {version}; this koel reads format {VERSION}: build it again")));
         }
-        let expected =
-            header.words.checked_mul(8).and_then(|bytes| bytes.checked_add((HEADER_BYTES + TRAILER_BYTES) as u64));
-        if expected != Some(length) {
+        let settings = header.words.checked_mul(8).and_then(|bytes| (length - HEADER_BYTES as u64).checked_sub(bytes));
+        if settings.is_none_or(|bytes| [Trailer::SHORT_BYTES, Trailer::LONG_BYTES].iter().all(|&form| form as u64 != bytes))
+        {
             return Err(bad(format!("its header speaks of {} words, which {length} bytes do not hold", header.words)));
         }
         Ok(Source { path: path.into(), file, base, header, start })
@@ -206,10 +135,21 @@ impl Source {
     }
 
     fn trailer(&mut self) -> Result<Trailer> {
-        let mut bytes = [0; TRAILER_BYTES];
-        self.file.seek(SeekFrom::End(-(TRAILER_BYTES as i64))).map_err(|error| self.io(error))?;
-        self.file.read_exact(&mut bytes).map_err(|error| self.io(error))?;
-        Ok(bytemuck::pod_read_unaligned(&bytes))
+        // Its length has been compared with the file's.
+        let at = self.base + HEADER_BYTES as u64 + 8 * self.header.words;
+        self.file.seek(SeekFrom::Start(at)).map_err(|error| self.io(error))?;
+        let mut bytes = Vec::with_capacity(Trailer::LONG_BYTES);
+        let most = Trailer::LONG_BYTES as u64;
+        (&mut self.file).take(most).read_to_end(&mut bytes).map_err(|error| self.io(error))?;
+        Trailer::read(&bytes).map_err(|reason| self.bad(reason))
+    }
+
+    /// What the file says of how the table goes on.
+    fn settings(&self, trailer: &Trailer, plan: &impl Plan, contents: Contents) -> Result<Settings> {
+        let pairs = self.header.pairs + u64::from(plan.outside().is_some());
+        let settings = trailer.settings(plan, pairs).map_err(|reason| self.bad(reason))?;
+        settings.expect(contents).map_err(|reason| self.bad(reason))?;
+        Ok(settings)
     }
 
     fn image(&mut self, words: usize) -> Result<Vec<u64>> {
@@ -292,7 +232,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let digest = hasher.finalize().into();
         let settings = Settings { contents, ..self.settings.clone() };
         let trailer = Trailer::new(&settings, self.scheme.default_load(), digest);
-        file.write_all(bytemuck::bytes_of(&trailer)).map_err(io)?;
+        file.write_all(&trailer.bytes()).map_err(io)?;
         Ok(digest)
     }
 
@@ -313,12 +253,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let mut source = Source::open(path, base)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
-        let settings = trailer.settings(&plan).map_err(|reason| source.bad(reason))?;
-        settings.expect(contents).map_err(|reason| source.bad(reason))?;
+        let settings = source.settings(&trailer, &plan, contents)?;
         let image = source.image(plan.word_count()?)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&source.start).update_rayon(bytemuck::cast_slice(&image));
-        if trailer.check != trailer.sum(hasher.finalize().into()) {
+        if !trailer.is_of(hasher.finalize().into()) {
             return Err(source.bad("its checksum is wrong: it was damaged after it was written"));
         }
         inspect::audit_image::<S>(&plan, &image, source.header.pairs, source.header.tombstones)
@@ -359,8 +298,8 @@ where
     pub fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         let mut source = Source::open(path.as_ref(), 0)?;
         let (plan, scheme) = source.plan::<S>()?;
-        let settings = source.trailer()?.settings(&plan).map_err(|reason| source.bad(reason))?;
-        settings.expect(Contents::Map).map_err(|reason| source.bad(reason))?;
+        let trailer = source.trailer()?;
+        let settings = source.settings(&trailer, &plan, Contents::Map)?;
         let image = Memory::map_file(&source.file, HEADER_BYTES as u64, plan.word_count()?)?;
         let Header { pairs: in_image, tombstones, .. } = source.header;
         Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })

@@ -11,7 +11,9 @@
 //! inspect.rs    audit, statistics
 //! keeping.rs    tables of keys alone, which may come any number of times
 //! parts.rs      tables made of their parts, for the structures that are more than a table
-//! digest.rs     the header and the digest;   file.rs   save, open, open_mapped
+//! keys.rs       what keys stand for
+//! digest.rs     the header and the digest;   file.rs   save, open, open_mapped;   settings.rs   what stands behind the
+//!               image of a file;   regular.rs   opening plain files alone
 //! ```
 
 mod build;
@@ -24,15 +26,19 @@ mod heavy;
 mod insert;
 mod inspect;
 mod keeping;
+mod keys;
 mod parts;
 mod reading;
+pub(crate) mod regular;
 mod remove;
+mod settings;
 
 pub use builder::{Contents, Duplicates, MemoryEstimate, TableBuilder};
 pub use digest::Digest;
 pub use file::{FileInfo, read_info};
 pub use insert::Inserted;
 pub use inspect::{Buckets, Stats};
+pub use keys::KeyType;
 
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
@@ -96,14 +102,34 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.len() == 0
     }
 
-    /// Slots: the most pairs there could be. How many really fit is a matter of load; see [`TableBuilder`].
+    /// The most pairs there could be: one for each of the [`slots`](Self::slots), and one more where the key 0xFFFFFFFF
+    /// marks empty slots and has a place beside them ([`Plan::outside_key`]: canonical Horton and perfect tables, and
+    /// classic ones but Robin Hood's). How many really fit is a matter of load; see [`TableBuilder`].
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let table = HashTable::builder(Cuckoo::classic(4)).capacity(20).build(&Cpu::new(), &[5], &[1])?;
+    /// assert_eq!((table.slots(), table.capacity()), (20, 21));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
     pub fn capacity(&self) -> u64 {
+        self.plan.slots() + u64::from(self.plan.outside_key().is_some())
+    }
+
+    /// Slots: what [`TableBuilder::capacity`] gave, rounded up, or as many as its load needs. The stash of a Horton
+    /// table is not counted.
+    pub fn slots(&self) -> u64 {
         self.plan.slots()
     }
 
-    /// Pairs per slot.
+    /// Pairs per place for one: [`len`](Self::len) / [`capacity`](Self::capacity), from 0 to 1.
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
+    }
+
+    /// What the keys stand for: what [`TableBuilder::key_type`] said of them.
+    pub fn key_type(&self) -> KeyType {
+        self.settings.key_type
     }
 
     /// How often a build of this table was started again with new constants.

@@ -66,15 +66,21 @@ pub fn holds_numbers<S: Scheme>(what: &str, kind: Kind) -> bool {
 
 /// Bytes behind the image of a table's file: four numbers and a checksum.
 pub const TRAILER: usize = 48;
+/// The same where keys are more than numbers: their types stand before the checksum.
+pub const LONG_TRAILER: usize = 112;
 
 /// Gives a table's file that was changed a right checksum, as an attacker would.
 pub fn reseal(bytes: &mut [u8]) {
-    let end = bytes.len() - TRAILER;
-    let digest = blake3::hash(&bytes[..end]);
+    reseal_behind(bytes, bytes.len() - TRAILER);
+}
+
+/// The same for a file whose settings begin at `end`.
+pub fn reseal_behind(bytes: &mut [u8], end: usize) {
+    let (digest, check) = (blake3::hash(&bytes[..end]), bytes.len() - 32);
     let mut hasher = blake3::Hasher::new();
-    hasher.update(digest.as_bytes()).update(&bytes[end..end + 16]);
-    let check = *hasher.finalize().as_bytes();
-    bytes[end + 16..].copy_from_slice(&check);
+    hasher.update(digest.as_bytes()).update(&bytes[end..check]);
+    let sum = *hasher.finalize().as_bytes();
+    bytes[check..].copy_from_slice(&sum);
 }
 
 /// `large`, or `small` under `KOEL_TEST_SMALL`, for simulators that take a second for what a CPU does in a millisecond.
@@ -140,6 +146,7 @@ where
     assert!(audit.pairs == table.len() || audit.pairs + 1 == table.len(), "{at}");
     let load = table.load_factor();
     assert!((load - model.len() as f64 / table.capacity() as f64).abs() < 1e-12, "{at}");
+    assert!(table.len() <= table.capacity() && load <= 1.0, "{at}: {} of {}", table.len(), table.capacity());
 }
 
 /// As many distinct pairs of the workload as default tables of this kind can hold, `n` at most; the extremes of keys

@@ -9,14 +9,17 @@ mod documents;
 
 /// What holds of tables of any scheme.
 mod tables {
+    mod capacity;
     mod conformance;
     mod exchange;
     mod files;
     mod golden;
     mod heavy;
+    mod key_types;
     mod order;
     mod properties;
     mod removal;
+    mod v2;
 }
 
 /// What holds of tables of one scheme.

@@ -277,7 +277,7 @@ impl OnDevice<'_> {
             keys.push(key);
             values.push(value);
         }
-        let slots = by_load.build(device, &old.0, &old.1)?.capacity();
+        let slots = by_load.build(device, &old.0, &old.1)?.slots();
         let table = builder.clone().capacity(slots).build(device, &old.0, &old.1)?;
         let load = table.load_factor();
         let (keys, values) = (device.upload(&new.0)?, device.upload(&new.1)?);

@@ -10,11 +10,12 @@ use koel::backend::{Any, HashBackend, Runs};
 use koel::spec::Plan;
 use koel::table::Contents;
 use koel::{
-    CompactingTable, Cpu, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, MultiTable, Scheme,
+    CompactingTable, Cpu, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, KeyType, MultiTable,
+    Scheme,
 };
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, FastaOptions, Pairs, Want};
+use super::input::{FastaOptions, Input, Pairs, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
@@ -25,7 +26,8 @@ const EXAMPLES: &str = "\
 INPUT is told by its content:
   CSV or TSV   rows `key,value`; keys alone take the number of their row, from 0, as value; a header is skipped
   .npy         uint32 of shape (n,), keys alone, or (n, 2)
-  FASTA        every window of K letters is a key (A C G T = 0..3, the first most significant), its place the value
+  FASTA        every window of K letters is a key (A C G T = 0..3, the first most significant), its place the value;
+               the table records K
 
 --table says what becomes of it:
   map          a value for each key
@@ -101,21 +103,24 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();
+    let input = Input::open(&args.input)?;
+    args.fasta.check(&[&input])?;
+    let key_type = if input.is_fasta() { KeyType::Kmers { k: args.fasta.k() } } else { KeyType::Numbers };
     let pairs = match args.table {
         Contents::Set | Contents::Compact => {
             let mut keys = Vec::new();
-            input::read(&args.input, &args.fasta, Want::Keys, &mut keys)?;
+            input.read(&args.fasta, Want::Keys, &mut keys)?;
             Pairs { keys, values: Vec::new() }
         }
         _ => {
             let mut pairs = Pairs::default();
-            input::read(&args.input, &args.fasta, Want::Pairs, &mut pairs)?;
+            input.read(&args.fasta, Want::Pairs, &mut pairs)?;
             pairs
         }
     };
     let read_seconds = start.elapsed().as_secs_f64();
     progress.say(format!("building a table of {}", text::counted(pairs.keys.len() as u64, "row")));
-    let mut job = Build { args, device: &device, pairs: &pairs, read_seconds, progress: Some(progress) };
+    let mut job = Build { args, device: &device, pairs: &pairs, key_type, read_seconds, progress: Some(progress) };
     args.options.run(args.table, &mut job)
 }
 
@@ -123,6 +128,7 @@ struct Build<'a> {
     args: &'a Args,
     device: &'a Any,
     pairs: &'a Pairs,
+    key_type: KeyType,
     read_seconds: f64,
     progress: Option<Progress>,
 }
@@ -136,26 +142,26 @@ impl Job for Build<'_> {
         Cpu: Runs<S>,
     {
         let (args, device, Pairs { keys, values }) = (self.args, self.device, self.pairs);
-        let options = &args.options;
+        let (options, key_type) = (&args.options, self.key_type);
         match args.table {
             Contents::Map => {
                 let builder = options.apply(HashTable::builder(scheme)).duplicates(args.duplicates.unwrap_or_default());
-                self.finish(|| builder.build(device, keys, values))
+                self.finish(|| builder.key_type(key_type).build(device, keys, values))
             }
             Contents::Set => {
-                let builder = options.apply(HashSet::builder(scheme));
+                let builder = options.apply(HashSet::builder(scheme)).key_type(key_type);
                 self.finish(|| builder.build(device, keys))
             }
             Contents::Compact => {
                 if let Some(scheme) = (&scheme as &dyn Dynamic).downcast_ref::<CuckooSet>() {
-                    let builder = options.apply(HashSet::builder(scheme.clone()));
+                    let builder = options.apply(HashSet::builder(scheme.clone())).key_type(key_type);
                     return self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, keys)?));
                 }
                 let builder = options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
-                self.finish(|| builder.build(device, keys))
+                self.finish(|| builder.key_type(key_type).build(device, keys))
             }
             Contents::Multi => {
-                let builder = options.apply(MultiTable::builder(scheme));
+                let builder = options.apply(MultiTable::builder(scheme)).key_type(key_type);
                 self.finish(|| builder.build(device, keys, values))
             }
             other => Err(unknown(other)),
@@ -201,7 +207,7 @@ impl Build<'_> {
             "scheme": S::NAME, "kind": args.options.kind.name(),
             "parameters": scheme::json(&S::describe(table.plan())),
             "rows": self.pairs.keys.len(), "pairs": built.pairs(), "keys": table.len(),
-            "slots": table.capacity(), "load": table.load_factor(),
+            "slots": table.slots(), "load": table.load_factor(),
             "seed": table.plan().seed(), "restarts": table.restarts(), "digest": digest.to_string(),
             "device": table.backend().info().id, "image_bytes": 8 * table.plan().words(), "bytes": built.bytes(),
             "seconds": { "read": self.read_seconds, "build": time.build, "save": time.save },
@@ -230,7 +236,7 @@ impl Build<'_> {
              time      {:.3} s to read, {:.3} s to build, {:.3} s to save",
             args.output.display(),
             built.held(),
-            text::counted(table.capacity(), "slot"),
+            text::counted(table.slots(), "slot"),
             table.load_factor(),
             text::bytes(built.bytes()),
             T::CONTENTS.name(),

@@ -7,7 +7,7 @@ use serde_json::json;
 use koel::backend::{Any, Runs};
 use koel::spec::Plan;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
@@ -59,7 +59,7 @@ impl Info<'_> {
     where
         Cpu: Runs<S>,
     {
-        let path = &self.args.table;
+        let (path, key_type) = (&self.args.table, self.info.key_type);
         let progress = Progress::line();
         progress.say("reading, checking and walking the table");
         let structure = T::open(&Cpu::new(), path)?;
@@ -75,7 +75,7 @@ impl Info<'_> {
                 stats.buckets.iter().map(|buckets| json!({ "type": buckets.name, "by_pairs": buckets.by_pairs }));
             out::print_json(&json!({
                 "table": T::CONTENTS.name(), "scheme": S::NAME, "kind": self.info.kind.name(),
-                "parameters": scheme::json(&parameters),
+                "parameters": scheme::json(&parameters), "key_type": json_of(key_type),
                 "pairs": pairs, "keys": stats.pairs, "most_values": most_values,
                 "slots": stats.slots, "load": table.load_factor(), "seed": seed,
                 "worn": table.is_worn(), "tombstones": stats.tombstones,
@@ -105,6 +105,7 @@ impl Info<'_> {
         out::print(&format!(
             "{}: {} in {} (load {:.3})\n\
              table     {}{values}\n\
+             keys      {key_type}\n\
              scheme    {} {}, {}\n\
              seed      {seed}\n\
              restarts  {}\n\
@@ -130,6 +131,16 @@ impl Info<'_> {
             text::counted(audit.pairs, if T::CONTENTS == Contents::Map { "pair" } else { "key" }),
         ))?;
         Ok(Verdict::Fine)
+    }
+}
+
+/// What keys stand for.
+fn json_of(key_type: KeyType) -> serde_json::Value {
+    match key_type {
+        KeyType::Numbers => json!({ "type": "numbers" }),
+        KeyType::Kmers { k } => json!({ "type": "kmers", "k": k }),
+        KeyType::Cells(layout) => json!({ "type": "cells", "layout": layout.to_string() }),
+        other => json!({ "type": other.to_string() }),
     }
 }
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use koel::backend::{Any, Runs};
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, FastaOptions, Sink, Want};
+use super::input::{FastaOptions, Input, Sink, Want};
 use super::options::{self, Threads};
 use super::output::Rows;
 use super::progress::Progress;
@@ -22,7 +22,8 @@ use ask::{AllValues, Ask, Counts, KeysOfIds, Members, Values};
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-QUERIES is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used.
+QUERIES is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used. A table that was built
+from FASTA knows its K.
 Output is in the order of the queries. What a row is depends on what TABLE was built as (--table):
   map          `key,value`, the value empty for a miss
   set          `key,found`: 1 or 0
@@ -35,7 +36,7 @@ Examples:
   koel lookup pairs.koel queries.csv
   koel lookup pairs.koel queries.csv -o answers.npy
   koel lookup pairs.koel needed.csv --strict > /dev/null && echo all there
-  koel lookup kmers.koel reads.fa --kmer 12 -o places.csv";
+  koel lookup kmers.koel reads.fa -o places.csv";
 
 /// Look up keys in a table's file
 #[derive(clap::Args)]
@@ -96,12 +97,53 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     let info = read_info(&args.table)?;
     args.check(&info)?;
-    scheme::numbered(info.scheme, info.kind, &mut Lookup { args, contents: info.contents })
+    let queries = Queries::open(args, &info)?;
+    scheme::numbered(info.scheme, info.kind, &mut Lookup { args, contents: info.contents, queries: Some(queries) })
+}
+
+/// A file of queries, and how it is read.
+struct Queries<'a> {
+    input: Input<'a>,
+    fasta: FastaOptions,
+}
+
+impl<'a> Queries<'a> {
+    /// Opens the file. Letters become keys as the table's own keys did, so they need a K that is known to be right.
+    fn open(args: &Args, info: &FileInfo) -> Result<Queries<'a>> {
+        let (table, mut fasta) = (args.table.display(), args.fasta.clone());
+        // Ids are numbers, whatever their keys are.
+        let key_type = if args.reverse { KeyType::Numbers } else { info.key_type };
+        match (key_type, fasta.kmer) {
+            (KeyType::Kmers { k }, Some(kmer)) if kmer != k => {
+                return Err(Failure::Input(format!(
+                    "--kmer {kmer}: the keys of {table} are {key_type}: leave it out, and K is the table's"
+                )));
+            }
+            _ => {}
+        }
+        let input = Input::open(&args.queries)?;
+        fasta.check(&[&input])?;
+        match key_type {
+            KeyType::Kmers { k } if input.is_fasta() => fasta.kmer = Some(k),
+            KeyType::Kmers { .. } => {}
+            _ if input.is_fasta() && fasta.kmer.is_none() => {
+                return Err(Failure::Input(format!(
+                    "{}: this is FASTA, and nothing says how many letters a key of {table} has, whose keys are \
+                     {key_type}: give --kmer K if it was built from k-mers",
+                    args.queries.display()
+                )));
+            }
+            _ => {}
+        }
+        Ok(Queries { input, fasta })
+    }
 }
 
 struct Lookup<'a> {
     args: &'a Args,
     contents: Contents,
+    /// Read once.
+    queries: Option<Queries<'a>>,
 }
 
 impl Job for Lookup<'_> {
@@ -114,24 +156,25 @@ impl Job for Lookup<'_> {
     {
         let args = self.args;
         let path = &args.table;
+        let Some(queries) = self.queries.take() else { unreachable!("a job runs once") };
         if args.mapped {
-            return answer(args, Values::new(&HashTable::<Cpu, S>::open_mapped(&Cpu::new(), path)?, "value"));
+            return answer(args, queries, Values::new(&HashTable::<Cpu, S>::open_mapped(&Cpu::new(), path)?, "value"));
         }
         let device = options::one_device(args.device.as_deref().unwrap_or("auto"))?;
         match self.contents {
-            Contents::Map => answer(args, Values::new(&HashTable::<Any, S>::open(&device, path)?, "value")),
-            Contents::Set => answer(args, Members(&HashSet::<Any, S>::open(&device, path)?)),
+            Contents::Map => answer(args, queries, Values::new(&HashTable::<Any, S>::open(&device, path)?, "value")),
+            Contents::Set => answer(args, queries, Members(&HashSet::<Any, S>::open(&device, path)?)),
             Contents::Compact => {
                 let table = CompactingTable::<Any, S>::open(&device, path)?;
                 if args.reverse {
-                    answer(args, KeysOfIds(&table))
+                    answer(args, queries, KeysOfIds(&table))
                 } else {
-                    answer(args, Values::new(table.table(), "id"))
+                    answer(args, queries, Values::new(table.table(), "id"))
                 }
             }
             Contents::Multi => {
                 let table = MultiTable::<Any, S>::open(&device, path)?;
-                if args.count { answer(args, Counts(&table)) } else { answer(args, AllValues(&table)) }
+                if args.count { answer(args, queries, Counts(&table)) } else { answer(args, queries, AllValues(&table)) }
             }
             other => Err(unknown(other)),
         }
@@ -139,12 +182,12 @@ impl Job for Lookup<'_> {
 }
 
 /// Answers all queries and says how many hit.
-fn answer(args: &Args, table: impl Ask) -> Result<Verdict> {
+fn answer(args: &Args, queries: Queries<'_>, table: impl Ask) -> Result<Verdict> {
     let rows = Rows::open(args.output.as_deref(), &table.columns())?;
     // Rows on a terminal are progress enough.
     let progress = args.output.is_some().then(Progress::line);
     let mut answers = Answers { table, queries: Vec::new(), rows, asked: 0, missed: 0, progress };
-    let read = input::read(&args.queries, &args.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
+    let read = queries.input.read(&queries.fasta, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
     match read.and_then(|()| rows.finish()) {
         // A reader that has seen enough does not undo the misses that were seen.

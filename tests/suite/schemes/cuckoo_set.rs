@@ -57,7 +57,7 @@ fn slots_are_the_upper_halves_of_the_cuckoo_table() {
                     assert_eq!(set.plan().cuckoo(), table.plan());
                     let uppers: Vec<u32> = image(&table).iter().map(|word| (word >> 32) as u32).collect();
                     assert_eq!(halves(&image(&set))[..uppers.len()], uppers, "H = {functions}, n = {n}, step {step}");
-                    assert_eq!(set.plan().words(), set.capacity().div_ceil(2));
+                    assert_eq!(set.plan().words(), set.slots().div_ceil(2));
                     assert_eq!(set.to_pairs().unwrap(), table.to_pairs().unwrap());
                 }
             }

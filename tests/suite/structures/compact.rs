@@ -288,7 +288,7 @@ fn a_set_becomes_a_compacting_table() {
                         }
                     };
                     let order = set.to_keys().unwrap();
-                    let capacity = set.capacity();
+                    let slots = set.slots();
                     let table = CompactingTable::from_set(set).unwrap();
                     // Compacting a worn set may move keys.
                     let unique = if history == "worn" { table.unique().unwrap() } else { order };
@@ -297,7 +297,7 @@ fn a_set_becomes_a_compacting_table() {
                     numbers(&table, &unique, &column, &at);
                     if kind == Kind::Canonical {
                         let ids: Vec<u32> = (0..unique.len() as u32).collect();
-                        let plain = HashTable::builder(Cuckoo::of_kind(kind)).seed(8).capacity(capacity);
+                        let plain = HashTable::builder(Cuckoo::of_kind(kind)).seed(8).capacity(slots);
                         let plain = plain.build(&device, &unique, &ids).unwrap();
                         assert!(
                             crate::common::image(table.table()) == crate::common::image(&plain),

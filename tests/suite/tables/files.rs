@@ -4,8 +4,9 @@ use std::path::Path;
 
 use crate::common::{TRAILER, reseal};
 use koel::backend::Any;
+use koel::table::read_info;
 use koel::workload::Workload;
-use koel::{Cpu, Cuckoo, Duplicates, Error, HashTable};
+use koel::{CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, MultiTable};
 
 const HEADER: usize = 128;
 
@@ -97,6 +98,79 @@ fn endless_attempts_are_refused() {
     assert!(matches!(mapped, Err(Error::BadFile { .. })), "{mapped:?}");
     let refused = HashTable::builder(Cuckoo::default()).attempts(u32::MAX).build(&Cpu::new(), &[1], &[2]);
     assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
+}
+
+/// A small file that says a load of a millionth would ask for half a gigabyte at its first batch.
+#[test]
+fn loads_that_contradict_the_slots_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.koel");
+    let build = |load: f64, pairs: u32| {
+        let load = HashTable::builder(Cuckoo::default()).load_factor(load);
+        let keys: Vec<u32> = (0..pairs).collect();
+        let table = load.build(&Cpu::new(), &keys, &keys).unwrap();
+        table.save(&path).unwrap();
+        (table, std::fs::read(&path).unwrap())
+    };
+    for (pairs, millionths) in [(100, 1), (100, 799_000), (1, 1), (0, 1), (0, 15)] {
+        let (_, mut bytes) = build(0.8, pairs);
+        let at = bytes.len() - TRAILER;
+        bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(millionths));
+        reseal(&mut bytes);
+        let is_refused = |result: Result<(), Error>| match result {
+            Err(Error::BadFile { reason, .. }) => reason.contains("contradicts"),
+            _ => false,
+        };
+        // One pair is at home in 16 slots at any load down to 0.0625, and 100 are in 125 down to 0.8.
+        let (opened, mapped) = try_both(&path, &bytes);
+        assert!(is_refused(opened) && is_refused(mapped), "{pairs} pairs, {millionths} millionths");
+    }
+    // What is built with small loads opens, empty or not, and goes on as the table that was saved.
+    for (load, pairs) in [(0.8, 0), (0.8, 100), (0.01, 0), (0.01, 100), (0.000_016, 0), (0.000_001, 0), (0.000_001, 2)] {
+        let (mut table, _) = build(load, pairs);
+        let at = format!("load {load}, {pairs} pairs");
+        let gone: Vec<u32> = (0..pairs / 2).collect();
+        table.remove(&gone).unwrap();
+        table.save(&path).unwrap();
+        let mut opened: HashTable<Cpu> = HashTable::open(&Cpu::new(), &path).unwrap_or_else(|e| panic!("{at}: {e}"));
+        let mapped: HashTable<Cpu> = HashTable::open_mapped(&Cpu::new(), &path).unwrap();
+        assert_eq!(mapped.len(), table.len(), "{at}");
+        opened.insert(&[1000], &[1]).unwrap();
+        table.insert(&[1000], &[1]).unwrap();
+        assert_eq!((opened.digest().unwrap(), opened.slots()), (table.digest().unwrap(), table.slots()), "{at}");
+    }
+}
+
+/// Opening a pipe would wait for a writer that never comes.
+#[cfg(unix)]
+#[test]
+fn what_is_no_plain_file_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (path, part) in [(pipe, "pipe"), (folder.path().into(), "folder"), ("/dev/zero".into(), "device")] {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let at = path.display().to_string();
+        std::thread::spawn(move || {
+            let cpu = Cpu::new();
+            let results = [
+                read_info(&path).map(drop),
+                HashTable::<Cpu>::open(&cpu, &path).map(drop),
+                HashTable::<Cpu>::open_mapped(&cpu, &path).map(drop),
+                HashSet::<Cpu>::open(&cpu, &path).map(drop),
+                CompactingTable::<Cpu>::open(&cpu, &path).map(drop),
+                MultiTable::<Cpu>::open(&cpu, &path).map(drop),
+            ];
+            sender.send(results).unwrap();
+        });
+        // It takes no time; a minute is for machines that are busy.
+        let results = receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap_or_else(|_| panic!("{at}: waits"));
+        for result in results {
+            assert!(matches!(&result, Err(Error::BadFile { reason, .. }) if reason.contains(part)), "{at}: {result:?}");
+        }
+    }
+    let missing = HashTable::<Cpu>::open(&Cpu::new(), folder.path().join("missing"));
+    assert!(matches!(missing, Err(Error::Io { .. })), "{missing:?}");
 }
 
 /// Opens bytes both ways, and looks things up if that worked.

@@ -125,7 +125,7 @@ where
     let removed = steps.iter().any(|step| matches!(step, Step::Remove(_)));
     if kind == Kind::Canonical && (!removed || table.restarts() == 0) {
         let (keys, values): (Vec<_>, Vec<_>) = model.into_iter().unzip();
-        let whole = HashTable::builder(S::of_kind(kind)).capacity(table.capacity());
+        let whole = HashTable::builder(S::of_kind(kind)).capacity(table.slots());
         let whole = whole.build(&devices[0], &keys, &values).unwrap();
         assert_eq!(whole.digest().unwrap(), table.digest().unwrap(), "as built at once");
     }

@@ -21,8 +21,11 @@ const HEAD: usize = 64 << 10;
 pub struct FastaOptions {
     /// Letters of a FASTA file that make a key, 1 to 16 [default: 16]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=16))]
-    kmer: Option<u32>,
+    pub kmer: Option<u32>,
 }
+
+/// Letters of a key where nobody says how many: as many as fit.
+const MOST_LETTERS: u32 = 16;
 
 /// What the caller wants of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,11 +104,16 @@ impl<'a> Input<'a> {
         Ok(Input { name, format, reader })
     }
 
+    /// Whether it is FASTA, whose keys are k-mers.
+    pub fn is_fasta(&self) -> bool {
+        self.format == Format::Fasta
+    }
+
     /// Reads it into a sink, in its order.
     pub fn read(mut self, fasta: &FastaOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
         match self.format {
             Format::Npy => npy::read(self.reader, &self.name, want, sink),
-            Format::Fasta => fasta::read(self.reader, &self.name, fasta.kmer.unwrap_or(16), sink),
+            Format::Fasta => fasta::read(self.reader, &self.name, fasta.k(), sink),
             Format::Text { delimiter, skip } => {
                 self.reader.consume(skip);
                 columns::read(self.reader, &self.name, delimiter, want, sink)
@@ -115,6 +123,11 @@ impl<'a> Input<'a> {
 }
 
 impl FastaOptions {
+    /// Letters that make a key.
+    pub fn k(&self) -> u32 {
+        self.kmer.unwrap_or(MOST_LETTERS)
+    }
+
     /// Refuses options that mean nothing to any of these files.
     pub fn check(&self, inputs: &[&Input<'_>]) -> Result<()> {
         let means_nothing = self.kmer.is_some() && inputs.iter().all(|input| input.format != Format::Fasta);

@@ -9,6 +9,7 @@ mod folder;
 
 mod commands;
 mod faults;
+mod kmers;
 mod relational;
 mod tables;
 mod verify;

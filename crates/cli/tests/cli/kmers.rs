@@ -1,0 +1,94 @@
+//! Tables of k-mers: they know their K, and queries follow it.
+
+use serde_json::json;
+
+use crate::folder::{Folder, npy};
+
+/// `ACGTACGTTT`: AC.. at 0 and 4.
+const GENOME: &str = ">one\nACGTA\nCGTTT\n";
+
+#[test]
+fn queries_follow_the_tables_k() {
+    let folder = Folder::new();
+    folder.file("g.fa", GENOME);
+    folder.file("q.fa", ">q\nACGTT\n");
+    // ACGT = 27, CGTA = 108, GTAC = 177, TACG = 198, CGTT = 111, GTTT = 191
+    for (table, rows, misses) in [
+        ("map --duplicates first", "key,value\n27,0\n111,5\n", "5,\n"),
+        ("set", "key,found\n27,1\n111,1\n", "5,0\n"),
+        ("compact", "key,id\n27,0\n111,4\n", "5,\n"),
+        ("multi", "key,value\n27,0\n27,4\n111,5\n", "5,\n"),
+    ] {
+        folder.ok(&format!("build g.fa -o t.koel --kmer 4 --table {table} --device cpu"));
+        assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4 }), "{table}");
+        assert!(folder.ok("info t.koel").contains("\nkeys      k-mers of 4 letters\n"), "{table}");
+        assert_eq!(folder.ok("lookup t.koel q.fa --device cpu"), rows, "{table}");
+        assert_eq!(folder.ok("lookup t.koel q.fa --kmer 4 --device cpu"), rows, "{table}");
+        // Windows of other lengths would be other keys, some of which are there.
+        folder.refused("lookup t.koel q.fa --kmer 5 --device cpu -o out.csv", "k-mers of 4 letters");
+        folder.refused("lookup t.koel q.csv --kmer 5 --device cpu -o out.csv", "k-mers of 4 letters");
+        assert!(!folder.path("out.csv").exists());
+        // Numbers and letters are the same queries.
+        folder.file("q.csv", "27\n111\n5\n");
+        assert_eq!(folder.ok("lookup t.koel q.csv --device cpu"), format!("{rows}{misses}"), "{table}");
+        folder.file("q.npy", npy("(3,)", &[27, 111, 5]));
+        assert_eq!(folder.ok("lookup t.koel q.npy --device cpu"), format!("{rows}{misses}"), "{table}");
+        for letters in ["ACGT\nCGTT\nAACC\n", "kmer,n\nacgu,1\n\"cgtt\",2\n5,3\n"] {
+            folder.file("letters.csv", letters);
+            assert_eq!(folder.ok("lookup t.koel letters.csv --device cpu"), format!("{rows}{misses}"), "{table}");
+        }
+        for (letters, part) in [("ACGTA\nACGT\n", "5 letters"), ("ACGN\n5\n", "letter N"), ("1\nhello\n", "hello")] {
+            folder.file("letters.csv", letters);
+            folder.refused("lookup t.koel letters.csv --device cpu", part);
+        }
+    }
+    folder.ok("build g.fa -o t.koel --kmer 4 --duplicates last --device cpu");
+    assert_eq!(folder.ok("lookup t.koel q.fa --mapped"), "key,value\n27,4\n111,5\n");
+    // Without --kmer there are 16 letters to a key, and the table says so too.
+    folder.file("long.fa", ">one\nACGTACGTACGTACGTAC\n");
+    folder.ok("build long.fa -o t.koel --device cpu");
+    assert_eq!(folder.json("info t.koel --json")["key_type"]["k"], 16);
+}
+
+#[test]
+fn letters_need_a_table_that_knows_their_number() {
+    let folder = Folder::new();
+    folder.file("t.csv", "27,1\n111,2\n");
+    folder.file("q.fa", ">q\nACGTT\n");
+    folder.file("letters.csv", "ACGT\nCGTT\n");
+    folder.ok("build t.csv -o t.koel --device cpu");
+    assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "numbers" }));
+    folder.refused("lookup t.koel q.fa --device cpu -o out.csv", "--kmer K");
+    assert!(!folder.path("out.csv").exists());
+    // Of tables that older releases built from FASTA the user knows K.
+    assert_eq!(folder.ok("lookup t.koel q.fa --kmer 4 --device cpu"), "key,value\n27,1\n111,2\n");
+    folder.refused("lookup t.koel letters.csv --device cpu", "letters");
+    folder.refused("lookup t.koel letters.csv --kmer 4 --device cpu", "--kmer is for FASTA");
+}
+
+/// Ids are numbers, whatever their keys are; and a table that is made of a set knows K too.
+#[test]
+fn ids_are_no_kmers() {
+    let folder = Folder::new();
+    folder.file("g.fa", GENOME);
+    folder.file("ids.csv", "0\n6\n");
+    folder.file("letters.csv", "ACGT\nCGTT\n");
+    for scheme in ["cuckoo", "cuckoo_set"] {
+        folder.ok(&format!("build g.fa -o t.koel --kmer 4 --table compact --scheme {scheme} --device cpu"));
+        assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4 }));
+        assert!(folder.ok("lookup t.koel ids.csv --reverse --device cpu").ends_with("\n6,\n"));
+        folder.refused("lookup t.koel letters.csv --reverse --device cpu", "letters");
+        assert!(folder.ok("lookup t.koel letters.csv --device cpu").starts_with("key,id\n27,"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_table() {
+    let folder = Folder::new();
+    assert!(std::process::Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap().success());
+    folder.file("q.csv", "1\n");
+    folder.refused("info pipe", "plain file");
+    folder.refused("lookup pipe q.csv", "plain file");
+    folder.refused("info .", "a folder");
+}

@@ -1,0 +1,248 @@
+//! The settings behind a table's image: how it goes on when batches are inserted, and what its keys and values are.
+//!
+//! ```text
+//! short form   load u32, rule for copies u32, attempts u32, contents u32 | check                     48 bytes
+//! long form    load u32, rule for copies u32, attempts u32, contents u32 | types 64 bytes | check   112 bytes
+//!
+//! contents     bits 0 to 7: what the pairs are;  bit 8: the long form;  the others 0
+//! types        of the key, then of the value: bits u16, type u16, flags u32, 6 parameters u32
+//! check        BLAKE3( digest of all before the settings | the settings before the check )
+//! ```
+//!
+//! A table of plain numbers has the short form, so its files are what they were before there were types. The long form
+//! is for all others, and for nothing else: one table has one file. `docs/file-format.md` lists the types, and which
+//! fields are reserved. A reader that finds a reserved one in use says that a newer koel reads the file.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::builder::{Contents, Duplicates, MOST_ATTEMPTS, Settings, Size, slots_at};
+use super::digest::Digest;
+use super::keys::KeyType;
+use crate::layout::{Layout, Rows2, Rows3};
+use crate::spec::{Load, Plan};
+
+/// What is wrong with a file, as a clause.
+type Checked<T> = std::result::Result<T, String>;
+
+/// The bits of the fourth number that say what the pairs are.
+const CONTENTS_BITS: u32 = 0xff;
+/// The bit of the fourth number that says that types follow.
+const LONG_FORM: u32 = 1 << 8;
+
+const NUMBERS_BYTES: usize = size_of::<Numbers>();
+const TYPES_BYTES: usize = size_of::<Types>();
+const CHECK_BYTES: usize = 32;
+
+/// How the table goes on.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Numbers {
+    load_millionths: u32,
+    duplicates: u32,
+    attempts: u32,
+    contents: u32,
+}
+
+/// What keys and values are.
+#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct Types {
+    key: Column,
+    value: Column,
+}
+
+const _: () = assert!(TYPES_BYTES == 64);
+
+/// What the numbers of a column are.
+#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct Column {
+    bits: u16,
+    code: u16,
+    flags: u32,
+    parameters: [u32; 6],
+}
+
+const NUMBERS: u16 = 0;
+const KMERS: u16 = 1;
+const CELLS: u16 = 2;
+/// Two bits a letter, A C G T = 0 1 2 3, the first in the highest bits.
+const TWO_BITS_FIRST_HIGHEST: u32 = 0;
+
+impl Column {
+    const PLAIN: Column = Column { bits: 32, code: NUMBERS, flags: 0, parameters: [0; 6] };
+
+    fn of(key_type: KeyType) -> Column {
+        let (code, parameters) = match key_type {
+            KeyType::Numbers => (NUMBERS, [0; 4]),
+            KeyType::Kmers { k } => (KMERS, [k, TWO_BITS_FIRST_HIGHEST, 0, 0]),
+            KeyType::Cells(layout) => {
+                let parameters = match layout {
+                    Layout::Rows2(rows) => [0, rows.width(), rows.height(), 0],
+                    Layout::Rows3(rows) => [1, rows.width(), rows.height(), rows.depth()],
+                    Layout::Morton2 => [2, 0, 0, 0],
+                    Layout::Morton3 => [3, 0, 0, 0],
+                    Layout::BitReversed2 { bits } => [4, bits, 0, 0],
+                };
+                (CELLS, parameters)
+            }
+        };
+        let [a, b, c, d] = parameters;
+        Column { code, parameters: [a, b, c, d, 0, 0], ..Column::PLAIN }
+    }
+
+    fn key_type(&self) -> Checked<KeyType> {
+        let [first, a, b, c, ..] = self.parameters;
+        let key_type = match (self.code, first) {
+            (NUMBERS, _) => KeyType::Numbers,
+            (KMERS, k) => KeyType::Kmers { k },
+            (CELLS, 0) => KeyType::Cells(Layout::Rows2(Rows2::new(a, b).map_err(|error| error.to_string())?)),
+            (CELLS, 1) => KeyType::Cells(Layout::Rows3(Rows3::new(a, b, c).map_err(|error| error.to_string())?)),
+            (CELLS, 2) => KeyType::Cells(Layout::Morton2),
+            (CELLS, 3) => KeyType::Cells(Layout::Morton3),
+            (CELLS, 4) => KeyType::Cells(Layout::BitReversed2 { bits: a }),
+            (CELLS, layout) => return Err(of_newer(&format!("keys that are cells of layout {layout}"))),
+            (code, _) => return Err(of_newer(&format!("keys of type {code}"))),
+        };
+        if Column::of(key_type) != *self {
+            return Err(of_newer("a key type with reserved fields in use"));
+        }
+        key_type.check().map_err(|error| error.to_string())?;
+        Ok(key_type)
+    }
+}
+
+impl Types {
+    fn key_type(&self) -> Checked<KeyType> {
+        let key_type = self.key.key_type()?;
+        if self.value != Column::PLAIN {
+            return Err(of_newer(&format!("values of type {} and {} bits", self.value.code, self.value.bits)));
+        }
+        if key_type == KeyType::Numbers {
+            return Err("its settings say at length what needs no saying".into());
+        }
+        Ok(key_type)
+    }
+}
+
+fn of_newer(what: &str) -> String {
+    format!("it has {what}, which koel {} does not read: open it with a newer koel", env!("CARGO_PKG_VERSION"))
+}
+
+/// The bytes behind the image. What they say is checked where it is taken from them.
+pub(super) struct Trailer {
+    numbers: Numbers,
+    types: Option<Types>,
+    check: [u8; CHECK_BYTES],
+}
+
+impl Trailer {
+    pub(super) const SHORT_BYTES: usize = NUMBERS_BYTES + CHECK_BYTES;
+    pub(super) const LONG_BYTES: usize = NUMBERS_BYTES + TYPES_BYTES + CHECK_BYTES;
+
+    pub(super) fn new(settings: &Settings, default_load: Load, digest: Digest) -> Trailer {
+        let load_millionths = match settings.size {
+            Size::Default => default_load.millionths(),
+            Size::Load(load) => load.millionths(),
+            Size::Capacity(_) => 0,
+        };
+        let duplicates = Duplicates::ALL.iter().position(|&rule| rule == settings.duplicates).unwrap_or(0) as u32;
+        let contents = Contents::ALL.iter().position(|&contents| contents == settings.contents).unwrap_or(0) as u32;
+        let types = (settings.key_type != KeyType::Numbers)
+            .then(|| Types { key: Column::of(settings.key_type), value: Column::PLAIN });
+        let contents = contents | if types.is_some() { LONG_FORM } else { 0 };
+        let numbers = Numbers { load_millionths, duplicates, attempts: settings.attempts, contents };
+        let bare = Trailer { numbers, types, check: [0; CHECK_BYTES] };
+        Trailer { check: bare.sum(digest), ..bare }
+    }
+
+    /// The settings in these bytes, of one of the two lengths.
+    pub(super) fn read(bytes: &[u8]) -> Checked<Trailer> {
+        let wrong = || "its settings contradict their length".to_owned();
+        let (numbers, rest) = bytes.split_at_checked(NUMBERS_BYTES).ok_or_else(wrong)?;
+        let numbers: Numbers = bytemuck::pod_read_unaligned(numbers);
+        if numbers.contents & !(CONTENTS_BITS | LONG_FORM) != 0 {
+            return Err(of_newer("unknown settings"));
+        }
+        let (types, check) = if numbers.contents & LONG_FORM == 0 {
+            (None, rest)
+        } else {
+            let (types, check) = rest.split_at_checked(TYPES_BYTES).ok_or_else(wrong)?;
+            (Some(bytemuck::pod_read_unaligned(types)), check)
+        };
+        Ok(Trailer { numbers, types, check: check.try_into().map_err(|_| wrong())? })
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        [self.unchecked_bytes(), self.check.to_vec()].concat()
+    }
+
+    fn unchecked_bytes(&self) -> Vec<u8> {
+        let types = self.types.as_ref().map_or(&[][..], bytemuck::bytes_of);
+        [bytemuck::bytes_of(&self.numbers), types].concat()
+    }
+
+    fn sum(&self, digest: Digest) -> [u8; CHECK_BYTES] {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&digest.bytes()).update(&self.unchecked_bytes());
+        *hasher.finalize().as_bytes()
+    }
+
+    /// Whether the check is that of these settings behind a table with this digest.
+    pub(super) fn is_of(&self, digest: Digest) -> bool {
+        self.check == self.sum(digest)
+    }
+
+    pub(super) fn contents(&self) -> Checked<Contents> {
+        let contents = Contents::ALL.get((self.numbers.contents & CONTENTS_BITS) as usize).copied();
+        contents.ok_or_else(|| "what its pairs are is unknown".into())
+    }
+
+    pub(super) fn key_type(&self) -> Checked<KeyType> {
+        self.types.map_or(Ok(KeyType::Numbers), |types| types.key_type())
+    }
+
+    /// The settings of a table with this plan that holds so many pairs.
+    ///
+    /// A load may ask for no more slots for them than the image has: every build and every batch sees to that, and
+    /// removing pairs keeps the slots. So a small file cannot ask for a huge table at its first batch.
+    pub(super) fn settings(&self, plan: &impl Plan, pairs: u64) -> Checked<Settings> {
+        let Numbers { load_millionths, duplicates, attempts, .. } = self.numbers;
+        let size = match load_millionths {
+            0 => Size::Capacity(plan.asked_slots()),
+            load if load <= 1_000_000 => Size::Load(Load::from_millionths(load)),
+            load => return Err(format!("a load of {load} millionths is above 1")),
+        };
+        if let Size::Load(load) = size
+            && slots_at(load, pairs) > plan.asked_slots()
+        {
+            let (load, slots) = (load.get(), plan.slots());
+            return Err(format!("a load of {load} contradicts its {pairs} pairs in {slots} slots: build it again"));
+        }
+        let duplicates =
+            *Duplicates::ALL.get(duplicates as usize).ok_or(format!("rule {duplicates} for copies is unknown"))?;
+        if !(1..=MOST_ATTEMPTS).contains(&attempts) {
+            return Err("its settings contradict each other".into());
+        }
+        let (contents, key_type) = (self.contents()?, self.key_type()?);
+        Ok(Settings { size, seed: plan.seed(), duplicates, attempts, contents, key_type })
+    }
+}
+
+impl Settings {
+    /// Refuses a table that is a part of another structure than the one it is opened as.
+    pub(super) fn expect(&self, contents: Contents) -> Checked<()> {
+        if self.contents == contents {
+            // Sets welcome keys that come again.
+            return match (contents, self.duplicates) {
+                (Contents::Set, Duplicates::Error) => Err("its settings contradict each other".into()),
+                _ => Ok(()),
+            };
+        }
+        Err(format!(
+            "it holds a {} where a {} was wanted: open it as what it is",
+            self.contents.name(),
+            contents.name()
+        ))
+    }
+}
