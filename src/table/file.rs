@@ -98,7 +98,8 @@ impl Source {
             return Err(bad(format!("it has format {version}; this koel reads format {VERSION}: build it again")));
         }
         let settings = header.words.checked_mul(8).and_then(|bytes| (length - HEADER_BYTES as u64).checked_sub(bytes));
-        if settings.is_none_or(|bytes| [Trailer::SHORT_BYTES, Trailer::LONG_BYTES].iter().all(|&form| form as u64 != bytes))
+        if settings
+            .is_none_or(|bytes| [Trailer::SHORT_BYTES, Trailer::LONG_BYTES].iter().all(|&form| form as u64 != bytes))
         {
             return Err(bad(format!("its header speaks of {} words, which {length} bytes do not hold", header.words)));
         }

@@ -174,7 +174,11 @@ impl Job for Lookup<'_> {
             }
             Contents::Multi => {
                 let table = MultiTable::<Any, S>::open(&device, path)?;
-                if args.count { answer(args, queries, Counts(&table)) } else { answer(args, queries, AllValues(&table)) }
+                if args.count {
+                    answer(args, queries, Counts(&table))
+                } else {
+                    answer(args, queries, AllValues(&table))
+                }
             }
             other => Err(unknown(other)),
         }

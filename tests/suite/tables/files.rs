@@ -126,7 +126,8 @@ fn loads_that_contradict_the_slots_are_refused() {
         assert!(is_refused(opened) && is_refused(mapped), "{pairs} pairs, {millionths} millionths");
     }
     // What is built with small loads opens, empty or not, and goes on as the table that was saved.
-    for (load, pairs) in [(0.8, 0), (0.8, 100), (0.01, 0), (0.01, 100), (0.000_016, 0), (0.000_001, 0), (0.000_001, 2)] {
+    for (load, pairs) in [(0.8, 0), (0.8, 100), (0.01, 0), (0.01, 100), (0.000_016, 0), (0.000_001, 0), (0.000_001, 2)]
+    {
         let (mut table, _) = build(load, pairs);
         let at = format!("load {load}, {pairs} pairs");
         let gone: Vec<u32> = (0..pairs / 2).collect();
@@ -164,7 +165,8 @@ fn what_is_no_plain_file_is_refused_at_once() {
             sender.send(results).unwrap();
         });
         // It takes no time; a minute is for machines that are busy.
-        let results = receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap_or_else(|_| panic!("{at}: waits"));
+        let results =
+            receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap_or_else(|_| panic!("{at}: waits"));
         for result in results {
             assert!(matches!(&result, Err(Error::BadFile { reason, .. }) if reason.contains(part)), "{at}: {result:?}");
         }

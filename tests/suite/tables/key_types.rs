@@ -68,7 +68,8 @@ fn changes_and_devices_keep_the_type() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.koel");
     for device in devices() {
-        let mut table = builder().key_type(KMERS).build(&Cpu::new(), &KEYS, &VALUES).unwrap().to_backend(&device).unwrap();
+        let mut table =
+            builder().key_type(KMERS).build(&Cpu::new(), &KEYS, &VALUES).unwrap().to_backend(&device).unwrap();
         table.insert(&[1000, 1001], &[1, 2]).unwrap();
         table.upsert(&[1000, 1002], &[1, 2]).unwrap();
         table.remove(&[7]).unwrap();
