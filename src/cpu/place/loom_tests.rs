@@ -31,13 +31,13 @@ fn loom_raise_keeps_the_greatest() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "assertion")]
 fn loom_raise_in_two_steps_is_caught() {
     keeps_the_greatest::<Split>();
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "assertion")]
 fn loom_raise_without_comparing_is_caught() {
     keeps_the_greatest::<Blind>();
 }

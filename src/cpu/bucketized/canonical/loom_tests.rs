@@ -1,19 +1,20 @@
 //! [`offer`] in every order that two threads can have.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use loom::sync::Arc;
 use loom::thread;
 
 use super::offer;
 use crate::cpu::atomic::modelled::{Blind, Modelled, Sound, Split};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A word whose upper half names a key.
 fn word(key: u64, value: u64) -> u64 {
     key << 32 | value
 }
 
-/// Each of two threads offers its words to one bucket that holds `there`. Returns what the bucket holds in the end, in
-/// descending order, and what each offer returned.
+/// Each of two threads offers its words to one bucket that holds `there`. Calls `check` with what the bucket holds in
+/// the end, in descending order, and with each word and what its offer returned.
 fn offered<A: Modelled>(there: [u64; 2], words: [Vec<u64>; 2], check: impl Fn(&[u64], &[(u64, u64)])) {
     let bucket: Arc<[A; 2]> = Arc::new(there.map(A::of));
     let offers = |words: Vec<u64>| {
@@ -64,19 +65,19 @@ fn loom_offers_keep_one_copy() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "assertion")]
 fn loom_offers_in_two_steps_are_caught() {
     keeps_the_greatest::<Split>();
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "assertion")]
 fn loom_offers_without_comparing_are_caught() {
     keeps_the_greatest::<Blind>();
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "assertion")]
 fn loom_copies_without_comparing_are_caught() {
     keeps_one_copy::<Blind>();
 }

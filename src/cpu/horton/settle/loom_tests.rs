@@ -95,19 +95,19 @@ fn loom_settling_ends_as_one_thread() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "assertion")]
 fn loom_settling_by_exchanges_in_two_steps_is_caught() {
     one_slot::<Split>();
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "assertion")]
 fn loom_settling_by_exchanges_without_comparing_is_caught() {
     one_slot::<Blind>();
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "assertion")]
 fn loom_entries_set_in_two_steps_are_caught() {
     two_tokens::<Lost>();
 }
