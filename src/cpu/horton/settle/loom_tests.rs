@@ -29,7 +29,8 @@ impl Start {
     fn new(tags: u32, keys: u32) -> Start {
         let request = Request { slots: 0, pairs: 0, seed: 1, attempt: 0 };
         let plan = Horton::canonical(S as u32).plan(request).expect("a plan");
-        let functions = Functions { buckets: 3, count: 2, stratum: 1, ..plan.functions() };
+        let mut functions = plan.functions();
+        (functions.buckets, functions.count, functions.stratum) = (3, 2, 1);
         let crowded = Header { keys: S as u32 + 1, upper: tags };
         let headers = [crowded, crowded, Header { keys, upper: 0 }].map(|header| AtomicU64::new(header.word()));
         Start { functions, headers }
