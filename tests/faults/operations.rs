@@ -153,7 +153,8 @@ impl Operation for Join {
         let (left, right): (Vec<_>, Vec<_>) = ((0..PAIRS).map(|i| i % 100).collect(), (0..50).collect());
         let rows = join(&self.0, &left, &right, JoinKind::Inner)?;
         let expected = (0..PAIRS).filter(|row| row % 100 < 50);
-        Ok(rows.left.iter().copied().eq(expected.clone()) && rows.right.iter().copied().eq(expected.map(|row| row % 100)))
+        Ok(rows.left.iter().copied().eq(expected.clone())
+            && rows.right.iter().copied().eq(expected.map(|row| row % 100)))
     }
 
     fn unchanged(&self) -> Result<bool> {
