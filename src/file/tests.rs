@@ -1,4 +1,5 @@
 //! Saves on this system, with parts of both kinds.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,11 +12,13 @@ use super::part::Part;
 use super::{WholeFile, is_stdout, lands_at};
 use crate::{Cpu, Cuckoo, HashTable};
 
+/// How a part is made.
+type Way = fn(&Path, u32) -> io::Result<Part>;
+
 /// The ways in which a part can be made here.
-fn ways(folder: &Path) -> Vec<fn(&Path, u32) -> io::Result<Part>> {
-    let unnamed: fn(&Path, u32) -> io::Result<Part> =
-        |folder, mode| Part::unnamed(folder, mode).ok_or(io::ErrorKind::Unsupported.into());
-    let mut ways: Vec<fn(&Path, u32) -> io::Result<Part>> = vec![Part::named];
+fn ways(folder: &Path) -> Vec<Way> {
+    let unnamed: Way = |folder, mode| Part::unnamed(folder, mode).ok_or(io::ErrorKind::Unsupported.into());
+    let mut ways: Vec<Way> = vec![Part::named];
     if Part::unnamed(folder, 0o600).is_some() {
         ways.push(unnamed);
     } else {
@@ -25,7 +28,7 @@ fn ways(folder: &Path) -> Vec<fn(&Path, u32) -> io::Result<Part>> {
 }
 
 /// Writes a file in such a way.
-fn save(path: &Path, way: fn(&Path, u32) -> io::Result<Part>, contents: &str) -> io::Result<()> {
+fn save(path: &Path, way: Way, contents: &str) -> io::Result<()> {
     let (whole, mut file) = WholeFile::create_as(path, way)?;
     file.write_all(contents.as_bytes())?;
     whole.finish()
