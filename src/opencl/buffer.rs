@@ -108,7 +108,10 @@ impl<T: Word> Buffer<T> {
                 MemInfoResult::AssociatedMemobject(Some(whole)),
                 MemInfoResult::Offset(at),
                 MemInfoResult::Size(bytes),
-            ) => Some(Part { whole: whole.as_ptr() as usize, bytes: at as u64..(at as u64).saturating_add(bytes as u64) }),
+            ) => Some(Part {
+                whole: whole.as_ptr() as usize,
+                bytes: at as u64..(at as u64).saturating_add(bytes as u64),
+            }),
             _ => None,
         };
         let len = memory.len();

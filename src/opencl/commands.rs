@@ -87,7 +87,10 @@ fn wait(event: &Event, queue: &ocl::Queue) -> Waited {
     // This code means that the command has ended, by an error. Otherwise the command's own state may say that it has
     // ended; ocl-core has no name for the negative states of commands that failed, and says so by words.
     let over = error.api_status() == Some(Status::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
-        || matches!(core::event_status(event), Ok(core::CommandExecutionStatus::Complete) | Err(core::Error::String(_)))
+        || matches!(
+            core::event_status(event),
+            Ok(core::CommandExecutionStatus::Complete) | Err(core::Error::String(_))
+        )
         || queue.finish().is_ok();
     Waited { over, done: Err(error.into()) }
 }
@@ -297,7 +300,9 @@ impl Drop for Straight<'_> {
             sleep(PAUSE);
         }
         // Whoever borrowed the memory would go on to use or free it, and the device would write to it.
-        eprintln!("koel: the OpenCL driver does not say whether its transfers are over; they may still write to memory");
+        eprintln!(
+            "koel: the OpenCL driver does not say whether its transfers are over; they may still write to memory"
+        );
         std::process::abort();
     }
 }

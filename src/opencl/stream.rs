@@ -155,12 +155,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Queues the transfers of the answers of the pass that was queued last.
-    fn fetch(
-        &mut self,
-        device: &OpenCl,
-        to: Vec<&'a mut [u32]>,
-        down: &mut Straight<'a>,
-    ) -> ocl::Result<()> {
+    fn fetch(&mut self, device: &OpenCl, to: Vec<&'a mut [u32]>, down: &mut Straight<'a>) -> ocl::Result<()> {
         let passed = self.passed.insert(device.mark()?);
         let Some(chunk) = &self.chunk else { return Ok(()) };
         for ((to, slot), from) in to.into_iter().zip(&mut self.answers).zip(&chunk.answers) {

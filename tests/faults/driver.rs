@@ -77,9 +77,8 @@ pub fn disarm() -> u32 {
 pub fn calls() -> BTreeMap<String, u32> {
     extern "C" fn add(to: *mut c_void, name: *const c_char, len: usize, calls: u32) {
         // SAFETY: `to` is the map below, and the name has so many bytes.
-        let (to, name) = unsafe {
-            (&mut *to.cast::<BTreeMap<String, u32>>(), std::slice::from_raw_parts(name.cast::<u8>(), len))
-        };
+        let (to, name) =
+            unsafe { (&mut *to.cast::<BTreeMap<String, u32>>(), std::slice::from_raw_parts(name.cast::<u8>(), len)) };
         to.insert(String::from_utf8_lossy(name).into_owned(), calls);
     }
     let mut all = BTreeMap::new();

@@ -13,7 +13,8 @@ const FAULT: &str = "KOEL_TEST_FAULT";
 /// Functions that only opening a device calls; sweep.rs has the others.
 fn of_opening(function: &str) -> bool {
     let prefixes = ["clCreateContext", "clCreateCommandQueue", "clCreateProgram", "clBuildProgram", "clGetProgram"];
-    let others = ["clGetDeviceInfo", "clGetCommandQueueInfo", "clGetContextInfo", "clReleaseContext", "clReleaseProgram"];
+    let others =
+        ["clGetDeviceInfo", "clGetCommandQueueInfo", "clGetContextInfo", "clReleaseContext", "clReleaseProgram"];
     prefixes.iter().any(|prefix| function.starts_with(prefix)) || others.contains(&function)
 }
 

@@ -7,8 +7,8 @@ use koel::{
 
 /// Pairs of a table: enough for several work-groups, and no more.
 const PAIRS: u32 = 600;
-/// Queries and words that go through pinned slots, in several pieces.
-const MANY: u32 = 300_000;
+/// Queries and words that go through pinned slots: in more than four pieces, so that all four lanes are used.
+const MANY: u32 = 600_000;
 
 /// Something to do, again and again. A step that fails leaves all as it was.
 pub trait Operation: Sized {
@@ -153,7 +153,8 @@ impl Operation for Join {
         let (left, right): (Vec<_>, Vec<_>) = ((0..PAIRS).map(|i| i % 100).collect(), (0..50).collect());
         let rows = join(&self.0, &left, &right, JoinKind::Inner)?;
         let expected = (0..PAIRS).filter(|row| row % 100 < 50);
-        Ok(rows.left.iter().copied().eq(expected.clone()) && rows.right.iter().copied().eq(expected.map(|row| row % 100)))
+        Ok(rows.left.iter().copied().eq(expected.clone())
+            && rows.right.iter().copied().eq(expected.map(|row| row % 100)))
     }
 
     fn unchanged(&self) -> Result<bool> {
