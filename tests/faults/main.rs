@@ -15,6 +15,7 @@
 //! kept memory was given back both times. Programs, slots and queues that a device makes once are made in a warm-up.
 
 #![cfg(all(feature = "opencl", target_os = "linux"))]
+#![allow(unreachable_pub, reason = "modules of a program")]
 
 mod driver;
 mod opening;

@@ -7,8 +7,8 @@ use koel::{
 
 /// Pairs of a table: enough for several work-groups, and no more.
 const PAIRS: u32 = 600;
-/// Queries and words that go through pinned slots, in several pieces.
-const MANY: u32 = 300_000;
+/// Queries and words that go through pinned slots: in more than four pieces, so that all four lanes are used.
+const MANY: u32 = 600_000;
 
 /// Something to do, again and again. A step that fails leaves all as it was.
 pub trait Operation: Sized {

@@ -12,7 +12,7 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
     let (queries, mut values) = (Buffer::from_ocl(cl, theirs.clone())?, Buffer::from_ocl(cl, theirs.clone())?);
     let (mut found, mut room) = (cl.filled(64, 0u32)?, cl.filled(2048, 0u32)?);
     let table = HashTable::builder(Cuckoo::default()).build(cl, &[5, 6], &[50, 60])?;
-    cl.write(&mut values, 0, &vec![6; 2048])?;
+    cl.write(&mut values, 0, &[6; 2048])?;
     aliased(table.lookup(&queries, &mut values, &mut found));
     aliased(cl.copy(&queries, 0, &mut values, 1024, 10));
     // Nothing was written, and one handle is as good as ever.
@@ -21,7 +21,7 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
     // A buffer that is read twice is no alias.
     assert_eq!(cl.select(&found, true, &[&queries, &queries])?.len(), 2);
 
-    let part = |from, len| {
+    let part = |from: usize, len: usize| {
         let part = theirs.create_sub_buffer(None, from, len).expect("a part");
         Buffer::from_ocl(cl, part)
     };
