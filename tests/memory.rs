@@ -110,8 +110,14 @@ where
     let build = || keep.build(&cpu, &keys, &values).expect("room");
     let table = build();
     table.save(&path).expect("a file");
-    let digest = table.digest().expect("room");
-    let as_before = |table: &HashTable<Cpu, S>| assert_eq!(table.digest().expect("room"), digest);
+    // Where the pairs of a classic table stand depends on the schedule of its build.
+    let state = |table: &HashTable<Cpu, S>| {
+        let mut pairs = table.to_pairs().expect("room");
+        pairs.sort_unstable();
+        ((scheme.kind() == Kind::Canonical).then(|| table.digest().expect("room")), pairs)
+    };
+    let before = state(&table);
+    let as_before = |table: &HashTable<Cpu, S>| assert!(state(table) == before, "{scheme:?} was changed");
     let twice = [&keys[..], &keys[..100]].concat();
     let (more, many) = (Workload::new(500, 9).keys(), vec![7; PAIRS as usize + 100]);
 
