@@ -138,7 +138,7 @@ fn keys_of(pattern: &str, len: usize, random: &mut Random) -> Vec<u32> {
             "dense" => start.wrapping_add(i),
             "strided" => start.wrapping_add(i.wrapping_mul(stride)),
             "bit-reversed" => i.reverse_bits(),
-            "equal halves" if start % 2 == 0 => half << 16 | i & 0xffff,
+            "equal halves" if start.is_multiple_of(2) => half << 16 | i & 0xffff,
             "equal halves" => i << 16 | half,
             "Morton" => morton2((i % 317) as u16, (i / 317) as u16),
             "clustered" => (random.below(16) as u32).wrapping_mul(0x1357_9bdf).wrapping_add(random.below(4096) as u32),

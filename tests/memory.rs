@@ -13,7 +13,7 @@ use koel::backend::Runs;
 use koel::workload::Workload;
 use koel::{
     Aggregate, CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, Horton, IdOrder, JoinIndex,
-    JoinKind, MultiTable, Result, Scheme, group,
+    JoinKind, Kind, MultiTable, Result, Scheme, group,
 };
 
 /// Bytes of the allocations that may be refused.
@@ -110,8 +110,14 @@ where
     let build = || keep.build(&cpu, &keys, &values).expect("room");
     let table = build();
     table.save(&path).expect("a file");
-    let digest = table.digest().expect("room");
-    let as_before = |table: &HashTable<Cpu, S>| assert_eq!(table.digest().expect("room"), digest);
+    // Where the pairs of a classic table stand depends on the schedule of its build.
+    let state = |table: &HashTable<Cpu, S>| {
+        let mut pairs = table.to_pairs().expect("room");
+        pairs.sort_unstable();
+        ((scheme.kind() == Kind::Canonical).then(|| table.digest().expect("room")), pairs)
+    };
+    let before = state(&table);
+    let as_before = |table: &HashTable<Cpu, S>| assert!(state(table) == before, "{scheme:?} was changed");
     let twice = [&keys[..], &keys[..100]].concat();
     let (more, many) = (Workload::new(500, 9).keys(), vec![7; PAIRS as usize + 100]);
 
@@ -132,10 +138,7 @@ where
         &what("save"),
         || (),
         |()| table.save(&path),
-        |()| {
-            let kept = HashTable::<Cpu, S>::open(&cpu, &path).expect("the file that was there");
-            assert_eq!(kept.digest().expect("room"), digest);
-        },
+        |()| as_before(&HashTable::open(&cpu, &path).expect("the file that was there")),
     );
     sweep(&what("insert"), build, |table| table.insert(&more, &many[..500]), as_before);
     sweep(&what("upsert"), build, |table| table.upsert(&keys, &many[..keys.len()]), as_before);
@@ -146,15 +149,8 @@ where
         table.remove(&keys[..5000]).expect("room");
         table
     };
-    let worn_digest = worn().digest().expect("room");
-    sweep(
-        &what("compact"),
-        worn,
-        |table| table.compact(),
-        |table| {
-            assert_eq!(table.digest().expect("room"), worn_digest);
-        },
-    );
+    let worn_before = state(&worn());
+    sweep(&what("compact"), worn, |table| table.compact(), |table| assert!(state(table) == worn_before));
 }
 
 #[test]

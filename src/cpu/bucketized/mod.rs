@@ -96,9 +96,7 @@ impl Kernels<Bucketized> for Cpu {
                 self.ledger().kernel("bucketized_place", len);
                 self.ledger().kernel("bucketized_sort", words.len());
                 let workspaces = self.workspaces();
-                Ok(self.run(
-                    || with_bucket_slots!(plan, S => canonical::place::<S>(&functions, words, pairs, workspaces)),
-                )?)
+                self.run(|| with_bucket_slots!(plan, S => canonical::place::<S>(&functions, words, pairs, workspaces)))
             }
             Kind::Classic => {
                 self.ledger().host("bucketized_place", len);
@@ -169,7 +167,7 @@ impl Kernels<Bucketized> for Cpu {
         self.ledger().kernel("bucketized_remove", keys.len());
         let functions = functions(plan);
         let (image, keys) = (atomic(image.words_mut()?), keys.words());
-        Ok(self.run(|| match plan.kind() {
+        self.run(|| match plan.kind() {
             Kind::Canonical => {
                 let mark = slot::TOMBSTONE;
                 let pairs = with_bucket_slots!(plan, S => vacate(&Canonical::<S>::new(&functions), image, keys, mark));
@@ -181,7 +179,7 @@ impl Kernels<Bucketized> for Cpu {
                     with_bucket_slots!(plan, S => vacate(&Classic::<S>::new(plan, &functions), image, keys, mark));
                 Removed { pairs, outside: keys.par_iter().any(|&key| key == slots_of_pairs::EMPTY_KEY) }
             }
-        })?)
+        })
     }
 
     fn lift(&self, plan: &BucketizedPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {

@@ -111,8 +111,8 @@ fn later_slots(
         let Some(loan) = loan else { return Placed::default() };
         let end = image.len().min(CHUNK * (chunk + 1));
         let (mut slots, mut keys, mut taken) = ([0; CHUNK], [0; CHUNK], 0);
-        for slot in CHUNK * chunk..end {
-            (slots[taken], keys[taken]) = (slot, key(image[slot].word()));
+        for (slot, place) in (CHUNK * chunk..end).zip(&image[CHUNK * chunk..end]) {
+            (slots[taken], keys[taken]) = (slot, key(place.word()));
             taken += usize::from(keys[taken] != EMPTY_KEY);
         }
         let mut placed = Placed::default();

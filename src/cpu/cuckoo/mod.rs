@@ -65,7 +65,7 @@ where
         let workspaces = self.workspaces();
         if plan.kind() == Kind::Canonical {
             let lists = Canonical::new(&functions);
-            return Ok(self.run(|| acceptance::place(&lists, slots, pairs, workspaces))?);
+            return self.run(|| acceptance::place(&lists, slots, pairs, workspaces));
         }
         let placed = self.run(|| classic::place::<S::Cell>(plan, &functions, slots, pairs))?;
         if placed.unplaced > 0 {
@@ -136,7 +136,7 @@ where
         self.ledger().kernel("cuckoo_remove", keys.len());
         let functions = functions(plan);
         let (slots, keys) = (S::Cell::share(slots_of::<S>(plan, image)?), keys.words());
-        Ok(self.run(|| match plan.kind() {
+        self.run(|| match plan.kind() {
             Kind::Canonical => {
                 let pairs = self.vacate(&Canonical::new(&functions), slots, keys, slot::TOMBSTONE);
                 Removed { pairs, outside: false }
@@ -145,7 +145,7 @@ where
                 pairs: self.vacate(&Classic::new(plan, &functions), slots, keys, cuckoo::classic::EMPTY),
                 outside: keys.par_iter().any(|&key| key == cuckoo::classic::EMPTY_KEY),
             },
-        })?)
+        })
     }
 
     fn lift(&self, plan: &S::Plan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
