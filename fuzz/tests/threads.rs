@@ -70,7 +70,7 @@ fn tables() {
 /// What is made of tables does not depend on the scheme but for its tables: one scheme will do.
 #[test]
 fn structures() {
-    let (keys, values) = pairs::<koel::Cuckoo>(Kind::Canonical);
+    let (keys, _) = pairs::<koel::Cuckoo>(Kind::Canonical);
     let column: Vec<u32> = keys.iter().chain(&keys[..keys.len() / 2]).copied().collect();
     let set = HashSet::builder(koel::CuckooSet::default()).build(&cpu(), &column).expect("a set");
     assert_eq!(set.len(), keys.len() as u64);
