@@ -5,6 +5,7 @@
 //! lanes.rs       which instructions the hot loops use, of those that the processor has
 //! crew.rs        how the threads of one pass share its input
 //! ahead.rs       passes in which each key has one place
+//! atomic.rs      what is done to a word that threads share
 //! place.rs       one place of an image: a word, or half of one; at rest or shared
 //! block.rs       blocks of keys and the queues between them
 //! acceptance.rs  building by atomic maximum, and
@@ -37,6 +38,7 @@
 
 mod acceptance;
 mod ahead;
+mod atomic;
 mod backend;
 mod block;
 mod bucketized;

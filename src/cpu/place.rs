@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use super::atomic::Atomic;
 use super::memory::{atomic, atomic_u32};
 use crate::spec::cuckoo::Cell;
 
@@ -63,15 +64,7 @@ macro_rules! shared {
 
             #[inline(always)]
             fn raise(&self, mine: u64) -> u64 {
-                let mine = <$cell>::of(mine);
-                let mut there = self.load(Relaxed);
-                while there < mine {
-                    match self.compare_exchange_weak(there, mine, Relaxed, Relaxed) {
-                        Ok(_) => break,
-                        Err(now) => there = now,
-                    }
-                }
-                there.word()
+                raise(self, <$cell>::of(mine)).word()
             }
         }
 
@@ -87,3 +80,19 @@ macro_rules! shared {
 
 shared!(AtomicU64, u64, atomic);
 shared!(AtomicU32, u32, atomic_u32);
+
+/// [`Shared::raise`] of what is stored.
+#[inline(always)]
+fn raise<A: Atomic>(place: &A, mine: A::Word) -> A::Word {
+    let mut there = place.load(Relaxed);
+    while there < mine {
+        match place.compare_exchange_weak(there, mine, Relaxed, Relaxed) {
+            Ok(_) => break,
+            Err(now) => there = now,
+        }
+    }
+    there
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -55,6 +55,7 @@ use wide::u32x8;
 use super::bucket::{buckets, sort};
 use super::lookup::Buckets;
 use crate::backend::Placed;
+use crate::cpu::atomic::Atomic;
 use crate::cpu::block::{Lists, Pairs, Workspace, Workspaces, fetch, sum};
 use crate::cpu::crew::Crew;
 use crate::cpu::lanes::at_best;
@@ -277,7 +278,7 @@ impl<'a, const S: usize> Placer<'a, S> {
 /// Offers `mine` to a bucket and returns the word that decided: a copy of my key, whose slot then has the greater of
 /// the two; else the least word, which is above mine (I was refused) or below (mine stands in its place).
 #[inline(always)]
-fn offer<const S: usize>(bucket: &[AtomicU64; S], mine: u64) -> u64 {
+fn offer<A: Atomic<Word = u64>, const S: usize>(bucket: &[A; S], mine: u64) -> u64 {
     loop {
         let (mut least, mut at) = (u64::MAX, 0);
         let (mut copy, mut copies) = (0, 0);
@@ -301,3 +302,6 @@ fn offer<const S: usize>(bucket: &[AtomicU64; S], mine: u64) -> u64 {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -44,16 +44,23 @@ use crate::spec::horton::Functions;
 use crate::spec::horton::tokens::{self, EMPTY_KEY};
 
 /// An image under way.
-#[derive(Clone, Copy)]
-pub(super) struct Build<'a, const S: usize> {
+pub(super) struct Build<'a, const S: usize, A = AtomicU64> {
     pub(super) functions: &'a Functions,
     /// The table's words, then the stash's.
-    pub(super) image: &'a [AtomicU64],
+    pub(super) image: &'a [A],
     /// A word for each bucket of the table.
     pub(super) headers: &'a [AtomicU64],
     /// Room for the keys of crowded homes.
     pub(super) crowd: &'a [AtomicU64],
 }
+
+impl<const S: usize, A> Clone for Build<'_, S, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<const S: usize, A> Copy for Build<'_, S, A> {}
 
 /// A header, unpacked.
 #[derive(Clone, Copy)]
@@ -94,7 +101,7 @@ pub(super) fn crowd_of<const S: usize>(keys: u32) -> usize {
     if keys > S as u32 { keys as usize - (S - 2) } else { 0 }
 }
 
-impl<'a, const S: usize> Build<'a, S> {
+impl<'a, const S: usize, A> Build<'a, S, A> {
     #[inline(always)]
     pub(super) fn header(&self, bucket: u32) -> Header {
         Header::of(self.headers[bucket as usize].load(Relaxed))
@@ -102,20 +109,22 @@ impl<'a, const S: usize> Build<'a, S> {
 
     /// The words of a bucket.
     #[inline(always)]
-    pub(super) fn bucket(&self, bucket: u32) -> &'a [AtomicU64; S] {
+    pub(super) fn bucket(&self, bucket: u32) -> &'a [A; S] {
         &self.image.as_chunks::<S>().0[bucket as usize]
-    }
-
-    /// Where item `at` of a crowded home stands.
-    #[inline(always)]
-    pub(super) fn item(&self, bucket: &'a [AtomicU64; S], at: usize) -> &'a AtomicU64 {
-        if at < S - 2 { &bucket[1 + at] } else { &self.crowd[bucket[0].load(Relaxed) as usize + at - (S - 2)] }
     }
 
     /// The remap entries of a crowded home.
     #[inline(always)]
-    pub(super) fn entries(&self, home: u32) -> &'a AtomicU64 {
+    pub(super) fn entries(&self, home: u32) -> &'a A {
         &self.bucket(home)[S - 1]
+    }
+}
+
+impl<'a, const S: usize> Build<'a, S> {
+    /// Where item `at` of a crowded home stands.
+    #[inline(always)]
+    pub(super) fn item(&self, bucket: &'a [AtomicU64; S], at: usize) -> &'a AtomicU64 {
+        if at < S - 2 { &bucket[1 + at] } else { &self.crowd[bucket[0].load(Relaxed) as usize + at - (S - 2)] }
     }
 }
 

@@ -21,13 +21,13 @@
 //! **Why it ends.** Every step makes one proposal one age older, and ages are bounded.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use wide::u32x8;
 
 use super::build::Build;
 use crate::cpu::BLOCK;
+use crate::cpu::atomic::Atomic;
 use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
 use crate::spec::horton::tokens::{self, NO_PROPOSAL};
@@ -51,8 +51,8 @@ struct Block {
 }
 
 /// One thread.
-struct Settler<'a, const S: usize> {
-    build: Build<'a, S>,
+struct Settler<'a, const S: usize, A> {
+    build: Build<'a, S, A>,
     /// The first `waiting` are to be made next, the last of them first; the rest is room.
     queue: Vec<u64>,
     waiting: usize,
@@ -60,8 +60,8 @@ struct Settler<'a, const S: usize> {
     fresh: Range<usize>,
 }
 
-impl<'a, const S: usize> Settler<'a, S> {
-    fn new(build: Build<'a, S>) -> Self {
+impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
+    fn new(build: Build<'a, S, A>) -> Self {
         Settler { build, queue: Vec::new(), waiting: 0, fresh: 0..0 }
     }
 
@@ -176,7 +176,7 @@ impl<'a, const S: usize> Settler<'a, S> {
 /// Offers a proposal to the free words of a bucket, which begin behind its own keys, and returns who has lost: the
 /// offer, the one it displaced, or nobody.
 #[inline(always)]
-fn offer<const S: usize>(bucket: &[AtomicU64; S], keys: usize, mine: u64) -> u64 {
+fn offer<A: Atomic<Word = u64>, const S: usize>(bucket: &[A; S], keys: usize, mine: u64) -> u64 {
     loop {
         // Without a branch: how many of the words are free is as good as random.
         let (mut least, mut at) = (u64::MAX, 0);
@@ -193,3 +193,6 @@ fn offer<const S: usize>(bucket: &[AtomicU64; S], keys: usize, mine: u64) -> u64
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests;

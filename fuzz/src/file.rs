@@ -1,0 +1,99 @@
+//! What the targets of files share.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use koel::{Cpu, Error};
+
+/// Bytes before the image of a table.
+const HEADER: usize = 128;
+/// The fewest bytes behind it: four numbers and a checksum.
+const SETTINGS: usize = 48;
+/// Bytes of a checksum.
+const SUM: usize = 32;
+/// Bytes before the lists of a multivalue table.
+const MULTI_HEADER: usize = 64;
+
+/// One device for all inputs: two threads, because races are a part of what is tested.
+pub(crate) fn cpu() -> Cpu {
+    static DEVICE: LazyLock<Cpu> = LazyLock::new(|| Cpu::with_threads(2).expect("two threads"));
+    DEVICE.clone()
+}
+
+/// Gives the bytes of a table's file the checksum that `open` wants, so that it goes on to the plan and the image.
+pub(crate) fn reseal_table(bytes: &mut [u8]) {
+    let Some(latest) = bytes.len().checked_sub(SETTINGS) else { return };
+    // Where the header says that the image ends, if that can be.
+    let words = usize::try_from(number(bytes, 32)).unwrap_or(usize::MAX);
+    let end = words.saturating_mul(8).saturating_add(HEADER).min(latest);
+    let (digest, sum_at) = (blake3::hash(&bytes[..end]), bytes.len() - SUM);
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(digest.as_bytes()).update(&bytes[end..sum_at]);
+    bytes[sum_at..].copy_from_slice(hasher.finalize().as_bytes());
+}
+
+/// The number at this place; 0 behind the end.
+fn number(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).map_or(0, |number| u64::from_le_bytes(number.try_into().expect("8 bytes")))
+}
+
+/// The same for any file: that of a multivalue table has a checksum behind its lists, and the table behind it.
+pub(crate) fn reseal(bytes: &mut [u8]) {
+    if !bytes.starts_with(b"koelmult") {
+        return reseal_table(bytes);
+    }
+    let lists = number(bytes, 16).saturating_add(number(bytes, 24)).saturating_add(1).saturating_mul(4);
+    let sum_at = usize::try_from(lists).unwrap_or(usize::MAX).saturating_add(MULTI_HEADER);
+    let Some(rest) = bytes.len().checked_sub(sum_at).filter(|&rest| rest >= SUM) else { return };
+    let sum = blake3::hash(&bytes[..sum_at]);
+    bytes[sum_at..sum_at + SUM].copy_from_slice(sum.as_bytes());
+    let base = (sum_at + SUM).next_multiple_of(64);
+    if rest > base - sum_at {
+        reseal_table(&mut bytes[base..]);
+    }
+}
+
+/// A file that is deleted with it, in memory where there is such a folder.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Scratch {
+        static FILES: AtomicU64 = AtomicU64::new(0);
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
+        Scratch(folder.join(format!("koel-fuzz-{}-{}", std::process::id(), FILES.fetch_add(1, Relaxed))))
+    }
+
+    pub(crate) fn holding(bytes: &[u8]) -> Scratch {
+        let scratch = Scratch::new();
+        std::fs::write(&scratch.0, bytes).expect("room for a small file");
+        scratch
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nothing was saved if the input was refused.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Keys that are not among `held`: their neighbours, their complements and the extremes.
+pub(crate) fn absent_keys(held: impl Fn(u32) -> bool, keys: impl Iterator<Item = u32>) -> Vec<u32> {
+    let near = keys.take(200).flat_map(|key| [key.wrapping_add(1), key.wrapping_sub(1), !key]);
+    let mut absent: Vec<u32> = near.chain([0, 1, u32::MAX, u32::MAX - 1, 1 << 31]).filter(|&key| !held(key)).collect();
+    absent.sort_unstable();
+    absent.dedup();
+    absent
+}
+
+/// Whether a change that was refused may be: because the pairs found no places or are too wide, or the table would be
+/// too large. What a file holds can make a device fail in no other way.
+pub(crate) fn may_refuse(error: &Error) -> bool {
+    !matches!(error, Error::Io { .. } | Error::Device { .. } | Error::Damaged(_) | Error::BadFile { .. })
+}

@@ -1,0 +1,66 @@
+//! Every target over its corpus and over mutations of it, on stable Rust.
+//!
+//! `KOEL_FUZZ_INPUTS` is the number of mutations a target (default 4,000); they are the same in every run. `cargo fuzz`
+//! searches further, guided by what the inputs reach.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use koel_fuzz::mutate::{Random, mutated};
+use koel_fuzz::{TARGETS, Target};
+
+const INPUTS: usize = 4000;
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The files of a folder, in the order of their names; none if there is no such folder.
+fn files_of(folder: &Path) -> Vec<Vec<u8>> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a name").path()).collect();
+    paths.sort();
+    paths.iter().filter(|path| path.is_file()).map(|path| std::fs::read(path).expect("readable")).collect()
+}
+
+fn run(target: &Target) {
+    let mut corpus: Vec<Vec<u8>> = (target.seeds)().into_iter().map(|(_, bytes)| bytes).collect();
+    corpus.extend(files_of(&here().join("corpus").join(target.name)));
+    assert!(!corpus.is_empty());
+    corpus.iter().for_each(|input| checked(target, input));
+    let count = std::env::var("KOEL_FUZZ_INPUTS").map_or(INPUTS, |count| count.parse().expect("a number"));
+    let mut random = Random::new(1);
+    for _ in 0..count {
+        let (input, other) = (&corpus[random.below(corpus.len())], &corpus[random.below(corpus.len())]);
+        checked(target, &mutated(input, other, &mut random));
+    }
+    println!("{}: {} inputs of the corpus and {count} mutations", target.name, corpus.len());
+}
+
+/// Runs an input, and keeps it where it fails.
+fn checked(target: &Target, input: &[u8]) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(input))) {
+        let folder = here().join("artifacts").join(target.name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join(format!("smoke-{}", &blake3::hash(input).to_hex()[..16]));
+        std::fs::write(&path, input).expect("room for the input");
+        let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+        eprintln!("{} fails for {}:\n{hex}", target.name, path.display());
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// One test for all targets, because the limit on memory is that of the process.
+#[test]
+fn no_input_breaks_a_target() {
+    TARGETS.iter().for_each(run);
+}
+
+/// An input that was kept: `KOEL_FUZZ_INPUT=artifacts/table/smoke-.. cargo test -- --nocapture kept_input`.
+#[test]
+fn kept_input() {
+    let Ok(path) = std::env::var("KOEL_FUZZ_INPUT") else { return };
+    let name = Path::new(&path).parent().and_then(Path::file_name).expect("a folder named after the target");
+    let target = TARGETS.iter().find(|target| name == target.name).expect("a target");
+    (target.run)(&std::fs::read(&path).expect("readable"));
+}
