@@ -117,7 +117,7 @@ fn bad_rows_are_named() {
 #[test]
 fn kmers_that_come_again_follow_the_rule() {
     let folder = Folder::new();
-    folder.file("g.fa", ">one\nACG\nTNac\n");
+    folder.file("g.fa", ">one\nACG\nTTac\n");
     folder.refused("build g.fa -o t.koel --kmer 17", "17");
     folder.refused("build g.fa -o t.koel --kmer 2 --device cpu", "--duplicates");
     folder.file("q.fa", ">q\nAC\n");
