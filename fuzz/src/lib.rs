@@ -5,6 +5,8 @@
 //! table.rs     table files of every scheme
 //! multi.rs     files of sets, compacting tables and multivalue tables
 //! file.rs      what both need: right checksums, a file for the bytes, keys to query
+//! npy.rs, columns.rs, fasta.rs      inputs of the command, each beside a second reader that is too simple to be wrong
+//! input.rs     what those need
 //! memory.rs    the limit on memory
 //! seeds.rs     small valid inputs of each target; `cargo run --bin seeds` writes them to corpus/
 //! mutate.rs    changed inputs for the smoke test
@@ -12,14 +14,21 @@
 //!
 //! A target is a function here, a line in [`TARGETS`] and three lines in `fuzz_targets/`.
 
+mod columns;
+mod fasta;
 mod file;
+mod input;
 pub mod memory;
 mod multi;
 pub mod mutate;
+mod npy;
 pub mod seeds;
 mod table;
 
+pub use columns::columns;
+pub use fasta::fasta;
 pub use multi::multi;
+pub use npy::npy;
 pub use table::table;
 
 /// A target by its name.
@@ -36,4 +45,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "table", run: table, seeds: seeds::tables },
     Target { name: "multi", run: multi, seeds: seeds::structures },
+    Target { name: "npy", run: npy, seeds: npy::seeds },
+    Target { name: "columns", run: columns, seeds: columns::seeds },
+    Target { name: "fasta", run: fasta, seeds: fasta::seeds },
 ];

@@ -214,10 +214,10 @@ fn names_need_not_be_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
+    let folder = Folder::new();
     fn name(bytes: &[u8]) -> &OsStr {
         OsStr::from_bytes(bytes)
     }
-    let folder = Folder::new();
     fs::write(folder.path("").join(name(b"in\xff.csv")), "1,2\n3,4\n").unwrap();
     let run = |arguments: &[&[u8]]| {
         let output = folder.command("").args(arguments.iter().map(|bytes| name(bytes))).output().unwrap();

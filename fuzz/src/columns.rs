@@ -1,0 +1,150 @@
+//! `columns`: the first byte says how, the others are CSV or TSV.
+//!
+//! A second reader takes the text apart a byte at a time and holds all of it. The two must read the same, or both refuse.
+
+use koel_cli::input::{Header, ReadOptions, Want};
+
+use crate::input::{Read, is_told_by_its_bytes, packed, read};
+
+/// How a text is read, by the bits of a byte.
+struct Ways {
+    name: &'static str,
+    options: ReadOptions,
+    want: Want,
+}
+
+impl Ways {
+    fn of(bits: u8) -> Ways {
+        let letters = bits & 8 != 0;
+        Ways {
+            name: if bits & 1 == 0 { "x.csv" } else { "x.tsv" },
+            options: ReadOptions {
+                kmer: letters.then_some(u32::from(bits >> 4) + 1),
+                letters,
+                header: [None, Some(Header::Auto), Some(Header::Yes), Some(Header::No)][usize::from(bits >> 1 & 3)],
+                other_letters: None,
+            },
+            want: if bits & 0x80 != 0 { Want::Keys } else { Want::Pairs },
+        }
+    }
+}
+
+/// Reads the bytes as text in columns.
+pub fn columns(data: &[u8]) {
+    let Some((&bits, text)) = data.split_first() else { return };
+    let ways = Ways::of(bits);
+    let pairs = read(ways.name, text, &ways.options, ways.want);
+    // A FASTA file, or none of text.
+    let is_other = text.trim_ascii_start().starts_with(b">") || text.contains(&0) || is_told_by_its_bytes(text);
+    if is_other {
+        return;
+    }
+    assert_eq!(pairs, slowly(text, &ways), "{}, {:?}", ways.name, ways.options);
+    let Some(pairs) = pairs else { return };
+    let rendered: String = pairs.iter().map(|(key, value)| format!("{key},{value}\n")).collect();
+    assert_eq!(
+        read("x.csv", rendered.as_bytes(), &ReadOptions::default(), Want::Pairs),
+        Some(pairs),
+        "written, and read again"
+    );
+}
+
+fn slowly(text: &[u8], ways: &Ways) -> Read {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let first = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+    let tabs = ways.name == "x.tsv" || first.contains(&b'\t');
+    let mut rows = rows(text, if tabs { b'\t' } else { b',' })?;
+    rows.retain(|row| *row != [Vec::<u8>::new()]);
+    let width = rows.first().map_or(0, Vec::len);
+    if rows.iter().any(|row| row.len() != width) || width > 2 && ways.want == Want::Pairs {
+        return None;
+    }
+    let k = ways.options.kmer.map(|k| k as usize);
+    let letters = |field: &[u8]| !field.is_empty() && field.iter().all(|letter| b"ACGTUNacgtun".contains(letter));
+    let is_name = |field: &Vec<u8>| !field.first().is_some_and(|byte| b"0123456789+-.".contains(byte));
+    let names = rows.first().is_some_and(|row| {
+        row.iter().all(is_name) && row.iter().any(|field| !field.is_empty()) && !(k.is_some() && letters(&row[0]))
+    });
+    match ways.options.header.unwrap_or_default() {
+        Header::Yes => drop(rows.drain(..rows.len().min(1))),
+        Header::Auto if names && rows.len() == 1 => return None,
+        Header::Auto if names => drop(rows.remove(0)),
+        _ => {}
+    }
+    let number = |field: &[u8]| {
+        let digits = std::str::from_utf8(field).ok()?;
+        digits.chars().all(|digit| digit.is_ascii_digit()).then(|| digits.parse::<u32>().ok())?
+    };
+    let key = |field: &[u8]| match k {
+        Some(k) if letters(field) => packed(field).filter(|_| field.len() == k),
+        _ => number(field),
+    };
+    let value = |row: &[Vec<u8>], i: usize| match ways.want {
+        Want::Keys => Some(0),
+        Want::Pairs => {
+            if row.len() == 2 {
+                number(&row[1])
+            } else {
+                Some(i as u32)
+            }
+        }
+    };
+    rows.iter().enumerate().map(|(i, row)| Some((key(&row[0])?, value(row, i)?))).collect()
+}
+
+/// The fields of all rows, without blank space around them; nothing if a quote is open at the end.
+fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
+    let mut rows = Vec::new();
+    let (mut row, mut field) = (Vec::new(), Vec::new());
+    // Whether the field began with a quote; whether one is open; whether anything of the row is there.
+    let (mut is_quoted, mut is_open, mut is_begun) = (false, false, false);
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        if is_open {
+            match byte {
+                b'"' if bytes.peek() == Some(&b'"') => field.extend(bytes.next()),
+                b'"' => is_open = false,
+                other => field.push(other),
+            }
+        } else if byte == b'"' && field.is_empty() && !is_quoted {
+            (is_quoted, is_open, is_begun) = (true, true, true);
+        } else if byte == delimiter || byte == b'\n' {
+            if byte == delimiter || is_begun {
+                row.push(field.trim_ascii().to_vec());
+            }
+            field.clear();
+            (is_quoted, is_begun) = (false, byte == delimiter);
+            if byte == b'\n' && !row.is_empty() {
+                rows.push(std::mem::take(&mut row));
+            }
+        } else {
+            field.push(byte);
+            is_begun = true;
+        }
+    }
+    if is_begun {
+        row.push(field.trim_ascii().to_vec());
+        rows.push(row);
+    }
+    if is_open { None } else { Some(rows) }
+}
+
+/// Texts with headers, quotes and letters, each under the ways that it is meant for.
+pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
+    let texts: [(u8, &str); 12] = [
+        (0, "1,2\n3,4\n4294967295,0\n"),
+        (1, "key\tvalue\n1\t2\n3\t4"),
+        (0, "key,value\r\n\"5\", 6\r\n\r\n 7 ,\"8\"\r\n"),
+        (0x80, "id,name\n7,\"seven\n\"\"up\"\"\"\n8,eight\n"),
+        (0, "\u{feff}id\n7\n7\n9\n"),
+        (2, "key\n"),
+        (4, "1,2\n3,4\n"),
+        (6, "1,2\nx,4\n"),
+        (0x38, "ACGT,1\nuuuu,2\n7,3\n"),
+        (0x38, "kmer\nACGTT\n"),
+        (0, "1,\"2\n3,4\n"),
+        (0, ",\n1,2,3\n4294967296,-1\n"),
+    ];
+    let named = |(i, (bits, text)): (usize, (u8, &str))| (i.to_string(), [&[bits], text.as_bytes()].concat());
+    texts.into_iter().enumerate().map(named).collect()
+}

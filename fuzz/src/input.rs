@@ -1,0 +1,39 @@
+//! What the targets of inputs share: reading bytes as the command would, and other readers that are too simple to be
+//! wrong.
+
+use koel_cli::input::{Input, Pairs, ReadOptions, Want};
+
+use crate::memory;
+
+/// Keys and values, or nothing where the input is refused.
+pub(crate) type Read = Option<Vec<(u32, u32)>>;
+
+/// What the command reads of the bytes of a file of that name.
+pub(crate) fn read(name: &str, bytes: &[u8], options: &ReadOptions, want: Want) -> Read {
+    memory::limited(|| {
+        let mut pairs = Pairs::default();
+        let input = Input::of(bytes, name.as_ref()).ok()?;
+        options.check(&[&input]).ok()?;
+        input.scan(options, want, &mut pairs).ok()?;
+        Some(pairs.keys.into_iter().zip(pairs.values).collect())
+    })
+}
+
+/// Whether the first bytes are those of a file that is told by them, whatever its name.
+pub(crate) fn is_told_by_its_bytes(bytes: &[u8]) -> bool {
+    [&b"\x93NUMPY"[..], b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff"].iter().any(|magic| bytes.starts_with(magic))
+}
+
+/// A letter's two bits.
+fn base(letter: u8) -> Option<u32> {
+    [&b"Aa"[..], b"Cc", b"Gg", b"TtUu"]
+        .iter()
+        .zip(0..)
+        .find(|(letters, _)| letters.contains(&letter))
+        .map(|(_, bits)| bits)
+}
+
+/// The key of some letters, if all of them are bases.
+pub(crate) fn packed(letters: &[u8]) -> Option<u32> {
+    letters.iter().try_fold(0, |key, &letter| Some(key << 2 | base(letter)?))
+}
