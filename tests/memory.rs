@@ -6,6 +6,7 @@
 //! `src/cpu/memory.rs` tests that their absence is an error.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -67,12 +68,24 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Runs `work` on what `make` makes, with each large allocation of it refused in turn. After an error `check` looks at
 /// what is left of it. How often memory was refused.
-fn sweep<T, R>(
+fn sweep<T, R: Debug>(
+    what: &str,
+    make: impl FnMut() -> T,
+    work: impl FnMut(&mut T) -> Result<R>,
+    check: impl Fn(&T),
+) -> i64 {
+    sweep_of(what, make, work, |result| format!("{result:?}"), check)
+}
+
+/// The same for results that do not print what they hold.
+fn sweep_of<T, R>(
     what: &str,
     mut make: impl FnMut() -> T,
     mut work: impl FnMut(&mut T) -> Result<R>,
+    shown: impl Fn(&R) -> String,
     check: impl Fn(&T),
 ) -> i64 {
+    let expected = shown(&work(&mut make()).expect("room"));
     let mut errors = 0;
     for n in 0..MOST {
         let mut it = make();
@@ -86,9 +99,13 @@ fn sweep<T, R>(
                 check(&it);
             }
             Err(error) => panic!("{what}, allocation {n}: {error}"),
-            // A thread that finds another way is as good as an error.
-            Ok(_) if was_refused => {}
-            Ok(_) => return errors,
+            // A thread that finds another way is as good as an error, if nothing is missing.
+            Ok(result) => {
+                assert!(shown(&result) == expected, "{what}, allocation {n}: another result");
+                if !was_refused {
+                    return errors;
+                }
+            }
         }
     }
     panic!("{what} makes more than {MOST} large allocations");
@@ -123,10 +140,11 @@ where
 
     // Fresh threads and devices too: the workspaces of passes are made there.
     let fresh = || Cpu::with_threads(2).expect("threads");
-    let built = sweep(&what("build"), fresh, |cpu| builder.build(cpu, &keys, &values), |_| ());
+    let shown = |table: &HashTable<Cpu, S>| format!("{:?}", state(table));
+    let built = sweep_of(&what("build"), fresh, |cpu| builder.build(cpu, &keys, &values), shown, |_| ());
     assert!(built > 1, "{built} allocations of a build were refused");
-    sweep(&what("build with copies"), || (), |()| keep.build(&cpu, &twice, &many), |()| ());
-    sweep(&what("open"), fresh, |cpu| HashTable::<Cpu, S>::open(cpu, &path), |_| ());
+    sweep_of(&what("build with copies"), || (), |()| keep.build(&cpu, &twice, &many), shown, |()| ());
+    sweep_of(&what("open"), fresh, |cpu| HashTable::<Cpu, S>::open(cpu, &path), shown, |_| ());
     let answered = sweep(&what("get"), || (), |()| table.get(&queries), |()| as_before(&table));
     assert!(answered > 0, "no allocation of get was refused");
     sweep(&what("contains"), || (), |()| table.contains(&queries), |()| as_before(&table));
@@ -140,8 +158,8 @@ where
         |()| table.save(&path),
         |()| as_before(&HashTable::open(&cpu, &path).expect("the file that was there")),
     );
-    sweep(&what("insert"), build, |table| table.insert(&more, &many[..500]), as_before);
-    sweep(&what("upsert"), build, |table| table.upsert(&keys, &many[..keys.len()]), as_before);
+    sweep(&what("insert"), build, |table| Ok(table.insert(&more, &many[..500])?.added), as_before);
+    sweep(&what("upsert"), build, |table| Ok(table.upsert(&keys, &many[..keys.len()])?.overwritten), as_before);
     sweep(&what("remove"), build, |table| table.remove(&queries), as_before);
     sweep(&what("rebuild"), build, |table| table.rebuild(), as_before);
     let worn = || {
@@ -178,13 +196,13 @@ fn structures_survive_every_refusal() {
         sweep("factorize", || (), |()| group::factorize(&cpu, &keys, order), |()| ());
     }
     let index = || JoinIndex::builder(Cuckoo::default()).build(&cpu, &keys[..2000]);
-    sweep("a join's index", || (), |()| index(), |()| ());
+    sweep("a join's index", || (), |()| index()?.join(&keys, JoinKind::Inner)?.collect(), |()| ());
     let index = index().expect("room");
     for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi] {
         sweep("join", || (), |()| index.join(&keys, kind)?.collect(), |()| ());
     }
     let multi = || MultiTable::builder(Cuckoo::default()).build(&cpu, &keys, &values);
-    sweep("a multivalue table", || (), |()| multi(), |()| ());
+    sweep_of("a multivalue table", || (), |()| multi(), |table| format!("{:?}", table.to_pairs()), |()| ());
     let multi = multi().expect("room");
     sweep("its ranges", || (), |()| multi.get(&keys), |()| ());
     sweep("its counts", || (), |()| multi.count(&keys), |()| ());
@@ -192,14 +210,15 @@ fn structures_survive_every_refusal() {
     sweep("its audit", || (), |()| multi.audit(), |()| ());
     sweep("its digest", || (), |()| multi.digest(), |()| ());
     let compact = || CompactingTable::builder(Cuckoo::default()).build(&cpu, &keys);
-    sweep("a compacting table", || (), |()| compact(), |()| ());
+    sweep_of("a compacting table", || (), |()| compact(), |table| format!("{:?}", table.unique()), |()| ());
     let compact = compact().expect("room");
     sweep("its ids", || (), |()| compact.ids(&keys), |()| ());
     sweep("its keys", || (), |()| compact.keys(&keys), |()| ());
     sweep("its inverse", || (), |()| compact.inverse(&keys), |()| ());
     let set = |keys: &[u32]| HashSet::builder(Cuckoo::default()).build(&cpu, keys);
-    sweep("a set", || (), |()| set(&keys), |()| ());
+    let members = |set: &HashSet<Cpu, Cuckoo>| format!("{:?}", set.to_keys());
+    sweep_of("a set", || (), |()| set(&keys), members, |()| ());
     let (one, other) = (set(&keys).expect("room"), set(&values).expect("room"));
-    sweep("a union", || (), |()| one.union(&other), |()| ());
-    sweep("an intersection", || (), |()| one.intersection(&other), |()| ());
+    sweep_of("a union", || (), |()| one.union(&other), members, |()| ());
+    sweep_of("an intersection", || (), |()| one.intersection(&other), members, |()| ());
 }

@@ -92,6 +92,8 @@ impl WholeFile {
     /// The system's. The old file is then untouched, unless it was its folder that could not be synchronized.
     pub fn finish(self) -> io::Result<()> {
         let Some(Replacing { part, target, old }) = self.0 else { return Ok(()) };
+        // Writing may have taken long: what counts is the file that is there now.
+        let old = target.metadata().ok().filter(Metadata::is_file).or(old);
         if let Some(old) = &old {
             keep_mode_and_owner(part.file(), old);
         }

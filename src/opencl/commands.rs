@@ -15,7 +15,8 @@
 //! ```text
 //! queued           its event is kept before anything else is done, which may fail
 //! waiting fails    the event tells whether the transfer is over, then the queue; until one says so, it is under way
-//! nothing helps    pinned memory is never given back; where the memory is the caller's, the process ends
+//! nothing helps    pinned memory is never given back; where the memory is the caller's, or the device's would go to others,
+//!                  the process ends
 //! ```
 
 use std::collections::VecDeque;
@@ -57,7 +58,7 @@ unsafe fn send<T: Word>(queue: &ocl::Queue, data: &[T], to: &Buffer<T>, at: usiz
     unsafe {
         core::enqueue_write_buffer(queue.as_core(), memory, false, at, data, Some(after), Some(&mut event))?;
     }
-    Ok(event)
+    known(event, queue)
 }
 
 /// Queues a transfer from the device that does not wait. The caller flushes the queue.
@@ -77,7 +78,23 @@ unsafe fn fetch<T: Word>(
     unsafe {
         core::enqueue_read_buffer(queue.as_core(), memory, false, at, data, Some(after), Some(&mut event))?;
     }
-    Ok(event)
+    known(event, queue)
+}
+
+/// The event of a command that was queued. A driver that gives none leaves only the queue to wait for.
+fn known(event: Event, queue: &ocl::Queue) -> Done<Event> {
+    if !event.is_null() {
+        return Ok(event);
+    }
+    if !(0..ATTEMPTS).any(|_| {
+        queue.finish().is_ok() || {
+            sleep(PAUSE);
+            false
+        }
+    }) {
+        end_the_process();
+    }
+    Err("the driver queued a transfer and gave no event".into())
 }
 
 /// Waits for a command of this queue. `over` is false if the driver failed and did not say whether the command still
@@ -299,10 +316,12 @@ impl Drop for Straight<'_> {
             }
             sleep(PAUSE);
         }
-        // Whoever borrowed the memory would go on to use or free it, and the device would write to it.
-        eprintln!(
-            "koel: the OpenCL driver does not say whether its transfers are over; they may still write to memory"
-        );
-        std::process::abort();
+        end_the_process();
     }
+}
+
+/// Whoever lent the memory would go on to use or free it, and the device would write to it.
+fn end_the_process() -> ! {
+    eprintln!("koel: the OpenCL driver does not say whether its transfers are over; they may still write to memory");
+    std::process::abort()
 }

@@ -117,7 +117,8 @@ impl OpenCl {
     /// So many slots, or none.
     pub(super) fn slots(&self, count: usize) -> Option<Vec<Slot>> {
         let staging = &self.0.staging;
-        if !staging.wanted {
+        // All threads of the host fill and empty them. Where none start, transfers go the plain way.
+        if !staging.wanted || crate::threads::ready().is_err() {
             return None;
         }
         let slots = &mut *lock(&staging.slots);

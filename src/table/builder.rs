@@ -351,7 +351,8 @@ pub struct MemoryEstimate {
     pub build_with_copies: u64,
     /// While a batch of as many pairs again is inserted. With a capacity: the table, the copy that is worked on, and
     /// the batch. With a load, or where every batch builds again: also all pairs, and the table that they are built
-    /// into. Where no table of twice the pairs can exist, as if it were no larger.
+    /// into. Where no table of twice the pairs can exist, as if it were no larger. Salted tables ([`Plan::salt`]), which
+    /// only chosen keys lead to, are built again by every batch, as those with a load are.
     pub insert: u64,
 }
 

@@ -42,7 +42,10 @@ const SEED: u64 = 0x0064_6973_7469_6e63;
 
 /// The smallest key that comes more than once.
 pub(super) fn least_copy<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<u32>> {
-    Ok(positions(backend, keys, keys)?.least_copy)
+    match positions_by_table(backend, keys, keys)? {
+        Some(table) => Ok(table.least_copy),
+        None => sorted(backend, keys, keys)?.least_copy(backend),
+    }
 }
 
 /// Whether a sample of the keys holds copies. It says no of most inputs in which few keys come again, and surely if
@@ -162,14 +165,37 @@ pub(crate) fn positions<B: Runs<Cuckoo>>(
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
 ) -> Result<Positions<B>> {
+    match positions_by_table(backend, keys, values)? {
+        Some(table) => Ok(table),
+        None => positions_by_sort(backend, keys, values),
+    }
+}
+
+/// `None` if all attempts fail, or no table has room for so many rows.
+fn positions_by_table<B: Runs<Cuckoo>>(
+    backend: &B,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<Option<Positions<B>>> {
     for attempt in 0..ATTEMPTS {
-        let plan = plan(keys, attempt)?;
+        let plan = match plan(keys, attempt) {
+            Err(Error::TooLarge { .. }) => return Ok(None),
+            plan => plan?,
+        };
         let (image, placed) = Kernels::<Cuckoo>::build(backend, &plan, keys, values)?;
         if placed.unplaced == 0 {
-            return Ok(Positions { plan, image, least_copy: placed.least_copy });
+            return Ok(Some(Positions { plan, image, least_copy: placed.least_copy }));
         }
     }
-    positions_by_sort(backend, keys, values)
+    Ok(None)
+}
+
+/// The pairs by ascending keys, those of a key by ascending values.
+fn sorted<B: Relational>(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Pairs<B>> {
+    // The sort by keys is stable, so the values of a key stay in order.
+    let (values, keys) = backend.sort_pairs(values, keys)?;
+    let (keys, values) = backend.sort_pairs(&keys, &values)?;
+    Ok(Pairs { keys, values })
 }
 
 /// The same for keys of any choice: by two sorts and, once or so, a table.
@@ -178,10 +204,7 @@ fn positions_by_sort<B: Runs<Cuckoo>>(
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
 ) -> Result<Positions<B>> {
-    // The sort by keys is stable, so the values of a key ascend.
-    let (values, keys) = backend.sort_pairs(values, keys)?;
-    let (keys, values) = backend.sort_pairs(&keys, &values)?;
-    let sorted = Pairs::<B> { keys, values };
+    let sorted = sorted(backend, keys, values)?;
     let least_copy = sorted.least_copy(backend)?;
     let pairs = sorted.select(backend, &backend.tails(&sorted.keys)?, true)?;
     drop(sorted);

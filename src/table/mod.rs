@@ -125,9 +125,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.plan.slots()
     }
 
-    /// Pairs per place for one: [`len`](Self::len) / [`capacity`](Self::capacity), from 0 to 1.
+    /// Pairs per slot, from 0 to 1: a pair beside full slots counts for nothing.
     pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.capacity() as f64
+        (self.len() as f64 / self.slots() as f64).min(1.0)
     }
 
     /// What the keys stand for: what [`TableBuilder::key_type`] said of them.
