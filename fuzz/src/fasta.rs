@@ -18,10 +18,13 @@ pub fn fasta(data: &[u8]) {
     let other_letters = skip.then_some(OtherLetters::Skip);
     let options = ReadOptions { kmer: Some(k), other_letters, ..ReadOptions::default() };
     let pairs = read("x.fa", text, &options, Want::Pairs);
+    let keys = read("x.fa", text, &options, Want::Keys);
+    assert_eq!(keys, pairs.as_ref().map(|pairs| pairs.iter().map(|&(key, _)| (key, 0)).collect()), "{options:?}: keys");
     assert_eq!(pairs, slowly(text, k as usize, skip), "{options:?}");
 }
 
 fn slowly(text: &[u8], k: usize, skip: bool) -> Read {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut records: Vec<Vec<u8>> = Vec::new();
     for line in text.split(|byte| b"\r\n".contains(byte)).map(<[u8]>::trim_ascii) {
         match (line.first(), records.last_mut()) {
@@ -50,11 +53,12 @@ fn slowly(text: &[u8], k: usize, skip: bool) -> Read {
 
 /// Sequences of several records, of RNA, of several bases, and of protein.
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
-    let texts: [(u8, &str); 9] = [
+    let texts: [(u8, &str); 10] = [
         (2, ">r one\nACGT\n"),
         (2, ">r\r\nac\r\ngu\r\n"),
         (1, ">r\nACGNACG\nRYac-gt\n"),
         (2, ";comment\n>a\nAC\n>b\nGA CG\n"),
+        (2, "\u{feff}>r\nACGT\n"),
         (15, ">r\nTTTTTTTTTTTTTTTTACGT"),
         (0, "\n >r\rACGT\r;x\rA"),
         (2, ">p\nMKTAYIAKQR\n"),
