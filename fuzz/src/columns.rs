@@ -145,9 +145,9 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
         (6, "1,2\nx,4\n"),
         (0x38, "ACGT,1\nuuuu,2\n7,3\n"),
         (0x38, "kmer\nACGTT\n"),
-        (0x38, "ACGR\nACGT\n"),
         (0, "1,\"2\n3,4\n"),
         (0, ",\n1,2,3\n4294967296,-1\n"),
+        (0x38, "ACGR\nACGT\n"),
     ];
     let named = |(i, (bits, text)): (usize, (u8, &str))| (i.to_string(), [&[bits], text.as_bytes()].concat());
     texts.into_iter().enumerate().map(named).collect()

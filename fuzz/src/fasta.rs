@@ -58,12 +58,12 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
         (2, ">r\r\nac\r\ngu\r\n"),
         (1, ">r\nACGNACG\nRYac-gt\n"),
         (2, ";comment\n>a\nAC\n>b\nGA CG\n"),
-        (2, "\u{feff}>r\nACGT\n"),
         (15, ">r\nTTTTTTTTTTTTTTTTACGT"),
         (0, "\n >r\rACGT\r;x\rA"),
         (2, ">p\nMKTAYIAKQR\n"),
         (0x12, ">p\nMKTAYIACGT*\n"),
         (3, ""),
+        (2, "\u{feff}>r\nACGT\n"),
     ];
     let named = |(i, (bits, text)): (usize, (u8, &str))| (i.to_string(), [&[bits], text.as_bytes()].concat());
     texts.into_iter().enumerate().map(named).collect()
