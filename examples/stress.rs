@@ -264,7 +264,7 @@ where
             }
             Err(failure) => return Err(at(&format!("rebuilding: {failure}"))),
         }
-        tally.builds += 2;
+        tally.builds += 1 + u64::from(canonical);
         let (keys, values): (Vec<u32>, Vec<u32>) = left.iter().map(|(&key, &value)| (key, value)).unzip();
         let failed = |failure: Error| at(&format!("of what is left: {failure}"));
         if canonical {

@@ -51,8 +51,11 @@ fn an_output_that_is_an_input_is_refused() {
             folder.refused(&arguments, "is the input");
         }
     }
-    folder.refused("lookup t.koel q.csv -o t.koel", "is the input t.koel");
-    folder.refused("lookup t.koel q.csv -o t.koel --mapped", "is the input t.koel");
+    // Nor are rows called .koel.
+    fs::hard_link(folder.path("t.koel"), folder.path("table")).unwrap();
+    for option in ["", "--mapped"] {
+        folder.refused(&format!("lookup t.koel q.csv -o table {option}"), "is the input t.koel");
+    }
     assert_eq!((fs::read(folder.path("p.csv")).unwrap(), fs::read(folder.path("t.koel")).unwrap()), before);
     assert!(!folder.path("u.csv").exists());
     // What is missing is missing, whatever is written there.
