@@ -45,7 +45,7 @@ fn run(target: &Target) {
 
 /// Runs an input, and keeps it where it fails.
 fn checked(target: &Target, input: &[u8]) {
-    let (done, waits) = mpsc::channel();
+    let (done, waits) = mpsc::channel::<()>();
     let outcome = std::thread::scope(|scope| {
         scope.spawn(move || {
             if waits.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {

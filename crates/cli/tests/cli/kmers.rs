@@ -107,7 +107,7 @@ fn ids_are_no_kmers() {
 fn cells_are_no_kmers() {
     let folder = Folder::new();
     let builder = HashTable::builder(Cuckoo::canonical(4)).key_type(KeyType::Cells(Layout::Morton2));
-    builder.build(&Cpu::new(), &[27], &[1]).unwrap().save(&folder.path("t.koel")).unwrap();
+    builder.build(&Cpu::new(), &[27], &[1]).unwrap().save(folder.path("t.koel")).unwrap();
     folder.file("q.fa", ">q\nACGTT\n");
     folder.file("q.csv", "27\n");
     assert_eq!(folder.ok("lookup t.koel q.csv --device cpu"), "key,value\n27,1\n");
