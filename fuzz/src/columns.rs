@@ -35,7 +35,8 @@ pub fn columns(data: &[u8]) {
     let ways = Ways::of(bits);
     let pairs = read(ways.name, text, &ways.options, ways.want);
     // A FASTA file, or none of text.
-    let is_other = text.trim_ascii_start().starts_with(b">") || text.contains(&0) || is_told_by_its_bytes(text);
+    let unmarked = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let is_other = unmarked.trim_ascii_start().starts_with(b">") || text.contains(&0) || is_told_by_its_bytes(text);
     if is_other {
         return;
     }
@@ -62,8 +63,10 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
     let k = ways.options.kmer.map(|k| k as usize);
     let letters = |field: &[u8]| !field.is_empty() && field.iter().all(|letter| b"ACGTUNacgtun".contains(letter));
     let is_name = |field: &Vec<u8>| !field.first().is_some_and(|byte| b"0123456789+-.".contains(byte));
+    let are_k = |field: &[u8]| k == Some(field.len()) && field.iter().all(u8::is_ascii_alphabetic);
     let names = rows.first().is_some_and(|row| {
-        row.iter().all(is_name) && row.iter().any(|field| !field.is_empty()) && !(k.is_some() && letters(&row[0]))
+        let is_kmer = k.is_some() && letters(&row[0]) || are_k(&row[0]);
+        row.iter().all(is_name) && row.iter().any(|field| !field.is_empty()) && !is_kmer
     });
     match ways.options.header.unwrap_or_default() {
         Header::Yes => drop(rows.drain(..rows.len().min(1))),
@@ -131,7 +134,7 @@ fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
 
 /// Texts with headers, quotes and letters, each under the ways that it is meant for.
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
-    let texts: [(u8, &str); 12] = [
+    let texts: [(u8, &str); 13] = [
         (0, "1,2\n3,4\n4294967295,0\n"),
         (1, "key\tvalue\n1\t2\n3\t4"),
         (0, "key,value\r\n\"5\", 6\r\n\r\n 7 ,\"8\"\r\n"),
@@ -144,6 +147,7 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
         (0x38, "kmer\nACGTT\n"),
         (0, "1,\"2\n3,4\n"),
         (0, ",\n1,2,3\n4294967296,-1\n"),
+        (0x38, "ACGR\nACGT\n"),
     ];
     let named = |(i, (bits, text)): (usize, (u8, &str))| (i.to_string(), [&[bits], text.as_bytes()].concat());
     texts.into_iter().enumerate().map(named).collect()

@@ -18,10 +18,13 @@ pub fn fasta(data: &[u8]) {
     let other_letters = skip.then_some(OtherLetters::Skip);
     let options = ReadOptions { kmer: Some(k), other_letters, ..ReadOptions::default() };
     let pairs = read("x.fa", text, &options, Want::Pairs);
+    let keys = read("x.fa", text, &options, Want::Keys);
+    assert_eq!(keys, pairs.as_ref().map(|pairs| pairs.iter().map(|&(key, _)| (key, 0)).collect()), "{options:?}: keys");
     assert_eq!(pairs, slowly(text, k as usize, skip), "{options:?}");
 }
 
 fn slowly(text: &[u8], k: usize, skip: bool) -> Read {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut records: Vec<Vec<u8>> = Vec::new();
     for line in text.split(|byte| b"\r\n".contains(byte)).map(<[u8]>::trim_ascii) {
         match (line.first(), records.last_mut()) {
@@ -50,7 +53,7 @@ fn slowly(text: &[u8], k: usize, skip: bool) -> Read {
 
 /// Sequences of several records, of RNA, of several bases, and of protein.
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
-    let texts: [(u8, &str); 9] = [
+    let texts: [(u8, &str); 10] = [
         (2, ">r one\nACGT\n"),
         (2, ">r\r\nac\r\ngu\r\n"),
         (1, ">r\nACGNACG\nRYac-gt\n"),
@@ -60,6 +63,7 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
         (2, ">p\nMKTAYIAKQR\n"),
         (0x12, ">p\nMKTAYIACGT*\n"),
         (3, ""),
+        (2, "\u{feff}>r\nACGT\n"),
     ];
     let named = |(i, (bits, text)): (usize, (u8, &str))| (i.to_string(), [&[bits], text.as_bytes()].concat());
     texts.into_iter().enumerate().map(named).collect()

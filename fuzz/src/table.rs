@@ -41,7 +41,6 @@ fn mapped<S: Scheme>(file: &Scratch)
 where
     Cpu: Runs<S>,
 {
-    #[allow(unused_unsafe, reason = "mapping a file is unsafe in later versions")]
     // SAFETY: no other process knows the file, and this one does not change it while it is mapped.
     let Ok(mut table) = (unsafe { HashTable::<Cpu, S>::open_mapped(&cpu(), file.path()) }) else { return };
     let queries: Vec<u32> = (0..200).chain((0..32).map(|bit| 1 << bit)).chain([u32::MAX]).collect();

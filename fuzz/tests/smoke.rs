@@ -3,13 +3,19 @@
 //! `KOEL_FUZZ_INPUTS` is the number of mutations a target (default 4,000); they are the same in every run. `cargo fuzz`
 //! searches further, guided by what the inputs reach.
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use koel_fuzz::mutate::{Random, mutated};
 use koel_fuzz::{TARGETS, Target};
 
 const INPUTS: usize = 4000;
+
+/// After so long, an input that takes milliseconds hangs.
+const LONGEST: Duration = Duration::from_secs(30);
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -39,15 +45,33 @@ fn run(target: &Target) {
 
 /// Runs an input, and keeps it where it fails.
 fn checked(target: &Target, input: &[u8]) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(input))) {
-        let folder = here().join("artifacts").join(target.name);
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join(format!("smoke-{}", &blake3::hash(input).to_hex()[..16]));
-        std::fs::write(&path, input).expect("room for the input");
-        let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
-        eprintln!("{} fails for {}:\n{hex}", target.name, path.display());
+    let (done, waits) = mpsc::channel::<()>();
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if waits.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
+                keep(target, input, "hangs");
+                // A thread that hangs cannot be ended.
+                std::process::exit(1);
+            }
+        });
+        let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+        drop(done);
+        outcome
+    });
+    if let Err(panic) = outcome {
+        keep(target, input, "fails");
         std::panic::resume_unwind(panic);
     }
+}
+
+/// Writes an input to a file, and says so past the test's own output, which is lost where the process ends at once.
+fn keep(target: &Target, input: &[u8], what: &str) {
+    let folder = here().join("artifacts").join(target.name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join(format!("smoke-{}", &blake3::hash(input).to_hex()[..16]));
+    std::fs::write(&path, input).expect("room for the input");
+    let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+    let _ = writeln!(std::io::stderr(), "{} {what} for {}:\n{hex}", target.name, path.display());
 }
 
 /// One test for all targets, because the limit on memory is that of the process.

@@ -19,7 +19,7 @@ use super::input::{Input, Pairs, ReadOptions, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
-use super::structure::{Structure, unknown};
+use super::structure::{Structure, key_type_json, unknown};
 use super::{files, out, text};
 
 const EXAMPLES: &str = "\
@@ -30,6 +30,7 @@ INPUT is told by its content:
   FASTA        every window of K letters is a key (A C G T = 0..3, U is T, the first most significant), its place the
                value; the table records K. No key spans an N or another code of several bases; how many there are,
                stderr says
+A row of text has at most 1 MiB and 65,536 columns.
 
 --table says what becomes of it:
   map          a value for each key
@@ -55,7 +56,7 @@ pub(crate) struct Args {
     /// CSV, TSV, .npy or FASTA; `-` is stdin
     input: PathBuf,
     /// The table's file, or a pipe. To /dev/stdout goes the table alone, and the summary to stderr
-    #[arg(short, long, value_name = "FILE", value_parser = options::named_file())]
+    #[arg(short, long, value_name = "FILE", value_parser = options::table_file())]
     output: PathBuf,
     /// JSON in place of the summary, on stdout
     #[arg(long)]
@@ -101,14 +102,11 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     // Options are checked before a large file is read.
     args.check()?;
     args.options.check(args.table)?;
-    files::check(&[&args.input], &[("-o", Some(&args.output))])?;
+    let outputs = [("-o", Some(&*args.output))];
+    files::check(&[&args.input], &outputs)?;
+    files::check_summary(args.json, &outputs)?;
     let device = args.device.open()?;
     let to_stdout = files::is_stdout(&args.output);
-    if to_stdout && args.json {
-        let output = args.output.display();
-        let advice = "the table goes to stdout, and so would the summary of --json: leave one of them out";
-        return Err(Failure::Input(format!("{output}: {advice}")));
-    }
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();
@@ -217,7 +215,7 @@ impl Build<'_> {
         out::print_json(&json!({
             "output": args.output.display().to_string(), "table": T::CONTENTS.name(),
             "scheme": S::NAME, "kind": args.options.kind.name(),
-            "parameters": scheme::json(&S::describe(table.plan())),
+            "parameters": scheme::json(&S::describe(table.plan())), "key_type": key_type_json(self.key_type),
             "rows": self.pairs.keys.len(), "pairs": built.pairs(), "keys": table.len(),
             "slots": table.slots(), "load": table.load_factor(),
             "seed": table.plan().seed(), "restarts": table.restarts(), "digest": digest.to_string(),
@@ -241,6 +239,7 @@ impl Build<'_> {
         let summary = format!(
             "{}: {}{dropped} in {} (load {:.3}), {}\n\
              table     {}\n\
+             keys      {}\n\
              scheme    {} {}, {}\n\
              device    {}\n\
              seed      {}\n\
@@ -253,6 +252,7 @@ impl Build<'_> {
             table.load_factor(),
             text::bytes(built.bytes()),
             T::CONTENTS.name(),
+            self.key_type,
             S::NAME,
             args.options.kind,
             scheme::listed(&S::describe(table.plan())),

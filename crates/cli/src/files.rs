@@ -1,7 +1,8 @@
 //! The files of one command: no output is also an input, and no two outputs are one file.
 //!
 //! Files are told apart by device and inode (elsewhere than on Unix by canonical name), so links, hard links and
-//! redirected streams are seen. Terminals and `/dev/null` may serve as often as one likes.
+//! redirected streams are seen. Terminals and `/dev/null` may serve as often as one likes. A file that does not exist is
+//! no output's input: whoever opens it says that it is missing.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -19,18 +20,35 @@ pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
         let Some(identity) = output.map_or_else(of_stdout, of) else { continue };
         let named = output.map_or("stdout".into(), |output| format!("{option} {}", output.display()));
         for &input in inputs {
-            let (read, shown) = match input.to_str() {
-                Some("-") => (of_stdin(), "stdin".into()),
-                _ => (of(input), input.display().to_string()),
+            let (there, shown) = match input.to_str() {
+                Some("-") => (stdin(), "stdin".into()),
+                _ => (input.metadata().ok(), input.display().to_string()),
             };
-            if read.as_ref() == Some(&identity) {
-                let advice = "it would be overwritten: write to another file";
-                return Err(Failure::Input(format!("{named} is the input {shown}, and {advice}")));
+            let Some(there) = there else { continue };
+            if of_metadata(&there, input).as_ref() == Some(&identity) {
+                let lost = match output {
+                    None if there.is_file() && there.len() == 0 => "the shell has already emptied it",
+                    _ => "it would be overwritten",
+                };
+                return Err(Failure::Input(format!("{named} is the input {shown}, and {lost}: write to another file")));
             }
         }
         let same = |&(_, other): &Output<'_>| other.map_or_else(of_stdout, of).as_ref() == Some(&identity);
         if let Some((other, _)) = outputs[..i].iter().find(|&other| same(other)) {
             return Err(Failure::Input(format!("{other} and {option} name one file: give each its own")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the summary of `--json` where an output goes to stdout as well.
+pub(crate) fn check_summary(json: bool, outputs: &[Output<'_>]) -> Result<()> {
+    for &(option, output) in outputs {
+        if let Some(output) = output.filter(|output| json && is_stdout(output)) {
+            return Err(Failure::Input(format!(
+                "{option} {}: this goes to stdout, and so would the summary of --json: leave one of them out",
+                output.display()
+            )));
         }
     }
     Ok(())
@@ -68,29 +86,32 @@ fn of_metadata(there: &Metadata, path: &Path) -> Option<Identity> {
     if there.is_file() { path.canonicalize().ok().map(Identity::Name) } else { None }
 }
 
-#[cfg(unix)]
-fn of_stream(stream: impl std::os::fd::AsFd) -> Option<Identity> {
-    let file = std::fs::File::from(stream.as_fd().try_clone_to_owned().ok()?);
-    of_metadata(&file.metadata().ok()?, Path::new(""))
+fn of_stdout() -> Option<Identity> {
+    of_metadata(&stdout()?, Path::new(""))
 }
 
 #[cfg(unix)]
-fn of_stdin() -> Option<Identity> {
+fn of_stream(stream: impl std::os::fd::AsFd) -> Option<Metadata> {
+    std::fs::File::from(stream.as_fd().try_clone_to_owned().ok()?).metadata().ok()
+}
+
+#[cfg(unix)]
+fn stdin() -> Option<Metadata> {
     of_stream(std::io::stdin())
 }
 
 #[cfg(unix)]
-fn of_stdout() -> Option<Identity> {
+fn stdout() -> Option<Metadata> {
     of_stream(std::io::stdout())
 }
 
 /// There is no way to tell.
 #[cfg(not(unix))]
-fn of_stdin() -> Option<Identity> {
+fn stdin() -> Option<Metadata> {
     None
 }
 
 #[cfg(not(unix))]
-fn of_stdout() -> Option<Identity> {
+fn stdout() -> Option<Metadata> {
     None
 }

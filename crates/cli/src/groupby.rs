@@ -50,7 +50,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let columns = columns(&args.agg)?;
-    args.rows.check(&[&args.input])?;
+    args.rows.check(&[&args.input], &[])?;
     let device = args.device.open()?;
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));

@@ -7,12 +7,12 @@ use serde_json::json;
 use koel::backend::{Any, Runs};
 use koel::spec::Plan;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
-use super::structure::{Structure, unknown};
+use super::structure::{Structure, key_type_json, unknown};
 use super::{out, text};
 
 /// Show and check a table's file
@@ -75,7 +75,7 @@ impl Info<'_> {
                 stats.buckets.iter().map(|buckets| json!({ "type": buckets.name, "by_pairs": buckets.by_pairs }));
             out::print_json(&json!({
                 "table": T::CONTENTS.name(), "scheme": S::NAME, "kind": self.info.kind.name(),
-                "parameters": scheme::json(&parameters), "key_type": json_of(key_type),
+                "parameters": scheme::json(&parameters), "key_type": key_type_json(key_type),
                 "pairs": pairs, "keys": stats.pairs, "most_values": most_values,
                 "slots": stats.slots, "load": table.load_factor(), "seed": seed,
                 "worn": table.is_worn(), "tombstones": stats.tombstones,
@@ -131,16 +131,6 @@ impl Info<'_> {
             text::counted(audit.pairs, if T::CONTENTS == Contents::Map { "pair" } else { "key" }),
         ))?;
         Ok(Verdict::Fine)
-    }
-}
-
-/// What keys stand for.
-fn json_of(key_type: KeyType) -> serde_json::Value {
-    match key_type {
-        KeyType::Numbers => json!({ "type": "numbers" }),
-        KeyType::Kmers { k } => json!({ "type": "kmers", "k": k }),
-        KeyType::Cells(layout) => json!({ "type": "cells", "layout": layout.to_string() }),
-        other => json!({ "type": other.to_string() }),
     }
 }
 

@@ -24,7 +24,7 @@ const CHUNK: usize = 1 << 20;
 const EXAMPLES: &str = "\
 LEFT and RIGHT are CSV, TSV, .npy or FASTA, as for `koel build`; keys alone take the number of their row, from 0, as
 value. Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both; with --rows
-their numbers, from 0.
+their numbers, from 0. --header, --kmer and --other-letters hold for both files.
   --how inner  these alone
   --how left   also left rows without a partner, whose `right` is empty
   --how semi   rows `key,left`: left rows that have a partner, each once
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     // Options and both files are looked at before large ones are read.
     args.table.check(Contents::Multi)?;
-    args.output.check(&[&args.left, &args.right])?;
+    args.output.check(&[&args.left, &args.right], &[])?;
     let (left, right) = (Input::open(&args.left)?, Input::open(&args.right)?);
     args.reading.check(&[&left, &right])?;
     let device = args.device.open()?;

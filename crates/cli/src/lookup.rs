@@ -111,25 +111,31 @@ struct Queries<'a> {
 impl<'a> Queries<'a> {
     /// Opens the file. Letters become keys as the table's own keys did, so the number of letters must be known.
     fn open(args: &Args, info: &FileInfo) -> Result<Queries<'a>> {
-        let (table, mut reading) = (args.table.display(), args.reading.clone());
-        // Ids are numbers, whatever their keys are.
-        let key_type = if args.reverse { KeyType::Numbers } else { info.key_type };
-        if let KeyType::Kmers { k } = key_type {
-            if let Some(kmer) = reading.kmer.filter(|&kmer| kmer != k) {
-                return Err(Failure::Input(format!(
-                    "--kmer {kmer}: the keys of {table} are {key_type}: leave it out, and K is the table's"
-                )));
+        let (key_type, mut reading) = (info.key_type, args.reading.clone());
+        let are = if args.reverse {
+            "the queries of --reverse are ids, which are numbers".into()
+        } else {
+            format!("the keys of {} are {key_type}", args.table.display())
+        };
+        // Older tables do not know that their keys are k-mers: there the user may say so.
+        let may_be_kmers = key_type == KeyType::Numbers && !args.reverse;
+        match (key_type, reading.kmer) {
+            (KeyType::Kmers { k }, None) if !args.reverse => (reading.kmer, reading.letters) = (Some(k), true),
+            (KeyType::Kmers { k }, Some(kmer)) if kmer == k && !args.reverse => reading.letters = true,
+            (_, Some(kmer)) if !may_be_kmers => {
+                return Err(Failure::Input(format!("--kmer {kmer}: {are}: leave it out")));
             }
-            (reading.kmer, reading.letters) = (Some(k), true);
+            _ => {}
         }
         let input = Input::open(&args.queries)?;
         reading.check(&[&input])?;
         if input.is_fasta() && reading.kmer.is_none() {
-            let (queries, what) = (args.queries.display(), if args.reverse { "ids" } else { "keys" });
-            return Err(Failure::Input(format!(
-                "{queries}: this is FASTA, and the {what} of {table} are {key_type}: give --kmer K if they are k-mers of K \
-                 letters all the same"
-            )));
+            let advice = if may_be_kmers {
+                "give --kmer K if they are k-mers of K letters all the same"
+            } else {
+                "give numbers, as CSV, TSV or .npy"
+            };
+            return Err(Failure::Input(format!("{}: this is FASTA, and {are}: {advice}", args.queries.display())));
         }
         Ok(Queries { input, reading })
     }

@@ -148,7 +148,7 @@ pub struct SizeOptions {
 }
 
 impl SizeOptions {
-    /// Refuses a load that none is.
+    /// Refuses a load outside its range.
     pub fn check(&self) -> Result<()> {
         self.load.map(Load::new).transpose()?;
         Ok(())
@@ -339,15 +339,29 @@ pub fn named_rows_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| of_rows(file(path, NAME_IT)?))
 }
 
-/// A file for what never goes to stdout.
-pub fn named_file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| file(path, NAME_IT))
+/// A table's file, under any name but those of other formats.
+pub fn table_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| of_table(file(path, NAME_IT)?))
 }
 
 const NAME_IT: &str = "this is written to a file: give its name";
 
 fn file(path: PathBuf, advice: &str) -> std::result::Result<PathBuf, String> {
     if path.as_os_str() == "-" { Err(format!("`-` is no file, and {advice}")) } else { Ok(path) }
+}
+
+/// Extensions that promise something else than a table.
+const OTHER_FORMATS: [&str; 24] = [
+    "csv", "tsv", "tab", "txt", "npy", "npz", "fa", "fasta", "fna", "fq", "fastq", "parquet", "arrow", "feather",
+    "json", "jsonl", "ndjson", "xls", "xlsx", "gz", "bz2", "xz", "zst", "zip",
+];
+
+fn of_table(path: PathBuf) -> std::result::Result<PathBuf, String> {
+    let extension = path.extension().unwrap_or_default().display().to_string();
+    if OTHER_FORMATS.contains(&extension.to_ascii_lowercase().as_str()) {
+        return Err(format!("a table is no .{extension} file: give a name like table.koel"));
+    }
+    Ok(path)
 }
 
 fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {

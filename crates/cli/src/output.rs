@@ -22,7 +22,8 @@ use clap::Args;
 use koel::file::WholeFile;
 
 use super::failure::{Failure, Result};
-use super::{files, out};
+use super::files::{self, Output};
+use super::out;
 
 /// Where rows go, and what is said of them.
 #[derive(Args, Clone)]
@@ -38,21 +39,11 @@ pub(crate) struct RowOptions {
 }
 
 impl RowOptions {
-    /// Refuses an output that is an input, and a summary that would stand among the rows.
-    pub(crate) fn check(&self, inputs: &[&Path]) -> Result<()> {
-        files::check(inputs, &[("-o", self.output.as_deref())])?;
-        self.check_summary()
-    }
-
-    /// Refuses a summary that would stand among the rows.
-    pub(crate) fn check_summary(&self) -> Result<()> {
-        match &self.output {
-            Some(output) if self.json && files::is_stdout(output) => Err(Failure::Input(format!(
-                "{}: the rows go to stdout, and so would the summary of --json: leave one of them out",
-                output.display()
-            ))),
-            _ => Ok(()),
-        }
+    /// Refuses an output, this or one of `others`, that is an input, and a summary that would stand among rows.
+    pub(crate) fn check(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
+        let outputs = [&[("-o", self.output.as_deref())], others].concat();
+        files::check(inputs, &outputs)?;
+        files::check_summary(self.json, &outputs)
     }
 
     /// Says what became of the rows, where they did not go to stdout.

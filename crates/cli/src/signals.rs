@@ -1,6 +1,6 @@
 //! Ctrl-C and its like: what is half written is removed, and the process ends as by the signal.
 //!
-//! Signals that the process was started without (`nohup`, a background job of a script) stay ignored. What ends it
+//! Signals that the process was started to ignore (`nohup`, a background job of a script) stay ignored. What ends it
 //! otherwise, such as `kill -9`, may leave a part; the next file that is written in its folder removes it (the library's
 //! `file` module).
 
@@ -12,12 +12,15 @@ pub(crate) fn remove_parts_at_the_end() {
 
     // Registered by the thread that waits for them: without it a signal would be swallowed.
     let wait = || {
-        let ignored = ignored();
-        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
         let Ok(mut signals) = Signals::new(wanted) else { return };
         if let Some(signal) = signals.forever().next() {
             koel::file::remove_parts_then(|| {
-                let _ = emulate_default_handler(signal);
+                // The first process of a container has no default actions: its own signal would not end it, and
+                // `emulate_default_handler` aborts where that is so.
+                if std::process::id() != 1 {
+                    let _ = emulate_default_handler(signal);
+                }
                 std::process::exit(128 + signal);
             });
         }
@@ -29,11 +32,13 @@ pub(crate) fn remove_parts_at_the_end() {
 #[cfg(not(unix))]
 pub(crate) fn remove_parts_at_the_end() {}
 
-/// The signals that this process ignores, as bits from signal 1 on. Where the system does not tell, a hangup may be one.
+/// Whether this process ignores a signal.
 #[cfg(unix)]
-fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.unwrap_or(1 << (signal_hook::consts::SIGHUP - 1))
+#[expect(unsafe_code, reason = "there is no safe interface that tells a signal's action")]
+fn is_ignored(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action, `sigaction` changes nothing and writes the present one to memory that has room for it.
+    let told = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: `sigaction` has filled it, and zeros are an action too.
+    told == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }

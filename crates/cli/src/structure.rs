@@ -2,13 +2,25 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use koel::backend::Runs;
 use koel::spec::{Audit, Plan};
 use koel::table::Contents;
-use koel::{CompactingTable, Digest, HashSet, HashTable, MultiTable, Scheme};
+use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::Failure;
 use super::text;
+
+/// What keys stand for.
+pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
+    match key_type {
+        KeyType::Numbers => json!({ "type": "numbers" }),
+        KeyType::Kmers { k } => json!({ "type": "kmers", "k": k }),
+        KeyType::Cells(layout) => json!({ "type": "cells", "layout": layout.to_string() }),
+        other => json!({ "type": other.to_string() }),
+    }
+}
 
 /// What all of them can do.
 pub trait Structure<B: Runs<S>, S: Scheme>: Sized {

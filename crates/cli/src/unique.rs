@@ -10,7 +10,6 @@ use koel::group::{factorize_on, group_by, unique};
 use koel::{Aggregate, IdOrder};
 
 use super::failure::{Result, Verdict};
-use super::files;
 use super::input::{self, ReadOptions, Want};
 use super::options::{self, OneDevice};
 use super::output::{Column, RowOptions, Rows};
@@ -59,10 +58,8 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    let mut outputs = vec![("-o", args.rows.output.as_deref())];
-    outputs.extend(args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse))));
-    files::check(&[&args.input], &outputs)?;
-    args.rows.check_summary()?;
+    let inverse = args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse)));
+    args.rows.check(&[&args.input], inverse.as_slice())?;
     let device = args.device.open()?;
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));
@@ -71,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     input::read(&args.input, &args.reading, Want::Keys, &mut keys)?;
     let read_seconds = start.elapsed().as_secs_f64();
 
-    progress.say(format!("telling {} apart", text::counted(keys.len() as u64, "row")));
+    progress.say(format!("finding the distinct keys of {}", text::counted(keys.len() as u64, "row")));
     let start = Instant::now();
     let found = find(args, &device, &keys)?;
     let unique_seconds = start.elapsed().as_secs_f64();

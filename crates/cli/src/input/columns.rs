@@ -78,7 +78,7 @@ pub(super) fn read(
 
 /// Whether a first row can be a header: something is in it, and nothing of it is meant as a key.
 fn names_columns(row: &Record<'_>, k: Option<u32>) -> bool {
-    let is_kmer = k.is_some() && letters::are_letters(row.field(0));
+    let is_kmer = k.is_some_and(|k| letters::are_meant(row.field(0), k));
     !is_kmer && !row.fields().any(looks_numeric) && !row.fields().all(<[u8]>::is_empty)
 }
 
@@ -90,7 +90,7 @@ fn looks_numeric(field: &[u8]) -> bool {
 /// A number, or where `k` says so as many letters.
 fn key(field: &[u8], k: Option<u32>) -> std::result::Result<u32, String> {
     match k {
-        Some(k) if letters::are_letters(field) => {
+        Some(k) if letters::are_meant(field, k) => {
             letters::kmer(field, k).map_err(|reason| format!("`{}` {reason}", shown(field)))
         }
         _ => number(field).map_err(|reason| {
@@ -164,13 +164,17 @@ mod tests {
         let letters = |header| ReadOptions { kmer: Some(4), letters: true, header, ..ReadOptions::default() };
         // ACGT = 27, CCCC = 85, TTTT = 255
         assert_eq!(with("ACGT\ncccc\n 7\nUUUU\n", &letters(None)), Ok(vec![(27, 0), (85, 1), (7, 2), (255, 3)]));
-        assert_eq!(with("kmer,n\n\"acgt\",9\n", &letters(None)), Ok(vec![(27, 9)]));
-        assert_eq!(with("tag,n\nACGT,9\n", &letters(Some(Header::Yes))), Ok(vec![(27, 9)]));
+        assert_eq!(with("k-mer,n\n\"acgt\",9\n", &letters(None)), Ok(vec![(27, 9)]));
+        assert_eq!(with("kmer,n\nACGT,9\n", &letters(Some(Header::Yes))), Ok(vec![(27, 9)]));
         for (text, line, part) in [
             ("ACGTA\nACGT\n", 1, "`ACGTA` has 5 letters"),
             ("ACGT\nACG\n", 2, "`ACG` has 3 letters"),
             ("ACGN\nACGT\n", 1, "the letter N"),
-            ("ACGT\nACGE\n", 2, "no whole number"),
+            ("ACGR\nACGT\n", 1, "the letter R"),
+            ("ACGX,1\nACGT,2\n", 1, "the letter X"),
+            ("kmer,n\nACGT,9\n", 1, "if this row is a header, give --header yes"),
+            ("ACGT\nACGE\n", 2, "the letter E"),
+            ("ACGT\nACGTE\n", 2, "no whole number"),
             ("ACGT,ACGT\n", 1, "the value `ACGT`"),
         ] {
             let error = with(text, &letters(None)).expect_err(text);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! key    A C G T = 0 1 2 3, the first letter most significant; U is T; upper and lower case are one
-//! value  where the window's first letter stands, counted from 0 through all records
+//! value  where the window's first letter stands, counted from 0 through all records; 0 where keys alone are wanted, of
+//!        files of any length
 //! ```
 //!
 //! A window never crosses a record's border. Nor does it cross a letter that stands for several bases (N, R, Y, ..) or
@@ -12,7 +13,7 @@
 use std::io::BufRead;
 
 use super::letters::{code, is_ambiguous};
-use super::{Name, OtherLetters, Sink};
+use super::{Name, OtherLetters, ReadOptions, Sink, Want};
 use crate::failure::Result;
 
 /// Where in the text a byte stands.
@@ -27,10 +28,11 @@ enum Place {
 pub(super) fn read(
     mut reader: impl BufRead,
     name: &Name,
-    k: u32,
-    others: OtherLetters,
+    options: &ReadOptions,
+    want: Want,
     sink: &mut impl Sink,
 ) -> Result<Option<String>> {
+    let (k, others) = (options.k(), options.other_letters.unwrap_or_default());
     let mask = u32::MAX >> (32 - 2 * k);
     let (mut place, mut line, mut records) = (Place::LineStart, 1u64, 0u64);
     let (mut key, mut letters, mut position) = (0u32, 0u32, 0u64);
@@ -71,14 +73,22 @@ pub(super) fn read(
                     seen.longest = seen.longest.max(letters);
                     key = (key << 2 | base) & mask;
                     if letters == k {
-                        let first = u32::try_from(position - u64::from(k));
-                        sink.push(key, first.map_err(|_| name.at(line, "there are more than 4294967296 letters"))?)?;
+                        let value = value(position - u64::from(k), want).map_err(|reason| name.at(line, reason))?;
+                        sink.push(key, value)?;
                     }
                 }
             }
         }
         let read = chunk.len();
         reader.consume(read);
+    }
+}
+
+/// The value of a window that begins at this place.
+fn value(place: u64, want: Want) -> std::result::Result<u32, &'static str> {
+    match want {
+        Want::Keys => Ok(0),
+        Want::Pairs => u32::try_from(place).map_err(|_| "there are more than 4294967296 letters"),
     }
 }
 
@@ -136,7 +146,8 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{pairs, read_with};
-    use super::super::{OtherLetters, Pairs, ReadOptions};
+    use super::super::{Input, OtherLetters, Pairs, ReadOptions, Want};
+    use super::value;
 
     fn kmers(text: &str, k: u32) -> Result<Vec<(u32, u32)>, String> {
         pairs("x.fa", text.as_bytes(), Some(k))
@@ -160,6 +171,20 @@ mod tests {
         assert_eq!(kmers(">r\nA\nC", 1), Ok(vec![(0, 0), (1, 1)]));
         assert_eq!(kmers(">r\nTTTTTTTTTTTTTTTT", 16), Ok(vec![(u32::MAX, 0)]));
         assert_eq!(kmers(">r\nACGU\nacgu", 4), kmers(">r\nACGT\nacgt", 4), "RNA is read as DNA");
+    }
+
+    #[test]
+    fn places_matter_where_values_are_wanted() {
+        let options = ReadOptions { kmer: Some(3), ..ReadOptions::default() };
+        let mut pairs = Pairs::default();
+        let read = Input::of(&b">r\nACGT\n"[..], "x.fa".as_ref());
+        assert!(read.and_then(|input| input.scan(&options, Want::Keys, &mut pairs)).is_ok());
+        assert_eq!((pairs.keys, pairs.values), (vec![6, 27], vec![0, 0]));
+        // The letters themselves would take minutes.
+        let most = u64::from(u32::MAX);
+        assert_eq!(value(most, Want::Pairs), Ok(u32::MAX));
+        assert!(value(most + 1, Want::Pairs).is_err_and(|reason| reason.contains("more than 4294967296")));
+        assert_eq!(value(most + 1, Want::Keys), Ok(0));
     }
 
     #[test]

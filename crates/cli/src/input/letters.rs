@@ -25,6 +25,12 @@ pub(super) fn are_letters(field: &[u8]) -> bool {
     !field.is_empty() && field.iter().all(|&letter| code(letter).is_some() || letter.eq_ignore_ascii_case(&b'N'))
 }
 
+/// Whether a field is meant as `k` letters, be they legal ones or not. A number is none, and a word of another length may
+/// be a name.
+pub(super) fn are_meant(field: &[u8], k: u32) -> bool {
+    are_letters(field) || (field.len() == k as usize && field.iter().all(u8::is_ascii_alphabetic))
+}
+
 /// Exactly `k` letters as a key.
 ///
 /// # Errors
@@ -53,5 +59,7 @@ mod tests {
         assert!(kmer(b"ACG", 4).is_err_and(|reason| reason.contains("3 letters")));
         assert!(kmer(b"ACGN", 4).is_err_and(|reason| reason.contains("letter N")));
         assert!(are_letters(b"acgtun") && !are_letters(b"") && !are_letters(b"ACE") && !are_letters(b"1"));
+        assert!(are_meant(b"ACGR", 4) && are_meant(b"word", 4) && are_meant(b"ACG", 4));
+        assert!(!are_meant(b"words", 4) && !are_meant(b"AC-T", 4) && !are_meant(b"1234", 4));
     }
 }

@@ -21,6 +21,9 @@ pub use options::{Header, OtherLetters, ReadOptions};
 /// Bytes that are looked at to tell formats apart.
 const HEAD: usize = 64 << 10;
 
+/// UTF-8's, which some editors write in front of text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// What the caller wants of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Want {
@@ -76,7 +79,8 @@ pub fn read(path: &Path, options: &ReadOptions, want: Want, sink: &mut impl Sink
 /// The keys and places of a FASTA text in memory.
 pub fn kmers(text: &[u8], name: &str, k: u32) -> Result<(Vec<u32>, Vec<u32>)> {
     let mut pairs = Pairs::default();
-    fasta::read(text, &Name(name.into()), k, OtherLetters::Error, &mut pairs)?;
+    let options = ReadOptions { kmer: Some(k), ..ReadOptions::default() };
+    fasta::read(text, &Name(name.into()), &options, Want::Pairs, &mut pairs)?;
     Ok((pairs.keys, pairs.values))
 }
 
@@ -106,6 +110,10 @@ impl<'a> Input<'a> {
         let mut head = Vec::new();
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(|error| name.io(&error))?;
         let format = Format::of(&head, &name)?;
+        // The reader of columns steps over it.
+        if format == Format::Fasta && head.starts_with(BYTE_ORDER_MARK) {
+            head.drain(..BYTE_ORDER_MARK.len());
+        }
         let reader = Box::new(BufReader::with_capacity(HEAD, Cursor::new(head).chain(reader)));
         Ok(Input { name, format, reader })
     }
@@ -128,10 +136,7 @@ impl<'a> Input<'a> {
     pub fn scan(self, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<Option<String>> {
         match self.format {
             Format::Npy => npy::read(self.reader, &self.name, want, sink).map(|()| None),
-            Format::Fasta => {
-                let others = options.other_letters.unwrap_or_default();
-                fasta::read(self.reader, &self.name, options.k(), others, sink)
-            }
+            Format::Fasta => fasta::read(self.reader, &self.name, options, want, sink),
             Format::Text { delimiter } => {
                 columns::read(self.reader, &self.name, delimiter, options, want, sink).map(|()| None)
             }
@@ -175,7 +180,7 @@ impl Name {
 enum Format {
     Npy,
     Fasta,
-    /// Columns. A byte order mark may stand in front.
+    /// Columns.
     Text {
         delimiter: u8,
     },
@@ -195,14 +200,15 @@ impl Format {
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
         }
-        let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
+        let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         if first == Some(&b'>') || name.has_extension(&["fa", "fasta", "fna"]) {
             return Ok(Format::Fasta);
         }
         if head.contains(&0) {
             return Err(name.fail("this is binary: koel reads CSV, TSV, .npy and FASTA"));
         }
-        let mut lines = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).split(|&byte| byte == b'\n');
+        let mut lines = text.split(|&byte| byte == b'\n');
         let line = lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or(&[]);
         let tabs = name.has_extension(&["tsv", "tab"]) || line.contains(&b'\t');
         Ok(Format::Text { delimiter: if tabs { b'\t' } else { b',' } })
@@ -241,6 +247,10 @@ mod tests {
         assert_eq!(pairs("x", b"\n \r\n1\t2\n", None), Ok(vec![(1, 2)]));
         assert_eq!(pairs("x.tsv", b"1\t2\n", None), Ok(vec![(1, 2)]));
         assert_eq!(pairs("x", b"\xef\xbb\xbf1,2\n", None), Ok(vec![(1, 2)]));
+        for name in ["x", "x.fa"] {
+            assert_eq!(pairs(name, b"\xef\xbb\xbf>r\nACG\n", Some(2)), Ok(vec![(1, 0), (6, 1)]), "{name}");
+        }
+        assert_eq!(pairs("x", b"\xef\xbb\xbf\n >r\nAC\n", Some(2)), Ok(vec![(1, 0)]));
         for (name, bytes, part) in [
             ("x.npy", &b"1,2\n"[..], "no .npy"),
             ("x.gz", b"\x1f\x8b\x08", "compressed"),

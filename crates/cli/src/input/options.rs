@@ -18,7 +18,7 @@ pub struct ReadOptions {
     pub letters: bool,
     /// Whether the first row of CSV or TSV names the columns; auto: if nothing in it looks like a key and rows follow
     /// [default: auto]
-    #[arg(long, value_name = "WHEN", hide_possible_values = false)]
+    #[arg(long, value_name = "WHEN")]
     pub header: Option<Header>,
     /// Letters of FASTA that are no code of DNA or RNA: an error, or skipped as N is, and counted [default: error]
     #[arg(long, value_name = "RULE")]

@@ -107,7 +107,7 @@ fn bad_rows_are_named() {
         ("wide.csv", "wide.csv, line 1: there are 3 columns"),
         ("ragged.csv", "ragged.csv, line 2"),
         ("bytes.csv", "bytes.csv, line 2"),
-        ("short.npy", "ends 8 elements early"),
+        ("short.npy", "8 elements are missing"),
         ("signed.npy", "row 0 is -1"),
     ] {
         folder.refused(&format!("build {input} -o t.koel --device cpu"), part);

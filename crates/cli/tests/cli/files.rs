@@ -18,20 +18,28 @@ fn with_inputs() -> Folder {
 fn an_output_that_is_an_input_is_refused() {
     let folder = with_inputs();
     let mut names = vec!["p.csv", "./p.csv", "../FOLDER/p.csv", "hard.csv"];
-    fs::hard_link(folder.path("p.csv"), folder.path("hard.csv")).unwrap();
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::symlink("p.csv", folder.path("link.csv")).unwrap();
-        std::os::unix::fs::symlink("link.csv", folder.path("chain.csv")).unwrap();
+    // No table is called .csv: rows under the name `p` have their links too.
+    fs::copy(folder.path("p.csv"), folder.path("p")).unwrap();
+    for extension in [".csv", ""] {
+        let name = |stem: &str| format!("{stem}{extension}");
+        fs::hard_link(folder.path(&name("p")), folder.path(&name("hard"))).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(name("p"), folder.path(&name("link"))).unwrap();
+            std::os::unix::fs::symlink(name("link"), folder.path(&name("chain"))).unwrap();
+        }
+    }
+    if cfg!(unix) {
         names.extend(["link.csv", "chain.csv"]);
     }
     let own = folder.path("").canonicalize().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let before = (fs::read(folder.path("p.csv")).unwrap(), fs::read(folder.path("t.koel")).unwrap());
     for name in names {
         let name = name.replace("FOLDER", &own);
+        let table = name.strip_suffix(".csv").unwrap();
         for arguments in [
-            format!("build p.csv -o {name}"),
-            format!("build {name} -o p.csv"),
+            format!("build p -o {table}"),
+            format!("build {table} -o p"),
             format!("unique p.csv -o {name}"),
             format!("unique p.csv --inverse {name}"),
             format!("unique p.csv -o u.csv --inverse {name}"),
@@ -43,10 +51,19 @@ fn an_output_that_is_an_input_is_refused() {
             folder.refused(&arguments, "is the input");
         }
     }
-    folder.refused("lookup t.koel q.csv -o t.koel", "is the input t.koel");
-    folder.refused("lookup t.koel q.csv -o t.koel --mapped", "is the input t.koel");
+    // Nor are rows called .koel.
+    fs::hard_link(folder.path("t.koel"), folder.path("table")).unwrap();
+    for option in ["", "--mapped"] {
+        folder.refused(&format!("lookup t.koel q.csv -o table {option}"), "is the input t.koel");
+    }
     assert_eq!((fs::read(folder.path("p.csv")).unwrap(), fs::read(folder.path("t.koel")).unwrap()), before);
     assert!(!folder.path("u.csv").exists());
+    // What is missing is missing, whatever is written there.
+    for arguments in ["build new -o new", "unique new -o new", "groupby new -o ./new", "lookup new q.csv -o new"] {
+        let said = stderr(&folder.koel(arguments));
+        assert!(said.starts_with("koel: new: ") && !said.contains("is the input"), "{arguments}: {said}");
+    }
+    assert!(!folder.path("new").exists());
     // A file may be read twice.
     folder.ok("join p.csv p.csv -o j.csv --device cpu");
 }
@@ -78,8 +95,9 @@ fn streams_that_are_redirected_files_are_known_as_such() {
     let folder = with_inputs();
     let before = fs::read(folder.path("p.csv")).unwrap();
     let open = |options: &mut fs::OpenOptions| options.open(folder.path("p.csv")).unwrap();
-    for arguments in ["build - -o p.csv", "unique - -o p.csv", "groupby - -o p.csv", "lookup t.koel - -o p.csv"] {
-        let stdin = open(fs::OpenOptions::new().read(true));
+    fs::copy(folder.path("p.csv"), folder.path("p")).unwrap();
+    for arguments in ["build - -o p", "unique - -o p.csv", "groupby - -o p.csv", "lookup t.koel - -o p.csv"] {
+        let stdin = fs::File::open(folder.path(arguments.rsplit(' ').next().unwrap())).unwrap();
         let output = folder.command(arguments).stdin(stdin).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments}");
         assert!(stderr(&output).contains("is the input stdin"), "{}", stderr(&output));
@@ -91,6 +109,14 @@ fn streams_that_are_redirected_files_are_known_as_such() {
         assert!(stderr(&output).contains("is the input p.csv"), "{}", stderr(&output));
     }
     assert_eq!(fs::read(folder.path("p.csv")).unwrap(), before);
+    // As `koel unique p.csv > p.csv` finds it.
+    for arguments in ["unique p.csv", "lookup t.koel p.csv"] {
+        let stdout = fs::File::create(folder.path("p.csv")).unwrap();
+        let output = folder.command(arguments).stdout(stdout).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        let said = stderr(&output);
+        assert!(said.contains("is the input p.csv, and the shell has already emptied it"), "{said}");
+    }
 }
 
 #[test]
@@ -231,6 +257,11 @@ fn a_table_or_rows_to_stdout_stand_there_alone() {
 
         folder.refused(&format!("{build} --json"), "--json");
         folder.refused(&format!("unique p.csv -o {name} --json --device cpu"), "--json");
+        folder.refused(&format!("unique p.csv -o u.csv --inverse {name} --json --device cpu"), "--inverse /dev/");
+        assert!(!folder.path("u.csv").exists());
+        let ids = folder.ok(&format!("unique p.csv -o u.csv --inverse {name} --device cpu"));
+        assert_eq!(ids, "id\n0\n1\n2\n");
+        fs::remove_file(folder.path("u.csv")).unwrap();
     }
     // By the name of the file that stdout is.
     let out = fs::File::create(folder.path("same.koel")).unwrap();

@@ -119,7 +119,15 @@ fn names_of_other_formats_are_refused_before_anything_is_read() {
         folder.refused(arguments, extension);
         folder.refused(arguments, "give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array)");
     }
+    for (name, extension) in [("out.csv", ".csv"), ("out.PARQUET", ".PARQUET"), ("out.koel.gz", ".gz"), ("g.fa", ".fa")]
+    {
+        folder.refused(&format!("build missing.csv -o {name}"), &format!("a table is no {extension} file"));
+    }
     folder.file("t.csv", "1,2\n");
+    for name in ["out.koel", "out.bin", "table", ".csv"] {
+        folder.ok(&format!("build t.csv -o {name} --device cpu"));
+        assert_eq!(folder.json(&format!("info {name} --json"))["pairs"], 1);
+    }
     for (name, text) in [
         ("out.csv", "key,count\n1,1\n"),
         ("out.TXT", "key,count\n1,1\n"),
@@ -178,7 +186,7 @@ fn hostile_array_headers_are_refused_at_once() {
         ("deepest.npy", "the list of fields has no end"),
         ("claim.npy", "it claims 4294967295 bytes"),
         ("wraps.npy", "no file holds an array of shape [9223372036854775808, 2]"),
-        ("long.npy", "ends 2000000000000 elements early"),
+        ("long.npy", "2000000000000 elements are missing"),
     ] {
         folder.refused(&format!("build {name} -o t.koel --device cpu"), part);
         folder.refused(&format!("unique {name} --device cpu"), part);

@@ -1,5 +1,7 @@
 //! Tables of k-mers: they know their K, and queries follow it.
 
+use koel::layout::Layout;
+use koel::{Cpu, Cuckoo, HashTable, KeyType};
 use serde_json::json;
 
 use crate::folder::{Folder, npy, stderr};
@@ -26,7 +28,9 @@ fn queries_follow_the_tables_k() {
         ("compact", "key,id\n27,0\n111,4\n", "5,\n"),
         ("multi", "key,value\n27,0\n27,4\n111,5\n", "5,\n"),
     ] {
-        folder.ok(&format!("build g.fa -o t.koel --kmer 4 --table {table} --device cpu"));
+        let build = format!("build g.fa -o t.koel --kmer 4 --table {table} --device cpu");
+        assert!(folder.ok(&build).contains("\nkeys      k-mers of 4 letters\n"), "{table}");
+        assert_eq!(folder.json(&format!("{build} --json"))["key_type"], json!({ "type": "kmers", "k": 4 }), "{table}");
         assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4 }), "{table}");
         assert!(folder.ok("info t.koel").contains("\nkeys      k-mers of 4 letters\n"), "{table}");
         assert_eq!(folder.ok("lookup t.koel q.fa --device cpu"), rows, "{table}");
@@ -40,11 +44,16 @@ fn queries_follow_the_tables_k() {
         assert_eq!(folder.ok("lookup t.koel q.csv --device cpu"), format!("{rows}{misses}"), "{table}");
         folder.file("q.npy", npy("(3,)", &[27, 111, 5]));
         assert_eq!(folder.ok("lookup t.koel q.npy --device cpu"), format!("{rows}{misses}"), "{table}");
-        for letters in ["ACGT\nCGTT\nAACC\n", "kmer,n\nacgu,1\n\"cgtt\",2\n5,3\n"] {
+        for letters in ["ACGT\nCGTT\nAACC\n", "k-mer,n\nacgu,1\n\"cgtt\",2\n5,3\n"] {
             folder.file("letters.csv", letters);
             assert_eq!(folder.ok("lookup t.koel letters.csv --device cpu"), format!("{rows}{misses}"), "{table}");
         }
-        for (letters, part) in [("ACGTA\nACGT\n", "5 letters"), ("ACGN\n5\n", "letter N"), ("1\nhello\n", "hello")] {
+        for (letters, part) in [
+            ("ACGTA\nACGT\n", "5 letters"),
+            ("ACGN\n5\n", "letter N"),
+            ("ACGR\nACGT\n", "letters.csv, line 1: the key `ACGR` has the letter R"),
+            ("1\nhello\n", "hello"),
+        ] {
             folder.file("letters.csv", letters);
             fails(&folder, "lookup t.koel letters.csv --device cpu", part);
         }
@@ -80,13 +89,31 @@ fn ids_are_no_kmers() {
     folder.file("g.fa", GENOME);
     folder.file("ids.csv", "0\n6\n");
     folder.file("letters.csv", "ACGT\nCGTT\n");
+    folder.file("q.fa", ">q\nACGTT\n");
     for scheme in ["cuckoo", "cuckoo_set"] {
         folder.ok(&format!("build g.fa -o t.koel --kmer 4 --table compact --scheme {scheme} --device cpu"));
         assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4 }));
         assert!(folder.ok("lookup t.koel ids.csv --reverse --device cpu").ends_with("\n6,\n"));
         fails(&folder, "lookup t.koel letters.csv --reverse --device cpu", "letters");
+        for (queries, kmer) in [("q.fa", ""), ("q.fa", "--kmer 4"), ("q.fa", "--kmer 5"), ("ids.csv", "--kmer 4")] {
+            let arguments = format!("lookup t.koel {queries} --reverse {kmer} --device cpu");
+            folder.refused(&arguments, "the queries of --reverse are ids, which are numbers");
+        }
         assert!(folder.ok("lookup t.koel letters.csv --device cpu").starts_with("key,id\n27,"));
     }
+}
+
+#[test]
+fn cells_are_no_kmers() {
+    let folder = Folder::new();
+    let builder = HashTable::builder(Cuckoo::canonical(4)).key_type(KeyType::Cells(Layout::Morton2));
+    builder.build(&Cpu::new(), &[27], &[1]).unwrap().save(folder.path("t.koel")).unwrap();
+    folder.file("q.fa", ">q\nACGTT\n");
+    folder.file("q.csv", "27\n");
+    assert_eq!(folder.ok("lookup t.koel q.csv --device cpu"), "key,value\n27,1\n");
+    folder.refused("lookup t.koel q.fa --kmer 4 --device cpu", "--kmer 4: the keys of t.koel are cells");
+    folder.refused("lookup t.koel q.csv --kmer 4 --device cpu", "leave it out");
+    folder.refused("lookup t.koel q.fa --device cpu", "give numbers, as CSV, TSV or .npy");
 }
 
 #[cfg(unix)]

@@ -81,6 +81,32 @@ fn signals_remove_what_is_half_written_and_end_the_process_as_they_should() {
     assert_eq!(fs::read_to_string(folder.path("living.csv")).unwrap().lines().count(), 20_001);
 }
 
+/// The first process of a container, which no default action ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_first_process_of_a_container_ends_as_others_do() {
+    let folder = with_table();
+    let unshare = ["--pid", "--fork", "--kill-child"];
+    let probe = Command::new("unshare").args(unshare).arg("true").stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        let _ = writeln!(std::io::stderr(), "skipped: the first process of a container: unshare may not make one");
+        return;
+    }
+    for (signal, number) in &SIGNALS[..3] {
+        let mut command = Command::new("unshare");
+        command.args(unshare).arg(crate::PROGRAM).args("lookup t.koel - -o out.csv --device cpu".split(' '));
+        command.current_dir(folder.path("")).env("KOEL_UNNAMED_FILES", "off");
+        let mut outer = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        outer.stdin.as_mut().unwrap().write_all(rows(20_000).as_bytes()).unwrap();
+        until("the output is begun", || parts(&folder) == 1);
+        let children = format!("/proc/{0}/task/{0}/children", outer.id());
+        let inner = fs::read_to_string(children).unwrap();
+        assert!(Command::new("kill").arg(format!("-{signal}")).arg(inner.trim()).status().unwrap().success());
+        assert_eq!(outer.wait().unwrap().code(), Some(128 + number), "{signal}");
+        assert_eq!(parts(&folder), 0, "{signal}");
+    }
+}
+
 #[test]
 fn a_signal_that_is_ignored_stays_ignored() {
     if !fs::exists("/proc/self/status").unwrap() {

@@ -51,10 +51,13 @@ pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut
                 sink.push(key, value)?;
             }
         }
-        // All keys come first, then all values.
+        // All keys come first, then all values; those that nobody wants must be there all the same.
         (_, Want::Keys) => {
             for row in 0..rows {
                 sink.push(elements.next(|| format!("row {row}, the key"))?, 0)?;
+            }
+            for _ in 0..rows {
+                elements.number()?;
             }
         }
         (_, Want::Pairs) => {
@@ -166,7 +169,10 @@ impl<R: BufRead> Elements<'_, R> {
 
     fn failed(&self, error: &io::Error) -> Failure {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => self.name.fail(format!("the file ends {} elements early", self.left)),
+            io::ErrorKind::UnexpectedEof => {
+                let elements = if self.left == 1 { "element is" } else { "elements are" };
+                self.name.fail(format!("the file ends too early: {} {elements} missing", self.left))
+            }
             _ => self.name.io(error),
         }
     }
@@ -175,17 +181,22 @@ impl<R: BufRead> Elements<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{pairs, read_with};
-    use super::super::{Pairs, ReadOptions};
+    use super::super::{Input, Pairs, ReadOptions, Want};
 
     /// An array's file: `data` are its elements, each in as many bytes as the type has.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[i128]) -> Vec<u8> {
+        versioned(1, descr, fortran, shape, data)
+    }
+
+    /// The same, with the header of a version.
+    fn versioned(version: u8, descr: &str, fortran: &str, shape: &str, data: &[i128]) -> Vec<u8> {
         let mut header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
         while (header.len() + 11) % 64 != 0 {
             header.push(' ');
         }
         header.push('\n');
-        let mut file = b"\x93NUMPY\x01\x00".to_vec();
-        file.extend((header.len() as u16).to_le_bytes());
+        let length = (header.len() as u32).to_le_bytes();
+        let mut file = [&b"\x93NUMPY"[..], &[version, 0], &length[..if version == 1 { 2 } else { 4 }]].concat();
         file.extend(header.as_bytes());
         let width = usize::from(descr.as_bytes()[2] - b'0');
         for number in data {
@@ -211,6 +222,10 @@ mod tests {
                 assert_eq!(pairs("x.npy", &rows, None), expected, "{descr}");
                 let columns = file(descr, "True", "(3, 2)", &[1, 3, 5, 2, 4, 6]);
                 assert_eq!(pairs("x.npy", &columns, None), expected, "{descr}, column by column");
+                for version in [2, 3] {
+                    let rows = versioned(version, descr, "False", "(3, 2)", &[1, 2, 3, 4, 5, 6]);
+                    assert_eq!(pairs("x.npy", &rows, None), expected, "{descr}, version {version}.0");
+                }
             }
         }
         assert_eq!(pairs("x.npy", &file("|u1", "False", "(2,)", &[0, 255]), None), Ok(vec![(0, 0), (255, 1)]));
@@ -244,16 +259,32 @@ mod tests {
     }
 
     #[test]
+    fn keys_alone_are_read_of_whole_files() {
+        let keys = |bytes: &[u8]| {
+            let mut keys = Vec::new();
+            let input = Input::of(bytes, "x.npy".as_ref()).map_err(|failure| failure.to_string())?;
+            input.scan(&ReadOptions::default(), Want::Keys, &mut keys).map_err(|failure| failure.to_string())?;
+            Ok::<_, String>(keys)
+        };
+        for (fortran, data) in [("False", [1, -1, 3, -1]), ("True", [1, 3, -1, -1])] {
+            let mut whole = file("<i4", fortran, "(2, 2)", &data);
+            assert_eq!(keys(&whole), Ok(vec![1, 3]), "{fortran}: values may be any numbers");
+            whole.pop();
+            assert!(keys(&whole).is_err_and(|error| error.contains("1 element is missing")), "{fortran}");
+        }
+    }
+
+    #[test]
     fn other_arrays_are_refused() {
         for (bytes, part) in [
             (file("<f4", "False", "(1,)", &[1]), "'<f4' and no whole numbers"),
             (file("|b1", "False", "(1,)", &[1]), "'|b1' and no whole numbers"),
             (file("<u4", "False", "(1, 3)", &[1, 2, 3]), "shape"),
             (file("<u4", "False", "()", &[1]), "shape"),
-            (file("<u4", "False", "(5,)", &[1, 2]), "ends 3 elements early"),
+            (file("<u4", "False", "(5,)", &[1, 2]), "3 elements are missing"),
             (file("<u8", "False", "(9223372036854775808, 2)", &[]), "no file holds"),
             (file("<u4", "False", "(9223372036854775807,)", &[]), "no file holds"),
-            (file("<u4", "False", "(1152921504606846976,)", &[1]), "ends 1152921504606846975 elements early"),
+            (file("<u4", "False", "(1152921504606846976,)", &[1]), "1152921504606846975 elements are missing"),
             (b"\x93NUMPY\x01\x00".to_vec(), "damaged"),
             (b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec(), "damaged"),
         ] {
@@ -264,7 +295,7 @@ mod tests {
         cut.pop();
         let mut read = Pairs::default();
         let error = read_with("x.npy", &cut, &ReadOptions::default(), &mut read).expect_err("half an element");
-        assert!(error.contains("ends 1 elements early") && read.keys == [1], "{error}");
+        assert!(error.contains("1 element is missing") && read.keys == [1], "{error}");
         let header = b"{'descr': [('key', '<u4'), ('value', '<u4')], 'fortran_order': False, 'shape': (1,), }";
         let mut whole = b"\x93NUMPY\x01\x00".to_vec();
         whole.extend((header.len() as u16).to_le_bytes());
