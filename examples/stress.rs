@@ -205,7 +205,8 @@ where
         *tally.by_scheme.entry(format!("{} {kind}", S::NAME)).or_default() += 1;
         let mut table = match builder.build(device, &keys, &values) {
             Ok(table) => table,
-            Err(failure @ (Error::TooFull { .. } | Error::Crowded { .. })) => {
+            // Quadratic tables have a greatest number of slots.
+            Err(failure @ (Error::TooFull { .. } | Error::Crowded { .. } | Error::TooLarge { .. })) => {
                 let kind = discriminant(&failure);
                 if canonical && (whole_digest.is_some() || *error.get_or_insert(kind) != kind) {
                     return Err(at(&format!("this device alone refuses: {failure}")));
