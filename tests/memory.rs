@@ -222,3 +222,33 @@ fn structures_survive_every_refusal() {
     sweep_of("a union", || (), |()| one.union(&other), members, |()| ());
     sweep_of("an intersection", || (), |()| one.intersection(&other), members, |()| ());
 }
+
+/// What the child of the test below does.
+const CHILD: &str = "KOEL_TEST_FEW_THREADS";
+
+/// In a process whose address space has no room for the stacks of 4,000 threads.
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_that_do_not_start_are_an_error() {
+    if std::env::var_os(CHILD).is_some() {
+        let starting = |error: &Error| matches!(error, Error::Device { doing, .. } if doing == "starting threads");
+        assert!(Cpu::with_threads(4000).is_err_and(|error| starting(&error)));
+        // The global pool, by RAYON_NUM_THREADS: the device can be had, and says so at each use.
+        let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 3], &[4, 5, 6]);
+        assert!(table.is_err_and(|error| starting(&error)));
+        assert!(koel::join(&Cpu::new(), &[1], &[1], JoinKind::Inner).is_err_and(|error| starting(&error)));
+        let few = Cpu::with_threads(2).expect("room for two");
+        assert!(HashTable::builder(Cuckoo::default()).build(&few, &[1, 2, 3], &[4, 5, 6]).is_ok());
+        return;
+    }
+    let mut child = std::process::Command::new("sh");
+    child.args(["-c", "ulimit -v 1048576 || exit 77; exec \"$0\" threads_that_do_not_start --nocapture"]);
+    child.arg(std::env::current_exe().expect("this program"));
+    let output = child.env(CHILD, "1").env("RAYON_NUM_THREADS", "4000").output().expect("a shell");
+    if output.status.code() == Some(77) {
+        eprintln!("skipped: threads that do not start: `ulimit -v` does not limit this system");
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}

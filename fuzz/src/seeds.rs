@@ -1,8 +1,10 @@
 //! Small valid inputs of each target, from which mutations start.
 
+use std::collections::BTreeSet;
+
 use koel::backend::Runs;
-use koel::spec::{Kind, Scheme};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
+use koel::spec::{FIRST_SALTED, Kind, Request, Scheme};
+use koel::{Bucketized, CompactingTable, Cpu, HashSet, HashTable, MultiTable};
 
 use crate::file::{Scratch, cpu};
 
@@ -92,9 +94,32 @@ impl Make for Structures {
     }
 }
 
-/// Table files: as built, with keys removed, and of a fixed capacity.
+/// A table whose keys fail every attempt before the salted ones: for each of them nine whose buckets are all among two
+/// of four slots.
+fn salted() -> Named {
+    let (scheme, slots, seed) = (Bucketized::canonical(4), 128, 14);
+    let crowd = |attempt| {
+        let plan = scheme.plan(Request { slots, pairs: slots / 2, seed, attempt }).expect("a plan");
+        let functions = plan.functions();
+        let in_two = move |&key: &u32| {
+            let (home, remainder) = functions.home(key);
+            (0..3).all(|turn| functions.bucket(turn, home, remainder) < 2)
+        };
+        (0..).filter(in_two).take(9)
+    };
+    let keys: BTreeSet<u32> = (0..FIRST_SALTED).flat_map(crowd).collect();
+    let keys: Vec<u32> = keys.into_iter().collect();
+    let builder = HashTable::builder(scheme.clone()).seed(seed).capacity(slots);
+    let table = builder.build(&cpu(), &keys, &keys).expect("a table");
+    assert!(table.restarts() >= FIRST_SALTED, "no salt");
+    ("bucketized-canonical-salted".into(), file(|to| table.save(to.path())))
+}
+
+/// Table files: as built, with keys removed, of a fixed capacity, and one of a salted attempt.
 pub fn tables() -> Vec<(String, Vec<u8>)> {
-    of_every_scheme(&Tables)
+    let mut seeds = of_every_scheme(&Tables);
+    seeds.push(salted());
+    seeds
 }
 
 /// Files of sets, compacting tables and multivalue tables.

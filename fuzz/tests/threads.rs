@@ -5,6 +5,7 @@
 //! under such tools every dependency counts.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use koel::backend::Runs;
 use koel::spec::{Kind, Scheme};
@@ -14,8 +15,10 @@ use koel::{CompactingTable, Cpu, Duplicates, HashSet, HashTable, IdOrder, JoinKi
 const PAIRS: u32 = if cfg!(miri) { 24 } else { 20_000 };
 const THREADS: usize = if cfg!(miri) { 2 } else { 4 };
 
-fn cpu() -> Cpu {
-    Cpu::with_threads(THREADS).expect("threads")
+/// One pool for all tests: to start threads takes Miri longer than to build a table.
+fn cpu() -> &'static Cpu {
+    static CPU: OnceLock<Cpu> = OnceLock::new();
+    CPU.get_or_init(|| Cpu::with_threads(THREADS).expect("threads"))
 }
 
 /// As many pairs as the scheme has room for, within its limits.
@@ -35,7 +38,7 @@ where
     let (keys, values) = pairs::<S>(kind);
     let half = keys.len() / 2;
     let builder = HashTable::builder(S::of_kind(kind)).duplicates(Duplicates::KeepLast);
-    let mut table = builder.build(&cpu(), &keys[..half], &values[..half]).expect("a table");
+    let mut table = builder.build(cpu(), &keys[..half], &values[..half]).expect("a table");
     table.insert(&keys[half..], &values[half..]).expect("room");
     let expected: Vec<_> = values.iter().copied().map(Some).collect();
     assert_eq!(table.get(&keys).expect("an answer"), expected, "{at}");
@@ -50,38 +53,36 @@ where
     table.digest().expect("a digest");
     let path = std::env::temp_dir().join(format!("koel-threads-{}-{}-{kind}", std::process::id(), S::NAME));
     table.save(&path).expect("saved");
-    let again = HashTable::<Cpu, S>::open(&cpu(), &path).expect("opened");
+    let again = HashTable::<Cpu, S>::open(cpu(), &path).expect("opened");
     assert_eq!(again.digest().expect("a digest"), table.digest().expect("a digest"), "{at}");
     std::fs::remove_file(&path).expect("removed");
 }
 
-#[test]
-fn tables() {
-    macro_rules! each_scheme {
-        ($($module:ident, $scheme:ident, $name:literal;)*) => {
-            $(for &kind in <koel::spec::$scheme as Scheme>::KINDS {
-                table_of::<koel::spec::$scheme>(kind);
-            })*
-        };
-    }
-    koel::for_each_scheme!(each_scheme);
+macro_rules! each_scheme {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {
+        $(#[test]
+        fn $module() {
+            <koel::spec::$scheme as Scheme>::KINDS.iter().for_each(|&kind| table_of::<koel::spec::$scheme>(kind));
+        })*
+    };
 }
+koel::for_each_scheme!(each_scheme);
 
 /// What is made of tables does not depend on the scheme but for its tables: one scheme will do.
 #[test]
 fn structures() {
     let (keys, _) = pairs::<koel::Cuckoo>(Kind::Canonical);
     let column: Vec<u32> = keys.iter().chain(&keys[..keys.len() / 2]).copied().collect();
-    let set = HashSet::builder(koel::CuckooSet::default()).build(&cpu(), &column).expect("a set");
+    let set = HashSet::builder(koel::CuckooSet::default()).build(cpu(), &column).expect("a set");
     assert_eq!(set.len(), keys.len() as u64);
-    let ids = CompactingTable::builder(koel::Cuckoo::default()).build(&cpu(), &column).expect("ids");
+    let ids = CompactingTable::builder(koel::Cuckoo::default()).build(cpu(), &column).expect("ids");
     assert_eq!(ids.unique().expect("keys"), keys);
     let rows: Vec<u32> = (0..column.len() as u32).collect();
-    let multi = MultiTable::builder(koel::Cuckoo::default()).build(&cpu(), &column, &rows).expect("a table");
+    let multi = MultiTable::builder(koel::Cuckoo::default()).build(cpu(), &column, &rows).expect("a table");
     assert_eq!(multi.count(&keys[..1]).expect("an answer"), [2]);
     assert_eq!(multi.retrieve(&keys).expect("values").values.len(), rows.len());
-    let (unique, inverse) = group::factorize(&cpu(), &column, IdOrder::Ascending).expect("groups");
+    let (unique, inverse) = group::factorize(cpu(), &column, IdOrder::Ascending).expect("groups");
     assert!(unique.len() == keys.len() && inverse.len() == rows.len());
-    let joined = koel::join(&cpu(), &keys, &column, JoinKind::Inner).expect("rows");
+    let joined = koel::join(cpu(), &keys, &column, JoinKind::Inner).expect("rows");
     assert_eq!(joined.left.len(), rows.len());
 }

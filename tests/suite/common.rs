@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use koel::backend::{self, Any, HashBackend, Runs};
 use koel::spec::{Kind, Plan, Request, Scheme};
@@ -192,6 +192,14 @@ pub fn fitting<S: Scheme>(kind: Kind, value: u32) -> u32 {
 /// The CPU with one thread.
 pub fn one_thread() -> Any {
     Any::Cpu(Cpu::with_threads(1).expect("a thread"))
+}
+
+/// Runs this inside the one thread of such a device: tens of thousands of builds would spend most of their time waking
+/// it.
+pub fn in_one_thread<R: Send>(run: impl FnOnce(&Any) -> R + Send) -> R {
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread"));
+    let device = Any::Cpu(Cpu::from_pool(Arc::clone(&pool)));
+    pool.install(|| run(&device))
 }
 
 /// No build of a tiny table fails at the default load: n = 1..64, so many seeds each.

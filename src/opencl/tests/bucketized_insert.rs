@@ -138,7 +138,7 @@ fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let slots = if small() { 1200 } else { 30_000 };
     for bucket_slots in [4, 8, 16] {
-        for removed_of in [2, 9] {
+        for removed_of in if small() { vec![2] } else { vec![2, 9] } {
             let first = slots * 85 / 100;
             let (keys, values) = pairs(first + slots / 10);
             let (plan, old) = begun(bucket_slots, slots, first, (&keys, &values));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{devices, image, one_thread, opencl_devices, size};
+use crate::common::{devices, image, in_one_thread, opencl_devices, size};
 use koel::backend::{Any, HashBackend, Kernels, Placed};
 use koel::spec::{CuckooSetPlan, Plan, Request};
 use koel::workload::Workload;
@@ -20,16 +20,17 @@ fn halves(words: &[u64]) -> Vec<u32> {
 
 #[test]
 fn tiny_sets_always_build() {
-    for scheme in schemes() {
-        // Their values are 0, so the suite for tables of pairs is asked for loads and attempts only.
-        for n in 1..=64 {
-            for seed in 0..u64::from(size(50, 2)) {
-                let keys = Workload::new(n, seed).keys();
-                let built =
-                    HashTable::builder(scheme.clone()).seed(seed).build(&one_thread(), &keys, &vec![0; keys.len()]);
-                let set = built.unwrap_or_else(|error| panic!("{scheme:?}, n = {n}, seed {seed}: {error}"));
-                assert!(set.contains(&keys).unwrap().iter().all(|&there| there));
-            }
+    in_one_thread(|device| schemes().iter().for_each(|scheme| tiny_sets(device, scheme)));
+}
+
+/// Their values are 0, so the suite for tables of pairs is asked for loads and attempts only.
+fn tiny_sets(device: &Any, scheme: &CuckooSet) {
+    for n in 1..=64 {
+        for seed in 0..u64::from(size(50, 2)) {
+            let keys = Workload::new(n, seed).keys();
+            let built = HashTable::builder(scheme.clone()).seed(seed).build(device, &keys, &vec![0; keys.len()]);
+            let set = built.unwrap_or_else(|error| panic!("{scheme:?}, n = {n}, seed {seed}: {error}"));
+            assert!(set.contains(&keys).unwrap().iter().all(|&there| there));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{holds_exactly, one_thread, opencl_devices, size, tiny_tables};
+use crate::common::{holds_exactly, in_one_thread, one_thread, opencl_devices, size, tiny_tables};
 use koel::backend::{Any, HashBackend};
 use koel::spec::hash::SplitMix64;
 use koel::spec::horton::HortonFamily;
@@ -14,12 +14,12 @@ use koel::{Cpu, HashTable, Horton};
 fn tiny_tables_always_build() {
     for slots in [4, 8, 16] {
         for scheme in [Horton::canonical(slots), Horton::classic(slots)] {
-            tiny_tables(&one_thread(), &scheme, u64::from(size(1000, 1)));
+            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(size(1000, 1))));
             opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
     let jenkins = Horton::classic(8).family(HortonFamily::Jenkins);
-    tiny_tables(&one_thread(), &jenkins, u64::from(size(1000, 1)));
+    in_one_thread(|cpu| tiny_tables(cpu, &jenkins, u64::from(size(1000, 1))));
 }
 
 /// Every key placed at the loads the paper reaches, without a restart, at the costs it promises.

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::common::{one_thread, opencl_devices, size, tiny_tables};
+use crate::common::{in_one_thread, one_thread, opencl_devices, size, tiny_tables};
 use koel::backend::Any;
 use koel::spec::{Plan, Scheme};
 use koel::workload::Workload;
@@ -117,7 +117,7 @@ fn strips_lines_and_boards_build_at_the_default_load() {
 #[test]
 fn tiny_tables_always_build() {
     for scheme in [Perfect::default(), Perfect::plane(1000), Perfect::volume(2048, 1024)] {
-        tiny_tables(&one_thread(), &scheme, u64::from(size(300, 2)));
+        in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(size(300, 2))));
         opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
     }
 }

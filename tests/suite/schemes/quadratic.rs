@@ -1,13 +1,13 @@
 //! The quadratic table's own promises: one read, whole loads at every size, its limits, and batches.
 
-use crate::common::{devices, one_thread, opencl_devices, size, tiny_tables};
+use crate::common::{devices, in_one_thread, one_thread, opencl_devices, size, tiny_tables};
 use koel::backend::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Duplicates, Error, HashTable, Quadratic};
 
 #[test]
 fn tiny_tables_always_build() {
-    tiny_tables(&one_thread(), &Quadratic, u64::from(size(300, 3)));
+    in_one_thread(|cpu| tiny_tables(cpu, &Quadratic, u64::from(size(300, 3))));
     opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Quadratic, 2));
 }
 

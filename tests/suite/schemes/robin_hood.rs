@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices, one_thread, size};
+use crate::common::{devices, in_one_thread, size};
 use koel::backend::{Any, HashBackend};
 use koel::spec::robin_hood::cell::{CANONICAL, PAIRS};
 use koel::spec::robin_hood::max_ages::MaxAges;
@@ -73,20 +73,22 @@ fn tables_reach_their_loads() {
 
 #[test]
 fn tiny_tables_always_build() {
-    let device = one_thread();
-    for scheme in kinds_and_bits() {
-        for sequence in Sequence::ALL {
-            let scheme = scheme.clone().sequence(sequence);
-            for n in 1..=64 {
-                for seed in 0..u64::from(size(100, 2)) {
-                    let load = Workload::new(n, seed ^ 0xabc);
-                    let (keys, values) = (load.keys(), narrow(&load.values()));
-                    let built = HashTable::builder(scheme.clone()).seed(seed).build(&device, &keys, &values);
-                    let table = built.unwrap_or_else(|error| panic!("{scheme:?}, n = {n}, seed {seed}: {error}"));
-                    if seed % 16 == 0 {
-                        answers(&table, &keys.into_iter().zip(values).collect());
-                    }
-                }
+    in_one_thread(|device| {
+        for scheme in kinds_and_bits() {
+            Sequence::ALL.into_iter().for_each(|sequence| tiny_tables_of(device, &scheme.clone().sequence(sequence)));
+        }
+    });
+}
+
+fn tiny_tables_of(device: &Any, scheme: &RobinHood) {
+    for n in 1..=64 {
+        for seed in 0..u64::from(size(100, 2)) {
+            let load = Workload::new(n, seed ^ 0xabc);
+            let (keys, values) = (load.keys(), narrow(&load.values()));
+            let built = HashTable::builder(scheme.clone()).seed(seed).build(device, &keys, &values);
+            let table = built.unwrap_or_else(|error| panic!("{scheme:?}, n = {n}, seed {seed}: {error}"));
+            if seed % 16 == 0 {
+                answers(&table, &keys.into_iter().zip(values).collect());
             }
         }
     }
