@@ -1,24 +1,37 @@
 //! Every scheme on the CPU, by several threads: builds, lookups, batches, removals and files, compared with a map.
 //!
-//! For tools that watch memory: under Miri with two threads and few keys, under ThreadSanitizer with four threads and
-//! 20,000 pairs (`.ci/nightly`). It is here and not among the library's tests because it needs nothing but the library:
-//! under such tools every dependency counts.
+//! For tools that watch memory: under Miri with a few keys, under ThreadSanitizer with 20,000 pairs (`.ci/nightly`;
+//! `KOEL_TEST_THREADS` is the number of threads). It is here and not among the library's tests because it needs nothing
+//! but the library: under such tools every dependency counts.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use koel::backend::Runs;
 use koel::spec::{Kind, Scheme};
 use koel::workload::Workload;
 use koel::{CompactingTable, Cpu, Duplicates, HashSet, HashTable, IdOrder, JoinKind, MultiTable, group};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 const PAIRS: u32 = if cfg!(miri) { 24 } else { 20_000 };
-const THREADS: usize = if cfg!(miri) { 2 } else { 4 };
 
-/// One pool for all tests: to start threads takes Miri longer than to build a table.
+/// The pool of all tests, and the device on it.
+fn pool() -> &'static (Arc<ThreadPool>, Cpu) {
+    static POOL: OnceLock<(Arc<ThreadPool>, Cpu)> = OnceLock::new();
+    POOL.get_or_init(|| {
+        let threads = std::env::var("KOEL_TEST_THREADS").map_or(4, |threads| threads.parse().expect("a number"));
+        let pool = Arc::new(ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"));
+        (Arc::clone(&pool), Cpu::from_pool(pool))
+    })
+}
+
 fn cpu() -> &'static Cpu {
-    static CPU: OnceLock<Cpu> = OnceLock::new();
-    CPU.get_or_init(|| Cpu::with_threads(THREADS).expect("threads"))
+    &pool().1
+}
+
+/// Runs a test on a thread of the pool: to wake it for each pass takes Miri longer than the pass.
+fn inside(test: impl FnOnce() + Send) {
+    pool().0.install(test);
 }
 
 /// As many pairs as the scheme has room for, within its limits.
@@ -62,7 +75,8 @@ macro_rules! each_scheme {
     ($($module:ident, $scheme:ident, $name:literal;)*) => {
         $(#[test]
         fn $module() {
-            <koel::spec::$scheme as Scheme>::KINDS.iter().for_each(|&kind| table_of::<koel::spec::$scheme>(kind));
+            let kinds = <koel::spec::$scheme as Scheme>::KINDS;
+            inside(|| kinds.iter().for_each(|&kind| table_of::<koel::spec::$scheme>(kind)));
         })*
     };
 }
@@ -71,6 +85,10 @@ koel::for_each_scheme!(each_scheme);
 /// What is made of tables does not depend on the scheme but for its tables: one scheme will do.
 #[test]
 fn structures() {
+    inside(all_structures);
+}
+
+fn all_structures() {
     let (keys, _) = pairs::<koel::Cuckoo>(Kind::Canonical);
     let column: Vec<u32> = keys.iter().chain(&keys[..keys.len() / 2]).copied().collect();
     let set = HashSet::builder(koel::CuckooSet::default()).build(cpu(), &column).expect("a set");
