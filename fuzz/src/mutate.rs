@@ -10,7 +10,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,7 +20,7 @@ impl Random {
 
     /// A number below `end`; 0 if there is none.
     pub fn below(&mut self, end: usize) -> usize {
-        if end == 0 { 0 } else { (self.next() % end as u64) as usize }
+        if end == 0 { 0 } else { (self.word() % end as u64) as usize }
     }
 }
 
@@ -58,7 +58,7 @@ pub fn mutated(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
         };
         match random.below(16) {
             0..5 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << random.below(8)),
-            5..7 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = random.next() as u8),
+            5..7 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = random.word() as u8),
             7..10 => put(&mut bytes, at & !3, &(EDGES[random.below(EDGES.len())] as u32).to_le_bytes()),
             10..12 => put(&mut bytes, at & !7, &EDGES[random.below(EDGES.len())].to_le_bytes()),
             12 => {
@@ -69,7 +69,7 @@ pub fn mutated(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
             }
             13 => bytes.truncate(at),
             14 => {
-                let piece = (random.next().to_le_bytes()).repeat(1 + random.below(4));
+                let piece = (random.word().to_le_bytes()).repeat(1 + random.below(4));
                 let _ = bytes.splice(at..at, piece);
             }
             _ => {
