@@ -19,7 +19,7 @@ pub(super) fn read(
 ) -> Result<()> {
     let header = options.header.unwrap_or_default();
     let k = options.k_of_text();
-    let mut rows = Records::new(reader, delimiter);
+    let mut rows = Records::new(reader, delimiter)?;
     let (mut columns, mut index) = (None, 0u64);
     // The line of a first row that is a header if others follow.
     let mut supposed = None;

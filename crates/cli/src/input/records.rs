@@ -35,11 +35,20 @@ pub(super) struct Record<'a> {
     first_line: u64,
 }
 
+/// So many zeros, or an error.
+fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    let bytes = (len * size_of::<T>()) as u64;
+    room.try_reserve_exact(len).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
+    room.resize(len, T::default());
+    Ok(room)
+}
+
 impl<R: BufRead> Records<R> {
-    pub(super) fn new(reader: R, delimiter: u8) -> Records<R> {
+    pub(super) fn new(reader: R, delimiter: u8) -> Result<Records<R>> {
         // A carriage return is blank space like any other, and goes with the trimming.
         let core = ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();
-        Records { reader, core, text: vec![0; ROW], ends: vec![0; COLUMNS] }
+        Ok(Records { reader, core, text: zeros(ROW)?, ends: zeros(COLUMNS)? })
     }
 
     /// The next row; lines without a byte are none.
@@ -134,7 +143,7 @@ mod tests {
     use super::*;
 
     fn error(reader: impl Read) -> String {
-        let mut records = Records::new(BufReader::new(reader), b',');
+        let mut records = Records::new(BufReader::new(reader), b',').unwrap_or_else(|failure| panic!("{failure}"));
         let name = Name("x.csv".into());
         loop {
             match records.next(&name) {
@@ -148,7 +157,7 @@ mod tests {
     #[test]
     fn fields_know_their_lines() {
         let text = &b"\n1,\"a\nb\",3\n\n 4 ,5"[..];
-        let mut records = Records::new(text, b',');
+        let mut records = Records::new(text, b',').unwrap_or_else(|failure| panic!("{failure}"));
         let name = Name("x.csv".into());
         let row = records.next(&name).ok().flatten().expect("a row");
         assert_eq!(row.fields().collect::<Vec<_>>(), [&b"1"[..], b"a\nb", b"3"]);
@@ -189,7 +198,8 @@ mod tests {
 
     #[test]
     fn rows_up_to_the_bound_are_read() {
-        let mut records = Records::new(BufReader::new(io::repeat(b'1').take(ROW as u64 - 1)), b',');
+        let reader = BufReader::new(io::repeat(b'1').take(ROW as u64 - 1));
+        let mut records = Records::new(reader, b',').unwrap_or_else(|failure| panic!("{failure}"));
         let row = records.next(&Name("x.csv".into())).ok().flatten().expect("a row");
         assert_eq!(row.field(0).len(), ROW - 1);
     }
