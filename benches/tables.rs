@@ -8,7 +8,8 @@ mod common;
 
 use common::{HITS, QUERIES, SIZES, devices, workload};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use koel::backend::{Any, DeviceBuffer, HashBackend, Runs, bitmap_words};
+use koel::backend::{DeviceBuffer, HashBackend, Runs, bitmap_words};
+use koel::device::Any;
 use koel::workload::Workload;
 use koel::{HashTable, Kind, Scheme};
 
@@ -75,9 +76,9 @@ fn tables(criterion: &mut Criterion) {
     for (label, device) in devices() {
         macro_rules! each_scheme {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                $(for &kind in <koel::spec::$scheme as Scheme>::KINDS {
-                    build::<koel::spec::$scheme>(criterion, kind, &label, &device);
-                    lookup::<koel::spec::$scheme>(criterion, kind, &label, &device);
+                $(for &kind in <koel::scheme::$scheme as Scheme>::KINDS {
+                    build::<koel::scheme::$scheme>(criterion, kind, &label, &device);
+                    lookup::<koel::scheme::$scheme>(criterion, kind, &label, &device);
                 })*
             };
         }

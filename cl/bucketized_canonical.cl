@@ -1,4 +1,4 @@
-// How canonical bucketized tables are built: src/spec/bucketized/canonical.rs, by all work-items at once.
+// How canonical bucketized tables are built: src/scheme/bucketized/canonical.rs, by all work-items at once.
 //
 //   bucketized_place    an item a pair     offers it, and whom it displaces, until one rests in an empty slot
 //   bucketized_sort     an item a slot     the words of each bucket in descending order

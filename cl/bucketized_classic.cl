@@ -1,4 +1,4 @@
-// How pairs are placed in classic bucketized tables: src/spec/bucketized/classic.rs, with a walk for its search.
+// How pairs are placed in classic bucketized tables: src/scheme/bucketized/classic.rs, with a walk for its search.
 //
 // Besides what bucketized.clh lists:
 //   KOEL_LOAD_BALANCING   1, or 0 for first-fit

@@ -1,4 +1,4 @@
-// Lookups in both kinds of bucketized table, in the two shapes that devices want (src/opencl/shape.rs).
+// Lookups in both kinds of bucketized table, in the two shapes that devices want (src/opencl/passes/shape.rs).
 //
 // Besides what bucketized.clh lists:
 //   KOEL_LANES     work-items that read a bucket together: 1, or KOEL_SLOTS / 2 of 16 bytes each

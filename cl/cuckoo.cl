@@ -1,4 +1,4 @@
-// Both kinds of cuckoo table, and of set: src/spec/cuckoo/canonical.rs and classic.rs, src/spec/cuckoo_set.rs; one
+// Both kinds of cuckoo table, and of set: src/scheme/cuckoo/canonical.rs and classic.rs, src/scheme/cuckoo_set.rs; one
 // work-item a key, but for lookups by runs of keys.
 //
 // Fixed when the program is built (one program for each combination that is used):
@@ -18,7 +18,7 @@
 // What every kernel of a table takes.
 #define TABLE const uint slots, MIXERS
 
-// ---- src/spec/cuckoo/cell.rs
+// ---- src/scheme/cuckoo/cell.rs
 
 #define KEYS_ALONE (KOEL_CELL_BITS == 32)
 

@@ -1,4 +1,4 @@
-// Reading two-level tables of both kinds, one work-item a key or a slot: src/spec/fks/canonical.rs and classic.rs.
+// Reading two-level tables of both kinds, one work-item a key or a slot: src/scheme/fks/canonical.rs and classic.rs.
 //
 // All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but
 // reach every barrier.

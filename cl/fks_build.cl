@@ -1,4 +1,4 @@
-// The build of a two-level table: src/spec/fks/canonical.rs and classic.rs, in the stages of the 2009 poster.
+// The build of a two-level table: src/scheme/fks/canonical.rs and classic.rs, in the stages of the 2009 poster.
 //
 //   fks_count      an item a pair      the pair's bucket, and its rank there: one atomic that counts and tells
 //   (scan)         scan.cl             where each bucket's pairs begin

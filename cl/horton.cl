@@ -1,4 +1,4 @@
-// Horton tables, all but builds and lookups: src/spec/horton/bucket.rs, one work-item a key or a word.
+// Horton tables, all but builds and lookups: src/scheme/horton/bucket.rs, one work-item a key or a word.
 //
 // All lengths are 64 bits wide. The global size is a multiple of the group's: work-items past the end do nothing, but
 // reach every barrier.

@@ -1,4 +1,4 @@
-// The canonical build of a Horton table: src/spec/horton/canonical.rs and group.rs, in parallel.
+// The canonical build of a Horton table: src/scheme/horton/canonical.rs and group.rs, in parallel.
 //
 //   horton_distribute    an item a pair              counts the home's pairs; the first S go to its slots
 //   horton_group         an item a bucket            looks at all keys of one home: copies, tags; clears what follows needs

@@ -1,4 +1,4 @@
-// Probes for src/opencl/mirror.rs: each work-item applies every function of spec.clh to its row of inputs.
+// Probes for src/opencl/mirror/mod.rs: each work-item applies every function of scheme.clh to its row of inputs.
 
 __kernel void mirror(__global const uint *in, __global ulong *out, ulong rows) {
     ulong row = get_global_id(0);

@@ -1,4 +1,4 @@
-// Probes for src/opencl/mirror.rs: each work-item applies the functions of bucketized.clh to its row of inputs, which
+// Probes for src/opencl/mirror/mod.rs: each work-item applies the functions of bucketized.clh to its row of inputs, which
 // is key, bucket, remainder.
 
 __kernel void mirror_bucketized(__global const uint *in, __global ulong *out, ulong rows, TABLE) {

@@ -1,4 +1,4 @@
-// A probe for src/opencl/mirror_divisor.rs: every function of cl/divisor.clh on one row of inputs a work-item, which is
+// A probe for src/opencl/mirror/divisor.rs: every function of cl/divisor.clh on one row of inputs a work-item, which is
 // x, n, reciprocal, times, ratio.
 
 __kernel GROUP_SIZE void mirror_divisor(__global const uint *from, __global ulong *to, const ulong rows) {

@@ -1,4 +1,4 @@
-// Probes for src/opencl/mirror_fks.rs: each work-item applies the functions of fks.clh to its row of inputs, which is
+// Probes for src/opencl/mirror/fks.rs: each work-item applies the functions of fks.clh to its row of inputs, which is
 // key, seed number, slot of a sub-table, upper half.
 
 __kernel void mirror_fks(__global const uint *in, TABLE, __global ulong *out, ulong rows) {

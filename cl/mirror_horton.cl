@@ -1,4 +1,4 @@
-// Probes for src/opencl/mirror_horton.rs: each work-item applies every function of horton.clh to its row of inputs,
+// Probes for src/opencl/mirror/horton.rs: each work-item applies every function of horton.clh to its row of inputs,
 // which is key, home, tag, entry, age, token, mask, keys.
 
 __kernel void mirror_horton(__global const uint *in, TABLE, __global ulong *out, ulong rows) {

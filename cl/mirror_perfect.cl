@@ -1,4 +1,4 @@
-// A probe for src/opencl/mirror_perfect.rs: every function of cl/perfect.clh on one row of inputs a work-item, which is
+// A probe for src/opencl/mirror/perfect.rs: every function of cl/perfect.clh on one row of inputs a work-item, which is
 // key and offset.
 
 __kernel GROUP_SIZE void mirror_perfect(__global const uint *from, __global ulong *to, const ulong rows, TABLE) {

@@ -1,4 +1,4 @@
-// The perfect spatial hash: lookups, one work-item a key. Tables are built by the host (src/spec/perfect/build.rs).
+// The perfect spatial hash: lookups, one work-item a key. Tables are built by the host (src/scheme/perfect/build.rs).
 //
 // Fixed when the program is built:
 //   KOEL_AXES          2 in a plane, 3 in a volume

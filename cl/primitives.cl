@@ -14,7 +14,7 @@ __kernel GROUP_SIZE void iota(__global uint *to, const ulong len) {
     }
 }
 
-// The driver's own way is for short buffers (src/opencl/primitives.rs). `four` is the value, once or twice or four times.
+// The driver's own way is for short buffers (src/opencl/passes/primitives.rs). `four` is the value, once or twice or four times.
 __kernel GROUP_SIZE void fill(__global uint *to, const ulong len, const uint4 four) {
     for (ulong i = 4 * get_global_id(0); i < len; i += 4 * get_global_size(0)) {
         if (i + 4 <= len) {

@@ -1,4 +1,4 @@
-// Both kinds of Robin Hood table: src/spec/robin_hood/rule.rs, one work-item a key, and one a cell for the rest.
+// Both kinds of Robin Hood table: src/scheme/robin_hood/rule.rs, one work-item a key, and one a cell for the rest.
 //
 // Besides what robin_hood.clh lists: KOEL_GROUP, the work-items of a group, a multiple of 32.
 //

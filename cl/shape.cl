@@ -1,4 +1,4 @@
-// The two shapes of a lookup, bare: what src/opencl/shape.rs measures to see which one a device wants.
+// The two shapes of a lookup, bare: what src/opencl/passes/shape.rs measures to see which one a device wants.
 //
 // Each of `reads` keys has one block of 64 bytes at a pseudo-random place, searched for a word that is not there. The
 // loads, the compares, the way through local memory and the answers are those of a lookup.

@@ -20,7 +20,7 @@ __kernel GROUP_SIZE void sorted_place(__global ulong *image, const uint slots, _
     report_tally(tally, status);
 }
 
-// The twin of `find` in src/spec/sorted/search.rs, where the steps are explained. Returns `pairs` where there is no
+// The twin of `find` in src/scheme/sorted/search.rs, where the steps are explained. Returns `pairs` where there is no
 // such key.
 // `steps` is the number of them; it bounds the loop.
 static inline uint find(__global const uint *halves, uint pairs, uint steps, uint key) {

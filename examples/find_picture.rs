@@ -27,8 +27,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use koel::backend::{Any, HashBackend, choose};
-use koel::spec::hash::SplitMix64;
+use koel::backend::HashBackend;
+use koel::device::{Any, choose};
+use koel::scheme::hash::SplitMix64;
 use koel::{Cuckoo, MultiTable};
 use picture::Picture;
 

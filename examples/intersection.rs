@@ -24,7 +24,8 @@ use std::f32::consts::TAU;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use koel::backend::{Any, HashBackend, Runs, choose};
+use koel::backend::{HashBackend, Runs};
+use koel::device::{Any, choose};
 use koel::layout::Rows3;
 use koel::{CuckooSet, Fks, Scheme};
 

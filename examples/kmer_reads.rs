@@ -23,7 +23,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use koel::backend::{Any, HashBackend, choose};
+use koel::backend::HashBackend;
+use koel::device::{Any, choose};
 use koel::{Cuckoo, MultiTable};
 use sequences::{Record, read, reverse_complement, windows};
 

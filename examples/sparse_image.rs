@@ -21,10 +21,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
-use koel::backend::{Any, HashBackend, bitmap_words, choose};
+use koel::backend::{HashBackend, bitmap_words};
+use koel::device::{Any, choose};
 use koel::layout::Rows2;
-use koel::spec::robin_hood::Sequence;
-use koel::spec::{Plan, Scheme};
+use koel::scheme::robin_hood::Sequence;
+use koel::scheme::{Plan, Scheme};
 use koel::{HashTable, RobinHood};
 use picture::{Colour, Picture, WHITE};
 

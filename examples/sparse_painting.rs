@@ -18,7 +18,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
-use koel::backend::{Any, HashBackend, bitmap_words, choose};
+use koel::backend::{HashBackend, bitmap_words};
+use koel::device::{Any, choose};
 use koel::layout::morton2;
 use koel::{HashTable, RobinHood};
 use picture::Picture;

@@ -23,10 +23,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use koel::backend::{self, Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::{self, Any};
 use koel::layout::morton2;
-use koel::spec::hash::SplitMix64;
-use koel::spec::{Kind, Plan, Request, Scheme, Sequence};
+use koel::scheme::hash::SplitMix64;
+use koel::scheme::{Kind, Plan, Request, Scheme, Sequence};
 use koel::table::Duplicates;
 use koel::{Cpu, Error, HashTable, TableBuilder};
 
@@ -342,11 +343,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    println!("{}", backend::opencl_status());
-    for listed in backend::devices().iter().filter(|listed| listed.info.id != "cpu") {
+    println!("{}", device::opencl_status());
+    for listed in device::devices().iter().filter(|listed| listed.info.id != "cpu") {
         let chosen = match &listed.refused {
             Some(reason) => Err(reason.clone()),
-            None => backend::choose(&listed.info.id, None).map_err(|error| error.to_string()),
+            None => device::choose(&listed.info.id, None).map_err(|error| error.to_string()),
         };
         match chosen {
             Ok(device) => devices.extend(device),

@@ -20,7 +20,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use clap::Parser;
-use koel::backend::{Any, HashBackend, choose};
+use koel::backend::HashBackend;
+use koel::device::{Any, choose};
 use koel::{Aggregate, Cuckoo, IdOrder, JoinIndex, JoinKind, JoinRows, group};
 use tpchgen::distribution::Distributions;
 use tpchgen::generators::{CustomerGenerator, LineItemGenerator, OrderGenerator};

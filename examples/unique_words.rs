@@ -21,7 +21,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Parser;
-use koel::backend::{Any, HashBackend, choose};
+use koel::backend::HashBackend;
+use koel::device::{Any, choose};
 use koel::{Aggregate, CompactingTable, Cuckoo};
 
 /// Count the words of a text through a compacting table

@@ -17,9 +17,10 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
-use koel::backend::{Any, HashBackend, Runs, bitmap_words, choose};
+use koel::backend::{HashBackend, Runs, bitmap_words};
+use koel::device::{Any, choose};
 use koel::layout::{Rows3, morton3, morton3_cell};
-use koel::spec::robin_hood::Sequence;
+use koel::scheme::robin_hood::Sequence;
 use koel::{Duplicates, Fks, HashTable, RobinHood, Scheme};
 use ply_rs_bw::parser;
 use ply_rs_bw::ply::{DefaultElement, Property};

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use crate::spec::{Crowd, Plan, Scheme, Updates, Violation};
+use crate::scheme::{Crowd, Plan, Scheme, Updates, Violation};
 
 /// The result of every fallible operation here.
 pub type Result<T> = std::result::Result<T, Error>;

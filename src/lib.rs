@@ -35,9 +35,10 @@
 //!   (Alcantara et al. 2011, Section 4.4). [`group`]: the distinct keys of a column, its inverse index, counts and sums by key.
 //! - [`MultiTable`]: any number of values for a key (Alcantara et al. 2011, Section 4.4). [`JoinIndex`], [`fn@join`]: joins of two
 //!   columns of keys, as pairs of row numbers in one order on every device, in pieces where they do not fit.
-//! - [`backend`]: choosing devices; device-resident buffers; the traits a backend implements.
+//! - [`device`]: the devices of this machine, by name or the best.
+//! - [`backend`]: device-resident buffers; the traits a backend implements.
 //! - [`layout`]: keys for the cells of pictures and boxes of voxels.
-//! - [`spec`]: layouts and arithmetic, the reference for every backend.
+//! - [`scheme`]: layouts and arithmetic, the reference for every backend.
 //! - [`Error`]: everything that can go wrong, with what to do.
 //!
 //! # Features
@@ -52,6 +53,7 @@ compile_error!("koel's images and files are little-endian; this target is not su
 pub mod backend;
 pub mod compact;
 pub mod cpu;
+pub mod device;
 mod error;
 mod fault;
 #[doc(hidden)]
@@ -63,26 +65,27 @@ mod memory;
 pub mod multi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+pub mod scheme;
 pub mod set;
-pub mod spec;
 pub mod table;
 mod threads;
 pub mod workload;
 
-pub use backend::{Any, DeviceBuffer, DeviceInfo, HashBackend, Kernels, Runs, auto};
+pub use backend::{DeviceBuffer, DeviceInfo, HashBackend, Kernels, Runs};
 pub use compact::{CompactingBuilder, CompactingTable};
 pub use cpu::Cpu;
+pub use device::{Any, auto};
 pub use error::{Error, Result};
 pub use group::{Aggregate, DeviceGroups, Groups, IdOrder};
 pub use join::{Join, JoinBuilder, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
 pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
-pub use set::{HashSet, SetBuilder};
-pub use spec::{
+pub use scheme::{
     Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode,
     Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,
 };
+pub use set::{HashSet, SetBuilder};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, random_seed};
 
 /// The README's example, compiled and run.

@@ -15,9 +15,9 @@ pub use picture::Picture;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::spec::Limits;
-use crate::spec::hash::{MIX_FIRST, MIX_FIRST_INVERSE, MIX_SECOND, MIX_SECOND_INVERSE};
-use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
+use crate::scheme::Limits;
+use crate::scheme::hash::{MIX_FIRST, MIX_FIRST_INVERSE, MIX_SECOND, MIX_SECOND_INVERSE};
+use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
 
 /// `n` distinct keys with values, and queries of which a known share hits.
 ///
@@ -52,7 +52,7 @@ impl Workload {
     /// the values. Limits on pairs are the caller's concern.
     ///
     /// ```
-    /// use koel::spec::Limits;
+    /// use koel::scheme::Limits;
     /// use koel::workload::Workload;
     /// let load = Workload::new(1000, 42).within(Limits { key_bits: 10, value_bits: 3, ..Limits::NONE })?;
     /// let mut keys = load.keys();

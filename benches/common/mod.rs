@@ -1,7 +1,7 @@
 //! The axes of every bench, in one file: devices, sizes, hit rates.
 #![allow(dead_code, unreachable_pub, reason = "each bench uses its own part of it")]
 
-use koel::backend::{Any, choose};
+use koel::device::{Any, choose};
 use koel::workload::Workload;
 
 /// Numbers of pairs: one table inside the caches, one outside.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use koel::backend::Runs;
-use koel::spec::Scheme;
+use koel::scheme::Scheme;
 use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, Error, HashSet, MultiTable};
 
@@ -23,8 +23,8 @@ pub fn multi(data: &[u8]) {
         Ok(info) => {
             macro_rules! of_its_scheme {
                 ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                    $(if info.scheme == koel::spec::$scheme::ID {
-                        of_its_contents::<koel::spec::$scheme>(&info, &file);
+                    $(if info.scheme == koel::scheme::$scheme::ID {
+                        of_its_contents::<koel::scheme::$scheme>(&info, &file);
                     })*
                 };
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use koel::backend::Runs;
-use koel::spec::{FIRST_SALTED, Kind, Request, Scheme};
+use koel::scheme::{FIRST_SALTED, Kind, Request, Scheme};
 use koel::{Bucketized, CompactingTable, Cpu, HashSet, HashTable, MultiTable};
 
 use crate::file::{Scratch, cpu};
@@ -24,8 +24,8 @@ fn of_every_scheme(make: &impl Make) -> Vec<Named> {
     let mut seeds = Vec::new();
     macro_rules! each_scheme {
         ($($module:ident, $scheme:ident, $name:literal;)*) => {
-            $(for &kind in <koel::spec::$scheme as Scheme>::KINDS {
-                make.make::<koel::spec::$scheme>(kind, &mut seeds);
+            $(for &kind in <koel::scheme::$scheme as Scheme>::KINDS {
+                make.make::<koel::scheme::$scheme>(kind, &mut seeds);
             })*
         };
     }

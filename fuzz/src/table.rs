@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use koel::backend::Runs;
-use koel::spec::Scheme;
+use koel::scheme::Scheme;
 use koel::table::read_info;
 use koel::{Cpu, Error, HashTable};
 
@@ -25,9 +25,9 @@ pub fn table(data: &[u8]) {
         Ok(info) => {
             macro_rules! of_its_scheme {
                 ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                    $(if info.scheme == koel::spec::$scheme::ID {
-                        mapped::<koel::spec::$scheme>(&file);
-                        opened::<koel::spec::$scheme>(&file);
+                    $(if info.scheme == koel::scheme::$scheme::ID {
+                        mapped::<koel::scheme::$scheme>(&file);
+                        opened::<koel::scheme::$scheme>(&file);
                     })*
                 };
             }

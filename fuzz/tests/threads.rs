@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use koel::backend::Runs;
-use koel::spec::{Kind, Scheme};
+use koel::scheme::{Kind, Scheme};
 use koel::workload::Workload;
 use koel::{CompactingTable, Cpu, Duplicates, HashSet, HashTable, IdOrder, JoinKind, MultiTable, group};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -75,8 +75,8 @@ macro_rules! each_scheme {
     ($($module:ident, $scheme:ident, $name:literal;)*) => {
         $(#[test]
         fn $module() {
-            let kinds = <koel::spec::$scheme as Scheme>::KINDS;
-            inside(|| kinds.iter().for_each(|&kind| table_of::<koel::spec::$scheme>(kind)));
+            let kinds = <koel::scheme::$scheme as Scheme>::KINDS;
+            inside(|| kinds.iter().for_each(|&kind| table_of::<koel::scheme::$scheme>(kind)));
         })*
     };
 }

@@ -4,7 +4,7 @@
 use super::{HashBackend, Placed, Removed};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::{Placing, Plan, Scheme};
+use crate::scheme::{Placing, Plan, Scheme};
 
 /// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs, one by one, in their order.
 pub(crate) fn place<B: HashBackend, S: Scheme>(

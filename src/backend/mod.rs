@@ -19,10 +19,9 @@
 //!   the next call that waits.
 //! - Every pass over keys runs in kernels; where the host must loop over keys, it says so in the [`Ledger`].
 
-mod any;
-mod choice;
 pub(crate) mod chunks;
 pub(crate) mod host;
+mod info;
 mod ledger;
 mod relational;
 #[cfg(test)]
@@ -32,9 +31,8 @@ mod route;
 pub(crate) mod set_tests;
 pub(crate) mod setting;
 
-pub use any::{Any, AnyBuffer};
-pub use choice::{Choice, Listed, auto, choose, devices, opencl_status};
 pub use chunks::{Answers, Chunk, QUERIES_AT_ONCE};
+pub use info::{DeviceInfo, DeviceKind, Listed};
 pub use ledger::{Allocations, Ledger, Stage, StageTime};
 pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
 pub use route::BuildRoute;
@@ -44,7 +42,7 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::memory;
-use crate::spec::{Cuckoo, Plan as _, Scheme};
+use crate::scheme::{Cuckoo, Plan as _, Scheme};
 
 mod sealed {
     pub trait Sealed {}
@@ -75,61 +73,6 @@ pub trait DeviceBuffer: Send + Sync + fmt::Debug {
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-/// What sort of processor a device is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum DeviceKind {
-    /// A processor that programs run on.
-    Cpu,
-    /// Anything else that is no GPU.
-    Accelerator,
-    /// A graphics processor.
-    Gpu,
-}
-
-impl DeviceKind {
-    /// The name in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            DeviceKind::Cpu => "cpu",
-            DeviceKind::Accelerator => "accelerator",
-            DeviceKind::Gpu => "gpu",
-        }
-    }
-}
-
-/// What a device is called and what it has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceInfo {
-    /// The name that [`choose`] takes: `cpu`, or `opencl:0`, `opencl:1`, ..
-    pub id: String,
-    /// What sort of processor it is.
-    pub kind: DeviceKind,
-    /// The device's own name.
-    pub name: String,
-    /// The platform, and the driver's version.
-    pub driver: String,
-    /// Memory in bytes, if known.
-    pub memory: Option<u64>,
-    /// The largest single buffer in bytes, if limited.
-    pub largest_buffer: Option<u64>,
-    /// Threads (CPU) or compute units (OpenCL).
-    pub units: usize,
-}
-
-impl DeviceInfo {
-    pub(crate) fn new(id: impl Into<String>, kind: DeviceKind, name: &str, driver: String, units: usize) -> Self {
-        DeviceInfo { id: id.into(), kind, name: name.into(), driver, memory: None, largest_buffer: None, units }
-    }
-}
-
-impl fmt::Display for DeviceInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.id, self.name)
     }
 }
 
@@ -334,7 +277,7 @@ pub trait Kernels<S: Scheme>: HashBackend {
     }
 
     /// Adds pairs to an image that may hold others already, unless the kind's updates are
-    /// [`Updates::Rebuild`](crate::spec::Updates). Pairs that share a key: one of them stays, or the image is of no use
+    /// [`Updates::Rebuild`](crate::scheme::Updates). Pairs that share a key: one of them stays, or the image is of no use
     /// ([`Placed::copies`]).
     fn place(
         &self,
@@ -382,14 +325,14 @@ pub trait Kernels<S: Scheme>: HashBackend {
 
     /// Takes the pairs of these keys out of the image. A key that is absent or comes again does nothing.
     ///
-    /// Kinds whose updates are [`Updates::Rebuild`](crate::spec::Updates) refuse with
+    /// Kinds whose updates are [`Updates::Rebuild`](crate::scheme::Updates) refuse with
     /// [`crate::Error::InvalidParameter`].
     fn remove(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>, keys: &Self::Buffer<u32>) -> Result<Removed>;
 
     /// The first half of compacting: empties the slots of all tombstones and of all pairs above age 1, and returns
     /// those pairs, which are then placed again.
     ///
-    /// Kinds whose updates are not [`Updates::Tombstones`](crate::spec::Updates) refuse with
+    /// Kinds whose updates are not [`Updates::Tombstones`](crate::scheme::Updates) refuse with
     /// [`crate::Error::InvalidParameter`].
     fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
 }

@@ -2,7 +2,7 @@
 
 use super::{DeviceBuffer, Relational, Wanted, bitmap_words};
 use crate::error::{Error, Result};
-use crate::spec::hash::{SplitMix64, reduce};
+use crate::scheme::hash::{SplitMix64, reduce};
 use crate::workload::keys_of_every_sort;
 
 fn noise(seed: u64, len: usize) -> Vec<u32> {

@@ -1,14 +1,14 @@
-//! What a backend's sets must be, against the one-key-at-a-time rule of `spec/cuckoo_set.rs`; each backend's tests run
+//! What a backend's sets must be, against the one-key-at-a-time rule of `scheme/cuckoo_set.rs`; each backend's tests run
 //! them.
 
 use std::collections::BTreeMap;
 
 use super::{Decoded, Kernels, Placed, bitmap_words};
 use crate::error::Error;
-use crate::spec::cuckoo::classic::EMPTY_KEY;
-use crate::spec::cuckoo_set::{CuckooSetPlan, clean_up};
-use crate::spec::hash::SplitMix64;
-use crate::spec::{CuckooSet, HashFamily, Kind, Placing, Plan as _, Reinsertion, Request, Scheme as _};
+use crate::scheme::cuckoo::classic::EMPTY_KEY;
+use crate::scheme::cuckoo_set::{CuckooSetPlan, clean_up};
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::{CuckooSet, HashFamily, Kind, Placing, Plan as _, Reinsertion, Request, Scheme as _};
 
 /// Distinct keys, the extremes first.
 fn distinct(len: usize) -> Vec<u32> {

@@ -4,7 +4,7 @@ use super::CompactingTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::group::{IdOrder, distinct_keys};
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 use crate::table::{Contents, HashTable, KeyType, TableBuilder, random_seed};
 
 /// Builds compacting tables; made by [`CompactingTable::builder`].

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{CompactingTable, reading};
 use crate::backend::Runs;
 use crate::error::{Error, Result};
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 use crate::table::{Contents, Digest, HashTable};
 
 impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {

@@ -9,15 +9,15 @@
 //! unique    the keys whose flag is one, in the order of the slots
 //! ```
 //!
-//! A set's slot is the upper half of the word that the cuckoo table of the same keys has there (`spec/cuckoo_set.rs`),
+//! A set's slot is the upper half of the word that the cuckoo table of the same keys has there (`scheme/cuckoo_set.rs`),
 //! so what comes out is that table: of a canonical set, bit for bit the one built from the pairs `key -> id`.
 
 use super::CompactingTable;
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
 use crate::error::Result;
 use crate::group;
+use crate::scheme::{Cuckoo, CuckooSet, Plan};
 use crate::set::HashSet;
-use crate::spec::{Cuckoo, CuckooSet, Plan};
 use crate::table::{Contents, Duplicates, HashTable};
 
 impl<B: Runs<CuckooSet>> CompactingTable<B, Cuckoo> {

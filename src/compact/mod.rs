@@ -22,7 +22,7 @@ pub use builder::CompactingBuilder;
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::spec::{Audit, Cuckoo, Scheme};
+use crate::scheme::{Audit, Cuckoo, Scheme};
 use crate::table::{Digest, HashTable, KeyType};
 
 /// A map from the distinct keys of a column to the numbers 0, 1, .., and back, on backend `B`.

@@ -6,7 +6,7 @@ use crate::backend::{Answers, DeviceBuffer, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
 use crate::memory;
-use crate::spec::{Scheme, Violation};
+use crate::scheme::{Scheme, Violation};
 use crate::table::HashTable;
 
 impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {

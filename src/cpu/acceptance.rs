@@ -19,7 +19,7 @@
 //! **Why relaxed atomics and a plain read do.** A slot only grows. So a word seen in it that is above mine refuses me
 //! for good, however old the sight is; and where what I saw is below mine, the exchange decides on the true word. Which
 //! of them a slot ends with is its maximum, whatever the order, and no other memory is read on the strength of a slot's
-//! word. The bytes are those of the sequential rule (`spec/cuckoo/canonical.rs` proves that they do not depend on
+//! word. The bytes are those of the sequential rule (`scheme/cuckoo/canonical.rs` proves that they do not depend on
 //! order).
 //!
 //! **Why the count of copies is exact** when nothing is unplaced. Take a key that came m times, the image's own pair

@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::{Decoded, bitmap_words};
 use crate::error::Result;
-use crate::spec::cuckoo::Cell;
-use crate::spec::slot;
+use crate::scheme::cuckoo::Cell;
+use crate::scheme::slot;
 
 /// Words that make one word of the bitmap.
 const GROUP: usize = 32;

@@ -59,7 +59,7 @@ pub(super) fn name() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::hash::{MixKeys, mix, reduce};
+    use crate::scheme::hash::{MixKeys, mix, reduce};
     use wide::u32x8;
 
     #[test]

@@ -308,7 +308,7 @@ fn close(
 mod tests {
     use super::*;
     use crate::cpu::Cpu;
-    use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
+    use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
 
     const MIXER: MixKeys = MixKeys::new(3, 5, 7);
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::atomic::Atomic;
 use super::memory::{atomic, atomic_u32};
-use crate::spec::cuckoo::Cell;
+use crate::scheme::cuckoo::Cell;
 
 /// A place that can be read.
 pub(super) trait Place: Sync {

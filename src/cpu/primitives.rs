@@ -10,7 +10,7 @@ use super::memory::{Memory, prefetch};
 use super::{BLOCK, CHUNK};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::hash::{MixKeys, mix, reduce};
+use crate::scheme::hash::{MixKeys, mix, reduce};
 
 /// Words of a bitmap for one chunk.
 const CHUNK_WORDS: usize = CHUNK / 32;

@@ -29,7 +29,7 @@ use super::block::Pairs;
 use super::memory::{Memory, atomic};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::sorted::search::{key, word};
+use crate::scheme::sorted::search::{key, word};
 
 /// Words of a bucket, about, as its logarithm: with a thread's scratch a quarter of an L2 cache.
 const BUCKET_BITS: u32 = 14;

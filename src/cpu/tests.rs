@@ -5,7 +5,7 @@ mod relational;
 use super::{Cpu, Memory};
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::error::{Error, Result};
-use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
 use crate::workload::keys_of_every_sort;
 
 const SIZES: [usize; 10] = [0, 1, 2, 31, 32, 33, 129, 1000, 16 << 10, 100_001];

@@ -14,7 +14,7 @@ use super::numbering::{Numbered, numbered, of_sorted};
 use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::spec::Cuckoo;
+use crate::scheme::Cuckoo;
 
 /// Groups rows by key, and takes the aggregates of the values of each group. The order of groups is that of `order`.
 ///

@@ -18,7 +18,7 @@
 use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::Result;
 use crate::group::IdOrder;
-use crate::spec::Cuckoo;
+use crate::scheme::Cuckoo;
 use crate::table::Pairs;
 use crate::table::distinct::{Positions, occupied, positions};
 

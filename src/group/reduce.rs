@@ -4,7 +4,7 @@ use super::IdOrder;
 use super::numbering::{Numbered, distinct_keys, numbered};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::spec::Cuckoo;
+use crate::scheme::Cuckoo;
 
 /// The distinct keys of a column, each once.
 ///

@@ -4,7 +4,7 @@ use super::{JoinIndex, NO_ROW};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::multi::{Grouped, MultiBuilder};
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 use crate::table::random_seed;
 
 /// Builds indices for joins; made by [`JoinIndex::builder`].

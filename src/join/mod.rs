@@ -27,7 +27,7 @@ use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::group::only;
 use crate::multi::{Listing, MultiTable};
-use crate::spec::{Cuckoo, Scheme};
+use crate::scheme::{Cuckoo, Scheme};
 use crate::table::HashTable;
 
 /// What stands for the right row where a left outer join has none. No row has this number.

@@ -4,7 +4,7 @@ use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
 use crate::memory;
 use crate::multi::{Listing, MultiTable, Piece, Walk, len_at_once};
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 /// Rows that are on the device at a time when all are collected.
 const PIECE: usize = 1 << 24;

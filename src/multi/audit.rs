@@ -11,7 +11,7 @@ use super::MultiTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::{Audit, Scheme, Violation};
+use crate::scheme::{Audit, Scheme, Violation};
 use crate::threads;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {

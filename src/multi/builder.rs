@@ -13,7 +13,7 @@
 use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 use crate::table::{Contents, HashTable, KeyType, TableBuilder, random_seed};
 
 /// Builds multivalue tables; made by [`MultiTable::builder`].

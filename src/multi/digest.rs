@@ -13,7 +13,7 @@ use super::MultiTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 use crate::table::Digest;
 use crate::threads;
 

@@ -22,7 +22,7 @@ use crate::backend::Runs;
 use crate::error::{Error, Result};
 use crate::file::write_whole;
 use crate::memory;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 use crate::table::{Contents, Digest, HashTable, regular};
 use crate::threads;
 

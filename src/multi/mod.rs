@@ -41,7 +41,7 @@ pub(crate) use listing::{Listing, Piece, Walk, len_at_once};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::spec::{Cuckoo, Scheme};
+use crate::scheme::{Cuckoo, Scheme};
 use crate::table::{HashTable, KeyType};
 
 /// A table from `u32` keys to any number of `u32` values each, on backend `B`; the keys are found by scheme `S`.

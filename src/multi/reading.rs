@@ -7,7 +7,7 @@ use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// Where the values of each query stand in [`values`](Self::values); an empty range for a key that is absent.

@@ -17,7 +17,7 @@ use super::builder::{Grouped, MultiBuilder};
 use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
 use crate::group::only;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// Takes out all values of these keys, and tells how many there were. Keys that are absent or come again do

@@ -5,7 +5,7 @@ use super::listing::{Listing, Piece, Walk, len_at_once};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 /// The values of many queries, those of one behind those of the one before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ocl::core::{self, Event};
 
-use super::primitives::{MOST_FILLED, MOST_FILLERS};
+use super::passes::primitives::{MOST_FILLED, MOST_FILLERS};
 use super::{Buffer, OpenCl};
 use crate::backend::{Answers, Chunk, DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word};
 use crate::error::{Error, Result};

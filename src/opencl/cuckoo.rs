@@ -1,15 +1,15 @@
 //! The host side of cl/cuckoo.cl: which program, and which arguments. The schemes with images of a cuckoo table, those
 //! with a single function and sets, run in its kernels.
 
-use super::launch::Launch;
-use super::program::CUCKOO;
-use super::tally::Tally;
+use super::passes::tally::Tally;
+use super::runtime::launch::Launch;
+use super::runtime::program::CUCKOO;
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::cuckoo::{Cell, CuckooImage};
-use crate::spec::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
+use crate::scheme::cuckoo::{Cell, CuckooImage};
+use crate::scheme::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
 impl OpenCl {
     /// The program for the tables of this plan, with slots that are cells `C` and lookups of this shape. What varies from

@@ -2,16 +2,16 @@
 
 use ocl::core::Program;
 
-use super::launch::Launch;
-use super::program::{FKS, FKS_BUILD};
-use super::scan::Scan;
-use super::tally::Tally;
+use super::passes::scan::Scan;
+use super::passes::tally::Tally;
+use super::runtime::launch::Launch;
+use super::runtime::program::{FKS, FKS_BUILD};
 use super::{Buffer, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::fks::FksFamily;
-use crate::spec::{Fks, FksPlan, Kind, Plan};
+use crate::scheme::fks::FksFamily;
+use crate::scheme::{Fks, FksPlan, Kind, Plan};
 
 /// The most pairs of a build: where a bucket begins is a 32-bit number.
 const MOST_PAIRS: u64 = u32::MAX as u64;

@@ -1,32 +1,17 @@
 //! The OpenCL backend: any device with OpenCL 1.2 and 64-bit atomics, GPU or CPU.
 //!
 //! ```text
-//! device.rs      which devices there are, which can be used, which is best
-//! selftest.rs    the proof that a device's 64-bit atomics work
-//! program.rs     the sources in cl/, the numbers printed in front of them, the compiler
-//! launch.rs      running a kernel
-//! commands.rs    what the driver is trusted with: the one place with `unsafe`
-//! timing.rs      how long the device was busy
-//! buffer.rs      memory, and how it comes from and goes to the `ocl` crate
-//! pool.rs        memory that was freed and is kept
-//! staging.rs     long transfers, by way of pinned memory
-//! pinned.rs      host memory that needs no such way
-//! stream.rs      queries in chunks, transfers and kernels overlapped
-//! backend.rs     `HashBackend`: transfers; the rest by primitives.rs
-//! scan.rs        prefix sums of any number of counts
-//! sort.rs        a radix sort of pairs
-//! relational.rs  what grouping and joining are made of
-//! tally.rs       what became of a batch: the counts of all schemes' kernels
-//! shape.rs       one work-item a key, several, or one for many keys: which is faster here
-//! route.rs       pairs one by one, or part by part: how a table is built
-//! parts.rs       dealing pairs to the parts of a table
+//! runtime/       devices, memory, programs, commands, clocks
+//! passes/        what schemes share: scans, sorts, bitmaps, parts of a table
+//! backend.rs     `HashBackend`: transfers; the rest by passes/primitives.rs
 //! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function
-//! bucketized.rs  `Kernels<Bucketized>`; its builds and batches part by part: bucketized_parts.rs
+//! bucketized/    `Kernels<Bucketized>`; its builds and batches part by part: parts.rs
 //! fks.rs         `Kernels<Fks>`
-//! horton.rs      `Kernels<Horton>`; horton_parts.rs: its builds part by part
+//! horton/        `Kernels<Horton>`; its builds part by part: parts.rs
 //! sorted.rs      `Kernels<Sorted>`
 //! robin_hood.rs  `Kernels<RobinHood>`
 //! perfect.rs     `Kernels<Perfect>`
+//! mirror/        tests: each function of cl/ beside its twin in Rust, bit for bit
 //! ```
 //!
 //! Needs nothing to build, link or start: the library is looked for when a device is asked for. Without one,
@@ -40,46 +25,17 @@
 
 mod backend;
 mod bucketized;
-mod bucketized_parts;
-mod buffer;
-mod commands;
 mod cuckoo;
-mod device;
 mod fks;
 mod horton;
-mod horton_parts;
-mod launch;
-mod parts;
+mod passes;
 mod perfect;
-mod pinned;
-mod pool;
-mod primitives;
-mod program;
-mod relational;
 mod robin_hood;
-mod route;
-mod scan;
-mod selftest;
-mod shape;
-mod sort;
+mod runtime;
 mod sorted;
-mod staging;
-mod stream;
-mod tally;
-mod timing;
 
 #[cfg(test)]
 mod mirror;
-#[cfg(test)]
-mod mirror_divisor;
-#[cfg(test)]
-mod mirror_fks;
-#[cfg(test)]
-mod mirror_horton;
-#[cfg(test)]
-mod mirror_perfect;
-#[cfg(test)]
-mod mirror_robin_hood;
 #[cfg(test)]
 mod tests;
 
@@ -90,16 +46,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use koel_opencl_loader::unknown_code; // the crate also defines what `ocl` links to
 use ocl::core::Status;
 
-pub use buffer::Buffer;
-pub use device::devices;
 /// The crate whose contexts, queues and buffers can be shared with koel.
 pub use ocl;
-pub use pinned::PinnedVec;
-pub use shape::LookupShape;
+pub use passes::shape::LookupShape;
+pub use runtime::buffer::Buffer;
+pub use runtime::device::devices;
+pub use runtime::pinned::PinnedVec;
 
 pub use crate::backend::BuildRoute;
 use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};
+use runtime::{pool, program, staging, timing};
 
 /// An OpenCL device with a context and an in-order queue. Clones are the same device.
 ///
@@ -181,8 +138,8 @@ impl OpenCl {
     fn poison<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
         let poison: T = bytemuck::cast_slice(&[0xdead_beef_dead_beef_u64])[0];
         let (queue, memory) = (self.0.queue.as_core(), buffer.memory());
-        if buffer.bytes() > primitives::MOST_FILLED {
-            return self.fill(buffer, poison, primitives::MOST_FILLERS);
+        if buffer.bytes() > passes::primitives::MOST_FILLED {
+            return self.fill(buffer, poison, passes::primitives::MOST_FILLERS);
         }
         let (none, len) = (None::<&ocl::core::Event>, memory.len());
         let filled = ocl::core::enqueue_fill_buffer(

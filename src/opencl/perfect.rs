@@ -1,18 +1,18 @@
 //! The host side of cl/perfect.cl: which program, and which arguments. Builds are the host's, for every backend
-//! (`spec/perfect/build.rs`).
+//! (`scheme/perfect/build.rs`).
 
 use ocl::core::Program;
 use ocl::prm::Uint16;
 
-use super::launch::Launch;
-use super::program::PERFECT;
+use super::runtime::launch::Launch;
+use super::runtime::program::PERFECT;
 use super::{Buffer, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::divisor::Divisor;
-use crate::spec::perfect::{Functions, build};
-use crate::spec::{Perfect, PerfectPlan, Plan};
+use crate::scheme::divisor::Divisor;
+use crate::scheme::perfect::{Functions, build};
+use crate::scheme::{Perfect, PerfectPlan, Plan};
 
 /// What varies from plan to plan as `TABLE` in cl/perfect.clh takes it.
 pub(super) fn sizes(functions: &Functions) -> Uint16 {

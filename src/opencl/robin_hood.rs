@@ -3,16 +3,16 @@
 use ocl::core::Program;
 use ocl::prm::Uint16;
 
-use super::launch::Launch;
-use super::program::ROBIN_HOOD;
-use super::tally::Tally;
+use super::passes::tally::Tally;
+use super::runtime::launch::Launch;
+use super::runtime::program::ROBIN_HOOD;
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::robin_hood::max_ages::MaxAges;
-use crate::spec::robin_hood::{Functions, RobinHoodPlan, Sequence};
-use crate::spec::{Kind, Plan, RobinHood};
+use crate::scheme::robin_hood::max_ages::MaxAges;
+use crate::scheme::robin_hood::{Functions, RobinHoodPlan, Sequence};
+use crate::scheme::{Kind, Plan, RobinHood};
 
 /// What cl/robin_hood.clh wants to know when a program is built.
 pub(super) fn parameters(plan: &RobinHoodPlan, group: usize) -> Vec<(&'static str, u32)> {

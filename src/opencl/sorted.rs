@@ -1,14 +1,14 @@
 //! The host side of cl/sorted.cl: a sort (`sort.rs`), and a kernel that makes words of the pairs.
 
-use super::launch::Launch;
-use super::program::SORTED;
-use super::tally::Tally;
+use super::passes::tally::Tally;
+use super::runtime::launch::Launch;
+use super::runtime::program::SORTED;
 use super::{Buffer, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::sorted::search;
-use crate::spec::{Sorted, SortedPlan};
+use crate::scheme::sorted::search;
+use crate::scheme::{Sorted, SortedPlan};
 
 impl OpenCl {
     /// The program of all sorted tables.

@@ -25,14 +25,14 @@ mod transfers;
 use std::io::Write as _;
 use std::sync::OnceLock;
 
-use super::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
-use super::scan::Scan;
-use super::sort::Way;
+use super::passes::scan::Scan;
+use super::passes::sort::Way;
+use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::*;
 use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Wanted, Word, bitmap_words};
 use crate::error::Error;
-use crate::spec::hash::{MixKeys, SplitMix64, mix, reduce};
-use crate::spec::{Kind, Plan as _};
+use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
+use crate::scheme::{Kind, Plan as _};
 use crate::workload::keys_of_every_sort;
 
 /// The device that all tests share, or nothing with the reason on stderr.

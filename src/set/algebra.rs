@@ -15,7 +15,7 @@ use super::{HashSet, SetBuilder};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
 use crate::group;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// The keys that are in either set, with this one's parameters.

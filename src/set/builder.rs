@@ -3,7 +3,7 @@
 use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 use crate::table::{Contents, Duplicates, HashTable, KeyType, TableBuilder, random_seed};
 
 /// Builds sets; made by [`HashSet::builder`].

@@ -3,7 +3,7 @@
 use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Adds keys, which may repeat and may be there, and tells how many were new.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::HashSet;
 use crate::backend::Runs;
 use crate::error::{Error, Result};
-use crate::spec::{Audit, Scheme};
+use crate::scheme::{Audit, Scheme};
 use crate::table::{Contents, Digest, HashTable};
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {

@@ -22,7 +22,7 @@ pub use builder::SetBuilder;
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::spec::{CuckooSet, Scheme};
+use crate::scheme::{CuckooSet, Scheme};
 use crate::table::{HashTable, KeyType};
 
 /// A set of `u32` keys on backend `B`, laid out by scheme `S`: [`CuckooSet`] has slots of 32 bits, all others spend 64

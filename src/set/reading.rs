@@ -3,7 +3,7 @@
 use super::HashSet;
 use crate::backend::Runs;
 use crate::error::Result;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Whether each query is in the set, in the order of the queries. Cost: as

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Attempts 0 to 7 leave room for batches to come in place, but who knows the seed can choose keys that fail them all.
-//! Salted ones nobody can choose keys for (`spec/constants.rs`). Schemes whose attempts differ by more than the constants
+//! Salted ones nobody can choose keys for (`scheme/constants.rs`). Schemes whose attempts differ by more than the constants
 //! of their functions have none ([`Plan::SALTED`]).
 //!
 //! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
@@ -23,7 +23,7 @@ use super::builder::{Contents, Duplicates, Settings};
 use super::{distinct, heavy, salt};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Cuckoo, FIRST_SALTED, Limits, Plan, Request, Scheme};
+use crate::scheme::{Cuckoo, FIRST_SALTED, Limits, Plan, Request, Scheme};
 
 /// A finished image.
 pub(super) struct Built<B: Runs<S>, S: Scheme> {

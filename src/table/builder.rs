@@ -3,7 +3,7 @@
 use super::{HashTable, KeyType, Pairs, build, random_seed};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Load, Plan, Request, Scheme, Updates, sorted};
+use crate::scheme::{Load, Plan, Request, Scheme, Updates, sorted};
 
 /// What a key that comes more than once means. Positions count through all batches, from the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -217,7 +217,7 @@ impl<S: Scheme> TableBuilder<S> {
     }
 
     /// The most attempts with new constants, 1 to 1024; otherwise 32. Those from the ninth on draw their constants from a
-    /// hash of all keys as well as from the seed ([`FIRST_SALTED`](crate::spec::FIRST_SALTED)): with 8 or fewer, who knows
+    /// hash of all keys as well as from the seed ([`FIRST_SALTED`](crate::scheme::FIRST_SALTED)): with 8 or fewer, who knows
     /// the seed can choose keys of which no table can be built.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
@@ -452,7 +452,7 @@ mod tests {
     fn a_batch_of_as_many_pairs_again_is_built_with_all_of_them() {
         macro_rules! each_scheme {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                $(of_twice_the_pairs::<crate::spec::$scheme>();)*
+                $(of_twice_the_pairs::<crate::scheme::$scheme>();)*
             };
         }
         for_each_scheme!(each_scheme);

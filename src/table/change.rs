@@ -3,7 +3,7 @@
 use super::{HashTable, Pairs, build, distinct};
 use crate::backend::{HashBackend, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Plan, Request, Scheme};
+use crate::scheme::{Plan, Request, Scheme};
 
 /// A finished change that has not been made the table yet.
 pub(super) struct Change<B: Runs<S>, S: Scheme> {

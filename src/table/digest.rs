@@ -14,7 +14,7 @@ use super::HashTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::{Plan, Salt, Scheme};
+use crate::scheme::{Plan, Salt, Scheme};
 use crate::threads;
 
 /// Header and plan with their padding; the image that follows is aligned for any vector load.

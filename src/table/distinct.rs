@@ -25,7 +25,7 @@ use super::builder::Duplicates;
 use super::{Pairs, salt};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{Cuckoo, FIRST_SALTED, Load, Plan, Request, Scheme};
+use crate::scheme::{Cuckoo, FIRST_SALTED, Load, Plan, Request, Scheme};
 
 /// Far from where four functions fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
@@ -232,7 +232,7 @@ fn plan(keys: &impl DeviceBuffer, attempt: u32) -> Result<<Cuckoo as Scheme>::Pl
 mod tests {
     use super::*;
     use crate::Cpu;
-    use crate::spec::hash::SplitMix64;
+    use crate::scheme::hash::SplitMix64;
 
     /// Both ways are of use to the same callers: the same least copy, and of each key the greatest value.
     #[test]

@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::file::write_whole;
 use crate::memory;
 use crate::multi;
-use crate::spec::{Kind, Plan, Salt, Scheme};
+use crate::scheme::{Kind, Plan, Salt, Scheme};
 use crate::threads;
 
 /// What a table file says of itself, known from its header and its settings.

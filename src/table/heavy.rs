@@ -16,7 +16,7 @@ use super::{Pairs, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::Cuckoo;
+use crate::scheme::Cuckoo;
 
 /// Of the keys of a sample, the share that makes one heavy.
 const SHARE: usize = 64;

@@ -18,7 +18,7 @@ use super::change::Change;
 use super::{HashTable, Pairs, build, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
-use crate::spec::{FIRST_SALTED, Plan, Scheme, Updates};
+use crate::scheme::{FIRST_SALTED, Plan, Scheme, Updates};
 
 /// What a batch changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use super::{HashTable, salt};
 use crate::backend::Runs;
 use crate::error::Result;
 use crate::memory;
-use crate::spec::hash::SplitMix64;
-use crate::spec::{Audit, Model, Plan, Scheme, Violation};
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::{Audit, Model, Plan, Scheme, Violation};
 use crate::threads;
 
 /// Tasks of an audit.

@@ -13,7 +13,7 @@
 use super::{HashTable, TableBuilder, build};
 use crate::backend::{DeviceBuffer, Kernels, Runs};
 use crate::error::Result;
-use crate::spec::{Kind, Plan, Scheme};
+use crate::scheme::{Kind, Plan, Scheme};
 
 impl<S: Scheme> TableBuilder<S> {
     /// The table of `key -> 0` for each of the keys. The rule for copies is not [`Error`](super::Duplicates::Error).

@@ -46,7 +46,7 @@ pub use seed::random_seed;
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::spec::{Cuckoo, Plan, Scheme};
+use crate::scheme::{Cuckoo, Plan, Scheme};
 use builder::Settings;
 
 /// A hash table from `u32` keys to `u32` values on backend `B`, laid out by scheme `S`.

@@ -3,7 +3,7 @@
 use super::{HashTable, TableBuilder};
 use crate::backend::Runs;
 use crate::error::Result;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The table that a builder's user wants, made of an image that was built elsewhere. The image holds `in_image`

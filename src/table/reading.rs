@@ -5,7 +5,7 @@ use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::spec::{Plan, Scheme};
+use crate::scheme::{Plan, Scheme};
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The value of each query, in the order of the queries.

@@ -19,7 +19,7 @@ use super::change::Change;
 use super::{HashTable, Pairs, distinct};
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
 use crate::error::Result;
-use crate::spec::{Plan, Scheme, Updates};
+use crate::scheme::{Plan, Scheme, Updates};
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Takes out the pairs of these keys, and tells how many there were. Keys that are absent or come again do nothing.

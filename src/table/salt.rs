@@ -1,13 +1,13 @@
 //! The salt of a table's keys: taken before a salted attempt, and recomputed by an audit.
 //!
-//! Both sort the keys on this machine, 4 bytes a key. Few builds come so far (`spec/constants.rs`), and those have given
+//! Both sort the keys on this machine, 4 bytes a key. Few builds come so far (`scheme/constants.rs`), and those have given
 //! back the memory of their image, so no device needs more than its build does anyway.
 
 use rayon::prelude::*;
 
 use crate::backend::{DeviceBuffer, HashBackend};
 use crate::error::Result;
-use crate::spec::{Kind, Plan, Salt, Scheme};
+use crate::scheme::{Kind, Plan, Salt, Scheme};
 use crate::{memory, threads};
 
 /// Keys that are read from the device at a time.
@@ -41,7 +41,7 @@ pub(super) fn is_of_keys<S: Scheme>(plan: &S::Plan, image: &[u64], pairs: u64, t
 mod tests {
     use super::*;
     use crate::backend::Kernels;
-    use crate::spec::{Cuckoo, CuckooPlan, FIRST_SALTED, Request, Violation};
+    use crate::scheme::{Cuckoo, CuckooPlan, FIRST_SALTED, Request, Violation};
     use crate::{Cpu, Error, HashTable};
 
     const KEYS: [u32; 5] = [7, 1, u32::MAX, 30, 4];

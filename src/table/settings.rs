@@ -19,7 +19,7 @@ use super::builder::{Contents, Duplicates, MOST_ATTEMPTS, Settings, Size, slots_
 use super::digest::Digest;
 use super::keys::KeyType;
 use crate::layout::{Layout, Rows2, Rows3};
-use crate::spec::{Load, Plan};
+use crate::scheme::{Load, Plan};
 
 /// What is wrong with a file, as a clause.
 type Checked<T> = std::result::Result<T, String>;

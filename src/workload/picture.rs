@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::layout::Rows2;
-use crate::spec::hash::{SplitMix64, mix};
+use crate::scheme::hash::{SplitMix64, mix};
 
 /// A picture of which a known number of cells is defined.
 ///

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use koel::spec::cuckoo::Functions;
-use koel::spec::hash::{mix, reduce, unmix};
-use koel::spec::{FIRST_SALTED, Request};
+use koel::scheme::cuckoo::Functions;
+use koel::scheme::hash::{mix, reduce, unmix};
+use koel::scheme::{FIRST_SALTED, Request};
 use koel::{Bucketized, Cuckoo, CuckooSet, Fks, HashTable, Horton, Quadratic, Scheme, TableBuilder};
 use rayon::prelude::*;
 

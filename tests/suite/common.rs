@@ -6,8 +6,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use koel::backend::{self, Any, HashBackend, Runs};
-use koel::spec::{Kind, Plan, Request, Scheme};
+use koel::backend::{self, HashBackend, Runs};
+use koel::device::{self, Any};
+use koel::scheme::{Kind, Plan, Request, Scheme};
 use koel::workload::Workload;
 use koel::{Cpu, HashTable};
 
@@ -28,9 +29,9 @@ pub fn opencl_devices() -> Vec<Any> {
 }
 
 fn open_devices() -> Vec<Any> {
-    let listed = backend::devices();
+    let listed = device::devices();
     let found: Vec<_> = (0..listed.len().saturating_sub(1))
-        .filter_map(|number| backend::choose(&format!("opencl:{number}"), None).ok())
+        .filter_map(|number| device::choose(&format!("opencl:{number}"), None).ok())
         .flatten()
         .collect();
     let required = std::env::var("KOEL_REQUIRE_OPENCL").ok();
@@ -42,7 +43,7 @@ fn open_devices() -> Vec<Any> {
         assert!(there, "KOEL_REQUIRE_OPENCL={name}, but the devices are {listed:#?}");
     }
     if found.is_empty() {
-        skip("no usable OpenCL device", &backend::opencl_status());
+        skip("no usable OpenCL device", &device::opencl_status());
     }
     found
 }
@@ -93,7 +94,7 @@ pub fn size(large: u32, small: u32) -> u32 {
 pub fn reference<S: Scheme>(plan: &S::Plan, pairs: impl IntoIterator<Item = (u32, u32)>) -> Option<Vec<u64>> {
     let mut image = vec![plan.empty_word(); plan.words() as usize];
     let pairs: Vec<_> = pairs.into_iter().filter(|&(key, _)| Some(key) != plan.outside_key()).collect();
-    (S::place(plan, &mut image, &pairs) != koel::spec::Placing::Unplaced).then_some(image)
+    (S::place(plan, &mut image, &pairs) != koel::scheme::Placing::Unplaced).then_some(image)
 }
 
 /// The image of a table, read from its device.
@@ -115,8 +116,8 @@ pub trait Check {
 pub fn for_every_kind(check: &impl Check) {
     macro_rules! each_scheme {
         ($($module:ident, $scheme:ident, $name:literal;)*) => {
-            $(for &kind in <koel::spec::$scheme as Scheme>::KINDS {
-                check.run::<koel::spec::$scheme>(kind);
+            $(for &kind in <koel::scheme::$scheme as Scheme>::KINDS {
+                check.run::<koel::scheme::$scheme>(kind);
             })*
         };
     }

@@ -1,7 +1,8 @@
 //! One scheme and kind on one device: the limit, builds, lookups.
 
-use koel::backend::{Any, HashBackend, Runs};
-use koel::spec::{Plan, Updates};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
+use koel::scheme::{Plan, Updates};
 use koel::table::TableBuilder;
 use koel::{Cpu, Error, HashTable, Kind, Scheme};
 

@@ -39,8 +39,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use koel::backend::{Any, HashBackend};
-use koel::spec::Limits;
+use koel::backend::HashBackend;
+use koel::device::Any;
+use koel::scheme::Limits;
 use koel::{Duplicates, Error, Kind, Load};
 use serde_json::Value;
 
@@ -219,7 +220,7 @@ fn run(args: &Args) -> Result<Verdict> {
     if args.all {
         return all::run(args);
     }
-    let devices = koel::backend::choose(&args.device, None)?;
+    let devices = koel::device::choose(&args.device, None)?;
     let progress = Progress::line();
     if let Some(paper) = args.paper {
         return paper::run(args, paper, &devices, progress);

@@ -11,7 +11,8 @@
 
 use std::time::Duration;
 
-use koel::backend::{Any, DeviceBuffer, HashBackend};
+use koel::backend::{DeviceBuffer, HashBackend};
+use koel::device::Any;
 
 use super::measure::repeated;
 use super::wrong;

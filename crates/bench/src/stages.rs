@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use koel::Kind;
-use koel::backend::{Any, HashBackend, Runs, StageTime};
+use koel::backend::{HashBackend, Runs, StageTime};
+use koel::device::Any;
 use koel::table::TableBuilder;
 
 use super::measure::{Row, Setup, median, wall};

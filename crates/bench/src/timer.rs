@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use koel::backend::{Any, HashBackend, Runs, bitmap_words};
+use koel::backend::{HashBackend, Runs, bitmap_words};
+use koel::device::Any;
 use koel::table::TableBuilder;
 use koel::{HashTable, Kind, Scheme};
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::table::{Buckets, Stats};
 use koel::{HashTable, Scheme};
 
@@ -31,7 +32,7 @@ impl Walked {
     where
         Any: Runs<S>,
     {
-        let kind = koel::spec::Plan::kind(table.plan());
+        let kind = koel::scheme::Plan::kind(table.plan());
         Ok(Walked {
             device: table.backend().info().id.clone(),
             table: format!("{} {kind}", S::NAME),

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use koel::backend::{Any, HashBackend, Runs};
-use koel::spec::Plan;
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
+use koel::scheme::Plan;
 use koel::table::Contents;
 use koel::{
     CompactingTable, Cpu, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, KeyType, MultiTable,

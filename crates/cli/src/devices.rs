@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use koel::backend::{self, DeviceInfo, HashBackend, devices, opencl_status};
+use koel::backend::{DeviceInfo, HashBackend};
+use koel::device::{self, devices, opencl_status};
 
 use super::failure::{Result, Verdict};
 use super::out;
@@ -27,7 +28,7 @@ pub fn json(info: &DeviceInfo) -> Value {
 
 pub fn run(args: &Args) -> Result<Verdict> {
     let found = devices();
-    let auto = backend::auto();
+    let auto = device::auto();
     if args.json {
         let devices: Vec<_> = found
             .iter()

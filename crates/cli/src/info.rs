@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use koel::backend::{Any, Runs};
-use koel::spec::Plan;
+use koel::backend::Runs;
+use koel::device::Any;
+use koel::scheme::Plan;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
 use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
 

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::join::{JoinRows, NO_ROW};
 use koel::table::Contents;
 use koel::{Cpu, JoinIndex, JoinKind};

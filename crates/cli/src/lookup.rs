@@ -4,7 +4,8 @@ mod ask;
 
 use std::path::{Path, PathBuf};
 
-use koel::backend::{Any, Runs};
+use koel::backend::Runs;
+use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme};
 

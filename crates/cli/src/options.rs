@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
-use koel::backend::{Any, choose};
+use koel::device::{Any, choose};
 use koel::table::Contents;
 use koel::{
     Aggregate, Duplicates, IdOrder, Insertion, JoinKind, Kind, Load, LookupMode, Reinsertion, Scheme, Sequence,

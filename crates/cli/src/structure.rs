@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use koel::backend::Runs;
-use koel::spec::{Audit, Plan};
+use koel::scheme::{Audit, Plan};
 use koel::table::Contents;
 use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme};
 

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use koel::backend::{Any, HashBackend, Relational, Wanted};
+use koel::backend::{HashBackend, Relational, Wanted};
+use koel::device::Any;
 use koel::group::{factorize_on, group_by, unique};
 use koel::{Aggregate, IdOrder};
 

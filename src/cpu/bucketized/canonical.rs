@@ -19,7 +19,7 @@
 //!   sight, so relaxed loads do.
 //! - *An acceptance takes the least:* the exchange succeeds only if the slot still is what the scan saw, and the others
 //!   have not become less than that. So the bucket loses its least word, and ends with the S greatest that were offered
-//!   and not dropped, in any order of events. The bytes are those of the sequential rule (`spec/bucketized/canonical.rs`),
+//!   and not dropped, in any order of events. The bytes are those of the sequential rule (`scheme/bucketized/canonical.rs`),
 //!   once they are sorted.
 //!
 //! **Why two threads with copies of one key cannot miss each other in a bucket.** Let A and B have one upper half, let
@@ -61,8 +61,8 @@ use crate::cpu::crew::Crew;
 use crate::cpu::lanes::at_best;
 use crate::cpu::memory::atomic;
 use crate::cpu::{BLOCK, CHUNK};
-use crate::spec::bucketized::{Functions, canonical};
-use crate::spec::slot;
+use crate::scheme::bucketized::{Functions, canonical};
+use crate::scheme::slot;
 
 /// The functions that a canonical table has.
 const TURNS: usize = 3;

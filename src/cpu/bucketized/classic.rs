@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! for i in 0..pairs:   prefetch the buckets of pair i + 32
-//!                      place pair i as `spec/bucketized/classic.rs` says; no room: stop
+//!                      place pair i as `scheme/bucketized/classic.rs` says; no room: stop
 //! ```
 //!
 //! A breadth-first search for room moves pairs through several buckets while it believes what it read of them; several
@@ -14,9 +14,9 @@ use wide::u32x8;
 use super::lookup::Buckets;
 use crate::backend::Placed;
 use crate::cpu::block::{Lists, Pairs, fetch};
-use crate::spec::bucketized::{BucketizedPlan, Functions, LookupMode, classic};
-use crate::spec::cuckoo::classic::{EMPTY_KEY, key};
-use crate::spec::{Placing, Plan};
+use crate::scheme::bucketized::{BucketizedPlan, Functions, LookupMode, classic};
+use crate::scheme::cuckoo::classic::{EMPTY_KEY, key};
+use crate::scheme::{Placing, Plan};
 
 /// Pairs whose buckets are on their way while one is placed.
 const AHEAD: usize = 32;

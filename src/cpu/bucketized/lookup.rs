@@ -32,8 +32,8 @@ use wide::u32x8;
 use super::bucket::{Cell, buckets};
 use crate::cpu::block::{Lists, fetch};
 use crate::cpu::{BLOCK, CHUNK};
-use crate::spec::bucketized::MAX_FUNCTIONS;
-use crate::spec::slot::AGE_BITS;
+use crate::scheme::bucketized::MAX_FUNCTIONS;
+use crate::scheme::slot::AGE_BITS;
 
 /// Tables whose places are buckets.
 pub(super) trait Buckets<const S: usize>: Lists {

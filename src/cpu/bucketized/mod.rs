@@ -32,9 +32,9 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::bucketized::{self, BucketizedPlan, Functions};
-use crate::spec::cuckoo::classic as slots_of_pairs;
-use crate::spec::{Bucketized, Kind, Plan, slot};
+use crate::scheme::bucketized::{self, BucketizedPlan, Functions};
+use crate::scheme::cuckoo::classic as slots_of_pairs;
+use crate::scheme::{Bucketized, Kind, Plan, slot};
 
 /// The functions of a plan, with one constant off where that fault is planted.
 fn functions(plan: &BucketizedPlan) -> Functions {

@@ -10,7 +10,7 @@
 //! at last   pairs that left their part go on in the whole image
 //! ```
 //!
-//! A part here is some of the parts of `spec/bucketized/functions.rs`, so buckets 1 and 2 of a key lie in one part. A
+//! A part here is some of the parts of `scheme/bucketized/functions.rs`, so buckets 1 and 2 of a key lie in one part. A
 //! pair that is to have its third leaves; at load 0.9 that is one in 40,000 (2^24 pairs).
 //!
 //! **Why it is right.** It is the sequential rule for each part, in one order of the same offers, and then the rule for
@@ -39,9 +39,9 @@ use crate::cpu::network::sort_descending;
 use crate::cpu::parts::{Dealt, Slices, deal, with_room};
 use crate::error::Result;
 use crate::memory;
-use crate::spec::bucketized::{Functions, PART_SLOTS, canonical as rule};
-use crate::spec::hash::{mix, unmix};
-use crate::spec::slot;
+use crate::scheme::bucketized::{Functions, PART_SLOTS, canonical as rule};
+use crate::scheme::hash::{mix, unmix};
+use crate::scheme::slot;
 
 /// The base-2 logarithm of the words of a part. The slice and the copy take 512 KiB: half an L2 cache or more.
 const PART_BITS: u32 = 15;

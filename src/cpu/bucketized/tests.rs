@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::spec::bucketized::BucketizedPlan;
-use crate::spec::hash::SplitMix64;
-use crate::spec::{Bucketized, Insertion, Kind, LookupMode, Placing, Plan, Request, Scheme, slot};
+use crate::scheme::bucketized::BucketizedPlan;
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::{Bucketized, Insertion, Kind, LookupMode, Placing, Plan, Request, Scheme, slot};
 
 type Pairs = Vec<(u32, u32)>;
 

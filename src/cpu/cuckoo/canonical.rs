@@ -1,13 +1,13 @@
 //! The lists of a canonical table. How they are built from is said in `cpu/acceptance.rs`, the rule itself and why it
-//! does not depend on order in `spec/cuckoo/canonical.rs`.
+//! does not depend on order in `scheme/cuckoo/canonical.rs`.
 
 use wide::u32x8;
 
 use crate::cpu::acceptance::Accepts;
 use crate::cpu::block::Lists;
 use crate::cpu::place::Shared;
-use crate::spec::cuckoo::{Functions, MAX_FUNCTIONS, canonical};
-use crate::spec::slot;
+use crate::scheme::cuckoo::{Functions, MAX_FUNCTIONS, canonical};
+use crate::scheme::slot;
 
 /// The lists of a canonical table.
 pub(super) struct Canonical<'a> {

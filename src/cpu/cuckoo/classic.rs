@@ -12,7 +12,7 @@
 //!
 //! Copies of a key are not seen on the way. A pass over the finished image looks every slot's key up and counts the
 //! slots that a lookup does not reach. In a set (Section 4.4) a chain that swaps a key for the same ends there, and
-//! that pass empties the slots it counts (`spec/cuckoo_set.rs` says why the first of each key stays): then each pair
+//! that pass empties the slots it counts (`scheme/cuckoo_set.rs` says why the first of each key stays): then each pair
 //! that came has been counted but one of each key. The empty marker's key never enters the image: its value goes to
 //! [`Placed::outside`].
 
@@ -28,9 +28,9 @@ use crate::cpu::memory::prefetch;
 use crate::cpu::place::{Place, Share, Shared};
 use crate::cpu::search::search;
 use crate::cpu::{BLOCK, CHUNK};
-use crate::spec::Plan;
-use crate::spec::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, next_location};
-use crate::spec::cuckoo::{CuckooPlan, Functions, HashFamily, Reinsertion};
+use crate::scheme::Plan;
+use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, next_location};
+use crate::scheme::cuckoo::{CuckooPlan, Functions, HashFamily, Reinsertion};
 
 /// The lists of a classic table.
 pub(super) struct Classic<'a> {

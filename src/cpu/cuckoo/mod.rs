@@ -24,8 +24,8 @@ use super::{Cpu, acceptance};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::cuckoo::{self, Cell, CuckooImage, CuckooPlan, Functions};
-use crate::spec::{Kind, Plan, slot};
+use crate::scheme::cuckoo::{self, Cell, CuckooImage, CuckooPlan, Functions};
+use crate::scheme::{Kind, Plan, slot};
 
 /// The functions of a plan, with one constant off where that fault is planted.
 fn functions(plan: &CuckooPlan) -> Functions {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::spec::cuckoo::{CuckooPlan, HashFamily, Reinsertion};
-use crate::spec::hash::SplitMix64;
-use crate::spec::{Cuckoo, Placing, Plan, Request, Scheme};
+use crate::scheme::cuckoo::{CuckooPlan, HashFamily, Reinsertion};
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::{Cuckoo, Placing, Plan, Request, Scheme};
 
 const THREADS: [usize; 4] = [1, 2, 3, 8];
 const SIZES: [usize; 9] = [0, 1, 2, 7, 127, 128, 129, 1000, 100_000];
@@ -255,7 +255,7 @@ fn lookups_agree_with_the_reference_on_hits_and_misses() {
                     for len in [0, 1, 31, 32, 33, 128, 129, queries.len()] {
                         let queries = &queries[queries.len() - len.min(queries.len())..];
                         for plan in [plan, plan.with_outside(Some(0)), plan.with_outside(Some(6))] {
-                            if plan.outside().is_some() && plan.kind() == crate::spec::Kind::Canonical {
+                            if plan.outside().is_some() && plan.kind() == crate::scheme::Kind::Canonical {
                                 continue;
                             }
                             let expected: Vec<_> =

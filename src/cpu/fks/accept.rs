@@ -1,12 +1,12 @@
-//! The canonical rule for one bucket: what `spec/fks/canonical.rs` says, with numbers of pairs in the slots instead of
+//! The canonical rule for one bucket: what `scheme/fks/canonical.rs` says, with numbers of pairs in the slots instead of
 //! words.
 //!
 //! A key's slots and remainders are known beforehand, so that a displaced pair is followed by its number and nobody has
 //! to recover its key. Of copies the one with the greatest value keeps the slot; the value has no other part in it.
 
 use super::bucket::{Bucket, PAIRS, SLOTS, Seated, TABLES};
-use crate::spec::fks::turn;
-use crate::spec::slot::{AGE_BITS, MAX_AGE, upper};
+use crate::scheme::fks::turn;
+use crate::scheme::slot::{AGE_BITS, MAX_AGE, upper};
 
 /// For each age the sub-table it goes to, so that no division is needed.
 const TURNS: [u8; 1 << AGE_BITS] = {

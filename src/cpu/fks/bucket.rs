@@ -19,11 +19,11 @@ use crate::backend::Placed;
 use crate::cpu::block::sum;
 use crate::error::Result;
 use crate::memory;
-use crate::spec::fks::classic::{self, key};
-use crate::spec::fks::{
+use crate::scheme::fks::classic::{self, key};
+use crate::scheme::fks::{
     BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, FksPlan, Functions, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES, tweak,
 };
-use crate::spec::{Kind, Plan, slot};
+use crate::scheme::{Kind, Plan, slot};
 
 /// Slots of a bucket.
 pub(super) const SLOTS: usize = BUCKET_SLOTS as usize;

@@ -9,10 +9,10 @@ use wide::u32x8;
 
 use super::split::buckets;
 use crate::cpu::block::Lists;
-use crate::spec::fks::classic::{EMPTY_KEY, key};
-use crate::spec::fks::{BUCKET_SLOTS, FksFamily, Functions, SUBTABLE_SLOTS, SUBTABLES, turn, tweak};
-use crate::spec::hash::Lane;
-use crate::spec::slot;
+use crate::scheme::fks::classic::{EMPTY_KEY, key};
+use crate::scheme::fks::{BUCKET_SLOTS, FksFamily, Functions, SUBTABLE_SLOTS, SUBTABLES, turn, tweak};
+use crate::scheme::hash::Lane;
+use crate::scheme::slot;
 
 /// The lists of an image. `CLASSIC` says what its words are.
 pub(super) struct Fks<'a, const CLASSIC: bool> {

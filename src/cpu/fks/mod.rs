@@ -26,8 +26,8 @@ use super::memory::{Memory, atomic};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::fks::{FksPlan, Functions, Standing, canonical, classic};
-use crate::spec::{Fks, Kind, Plan};
+use crate::scheme::fks::{FksPlan, Functions, Standing, canonical, classic};
+use crate::scheme::{Fks, Kind, Plan};
 
 /// The functions of a plan, with one constant off where that fault is planted.
 fn functions(plan: &FksPlan) -> Functions {

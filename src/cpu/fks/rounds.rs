@@ -1,4 +1,4 @@
-//! The poster's rounds for one bucket: what `spec/fks/classic.rs` says, following only those pairs that are not in.
+//! The poster's rounds for one bucket: what `scheme/fks/classic.rs` says, following only those pairs that are not in.
 //!
 //! ```text
 //! out = all pairs;   for sub-table 0, 1, 2, 0, ..:

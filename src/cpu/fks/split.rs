@@ -25,9 +25,9 @@ use crate::cpu::block::{Pairs, sum};
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
 use crate::memory;
-use crate::spec::Plan;
-use crate::spec::fks::classic::{EMPTY_KEY, entry};
-use crate::spec::fks::{BUCKET_PAIRS, FksFamily, FksPlan, Functions};
+use crate::scheme::Plan;
+use crate::scheme::fks::classic::{EMPTY_KEY, entry};
+use crate::scheme::fks::{BUCKET_PAIRS, FksFamily, FksPlan, Functions};
 
 /// The rank of a pair that has no place in the image.
 const NO_RANK: u16 = u16::MAX;

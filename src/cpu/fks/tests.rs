@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::spec::fks::{BUCKET_SLOTS, FksPlan};
-use crate::spec::hash::SplitMix64;
-use crate::spec::{Fks, FksFamily, Kind, Placing, Plan, Request, Scheme};
+use crate::scheme::fks::{BUCKET_SLOTS, FksPlan};
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::{Fks, FksFamily, Kind, Placing, Plan, Request, Scheme};
 
 const THREADS: [usize; 3] = [1, 2, 5];
 const SIZES: [usize; 11] = [0, 1, 2, 7, 127, 409, 512, 1000, 4095, 4097, 60_000];

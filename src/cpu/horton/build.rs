@@ -1,4 +1,4 @@
-//! The canonical build on all threads: the passes of `spec/horton/canonical.rs`, each one parallel, with a join
+//! The canonical build on all threads: the passes of `scheme/horton/canonical.rs`, each one parallel, with a join
 //! between.
 //!
 //! ```text
@@ -40,8 +40,8 @@ use crate::backend::Placed;
 use crate::cpu::block::{Pairs, sum};
 use crate::cpu::memory::{Memory, atomic};
 use crate::error::Result;
-use crate::spec::horton::Functions;
-use crate::spec::horton::tokens::{self, EMPTY_KEY};
+use crate::scheme::horton::Functions;
+use crate::scheme::horton::tokens::{self, EMPTY_KEY};
 
 /// An image under way.
 pub(super) struct Build<'a, const S: usize, A = AtomicU64> {

@@ -25,7 +25,7 @@ use crate::cpu::memory::prefetch;
 use crate::cpu::network::sort;
 use crate::error::Result;
 use crate::memory;
-use crate::spec::horton::tokens::{self, EMPTY, GROUP_MAX, NO_PROPOSAL};
+use crate::scheme::horton::tokens::{self, EMPTY, GROUP_MAX, NO_PROPOSAL};
 
 /// Buckets whose proposals are on their way together: about a block of them.
 const SPAN: usize = 64;

@@ -23,8 +23,8 @@ use crate::cpu::block::{Pairs, sum};
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
 use crate::memory;
-use crate::spec::horton::Functions;
-use crate::spec::horton::tokens::{self, EMPTY_KEY, GROUP_MAX};
+use crate::scheme::horton::Functions;
+use crate::scheme::horton::tokens::{self, EMPTY_KEY, GROUP_MAX};
 
 /// The rank of the empty marker's key, which has no place.
 const NO_RANK: u8 = u8::MAX;

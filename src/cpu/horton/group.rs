@@ -1,4 +1,4 @@
-//! Every home's keys in order: what `spec/horton/group.rs` says of one group, for all groups.
+//! Every home's keys in order: what `scheme/horton/group.rs` says of one group, for all groups.
 //!
 //! ```text
 //! n <= S:   sort the pairs; count copies; the words behind them are free: no proposal yet
@@ -19,7 +19,7 @@ use crate::backend::Placed;
 use crate::cpu::CHUNK;
 use crate::cpu::block::sum;
 use crate::cpu::network::sort;
-use crate::spec::horton::tokens::{self, EMPTY, EMPTY_KEY, GROUP_MAX, NO_PROPOSAL};
+use crate::scheme::horton::tokens::{self, EMPTY, EMPTY_KEY, GROUP_MAX, NO_PROPOSAL};
 
 /// The most keys of a home that is not overfull.
 const MOST: usize = GROUP_MAX as usize;

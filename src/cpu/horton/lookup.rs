@@ -20,8 +20,8 @@ use wide::{u32x8, u32x16};
 
 use crate::cpu::BLOCK;
 use crate::cpu::memory::prefetch;
-use crate::spec::hash::Lane;
-use crate::spec::horton::{Functions, HortonFamily, tokens};
+use crate::scheme::hash::Lane;
+use crate::scheme::horton::{Functions, HortonFamily, tokens};
 
 /// For each byte the numbers of its bits that are set, in ascending order, and zeros after them: with it eight keys are
 /// sifted at once, without a branch.

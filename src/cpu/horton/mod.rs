@@ -35,8 +35,8 @@ use super::{BLOCK, CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::horton::{Functions, HortonPlan, bucket, tokens};
-use crate::spec::{Horton, Kind, Plan};
+use crate::scheme::horton::{Functions, HortonPlan, bucket, tokens};
+use crate::scheme::{Horton, Kind, Plan};
 
 /// Queries that a thread answers at a time. At the end of each such task nothing is on its way but its own last lines,
 /// so tasks are longer than elsewhere.

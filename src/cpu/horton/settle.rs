@@ -32,7 +32,7 @@ use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
 use crate::memory;
-use crate::spec::horton::tokens::{self, NO_PROPOSAL};
+use crate::scheme::horton::tokens::{self, NO_PROPOSAL};
 
 /// Ages stand in a proposal's topmost 16 bits.
 const OLDER: u64 = 1 << 48;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::spec::hash::SplitMix64;
-use crate::spec::horton::{HortonFamily, HortonPlan, bucket};
-use crate::spec::{Horton, Load, Placing, Plan, Request, Scheme};
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::horton::{HortonFamily, HortonPlan, bucket};
+use crate::scheme::{Horton, Load, Placing, Plan, Request, Scheme};
 
 type Pairs = Vec<(u32, u32)>;
 

@@ -16,8 +16,8 @@ use super::TASK;
 use crate::cpu::BLOCK;
 use crate::cpu::memory::prefetch;
 use crate::cpu::search::pack;
-use crate::spec::cuckoo::classic::{EMPTY_KEY, key};
-use crate::spec::perfect::{Functions, half};
+use crate::scheme::cuckoo::classic::{EMPTY_KEY, key};
+use crate::scheme::perfect::{Functions, half};
 
 /// Up to [`BLOCK`] keys that follow each other in the input. Arrays beyond `len` hold leftovers.
 struct Block {

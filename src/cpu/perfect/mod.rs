@@ -1,5 +1,5 @@
 //! The perfect spatial hash on the CPU: `lookup.rs` answers in blocks. Builds are the host's, for every backend
-//! (`spec/perfect/build.rs`).
+//! (`scheme/perfect/build.rs`).
 
 mod lookup;
 #[cfg(test)]
@@ -14,10 +14,10 @@ use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::cuckoo::classic::pair;
-use crate::spec::divisor::Divisor;
-use crate::spec::perfect::{Functions, build};
-use crate::spec::{Perfect, PerfectPlan, Plan};
+use crate::scheme::cuckoo::classic::pair;
+use crate::scheme::divisor::Divisor;
+use crate::scheme::perfect::{Functions, build};
+use crate::scheme::{Perfect, PerfectPlan, Plan};
 
 /// Queries that a thread answers at a time: long, because at the end of each such task two rounds answer little.
 const TASK: usize = 4 * CHUNK;

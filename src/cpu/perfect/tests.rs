@@ -3,9 +3,9 @@
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{BLOCK, Cpu, Memory};
 use crate::error::Error;
-use crate::spec::cuckoo::classic::EMPTY_KEY;
-use crate::spec::hash::SplitMix64;
-use crate::spec::{Perfect, PerfectPlan, Plan, Request, Scheme};
+use crate::scheme::cuckoo::classic::EMPTY_KEY;
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::{Perfect, PerfectPlan, Plan, Request, Scheme};
 use crate::workload::Workload;
 
 fn cpus() -> [Cpu; 2] {

@@ -19,11 +19,11 @@ use wide::u32x8;
 use crate::cpu::acceptance::Accepts;
 use crate::cpu::block::{Lists, NUMBER_BITS};
 use crate::cpu::place::Shared;
-use crate::spec::divisor::Divisor;
-use crate::spec::hash::Lane;
-use crate::spec::robin_hood::Functions;
-use crate::spec::robin_hood::cell::{self, CellLayout, EMPTY};
-use crate::spec::robin_hood::max_ages::Levels;
+use crate::scheme::divisor::Divisor;
+use crate::scheme::hash::Lane;
+use crate::scheme::robin_hood::Functions;
+use crate::scheme::robin_hood::cell::{self, CellLayout, EMPTY};
+use crate::scheme::robin_hood::max_ages::Levels;
 
 /// Cells of one layout, and where they are in an image.
 pub(super) trait Cells: Sync {

@@ -15,9 +15,9 @@ use rayon::prelude::*;
 
 use super::lists::Cells;
 use crate::cpu::CHUNK;
-use crate::spec::robin_hood::Functions;
-use crate::spec::robin_hood::cell::EMPTY;
-use crate::spec::robin_hood::max_ages::Levels;
+use crate::scheme::robin_hood::Functions;
+use crate::scheme::robin_hood::cell::EMPTY;
+use crate::scheme::robin_hood::max_ages::Levels;
 
 /// Cells of a word.
 const fn per_word<C: Cells>() -> u32 {

@@ -17,11 +17,11 @@ use super::{Cpu, acceptance};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::hash::wrapped;
-use crate::spec::robin_hood::cell::{self, TOMBSTONE};
-use crate::spec::robin_hood::max_ages::{Levels, MaxAges};
-use crate::spec::robin_hood::{RobinHoodPlan, Rule};
-use crate::spec::{Kind, Plan, RobinHood};
+use crate::scheme::hash::wrapped;
+use crate::scheme::robin_hood::cell::{self, TOMBSTONE};
+use crate::scheme::robin_hood::max_ages::{Levels, MaxAges};
+use crate::scheme::robin_hood::{RobinHoodPlan, Rule};
+use crate::scheme::{Kind, Plan, RobinHood};
 
 /// What a plan computes with, with one constant off where that fault is planted.
 fn rule(plan: &RobinHoodPlan) -> Rule {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::spec::hash::{MixKeys, SplitMix64, mix};
-use crate::spec::{Audit, Kind, Placing, Plan, Request, RobinHood, RobinHoodPlan, Scheme, Sequence};
+use crate::scheme::hash::{MixKeys, SplitMix64, mix};
+use crate::scheme::{Audit, Kind, Placing, Plan, Request, RobinHood, RobinHoodPlan, Scheme, Sequence};
 
 const THREADS: [usize; 3] = [1, 2, 7];
 

@@ -9,7 +9,7 @@ use std::hint::select_unpredictable;
 
 use super::super::BLOCK;
 use super::super::memory::prefetch;
-use crate::spec::sorted::search::{half, key, word};
+use crate::scheme::sorted::search::{half, key, word};
 
 /// Looks up to [`BLOCK`] keys up among ascending words: for each the word that stands where its own would, and its
 /// place. Nothing is found where there are no words.

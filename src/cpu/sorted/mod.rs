@@ -15,8 +15,8 @@ use super::{BLOCK, CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::spec::sorted::search::{key, word};
-use crate::spec::{Sorted, SortedPlan};
+use crate::scheme::sorted::search::{key, word};
+use crate::scheme::{Sorted, SortedPlan};
 
 impl Kernels<Sorted> for Cpu {
     /// Two passes through memory, and one more that looks for copies. The image serves as the sort's memory.

@@ -3,7 +3,7 @@
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::spec::{Placing, Plan, Request, Scheme, Sorted, SortedPlan};
+use crate::scheme::{Placing, Plan, Request, Scheme, Sorted, SortedPlan};
 use crate::workload::Workload;
 
 fn cpus() -> [Cpu; 3] {

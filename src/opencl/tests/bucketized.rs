@@ -1,12 +1,12 @@
-//! Bucketized tables of the device against the sequential functions of src/spec/bucketized.
+//! Bucketized tables of the device against the sequential functions of src/scheme/bucketized.
 
 use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};
-use crate::spec::bucketized::{Insertion, LookupMode, PART_SLOTS};
-use crate::spec::cuckoo::classic::EMPTY_KEY;
-use crate::spec::{Bucketized, BucketizedPlan, Kind, Placing, Plan as _, Request, Scheme as _, slot};
+use crate::scheme::bucketized::{Insertion, LookupMode, PART_SLOTS};
+use crate::scheme::cuckoo::classic::EMPTY_KEY;
+use crate::scheme::{Bucketized, BucketizedPlan, Kind, Placing, Plan as _, Request, Scheme as _, slot};
 
 pub(super) fn plan(scheme: &Bucketized, slots: usize, attempt: u32) -> BucketizedPlan {
     scheme.plan(Request { slots: slots as u64, pairs: 0, seed: 5, attempt }).expect("a plan")

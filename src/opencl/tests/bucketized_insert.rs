@@ -1,4 +1,4 @@
-//! Batches that come into bucketized tables part by part, against src/spec/bucketized and against the direct route.
+//! Batches that come into bucketized tables part by part, against src/scheme/bucketized and against the direct route.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use super::{copies, device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::{Error, Result};
 use crate::opencl::{BuildRoute, OpenCl};
-use crate::spec::bucketized::PART_SLOTS;
-use crate::spec::{Bucketized, BucketizedPlan, Scheme as _, slot};
+use crate::scheme::bucketized::PART_SLOTS;
+use crate::scheme::{Bucketized, BucketizedPlan, Scheme as _, slot};
 use crate::table::HashTable;
 
 /// Adds pairs by this route, and sees to it that it was taken and that the old image stayed as it was.

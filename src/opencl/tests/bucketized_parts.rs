@@ -1,12 +1,12 @@
-//! Bucketized tables built part by part against those of src/spec/bucketized, and against the direct route.
+//! Bucketized tables built part by part against those of src/scheme/bucketized, and against the direct route.
 
 use super::bucketized::{pairs, plan, reference};
 use super::{copies, device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
-use crate::spec::bucketized::PART_SLOTS;
-use crate::spec::{Bucketized, BucketizedPlan};
+use crate::scheme::bucketized::PART_SLOTS;
+use crate::scheme::{Bucketized, BucketizedPlan};
 
 /// Builds by parts, and says whether the parts were all it took.
 fn build(cl: &OpenCl, plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed, bool)> {

@@ -1,11 +1,13 @@
-//! Cuckoo tables of the device against the sequential functions of src/spec/cuckoo.
+//! Cuckoo tables of the device against the sequential functions of src/scheme/cuckoo.
 
 use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};
-use crate::spec::cuckoo::classic::EMPTY_KEY;
-use crate::spec::{Cuckoo, CuckooPlan, HashFamily, Kind, Placing, Plan as _, Reinsertion, Request, Scheme as _, slot};
+use crate::scheme::cuckoo::classic::EMPTY_KEY;
+use crate::scheme::{
+    Cuckoo, CuckooPlan, HashFamily, Kind, Placing, Plan as _, Reinsertion, Request, Scheme as _, slot,
+};
 
 fn canonical(functions: u32, pairs: usize) -> CuckooPlan {
     let load = [45, 80, 80, 90][functions as usize - 2];

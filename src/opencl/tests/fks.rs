@@ -1,13 +1,13 @@
-//! Two-level tables of the device against the sequential functions of src/spec/fks.
+//! Two-level tables of the device against the sequential functions of src/scheme/fks.
 
 use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
-use crate::spec::cuckoo::classic::EMPTY_KEY;
-use crate::spec::fks::tests::defeating;
-use crate::spec::fks::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily};
-use crate::spec::{Fks, FksPlan, Kind, Placing, Plan as _, Request, Scheme as _};
+use crate::scheme::cuckoo::classic::EMPTY_KEY;
+use crate::scheme::fks::tests::defeating;
+use crate::scheme::fks::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily};
+use crate::scheme::{Fks, FksPlan, Kind, Placing, Plan as _, Request, Scheme as _};
 
 /// A plan for so many pairs at the default load.
 fn plan(scheme: &Fks, pairs: usize, attempt: u32) -> FksPlan {

@@ -5,9 +5,9 @@ use crate::backend::{HashBackend, Kernels, Placed};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::opencl::OpenCl;
-use crate::spec::{Kind, Plan, Request, Scheme};
+use crate::scheme::{Kind, Plan, Request, Scheme};
 use crate::workload::Workload;
-use crate::{for_each_scheme, spec};
+use crate::{for_each_scheme, scheme};
 
 /// A name and so many keys.
 type Keys = (&'static str, Vec<u32>);
@@ -98,7 +98,7 @@ fn every_scheme_counts_the_copies_of_heavy_keys() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     macro_rules! each_scheme {
         ($($module:ident, $scheme:ident, $name:literal;)*) => {
-            $(agree::<spec::$scheme>(cl, &cpu)?;)*
+            $(agree::<scheme::$scheme>(cl, &cpu)?;)*
         };
     }
     for_each_scheme!(each_scheme);

@@ -1,12 +1,12 @@
-//! Horton tables of the device against the sequential functions of src/spec/horton.
+//! Horton tables of the device against the sequential functions of src/scheme/horton.
 
 use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};
-use crate::spec::horton::tokens::{self, EMPTY, EMPTY_KEY};
-use crate::spec::horton::{Functions, bucket};
-use crate::spec::{Horton, HortonFamily, HortonPlan, Placing, Plan as _, Request, Scheme as _};
+use crate::scheme::horton::tokens::{self, EMPTY, EMPTY_KEY};
+use crate::scheme::horton::{Functions, bucket};
+use crate::scheme::{Horton, HortonFamily, HortonPlan, Placing, Plan as _, Request, Scheme as _};
 
 /// Canonical tables of every width, with tags and bits of all sorts, and the loads in percent that they are filled to.
 pub(super) fn canonical() -> Vec<(Horton, &'static [usize])> {

@@ -1,12 +1,12 @@
-//! Horton tables built part by part against those of src/spec/horton.
+//! Horton tables built part by part against those of src/scheme/horton.
 
 use super::horton::{canonical, crowd, expected, pairs, plan};
 use super::{copies, device, small};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
-use crate::spec::horton::tokens::{EMPTY_KEY, GROUP_MAX};
-use crate::spec::{Horton, HortonPlan, Placing};
+use crate::scheme::horton::tokens::{EMPTY_KEY, GROUP_MAX};
+use crate::scheme::{Horton, HortonPlan, Placing};
 
 /// Builds by parts, and says whether the parts were all it took.
 fn build(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed, bool)> {

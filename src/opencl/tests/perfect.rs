@@ -1,11 +1,11 @@
-//! Lookups, overwriting and decoding on the device against the sequential functions of src/spec/perfect.
+//! Lookups, overwriting and decoding on the device against the sequential functions of src/scheme/perfect.
 
 use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
-use crate::spec::cuckoo::classic::EMPTY_KEY;
-use crate::spec::{Perfect, PerfectPlan, Placing, Plan as _, Request, Scheme as _};
+use crate::scheme::cuckoo::classic::EMPTY_KEY;
+use crate::scheme::{Perfect, PerfectPlan, Placing, Plan as _, Request, Scheme as _};
 use crate::workload::Workload;
 
 fn schemes() -> [Perfect; 3] {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::HashTable;
 use crate::backend::Runs;
-use crate::spec::{Bucketized, Cuckoo, Fks, Horton, RobinHood, Scheme};
+use crate::scheme::{Bucketized, Cuckoo, Fks, Horton, RobinHood, Scheme};
 
 fn pairs() -> (Vec<u32>, Vec<u32>) {
     let len = if small() { 500 } else { 200_000 };

@@ -3,8 +3,8 @@
 use super::{device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::Result;
-use crate::spec::cuckoo::CuckooImage as _;
-use crate::spec::{CuckooPlan, Placing, Plan as _, Quadratic, QuadraticPlan, Request, Scheme as _, slot};
+use crate::scheme::cuckoo::CuckooImage as _;
+use crate::scheme::{CuckooPlan, Placing, Plan as _, Quadratic, QuadraticPlan, Request, Scheme as _, slot};
 
 /// A plan for so many pairs, and the one that the kernels read.
 pub(super) fn plan(pairs: usize, attempt: u32) -> (QuadraticPlan, CuckooPlan) {

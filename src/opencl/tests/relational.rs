@@ -4,8 +4,8 @@ use super::{device, noise, small};
 use crate::backend::{HashBackend, Relational, Wanted, relational_tests as reference};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
-use crate::opencl::primitives::{GROUP, TILE};
-use crate::opencl::relational::{ENTRIES, EXPAND_TILE, ROWS_EACH};
+use crate::opencl::passes::primitives::{GROUP, TILE};
+use crate::opencl::passes::relational::{ENTRIES, EXPAND_TILE, ROWS_EACH};
 
 /// Round the borders of words, groups and a tile.
 fn round(tile: usize) -> Vec<usize> {

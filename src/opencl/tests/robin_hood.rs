@@ -1,4 +1,4 @@
-//! Robin Hood tables of the device against the sequential functions of src/spec/robin_hood.
+//! Robin Hood tables of the device against the sequential functions of src/scheme/robin_hood.
 
 use std::collections::HashSet;
 
@@ -6,9 +6,9 @@ use super::{device, noise, small};
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};
-use crate::spec::robin_hood::RobinHoodPlan;
-use crate::spec::robin_hood::Sequence::{self, Coherent, PaperRandom, Random};
-use crate::spec::{Kind, Placing, Plan as _, Request, RobinHood, Scheme as _};
+use crate::scheme::robin_hood::RobinHoodPlan;
+use crate::scheme::robin_hood::Sequence::{self, Coherent, PaperRandom, Random};
+use crate::scheme::{Kind, Placing, Plan as _, Request, RobinHood, Scheme as _};
 
 /// Every sequence with every kind, and with each kind every number of bits.
 pub(in crate::opencl) fn schemes() -> Vec<RobinHood> {

@@ -1,10 +1,10 @@
-//! Sorted tables of the device against the sequential functions of src/spec/sorted.
+//! Sorted tables of the device against the sequential functions of src/scheme/sorted.
 
 use super::{device, noise, small};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
-use crate::spec::{Placing, Plan, Request, Scheme, Sorted, SortedPlan};
+use crate::scheme::{Placing, Plan, Request, Scheme, Sorted, SortedPlan};
 use crate::workload::Workload;
 
 /// Distinct keys, the extreme ones among them, with values.

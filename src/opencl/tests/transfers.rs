@@ -2,7 +2,7 @@
 //! made small here, so that a simulator sees many of them.
 
 use super::*;
-use crate::spec::{Bucketized, Cuckoo};
+use crate::scheme::{Bucketized, Cuckoo};
 use crate::{CompactingTable, HashTable, MultiTable};
 
 /// Bytes of a slot: chunks of 256 queries.

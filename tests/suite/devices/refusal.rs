@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use koel::backend::{Any, auto, choose, devices};
+use koel::device::{Any, auto, choose, devices};
 use koel::{Error, OpenCl};
 
 const CHILD: &str = "KOEL_TEST_CHILD";

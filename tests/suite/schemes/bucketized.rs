@@ -1,7 +1,8 @@
 //! The bucketized table's own promises: loads, tiny tables, copies in different buckets, policies of the classic table.
 
 use crate::common::{in_one_thread, one_thread, opencl_devices, size, tiny_tables};
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Bucketized, Cpu, Duplicates, Error, HashTable, Insertion, LookupMode};
 

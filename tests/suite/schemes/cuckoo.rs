@@ -1,7 +1,8 @@
 //! The cuckoo table's own promises: loads, tiny tables, families, rules of re-insertion, restarts.
 
 use crate::common::{in_one_thread, one_thread, opencl_devices, size, tiny_tables};
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Cuckoo, Error, HashFamily, HashTable, Reinsertion};
 

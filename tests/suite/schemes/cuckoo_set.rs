@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 
 use crate::common::{devices, image, in_one_thread, opencl_devices, size};
-use koel::backend::{Any, HashBackend, Kernels, Placed};
-use koel::spec::{CuckooSetPlan, Plan, Request};
+use koel::backend::{HashBackend, Kernels, Placed};
+use koel::device::Any;
+use koel::scheme::{CuckooSetPlan, Plan, Request};
 use koel::workload::Workload;
 use koel::{Cpu, CuckooSet, Duplicates, Error, HashFamily, HashTable, Kind, Reinsertion, Scheme};
 

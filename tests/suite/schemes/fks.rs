@@ -2,10 +2,11 @@
 //! and the faults of Sahu's listing that must not come back.
 
 use crate::common::{devices, size};
-use koel::backend::{Any, HashBackend};
-use koel::spec::Placing;
-use koel::spec::fks::{BUCKET_SLOTS, FksPlan, Functions, SAHU_PRIME, SAHU_SEEDS, canonical};
-use koel::spec::hash::{MixKeys, mix};
+use koel::backend::HashBackend;
+use koel::device::Any;
+use koel::scheme::Placing;
+use koel::scheme::fks::{BUCKET_SLOTS, FksPlan, Functions, SAHU_PRIME, SAHU_SEEDS, canonical};
+use koel::scheme::hash::{MixKeys, mix};
 use koel::workload::Workload;
 use koel::{Cpu, Error, Fks, FksFamily, HashTable, Kind, Scheme};
 
@@ -125,7 +126,7 @@ fn seed_numbers_are_the_least_that_work() {
     for device in devices() {
         let mut beyond_first = 0;
         for seed in 0..u64::from(size(40, 2)) {
-            let plan = Fks::canonical().plan(koel::spec::Request {
+            let plan = Fks::canonical().plan(koel::scheme::Request {
                 slots: buckets * u64::from(BUCKET_SLOTS),
                 pairs: 0,
                 seed,

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::common::{holds_exactly, in_one_thread, one_thread, opencl_devices, size, tiny_tables};
-use koel::backend::{Any, HashBackend};
-use koel::spec::hash::SplitMix64;
-use koel::spec::horton::HortonFamily;
+use koel::backend::HashBackend;
+use koel::device::Any;
+use koel::scheme::hash::SplitMix64;
+use koel::scheme::horton::HortonFamily;
 use koel::workload::Workload;
 use koel::{Cpu, HashTable, Horton};
 

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use crate::common::{in_one_thread, one_thread, opencl_devices, size, tiny_tables};
-use koel::backend::Any;
-use koel::spec::{Plan, Scheme};
+use koel::device::Any;
+use koel::scheme::{Plan, Scheme};
 use koel::workload::Workload;
 use koel::{Cpu, Duplicates, Error, HashTable, Perfect};
 

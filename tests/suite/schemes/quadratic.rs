@@ -1,7 +1,7 @@
 //! The quadratic table's own promises: one read, whole loads at every size, its limits, and batches.
 
 use crate::common::{devices, in_one_thread, one_thread, opencl_devices, size, tiny_tables};
-use koel::backend::Any;
+use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Duplicates, Error, HashTable, Quadratic};
 

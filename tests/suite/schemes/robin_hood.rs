@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use crate::common::{devices, in_one_thread, size};
-use koel::backend::{Any, HashBackend};
-use koel::spec::robin_hood::cell::{CANONICAL, PAIRS};
-use koel::spec::robin_hood::max_ages::MaxAges;
-use koel::spec::robin_hood::prime::is_prime;
-use koel::spec::{Plan, RobinHoodPlan};
+use koel::backend::HashBackend;
+use koel::device::Any;
+use koel::scheme::robin_hood::cell::{CANONICAL, PAIRS};
+use koel::scheme::robin_hood::max_ages::MaxAges;
+use koel::scheme::robin_hood::prime::is_prime;
+use koel::scheme::{Plan, RobinHoodPlan};
 use koel::workload::Workload;
 use koel::{Error, HashTable, Kind, RobinHood, Scheme, Sequence};
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::{devices, holds_exactly, image, open_mapped, size};
-use koel::backend::{Any, HashBackend};
-use koel::spec::Plan;
+use koel::backend::HashBackend;
+use koel::device::Any;
+use koel::scheme::Plan;
 use koel::workload::Workload;
 use koel::{Cpu, Error, HashTable, Sorted};
 

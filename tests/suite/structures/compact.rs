@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::common::{Check, TRAILER, devices, for_every_kind, label, reseal, size, skip, workload};
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{
     Aggregate, CompactingBuilder, CompactingTable, Cpu, Cuckoo, CuckooSet, Error, HashSet, HashTable, IdOrder, Kind,
     Scheme,

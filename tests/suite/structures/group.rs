@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::common::{devices, size};
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 use koel::{Aggregate, Error, Groups, IdOrder, group};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::common::{Check, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{Cpu, Cuckoo, Error, JoinIndex, JoinKind, JoinRows, Kind, NO_ROW, Scheme, join};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Check, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{Cpu, Cuckoo, CuckooSet, Error, Kind, MultiBuilder, MultiTable, Quadratic, Scheme};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 

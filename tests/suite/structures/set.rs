@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Check, TRAILER, devices, for_every_kind, label, most_pairs, reseal, size, workload};
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, Kind, Scheme, SetBuilder};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 

@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 
-use koel::backend::{Any, Runs};
-use koel::spec::{Plan, Request};
+use koel::backend::Runs;
+use koel::device::Any;
+use koel::scheme::{Plan, Request};
 use koel::workload::Workload;
 use koel::{Error, HashTable, Kind, Scheme};
 

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, label, most_pairs, size, workload};
-use koel::backend::{Any, DeviceBuffer, HashBackend, Kernels, Runs};
-use koel::spec::{Plan, Request};
+use koel::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
+use koel::device::Any;
+use koel::scheme::{Plan, Request};
 use koel::workload::Workload;
 use koel::{Duplicates, Error, HashTable, Kind, Scheme};
 

@@ -1,7 +1,8 @@
 //! Built on one device, read on another: the strongest test there is, and free because images are the same everywhere.
 
 use crate::common::{Check, devices, fitting, for_every_kind, most_pairs, size, workload};
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Error, HashTable, Kind, Scheme};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::common::{TRAILER, open_mapped, reseal};
-use koel::backend::Any;
+use koel::device::Any;
 use koel::table::read_info;
 use koel::workload::Workload;
 use koel::{CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, MultiTable};

@@ -2,7 +2,8 @@
 //! `src/table/digest.rs` changes with it.
 
 use crate::chosen::{self, Attack};
-use koel::backend::{Any, Runs};
+use koel::backend::Runs;
+use koel::device::Any;
 use koel::workload::Workload;
 use koel::{
     Bucketized, Cpu, Cuckoo, CuckooSet, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme, Sequence, Sorted,

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, label, most_pairs, size};
-use koel::backend::{Any, HashBackend, Runs};
-use koel::spec::{Kind, Scheme};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
+use koel::scheme::{Kind, Scheme};
 use koel::{
     Aggregate, CompactingTable, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, IdOrder, JoinIndex, JoinKind,
     MultiTable, group,

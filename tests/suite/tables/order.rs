@@ -1,7 +1,8 @@
 //! One set, one digest: whatever the order of the input, its split into batches, the number of threads or the device.
 
 use crate::common::{most_pairs, opencl_devices, size};
-use koel::backend::{Any, Runs};
+use koel::backend::Runs;
+use koel::device::Any;
 use koel::workload::Workload;
 use koel::{
     Bucketized, Cpu, Cuckoo, CuckooSet, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme, Sequence, Sorted,
@@ -9,7 +10,7 @@ use koel::{
 
 /// The same pairs in another order.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
-    let mut stream = koel::spec::hash::SplitMix64::new(seed);
+    let mut stream = koel::scheme::hash::SplitMix64::new(seed);
     let mut pairs = pairs.to_vec();
     for i in (1..pairs.len()).rev() {
         pairs.swap(i, (stream.next_u64() % (i as u64 + 1)) as usize);

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use koel::backend::{Any, Runs};
+use koel::backend::Runs;
+use koel::device::Any;
 use koel::{Cpu, Duplicates, Error, HashTable, Kind, Scheme};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 

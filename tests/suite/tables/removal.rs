@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, image, label, most_pairs, size, workload};
-use koel::backend::{Any, HashBackend, Runs};
-use koel::spec::{Plan, Updates};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
+use koel::scheme::{Plan, Updates};
 use koel::{Cpu, Duplicates, Error, HashTable, Kind, Quadratic, Scheme, TableBuilder};
 
 fn builder<S: Scheme>(kind: Kind, slots: u64) -> TableBuilder<S> {

@@ -8,8 +8,9 @@ use crate::chosen::{
     horton_canonical, horton_classic, plan_of, quadratic,
 };
 use crate::common::{devices, holds_exactly, open_mapped, reference, reseal};
-use koel::backend::{Any, HashBackend, Runs};
-use koel::spec::{FIRST_SALTED, Plan, Salt, Updates};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
+use koel::scheme::{FIRST_SALTED, Plan, Salt, Updates};
 use koel::{Cpu, Cuckoo, CuckooSet, Duplicates, Error, Fks, HashSet, HashTable, Kind, RobinHood, Scheme};
 
 fn built<S: Scheme>(attack: &Attack<S>, device: &Any, model: &BTreeMap<u32, u32>) -> HashTable<Any, S>

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use koel::backend::{Any, Runs};
+use koel::backend::Runs;
+use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, CuckooSet, HashSet, HashTable, KeyType, Kind, MultiTable, Scheme};
 

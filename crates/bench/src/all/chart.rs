@@ -1,6 +1,7 @@
 //! What `koel-bench --all --plots` draws: each rate as a share of its goals and of what memory allows.
 
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 
 use super::judge::Judged;
 use super::{Found, Line};

@@ -1,6 +1,6 @@
 //! Whether a rate reaches its goals.
 
-use koel::backend::{Any, choose};
+use koel::device::{Any, choose};
 
 use super::goals::{Beside, Goal, Limit, Row, Target, usual_n};
 use super::{Bench, class_of};

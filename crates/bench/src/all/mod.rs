@@ -23,7 +23,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use clap::Parser;
-use koel::backend::{Any, DeviceKind, HashBackend, choose};
+use koel::backend::{DeviceKind, HashBackend};
+use koel::device::{Any, choose};
 
 use super::limits::Limits;
 use super::measure::{Row as Measured, Setup};
@@ -302,7 +303,7 @@ impl Bench<'_> {
             Some(rows) => Rc::clone(rows),
             None => {
                 let args = self.parse(&options("", n))?;
-                let setup = Setup::new(args.data.make(n, koel::spec::Limits::NONE)?, n, &args);
+                let setup = Setup::new(args.data.make(n, koel::scheme::Limits::NONE)?, n, &args);
                 let rows = Rc::new(peers::measure(&setup, &goals::asks_peer, self.progress)?);
                 self.peers.insert(n, Rc::clone(&rows));
                 rows

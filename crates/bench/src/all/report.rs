@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 use serde_json::{Value, json};
 
 use super::judge::{Aim, Judged};

@@ -1,8 +1,8 @@
 //! The cells of a picture as keys, in several layouts and orders.
 
 use koel::layout::{bit_reversed2, bit_reversed2_cell, morton2, morton2_cell};
-use koel::spec::Limits;
-use koel::spec::hash::{MixKeys, SplitMix64, mix};
+use koel::scheme::Limits;
+use koel::scheme::hash::{MixKeys, SplitMix64, mix};
 use koel::workload::Picture;
 use rayon::prelude::*;
 

@@ -10,8 +10,8 @@
 
 use rayon::prelude::*;
 
-use koel::spec::Limits;
-use koel::spec::hash::{MixKeys, SplitMix64, mix};
+use koel::scheme::Limits;
+use koel::scheme::hash::{MixKeys, SplitMix64, mix};
 use koel::workload::Workload;
 
 use super::in_hundred;

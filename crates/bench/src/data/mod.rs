@@ -10,7 +10,7 @@ mod copies;
 
 use clap::ValueEnum;
 use koel::layout::Rows2;
-use koel::spec::Limits;
+use koel::scheme::Limits;
 use koel::workload::{Picture, Workload};
 use rayon::prelude::*;
 use serde_json::{Value, json};

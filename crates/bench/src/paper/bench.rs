@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-use koel::backend::{Any, DeviceBuffer, HashBackend, Kernels, Runs, StageTime, bitmap_words};
-use koel::spec::hash::{MixKeys, SplitMix64};
-use koel::spec::{Limits, Plan};
+use koel::backend::{DeviceBuffer, HashBackend, Kernels, Runs, StageTime, bitmap_words};
+use koel::device::Any;
+use koel::scheme::hash::{MixKeys, SplitMix64};
+use koel::scheme::{Limits, Plan};
 use koel::table::TableBuilder;
 use koel::workload::Workload;
 use koel::{HashTable, Scheme};

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use koel::backend::{Any, Runs};
-use koel::spec::Limits;
-use koel::spec::hash::{SplitMix64, reduce};
+use koel::backend::Runs;
+use koel::device::Any;
+use koel::scheme::Limits;
+use koel::scheme::hash::{SplitMix64, reduce};
 use koel::workload::Picture;
 use koel::{Cuckoo, Fks, HashFamily, RobinHood, Scheme, Sequence};
 
@@ -311,7 +312,7 @@ fn orders(bench: &Bench<'_>) -> Result<Vec<Figure>> {
 
 #[cfg(test)]
 mod tests {
-    use koel::spec::hash::mix;
+    use koel::scheme::hash::mix;
 
     use super::*;
 

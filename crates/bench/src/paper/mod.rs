@@ -19,7 +19,8 @@ mod two_level;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 
 use super::figure::Figure;
 use super::plots::{self, Named, Plots};

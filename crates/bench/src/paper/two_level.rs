@@ -1,9 +1,10 @@
 //! The two-level table of Alcantara et al. 2009, in the figures of their poster and of Sahu 2015.
 
-use koel::backend::{Any, Runs};
+use koel::backend::Runs;
+use koel::device::Any;
 use koel::layout::Rows3;
-use koel::spec::Limits;
-use koel::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+use koel::scheme::Limits;
+use koel::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
 use koel::workload::Workload;
 use koel::{Fks, FksFamily, Perfect, Scheme, Sorted};
 use rayon::prelude::*;

@@ -1,6 +1,7 @@
 //! Plots of a paper's figures: one for each figure, its devices side by side.
 
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 
 use super::plot::{Panel, Plot};
 use super::{Drawing, capital, file_name};

@@ -4,7 +4,8 @@
 //! What else differs between rows is in the names of series; where those get too many, they are divided among plots, and
 //! of numbers of pairs and of rows a key the greatest is drawn.
 
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 
 use super::plot::{Panel, Plot, Series};
 use super::{Drawing, capital, count, file_name};

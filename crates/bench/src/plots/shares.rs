@@ -1,6 +1,7 @@
 //! Bars: rates as shares of what they are compared with, which is the line at 1.
 
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 
 use super::Drawing;
 use super::svg::{Anchor, Font, GREY, GRID, INK, Stroke, Svg};

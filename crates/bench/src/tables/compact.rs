@@ -2,7 +2,8 @@
 
 use std::any::Any as Dynamic;
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, IdOrder, Scheme};
 
 use super::sized;

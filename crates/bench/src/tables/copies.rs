@@ -1,6 +1,7 @@
 //! Maps of rows whose keys come again, of which the first or the last stays.
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{Duplicates, HashTable, Scheme};
 
 use super::sized;

@@ -1,6 +1,7 @@
 //! Groups: distinct keys, the number of each row's key, and aggregates, in both orders.
 
-use koel::backend::{Any, HashBackend};
+use koel::backend::HashBackend;
+use koel::device::Any;
 use koel::group::{factorize_on, group_by, group_by_on, unique_on};
 use koel::{Aggregate, DeviceGroups, Groups, IdOrder};
 

@@ -1,6 +1,7 @@
 //! Joins of a left column, of each key once and as many absent ones, with rows whose keys come again.
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{JoinIndex, JoinKind, JoinRows, NO_ROW, Scheme};
 
 use super::sized;

@@ -20,8 +20,9 @@ mod set;
 mod timing;
 
 use clap::ValueEnum;
-use koel::backend::{Any, HashBackend, Runs};
-use koel::spec::Limits;
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
+use koel::scheme::Limits;
 use koel::table::Contents;
 use koel::{Cpu, Duplicates, Error, Kind};
 

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{MultiTable, Retrieved, Scheme};
 
 use super::sized;

@@ -1,6 +1,7 @@
 //! Sets: builds from rows in which keys come again, and who is in them.
 
-use koel::backend::{Any, HashBackend, Runs, bitmap_words};
+use koel::backend::{HashBackend, Runs, bitmap_words};
+use koel::device::Any;
 use koel::{HashSet, Scheme};
 
 use super::sized;

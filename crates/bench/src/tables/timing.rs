@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 
 use koel::Kind;
-use koel::backend::{Any, HashBackend, bitmap_words};
+use koel::backend::{HashBackend, bitmap_words};
+use koel::device::Any;
 
 use crate::data::Copies;
 use crate::measure::{Row, median, wall};

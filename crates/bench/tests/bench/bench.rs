@@ -216,7 +216,7 @@ fn bench_takes_maps_of_keys_that_come_again() {
         let builds = rows.iter().filter(|row| row["what"] == what && row["where"] == "device").count();
         macro_rules! kinds {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                [$(<koel::spec::$scheme as koel::Scheme>::KINDS.len()),*]
+                [$(<koel::scheme::$scheme as koel::Scheme>::KINDS.len()),*]
             };
         }
         let schemes: usize = koel::for_each_scheme!(kinds).into_iter().sum();

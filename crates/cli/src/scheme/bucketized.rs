@@ -1,6 +1,6 @@
 //! `--scheme bucketized`.
 
-use koel::spec::{BucketizedPlan, Plan};
+use koel::scheme::{BucketizedPlan, Plan};
 use koel::{Bucketized, Kind};
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! `--scheme cuckoo`.
 
-use koel::spec::{CuckooPlan, Plan};
+use koel::scheme::{CuckooPlan, Plan};
 use koel::{Cuckoo, HashFamily, Kind, Scheme};
 
 use serde_json::Value;

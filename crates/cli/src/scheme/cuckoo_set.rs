@@ -1,6 +1,6 @@
 //! `--scheme cuckoo_set`: what `--scheme cuckoo` takes and says.
 
-use koel::spec::CuckooSetPlan;
+use koel::scheme::CuckooSetPlan;
 use koel::{Cuckoo, CuckooSet, Kind};
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! `--scheme fks`.
 
-use koel::spec::{FksPlan, Plan};
+use koel::scheme::{FksPlan, Plan};
 use koel::{Fks, FksFamily, Kind, Scheme};
 
 use serde_json::Value;

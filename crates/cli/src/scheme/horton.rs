@@ -1,6 +1,6 @@
 //! `--scheme horton`.
 
-use koel::spec::{HortonPlan, Plan};
+use koel::scheme::{HortonPlan, Plan};
 use koel::{Horton, HortonFamily, Kind};
 
 use serde_json::Value;

@@ -11,8 +11,9 @@ mod quadratic;
 mod robin_hood;
 mod sorted;
 
-use koel::backend::{Any, Runs};
-use koel::spec::Limits;
+use koel::backend::Runs;
+use koel::device::Any;
+use koel::scheme::Limits;
 use koel::{Cpu, Kind, Scheme};
 
 use serde_json::Value;
@@ -95,7 +96,7 @@ macro_rules! dispatch {
         /// The kinds a scheme can be built as.
         pub fn kinds(name: &str) -> &'static [Kind] {
             match name {
-                $($name => <koel::spec::$scheme as Scheme>::KINDS,)*
+                $($name => <koel::scheme::$scheme as Scheme>::KINDS,)*
                 _ => &[],
             }
         }
@@ -103,7 +104,7 @@ macro_rules! dispatch {
         /// The options that tables of this scheme and kind take.
         pub fn options(name: &str, kind: Kind) -> &'static [&'static str] {
             match name {
-                $($name => <koel::spec::$scheme as Parameters>::options(kind),)*
+                $($name => <koel::scheme::$scheme as Parameters>::options(kind),)*
                 _ => &[],
             }
         }
@@ -111,7 +112,7 @@ macro_rules! dispatch {
         /// Whether tables of this scheme and kind take these options with these values.
         pub fn accepts(name: &str, kind: Kind, options: &SchemeOptions) -> bool {
             let with = match name {
-                $($name => <koel::spec::$scheme as Parameters>::with(kind, options).and_then(|s| Ok(s.check()?)),)*
+                $($name => <koel::scheme::$scheme as Parameters>::with(kind, options).and_then(|s| Ok(s.check()?)),)*
                 _ => return false,
             };
             with.is_ok() && refuse_others(name, kind, options).is_ok()
@@ -123,7 +124,7 @@ macro_rules! dispatch {
             refuse_others(name, kind, options)?;
             match name {
                 $($name => {
-                    let scheme = <koel::spec::$scheme as Parameters>::with(kind, options)?;
+                    let scheme = <koel::scheme::$scheme as Parameters>::with(kind, options)?;
                     scheme.check()?;
                     job.run(scheme)
                 })*
@@ -133,8 +134,8 @@ macro_rules! dispatch {
 
         /// Runs a job with the scheme that a file names by number. The file's own parameters are in its plan.
         pub fn numbered<J: Job>(number: u32, kind: Kind, job: &mut J) -> Result<J::Output> {
-            $(if number == <koel::spec::$scheme as Scheme>::ID {
-                return job.run(<koel::spec::$scheme as Scheme>::of_kind(kind));
+            $(if number == <koel::scheme::$scheme as Scheme>::ID {
+                return job.run(<koel::scheme::$scheme as Scheme>::of_kind(kind));
             })*
             Err(Failure::Input(format!("scheme number {number} is unknown to this koel: use a newer one")))
         }

@@ -1,6 +1,6 @@
 //! `--scheme perfect`.
 
-use koel::spec::PerfectPlan;
+use koel::scheme::PerfectPlan;
 use koel::{Kind, Perfect};
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! `--scheme quadratic`.
 
-use koel::spec::{Plan, QuadraticPlan};
+use koel::scheme::{Plan, QuadraticPlan};
 use koel::{Kind, Quadratic};
 
 use serde_json::Value;

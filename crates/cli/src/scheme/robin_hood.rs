@@ -1,6 +1,6 @@
 //! `--scheme robin_hood`.
 
-use koel::spec::{Plan, RobinHoodPlan};
+use koel::scheme::{Plan, RobinHoodPlan};
 use koel::{Kind, RobinHood, Scheme};
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! `--scheme sorted`.
 
-use koel::spec::SortedPlan;
+use koel::scheme::SortedPlan;
 use koel::{Kind, Sorted};
 
 use serde_json::Value;

@@ -19,7 +19,7 @@ mod tables;
 
 use clap::ValueEnum;
 use koel::Kind;
-use koel::backend::{Any, choose, devices, opencl_status};
+use koel::device::{Any, choose, devices, opencl_status};
 
 use super::failure::{Failure, Result, Verdict};
 use super::options::{self, SchemeList, SchemeOptions, SizeOptions, Threads};

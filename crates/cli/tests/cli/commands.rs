@@ -284,7 +284,7 @@ fn a_closed_pipe_is_no_error() {
 /// How many schemes can be built as canonical tables.
 fn canonical_schemes() -> usize {
     macro_rules! kinds {
-        ($($module:ident, $scheme:ident, $name:literal;)*) => { [$(<koel::spec::$scheme as koel::Scheme>::KINDS),*] };
+        ($($module:ident, $scheme:ident, $name:literal;)*) => { [$(<koel::scheme::$scheme as koel::Scheme>::KINDS),*] };
     }
     koel::for_each_scheme!(kinds).iter().filter(|kinds| kinds.contains(&koel::Kind::Canonical)).count()
 }

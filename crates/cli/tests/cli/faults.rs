@@ -68,7 +68,7 @@ fn is_noticed(side: &str) {
         }
         macro_rules! kinds {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                [$(<koel::spec::$scheme as koel::Scheme>::KINDS.len()),*]
+                [$(<koel::scheme::$scheme as koel::Scheme>::KINDS.len()),*]
             };
         }
         let tables: usize = koel::for_each_scheme!(kinds).into_iter().sum();

@@ -63,13 +63,13 @@ pub fn stderr(output: &Output) -> String {
 
 /// Every device that can be used here.
 pub fn devices() -> Vec<String> {
-    let usable: Vec<_> = koel::backend::devices()
+    let usable: Vec<_> = koel::device::devices()
         .into_iter()
         .filter(|device| device.refused.is_none())
         .map(|device| device.info.id)
         .collect();
     if usable.len() == 1 {
-        let status = koel::backend::opencl_status();
+        let status = koel::device::opencl_status();
         assert!(std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(), "OpenCL is required and there is none: {status}");
         let _ = writeln!(std::io::stderr(), "skipped: the command on OpenCL: {status}");
     }

@@ -44,7 +44,7 @@ fn every_table_over_every_scheme_is_right_and_the_same_on_every_device() {
     assert!(joined.len() == 3 && joined.values().all(|digests| digests.len() == 1), "{joined:?}");
     macro_rules! kinds {
         ($($module:ident, $scheme:ident, $name:literal;)*) => {
-            [$(<koel::spec::$scheme as koel::Scheme>::KINDS.len()),*]
+            [$(<koel::scheme::$scheme as koel::Scheme>::KINDS.len()),*]
         };
     }
     let schemes: usize = koel::for_each_scheme!(kinds).into_iter().sum();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::backend::BuildRoute;
-use crate::spec::Scheme;
+use crate::scheme::Scheme;
 
 /// What a build by this route gives; and if it went that way to its end, how many pairs left their parts.
 fn build(cpu: &Cpu, route: BuildRoute, plan: &BucketizedPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed, Option<u64>) {

@@ -12,8 +12,8 @@ use loom::thread;
 use super::*;
 use crate::cpu::atomic::modelled::{Blind, Lost, Modelled, Sound, Split};
 use crate::cpu::horton::build::Header;
-use crate::spec::horton::Functions;
-use crate::spec::{Horton, Request, Scheme};
+use crate::scheme::horton::Functions;
+use crate::scheme::{Horton, Request, Scheme};
 
 const S: usize = 4;
 

@@ -2,7 +2,7 @@
 //! lists. Everything is measured as `koel-bench --table` does; here its rows become curves.
 
 use koel::Kind;
-use koel::spec::Limits;
+use koel::scheme::Limits;
 
 use crate::Args;
 use crate::figure::{Axis, Figure};

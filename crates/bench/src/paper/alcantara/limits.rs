@@ -1,9 +1,10 @@
 //! Sections 4.2 and 4.3.1.1: how many slots a pair tries, in how few slots tables can be built, and how often a build
 //! must be started again.
 
-use koel::backend::{Any, Runs};
-use koel::spec::cuckoo::{classic, model};
-use koel::spec::{Limits, Plan, Request};
+use koel::backend::Runs;
+use koel::device::Any;
+use koel::scheme::cuckoo::{classic, model};
+use koel::scheme::{Limits, Plan, Request};
 use koel::{Cuckoo, HashTable, Load, Scheme};
 
 use super::SMALLEST;
@@ -56,7 +57,7 @@ fn tries(scheme: &Cuckoo, slots: u64, seed: u64, keys: &[u32]) -> Result<Option<
         let plan = scheme.plan(Request { slots, pairs: keys.len() as u64, seed, attempt })?;
         let mut image = vec![plan.empty_word(); plan.words() as usize];
         let mut place = |key: &u32| match classic::place_counted(&plan, &mut image, *key, 0) {
-            (koel::spec::Placing::Unplaced, _) => None,
+            (koel::scheme::Placing::Unplaced, _) => None,
             // The one key that stands beside the image tries nothing.
             (_, tried) => Some(tried),
         };

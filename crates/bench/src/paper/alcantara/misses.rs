@@ -1,7 +1,8 @@
 //! Section 4.5.1: how long retrievals take while more and more of the keys are absent.
 
-use koel::backend::{Any, Runs};
-use koel::spec::Limits;
+use koel::backend::Runs;
+use koel::device::Any;
+use koel::scheme::Limits;
 use koel::{Cuckoo, Fks, Scheme};
 
 use crate::figure::{Axis, Figure};

@@ -1,7 +1,7 @@
 //! Section 4.3.1.2: the alternative that the paper sets aside. Keys and values travel together in one word; or the
 //! table is built of the keys, and a second pass finds each and writes its value.
 
-use koel::spec::Limits;
+use koel::scheme::Limits;
 use koel::{Cuckoo, CuckooSet};
 
 use crate::figure::{Axis, Figure};

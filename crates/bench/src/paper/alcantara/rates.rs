@@ -1,8 +1,9 @@
 //! Figure 4.4: how many pairs a second are inserted and retrieved, over their number; and, of Section 4.5.4, what
 //! queries in ascending order change.
 
-use koel::backend::{Any, Runs};
-use koel::spec::Limits;
+use koel::backend::Runs;
+use koel::device::Any;
+use koel::scheme::Limits;
 use koel::{Cuckoo, Fks, Scheme, Sorted};
 
 use crate::figure::{Axis, Figure};

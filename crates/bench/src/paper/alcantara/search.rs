@@ -10,12 +10,12 @@
 //! ```
 //!
 //! So it fails only where these constants have no table of these keys, while a chain is cut at a length. It is not
-//! parallel, and no scheme of koel's builds so; buckets are searched like that (`src/spec/bucketized/classic.rs`).
+//! parallel, and no scheme of koel's builds so; buckets are searched like that (`src/scheme/bucketized/classic.rs`).
 
 use koel::Cuckoo;
-use koel::spec::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key};
-use koel::spec::cuckoo::{CuckooPlan, Functions, classic};
-use koel::spec::{Placing, Request, Scheme};
+use koel::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key};
+use koel::scheme::cuckoo::{CuckooPlan, Functions, classic};
+use koel::scheme::{Placing, Request, Scheme};
 
 use super::SMALLEST;
 use crate::figure::{Axis, Figure};
@@ -136,7 +136,7 @@ impl<'a> Search<'a> {
 
 #[cfg(test)]
 mod tests {
-    use koel::spec::hash::{MixKeys, mix};
+    use koel::scheme::hash::{MixKeys, mix};
 
     use super::*;
 

@@ -2,8 +2,8 @@
 //! the former, for four, the construction-time model of Section 4.5.3 (Figure 4.7, right).
 
 use koel::Cuckoo;
-use koel::spec::Limits;
-use koel::spec::cuckoo::model::{self, Costs};
+use koel::scheme::Limits;
+use koel::scheme::cuckoo::model::{self, Costs};
 
 use super::SMALLEST;
 use crate::figure::{Axis, Figure};

@@ -1,8 +1,9 @@
 //! Figures 12 and 13: how many queries a second tables of growing size answer, and how much data each moves.
 
-use koel::backend::{Any, HashBackend, Runs};
-use koel::spec::Limits;
-use koel::spec::horton::model;
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
+use koel::scheme::Limits;
+use koel::scheme::horton::model;
 use koel::{Bucketized, Horton, Insertion, Scheme};
 
 use super::{FUNCTIONS, TAGS};

@@ -1,8 +1,9 @@
 //! Figures 8 to 11 and 14: what the equations of Section 6 say, and what tables are.
 
-use koel::backend::{Any, Runs};
-use koel::spec::horton::model;
-use koel::spec::{HortonFamily, Limits, Request};
+use koel::backend::Runs;
+use koel::device::Any;
+use koel::scheme::horton::model;
+use koel::scheme::{HortonFamily, Limits, Request};
 use koel::table::Stats;
 use koel::workload::Workload;
 use koel::{Bucketized, Horton, Insertion, Load, Scheme};

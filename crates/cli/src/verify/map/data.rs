@@ -1,7 +1,7 @@
 //! What tables are verified on: keys with values, and queries with their right answers.
 
-use koel::spec::Limits;
-use koel::spec::hash::{MixKeys, mix};
+use koel::scheme::Limits;
+use koel::scheme::hash::{MixKeys, mix};
 use koel::workload::Workload;
 
 use crate::failure::Result;

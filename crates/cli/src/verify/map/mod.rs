@@ -5,7 +5,8 @@ mod reference;
 
 use std::time::{Duration, Instant};
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::table::TableBuilder;
 use koel::{Cpu, Duplicates, HashTable, Kind, Scheme};
 
@@ -162,7 +163,7 @@ impl Check<'_> {
         let reference = Reference::build(scheme, slots, self.run.seed, self.data).map_err(Failure::Input)?;
         row.checks += 1;
         row.build = Some(rate(self.data.keys.len(), start.elapsed()));
-        row.restarts = koel::spec::Plan::attempt(&reference.plan);
+        row.restarts = koel::scheme::Plan::attempt(&reference.plan);
         row.expect("its own answers", reference.check(self.data));
         rows.push(row);
         Ok(Some(reference))

@@ -1,12 +1,12 @@
 //! The sequential reference: a canonical table by the scheme's own `place`, one pair after the other on one host
 //! thread.
 //!
-//! It shares no code with the backends but the scheme's arithmetic in `spec/`, so a machine with a CPU alone still
+//! It shares no code with the backends but the scheme's arithmetic in `scheme/`, so a machine with a CPU alone still
 //! compares two implementations.
 
 use rayon::prelude::*;
 
-use koel::spec::{FIRST_SALTED, Placing, Plan, Request, Salt};
+use koel::scheme::{FIRST_SALTED, Placing, Plan, Request, Salt};
 use koel::{Kind, Scheme};
 
 use super::data::DataSet;

@@ -8,8 +8,8 @@
 //!
 //! The least and the greatest key are among them, and so are the least and the greatest value.
 
-use koel::spec::Limits;
-use koel::spec::hash::{MixKeys, SplitMix64, mix, reduce};
+use koel::scheme::Limits;
+use koel::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
 use koel::workload::Workload;
 
 use crate::failure::Result;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use koel::backend::{Any, Runs};
+use koel::backend::Runs;
+use koel::device::Any;
 use koel::{Aggregate, CompactingTable, Error, IdOrder, Kind, Scheme};
 
 use super::group::right_groups;

@@ -3,7 +3,8 @@
 use std::any::Any as Dynamic;
 use std::time::Duration;
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, Kind, Scheme};
 
 use super::compact::says;

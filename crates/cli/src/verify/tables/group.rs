@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use koel::backend::Any;
+use koel::device::Any;
 use koel::{Aggregate, Cuckoo, Groups as Aggregated, IdOrder, group};
 
 use super::model::{numbers, same};

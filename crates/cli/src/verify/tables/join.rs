@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{JoinIndex, JoinKind, JoinRows, NO_ROW, Scheme};
 
 use super::model::{Model, equal, same};

@@ -16,8 +16,9 @@ mod set;
 
 use std::time::{Duration, Instant};
 
-use koel::backend::{Any, HashBackend, Runs};
-use koel::spec::Limits;
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
+use koel::scheme::Limits;
 use koel::{Cpu, Cuckoo, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use koel::backend::{Any, HashBackend, Runs};
+use koel::backend::{HashBackend, Runs};
+use koel::device::Any;
 use koel::{Error, Kind, MultiTable, Scheme};
 
 use super::model::{equal, same};

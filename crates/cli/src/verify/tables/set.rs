@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use koel::backend::{Any, Runs};
+use koel::backend::Runs;
+use koel::device::Any;
 use koel::{HashSet, Kind, Scheme};
 
 use super::model::{equal, same};

@@ -1,0 +1,68 @@
+//! What a device is called, and what it has.
+
+use std::fmt;
+
+/// What sort of processor a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// A processor that programs run on.
+    Cpu,
+    /// Anything else that is no GPU.
+    Accelerator,
+    /// A graphics processor.
+    Gpu,
+}
+
+impl DeviceKind {
+    /// The name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Accelerator => "accelerator",
+            DeviceKind::Gpu => "gpu",
+        }
+    }
+}
+
+/// What a device is called and what it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The name that [`choose`](crate::device::choose) takes: `cpu`, or `opencl:0`, `opencl:1`, ..
+    pub id: String,
+    /// What sort of processor it is.
+    pub kind: DeviceKind,
+    /// The device's own name.
+    pub name: String,
+    /// The platform, and the driver's version.
+    pub driver: String,
+    /// Memory in bytes, if known.
+    pub memory: Option<u64>,
+    /// The largest single buffer in bytes, if limited.
+    pub largest_buffer: Option<u64>,
+    /// Threads (CPU) or compute units (OpenCL).
+    pub units: usize,
+}
+
+impl DeviceInfo {
+    pub(crate) fn new(id: impl Into<String>, kind: DeviceKind, name: &str, driver: String, units: usize) -> Self {
+        DeviceInfo { id: id.into(), kind, name: name.into(), driver, memory: None, largest_buffer: None, units }
+    }
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.id, self.name)
+    }
+}
+
+/// A device that was found, usable or not.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Listed {
+    /// Name and limits; `info.id` is what [`choose`](crate::device::choose) takes.
+    pub info: DeviceInfo,
+    /// Why it cannot be used, if so.
+    pub refused: Option<String>,
+}

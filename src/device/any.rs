@@ -1,0 +1,386 @@
+//! A device chosen at run time: one type for all backends.
+
+use std::time::Duration;
+
+use crate::backend::{
+    Accumulated, Answers, Chunk, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Kernels, Ledger, Placed,
+    Relational, Removed, Spans, StageTime, Wanted, Word,
+};
+use crate::cpu::{Cpu, Memory};
+#[cfg(feature = "opencl")]
+use crate::error::Error;
+use crate::error::Result;
+#[cfg(feature = "opencl")]
+use crate::opencl::{Buffer, OpenCl};
+use crate::scheme;
+
+/// The CPU or an OpenCL device, whichever was chosen when the program ran.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Any {
+    /// The CPU backend.
+    Cpu(Cpu),
+    /// An OpenCL device.
+    #[cfg(feature = "opencl")]
+    OpenCl(OpenCl),
+}
+
+/// Memory of an [`Any`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyBuffer<T: Word> {
+    /// Of the CPU backend.
+    Cpu(Memory<T>),
+    /// Of an OpenCL device.
+    #[cfg(feature = "opencl")]
+    OpenCl(Buffer<T>),
+}
+
+impl<T: Word> DeviceBuffer for AnyBuffer<T> {
+    fn len(&self) -> usize {
+        match self {
+            AnyBuffer::Cpu(memory) => memory.len(),
+            #[cfg(feature = "opencl")]
+            AnyBuffer::OpenCl(buffer) => buffer.len(),
+        }
+    }
+}
+
+/// Wrapping and unwrapping the buffers of one variant; a buffer of the other is a typed error.
+macro_rules! side {
+    ($module:ident, $variant:ident, $buffer:ident) => {
+        mod $module {
+            use super::*;
+
+            pub(super) fn wrap<T: Word>(buffer: $buffer<T>) -> AnyBuffer<T> {
+                AnyBuffer::$variant(buffer)
+            }
+            pub(super) fn unwrap<T: Word>(any: AnyBuffer<T>) -> Result<$buffer<T>> {
+                match any {
+                    AnyBuffer::$variant(buffer) => Ok(buffer),
+                    #[cfg(feature = "opencl")]
+                    _ => Err(Error::WrongDevice),
+                }
+            }
+            pub(super) fn of<T: Word>(any: &AnyBuffer<T>) -> Result<&$buffer<T>> {
+                match any {
+                    AnyBuffer::$variant(buffer) => Ok(buffer),
+                    #[cfg(feature = "opencl")]
+                    _ => Err(Error::WrongDevice),
+                }
+            }
+            pub(super) fn of_mut<T: Word>(any: &mut AnyBuffer<T>) -> Result<&mut $buffer<T>> {
+                match any {
+                    AnyBuffer::$variant(buffer) => Ok(buffer),
+                    #[cfg(feature = "opencl")]
+                    _ => Err(Error::WrongDevice),
+                }
+            }
+        }
+    };
+}
+side!(cpu_side, Cpu, Memory);
+#[cfg(feature = "opencl")]
+side!(opencl_side, OpenCl, Buffer);
+
+/// Runs the body on the device inside, with `$side` naming the functions that wrap and unwrap its buffers.
+macro_rules! on_device {
+    ($any:expr, |$device:ident, $side:ident| $body:expr) => {
+        match $any {
+            Any::Cpu($device) => {
+                #[allow(unused_imports)]
+                use cpu_side as $side;
+                $body
+            }
+            #[cfg(feature = "opencl")]
+            Any::OpenCl($device) => {
+                #[allow(unused_imports)]
+                use opencl_side as $side;
+                $body
+            }
+        }
+    };
+}
+
+impl HashBackend for Any {
+    type Buffer<T: Word> = AnyBuffer<T>;
+
+    fn info(&self) -> &DeviceInfo {
+        on_device!(self, |device, side| device.info())
+    }
+    fn ledger(&self) -> &Ledger {
+        on_device!(self, |device, side| device.ledger())
+    }
+    fn filled<T: Word>(&self, len: usize, value: T) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.filled(len, value).map(side::wrap))
+    }
+    fn unwritten<T: Word>(&self, len: usize) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.unwritten(len).map(side::wrap))
+    }
+    fn upload<T: Word>(&self, data: &[T]) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.upload(data).map(side::wrap))
+    }
+    fn write<T: Word>(&self, buffer: &mut AnyBuffer<T>, at: usize, data: &[T]) -> Result<()> {
+        on_device!(self, |device, side| device.write(side::of_mut(buffer)?, at, data))
+    }
+    fn read<T: Word>(&self, buffer: &AnyBuffer<T>, at: usize, data: &mut [T]) -> Result<()> {
+        on_device!(self, |device, side| device.read(side::of(buffer)?, at, data))
+    }
+    fn copy<T: Word>(
+        &self,
+        from: &AnyBuffer<T>,
+        from_at: usize,
+        to: &mut AnyBuffer<T>,
+        to_at: usize,
+        len: usize,
+    ) -> Result<()> {
+        on_device!(self, |device, side| device.copy(side::of(from)?, from_at, side::of_mut(to)?, to_at, len))
+    }
+    fn in_chunks(
+        &self,
+        queries: &[u32],
+        answers: Vec<Answers<'_>>,
+        mut pass: impl FnMut(Chunk<AnyBuffer<u32>>) -> Result<Chunk<AnyBuffer<u32>>>,
+    ) -> Result<()> {
+        on_device!(self, |device, side| device.in_chunks(queries, answers, |chunk| {
+            let Chunk { first, queries, answers } = chunk;
+            let answers = answers.into_iter().map(side::wrap).collect();
+            let Chunk { first, queries, answers } = pass(Chunk { first, queries: side::wrap(queries), answers })?;
+            let answers = answers.into_iter().map(side::unwrap).collect::<Result<_>>()?;
+            Ok(Chunk { first, queries: side::unwrap(queries)?, answers })
+        }))
+    }
+    fn finish(&self) -> Result<()> {
+        on_device!(self, |device, side| device.finish())
+    }
+    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+        on_device!(self, |device, side| device.timed(work))
+    }
+    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
+        on_device!(self, |device, side| device.stages(work))
+    }
+    fn iota(&self, len: usize) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.iota(len).map(side::wrap))
+    }
+    fn complement(&self, buffer: &mut AnyBuffer<u32>) -> Result<()> {
+        on_device!(self, |device, side| device.complement(side::of_mut(buffer)?))
+    }
+    fn gather(&self, from: &AnyBuffer<u32>, index: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.gather(side::of(from)?, side::of(index)?).map(side::wrap))
+    }
+    fn greatest(&self, buffer: &AnyBuffer<u32>) -> Result<u32> {
+        on_device!(self, |device, side| device.greatest(side::of(buffer)?))
+    }
+    fn select(&self, bits: &AnyBuffer<u32>, keep: bool, columns: &[&AnyBuffer<u32>]) -> Result<Vec<AnyBuffer<u32>>> {
+        on_device!(self, |device, side| {
+            let columns = columns.iter().map(|column| side::of(column)).collect::<Result<Vec<_>>>()?;
+            let selected = device.select(side::of(bits)?, keep, &columns)?;
+            Ok(selected.into_iter().map(side::wrap).collect())
+        })
+    }
+    fn sort_pairs(&self, keys: &AnyBuffer<u32>, values: &AnyBuffer<u32>) -> Result<(AnyBuffer<u32>, AnyBuffer<u32>)> {
+        on_device!(self, |device, side| {
+            let (keys, values) = device.sort_pairs(side::of(keys)?, side::of(values)?)?;
+            Ok((side::wrap(keys), side::wrap(values)))
+        })
+    }
+    fn random_reads(&self, buffer: &AnyBuffer<u64>, reads: usize) -> Result<u64> {
+        on_device!(self, |device, side| device.random_reads(side::of(buffer)?, reads))
+    }
+    fn random_lines(&self, buffer: &AnyBuffer<u64>, reads: usize) -> Result<u64> {
+        on_device!(self, |device, side| device.random_lines(side::of(buffer)?, reads))
+    }
+    fn random_updates(&self, buffer: &mut AnyBuffer<u64>, writes: usize) -> Result<()> {
+        on_device!(self, |device, side| device.random_updates(side::of_mut(buffer)?, writes))
+    }
+    fn strided_updates<T: Word>(&self, buffer: &mut AnyBuffer<T>, stride: u32, atomic: bool) -> Result<()> {
+        on_device!(self, |device, side| device.strided_updates(side::of_mut(buffer)?, stride, atomic))
+    }
+}
+
+impl Relational for Any {
+    fn mark(&self, places: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.mark(side::of(places)?, len).map(side::wrap))
+    }
+    fn heads(&self, column: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.heads(side::of(column)?).map(side::wrap))
+    }
+
+    fn tails(&self, column: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.tails(side::of(column)?).map(side::wrap))
+    }
+    fn ranks(&self, bits: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.ranks(side::of(bits)?, len).map(side::wrap))
+    }
+    fn scatter(&self, values: &AnyBuffer<u32>, places: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
+        on_device!(self, |device, side| device.scatter(side::of(values)?, side::of(places)?, len).map(side::wrap))
+    }
+    fn spans(
+        &self,
+        starts: &AnyBuffer<u32>,
+        ids: &AnyBuffer<u32>,
+        found: &AnyBuffer<u32>,
+        missing: Option<u32>,
+    ) -> Result<Spans<AnyBuffer<u32>>> {
+        on_device!(self, |device, side| {
+            let Spans { starts, counts } =
+                device.spans(side::of(starts)?, side::of(ids)?, side::of(found)?, missing)?;
+            Ok(Spans { starts: side::wrap(starts), counts: side::wrap(counts) })
+        })
+    }
+    fn offsets(&self, counts: &AnyBuffer<u32>) -> Result<AnyBuffer<u64>> {
+        on_device!(self, |device, side| device.offsets(side::of(counts)?).map(side::wrap))
+    }
+    fn expand(
+        &self,
+        offsets: &AnyBuffer<u64>,
+        starts: &AnyBuffer<u32>,
+        first: u64,
+        len: usize,
+    ) -> Result<Expanded<AnyBuffer<u32>>> {
+        on_device!(self, |device, side| {
+            let Expanded { runs, places } = device.expand(side::of(offsets)?, side::of(starts)?, first, len)?;
+            Ok(Expanded { runs: side::wrap(runs), places: side::wrap(places) })
+        })
+    }
+    fn accumulate(
+        &self,
+        ids: &AnyBuffer<u32>,
+        values: &AnyBuffer<u32>,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<Accumulated<Any>> {
+        on_device!(self, |device, side| {
+            let Accumulated { counts, sums, least, greatest } =
+                device.accumulate(side::of(ids)?, side::of(values)?, groups, wanted)?;
+            Ok(Accumulated {
+                counts: side::wrap(counts),
+                sums: side::wrap(sums),
+                least: side::wrap(least),
+                greatest: side::wrap(greatest),
+            })
+        })
+    }
+    fn interleave(
+        &self,
+        cells: &AnyBuffer<u64>,
+        lower: &AnyBuffer<u32>,
+        bits: &AnyBuffer<u32>,
+        empty: u64,
+    ) -> Result<AnyBuffer<u64>> {
+        on_device!(self, |device, side| {
+            device.interleave(side::of(cells)?, side::of(lower)?, side::of(bits)?, empty).map(side::wrap)
+        })
+    }
+}
+
+macro_rules! kernels_of_any {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
+        impl Kernels<scheme::$scheme> for Any {
+            fn build(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                keys: &AnyBuffer<u32>,
+                values: &AnyBuffer<u32>,
+            ) -> Result<(AnyBuffer<u64>, Placed)> {
+                on_device!(self, |device, side| {
+                    let (image, placed) =
+                        Kernels::<scheme::$scheme>::build(device, plan, side::of(keys)?, side::of(values)?)?;
+                    Ok((side::wrap(image), placed))
+                })
+            }
+            fn extended(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                image: &AnyBuffer<u64>,
+                keys: &AnyBuffer<u32>,
+                values: &AnyBuffer<u32>,
+            ) -> Result<(AnyBuffer<u64>, Placed)> {
+                on_device!(self, |device, side| {
+                    let (image, placed) = Kernels::<scheme::$scheme>::extended(
+                        device, plan, side::of(image)?, side::of(keys)?, side::of(values)?,
+                    )?;
+                    Ok((side::wrap(image), placed))
+                })
+            }
+            fn place(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                image: &mut AnyBuffer<u64>,
+                keys: &AnyBuffer<u32>,
+                values: &AnyBuffer<u32>,
+            ) -> Result<Placed> {
+                on_device!(self, |device, side| Kernels::<scheme::$scheme>::place(
+                    device, plan, side::of_mut(image)?, side::of(keys)?, side::of(values)?,
+                ))
+            }
+            fn lookup(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                image: &AnyBuffer<u64>,
+                queries: &AnyBuffer<u32>,
+                values: &mut AnyBuffer<u32>,
+                found: &mut AnyBuffer<u32>,
+            ) -> Result<()> {
+                on_device!(self, |device, side| Kernels::<scheme::$scheme>::lookup(
+                    device, plan, side::of(image)?, side::of(queries)?, side::of_mut(values)?, side::of_mut(found)?,
+                ))
+            }
+            fn contains(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                image: &AnyBuffer<u64>,
+                queries: &AnyBuffer<u32>,
+            ) -> Result<AnyBuffer<u32>> {
+                on_device!(self, |device, side| {
+                    Kernels::<scheme::$scheme>::contains(device, plan, side::of(image)?, side::of(queries)?)
+                        .map(side::wrap)
+                })
+            }
+            fn assign(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                image: &mut AnyBuffer<u64>,
+                keys: &AnyBuffer<u32>,
+                values: &AnyBuffer<u32>,
+            ) -> Result<()> {
+                on_device!(self, |device, side| Kernels::<scheme::$scheme>::assign(
+                    device, plan, side::of_mut(image)?, side::of(keys)?, side::of(values)?,
+                ))
+            }
+            fn decode(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                image: &AnyBuffer<u64>,
+            ) -> Result<Decoded<AnyBuffer<u32>>> {
+                on_device!(self, |device, side| {
+                    let Decoded { keys, values, taken } =
+                        Kernels::<scheme::$scheme>::decode(device, plan, side::of(image)?)?;
+                    Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
+                })
+            }
+            fn remove(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                image: &mut AnyBuffer<u64>,
+                keys: &AnyBuffer<u32>,
+            ) -> Result<Removed> {
+                on_device!(self, |device, side| Kernels::<scheme::$scheme>::remove(
+                    device, plan, side::of_mut(image)?, side::of(keys)?,
+                ))
+            }
+            fn lift(
+                &self,
+                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                image: &mut AnyBuffer<u64>,
+            ) -> Result<Decoded<AnyBuffer<u32>>> {
+                on_device!(self, |device, side| {
+                    let Decoded { keys, values, taken } =
+                        Kernels::<scheme::$scheme>::lift(device, plan, side::of_mut(image)?)?;
+                    Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
+                })
+            }
+        }
+    )*};
+}
+crate::for_each_scheme!(kernels_of_any);

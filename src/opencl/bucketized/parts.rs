@@ -1,0 +1,192 @@
+//! Canonical bucketized tables built part by part, and batches that come into them: the host side of
+//! cl/bucketized_parts.cl and cl/bucketized_insert.cl.
+//!
+//! ```text
+//! a build     deal the pairs to the slices of the new image;    place each part;                   the rest
+//! a batch     deal the pairs to memory of their own;            each part, from the old image      the rest
+//!                                                               to the new one
+//! the rest    escapes go on in the whole image; buckets that they came to are put in order; copies are looked for
+//! ```
+
+use ocl::core::Program;
+
+use super::parameters;
+use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Placed};
+use crate::error::{Error, Result};
+use crate::opencl::passes::parts::{Deal, Escapes};
+use crate::opencl::passes::tally::Tally;
+use crate::opencl::runtime::program::{BUCKETIZED_INSERT, BUCKETIZED_PARTS, Source};
+use crate::opencl::{Buffer, OpenCl};
+use crate::scheme::bucketized::PART_SLOTS;
+use crate::scheme::{BucketizedPlan, Kind, Plan as _, slot};
+
+/// Work-items of a group. On an H200 128 were faster than 64 and 256: what counts is how many parts are under way at
+/// once, and local memory has room for eleven.
+const GROUP: u32 = 128;
+
+/// The most work-items that take escapes in turn.
+const MOST_ITEMS: u64 = 1 << 19;
+
+/// One pair in so many may leave its part when a table is built; at load 0.98 one in 135 does.
+const ESCAPES_SHARE: u64 = 16;
+
+/// Local memory of a group, rounded up (S = 4, which has most counts).
+const LOCAL_BYTES: u64 = 21 << 10;
+
+/// An image that was made, or none where another way is to be taken.
+type Made = Option<(Buffer<u64>, Placed)>;
+
+/// What both ways keep account in.
+struct Account {
+    tally: Tally,
+    escapes: Escapes,
+}
+
+impl Account {
+    fn new(device: &OpenCl, room: u64) -> Result<Account> {
+        let words = Buffer::allocate(device, room as usize)?;
+        let escapes = Escapes { words, homes: Buffer::allocate(device, room as usize)? };
+        Ok(Account { tally: Tally::new(device)?, escapes })
+    }
+}
+
+impl OpenCl {
+    /// An image with these pairs, or none where this is not the way: the plan, the device or its free memory has no
+    /// room for it, or so many pairs left their parts that the list could not hold them.
+    ///
+    /// Six kernels, three fills of little and one read of the status; each word of the image is written twice.
+    pub(in crate::opencl) fn bucketized_by_parts(
+        &self,
+        plan: &BucketizedPlan,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Made> {
+        let pairs = keys.len();
+        if plan.kind() == Kind::Classic || pairs == 0 || self.build_route(pairs)? == BuildRoute::Direct {
+            return Ok(None);
+        }
+        let deal = Deal::new(pairs, plan.buckets(), plan.functions().part_bits);
+        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || self.placed_by_parts(plan, &deal, keys, values))
+    }
+
+    /// A copy of the image with these pairs too, or none where this is not the way: the plan, the device or its free
+    /// memory has no room for it.
+    ///
+    /// Six kernels, two fills of little and one read of the status; each word of the image is read once and written once.
+    pub(in crate::opencl) fn bucketized_extended(
+        &self,
+        plan: &BucketizedPlan,
+        image: &Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Made> {
+        let pairs = keys.len();
+        if plan.kind() == Kind::Classic || pairs == 0 || self.insert_route(image.len())? == BuildRoute::Direct {
+            return Ok(None);
+        }
+        let deal = Deal::new(pairs, plan.buckets(), plan.functions().part_bits);
+        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || {
+            self.extended_by_parts(plan, &deal, image, keys, values)
+        })
+    }
+
+    /// The program of those two whose groups have a part each.
+    fn bucketized_part(&self, source: Source, plan: &BucketizedPlan) -> Result<Program> {
+        self.program(source, &parameters(plan, GROUP as usize))
+    }
+
+    /// All programs that are used here alone.
+    #[cfg(test)]
+    pub(in crate::opencl) fn bucketized_parts_programs(&self, plan: &BucketizedPlan) -> Result<[Program; 3]> {
+        let deal = Deal::new(1000, plan.buckets(), plan.functions().part_bits);
+        let part = |source| self.bucketized_part(source, plan);
+        let dealing = deal.program(self, plan.functions().keys.len())?;
+        Ok([dealing, part(BUCKETIZED_PARTS)?, part(BUCKETIZED_INSERT)?])
+    }
+
+    fn placed_by_parts(
+        &self,
+        plan: &BucketizedPlan,
+        deal: &Deal,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Made> {
+        // All words are written, so they need not be filled first.
+        let mut image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
+        let account = Account::new(self, deal.pairs as u64 / ESCAPES_SHARE + 4096)?;
+        let touched: Buffer<u32> = self.filled(marks(plan), 0)?;
+        let dealt = self.dealt(plan, deal, (keys, values), (&mut image, u64::from(PART_SLOTS)), &account)?;
+
+        let program = self.bucketized_part(BUCKETIZED_PARTS, plan)?;
+        let launch = self.bucketized_kernel(&program, plan, "bucketized_parts", &image)?.buffer(&dealt);
+        let launch = account.escapes.give(launch, account.tally.status());
+        launch.over_groups_of(GROUP as usize, deal.parts as usize * GROUP as usize, deal.pairs)?;
+        drop(dealt);
+        self.finished(plan, image, &account, &touched, 1)
+    }
+
+    fn extended_by_parts(
+        &self,
+        plan: &BucketizedPlan,
+        deal: &Deal,
+        old: &Buffer<u64>,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Made> {
+        Error::check_length("the image", old.len(), plan.words() as usize)?;
+        let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
+        // Each pair has a place in the list, because each may displace one that leaves its part, in a full table; and only
+        // one, because who is displaced goes on in its stead.
+        let account = Account::new(self, deal.pairs as u64)?;
+        let mut batch = deal.shares(self)?;
+        let dealt = self.dealt(plan, deal, (keys, values), (&mut batch, deal.part), &account)?;
+
+        // Each part clears its own marks.
+        let touched: Buffer<u32> = Buffer::allocate(self, marks(plan))?;
+        let program = self.bucketized_part(BUCKETIZED_INSERT, plan)?;
+        let launch = self.bucketized_kernel(&program, plan, "bucketized_insert", &image)?.buffer(old);
+        let launch = launch.buffer(&batch).value(deal.part).value(batch.bytes() / 8).buffer(&dealt).buffer(&touched);
+        let launch = account.escapes.give(launch, account.tally.status());
+        launch.over_groups_of(GROUP as usize, deal.parts as usize * GROUP as usize, deal.pairs)?;
+        drop((batch, dealt));
+        self.finished(plan, image, &account, &touched, slot::MAX_AGE)
+    }
+
+    /// Deals the pairs to shares of so many words each, and says how many each part was dealt.
+    fn dealt(
+        &self,
+        plan: &BucketizedPlan,
+        deal: &Deal,
+        pairs: (&Buffer<u32>, &Buffer<u32>),
+        (shares, part_slots): (&mut Buffer<u64>, u64),
+        Account { tally, escapes }: &Account,
+    ) -> Result<Buffer<u32>> {
+        let mixers = plan.functions().keys;
+        deal.deal(self, &mixers, pairs, (shares, part_slots), (escapes, tally.status()))
+    }
+
+    /// What is left when all parts stand. Escapes up to age `oldest` may be copies that nobody has noticed.
+    fn finished(
+        &self,
+        plan: &BucketizedPlan,
+        image: Buffer<u64>,
+        Account { tally, escapes }: &Account,
+        touched: &Buffer<u32>,
+        oldest: u32,
+    ) -> Result<Made> {
+        let (status, room) = (tally.status(), escapes.room());
+        let program = self.bucketized_build(plan)?;
+        let kernel = |name| self.bucketized_kernel(&program, plan, name, &image);
+        let items = room.min(MOST_ITEMS) as usize;
+        escapes.give(kernel("bucketized_escapes")?, status).buffer(touched).over(items)?;
+        kernel("bucketized_mend")?.buffer(touched).over(touched.len())?;
+        escapes.give(kernel("bucketized_recheck")?, status).value(oldest).over(items)?;
+        let (placed, escaped) = tally.built(self, plan.outside())?;
+        Ok((escaped <= room).then_some((image, placed)))
+    }
+}
+
+/// Words with a mark for each bucket.
+fn marks(plan: &BucketizedPlan) -> usize {
+    (plan.buckets() as usize).div_ceil(32)
+}

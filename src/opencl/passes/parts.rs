@@ -1,0 +1,192 @@
+//! Dealing a batch to the parts of a table: the host side of cl/parts.cl.
+
+use ocl::core::{self, DeviceInfo as Asked, DeviceInfoResult as Told};
+
+use crate::backend::HashBackend;
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::opencl::runtime::launch::Launch;
+use crate::opencl::runtime::program::PARTS;
+use crate::opencl::{Buffer, OpenCl};
+use crate::scheme::hash::MixKeys;
+
+/// Work-items of a group.
+const GROUP: u32 = 256;
+/// Words of a tile for each of them: 24 KiB, so that tile and counts stay below 32.
+const EACH: u32 = 12;
+
+/// How the pairs of a batch are dealt in two passes, and the memory that takes.
+pub(in crate::opencl) struct Deal {
+    pub(in crate::opencl) pairs: usize,
+    buckets: u32,
+    /// The base-2 logarithm of the buckets of a part.
+    part_bits: u32,
+    pub(in crate::opencl) parts: u32,
+    /// The base-2 logarithm of the parts of a coarse region.
+    fine_bits: u32,
+    coarse: u32,
+    /// Words that a coarse region has room for.
+    region: u64,
+    /// Words that a part's share of the batch needs room for.
+    pub(in crate::opencl) part: u64,
+}
+
+/// Room for the words that come to 2 to the power of `bits` buckets: eight standard deviations more than the mean.
+/// Distinct keys never come near. Copies of a key may, and escape.
+fn room(pairs: usize, buckets: u32, bits: u32) -> u64 {
+    let share = (pairs as u128) << bits;
+    let mean = (share / u128::from(buckets.max(1))).min(pairs as u128) as u64;
+    mean + 8 * mean.isqrt() + 64
+}
+
+/// The pairs that leave their part.
+pub(in crate::opencl) struct Escapes {
+    pub(in crate::opencl) words: Buffer<u64>,
+    pub(in crate::opencl) homes: Buffer<u32>,
+}
+
+impl Escapes {
+    /// The arguments `ESCAPES` of a kernel.
+    pub(in crate::opencl) fn give<'a>(&self, launch: Launch<'a>, status: &Buffer<u64>) -> Launch<'a> {
+        launch.buffer(&self.words).buffer(&self.homes).value(self.room()).buffer(status)
+    }
+
+    pub(in crate::opencl) fn room(&self) -> u64 {
+        self.words.bytes() / 8
+    }
+}
+
+impl Deal {
+    /// For a table of so many buckets, in parts of 2 to the power of `part_bits`.
+    pub(in crate::opencl) fn new(pairs: usize, buckets: u32, part_bits: u32) -> Deal {
+        let parts = ((buckets.max(1) - 1) >> part_bits) + 1;
+        // About as many digits in one pass as in the other.
+        let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
+        let coarse = ((parts - 1) >> fine_bits) + 1;
+        let region = room(pairs, buckets, fine_bits + part_bits);
+        let part = room(pairs, buckets, part_bits).next_multiple_of(16);
+        Deal { pairs, buckets, part_bits, parts, fine_bits, coarse, region, part }
+    }
+
+    /// Memory for the shares of all parts, where they have none in an image: each is [`Deal::part`] words long.
+    pub(in crate::opencl) fn shares(&self, device: &OpenCl) -> Result<Buffer<u64>> {
+        Buffer::allocate(device, self.part as usize * self.parts as usize)
+    }
+
+    /// The most digits of a pass, as many as sums over them are made of.
+    fn digits(&self) -> u32 {
+        self.coarse.max(1 << self.fine_bits).next_power_of_two().max(GROUP)
+    }
+
+    /// Whether groups of the size that is needed fit the device, with their local memory.
+    pub(in crate::opencl) fn fits(&self, device: &OpenCl) -> bool {
+        let (items, bytes) = device.group_limits();
+        let local = 8 * u64::from(GROUP * EACH) + 8 * u64::from(self.digits()) + 4 * u64::from(GROUP) + 64;
+        u64::from(GROUP) <= items && local <= bytes
+    }
+
+    /// The program that deals by the first of so many mixers.
+    pub(in crate::opencl) fn program(&self, device: &OpenCl, mixers: usize) -> Result<core::Program> {
+        let parameters = [
+            ("FUNCTIONS", mixers as u32),
+            ("PART_BITS", self.part_bits),
+            ("GROUP", GROUP),
+            ("EACH", EACH),
+            ("DIGITS", self.digits()),
+            ("WIDE", 0),
+        ];
+        device.program(PARTS, &parameters)
+    }
+
+    /// Deals by the first of the mixers: first to coarse regions, then each to its parts, of which each has `part_room`
+    /// words of `to`; the last one may have fewer. How many each part was dealt comes first in what is returned.
+    pub(in crate::opencl) fn deal(
+        &self,
+        device: &OpenCl,
+        mixers: &[MixKeys],
+        (keys, values): (&Buffer<u32>, &Buffer<u32>),
+        (to, part_room): (&mut Buffer<u64>, u64),
+        (escapes, status): (&Escapes, &Buffer<u64>),
+    ) -> Result<Buffer<u32>> {
+        let program = self.program(device, mixers.len())?;
+        let cursors: Buffer<u32> = device.filled((self.parts + self.coarse) as usize, 0)?;
+        let regions: Buffer<u64> = Buffer::allocate(device, self.region as usize * self.coarse as usize)?;
+        let begin = |name| -> Result<Launch<'_>> {
+            Ok(device.kernel(&program, name)?.value(self.buckets).mixers(mixers).value(self.fine_bits))
+        };
+        let tile = u64::from(GROUP * EACH);
+
+        let launch = begin("deal_pairs")?.buffer(keys).buffer(values).value(self.pairs as u64).buffer(&cursors);
+        let launch = launch.buffer(&regions).value(self.region).value(regions.bytes() / 8);
+        let groups = (self.pairs as u64).div_ceil(tile);
+        let items = (groups * u64::from(GROUP)) as usize;
+        escapes.give(launch, status).over_groups_of(GROUP as usize, items, self.pairs)?;
+
+        let tiles = self.region.div_ceil(tile);
+        let launch = begin("deal_words")?.value(tiles as u32).buffer(&regions).value(self.region).buffer(&cursors);
+        let launch = launch.buffer(to).value(part_room).value(to.bytes() / 8);
+        let items = (tiles * u64::from(self.coarse) * u64::from(GROUP)) as usize;
+        escapes.give(launch, status).over_groups_of(GROUP as usize, items, self.pairs)?;
+        Ok(cursors)
+    }
+}
+
+impl OpenCl {
+    /// What `make` makes part by part, in groups of so many work-items with so much local memory; none where that is not
+    /// the way, because the device or its free memory has no room for it. Planted faults are of the other way.
+    pub(in crate::opencl) fn if_there_is_room<T>(
+        &self,
+        deal: &Deal,
+        group: u64,
+        local_bytes: u64,
+        make: impl FnOnce() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let (items, bytes) = self.group_limits();
+        let faulty = planted("opencl", Fault::Stale) || planted("opencl", Fault::Drop);
+        if faulty || !deal.fits(self) || group > items || local_bytes > bytes {
+            return Ok(None);
+        }
+        match make() {
+            Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => Ok(None),
+            made => made,
+        }
+    }
+
+    /// The most work-items of a group, and bytes of local memory; 0 where the driver does not say.
+    fn group_limits(&self) -> (u64, u64) {
+        let items = match core::get_device_info(self.0.device, Asked::MaxWorkGroupSize) {
+            Ok(Told::MaxWorkGroupSize(items)) => items as u64,
+            _ => 0,
+        };
+        let bytes = match core::get_device_info(self.0.device, Asked::LocalMemSize) {
+            Ok(Told::LocalMemSize(bytes)) => bytes,
+            _ => 0,
+        };
+        (items, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_hold_all_parts_and_all_pairs() {
+        for (pairs, buckets, part_bits) in [
+            (1, 16, 8),
+            (1 << 26, 9_320_676, 8),
+            (1000, 257, 8),
+            (1 << 20, 1 << 18, 9),
+            (u32::MAX as usize, 1 << 29, 8),
+        ] {
+            let deal = Deal::new(pairs, buckets, part_bits);
+            assert!(u64::from(deal.parts) << part_bits >= u64::from(buckets));
+            assert!(u64::from(deal.coarse) << deal.fine_bits >= u64::from(deal.parts));
+            assert!(u64::from(deal.coarse - 1) << deal.fine_bits < u64::from(deal.parts), "no region without parts");
+            assert!(deal.region * u64::from(deal.coarse) >= pairs as u64);
+            assert!(deal.part * u64::from(deal.parts) >= pairs as u64 && deal.part.is_multiple_of(16));
+            assert!(deal.digits() >= deal.coarse && deal.digits() >= 1 << deal.fine_bits);
+            assert_eq!(deal.digits() % GROUP, 0);
+        }
+    }
+}

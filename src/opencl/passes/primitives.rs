@@ -1,0 +1,179 @@
+//! The host side of cl/primitives.cl.
+
+use ocl::prm::Uint4;
+
+use super::scan::Scan;
+use crate::backend::{DeviceBuffer, HashBackend, Word, bitmap_words};
+use crate::error::{Error, Result};
+use crate::opencl::runtime::program::PRIMITIVES;
+use crate::opencl::{Buffer, OpenCl};
+
+/// Work-items of a group: wide ones make tiles large, and what is done once a tile rare.
+pub(in crate::opencl) const GROUP: usize = 256;
+/// Elements of one tile of a selection, or of ranks: a word of the bitmap for each work-item.
+pub(in crate::opencl) const TILE: usize = 32 * GROUP;
+/// Words of a line.
+const LINE: usize = 8;
+/// Words that one work-item of a reduction reads.
+const READS_EACH: usize = 8;
+
+/// The longest buffer in bytes that a driver is asked to fill. NVIDIA's (580.159, on an H200, 2026-11-22) never comes back from
+/// filling 2^34 bytes or more by values of 8, and a fill of a piece from there on ends its queue.
+pub(in crate::opencl) const MOST_FILLED: u64 = 1 << 30;
+/// Work-items that fill a long buffer in turn.
+pub(in crate::opencl) const MOST_FILLERS: usize = 1 << 22;
+
+/// The most work-items that read in turn, each as far from its last place as there are work-items: from 2^31 on,
+/// `get_global_size` of NVIDIA's OpenCL (580.159, 2026-11-22) is wrong, though all work-items run and know their number.
+const MOST_READERS: usize = 1 << 30;
+
+impl OpenCl {
+    pub(in crate::opencl) fn primitives(&self) -> Result<ocl::core::Program> {
+        self.program(PRIMITIVES, &[("GROUP", GROUP as u32), ("WIDE", 1)])
+    }
+
+    /// Fills a buffer by a kernel of so many work-items, and not by the driver's command.
+    pub(in crate::opencl) fn fill<T: Word>(&self, buffer: &Buffer<T>, value: T, fillers: usize) -> Result<()> {
+        let words: &[u32] = bytemuck::cast_slice(std::slice::from_ref(&value));
+        let four: [u32; 4] = std::array::from_fn(|i| words[i % words.len()]);
+        let len = buffer.len() * words.len();
+        let launch = self.kernel(&self.primitives()?, "fill")?.buffer(buffer);
+        let launch = launch.value(len as u64).value(Uint4::from(four));
+        launch.over_groups_of(GROUP, len.div_ceil(4).min(fillers), buffer.len())
+    }
+
+    pub(in crate::opencl) fn run_iota(&self, len: usize) -> Result<Buffer<u32>> {
+        let to = Buffer::allocate(self, len)?;
+        let launch = self.kernel(&self.primitives()?, "iota")?.buffer(&to).value(len as u64);
+        launch.over_groups_of(GROUP, len.div_ceil(4), len)?;
+        Ok(to)
+    }
+
+    pub(in crate::opencl) fn run_complement(&self, words: &mut Buffer<u32>) -> Result<()> {
+        let len = words.len();
+        let launch = self.kernel(&self.primitives()?, "complement")?.buffer(words).value(len as u64);
+        launch.over_groups_of(GROUP, len, len)
+    }
+
+    pub(in crate::opencl) fn run_gather(&self, from: &Buffer<u32>, index: &Buffer<u32>) -> Result<Buffer<u32>> {
+        let len = index.len();
+        let to = Buffer::allocate(self, len)?;
+        let launch = self.kernel(&self.primitives()?, "gather")?.buffer(from).value(from.len() as u64);
+        launch.buffer(index).buffer(&to).value(len as u64).over_groups_of(GROUP, len, len)?;
+        Ok(to)
+    }
+
+    pub(in crate::opencl) fn run_greatest(&self, words: &Buffer<u32>) -> Result<u32> {
+        let len = words.len();
+        let result: Buffer<u32> = self.filled(1, 0)?;
+        let launch = self.kernel(&self.primitives()?, "greatest")?.buffer(words).value(len as u64).buffer(&result);
+        launch.over_groups_of(GROUP, len.div_ceil(READS_EACH), len)?;
+        let mut greatest = [0];
+        self.read(&result, 0, &mut greatest)?;
+        Ok(greatest[0])
+    }
+
+    pub(in crate::opencl) fn run_select(
+        &self,
+        bits: &Buffer<u32>,
+        keep: bool,
+        columns: &[&Buffer<u32>],
+    ) -> Result<Vec<Buffer<u32>>> {
+        let Some(first) = columns.first() else { return Ok(Vec::new()) };
+        let len = first.len();
+        Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
+        for column in columns {
+            Error::check_length("a column", column.len(), len)?;
+        }
+        let flip = if keep { 0 } else { u32::MAX };
+        let offsets = self.tile_offsets(bits, len, flip, "select_count")?;
+        let mut total = [0];
+        self.read(&offsets, offsets.len() - 1, &mut total)?;
+        let program = self.primitives()?;
+        let select_column = |column: &&Buffer<u32>| {
+            let selected = Buffer::allocate(self, total[0] as usize)?;
+            let launch = self.kernel(&program, "select_move")?.buffer(bits).value(len as u64).value(flip);
+            let launch = launch.buffer(&offsets).buffer(column).buffer(&selected);
+            launch.over_groups_of(GROUP, bitmap_words(len), len)?;
+            Ok(selected)
+        };
+        columns.iter().map(select_column).collect()
+    }
+
+    pub(in crate::opencl) fn run_ranks(&self, bits: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
+        Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
+        let offsets = self.tile_offsets(bits, len, 0, "ranks")?;
+        let ranks = Buffer::allocate(self, len)?;
+        let launch = self.kernel(&self.primitives()?, "ranks")?.buffer(bits).value(len as u64).buffer(&offsets);
+        launch.buffer(&ranks).over_groups_of(GROUP, bitmap_words(len), len)?;
+        Ok(ranks)
+    }
+
+    /// How many of the first `len` bits, flipped, are one before each tile, and behind them how many of all.
+    fn tile_offsets(&self, bits: &Buffer<u32>, len: usize, flip: u32, stage: &'static str) -> Result<Buffer<u64>> {
+        // A count for each tile, and behind them a 0 where the total will be.
+        let offsets: Buffer<u64> = self.filled(len.div_ceil(TILE) + 1, 0)?;
+        let count = self.kernel(&self.primitives()?, "select_count")?.stage(stage).buffer(bits);
+        let count = count.value(len as u64).value(flip).buffer(&offsets);
+        count.over_groups_of(GROUP, bitmap_words(len), len)?;
+        Scan::of(self, offsets.len())?.run(&offsets)?;
+        Ok(offsets)
+    }
+
+    pub(in crate::opencl) fn run_random_reads(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {
+        self.xor_of_places("random_reads", (words, places(words.len())), reads, reads.div_ceil(READS_EACH))
+    }
+
+    pub(in crate::opencl) fn run_random_lines(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {
+        // As many work-items read a line as each of them reads words of lines.
+        self.xor_of_places("random_lines", (words, places(words.len() / LINE)), reads, reads * LINE / READS_EACH)
+    }
+
+    /// Runs a kernel that XORs what it reads at random places, of which there are so many or none.
+    fn xor_of_places(
+        &self,
+        kernel: &'static str,
+        (words, places): (&Buffer<u64>, Option<u32>),
+        reads: usize,
+        items: usize,
+    ) -> Result<u64> {
+        let Some(places) = places else { return Ok(0) };
+        let (result, items): (Buffer<u64>, usize) = (self.filled(1, 0)?, items.min(MOST_READERS));
+        let launch = self.kernel(&self.primitives()?, kernel)?.buffer(words).value(places);
+        launch.value(reads as u64).buffer(&result).over_groups_of(GROUP, items, reads)?;
+        let mut xor = [0];
+        self.read(&result, 0, &mut xor)?;
+        Ok(xor[0])
+    }
+
+    pub(in crate::opencl) fn run_random_updates(&self, words: &mut Buffer<u64>, writes: usize) -> Result<()> {
+        let Some(places) = places(words.len()) else { return Ok(()) };
+        let launch = self.kernel(&self.primitives()?, "random_updates")?.buffer(words).value(places);
+        launch.value(writes as u64).over_groups_of(GROUP, writes, writes)
+    }
+}
+
+impl OpenCl {
+    pub(in crate::opencl) fn run_strided_updates<T: Word>(
+        &self,
+        words: &mut Buffer<T>,
+        stride: u32,
+        atomic: bool,
+    ) -> Result<()> {
+        let len = words.len();
+        Error::check_rows("elements to be updated", len)?;
+        let name = match (size_of::<T>(), atomic) {
+            (4, false) => "strided_32",
+            (4, true) => "strided_32_atomic",
+            (_, false) => "strided_64",
+            (_, true) => "strided_64_atomic",
+        };
+        let launch = self.kernel(&self.primitives()?, name)?.buffer(words).value(len as u64).value(stride);
+        launch.over_groups_of(GROUP, len, len)
+    }
+}
+
+/// How many places random access draws from; none in an empty buffer.
+fn places(len: usize) -> Option<u32> {
+    (len > 0).then(|| u32::try_from(len).unwrap_or(u32::MAX))
+}

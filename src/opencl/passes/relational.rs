@@ -1,0 +1,193 @@
+//! The host side of cl/relational.cl and cl/accumulate.cl. `ranks` is by the tiles of selection, in primitives.rs.
+
+use super::primitives::GROUP;
+use super::scan::Scan;
+use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::opencl::runtime::program::{ACCUMULATE, RELATIONAL};
+use crate::opencl::{Buffer, OpenCl};
+
+/// Elements of one work-item where a list is expanded.
+const EXPANDS_EACH: usize = 8;
+/// Elements of one group there.
+pub(in crate::opencl) const EXPAND_TILE: usize = GROUP * EXPANDS_EACH;
+
+/// Rows of one work-item where aggregates are taken.
+pub(in crate::opencl) const ROWS_EACH: usize = 32;
+/// Entries of a group's own table.
+pub(in crate::opencl) const ENTRIES: usize = 1024;
+
+// An owner, a count, a sum in two halves, a least and a greatest value: what every device has.
+const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES * 6 * size_of::<u32>() <= 32 << 10);
+
+/// The most runs and groups: their numbers have 32 bits, and one of them is nobody's.
+const MOST: u64 = u32::MAX as u64;
+
+impl OpenCl {
+    pub(in crate::opencl) fn relational(&self) -> Result<ocl::core::Program> {
+        self.program(RELATIONAL, &[("GROUP", GROUP as u32), ("EACH", EXPANDS_EACH as u32)])
+    }
+
+    pub(in crate::opencl) fn accumulate_program(&self, wanted: Wanted) -> Result<ocl::core::Program> {
+        let Wanted { count, sum, least, greatest } = wanted;
+        self.program(
+            ACCUMULATE,
+            &[
+                ("WANT_COUNT", count.into()),
+                ("WANT_SUM", sum.into()),
+                ("WANT_LEAST", least.into()),
+                ("WANT_GREATEST", greatest.into()),
+                ("ENTRIES", ENTRIES as u32),
+                ("GROUP", GROUP as u32),
+                ("EACH", ROWS_EACH as u32),
+            ],
+        )
+    }
+
+    /// The ends of runs that the kernel of this name marks.
+    fn borders(&self, column: &Buffer<u32>, name: &'static str) -> Result<Buffer<u32>> {
+        let len = column.len();
+        let bits = Buffer::allocate(self, bitmap_words(len))?;
+        let launch = self.kernel(&self.relational()?, name)?.buffer(column).value(len as u64);
+        launch.buffer(&bits).over_groups_of(GROUP, bitmap_words(len) * size_of::<u32>(), len)?;
+        Ok(bits)
+    }
+}
+
+impl Relational for OpenCl {
+    fn mark(&self, places: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
+        let bits = self.filled(bitmap_words(len), 0)?;
+        let launch = self.kernel(&self.relational()?, "mark")?.buffer(places).value(seen(places.len()));
+        launch.buffer(&bits).value(len as u64).over_groups_of(GROUP, places.len(), places.len())?;
+        Ok(bits)
+    }
+
+    fn heads(&self, column: &Buffer<u32>) -> Result<Buffer<u32>> {
+        self.borders(column, "heads")
+    }
+
+    fn tails(&self, column: &Buffer<u32>) -> Result<Buffer<u32>> {
+        self.borders(column, "tails")
+    }
+
+    fn ranks(&self, bits: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
+        self.run_ranks(bits, len)
+    }
+
+    fn scatter(&self, values: &Buffer<u32>, places: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
+        let count = values.len();
+        Error::check_length("the places", places.len(), count)?;
+        let to = self.filled(len, 0)?;
+        let launch = self.kernel(&self.relational()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
+        launch.buffer(&to).value(len as u64).over_groups_of(GROUP, count, count)?;
+        Ok(to)
+    }
+
+    fn spans(
+        &self,
+        starts: &Buffer<u32>,
+        ids: &Buffer<u32>,
+        found: &Buffer<u32>,
+        missing: Option<u32>,
+    ) -> Result<Spans<Buffer<u32>>> {
+        let len = ids.len();
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let spans = Spans { starts: Buffer::allocate(self, len)?, counts: Buffer::allocate(self, len)? };
+        let launch = self.kernel(&self.relational()?, "spans")?.buffer(starts).value(starts.len() as u64);
+        let launch = launch.buffer(ids).buffer(found).value(missing.unwrap_or(0)).value(u32::from(missing.is_some()));
+        let launch = launch.value(len as u64).buffer(&spans.starts).buffer(&spans.counts);
+        launch.over_groups_of(GROUP, len, len)?;
+        Ok(spans)
+    }
+
+    /// One pass of 12 bytes a count, then a scan.
+    fn offsets(&self, counts: &Buffer<u32>) -> Result<Buffer<u64>> {
+        let len = counts.len();
+        let offsets = Buffer::allocate(self, len + 1)?;
+        let launch = self.kernel(&self.relational()?, "widen")?.stage("offsets").buffer(counts).value(len as u64);
+        launch.buffer(&offsets).over_groups_of(GROUP, len + 1, len)?;
+        Scan::of(self, len + 1)?.in_stage("offsets").run(&offsets)?;
+        Ok(offsets)
+    }
+
+    fn expand(
+        &self,
+        offsets: &Buffer<u64>,
+        starts: &Buffer<u32>,
+        first: u64,
+        len: usize,
+    ) -> Result<Expanded<Buffer<u32>>> {
+        let runs = starts.len();
+        Error::check_length("the offsets", offsets.len(), runs + 1)?;
+        check_most("runs", runs)?;
+        if runs == 0 {
+            return Ok(Expanded { runs: self.filled(len, 0)?, places: self.filled(len, 0)? });
+        }
+        let first = first.saturating_add(u64::from(planted("opencl", Fault::Rows)));
+        let program = self.relational()?;
+        let borders = Buffer::<u32>::allocate(self, len.div_ceil(EXPAND_TILE) + 1)?;
+        let launch = self.kernel(&program, "expand_borders")?.stage("expand").buffer(offsets).value(runs as u32);
+        let launch = launch.value(first).value(len as u64).buffer(&borders).value(borders.len() as u64);
+        launch.over_groups_of(GROUP, borders.len(), 0)?;
+        let expanded = Expanded { runs: Buffer::allocate(self, len)?, places: Buffer::allocate(self, len)? };
+        let launch = self.kernel(&program, "expand")?.buffer(offsets).value(runs as u32).buffer(starts);
+        let launch = launch.value(first).value(len as u64).buffer(&borders);
+        let launch = launch.buffer(&expanded.runs).buffer(&expanded.places);
+        launch.over_groups_of(GROUP, len.div_ceil(EXPANDS_EACH), len)?;
+        Ok(expanded)
+    }
+
+    fn accumulate(
+        &self,
+        ids: &Buffer<u32>,
+        values: &Buffer<u32>,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<Accumulated<OpenCl>> {
+        let len = ids.len();
+        Error::check_length("the values", values.len(), if wanted.values() { len } else { 0 })?;
+        check_most("groups", groups)?;
+        let cells = |wanted: bool| if wanted { groups } else { 0 };
+        let all = Accumulated::<OpenCl> {
+            counts: self.filled(cells(wanted.count), 0)?,
+            sums: self.filled(cells(wanted.sum), 0)?,
+            least: self.filled(cells(wanted.least), u32::MAX)?,
+            greatest: self.filled(cells(wanted.greatest), 0)?,
+        };
+        if wanted == Wanted::default() {
+            return Ok(all);
+        }
+        let launch = self.kernel(&self.accumulate_program(wanted)?, "accumulate")?.buffer(ids).buffer(values);
+        let launch = launch.value(seen(len)).value(groups as u32).buffer(&all.counts).buffer(&all.sums);
+        let launch = launch.buffer(&all.least).buffer(&all.greatest);
+        launch.over_groups_of(GROUP, len.div_ceil(ROWS_EACH), len)?;
+        Ok(all)
+    }
+
+    fn interleave(
+        &self,
+        cells: &Buffer<u64>,
+        lower: &Buffer<u32>,
+        bits: &Buffer<u32>,
+        empty: u64,
+    ) -> Result<Buffer<u64>> {
+        let len = lower.len();
+        Error::check_length("the cells", cells.len(), len.div_ceil(2))?;
+        Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
+        let words = Buffer::allocate(self, len)?;
+        let launch = self.kernel(&self.relational()?, "interleave")?.buffer(cells).buffer(lower).value(len as u64);
+        launch.buffer(bits).value(empty).buffer(&words).over_groups_of(GROUP, len, len)?;
+        Ok(words)
+    }
+}
+
+/// How many of so many rows are looked at: all of them, but for a planted fault.
+fn seen(rows: usize) -> u64 {
+    rows.saturating_sub(usize::from(planted("opencl", Fault::Rows))) as u64
+}
+
+/// Refuses more than there are numbers for.
+fn check_most(what: &'static str, asked: usize) -> Result<()> {
+    if asked as u64 > MOST { Err(Error::TooLarge { what, asked: asked as u64, most: MOST }) } else { Ok(()) }
+}

@@ -1,0 +1,87 @@
+//! The host side of cl/scan.cl: exclusive prefix sums of any number of counts.
+//!
+//! ```text
+//! let scan = Scan::of(device, len)?;      its memory: a sum for every tile, a sum for every tile of those, ..
+//! scan.run(&counts)?;                     as often as wanted; counts[i] becomes the sum of all before it
+//! ```
+//!
+//! With a 0 behind the last count, the sum of all of them is there afterwards.
+
+use super::primitives::GROUP;
+use crate::backend::{DeviceBuffer, Word};
+use crate::error::{Error, Result};
+use crate::opencl::runtime::launch::Launch;
+use crate::opencl::runtime::program::SCAN;
+use crate::opencl::{Buffer, OpenCl};
+
+/// Counts of one work-item.
+const EACH: usize = 8;
+/// Counts of one group.
+const TILE: usize = GROUP * EACH;
+
+/// Prefix sums of `len` counts; sums wrap where a `T` cannot hold them.
+pub(in crate::opencl) struct Scan<'a, T: Word> {
+    device: &'a OpenCl,
+    len: usize,
+    /// What the ledger and the clocks know its kernels as, if not by their own names.
+    stage: Option<&'static str>,
+    /// The sums of tiles, of tiles of sums, .., down to one tile.
+    sums: Vec<Buffer<T>>,
+}
+
+impl<'a, T: Word> Scan<'a, T> {
+    /// For so many counts: 1/2048 of their memory.
+    pub(in crate::opencl) fn of(device: &'a OpenCl, len: usize) -> Result<Scan<'a, T>> {
+        let mut sums = Vec::new();
+        let mut tiles = len.div_ceil(TILE);
+        while tiles > 1 {
+            sums.push(Buffer::allocate(device, tiles)?);
+            tiles = tiles.div_ceil(TILE);
+        }
+        Ok(Scan { device, len, stage: None, sums })
+    }
+
+    /// The same as one stage of something larger.
+    pub(in crate::opencl) fn in_stage(self, name: &'static str) -> Self {
+        Scan { stage: Some(name), ..self }
+    }
+
+    /// Replaces each count by the sum of those before it: one kernel for 2048 counts, three for 2^22, five for 2^33.
+    pub(in crate::opencl) fn run(&self, counts: &Buffer<T>) -> Result<()> {
+        Error::check_length("the counts", counts.len(), self.len)?;
+        let mut levels: Vec<&Buffer<T>> = vec![counts];
+        for sums in &self.sums {
+            let counts = levels[levels.len() - 1];
+            self.kernel("scan_sums", counts)?.buffer(sums).over_groups_of(GROUP, items(counts), counts.len())?;
+            levels.push(sums);
+        }
+        // From the last level, which is one tile with nothing before it.
+        for (level, counts) in levels.iter().enumerate().rev() {
+            let before = levels.get(level + 1).unwrap_or(counts);
+            self.kernel("scan_tiles", counts)?.buffer(before).over_groups_of(GROUP, items(counts), counts.len())?;
+        }
+        Ok(())
+    }
+
+    fn kernel(&self, name: &'static str, counts: &Buffer<T>) -> Result<Launch<'a>> {
+        let program = self.device.scan_program(size_of::<T>() == size_of::<u64>())?;
+        let launch = self.device.kernel(&program, name)?;
+        let launch = match self.stage {
+            Some(stage) => launch.stage(stage),
+            None => launch,
+        };
+        Ok(launch.buffer(counts).value(counts.len() as u64))
+    }
+}
+
+/// Work-items for so many counts.
+fn items<T: Word>(counts: &Buffer<T>) -> usize {
+    counts.len().div_ceil(EACH)
+}
+
+impl OpenCl {
+    /// The program for counts of 32 or 64 bits.
+    pub(in crate::opencl) fn scan_program(&self, wide: bool) -> Result<ocl::core::Program> {
+        self.program(SCAN, &[("GROUP", GROUP as u32), ("EACH", EACH as u32), ("WIDE", wide.into())])
+    }
+}

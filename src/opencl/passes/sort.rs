@@ -1,0 +1,251 @@
+//! The host side of cl/sort.cl and cl/sort_alone.cl.
+
+use super::primitives::GROUP;
+use super::scan::Scan;
+use crate::backend::{DeviceBuffer, DeviceKind, HashBackend};
+use crate::error::{Error, Result};
+use crate::opencl::runtime::program::{SORT, SORT_ALONE};
+use crate::opencl::{Buffer, OpenCl};
+
+/// Pairs of one work-item: what the words of cl/sort.cl are made for.
+const EACH: usize = 16;
+/// Pairs of one tile.
+const TILE: usize = GROUP * EACH;
+/// Bits of a digit, and its values.
+const DIGIT_BITS: u32 = 8;
+const DIGITS: usize = 1 << DIGIT_BITS;
+/// The most chunks of tiles: enough to keep any GPU busy, and so few that their counts are next to nothing.
+const MOST_CHUNKS: usize = 1024;
+/// The most chunks where each is one work-item's.
+const MOST_CHUNKS_ALONE: usize = 256;
+/// Counts of one work-item, where they are added up.
+const COUNTS_EACH: usize = 8;
+/// Pairs that a work-item looks at before there is any pass.
+const LOOKS_EACH: usize = 16;
+
+// What `sorted::counts_bytes` says of them.
+const _: () = assert!(TILE == 4096 && DIGITS == 256 && MOST_CHUNKS == 1024 && MOST_CHUNKS_ALONE <= MOST_CHUNKS);
+
+/// The most pairs: their places are numbers of 32 bits.
+const MOST_PAIRS: u64 = u32::MAX as u64;
+
+/// Keys and their values.
+type Columns = (Buffer<u32>, Buffer<u32>);
+
+/// Who works on a chunk. The order is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::opencl) enum Way {
+    /// A work-item: CPUs.
+    Alone,
+    /// A group for each of its tiles: everything else.
+    Together,
+}
+
+impl Way {
+    /// The most chunks that a batch is in.
+    fn most_chunks(self) -> usize {
+        match self {
+            Way::Alone => MOST_CHUNKS_ALONE,
+            Way::Together => MOST_CHUNKS,
+        }
+    }
+}
+
+/// The chunks of a batch, and the memory that its passes share.
+struct Passes<'a> {
+    device: &'a OpenCl,
+    way: Way,
+    len: usize,
+    tiles: usize,
+    /// Tiles of a chunk, but for the last.
+    each: usize,
+    chunks: usize,
+    /// What each chunk has before its tiles, by tile and digit.
+    befores: Buffer<u32>,
+    /// What each chunk has, by digit and chunk; alone, where it begins.
+    counts: Buffer<u32>,
+    /// What all have, by pass and digit.
+    totals: Buffer<u32>,
+    /// Where each chunk begins, by chunk and digit.
+    starts: Buffer<u32>,
+}
+
+impl OpenCl {
+    pub(in crate::opencl) fn sort_program(&self, way: Way) -> Result<ocl::core::Program> {
+        match way {
+            Way::Alone => self.program(SORT_ALONE, &[("GROUP", 1), ("DIGIT_BITS", DIGIT_BITS)]),
+            Way::Together => {
+                let (group, each) = (("GROUP", GROUP as u32), ("EACH", EACH as u32));
+                let counts_each = ("COUNTS_EACH", COUNTS_EACH as u32);
+                self.program(SORT, &[group, each, counts_each, ("DIGIT_BITS", DIGIT_BITS), ("WIDE", 0)])
+            }
+        }
+    }
+
+    /// One read of 12 bytes; then, unless keys ascend, for each of at most four digits, a count, a scan and a scatter.
+    pub(in crate::opencl) fn run_sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<Columns> {
+        let cpu = self.0.info.kind == DeviceKind::Cpu;
+        let way = if cpu { Way::Alone } else { Way::Together };
+        self.sort_pairs_by(way, way.most_chunks(), keys, values)
+    }
+
+    /// The same this way, in so many chunks at most.
+    pub(in crate::opencl) fn sort_pairs_by(
+        &self,
+        way: Way,
+        most_chunks: usize,
+        keys: &Buffer<u32>,
+        values: &Buffer<u32>,
+    ) -> Result<Columns> {
+        let len = keys.len();
+        Error::check_length("the values", values.len(), len)?;
+        if len as u64 > MOST_PAIRS {
+            return Err(Error::TooLarge { what: "pairs to sort", asked: len as u64, most: MOST_PAIRS });
+        }
+        let shifts = digits(self.differing(keys)?);
+        if shifts.is_empty() {
+            return Ok((self.clone_buffer(keys)?, self.clone_buffer(values)?));
+        }
+        let passes = Passes::of(self, way, chunks_of(len, most_chunks), len, shifts.len())?;
+        let room = || -> Result<Columns> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
+        // What the last pass wrote, and what the next one writes to.
+        let (mut sorted, mut spare) = (None, None);
+        for (pass, shift) in (0..).zip(shifts) {
+            let from = sorted.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
+            let to = spare.take().map_or_else(room, Ok)?;
+            match way {
+                Way::Alone => passes.alone(shift, from, &to)?,
+                Way::Together => passes.together(pass, shift, from, &to)?,
+            }
+            spare = sorted.replace(to);
+        }
+        sorted.map_or_else(room, Ok)
+    }
+
+    /// The bits in which keys differ; none if they ascend.
+    fn differing(&self, keys: &Buffer<u32>) -> Result<u32> {
+        let len = keys.len();
+        let result: Buffer<u32> = self.filled(3, 0)?;
+        let program = self.sort_program(Way::Together)?;
+        let launch = self.kernel(&program, "sort_differing")?.buffer(keys).value(len as u64);
+        launch.buffer(&result).over_groups_of(GROUP, len.div_ceil(LOOKS_EACH), len)?;
+        let mut found = [0; 3];
+        self.read(&result, 0, &mut found)?;
+        let [ones, zeros, falls] = found;
+        Ok(if falls == 0 { 0 } else { ones & zeros })
+    }
+}
+
+impl<'a> Passes<'a> {
+    fn of(
+        device: &'a OpenCl,
+        way: Way,
+        (tiles, each): (usize, usize),
+        len: usize,
+        passes: usize,
+    ) -> Result<Passes<'a>> {
+        let together = |count: usize| if way == Way::Together { count } else { 0 };
+        let chunks = tiles.div_ceil(each);
+        Ok(Passes {
+            device,
+            way,
+            len,
+            tiles,
+            each,
+            chunks,
+            befores: Buffer::allocate(device, together(DIGITS * tiles))?,
+            counts: Buffer::allocate(device, DIGITS * chunks)?,
+            totals: device.filled(together(DIGITS * passes), 0)?,
+            starts: Buffer::allocate(device, together(DIGITS * chunks))?,
+        })
+    }
+
+    /// The pass of this number, over the digit that begins at bit `shift`.
+    fn together(
+        &self,
+        pass: u32,
+        shift: u32,
+        (keys, values): (&Buffer<u32>, &Buffer<u32>),
+        to: &Columns,
+    ) -> Result<()> {
+        let (device, len, each) = (self.device, self.len as u32, self.each as u32);
+        let program = device.sort_program(self.way)?;
+        let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(each).value(pass).value(shift);
+        let count = count.buffer(&self.befores).buffer(&self.counts).buffer(&self.totals);
+        count.over_groups_of(GROUP, GROUP * self.chunks, self.len)?;
+        let start = device.kernel(&program, "sort_starts")?.buffer(&self.counts).value(self.chunks as u32).value(pass);
+        let start = start.buffer(&self.totals).buffer(&self.starts);
+        start.over_groups_of(GROUP, self.counts.len().div_ceil(COUNTS_EACH), self.counts.len())?;
+        let scatter = device.kernel(&program, "sort_scatter")?.buffer(keys).buffer(values).value(len).value(each);
+        let scatter = scatter.value(shift).buffer(&self.befores).buffer(&self.starts).buffer(&to.0).buffer(&to.1);
+        scatter.over_groups_of(GROUP, GROUP * self.tiles, self.len)
+    }
+
+    /// The same by work-items each on its own.
+    fn alone(&self, shift: u32, (keys, values): (&Buffer<u32>, &Buffer<u32>), to: &Columns) -> Result<()> {
+        let (device, len, chunk) = (self.device, self.len as u64, (self.each * TILE) as u64);
+        let program = device.sort_program(self.way)?;
+        let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(chunk).value(shift);
+        count.buffer(&self.counts).over_groups_of(1, self.chunks, self.len)?;
+        Scan::of(device, self.counts.len())?.run(&self.counts)?;
+        let scatter = device.kernel(&program, "sort_scatter")?.buffer(keys).buffer(values).value(len).value(chunk);
+        let scatter = scatter.value(shift).buffer(&self.counts).buffer(&to.0).buffer(&to.1);
+        scatter.over_groups_of(1, self.chunks, self.len)
+    }
+}
+
+/// Tiles of so many pairs, and how many of them each of at most `most` chunks has.
+fn chunks_of(pairs: usize, most: usize) -> (usize, usize) {
+    let tiles = pairs.div_ceil(TILE);
+    (tiles, tiles.div_ceil(most).max(1))
+}
+
+/// Where digits begin that cover these bits, from the lowest up.
+fn digits(mut bits: u32) -> Vec<u32> {
+    let mut shifts = Vec::new();
+    while bits != 0 {
+        let shift = bits.trailing_zeros().min(u32::BITS - DIGIT_BITS);
+        shifts.push(shift);
+        bits &= !((DIGITS as u32 - 1) << shift);
+    }
+    shifts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_hold_all_tiles_and_are_no_more_than_allowed() {
+        for most in [MOST_CHUNKS, MOST_CHUNKS_ALONE] {
+            for pairs in [1, TILE, TILE + 1, 1 << 20, TILE * most, TILE * most + 1, 100_000_007, u32::MAX as usize] {
+                let (tiles, each) = chunks_of(pairs, most);
+                assert!(tiles * TILE >= pairs && (tiles - 1) * TILE < pairs, "{pairs}");
+                assert!((1..=most).contains(&tiles.div_ceil(each)), "{pairs}");
+            }
+        }
+        assert_eq!((chunks_of(1 << 20, MOST_CHUNKS), chunks_of(1 << 26, MOST_CHUNKS)), ((256, 1), (16_384, 16)));
+    }
+
+    #[test]
+    fn digits_cover_the_bits_that_differ_and_no_more_than_four_are_needed() {
+        let known: [(u32, &[u32]); 8] = [
+            (0, &[]),
+            (1, &[0]),
+            (1 << 31, &[24]),
+            (0xff00, &[8]),
+            (0x1ff0, &[4, 12]),
+            (0x8000_0001, &[0, 24]),
+            (u32::MAX, &[0, 8, 16, 24]),
+            (0x7fff_fffe, &[1, 9, 17, 24]),
+        ];
+        for (bits, shifts) in known {
+            assert_eq!(digits(bits), shifts, "{bits:#x}");
+        }
+        for bits in (0..100_000u32).map(|i| i.wrapping_mul(0x9e37_79b9)) {
+            let shifts = digits(bits);
+            let covered = shifts.iter().fold(0, |covered, shift| covered | 0xff << shift);
+            assert!(shifts.len() <= 4 && bits & !covered == 0 && shifts.is_sorted(), "{bits:#x}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Which devices there are, and how one is opened.
+//!
+//! ```text
+//! listed once:    platforms -> devices -> name and limits
+//! when opened:    what rules a device out without touching it; context, queue with profiling, self-test of the 64-bit
+//!                 atomics
+//! ```
+//!
+//! An empty list is not kept, and neither is a reason to refuse a device: a driver that failed once may not fail again.
+//!
+//! A device that is opened twice while in use is one [`OpenCl`]: tables on it share context, queue and programs. A
+//! platform without devices, a device that does not answer, and no OpenCL at all are ordinary, so nothing here gives up
+//! early.
+
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use ocl::core::{self, CommandQueueInfo, CommandQueueInfoResult, CommandQueueProperties};
+use ocl::enums::{DeviceInfo as Ask, DeviceInfoResult as Answer};
+use ocl::flags::DeviceType;
+use ocl::{Context, Device, Platform, Queue};
+
+use super::selftest::{missing, unsupported};
+use super::staging::Staging;
+use crate::backend::{DeviceInfo, DeviceKind, Listed};
+use crate::error::{Error, Result};
+use crate::opencl::passes::primitives;
+use crate::opencl::{Inner, OpenCl, START_UP, lock, told};
+
+/// A device as it was listed.
+struct Listing {
+    platform: Platform,
+    device: Device,
+    info: DeviceInfo,
+    /// GPU before accelerator before CPU, then by compute units: the best is the greatest.
+    rank: (DeviceKind, usize),
+    opened: Mutex<Weak<Inner>>,
+}
+
+/// Every device of every platform, in a fixed order, each opened and tested if it is not in use already.
+///
+/// The first call costs what the drivers take to start (up to a second). Never an error: see [`Listed::refused`].
+pub fn devices() -> Vec<Listed> {
+    let candidate = |listing: &Listing| {
+        let refused = listing.open().err().map(|error| match error {
+            Error::Unsupported { missing, .. } => missing,
+            other => other.to_string(),
+        });
+        Listed { info: listing.info.clone(), refused }
+    };
+    listed().iter().map(candidate).collect()
+}
+
+impl OpenCl {
+    /// The best usable device: a GPU if there is one, then an accelerator, then a CPU; of several the one with the most
+    /// compute units. Costs a context and a self-test of some milliseconds, unless the device is in use already.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] with the reason for each device that was refused, or why there is no OpenCL.
+    pub fn best() -> Result<OpenCl> {
+        let mut by_rank: Vec<_> = listed().iter().collect();
+        by_rank.sort_by_key(|listing| std::cmp::Reverse(listing.rank));
+        first_usable("OpenCL", by_rank)
+    }
+
+    /// Device number `number` in the order of [`devices`].
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] if there are fewer; [`Error::Unsupported`] if koel cannot use it; [`Error::Device`] if it
+    /// fails.
+    pub fn nth(number: usize) -> Result<OpenCl> {
+        match listed().get(number) {
+            Some(listing) => listing.open(),
+            None => Err(none(&format!("opencl:{number}"))),
+        }
+    }
+
+    /// The best usable device whose name, platform or driver contains `part`, in upper or lower case.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] if no name matches, or none that does is usable; the reason says which.
+    pub fn by_name(part: &str) -> Result<OpenCl> {
+        let wanted = part.to_lowercase();
+        let matches =
+            |info: &DeviceInfo| [&info.name, &info.driver].iter().any(|name| name.to_lowercase().contains(&wanted));
+        let mut found: Vec<_> = listed().iter().filter(|listing| matches(&listing.info)).collect();
+        if found.is_empty() {
+            return Err(none(&format!("opencl:{part}")));
+        }
+        found.sort_by_key(|listing| std::cmp::Reverse(listing.rank));
+        first_usable(&format!("opencl:{part}"), found)
+    }
+
+    /// The device of a queue that you made with the `ocl` crate, sharing its context and the queue itself.
+    ///
+    /// With profiling on in the queue, times are the device's; without, they are the clock's on the wall.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] if the queue is of another context; [`Error::Unsupported`] if its device is not usable or
+    /// the queue runs commands out of order; [`Error::Device`] if it fails.
+    pub fn from_ocl(context: &Context, queue: &Queue) -> Result<OpenCl> {
+        let raw = queue.as_core();
+        let ours = raw.context_ptr().is_ok_and(|of_queue| of_queue == context.as_core().as_ptr());
+        let device = raw.device().map(Device::from).ok().filter(|_| ours).ok_or(Error::WrongDevice)?;
+        let listing = listed().iter().find(|listing| listing.device == device);
+        let info = match listing {
+            Some(listing) => listing.info.clone(),
+            None => info_of("opencl:given".into(), &device, "of a context that was handed in".into()),
+        };
+        if let Some(reason) = ruled_out(&device) {
+            return Err(unsupported(&info, reason));
+        }
+        let unordered = CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE;
+        if let Ok(CommandQueueInfoResult::Properties(set)) = queue.info(CommandQueueInfo::Properties)
+            && set.contains(unordered)
+        {
+            return Err(unsupported(&info, "the queue handed in runs commands out of order; give one that does not"));
+        }
+        let opened = OpenCl::new(info, context.clone(), queue.clone(), device)?;
+        opened.test_atomics()?;
+        Ok(opened)
+    }
+
+    fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> Result<OpenCl> {
+        let shared = matches!(device.info(Ask::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
+        let staging = Staging::new(!shared && info.kind != DeviceKind::Cpu)?;
+        Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staging))))
+    }
+}
+
+impl Listing {
+    fn open(&self) -> Result<OpenCl> {
+        let mut opened = lock(&self.opened);
+        if let Some(inner) = opened.upgrade() {
+            return Ok(OpenCl(inner));
+        }
+        if let Some(reason) = ruled_out(&self.device) {
+            return Err(unsupported(&self.info, reason));
+        }
+        let (context, queue) = self.connect().map_err(|error| Error::Device {
+            device: self.info.to_string(),
+            doing: "making a context and a queue".into(),
+            message: told(&error),
+        })?;
+        let device = OpenCl::new(self.info.clone(), context, queue, self.device)?;
+        device.test_atomics()?;
+        *opened = Arc::downgrade(&device.0);
+        Ok(device)
+    }
+
+    fn connect(&self) -> ocl::Result<(Context, Queue)> {
+        let _one_at_a_time = lock(&START_UP);
+        let context = Context::builder().platform(self.platform).devices(self.device).build()?;
+        let queue = Queue::new(&context, self.device, Some(CommandQueueProperties::PROFILING_ENABLE))?;
+        Ok((context, queue))
+    }
+}
+
+/// The devices of this process, listed at the first call that finds any.
+fn listed() -> &'static [Listing] {
+    static LISTED: OnceLock<Vec<Listing>> = OnceLock::new();
+    if LISTED.get().is_none() {
+        let _one_at_a_time = lock(&START_UP);
+        if LISTED.get().is_none() {
+            let found = list();
+            if !found.is_empty() {
+                let _ = LISTED.set(found);
+            }
+        }
+    }
+    LISTED.get().map_or(&[], Vec::as_slice)
+}
+
+fn list() -> Vec<Listing> {
+    let mut all = Vec::new();
+    // `core`'s function, because `Platform::list` panics where there is no platform.
+    for platform in core::get_platform_ids().unwrap_or_default().into_iter().map(Platform::new) {
+        let driver = [insist(|| platform.name()), insist(|| platform.version())];
+        let driver = driver.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        // A platform without devices reports that as an error.
+        for device in Device::list_all(platform).unwrap_or_default() {
+            let info = info_of(format!("opencl:{}", all.len()), &device, driver.clone());
+            let rank = (info.kind, info.units);
+            all.push(Listing { platform, device, info, rank, opened: Mutex::default() });
+        }
+    }
+    all
+}
+
+fn first_usable(wanted: &str, candidates: Vec<&Listing>) -> Result<OpenCl> {
+    let mut reasons = Vec::new();
+    for listing in candidates {
+        match listing.open() {
+            Ok(device) => return Ok(device),
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    if reasons.is_empty() {
+        return Err(none(wanted));
+    }
+    Err(Error::NoDevice { wanted: wanted.into(), reason: reasons.join("; ") })
+}
+
+/// There is no such device: what there is instead.
+fn none(wanted: &str) -> Error {
+    let names: Vec<_> = listed().iter().map(|listing| listing.info.to_string()).collect();
+    let reason = match (names.is_empty(), koel_opencl_loader::status()) {
+        (false, _) => format!("there are {}", names.join(", ")),
+        (true, status @ koel_opencl_loader::Status::Loaded { .. }) => match core::get_platform_ids() {
+            Ok(_) => format!("{status}, but lists no device"),
+            Err(error) => format!("{status}, but does not list its platforms: {}", told(&error.into())),
+        },
+        (true, status) => status.to_string(),
+    };
+    Error::NoDevice { wanted: wanted.into(), reason }
+}
+
+/// Asks once more after a failure: names are kept, and devices are found by them.
+fn insist<T, E>(ask: impl Fn() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
+    ask().or_else(|_| ask())
+}
+
+fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
+    let name = insist(|| device.name()).unwrap_or_else(|_| "unnamed device".into());
+    let driver = match insist(|| device.info(Ask::DriverVersion)) {
+        Ok(Answer::DriverVersion(version)) => format!("{platform}, driver {version}"),
+        _ => platform,
+    };
+    let units = match device.info(Ask::MaxComputeUnits) {
+        Ok(Answer::MaxComputeUnits(units)) => units as usize,
+        _ => 0,
+    };
+    let mut info = DeviceInfo::new(id, kind_of(device), name.trim(), driver, units);
+    if let Ok(Answer::GlobalMemSize(bytes)) = device.info(Ask::GlobalMemSize) {
+        info.memory = Some(bytes);
+    }
+    if let Ok(Answer::MaxMemAllocSize(bytes)) = device.info(Ask::MaxMemAllocSize) {
+        info.largest_buffer = Some(bytes);
+    }
+    info
+}
+
+fn kind_of(device: &Device) -> DeviceKind {
+    match device.info(Ask::Type) {
+        Ok(Answer::Type(kind)) if kind.contains(DeviceType::GPU) => DeviceKind::Gpu,
+        Ok(Answer::Type(kind)) if kind.contains(DeviceType::CPU) => DeviceKind::Cpu,
+        _ => DeviceKind::Accelerator,
+    }
+}
+
+/// What makes a device unusable by its own account.
+fn ruled_out(device: &Device) -> Option<String> {
+    if let Ok(Answer::Available(false)) = device.info(Ask::Available) {
+        return Some("it says that it is not available".into());
+    }
+    if let Ok(Answer::CompilerAvailable(false)) = device.info(Ask::CompilerAvailable) {
+        return Some("its driver has no compiler for OpenCL C".into());
+    }
+    if let Ok(Answer::EndianLittle(false)) = device.info(Ask::EndianLittle) {
+        return Some("it is big-endian, and images are little-endian".into());
+    }
+    match device.version() {
+        Ok(version) if version < [1, 2].into() => return Some(format!("it has OpenCL {version}, and 1.2 is needed")),
+        Ok(_) => {}
+        Err(error) => return Some(format!("it does not tell its version: {}", told(&error.into()))),
+    }
+    match device.info(Ask::Extensions) {
+        Ok(Answer::Extensions(listed)) => {
+            if let Some(missing) = missing(&listed) {
+                return Some(missing);
+            }
+        }
+        _ => return Some("it does not list its extensions, and 64-bit atomics are one".into()),
+    }
+    match device.max_wg_size() {
+        Ok(most) if most < primitives::GROUP => Some(format!("its work-groups end at {most}; 256 are needed")),
+        _ => None,
+    }
+}

@@ -1,0 +1,160 @@
+//! Running a kernel.
+//!
+//! ```text
+//! device.kernel(&program, "gather")?.buffer(&from).value(from.len() as u64)....over(len)
+//! ```
+//!
+//! A kernel is trusted with its arguments. What makes that sound: every kernel stands in cl/ and every call of it in
+//! one function of this folder, which checks the lengths that the kernel relies on; each kernel guards its own index by
+//! a length it is given; the driver checks number and sizes of the arguments; and buffers of other contexts are refused
+//! here, as are two that are the same memory.
+//!
+//! Kernel objects are made for each launch (about a microsecond), because they hold their arguments and so cannot be
+//! shared by threads.
+
+use ocl::OclPrm;
+use ocl::core::{self, ArgVal};
+use ocl::prm::Uint16;
+
+use super::buffer::Place;
+use super::commands;
+use crate::backend::{Decoded, DeviceBuffer as _, Word, bitmap_words};
+use crate::error::{Error, Result};
+use crate::opencl::{Buffer, OpenCl};
+use crate::scheme::hash::MixKeys;
+
+/// A kernel that is being given its arguments, in order.
+pub(in crate::opencl) struct Launch<'a> {
+    device: &'a OpenCl,
+    kernel: core::Kernel,
+    name: &'static str,
+    /// What clocks and ledger know it as.
+    stage: &'static str,
+    arguments: u32,
+    /// Of all buffers given: what a driver that allocates late may lack.
+    bytes: u64,
+    /// The memory among it that others may have handles of.
+    places: Vec<Place>,
+    /// The first thing that went wrong.
+    failed: Option<Error>,
+}
+
+impl OpenCl {
+    pub(in crate::opencl) fn kernel(&self, program: &core::Program, name: &'static str) -> Result<Launch<'_>> {
+        let kernel = core::create_kernel(program, name);
+        let kernel = kernel.map_err(|error| self.failed(format!("taking kernel {name} from its program"), error))?;
+        Ok(Launch { device: self, kernel, name, stage: name, arguments: 0, bytes: 0, places: Vec::new(), failed: None })
+    }
+}
+
+impl Launch<'_> {
+    /// It counts as a part of this stage, and not under its own name.
+    pub(in crate::opencl) fn stage(self, stage: &'static str) -> Self {
+        Launch { stage, ..self }
+    }
+
+    /// The next argument is a buffer.
+    pub(in crate::opencl) fn buffer<T: Word>(mut self, buffer: &Buffer<T>) -> Self {
+        if let Err(error) = self.device.check_owner(buffer) {
+            self.failed.get_or_insert(error);
+        }
+        if let Some(place) = buffer.place() {
+            if self.places.iter().any(|other| place.aliases(other)) {
+                self.failed.get_or_insert(Error::Aliased);
+            }
+            self.places.push(place);
+        }
+        self.bytes += buffer.bytes();
+        self.argument(ArgVal::mem(buffer.memory().as_core()))
+    }
+
+    /// The next argument is a number, or a vector of them.
+    pub(in crate::opencl) fn value<T: OclPrm>(self, value: T) -> Self {
+        self.argument(ArgVal::primitive(&value))
+    }
+
+    /// The next two arguments are the constants of at most five mixers, as cl/functions.clh takes them.
+    pub(in crate::opencl) fn mixers(self, mixers: &[MixKeys]) -> Self {
+        // Sixteen numbers for `back` too, because the crate's `Uint8` holds eight bytes.
+        let (mut forth, mut back) = ([0; 16], [0; 16]);
+        for ((forth, back), keys) in forth.chunks_exact_mut(3).zip(&mut back).zip(mixers) {
+            forth.copy_from_slice(&[keys.before, keys.times, keys.between]);
+            *back = keys.back;
+        }
+        self.value(Uint16::from(forth)).value(Uint16::from(back))
+    }
+
+    /// The next arguments are the pair outside the image, and [`answers`](Self::answers).
+    pub(in crate::opencl) fn answering(
+        self,
+        outside: Option<(u32, u32)>,
+        queries: &Buffer<u32>,
+        values: Option<&Buffer<u32>>,
+        found: &Buffer<u32>,
+    ) -> Result<Self> {
+        let launch = self.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
+        launch.answers(queries, values, found)
+    }
+
+    /// The next arguments are queries, their number, and where their answers go. Without values, the program must be one
+    /// for bits alone.
+    pub(in crate::opencl) fn answers(
+        self,
+        queries: &Buffer<u32>,
+        values: Option<&Buffer<u32>>,
+        found: &Buffer<u32>,
+    ) -> Result<Self> {
+        let len = queries.len();
+        Error::check_length("the values", values.map_or(len, Buffer::len), len)?;
+        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
+        let launch = self.buffer(queries).value(len as u64);
+        Ok(match values {
+            Some(values) => launch.buffer(values),
+            None => launch,
+        }
+        .buffer(found))
+    }
+
+    fn argument(mut self, value: ArgVal<'_>) -> Self {
+        if let Err(error) = core::set_kernel_arg(&self.kernel, self.arguments, value) {
+            let doing = format!("setting argument {} of kernel {}", self.arguments, self.name);
+            let error = self.device.failed(doing, error);
+            self.failed.get_or_insert(error);
+        }
+        self.arguments += 1;
+        self
+    }
+
+    /// Runs it over the words of an image; its last three arguments are the columns of their pairs, which are returned.
+    pub(in crate::opencl) fn into_columns(self, words: usize) -> Result<Decoded<Buffer<u32>>> {
+        let (keys, values) = (Buffer::allocate(self.device, words)?, Buffer::allocate(self.device, words)?);
+        let taken = Buffer::allocate(self.device, bitmap_words(words))?;
+        self.buffer(&keys).buffer(&values).buffer(&taken).over(words)?;
+        Ok(Decoded { keys, values, taken })
+    }
+
+    /// Runs it with one work-item for each of `items`, in groups of the device's usual size.
+    pub(in crate::opencl) fn over(self, items: usize) -> Result<()> {
+        let group = self.device.0.group;
+        self.over_groups_of(group, items, items)
+    }
+
+    /// Runs it with at least `work_items` in groups of `group`; the ledger counts `items`.
+    pub(in crate::opencl) fn over_groups_of(self, group: usize, work_items: usize, items: usize) -> Result<()> {
+        let Launch { device, kernel, name, stage, bytes, failed, .. } = self;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if work_items == 0 {
+            return Ok(());
+        }
+        // Not every device takes a last group that is smaller than the others.
+        let global = work_items.div_ceil(group) * group;
+        let queued = device.with_room(|| {
+            device.0.clocks.record(stage, |event| commands::run(&device.0.queue, &kernel, global, group, event))
+        });
+        queued.map_err(|error| device.failed_using(format!("running kernel {name}"), bytes, error))?;
+        device.0.ledger.kernel(stage, items);
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! Memory of the host that a device's bus reads and writes by itself, for queries and answers of the caller.
+//!
+//! ```text
+//! ordinary memory    host copies it into pinned slots, the bus takes it from there       staging.rs
+//! pinned memory      the bus takes it from where it is
+//! ```
+//!
+//! A device knows the addresses of all such memory that it has given, so slices of it are as good as the whole, and
+//! calls take them like any other slice.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::commands::map_pinned;
+use super::staging::Staging;
+use crate::backend::Word;
+use crate::error::{Error, Result};
+use crate::opencl::{OpenCl, lock};
+
+/// Words of the host's memory that a device's bus reads and writes at its full rate: see [`OpenCl::pinned`]. A slice in
+/// all else.
+pub struct PinnedVec<T: Word> {
+    len: usize,
+    memory: HostMemory<T>,
+}
+
+enum HostMemory<T: Word> {
+    Mapped { map: ocl::MemMap<T>, range: Range<usize>, staging: Arc<Staging> },
+    Plain(Box<[T]>),
+}
+
+impl<T: Word> PinnedVec<T> {
+    /// Whether the driver had such memory.
+    pub fn is_pinned(&self) -> bool {
+        matches!(self.memory, HostMemory::Mapped { .. })
+    }
+}
+
+impl<T: Word> std::ops::Deref for PinnedVec<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.memory {
+            HostMemory::Mapped { map, .. } => &map[..self.len],
+            HostMemory::Plain(words) => words,
+        }
+    }
+}
+
+impl<T: Word> std::ops::DerefMut for PinnedVec<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.memory {
+            HostMemory::Mapped { map, .. } => &mut map[..self.len],
+            HostMemory::Plain(words) => words,
+        }
+    }
+}
+
+impl<T: Word> Drop for PinnedVec<T> {
+    fn drop(&mut self) {
+        if let HostMemory::Mapped { range, staging, .. } = &self.memory {
+            lock(&staging.pinned).retain(|pinned| pinned != range);
+        }
+    }
+}
+
+impl<T: Word> std::fmt::Debug for PinnedVec<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PinnedVec").field("len", &self.len).field("pinned", &self.is_pinned()).finish()
+    }
+}
+
+impl OpenCl {
+    /// Zeros in memory of the host that this device's bus reads and writes at its full rate. Queries that stand in it,
+    /// and answers that go there, are transferred as they are, without a copy on the host. Where the driver has no such
+    /// memory, it is ordinary memory.
+    ///
+    /// Cost: pages that the system cannot move or swap; making them takes far longer than to use them once.
+    ///
+    /// ```no_run
+    /// use koel::{Cuckoo, HashTable, OpenCl};
+    /// let device = OpenCl::best()?;
+    /// let table = HashTable::builder(Cuckoo::default()).build(&device, &[5, 6], &[50, 60])?;
+    /// let (mut queries, mut values) = (device.pinned(1 << 24)?, device.pinned(1 << 24)?);
+    /// let mut found = device.pinned((1 << 24) / 32)?;
+    /// queries[7] = 6;
+    /// table.get_into(&queries, &mut values, &mut found)?;
+    /// assert_eq!((values[7], found[0]), (60, 1 << 7));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] above the bytes of an address space; [`Error::OutOfMemory`] where there is no ordinary memory
+    /// either.
+    pub fn pinned<T: Word>(&self, len: usize) -> Result<PinnedVec<T>> {
+        let most = isize::MAX as usize / size_of::<T>();
+        if len > most {
+            return Err(Error::TooLarge { what: "words of host memory", asked: len as u64, most: most as u64 });
+        }
+        let staging = &self.0.staging;
+        if let Ok(mut map) = map_pinned(&self.0.context, &self.0.queue, len) {
+            let Range { start, end } = map.as_mut_ptr_range();
+            let range = start as usize..end as usize;
+            lock(&staging.pinned).push(range.clone());
+            return Ok(PinnedVec { len, memory: HostMemory::Mapped { map, range, staging: staging.clone() } });
+        }
+        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+        let room = bytemuck::allocation::try_zeroed_slice_box(len);
+        let words = room.map_err(|()| Error::OutOfMemory { device: "this machine".into(), bytes })?;
+        Ok(PinnedVec { len, memory: HostMemory::Plain(words) })
+    }
+}

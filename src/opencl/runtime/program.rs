@@ -1,0 +1,247 @@
+//! The sources in cl/ and what stands in front of them.
+//!
+//! ```text
+//! program = numbers, printed from the Rust constants        #define KOEL_MIX_FIRST 0x85ebca6bu ..
+//!           #line 1 "scheme.clh"     cl/scheme.clh
+//!           #line 1 "tally.clh"    cl/tally.clh, and what else the file needs
+//!           #line 1 "cuckoo.cl"    cl/cuckoo.cl
+//! options = -cl-std=CL1.2, and a -D for each parameter      -DKOEL_FUNCTIONS=4 ..
+//! ```
+//!
+//! No constant is written in cl/ a second time, and the compiler's messages name our files and lines. A program is
+//! built when it is first needed and kept in memory; drivers keep their own caches on disk.
+
+use std::ffi::CString;
+use std::fmt::Write as _;
+
+use ocl::core;
+use ocl::enums::{ProgramBuildInfo, ProgramBuildInfoResult, ProgramBuildStatus};
+
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::opencl::passes::tally;
+use crate::opencl::{OpenCl, START_UP, lock};
+use crate::scheme::cuckoo::classic;
+use crate::scheme::horton::{self, tokens};
+use crate::scheme::{fks, hash, robin_hood, slot, sorted};
+
+/// What a program is kept under: its file and its options.
+pub(in crate::opencl) type Key = (&'static str, String);
+
+/// A file of cl/, and those that stand in front of it.
+#[derive(Clone, Copy)]
+pub(in crate::opencl) struct Source {
+    name: &'static str,
+    text: &'static str,
+    needs: &'static [Source],
+}
+
+/// The source with this name, and its needs in the order in which they are to stand.
+macro_rules! source {
+    ($name:literal $(, $needs:expr)*) => {
+        Source { name: $name, text: include_str!(concat!("../../../cl/", $name)), needs: &[$($needs),*] }
+    };
+}
+
+const SCHEME: Source = source!("scheme.clh");
+const FUNCTIONS: Source = source!("functions.clh");
+const TALLY: Source = source!("tally.clh");
+const HEAVY: Source = source!("heavy.clh");
+const CELL: Source = source!("cell.clh");
+const BUCKET: Source = source!("bucketized.clh");
+const OFFER: Source = source!("offer.clh");
+const ORDER: Source = source!("order.clh");
+const PARTS_SPEC: Source = source!("parts.clh");
+const PART: Source = source!("bucketized_part.clh");
+const FKS_SPEC: Source = source!("fks.clh");
+const PREFIX_SUMS: Source = source!("scan.clh");
+const HORTON_SPEC: Source = source!("horton.clh");
+const HORTON_OFFER: Source = source!("horton_offer.clh");
+const HORTON_HOMES: Source = source!("horton_parts.clh");
+const DIVISOR: Source = source!("divisor.clh");
+const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
+const PERFECT_SPEC: Source = source!("perfect.clh");
+const KEYS_IN_RUNS: Source = source!("runs.clh");
+const LINES: Source = source!("lines.clh");
+pub(in crate::opencl) const ATOMICS: Source = source!("atomics.cl");
+pub(in crate::opencl) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS);
+pub(in crate::opencl) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
+pub(in crate::opencl) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
+pub(in crate::opencl) const SORT_ALONE: Source = source!("sort_alone.cl");
+pub(in crate::opencl) const RELATIONAL: Source = source!("relational.cl", HEAVY);
+pub(in crate::opencl) const ACCUMULATE: Source = source!("accumulate.cl");
+pub(in crate::opencl) const CUCKOO: Source = source!("cuckoo.cl", FUNCTIONS, TALLY, HEAVY, CELL, KEYS_IN_RUNS);
+pub(in crate::opencl) const BUCKETIZED: Source = source!("bucketized.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET);
+pub(in crate::opencl) const BUCKETIZED_CLASSIC: Source =
+    source!("bucketized_classic.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET);
+pub(in crate::opencl) const BUCKETIZED_CANONICAL: Source =
+    source!("bucketized_canonical.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC);
+pub(in crate::opencl) const BUCKETIZED_PARTS: Source =
+    source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC, PART);
+pub(in crate::opencl) const BUCKETIZED_INSERT: Source =
+    source!("bucketized_insert.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC, PART);
+pub(in crate::opencl) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, PREFIX_SUMS, PARTS_SPEC);
+pub(in crate::opencl) const BUCKETIZED_LOOKUP: Source =
+    source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
+pub(in crate::opencl) const BUCKETIZED_RUNS: Source =
+    source!("bucketized_runs.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, KEYS_IN_RUNS, LINES);
+pub(in crate::opencl) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
+pub(in crate::opencl) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, HEAVY, FKS_SPEC);
+pub(in crate::opencl) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
+pub(in crate::opencl) const HORTON_BUILD: Source =
+    source!("horton_build.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, HORTON_SPEC, ORDER, HORTON_OFFER);
+pub(in crate::opencl) const HORTON_PARTS: Source =
+    source!("horton_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, HORTON_SPEC, PREFIX_SUMS, PARTS_SPEC, HORTON_HOMES);
+pub(in crate::opencl) const HORTON_ROOMS: Source = source!(
+    "horton_rooms.cl",
+    FUNCTIONS,
+    TALLY,
+    HEAVY,
+    DIVISOR,
+    HORTON_SPEC,
+    ORDER,
+    PARTS_SPEC,
+    HORTON_OFFER,
+    HORTON_HOMES
+);
+pub(in crate::opencl) const HORTON_STASH: Source = source!("horton_stash.cl", FUNCTIONS, DIVISOR, HORTON_SPEC, ORDER);
+pub(in crate::opencl) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
+pub(in crate::opencl) const HORTON_RUNS: Source =
+    source!("horton_runs.cl", FUNCTIONS, DIVISOR, HORTON_SPEC, KEYS_IN_RUNS, LINES);
+pub(in crate::opencl) const SORTED: Source = source!("sorted.cl", TALLY);
+pub(in crate::opencl) const ROBIN_HOOD: Source =
+    source!("robin_hood.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, CELL, ROBIN_HOOD_SPEC, KEYS_IN_RUNS);
+pub(in crate::opencl) const PERFECT: Source = source!("perfect.cl", DIVISOR, PERFECT_SPEC);
+pub(in crate::opencl) const SHAPE: Source = source!("shape.cl");
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR: Source = source!("mirror.cl");
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_BUCKETIZED: Source =
+    source!("mirror_bucketized.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SPEC);
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_ROBIN_HOOD: Source =
+    source!("mirror_robin_hood.cl", FUNCTIONS, DIVISOR, CELL, ROBIN_HOOD_SPEC);
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl", DIVISOR, PERFECT_SPEC);
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_DIVISOR: Source = source!("mirror_divisor.cl", DIVISOR);
+
+/// The constants of the arithmetic, by the names that cl/ has for them.
+fn numbers() -> String {
+    // A planted fault: a shift that is off by one. The device still agrees with itself in everything.
+    let shift = hash::MIX_SHIFTS[1] - u32::from(planted("opencl", Fault::Hash));
+    let mut text = String::new();
+    for (name, value) in [
+        ("MIX_FIRST", hash::MIX_FIRST),
+        ("MIX_SECOND", hash::MIX_SECOND),
+        ("MIX_FIRST_INVERSE", hash::MIX_FIRST_INVERSE),
+        ("MIX_SECOND_INVERSE", hash::MIX_SECOND_INVERSE),
+        ("MIX_SHIFT_0", hash::MIX_SHIFTS[0]),
+        ("MIX_SHIFT_1", shift),
+        ("MIX_SHIFT_2", hash::MIX_SHIFTS[2]),
+        ("ALCANTARA_PRIME", hash::ALCANTARA_PRIME),
+        ("GOLDEN", hash::GOLDEN),
+        ("AGE_BITS", slot::AGE_BITS),
+        ("MAX_AGE", slot::MAX_AGE),
+        ("CLASSIC_EMPTY_KEY", classic::EMPTY_KEY),
+        ("FKS_SUBTABLES", fks::SUBTABLES),
+        ("FKS_SUBTABLE_SLOTS", fks::SUBTABLE_SLOTS),
+        ("FKS_BUCKET_SLOTS", fks::BUCKET_SLOTS),
+        ("FKS_BUCKET_PAIRS", fks::BUCKET_PAIRS),
+        ("FKS_SEEDS_OF_WORD", fks::SEEDS_OF_WORD),
+        // Of seed number 1; those of others are its multiples.
+        ("FKS_TWEAK", fks::tweak(1)),
+        ("FKS_SAHU_PRIME", fks::SAHU_PRIME),
+        ("HORTON_GROUP_MAX", tokens::GROUP_MAX),
+        ("HORTON_CYCLES", tokens::CYCLES),
+        ("SORTED_OFF_MIDDLE", sorted::search::OFF_MIDDLE as u32),
+    ]
+    .into_iter()
+    .chain(tally::NUMBERS)
+    {
+        let _ = writeln!(text, "#define KOEL_{name} {value:#x}u");
+    }
+    for (i, step) in horton::KT.iter().enumerate() {
+        let _ = writeln!(text, "#define KOEL_HORTON_KT_{i} {step}u");
+    }
+    for (i, number) in fks::SAHU_XORS.iter().enumerate() {
+        let _ = writeln!(text, "#define KOEL_FKS_SAHU_XOR_{i} {number:#x}u");
+    }
+    for (name, word) in [
+        ("SLOT_EMPTY", slot::EMPTY),
+        ("TOMBSTONE", slot::TOMBSTONE),
+        ("CLASSIC_EMPTY", classic::EMPTY),
+        ("HORTON_NO_PROPOSAL", tokens::NO_PROPOSAL),
+        ("ROBIN_HOOD_TOMBSTONE", robin_hood::cell::TOMBSTONE),
+    ] {
+        let _ = writeln!(text, "#define KOEL_{name} {word:#x}UL");
+    }
+    text
+}
+
+impl OpenCl {
+    /// The program of `source` with these parameters (`-DKOEL_<name>=<value>`), built if it was not before.
+    pub(in crate::opencl) fn program(&self, source: Source, parameters: &[(&str, u32)]) -> Result<core::Program> {
+        let mut options = "-cl-std=CL1.2".to_owned();
+        if self.is_watched() {
+            // Oclgrind sees a race in a plain read of what others change by atomics, harmless or not, so kernels that
+            // have such reads are given another way. And it interprets some of what its optimiser makes wrongly:
+            // lookups in Horton tables lost keys that the same kernel finds without, and on every other device.
+            options += " -DKOEL_WATCHED=1 -cl-opt-disable";
+        }
+        for (name, value) in parameters {
+            let _ = write!(options, " -DKOEL_{name}={value}");
+        }
+        let key = (source.name, options);
+        let mut programs = lock(&self.0.programs);
+        if let Some(program) = programs.get(&key) {
+            return Ok(program.clone());
+        }
+        let program = self.build(source, &key.1)?;
+        programs.insert(key, program.clone());
+        Ok(program)
+    }
+
+    /// Whether the device is a simulator that looks for races.
+    fn is_watched(&self) -> bool {
+        self.0.info.driver.contains("Oclgrind")
+    }
+
+    fn build(&self, source: Source, options: &str) -> Result<core::Program> {
+        let mut text = numbers();
+        for Source { name, text: part, .. } in [&SCHEME].into_iter().chain(source.needs).chain([&source]) {
+            let _ = write!(text, "#line 1 \"{name}\"\n{part}\n");
+        }
+        let refused = |log: String| Error::Compile {
+            device: self.0.info.to_string(),
+            program: format!("{} ({options})", source.name),
+            log,
+        };
+        let c_string = |text: &str| CString::new(text).map_err(|error| refused(error.to_string()));
+        let (text, c_options) = (c_string(&text)?, c_string(options)?);
+        let _one_at_a_time = lock(&START_UP);
+        let doing = || format!("building {}", source.name);
+        let program = core::create_program_with_source(self.0.context.as_core(), &[text])
+            .map_err(|error| self.failed(doing(), error))?;
+        match core::build_program(&program, Some(&[self.0.device]), &c_options, None, None) {
+            // ocl reports a failure by its log, and takes one without a log for a success.
+            Ok(()) => match core::get_program_build_info(&program, self.0.device, ProgramBuildInfo::BuildStatus) {
+                Ok(ProgramBuildInfoResult::BuildStatus(ProgramBuildStatus::Success)) => Ok(program),
+                Ok(_) => Err(refused("the compiler failed and left no log".into())),
+                Err(error) => Err(self.failed(doing(), error)),
+            },
+            Err(core::Error::ProgramBuild(error)) => Err(refused(without_banner(&error.to_string()))),
+            Err(error) => Err(self.failed(doing(), error)),
+        }
+    }
+}
+
+/// A build log without the lines of `####` that the crate puts round it.
+fn without_banner(log: &str) -> String {
+    let lines: Vec<_> = log.lines().filter(|line| !line.is_empty() && !line.starts_with("####")).collect();
+    lines.join("\n")
+}

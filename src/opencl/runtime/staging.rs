@@ -1,0 +1,222 @@
+//! Long transfers, by way of pinned memory.
+//!
+//! ```text
+//! upload      the threads of the host copy a piece into a pinned slot; the bus empties it while they fill the next one
+//! download    the bus fills slots; the threads empty one while the next ones are filled
+//! ```
+//!
+//! A driver that is handed ordinary memory moves it by one thread through a small pinned buffer of its own, at a fraction
+//! of the bus's rate (on an H200 8.5 GB/s to the device and 16 from it, against 55 each way from pinned memory).
+//!
+//! The slots are made when they are first needed, at most [`MOST_SLOTS`] of them, and go with the device. A transfer that
+//! gets none (the driver has none to give, or other threads have them) goes the plain way, and so do short ones, and all
+//! on devices that work in the host's memory.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rayon::prelude::*;
+
+use super::commands::Pinned;
+use crate::backend::{Word, setting};
+use crate::error::Result;
+use crate::opencl::{Buffer, OpenCl, lock};
+
+/// Bytes of a slot: the queries of a chunk.
+const SLOT: usize = 4 << 20;
+/// Slots of a device: two lookups in chunks and some transfers at a time, 128 MiB.
+const MOST_SLOTS: usize = 32;
+/// Slots of a transfer.
+const SLOTS_OF_A_TRANSFER: usize = 4;
+/// The shortest transfer by way of slots, in bytes.
+const SHORTEST: usize = 512 << 10;
+/// Bytes that one thread copies at a time.
+const COPIED_AT_ONCE: usize = 128 << 10;
+
+/// The environment variable that decides for all devices whether long transfers go by way of pinned memory.
+const VARIABLE: &str = "KOEL_STAGING";
+
+/// Pinned memory of a device, and the queues in which it is filled and emptied beside the one that computes.
+pub(in crate::opencl) struct Staging {
+    wanted: bool,
+    pub(in crate::opencl) sizes: Sizes,
+    slots: Mutex<Slots>,
+    queues: OnceLock<Option<Queues>>,
+    /// The addresses of all [`PinnedVec`](crate::opencl::PinnedVec)s.
+    pub(in crate::opencl) pinned: Mutex<Vec<Range<usize>>>,
+}
+
+/// What tests make smaller.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct Sizes {
+    /// Bytes of a slot.
+    pub(in crate::opencl) slot: usize,
+    /// Bytes of the shortest transfer that goes by way of slots.
+    pub(in crate::opencl) shortest: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes { slot: SLOT, shortest: SHORTEST }
+    }
+}
+
+#[derive(Default)]
+struct Slots {
+    free: Vec<Pinned>,
+    made: usize,
+    /// The driver has no more to give.
+    refused: bool,
+}
+
+/// A queue for each direction.
+pub(in crate::opencl) struct Queues {
+    pub(in crate::opencl) up: ocl::Queue,
+    pub(in crate::opencl) down: ocl::Queue,
+}
+
+/// A slot that goes back when it is dropped, perhaps with a transfer under way.
+pub(in crate::opencl) struct Slot {
+    pinned: Option<Pinned>,
+    staging: Arc<Staging>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        lock(&self.staging.slots).free.extend(self.pinned.take());
+    }
+}
+
+impl Staging {
+    /// For a device that has (or has not) memory of its own, unless the variable says `on` or `off`.
+    pub(in crate::opencl) fn new(own_memory: bool) -> Result<Staging> {
+        let wanted =
+            setting::chosen(VARIABLE, &[("on", true), ("off", false)], "give on or off")?.unwrap_or(own_memory);
+        Ok(Staging::with_sizes(wanted, Sizes::default()))
+    }
+
+    pub(in crate::opencl) fn with_sizes(wanted: bool, sizes: Sizes) -> Staging {
+        let (slots, queues, pinned) = (Mutex::default(), OnceLock::new(), Mutex::default());
+        Staging { wanted, sizes, slots, queues, pinned }
+    }
+
+    #[cfg(test)]
+    pub(in crate::opencl) fn slots_made(&self) -> usize {
+        lock(&self.slots).made
+    }
+
+    /// Whether all of it lies in a [`PinnedVec`](crate::opencl::PinnedVec).
+    pub(in crate::opencl) fn is_pinned<T>(&self, data: &[T]) -> bool {
+        let Range { start, end } = data.as_ptr_range();
+        let (start, end) = (start as usize, end as usize);
+        lock(&self.pinned).iter().any(|pinned| pinned.start <= start && end <= pinned.end)
+    }
+}
+
+impl OpenCl {
+    /// So many slots, or none.
+    pub(in crate::opencl) fn slots(&self, count: usize) -> Option<Vec<Slot>> {
+        let staging = &self.0.staging;
+        // All threads of the host fill and empty them. Where none start, transfers go the plain way.
+        if !staging.wanted || crate::threads::ready().is_err() {
+            return None;
+        }
+        let slots = &mut *lock(&staging.slots);
+        while slots.free.len() < count {
+            if slots.refused || slots.made >= MOST_SLOTS {
+                return None;
+            }
+            match Pinned::new(&self.0.context, &self.0.queue, staging.sizes.slot) {
+                Ok(slot) => slots.free.push(slot),
+                Err(_) => slots.refused = true,
+            }
+            slots.made = slots.made.saturating_add(usize::from(!slots.refused));
+        }
+        let taken = slots.free.split_off(slots.free.len() - count);
+        Some(taken.into_iter().map(|pinned| Slot { pinned: Some(pinned), staging: staging.clone() }).collect())
+    }
+
+    /// The queues of transfers that overlap with kernels, if there are any to be had.
+    pub(in crate::opencl) fn transfer_queues(&self) -> Option<&Queues> {
+        let staging = &self.0.staging;
+        if !staging.wanted {
+            return None;
+        }
+        let queue = || ocl::Queue::new(&self.0.context, self.0.device, None).ok();
+        let queues = || Some(Queues { up: queue()?, down: queue()? });
+        staging.queues.get_or_init(queues).as_ref()
+    }
+
+    /// Writes over `buffer[at..]` by way of slots; whether it did. Returns when the data is in the slots.
+    pub(in crate::opencl) fn write_staged<T: Word>(
+        &self,
+        buffer: &Buffer<T>,
+        at: usize,
+        data: &[T],
+    ) -> ocl::Result<bool> {
+        let Some((mut slots, len)) = self.slots_for(data) else { return Ok(false) };
+        let count = slots.len();
+        for (i, piece) in data.chunks(len).enumerate() {
+            let Some(slot) = slots[i % count].pinned() else { continue };
+            copy(piece, &mut slot.words()?[..piece.len()]);
+            slot.send(&self.0.queue, piece.len(), buffer, at + i * len, &[])?;
+        }
+        Ok(true)
+    }
+
+    /// Reads `buffer[at..]` by way of slots; whether it did.
+    pub(in crate::opencl) fn read_staged<T: Word>(
+        &self,
+        buffer: &Buffer<T>,
+        at: usize,
+        data: &mut [T],
+    ) -> ocl::Result<bool> {
+        let Some((mut slots, len)) = self.slots_for(data) else { return Ok(false) };
+        let (count, whole) = (slots.len(), data.len());
+        // Piece number i, if there is one, into its slot.
+        let fetch = |slots: &mut [Slot], i: usize| -> ocl::Result<()> {
+            if let (Some(left), Some(slot)) = (whole.checked_sub(i * len), slots[i % count].pinned())
+                && left > 0
+            {
+                slot.fetch(&self.0.queue, left.min(len), buffer, at + i * len, &[])?;
+            }
+            Ok(())
+        };
+        (0..count).try_for_each(|i| fetch(&mut slots, i))?;
+        for (i, piece) in data.chunks_mut(len).enumerate() {
+            if let Some(slot) = slots[i % count].pinned() {
+                let here = slot.words()?;
+                copy(&here[..piece.len()], piece);
+            }
+            fetch(&mut slots, i + count)?;
+        }
+        Ok(true)
+    }
+
+    /// Slots for a transfer, and the elements that each takes at a time; none for one that is better off without.
+    fn slots_for<T: Word>(&self, data: &[T]) -> Option<(Vec<Slot>, usize)> {
+        let staging = &self.0.staging;
+        if size_of_val(data) < staging.sizes.shortest || !staging.wanted || staging.is_pinned(data) {
+            return None;
+        }
+        // Shorter transfers in shorter pieces, so that copies and the bus overlap all the same.
+        let bytes = (size_of_val(data) / SLOTS_OF_A_TRANSFER).clamp(staging.sizes.shortest / 2, staging.sizes.slot);
+        let len = (bytes / size_of::<T>()).max(1);
+        Some((self.slots(data.len().div_ceil(len).min(SLOTS_OF_A_TRANSFER))?, len))
+    }
+}
+
+impl Slot {
+    pub(in crate::opencl) fn pinned(&mut self) -> Option<&mut Pinned> {
+        self.pinned.as_mut()
+    }
+}
+
+/// Copies by all threads of the host.
+pub(in crate::opencl) fn copy<T: Word>(from: &[T], to: &mut [T]) {
+    let len = COPIED_AT_ONCE / size_of::<T>();
+    if from.len() <= len {
+        return to.copy_from_slice(from);
+    }
+    to.par_chunks_mut(len).zip(from.par_chunks(len)).for_each(|(to, from)| to.copy_from_slice(from));
+}

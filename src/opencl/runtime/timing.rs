@@ -1,0 +1,149 @@
+//! How long the device was busy: the sum over the commands that one thread queued while a clock of its ran.
+//!
+//! The driver stamps start and end of each command if the queue was made with profiling. Events are kept only while a
+//! clock runs, and only for the thread that runs it, so threads that share a device do not pay for or distort each
+//! other.
+//!
+//! On a queue without profiling (one handed in by [`crate::opencl::OpenCl::from_ocl`]) the clock on the wall is all there is.
+
+use std::sync::Mutex;
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use ocl::core::{self, CommandQueueInfo, CommandQueueInfoResult, CommandQueueProperties, Event};
+use ocl::enums::{ProfilingInfo, ProfilingInfoResult};
+
+use crate::backend::StageTime;
+use crate::error::Result;
+use crate::opencl::{OpenCl, lock};
+
+pub(in crate::opencl) struct Clocks {
+    stamps: bool,
+    running: Mutex<Vec<Clock>>,
+}
+
+/// One call of `timed`; an inner call of the same thread has a clock of its own, and counts for the outer one too.
+struct Clock {
+    thread: ThreadId,
+    /// Each command's name and event.
+    events: Vec<(&'static str, Event)>,
+}
+
+impl Clocks {
+    pub(in crate::opencl) fn of(queue: &ocl::Queue) -> Clocks {
+        let properties = queue.info(CommandQueueInfo::Properties);
+        let stamps = matches!(
+            properties,
+            Ok(CommandQueueInfoResult::Properties(p)) if p.contains(CommandQueueProperties::PROFILING_ENABLE)
+        );
+        Clocks { stamps, running: Mutex::default() }
+    }
+
+    #[cfg(test)]
+    pub(in crate::opencl) fn is_running(&self) -> bool {
+        lock(&self.running).iter().any(|clock| clock.thread == thread::current().id())
+    }
+
+    /// Queues a command by `enqueue`, which gets a place for its event if this thread has a clock running.
+    pub(in crate::opencl) fn record<R, E>(
+        &self,
+        name: &'static str,
+        enqueue: impl FnOnce(Option<&mut Event>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let me = thread::current().id();
+        if !lock(&self.running).iter().any(|clock| clock.thread == me) {
+            return enqueue(None);
+        }
+        let mut event = Event::null();
+        let done = enqueue(Some(&mut event))?;
+        for clock in lock(&self.running).iter_mut().filter(|clock| clock.thread == me) {
+            clock.events.push((name, event.clone()));
+        }
+        Ok(done)
+    }
+
+    /// Does work that counts for none of this thread's clocks.
+    pub(in crate::opencl) fn aside<R>(&self, work: impl FnOnce() -> R) -> R {
+        let me = thread::current().id();
+        let mine: Vec<Clock> = {
+            let mut running = lock(&self.running);
+            let (mine, others) = std::mem::take(&mut *running).into_iter().partition(|clock| clock.thread == me);
+            *running = others;
+            mine
+        };
+        let done = work();
+        lock(&self.running).extend(mine);
+        done
+    }
+}
+
+/// Stops this thread's latest clock, also when the work panics.
+struct Running<'a>(&'a Clocks);
+
+impl Running<'_> {
+    fn start(clocks: &Clocks) -> Running<'_> {
+        lock(&clocks.running).push(Clock { thread: thread::current().id(), events: Vec::new() });
+        Running(clocks)
+    }
+
+    fn take(&self) -> Vec<(&'static str, Event)> {
+        let me = thread::current().id();
+        let mut running = lock(&self.0.running);
+        running.iter_mut().rev().find(|clock| clock.thread == me).map_or(Vec::new(), |c| std::mem::take(&mut c.events))
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let me = thread::current().id();
+        let mut running = lock(&self.0.running);
+        if let Some(at) = running.iter().rposition(|clock| clock.thread == me) {
+            running.remove(at);
+        }
+    }
+}
+
+impl OpenCl {
+    pub(in crate::opencl) fn busy_time<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+        let (done, commands) = self.command_times(work)?;
+        Ok((done, commands.into_iter().map(|(_, time)| time).sum()))
+    }
+
+    pub(in crate::opencl) fn stage_times<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
+        let (done, commands) = self.command_times(work)?;
+        Ok((done, StageTime::gather(commands)))
+    }
+
+    /// Name and time of every command; without profiling one for all.
+    fn command_times<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<(&'static str, Duration)>)> {
+        let clocks = &self.0.clocks;
+        self.drain()?;
+        if !clocks.stamps {
+            let start = Instant::now();
+            let done = work()?;
+            self.drain()?;
+            return Ok((done, vec![("all", start.elapsed())]));
+        }
+        let running = Running::start(clocks);
+        let done = work()?;
+        self.drain()?;
+        let time_of = |(name, event): (&'static str, Event)| {
+            let (start, end) = (self.stamp(&event, ProfilingInfo::Start)?, self.stamp(&event, ProfilingInfo::End)?);
+            Ok((name, Duration::from_nanos(end.saturating_sub(start))))
+        };
+        Ok((done, running.take().into_iter().map(time_of).collect::<Result<_>>()?))
+    }
+
+    fn stamp(&self, event: &Event, which: ProfilingInfo) -> Result<u64> {
+        match core::get_event_profiling_info(event, which) {
+            Ok(ProfilingInfoResult::Start(at) | ProfilingInfoResult::End(at)) => Ok(at),
+            Ok(_) => Ok(0),
+            Err(error) => Err(self.failed("reading an event's time", error)),
+        }
+    }
+
+    /// Waits for the queue.
+    pub(in crate::opencl) fn drain(&self) -> Result<()> {
+        self.0.queue.finish().map_err(|error| self.failed("finishing its queue", error))
+    }
+}

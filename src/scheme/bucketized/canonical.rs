@@ -1,0 +1,261 @@
+//! The canonical rule: deferred acceptance with buckets of S words.
+//!
+//! ```text
+//! place(key, value):   age = 1
+//!   loop:  mine = [age][rem][value];   bucket = the one that function (age - 1) mod 3 names
+//!          a word there has my age and my rem:  it is my key: the greater word stays, the other is dropped  (a copy)
+//!          the least word there < mine:  mine takes its place; done if that was empty; else go on as that pair
+//!          age += 1;  past MAX_AGE: unplaced, the attempt has failed
+//! find(key):   for i in 1..=3:  bucket = the one that function i - 1 names
+//!          found if a word there has my rem and an age that belongs to function i - 1
+//!          absent if the least word there is below [i][rem]: the key would have displaced it
+//! ```
+//!
+//! It is the rule of the cuckoo table (`cuckoo/canonical.rs`) with the S greatest words for the greatest: the same
+//! argument of Gale and Shapley makes the image independent of order. Which slot of its bucket a word has would depend
+//! on order; so **the words of a bucket stand in descending order** when a build ends. The least is then the last, and
+//! one read tells whether a search may end.
+//!
+//! **Copies.** One after the other, as here, they drop out when they meet, as in the cuckoo table: copies have one
+//! list, and whatever refuses the greater refuses the lesser. Several threads that scan one bucket at once can miss
+//! each other: a backend must rule that out or look for copies in the finished image. An image that held some on the
+//! way is of no use: they took slots from others.
+//!
+//! **Removing** replaces the word by a tombstone, where it stands: the greatest word there can be. Slots still only
+//! grow, so "the least word is below mine" still proves that the key never came by.
+
+use std::ops::Range;
+
+use super::{BucketizedPlan, Functions};
+use crate::scheme::{Audit, Placing, Violation, slot};
+
+/// Buckets read, and where and as what the key stands.
+pub fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64], key: u32) -> (u32, Option<(u64, u64)>) {
+    let (home, rem) = functions.home(key);
+    for turn in 0..3 {
+        let bucket = functions.bucket(turn, home, rem);
+        let words = plan.bucket(image, bucket);
+        let is_mine = |&word: &u64| {
+            slot::is_pair(word) && slot::remainder(word) == rem && functions.turn(slot::age(word)) == turn
+        };
+        let reads = turn as u32 + 1;
+        if let Some(i) = words.iter().position(is_mine) {
+            return (reads, Some((u64::from(bucket) * words.len() as u64 + i as u64, words[i])));
+        }
+        let mine = slot::upper(reads, rem);
+        if words.iter().any(|&word| ((word >> 32) as u32) < mine) {
+            return (reads, None);
+        }
+    }
+    (3, None)
+}
+
+/// The pair of a word in a bucket.
+pub fn pair(functions: &Functions, bucket: u32, word: u64) -> Option<(u32, u32)> {
+    let key = || functions.key_at(functions.turn(slot::age(word)), bucket, slot::remainder(word));
+    slot::is_pair(word).then(|| (key(), slot::value(word)))
+}
+
+/// Puts the words of every bucket in descending order, which ends a build. Tombstones come first then, so that the
+/// least word is the last again.
+pub fn sort(plan: &BucketizedPlan, image: &mut [u64]) {
+    for bucket in image.chunks_exact_mut(plan.bucket_slots as usize) {
+        bucket.sort_unstable_by(|a, b| b.cmp(a));
+    }
+}
+
+/// Adds one pair, following it and all whom it displaces to the end, without regard to the order within buckets.
+pub fn place(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32, value: u32) -> Placing {
+    let (mut key, mut value, mut age) = (key, value, 1);
+    while age <= slot::MAX_AGE {
+        let (home, rem) = functions.home(key);
+        let bucket = functions.bucket(functions.turn(age), home, rem);
+        let mine = slot::word(age, rem, value);
+        let words = plan.bucket_mut(image, bucket);
+        if let Some(copy) = words.iter_mut().find(|word| **word >> 32 == mine >> 32) {
+            *copy = mine.max(*copy);
+            return Placing::Copy(key);
+        }
+        if let Some(least) = words.iter_mut().min().filter(|least| **least < mine) {
+            let displaced = std::mem::replace(least, mine);
+            let Some(pair) = pair(functions, bucket, displaced) else { return Placing::Placed };
+            (key, value) = pair;
+            age = slot::age(displaced);
+        }
+        age += 1;
+    }
+    Placing::Unplaced
+}
+
+/// Puts a tombstone where the key's pair stands.
+pub fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], key: u32) -> bool {
+    let (_, stands) = search(plan, functions, image, key);
+    if let Some((at, _)) = stands {
+        image[at as usize] = slot::TOMBSTONE;
+    }
+    stands.is_some()
+}
+
+/// Every pair on its list at its age, every earlier bucket full of stronger words, no key twice, every bucket in order.
+pub fn audit(
+    plan: &BucketizedPlan,
+    functions: &Functions,
+    image: &[u64],
+    range: Range<u64>,
+) -> Result<Audit, Violation> {
+    let mut audit = Audit::default();
+    let slots = u64::from(plan.bucket_slots);
+    for bucket in range.start / slots..range.end.div_ceil(slots) {
+        let words = plan.bucket(image, bucket as u32);
+        for (i, &word) in words.iter().enumerate() {
+            let slot = bucket * slots + i as u64;
+            let Some((key, value)) = pair(functions, bucket as u32, word) else {
+                match word {
+                    slot::EMPTY => {}
+                    slot::TOMBSTONE => audit.tombstones += 1,
+                    _ => return Err(Violation::Word { slot, word }),
+                }
+                continue;
+            };
+            let age = slot::age(word);
+            check(plan, functions, image, (slot, age), key, value)?;
+            audit.pairs += 1;
+            audit.greatest_age = audit.greatest_age.max(age);
+        }
+        // A tombstone stays where its pair stood.
+        if !words.iter().filter(|&&word| word != slot::TOMBSTONE).is_sorted_by(|a, b| a >= b) {
+            return Err(Violation::Unsorted { bucket });
+        }
+    }
+    Ok(audit)
+}
+
+/// Checks one pair that stands in `slot` at `age`.
+fn check(
+    plan: &BucketizedPlan,
+    functions: &Functions,
+    image: &[u64],
+    (slot, age): (u64, u32),
+    key: u32,
+    value: u32,
+) -> Result<(), Violation> {
+    let (home, rem) = functions.home(key);
+    let bucket_at = |age: u32| functions.bucket(functions.turn(age), home, rem);
+    let word = slot::word(age, rem, value);
+    let slots = u64::from(plan.bucket_slots);
+    if u64::from(bucket_at(age)) != slot / slots || image[slot as usize] != word {
+        return Err(Violation::Misplaced { slot, key });
+    }
+    for earlier in 1..age {
+        if plan.bucket(image, bucket_at(earlier)).iter().any(|&there| there < slot::word(earlier, rem, value)) {
+            return Err(Violation::Blocking { slot, key, age, earlier });
+        }
+    }
+    for turn in 0..3 {
+        let bucket = functions.bucket(turn, home, rem);
+        for (i, &there) in plan.bucket(image, bucket).iter().enumerate() {
+            let other = u64::from(bucket) * slots + i as u64;
+            if other != slot && pair(functions, bucket, there).is_some_and(|(k, _)| k == key) {
+                return Err(Violation::Twice { slot, other, key });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::{Bucketized, Plan, Request, Scheme};
+
+    fn built(bucket_slots: u32, pairs: &[(u32, u32)], slots: u64) -> (BucketizedPlan, Vec<u64>) {
+        let request = Request { slots, pairs: pairs.len() as u64, seed: 9, attempt: 0 };
+        let plan = Bucketized::canonical(bucket_slots).plan(request).expect("a plan");
+        let mut image = vec![slot::EMPTY; plan.words() as usize];
+        assert_ne!(Bucketized::place(&plan, &mut image, pairs), Placing::Unplaced);
+        (plan, image)
+    }
+
+    fn some_pairs(count: u32) -> Vec<(u32, u32)> {
+        (0..count).map(|i| (i.wrapping_mul(0x9e37_79b9), i)).collect()
+    }
+
+    fn audit_all(plan: &BucketizedPlan, image: &[u64]) -> Result<Audit, Violation> {
+        Bucketized::audit(plan, image, 0..plan.words())
+    }
+
+    #[test]
+    fn any_order_gives_the_same_image_and_it_passes_the_audit() {
+        for (bucket_slots, load) in [(4, 0.97), (8, 0.99), (16, 0.99)] {
+            let pairs = some_pairs(20_000);
+            let slots = (20_000.0 / load) as u64;
+            let (plan, image) = built(bucket_slots, &pairs, slots);
+            let backwards: Vec<_> = pairs.iter().rev().copied().collect();
+            assert_eq!(built(bucket_slots, &backwards, slots).1, image);
+            assert_eq!(audit_all(&plan, &image).expect("sound").pairs, 20_000);
+            assert!(pairs.iter().all(|&(k, v)| Bucketized::find(&plan, &image, k) == Some(v)));
+            let keys: std::collections::HashSet<_> = pairs.iter().map(|&(k, _)| k).collect();
+            let absent = (1_000_000..1_010_000u32).filter(|k| !keys.contains(k));
+            assert_eq!(absent.filter(|&k| Bucketized::find(&plan, &image, k).is_some()).count(), 0);
+        }
+    }
+
+    #[test]
+    fn the_greatest_copy_stays() {
+        for order in [[(7, 1), (7, 9), (7, 5)], [(7, 9), (7, 5), (7, 1)]] {
+            let (plan, image) = built(8, &order, 16);
+            assert_eq!(Bucketized::find(&plan, &image, 7), Some(9));
+            assert_eq!(audit_all(&plan, &image).map(|a| a.pairs), Ok(1));
+        }
+    }
+
+    #[test]
+    fn removing_leaves_tombstones_and_the_other_answers() {
+        let pairs = some_pairs(4000);
+        let (plan, mut image) = built(8, &pairs, 4100);
+        let gone: Vec<u32> = pairs.iter().map(|&(k, _)| k).filter(|k| k % 3 == 0).collect();
+        assert_eq!(Bucketized::remove(&plan, &mut image, &gone), gone.len() as u64);
+        assert_eq!(Bucketized::remove(&plan, &mut image, &gone), 0);
+        let audit = audit_all(&plan, &image).expect("sound");
+        assert_eq!((audit.pairs, audit.tombstones), (4000 - gone.len() as u64, gone.len() as u64));
+        let expected = |k: u32, v: u32| (!k.is_multiple_of(3)).then_some(v);
+        assert!(pairs.iter().all(|&(k, v)| Bucketized::find(&plan, &image, k) == expected(k, v)));
+    }
+
+    #[test]
+    fn the_audit_sees_each_kind_of_damage() {
+        let (plan, image) = built(8, &some_pairs(3000), 4000);
+        let functions = plan.functions();
+        let damaged = |changes: &[(u64, u64)]| {
+            let mut copy = image.clone();
+            changes.iter().for_each(|&(at, word)| copy[at as usize] = word);
+            audit_all(&plan, &copy)
+        };
+        // A pair in the first slot of its bucket, at age 1, whose second bucket has room.
+        let (at, rem, value, second) = (0..plan.words())
+            .step_by(8)
+            .find_map(|at| {
+                let (key, value) = pair(&functions, (at / 8) as u32, image[at as usize])?;
+                let (home, rem) = functions.home(key);
+                let second = u64::from(functions.bucket(1, home, rem)) * 8 + 7;
+                let fits = slot::age(image[at as usize]) == 1 && image[second as usize] == slot::EMPTY;
+                (fits && image[at as usize + 1] != slot::EMPTY).then_some((at, rem, value, second))
+            })
+            .expect("such a pair among 3000");
+        assert!(damaged(&[]).is_ok());
+        assert!(matches!(damaged(&[(at, 5)]), Err(Violation::Word { .. })), "age 0, but not empty");
+        assert!(matches!(damaged(&[(at, u64::MAX)]), Err(Violation::Word { .. })), "an age that none can have");
+        let (here, next) = (image[at as usize], image[at as usize + 1]);
+        let swapped = damaged(&[(at, next), (at + 1, here)]);
+        assert!(matches!(swapped, Err(Violation::Unsorted { .. })), "{swapped:?}");
+        let copy = slot::word(2, rem, value);
+        let twice = damaged(&[(second, copy)]);
+        assert!(matches!(twice, Err(Violation::Twice { .. } | Violation::Blocking { .. })), "{twice:?}");
+        // The pair gone from its first bucket, the rest moved up.
+        let mut changes: Vec<_> = (at..at + 7).map(|i| (i, image[i as usize + 1])).collect();
+        changes.extend([(at + 7, slot::EMPTY), (second, copy)]);
+        let moved = damaged(&changes);
+        assert!(matches!(moved, Err(Violation::Blocking { .. })), "{moved:?}");
+        assert_eq!(damaged(&[(at, slot::TOMBSTONE)]).map(|audit| audit.tombstones), Ok(1));
+    }
+}

@@ -1,0 +1,105 @@
+//! The integers that fix what a bucketized image means; their bytes are what files and digests hold.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{Functions, Insertion, LookupMode};
+use crate::scheme::constants::salted;
+use crate::scheme::cuckoo::classic;
+use crate::scheme::{Kind, Plan, Salt, slot};
+
+/// The integers that fix a bucketized image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct BucketizedPlan {
+    pub(super) kind: u32,
+    pub(super) bucket_slots: u32,
+    pub(super) buckets: u32,
+    pub(super) functions: u32,
+    pub(super) insertion: u32,
+    pub(super) mode: u32,
+    pub(super) reach: u32,
+    pub(super) attempt: u32,
+    pub(super) outside: u32,
+    pub(super) outside_value: u32,
+    pub(super) seed: u64,
+    pub(super) salt: Salt,
+}
+
+impl BucketizedPlan {
+    /// The functions with their constants.
+    pub fn functions(&self) -> Functions {
+        Functions::new(self)
+    }
+
+    /// f: the buckets a key has.
+    pub fn function_count(&self) -> u32 {
+        self.functions
+    }
+
+    /// How many buckets there are.
+    pub fn buckets(&self) -> u32 {
+        self.buckets
+    }
+
+    /// Which bucket takes a new pair (classic).
+    pub fn insertion(&self) -> Insertion {
+        Insertion::ALL[self.insertion as usize % Insertion::ALL.len()]
+    }
+
+    /// How the table is searched (classic).
+    pub fn lookup_mode(&self) -> LookupMode {
+        LookupMode::ALL[self.mode as usize % LookupMode::ALL.len()]
+    }
+
+    /// The most buckets that are visited in search of room for one pair (classic).
+    pub fn reach(&self) -> u32 {
+        self.reach
+    }
+
+    /// The words of a bucket.
+    pub(super) fn bucket<'a>(&self, image: &'a [u64], bucket: u32) -> &'a [u64] {
+        let slots = self.bucket_slots as usize;
+        &image[bucket as usize * slots..][..slots]
+    }
+
+    /// The words of a bucket, to be written to.
+    pub(super) fn bucket_mut<'a>(&self, image: &'a mut [u64], bucket: u32) -> &'a mut [u64] {
+        let slots = self.bucket_slots as usize;
+        &mut image[bucket as usize * slots..][..slots]
+    }
+}
+
+impl Plan for BucketizedPlan {
+    fn kind(&self) -> Kind {
+        Kind::from_code(self.kind).unwrap_or_default()
+    }
+    fn slots(&self) -> u64 {
+        u64::from(self.buckets) * u64::from(self.bucket_slots)
+    }
+    fn bucket_slots(&self) -> u32 {
+        self.bucket_slots
+    }
+    fn empty_word(&self) -> u64 {
+        match self.kind() {
+            Kind::Canonical => slot::EMPTY,
+            Kind::Classic => classic::EMPTY,
+        }
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    fn outside_key(&self) -> Option<u32> {
+        (self.kind() == Kind::Classic).then_some(classic::EMPTY_KEY)
+    }
+    fn outside(&self) -> Option<(u32, u32)> {
+        (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))
+    }
+    fn with_outside(self, value: Option<u32>) -> Self {
+        BucketizedPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
+    }
+
+    salted!();
+}

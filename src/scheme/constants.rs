@@ -1,0 +1,201 @@
+//! Where the constants of a table's functions come from: its seed, or a salt of all its keys.
+//!
+//! ```text
+//! attempts 0 to 7     SplitMix64 of (seed, attempt)
+//! attempts from 8 on  BLAKE3-XOF( "koel constants" | salt | attempt | scheme, kind, parameters, slots )
+//!                     salt = first 16 bytes of BLAKE3( "koel salt" | seed | bits of a key | keys | the keys, ascending )
+//! ```
+//!
+//! Who knows the seed knows the constants of attempts 0 to 7, and can choose keys that crowd into a few slots under each
+//! of them. A salt depends on every key: whoever changes one key to fit the constants changes the constants. It is a
+//! function of the set of keys, so it is the same on every device and for every order of the input.
+//!
+//! What it is not: a secret. Who knows all keys and the seed can compute the salt. It takes 2^k tries to find a set
+//! whose salted attempt fails if random constants fail once in 2^k, and every further attempt multiplies that.
+//!
+//! What goes into the hash has a fixed width, and each scheme has a fixed list of numbers, so that two different inputs
+//! never give the same bytes. Nothing there depends on values, on the pair beside the image, or on the number of pairs.
+
+use std::fmt;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::Plan;
+use super::hash::{MixKeys, SplitMix64};
+
+/// The first attempt whose constants are drawn from a salt, in schemes that take part ([`Plan::SALTED`]).
+pub const FIRST_SALTED: u32 = 8;
+/// Bits of a key.
+const KEY_BITS: u32 = u32::BITS;
+
+/// A hash of all keys of a table, from which the constants of attempts from [`FIRST_SALTED`] on are drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Salt([u8; Salt::BYTES]);
+
+impl Salt {
+    /// Bytes of a salt.
+    pub const BYTES: usize = 16;
+    /// What stands in the plan of a table without a salt.
+    pub(super) const NONE: Salt = Salt([0; Salt::BYTES]);
+
+    /// The salt of these keys, which are distinct and ascend.
+    pub fn of(seed: u64, keys: &[u32]) -> Salt {
+        debug_assert!(keys.windows(2).all(|two| two[0] < two[1]), "keys ascend, each once");
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"koel salt");
+        hasher.update(&seed.to_le_bytes());
+        hasher.update(&KEY_BITS.to_le_bytes());
+        hasher.update(&(keys.len() as u64).to_le_bytes());
+        hasher.update_rayon(bytemuck::cast_slice(keys));
+        let mut bytes = [0; Salt::BYTES];
+        bytes.copy_from_slice(&hasher.finalize().as_bytes()[..Salt::BYTES]);
+        Salt(bytes)
+    }
+
+    /// A salt that was stored. Zeros are none.
+    pub(crate) fn from_bytes(bytes: [u8; Salt::BYTES]) -> Option<Salt> {
+        Some(Salt(bytes)).filter(|&salt| salt != Salt::NONE)
+    }
+
+    /// The bytes that files and digests hold.
+    pub fn bytes(&self) -> [u8; Salt::BYTES] {
+        self.0
+    }
+}
+
+impl fmt::Debug for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What a plan with a field `salt: Salt`, the last one, says of it; an item list for its `impl Plan`.
+macro_rules! salted {
+    () => {
+        const SALTED: bool = true;
+
+        fn salt(&self) -> Option<crate::scheme::Salt> {
+            Some(self.salt).filter(|&salt| salt != crate::scheme::Salt::NONE)
+        }
+
+        fn with_salt(self, salt: Option<crate::scheme::Salt>) -> Self {
+            let salt = salt.filter(|_| self.attempt >= crate::scheme::FIRST_SALTED);
+            Self { salt: salt.unwrap_or(crate::scheme::Salt::NONE), ..self }
+        }
+    };
+}
+pub(super) use salted;
+
+/// The stream of one attempt's constants.
+pub(super) enum Constants {
+    Seeded(SplitMix64),
+    /// Boxed, because a reader is 30 times as large as a state.
+    Salted(Box<blake3::OutputReader>),
+}
+
+impl Constants {
+    /// The constants of a plan. `numbers` are its scheme, kind, parameters and slots: all that its functions depend on,
+    /// and as many for every plan of the scheme.
+    pub(super) fn of(plan: &impl Plan, numbers: &[u32]) -> Constants {
+        let Some(salt) = plan.salt() else {
+            return Constants::Seeded(SplitMix64::for_attempt(plan.seed(), plan.attempt()));
+        };
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"koel constants");
+        hasher.update(&salt.0);
+        hasher.update(&plan.attempt().to_le_bytes());
+        hasher.update(bytemuck::cast_slice(numbers));
+        Constants::Salted(Box::new(hasher.finalize_xof()))
+    }
+
+    /// The next 64 bits.
+    fn next_u64(&mut self) -> u64 {
+        match self {
+            Constants::Seeded(stream) => stream.next_u64(),
+            Constants::Salted(reader) => {
+                let mut bytes = [0; 8];
+                reader.fill(&mut bytes);
+                u64::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    /// The next 32 bits.
+    pub(super) fn next_u32(&mut self) -> u32 {
+        (self.next_u64() >> 32) as u32
+    }
+
+    /// The next mixer's keys.
+    pub(super) fn next_mix_keys(&mut self) -> MixKeys {
+        let (xors, times) = (self.next_u64(), self.next_u32());
+        MixKeys::of_draws(xors, times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::{Cuckoo, Request, Scheme};
+
+    fn salt() -> Salt {
+        Salt::of(2026, &[1, 2, 3, u32::MAX])
+    }
+
+    /// Computed in Python, with the package `blake3`, from the definition above.
+    #[test]
+    fn salt_and_constants_are_those_of_another_implementation() {
+        assert_eq!(format!("{:?}", salt()), "0a42408cc83bc0e310cb8612740620b6");
+        let plan = Cuckoo::canonical(4).plan(Request { slots: 100, pairs: 4, seed: 2026, attempt: 8 }).expect("a plan");
+        let keys = plan.with_salt(Some(salt())).functions().keys;
+        assert_eq!(keys[0], MixKeys::new(0x1f80_21ce, 0x3cb5_7249, 0xc036_701f));
+        assert_eq!(keys[1], MixKeys::new(0x9753_639b, 0x4316_633f, 0x605f_d787));
+    }
+
+    #[test]
+    fn every_part_of_the_input_matters() {
+        let salts = [salt(), Salt::of(2027, &[1, 2, 3, u32::MAX]), Salt::of(2026, &[1, 2, 3]), Salt::of(2026, &[])];
+        let plan = |slots, attempt, salt| {
+            let request = Request { slots, pairs: 4, seed: 2026, attempt };
+            Cuckoo::canonical(4).plan(request).expect("a plan").with_salt(salt)
+        };
+        let draw = |plan, numbers: &[u32]| Constants::of(&plan, numbers).next_u64();
+        let mut draws: Vec<u64> = salts.iter().map(|&salt| draw(plan(100, 8, Some(salt)), &[1, 2])).collect();
+        draws.extend([draw(plan(100, 9, Some(salt())), &[1, 2]), draw(plan(100, 8, Some(salt())), &[1, 3])]);
+        draws.extend([draw(plan(100, 8, None), &[1, 2]), draw(plan(100, 9, None), &[1, 2])]);
+        let distinct: std::collections::BTreeSet<_> = draws.iter().collect();
+        assert_eq!(distinct.len(), draws.len());
+        // Without a salt it is the seed's stream, at any attempt.
+        assert_eq!(draws[7], SplitMix64::for_attempt(2026, 9).next_u64());
+    }
+
+    fn stored<S: Scheme>() {
+        let request = |attempt| Request { slots: 100, pairs: 4, seed: 1, attempt };
+        for &kind in S::KINDS {
+            let scheme = S::of_kind(kind);
+            let [early, late] = [7, 8].map(|attempt| scheme.plan(request(attempt)).expect("a plan"));
+            assert_eq!(early.with_salt(Some(salt())), early, "{}: an early attempt has no salt", S::NAME);
+            let salted = late.with_salt(Some(salt()));
+            assert_eq!(salted.salt(), S::Plan::SALTED.then(salt), "{}", S::NAME);
+            assert_eq!(S::from_plan(&salted).as_ref(), Ok(&scheme), "{}", S::NAME);
+            let (with, without) = (bytemuck::bytes_of(&salted), bytemuck::bytes_of(&late));
+            assert_eq!(with[..S::Plan::STORED], without[..S::Plan::STORED], "{}: nothing else changes", S::NAME);
+            if S::Plan::SALTED {
+                assert_eq!(with[S::Plan::STORED..], salt().bytes(), "{}: the salt comes last", S::NAME);
+                let mut forged = early;
+                bytemuck::bytes_of_mut(&mut forged)[S::Plan::STORED..].copy_from_slice(&salt().bytes());
+                assert!(S::from_plan(&forged).is_err(), "{}: a salt at an early attempt", S::NAME);
+            }
+        }
+    }
+
+    #[test]
+    fn the_salt_is_the_end_of_a_plan_and_nothing_else_of_it() {
+        macro_rules! each_scheme {
+            ($($module:ident, $scheme:ident, $name:literal;)*) => {
+                $(stored::<crate::scheme::$scheme>();)*
+            };
+        }
+        crate::for_each_scheme!(each_scheme);
+    }
+}

@@ -1,0 +1,107 @@
+//! The integers that fix what a cuckoo image means; their bytes are what files and digests hold.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{Functions, HashFamily, Reinsertion, classic};
+use crate::scheme::constants::salted;
+use crate::scheme::{Kind, Plan, Salt, slot};
+
+/// The integers that fix a cuckoo image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct CuckooPlan {
+    pub(super) kind: u32,
+    pub(super) functions: u32,
+    pub(super) family: u32,
+    pub(super) reinsertion: u32,
+    pub(super) slots: u32,
+    pub(super) chain: u32,
+    pub(super) attempt: u32,
+    pub(super) outside: u32,
+    pub(super) outside_value: u32,
+    pub(super) reserved: u32,
+    pub(super) seed: u64,
+    pub(super) salt: Salt,
+}
+
+impl CuckooPlan {
+    /// A canonical table in which each key has a single slot. No [`Cuckoo`](super::Cuckoo) has such a plan.
+    pub(in crate::scheme) fn of_one_function(slots: u32, seed: u64, attempt: u32, salt: Salt) -> CuckooPlan {
+        CuckooPlan {
+            kind: Kind::Canonical.code(),
+            functions: 1,
+            family: HashFamily::Mixer as u32,
+            reinsertion: Reinsertion::SkipSameSlot as u32,
+            slots,
+            chain: 0,
+            attempt,
+            outside: 0,
+            outside_value: 0,
+            reserved: 0,
+            seed,
+            salt,
+        }
+    }
+
+    /// The functions with their constants.
+    pub fn functions(&self) -> Functions {
+        Functions::new(self)
+    }
+
+    /// H.
+    pub fn function_count(&self) -> u32 {
+        self.functions
+    }
+
+    /// The hash family.
+    pub fn family(&self) -> HashFamily {
+        HashFamily::ALL[self.family as usize % HashFamily::ALL.len()]
+    }
+
+    /// The rule of re-insertion; it means something in classic tables.
+    pub fn reinsertion(&self) -> Reinsertion {
+        Reinsertion::ALL[self.reinsertion as usize % Reinsertion::ALL.len()]
+    }
+
+    /// The most swaps a chain may have (classic).
+    pub fn chain(&self) -> u32 {
+        self.chain
+    }
+
+    /// Slots, which always fit 32 bits.
+    pub fn slot_count(&self) -> u32 {
+        self.slots
+    }
+}
+
+impl Plan for CuckooPlan {
+    fn kind(&self) -> Kind {
+        Kind::from_code(self.kind).unwrap_or_default()
+    }
+    fn slots(&self) -> u64 {
+        u64::from(self.slots)
+    }
+    fn empty_word(&self) -> u64 {
+        match self.kind() {
+            Kind::Canonical => slot::EMPTY,
+            Kind::Classic => classic::EMPTY,
+        }
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    fn outside_key(&self) -> Option<u32> {
+        (self.kind() == Kind::Classic).then_some(classic::EMPTY_KEY)
+    }
+    fn outside(&self) -> Option<(u32, u32)> {
+        (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))
+    }
+    fn with_outside(self, value: Option<u32>) -> Self {
+        CuckooPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
+    }
+
+    salted!();
+}

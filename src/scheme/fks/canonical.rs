@@ -1,0 +1,190 @@
+//! The canonical rule: deferred acceptance within each bucket, under the least seed number that seats all of its pairs.
+//!
+//! ```text
+//! bucket:   for s = 0, 1, .., 255:   free all slots; offer each pair;  all have a slot:  s is the seed number
+//!           no such s:  the bucket cannot be built, and the attempt has failed
+//! offer:    age = 1
+//!   loop:   i = (age - 1) mod 3;  slot, rem = function i under s of key;  mine = [age][rem][value]
+//!           there = the word in that slot of sub-table i
+//!           there has my age and my rem:  it is my key: the greater word stays, the other is dropped       (a copy)
+//!           there < mine:  mine takes the slot;  done if it was empty;  otherwise go on as the pair that was there
+//!           age += 1;  past MAX_AGE: s does not do
+//! ```
+//!
+//! Why the image does not depend on order: under one seed number this is the rule of `scheme/cuckoo/canonical.rs` with
+//! three lists of slots instead of one, so its outcome, and whether it seats all, are functions of the set of pairs;
+//! and the least of the numbers that seat all is one number. Nothing depends on other buckets. A sub-table has 192
+//! slots, more than the 16 from which on a word loses nothing of its key.
+//!
+//! Why copies change nothing but their count: as there. In a bucket that is built each copy but one has met a greater
+//! one and was dropped, whatever the seed number. Copies do count when a bucket is found to be overfull; the attempt
+//! has failed then, and it is found out elsewhere that keys come more than once.
+//!
+//! What it is not: usable word by word. A word names its key only together with its sub-table and the bucket's seed
+//! number.
+
+use std::ops::Range;
+
+use super::{BUCKET_PAIRS, BUCKET_SLOTS, Functions, SEEDS_OF_WORD, SUBTABLES, Standing, dealt, turn, tweak};
+use crate::scheme::{Audit, Placing, Violation, slot};
+
+/// Reads and value of a lookup.
+pub fn search(functions: &Functions, image: &[u64], key: u32) -> (u32, Option<u32>) {
+    let bucket = functions.bucket(key);
+    let tweak = tweak(functions.seed(image, bucket));
+    for i in 0..SUBTABLES {
+        let (at, rem) = functions.probe(i, tweak, key);
+        let there = image[Functions::word(bucket, i, at)];
+        if slot::is_pair(there) && slot::remainder(there) == rem && turn(slot::age(there)) == i {
+            return (i + 1, Some(slot::value(there)));
+        }
+        if ((there >> 32) as u32) < slot::upper(i + 1, rem) {
+            return (i + 1, None);
+        }
+    }
+    (SUBTABLES, None)
+}
+
+/// The pair in a slot of a bucket with this seed number.
+pub fn pair(functions: &Functions, seed: u32, subtable: u32, at: u32, word: u64) -> Option<(u32, u32)> {
+    if !slot::is_pair(word) || turn(slot::age(word)) != subtable {
+        return None;
+    }
+    Some((functions.key_at(subtable, seed, at, slot::remainder(word)), slot::value(word)))
+}
+
+/// The pair in a word of the image.
+pub fn pair_at(functions: &Functions, image: &[u64], word: u64) -> Option<(u32, u32)> {
+    let Standing { bucket, subtable, at } = functions.standing(word)?;
+    pair(functions, functions.seed(image, bucket), subtable, at, *image.get(word as usize)?)
+}
+
+/// Builds the image of these pairs, whatever it held before.
+pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+    image.fill(slot::EMPTY);
+    let buckets = dealt(functions, pairs.iter().copied());
+    let mut least: Option<u32> = None;
+    for (number, pairs) in (0..).zip(&buckets) {
+        let first = Functions::word(number, 0, 0);
+        let bucket = &mut image[first..first + BUCKET_SLOTS as usize];
+        let Some((seed, placing)) = build(functions, bucket, pairs) else { return Placing::Unplaced };
+        functions.set_seed(image, number, seed);
+        if let Placing::Copy(key) = placing {
+            least = Some(least.map_or(key, |least| least.min(key)));
+        }
+    }
+    least.map_or(Placing::Placed, Placing::Copy)
+}
+
+/// Builds one bucket: its seed number, and whether keys came more than once.
+pub fn build(functions: &Functions, bucket: &mut [u64], pairs: &[(u32, u32)]) -> Option<(u32, Placing)> {
+    if pairs.len() > BUCKET_PAIRS as usize {
+        return None;
+    }
+    (0..functions.seeds()).find_map(|seed| match accept(functions, seed, bucket, pairs) {
+        Placing::Unplaced => None,
+        placing => Some((seed, placing)),
+    })
+}
+
+/// Fills a bucket's slots under one seed number.
+pub fn accept(functions: &Functions, seed: u32, bucket: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+    bucket.fill(slot::EMPTY);
+    Placing::of_each(pairs, |key, value| offer(functions, seed, bucket, key, value))
+}
+
+/// Adds one pair to a bucket, following it and all whom it displaces to the end.
+fn offer(functions: &Functions, seed: u32, bucket: &mut [u64], mut key: u32, mut value: u32) -> Placing {
+    let mut age = 1;
+    while age <= slot::MAX_AGE {
+        let subtable = turn(age);
+        let (at, rem) = functions.probe(subtable, tweak(seed), key);
+        let mine = slot::word(age, rem, value);
+        let slot = &mut bucket[Functions::word(0, subtable, at)];
+        let there = *slot;
+        if there >> 32 == mine >> 32 {
+            *slot = there.max(mine);
+            return Placing::Copy(key);
+        }
+        if there < mine {
+            *slot = mine;
+            let Some(displaced) = pair(functions, seed, subtable, at, there) else { return Placing::Placed };
+            (key, value) = displaced;
+            age = slot::age(there);
+        }
+        age += 1;
+    }
+    Placing::Unplaced
+}
+
+/// Every pair in its bucket, on its list at its age, every earlier place held by a stronger word, no key twice; every
+/// seed number the least that does.
+pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<Audit, Violation> {
+    let mut audit = Audit::default();
+    for slot in words {
+        let word = image[slot as usize];
+        let Some(standing) = functions.standing(slot) else {
+            audit_seeds(functions, image, slot)?;
+            continue;
+        };
+        if word == slot::EMPTY {
+            continue;
+        }
+        let seed = functions.seed(image, standing.bucket);
+        let Some((key, value)) = pair(functions, seed, standing.subtable, standing.at, word) else {
+            return Err(Violation::Word { slot, word });
+        };
+        let tweak = tweak(seed);
+        let stands = (standing.at, slot::remainder(word));
+        if functions.bucket(key) != standing.bucket || functions.probe(standing.subtable, tweak, key) != stands {
+            return Err(Violation::Misplaced { slot, key });
+        }
+        let age = slot::age(word);
+        for earlier in 1..age {
+            let (other, rem) = functions.probe(turn(earlier), tweak, key);
+            let there = image[Functions::word(standing.bucket, turn(earlier), other)];
+            if there < slot::word(earlier, rem, value) {
+                return Err(Violation::Blocking { slot, key, age, earlier });
+            }
+        }
+        for i in (0..SUBTABLES).filter(|&i| i != standing.subtable) {
+            let other = Functions::word(standing.bucket, i, functions.probe(i, tweak, key).0) as u64;
+            if pair_at(functions, image, other).is_some_and(|(there, _)| there == key) {
+                return Err(Violation::Twice { slot, other, key });
+            }
+        }
+        audit.pairs += 1;
+        audit.greatest_age = audit.greatest_age.max(age);
+    }
+    Ok(audit)
+}
+
+/// The seed numbers in one word, each against the pairs of its bucket.
+fn audit_seeds(functions: &Functions, image: &[u64], word: u64) -> Result<(), Violation> {
+    let mut scratch = [slot::EMPTY; BUCKET_SLOTS as usize];
+    for bucket in buckets_of(functions, image, word)? {
+        let first = Functions::word(bucket, 0, 0) as u64;
+        let slots = first..first + u64::from(BUCKET_SLOTS);
+        let pairs: Vec<_> = slots.filter_map(|slot| pair_at(functions, image, slot)).collect();
+        if pairs.len() > BUCKET_PAIRS as usize {
+            return Err(Violation::Bucket { bucket: bucket.into(), reason: "it holds more than 512 pairs" });
+        }
+        let seats = |seed| accept(functions, seed, &mut scratch, &pairs) != Placing::Unplaced;
+        if (0..functions.seed(image, bucket)).any(seats) {
+            return Err(Violation::Bucket { bucket: bucket.into(), reason: "a lesser seed number seats its pairs" });
+        }
+    }
+    Ok(())
+}
+
+/// The buckets whose seed numbers a word holds; what is left of the word is 0.
+pub(super) fn buckets_of(functions: &Functions, image: &[u64], slot: u64) -> Result<Range<u32>, Violation> {
+    let first = (slot - functions.slots() as u64) as u32 * SEEDS_OF_WORD;
+    let last = functions.buckets.min(first + SEEDS_OF_WORD);
+    let word = image[slot as usize];
+    let used = 8 * (last - first);
+    if used < u64::BITS && word >> used != 0 {
+        return Err(Violation::Word { slot, word });
+    }
+    Ok(first..last)
+}

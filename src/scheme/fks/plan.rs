@@ -1,0 +1,83 @@
+//! The integers that fix what a two-level image means; their bytes are what files and digests hold.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, Functions, SEEDS_OF_WORD, classic};
+use crate::scheme::constants::salted;
+use crate::scheme::{Kind, Plan, Salt, slot};
+
+/// The integers that fix a two-level image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct FksPlan {
+    pub(super) kind: u32,
+    pub(super) family: u32,
+    pub(super) buckets: u32,
+    pub(super) iterations: u32,
+    pub(super) attempt: u32,
+    pub(super) outside: u32,
+    pub(super) outside_value: u32,
+    pub(super) reserved: u32,
+    pub(super) seed: u64,
+    pub(super) salt: Salt,
+}
+
+impl FksPlan {
+    /// The functions with their constants.
+    pub fn functions(&self) -> Functions {
+        Functions::new(self)
+    }
+
+    /// Buckets.
+    pub fn buckets(&self) -> u32 {
+        self.buckets
+    }
+
+    /// The hash family.
+    pub fn family(&self) -> FksFamily {
+        FksFamily::ALL[self.family as usize % FksFamily::ALL.len()]
+    }
+
+    /// Rounds through the three sub-tables under one seed number (classic; 0 in canonical tables).
+    pub fn iterations(&self) -> u32 {
+        self.iterations
+    }
+}
+
+impl Plan for FksPlan {
+    fn kind(&self) -> Kind {
+        Kind::from_code(self.kind).unwrap_or_default()
+    }
+    fn slots(&self) -> u64 {
+        u64::from(self.buckets) * u64::from(BUCKET_SLOTS)
+    }
+    fn room(&self) -> u64 {
+        u64::from(self.buckets) * u64::from(BUCKET_PAIRS)
+    }
+    fn words(&self) -> u64 {
+        self.slots() + u64::from(self.buckets.div_ceil(SEEDS_OF_WORD))
+    }
+    fn empty_word(&self) -> u64 {
+        match self.kind() {
+            Kind::Canonical => slot::EMPTY,
+            Kind::Classic => classic::EMPTY,
+        }
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    fn outside_key(&self) -> Option<u32> {
+        (self.kind() == Kind::Classic).then_some(classic::EMPTY_KEY)
+    }
+    fn outside(&self) -> Option<(u32, u32)> {
+        (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))
+    }
+    fn with_outside(self, value: Option<u32>) -> Self {
+        FksPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
+    }
+
+    salted!();
+}

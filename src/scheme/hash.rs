@@ -1,0 +1,350 @@
+//! The arithmetic of hashing, written once: seeds, mixers, range reduction, the papers' hash families.
+//!
+//! Every function here is generic over a [`Lane`], so the same lines serve one key (`u32`) and eight keys at once
+//! (`wide::u32x8`). `cl/scheme.clh` is the one twin in OpenCL C; `opencl/mirror/mod.rs` compares the two bit for bit.
+//!
+//! ```text
+//! seed, attempt --SplitMix64--> keys of mixer 1, 2, .., H          (from attempt 8 on: `constants.rs`)
+//! mixer i:  x = (key ^ before_i) * times_i
+//!           x ^= x >> 16;  x *= C1;  x ^= between_i;  x ^= x >> 13;  x *= C2;  x ^= x >> 16
+//! range:    bucket = high half of x * n,   remainder source = low half of x * n
+//! ```
+//!
+//! A mixer is a bijection of the 32-bit integers (`times` is odd), so bucket and remainder together give the key back
+//! ([`unmix`]). Without keys it is MurmurHash3's public 32-bit finaliser, which gives it known answers from outside.
+//!
+//! What it is not, and why it has three secret numbers:
+//! - One mixer with another seed XOR-ed in front for each function: two keys whose XOR is that of two seeds then swap
+//!   their buckets (`h1(k) = h2(k')` and the reverse), and tables of two functions stop building. `between` breaks that
+//!   symmetry.
+//! - The finaliser with `before` and `between` alone: its first step XORs the halves of a key, so keys whose halves
+//!   agree (or differ by a constant) keep 16 bits of 32, and 40% of tables of 20,000 such keys with two functions at
+//!   load 0.45 could not be built, some lacking 7,500 slots. `times` in front spreads them first: over 26 patterns of
+//!   keys (counters, strides, reversed bits, grids, floats, Morton order, ..) and 300 seeds each the tables then fail
+//!   as rarely as with random keys (0 to 1%).
+
+use std::ops::{BitXor, Mul};
+
+use wide::u32x8;
+
+/// The multiplier of a mixer's first half.
+pub const MIX_FIRST: u32 = 0x85eb_ca6b;
+/// The multiplier of a mixer's second half.
+pub const MIX_SECOND: u32 = 0xc2b2_ae35;
+/// The shifts of a mixer, in order.
+pub const MIX_SHIFTS: [u32; 3] = [16, 13, 16];
+/// The prime p of Alcantara 2011, Section 4.3.1.1, for `(a k + b) mod p mod m`.
+pub const ALCANTARA_PRIME: u32 = 334_214_459;
+
+/// 2^32 divided by the golden ratio, an odd number: multiples of it by neighbouring integers lie far apart.
+pub const GOLDEN: u32 = 0x9e37_79b9;
+
+/// The inverse of [`MIX_FIRST`] modulo 2^32.
+pub const MIX_FIRST_INVERSE: u32 = inverse(MIX_FIRST);
+/// The inverse of [`MIX_SECOND`] modulo 2^32.
+pub const MIX_SECOND_INVERSE: u32 = inverse(MIX_SECOND);
+
+/// The inverse of an odd number modulo 2^32, by Newton's iteration (each step doubles the correct bits).
+const fn inverse(odd: u32) -> u32 {
+    // Right to three bits to begin with.
+    let mut x = odd;
+    let mut step = 0;
+    while step < 4 {
+        x = x.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(x)));
+        step += 1;
+    }
+    x
+}
+
+/// One or several 32-bit unsigned integers that are computed with in step, modulo 2^32.
+pub trait Lane: Copy + BitXor<Output = Self> {
+    /// The same number in every lane.
+    fn splat(x: u32) -> Self;
+    /// The product modulo 2^32.
+    fn times(self, other: Self) -> Self;
+    /// The sum modulo 2^32.
+    fn plus(self, other: Self) -> Self;
+    /// The difference modulo 2^32.
+    fn minus(self, other: Self) -> Self;
+    /// The lesser of each two.
+    fn lesser(self, other: Self) -> Self;
+    /// The lowest `bits` bits; at most 31.
+    fn low_bits(self, bits: u32) -> Self;
+    /// The shift right by a constant number of bits.
+    fn shifted<const BITS: u32>(self) -> Self;
+    /// The high and the low half of the 64-bit product.
+    fn halves(self, other: Self) -> (Self, Self);
+}
+
+impl Lane for u32 {
+    #[inline(always)]
+    fn splat(x: u32) -> Self {
+        x
+    }
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self.wrapping_mul(other)
+    }
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+    #[inline(always)]
+    fn lesser(self, other: Self) -> Self {
+        self.min(other)
+    }
+    #[inline(always)]
+    fn low_bits(self, bits: u32) -> Self {
+        self & ((1 << bits) - 1)
+    }
+    #[inline(always)]
+    fn shifted<const BITS: u32>(self) -> Self {
+        self >> BITS
+    }
+    #[inline(always)]
+    fn halves(self, other: Self) -> (Self, Self) {
+        let product = u64::from(self) * u64::from(other);
+        ((product >> 32) as u32, product as u32)
+    }
+}
+
+impl Lane for u32x8 {
+    #[inline(always)]
+    fn splat(x: u32) -> Self {
+        u32x8::splat(x)
+    }
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self.mul(other)
+    }
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self - other
+    }
+    #[inline(always)]
+    fn lesser(self, other: Self) -> Self {
+        self.min(other)
+    }
+    #[inline(always)]
+    fn low_bits(self, bits: u32) -> Self {
+        self & u32x8::splat((1 << bits) - 1)
+    }
+    #[inline(always)]
+    fn shifted<const BITS: u32>(self) -> Self {
+        self >> BITS as i32
+    }
+    #[inline(always)]
+    fn halves(self, other: Self) -> (Self, Self) {
+        let (low, high) = self.mul_keep_low_high(other);
+        (high, low)
+    }
+}
+
+/// The three secret numbers of one mixer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MixKeys {
+    /// XOR-ed in first.
+    pub before: u32,
+    /// Multiplied by next; odd.
+    pub times: u32,
+    /// The inverse of `times` modulo 2^32.
+    pub back: u32,
+    /// XOR-ed in between the two fixed multiplications.
+    pub between: u32,
+}
+
+impl MixKeys {
+    /// Keys of a mixer; the lowest bit of `times` is set if it was not.
+    pub const fn new(before: u32, times: u32, between: u32) -> Self {
+        let times = times | 1;
+        MixKeys { before, times, back: inverse(times), between }
+    }
+
+    /// Keys of a mixer from a draw of 64 bits and one of 32.
+    pub(super) const fn of_draws(xors: u64, times: u32) -> Self {
+        MixKeys::new((xors >> 32) as u32, times, xors as u32)
+    }
+}
+
+impl Default for MixKeys {
+    /// Keys that do nothing.
+    fn default() -> Self {
+        MixKeys::new(0, 1, 0)
+    }
+}
+
+/// A seeded bijection of the 32-bit integers; the higher half of the result depends on every bit of `x`.
+#[inline(always)]
+pub fn mix<L: Lane>(x: L, keys: MixKeys) -> L {
+    let x = (x ^ L::splat(keys.before)).times(L::splat(keys.times));
+    let x = (x ^ x.shifted::<{ MIX_SHIFTS[0] }>()).times(L::splat(MIX_FIRST));
+    let x = x ^ L::splat(keys.between);
+    let x = (x ^ x.shifted::<{ MIX_SHIFTS[1] }>()).times(L::splat(MIX_SECOND));
+    x ^ x.shifted::<{ MIX_SHIFTS[2] }>()
+}
+
+/// The inverse of [`mix`]: `unmix(mix(x, keys), keys) == x` for every `x`.
+#[inline(always)]
+pub fn unmix(y: u32, keys: MixKeys) -> u32 {
+    let y = y ^ (y >> MIX_SHIFTS[2]);
+    let y = y.wrapping_mul(MIX_SECOND_INVERSE);
+    let y = y ^ (y >> MIX_SHIFTS[1]) ^ (y >> (2 * MIX_SHIFTS[1]));
+    let y = (y ^ keys.between).wrapping_mul(MIX_FIRST_INVERSE);
+    let y = y ^ (y >> MIX_SHIFTS[0]);
+    y.wrapping_mul(keys.back) ^ keys.before
+}
+
+/// Maps a mixed key to `0..n` by the high half of a multiplication: even for any `n`, and no division.
+#[inline(always)]
+pub fn reduce<L: Lane>(x: L, n: u32) -> L {
+    x.halves(L::splat(n)).0
+}
+
+/// `x mod n` for `x < 2 n`, without a division or a branch: of `x` and `x - n` the one that did not wrap is the lesser.
+#[inline(always)]
+pub fn wrapped<L: Lane>(x: L, n: L) -> L {
+    x.lesser(x.minus(n))
+}
+
+/// `((a k + b) mod p) mod m` as the papers' CUDA code computes it: the sum wraps modulo 2^32 **before** the first
+/// `mod`.
+///
+/// That wrap is not sloppiness to be mended. In wider arithmetic all keys equal modulo p would share every function,
+/// and a set with more such keys than functions could never be built; p is about 2^28.3, so each key would have twelve
+/// companions.
+#[inline(always)]
+pub fn linear_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
+    a.wrapping_mul(key).wrapping_add(b) % p % m
+}
+
+/// `(((a ^ k) + b) mod p) mod m`, the variant with XOR of Alcantara 2011, in the same wrapping arithmetic.
+#[inline(always)]
+pub fn xor_family(key: u32, a: u32, b: u32, p: u32, m: u32) -> u32 {
+    (a ^ key).wrapping_add(b) % p % m
+}
+
+/// SplitMix64: the fixed stream from which the constants of a table come, unless they are salted (`constants.rs`).
+#[derive(Clone, Debug)]
+pub struct SplitMix64 {
+    state: u64,
+}
+
+/// The step of SplitMix64, by its definition: [`GOLDEN`] with 64 bits.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl SplitMix64 {
+    /// The stream of `seed`.
+    pub fn new(seed: u64) -> Self {
+        SplitMix64 { state: seed }
+    }
+
+    /// The stream of constants for one attempt at a build: output number `attempt` of the seed's stream seeds it.
+    pub fn for_attempt(seed: u64, attempt: u32) -> Self {
+        let skipped = STEP.wrapping_mul(u64::from(attempt));
+        let first = SplitMix64::new(seed.wrapping_add(skipped)).next_u64();
+        SplitMix64::new(first)
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(STEP);
+        let z = self.state;
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// The next mixer's keys.
+    pub fn next_mix_keys(&mut self) -> MixKeys {
+        let (xors, times) = (self.next_u64(), self.next_u32());
+        MixKeys::of_draws(xors, times)
+    }
+
+    /// The next 32 bits.
+    pub fn next_u32(&mut self) -> u32 {
+        (self.next_u64() >> 32) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quickcheck::quickcheck;
+
+    /// MurmurHash3_x86_32 of the empty string with seed s is its finaliser of s; these three are the public vectors.
+    #[test]
+    fn without_keys_the_mixer_is_murmur3_finaliser() {
+        let none = MixKeys::default();
+        assert_eq!(mix(0u32, none), 0);
+        assert_eq!(mix(1u32, none), 0x514e_28b7);
+        assert_eq!(mix(0xffff_ffffu32, none), 0x81f1_6f39);
+    }
+
+    /// The public vectors of SplitMix64 for seed 1234567.
+    #[test]
+    fn splitmix64_known_answers() {
+        let mut stream = SplitMix64::new(1_234_567);
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        assert_eq!(expected.map(|_| stream.next_u64()), expected);
+    }
+
+    #[test]
+    fn attempts_take_consecutive_outputs_of_the_seed() {
+        let mut seeds = SplitMix64::new(42);
+        for attempt in 0..5 {
+            let direct = SplitMix64::for_attempt(42, attempt).next_u64();
+            assert_eq!(direct, SplitMix64::new(seeds.next_u64()).next_u64());
+        }
+    }
+
+    #[test]
+    fn families_wrap_before_the_first_modulo() {
+        let (a, b, p, m) = (0x1234_5678, 0x0fed_cba9, ALCANTARA_PRIME, 1_000);
+        let key = 0xdead_beef;
+        let wrapped = ((u64::from(a) * u64::from(key) + u64::from(b)) % (1 << 32)) % u64::from(p) % u64::from(m);
+        assert_eq!(u64::from(linear_family(key, a, b, p, m)), wrapped);
+        // Two keys that are equal modulo p must not always meet: in wider arithmetic they would.
+        assert_ne!(linear_family(5, a, b, p, p), linear_family(5 + p, a, b, p, p));
+        assert_eq!(xor_family(7, 3, 5, p, 1_000), 9);
+    }
+
+    quickcheck! {
+        fn unmix_undoes_mix(x: u32, before: u32, times: u32, between: u32) -> bool {
+            let keys = MixKeys::new(before, times, between);
+            unmix(mix(x, keys), keys) == x && mix(unmix(x, keys), keys) == x
+        }
+
+        fn wrapping_is_a_modulo(x: u32, n: u32) -> bool {
+            // Sums of two numbers below n, where they fit.
+            let n = (n / 2).max(1);
+            let x = (u64::from(x) % (2 * u64::from(n))) as u32;
+            wrapped(x, n) == x % n && wrapped(u32x8::splat(x), u32x8::splat(n)) == u32x8::splat(x % n)
+        }
+
+        fn lanes_agree_with_scalars(x: u32, n: u32, before: u32, times: u32, between: u32) -> bool {
+            let keys = MixKeys::new(before, times, between);
+            let eight = u32x8::new(std::array::from_fn(|i| x.wrapping_add(i as u32)));
+            let mixed = mix(eight, keys).to_array();
+            let (high, low) = mix(eight, keys).halves(u32x8::splat(n));
+            (0..8).all(|i| {
+                let alone = mix(x.wrapping_add(i as u32), keys);
+                alone == mixed[i]
+                    && alone.halves(n) == (high.to_array()[i], low.to_array()[i])
+            })
+        }
+    }
+}

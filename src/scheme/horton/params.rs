@@ -1,0 +1,98 @@
+//! What a user chooses: kind, slots of a bucket, remap entries and their width, hash family, height of the search.
+
+use crate::scheme::Kind;
+
+/// Where a key's buckets come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum HortonFamily {
+    /// Seeded bijective mixers, and multiplications to reduce to the table (both kinds; the default).
+    #[default]
+    Mixer,
+    /// Equations 1 and 2 as printed, with two of Jenkins' functions (classic tables).
+    Jenkins,
+}
+
+impl HortonFamily {
+    /// Every family.
+    pub const ALL: [HortonFamily; 2] = [HortonFamily::Mixer, HortonFamily::Jenkins];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        ["mixer", "jenkins"][self as usize]
+    }
+}
+
+/// The remap entries of a bucket, by default: the paper's 21.
+pub const DEFAULT_TAGS: u32 = 21;
+/// The bits of a remap entry, by default: the paper's 3.
+pub const DEFAULT_BITS: u32 = 3;
+/// How many moves deep a classic insertion looks for a free slot, by default. In tables of 2^16 slots, filled to
+/// loads of 0.88, 0.95, 0.96 with 4, 8, 16 slots a bucket, no search for room was deeper than 3.
+pub const DEFAULT_HEIGHT: u32 = 5;
+/// The greatest height. A search also ends when it has looked at 4,096 places, so more would never be reached.
+pub const MAX_HEIGHT: u32 = 8;
+
+/// The parameters of a Horton table.
+///
+/// ```
+/// use koel::scheme::{Horton, horton::HortonFamily};
+/// let canonical = Horton::canonical(8);
+/// let classic = Horton::classic(8).family(HortonFamily::Jenkins).height(3);
+/// assert_ne!(canonical, classic);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Horton {
+    pub(super) kind: Kind,
+    pub(super) bucket_slots: u32,
+    pub(super) tags: u32,
+    pub(super) bits: u32,
+    pub(super) family: HortonFamily,
+    pub(super) height: u32,
+}
+
+impl Default for Horton {
+    fn default() -> Self {
+        Horton::canonical(8)
+    }
+}
+
+impl Horton {
+    /// A canonical table with buckets of 4, 8 or 16 slots, 21 remap entries of 3 bits.
+    pub fn canonical(bucket_slots: u32) -> Self {
+        Horton {
+            kind: Kind::Canonical,
+            bucket_slots,
+            tags: DEFAULT_TAGS,
+            bits: DEFAULT_BITS,
+            family: HortonFamily::Mixer,
+            height: DEFAULT_HEIGHT,
+        }
+    }
+
+    /// The paper's table with buckets of 4, 8 or 16 slots, 21 remap entries of 3 bits; mixers.
+    pub fn classic(bucket_slots: u32) -> Self {
+        Horton { kind: Kind::Classic, ..Horton::canonical(bucket_slots) }
+    }
+
+    /// Remap entries of a Type B bucket, 2 to 32; with their bits they must fit one word.
+    pub fn tags(self, tags: u32) -> Self {
+        Horton { tags, ..self }
+    }
+
+    /// Bits of a remap entry, 2 to 4. A classic table then has `2^bits - 1` secondary functions, a canonical one
+    /// `2^bits - 2`, because one value of an entry means the stash.
+    pub fn bits(self, bits: u32) -> Self {
+        Horton { bits, ..self }
+    }
+
+    /// The hash functions. Canonical tables need [`HortonFamily::Mixer`].
+    pub fn family(self, family: HortonFamily) -> Self {
+        Horton { family, ..self }
+    }
+
+    /// How many moves deep a classic insertion looks for a free slot, 1 to 8. It means nothing to canonical tables.
+    pub fn height(self, height: u32) -> Self {
+        Horton { height, ..self }
+    }
+}

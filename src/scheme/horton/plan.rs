@@ -1,0 +1,108 @@
+//! The integers that fix what a Horton image means; their bytes are what files and digests hold.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{Functions, HortonFamily, tokens};
+use crate::scheme::constants::salted;
+use crate::scheme::{Kind, Plan, Salt};
+
+/// The integers that fix a Horton image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct HortonPlan {
+    pub(super) kind: u32,
+    pub(super) bucket_slots: u32,
+    pub(super) buckets: u32,
+    pub(super) stash_buckets: u32,
+    pub(super) tags: u32,
+    pub(super) bits: u32,
+    pub(super) family: u32,
+    pub(super) height: u32,
+    pub(super) attempt: u32,
+    pub(super) outside: u32,
+    pub(super) outside_value: u32,
+    pub(super) reserved: u32,
+    pub(super) seed: u64,
+    pub(super) salt: Salt,
+}
+
+impl HortonPlan {
+    /// The functions with their constants.
+    pub fn functions(&self) -> Functions {
+        Functions::new(self)
+    }
+
+    /// Buckets of the table, without the stash.
+    pub fn buckets(&self) -> u32 {
+        self.buckets
+    }
+
+    /// Buckets of the stash, which stand behind the table's (canonical; 0 in classic tables).
+    pub fn stash_buckets(&self) -> u32 {
+        self.stash_buckets
+    }
+
+    /// Remap entries of a Type B bucket.
+    pub fn tags(&self) -> u32 {
+        self.tags
+    }
+
+    /// Bits of a remap entry.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The hash family.
+    pub fn family(&self) -> HortonFamily {
+        HortonFamily::ALL[self.family as usize % HortonFamily::ALL.len()]
+    }
+
+    /// How many moves deep an insertion looks for a free slot (classic; 0 in canonical tables).
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// The secondary functions R_1 .. R_F: `2^bits - 1` in classic tables, one less in canonical ones.
+    pub fn function_count(&self) -> u32 {
+        let codes = (1 << self.bits.clamp(2, 4)) - 1;
+        match self.kind() {
+            Kind::Canonical => codes - 1,
+            Kind::Classic => codes,
+        }
+    }
+}
+
+impl Plan for HortonPlan {
+    fn kind(&self) -> Kind {
+        Kind::from_code(self.kind).unwrap_or_default()
+    }
+    fn slots(&self) -> u64 {
+        u64::from(self.buckets) * u64::from(self.bucket_slots)
+    }
+    fn words(&self) -> u64 {
+        (u64::from(self.buckets) + u64::from(self.stash_buckets)) * u64::from(self.bucket_slots)
+    }
+    fn bucket_slots(&self) -> u32 {
+        self.bucket_slots
+    }
+    fn empty_word(&self) -> u64 {
+        tokens::EMPTY
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    fn outside_key(&self) -> Option<u32> {
+        Some(tokens::EMPTY_KEY)
+    }
+    fn outside(&self) -> Option<(u32, u32)> {
+        (self.outside != 0).then_some((tokens::EMPTY_KEY, self.outside_value))
+    }
+    fn with_outside(self, value: Option<u32>) -> Self {
+        HortonPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
+    }
+
+    salted!();
+}

@@ -1,0 +1,432 @@
+//! What every table is: arithmetic and a memory layout, in plain safe Rust with no device and no threads.
+//!
+//! A **scheme** is a value that holds its user's parameters. From them, a size and a seed it makes a **plan**: the few
+//! integers that fix the meaning of an **image**, one buffer of 64-bit words. Everything else (`cpu/`, `cl/`) only
+//! fills and reads images faster than the functions here do. A scheme `x` is `scheme/x`, `cpu/x`, `opencl/x.rs`,
+//! `cl/x.cl` and one line in the registry below.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+
+mod audit;
+pub mod bucketized;
+mod constants;
+pub mod cuckoo;
+pub mod cuckoo_set;
+pub mod divisor;
+pub mod fks;
+pub mod hash;
+pub mod horton;
+pub mod perfect;
+pub mod quadratic;
+pub mod robin_hood;
+pub mod slot;
+pub mod sorted;
+
+pub use audit::{Audit, Violation};
+pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
+pub use constants::{FIRST_SALTED, Salt};
+pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
+pub use cuckoo_set::{CuckooSet, CuckooSetPlan};
+pub use fks::{Fks, FksFamily, FksPlan};
+pub use horton::{Horton, HortonFamily, HortonPlan};
+pub use perfect::{Perfect, PerfectPlan};
+pub use quadratic::{Quadratic, QuadraticPlan};
+pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};
+pub use sorted::{Sorted, SortedPlan};
+
+/// The registry: hands the callback macro one line a scheme: module, type, name.
+///
+/// The backend chosen at run time, the command line, the benches and the test lists are made from it.
+#[macro_export]
+macro_rules! for_each_scheme {
+    ($callback:ident) => {
+        $callback! {
+            cuckoo, Cuckoo, "cuckoo";
+            bucketized, Bucketized, "bucketized";
+            horton, Horton, "horton";
+            robin_hood, RobinHood, "robin_hood";
+            fks, Fks, "fks";
+            sorted, Sorted, "sorted";
+            perfect, Perfect, "perfect";
+            quadratic, Quadratic, "quadratic";
+            cuckoo_set, CuckooSet, "cuckoo_set";
+        }
+    };
+}
+
+/// How a table's bytes come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The bytes are a pure function of parameters, seed and contents: the same on every device and in every run.
+    #[default]
+    Canonical,
+    /// The paper's own race: the same answers everywhere, but which slot holds which key depends on the schedule.
+    Classic,
+}
+
+impl Kind {
+    /// Both kinds.
+    pub const ALL: [Kind; 2] = [Kind::Canonical, Kind::Classic];
+
+    /// The name that the command line and the tables print.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Canonical => "canonical",
+            Kind::Classic => "classic",
+        }
+    }
+
+    /// The number that plans and files hold.
+    pub fn code(self) -> u32 {
+        match self {
+            Kind::Canonical => 0,
+            Kind::Classic => 1,
+        }
+    }
+
+    /// The kind with this number.
+    pub fn from_code(code: u32) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How a table changes once it is built. This is the one list of which kind does what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Updates {
+    /// New pairs are placed in the image. A removed pair leaves a tombstone, which nothing displaces and nobody takes,
+    /// until the table is compacted: canonical cuckoo, bucketized and Robin Hood tables, and quadratic ones.
+    Tombstones,
+    /// New pairs are placed in the image, and removed ones leave nothing behind: classic cuckoo, bucketized and Horton
+    /// tables.
+    InPlace,
+    /// The image depends on all pairs at once, so every batch and every removal makes it again: canonical Horton
+    /// tables, classic Robin Hood tables, and two-level (fks), sorted and perfect ones of any kind.
+    Rebuild,
+}
+
+/// A load factor, kept as parts in a million so that every size is computed in integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Load(u32);
+
+const MILLION: u64 = 1_000_000;
+
+impl Load {
+    /// The load `pairs / slots`, rounded to a millionth.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] unless `0.000001 <= load <= 1`.
+    pub fn new(load: f64) -> Result<Load> {
+        let millionths = (load * MILLION as f64).round();
+        if !(1.0..=MILLION as f64).contains(&millionths) {
+            return Err(Error::parameter("load factor", load, "give a number above 0 and up to 1"));
+        }
+        Ok(Load(millionths as u32))
+    }
+
+    /// A load written down in millionths; for constants and stored files.
+    pub(crate) const fn from_millionths(millionths: u32) -> Load {
+        Load(millionths)
+    }
+
+    pub(crate) fn millionths(self) -> u32 {
+        self.0
+    }
+
+    /// The load as a number.
+    pub fn get(self) -> f64 {
+        f64::from(self.0) / MILLION as f64
+    }
+
+    /// The fewest slots in which `pairs` are at most this load: `ceil(pairs / load)`. The one place where sizes come
+    /// from.
+    pub fn slots_for(self, pairs: u64) -> u64 {
+        let slots = (u128::from(pairs) * u128::from(MILLION)).div_ceil(u128::from(self.0.max(1)));
+        u64::try_from(slots).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Slots asked for; a scheme may pad a tiny table to its minimum.
+    pub slots: u64,
+    /// Pairs that are to go in.
+    pub pairs: u64,
+    /// The user's seed.
+    pub seed: u64,
+    /// Which set of constants drawn from the seed, counted from 0.
+    pub attempt: u32,
+}
+
+/// The integers that fix what an image means. `Pod`: its bytes are what files and digests hold.
+pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
+    /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that nobody can choose
+    /// keys for which they fail. Only schemes whose attempts differ by the constants of their hash functions and by
+    /// nothing else: not Robin Hood tables (another prime with each attempt), perfect ones (another size), sorted ones
+    /// (none). The salt is then the last field of the plan.
+    const SALTED: bool = false;
+    /// Bytes of the plan without its salt, which files hold apart.
+    const STORED: usize = size_of::<Self>() - if Self::SALTED { Salt::BYTES } else { 0 };
+
+    /// Canonical or classic.
+    fn kind(&self) -> Kind;
+    /// Slots of the table: what a load is a share of.
+    fn slots(&self) -> u64;
+    /// The [`Request::slots`] that give this plan again. Schemes that change their size with the attempt say it apart.
+    fn asked_slots(&self) -> u64 {
+        self.slots()
+    }
+    /// The pairs that the image can hold at most, however they fall.
+    fn room(&self) -> u64 {
+        self.slots()
+    }
+    /// 64-bit words of the image: the slots, and what a scheme has besides.
+    fn words(&self) -> u64 {
+        self.slots()
+    }
+    /// [`Plan::words`] as a length, which a 32-bit machine may not have.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    fn word_count(&self) -> Result<usize> {
+        usize::try_from(self.words()).map_err(|_| Error::TooLarge {
+            what: "words of an image on this machine",
+            asked: self.words(),
+            most: usize::MAX as u64,
+        })
+    }
+    /// Places in which pairs can stand, numbered from 0: what [`Scheme::pair`], [`Scheme::age`] and [`Scheme::audit`]
+    /// count, and how long decoded columns are. Most schemes have one to a word.
+    fn cells(&self) -> u64 {
+        self.words()
+    }
+    /// Slots of a bucket: what one step of a lookup reads.
+    fn bucket_slots(&self) -> u32 {
+        1
+    }
+    /// The word that fills an image without pairs.
+    fn empty_word(&self) -> u64;
+    /// The user's seed.
+    fn seed(&self) -> u64;
+    /// The attempt at which the build succeeded, from 0: how often it was restarted.
+    fn attempt(&self) -> u32;
+    /// The key that marks empty slots and so cannot stand in the image, if there is one.
+    fn outside_key(&self) -> Option<u32>;
+    /// The pair that stands beside the image because its key marks empty slots there, if the table holds that key.
+    fn outside(&self) -> Option<(u32, u32)>;
+    /// The same plan with another pair, or none, beside the image.
+    fn with_outside(self, value: Option<u32>) -> Self;
+    /// The salt that the constants are drawn from, if it is not the seed alone. Attempts below [`FIRST_SALTED`] have
+    /// none, and neither have tables of any attempt in files of format 2.
+    fn salt(&self) -> Option<Salt> {
+        None
+    }
+    /// The same plan with another salt, or none; where there is no place for one, as it is.
+    fn with_salt(self, _salt: Option<Salt>) -> Self {
+        self
+    }
+    /// This plan with what another has besides the request that it was made for: the pair beside the image, the salt.
+    fn with_rest_of(self, other: &Self) -> Self {
+        self.with_outside(other.outside().map(|(_, value)| value)).with_salt(other.salt())
+    }
+}
+
+/// A layout and the arithmetic on it; a value of it holds the user's parameters.
+///
+/// The functions on a plan and an image are the reference: one key at a time, and too simple to be wrong. They stay in
+/// bounds for **any** image and for any plan that [`Scheme::from_plan`] accepted.
+pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The one name: type, files, kernels, command line.
+    const NAME: &'static str;
+    /// The number in files and digests.
+    const ID: u32;
+    /// The kinds this scheme can be built as.
+    const KINDS: &'static [Kind];
+    /// Whether tables of this kind are built by one host thread and uploaded (`verify` says so).
+    fn host_built(kind: Kind) -> bool;
+    /// How tables of this kind change.
+    fn updates(kind: Kind) -> Updates;
+    /// Its plan.
+    type Plan: Plan;
+
+    /// The default parameters of a kind.
+    fn of_kind(kind: Kind) -> Self;
+    /// The kind these parameters ask for.
+    fn kind(&self) -> Kind;
+    /// Refuses parameters that make no table.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] naming the parameter and its range.
+    fn check(&self) -> Result<()>;
+    /// The load for users who ask for none.
+    fn default_load(&self) -> Load;
+    /// The plan for a request.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] or [`Error::TooLarge`] where no such table can exist.
+    fn plan(&self, request: Request) -> Result<Self::Plan>;
+    /// The parameters in a stored plan, which may come from a hostile file.
+    ///
+    /// # Errors
+    /// A sentence that says which field is out of range.
+    fn from_plan(plan: &Self::Plan) -> std::result::Result<Self, String>;
+
+    /// The value of a key.
+    fn find(plan: &Self::Plan, image: &[u64], key: u32) -> Option<u32>;
+    /// How many buckets a lookup of this key reads.
+    fn reads(plan: &Self::Plan, image: &[u64], key: u32) -> u32;
+    /// The pair in a cell of the image.
+    fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(u32, u32)>;
+    /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 where there is none.
+    fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32;
+    /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the
+    /// kind's updates are [`Updates::Rebuild`].
+    fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing;
+    /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair beside the image is not
+    /// its concern, and neither are kinds whose updates are [`Updates::Rebuild`]: it does nothing there.
+    fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[u32]) -> u64;
+    /// Checks every invariant of the pairs in some of the image's cells; the image is as long as the plan says, and
+    /// the range begins and ends with a bucket.
+    ///
+    /// # Errors
+    /// The first [`Violation`], in the order of the cells.
+    fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation>;
+
+    /// Device memory that a build takes besides the image and its input; of several backends the one that takes most.
+    fn scratch_bytes(_plan: &Self::Plan, _pairs: u64) -> u64 {
+        0
+    }
+    /// The types of bucket a table can have; a scheme with one kind of bucket has no names for it.
+    const BUCKET_TYPES: &'static [&'static str] = &[""];
+    /// Which of [`Scheme::BUCKET_TYPES`] a bucket is.
+    fn bucket_type(_plan: &Self::Plan, _image: &[u64], _bucket: u64) -> usize {
+        0
+    }
+    /// What tables of these parameters can hold, where that is not everything.
+    fn limits(&self) -> Limits {
+        Limits::NONE
+    }
+    /// The greatest load that the functions can do, in schemes that tell alike on every device how many pairs an attempt
+    /// leaves over. Above it an attempt that leaves many says that no constants will do. Schemes whose attempts can fail
+    /// by a crowd that other constants scatter have none.
+    fn gives_up_above(&self) -> Option<Load> {
+        None
+    }
+    /// Whether keys that come more than once do no harm to tables of this kind: an image in which nothing was left
+    /// unplaced holds one pair of each key, as if the others had not come. Elsewhere an image that was given copies is
+    /// of no use, so sets and the like are built of keys that were told apart before.
+    fn keeps_one(_kind: Kind) -> bool {
+        false
+    }
+    /// Whether [`Scheme::crowd`] has anything to say. It needs all keys on the host.
+    const NAMES_CROWDS: bool = false;
+    /// The crowd of keys that stood in the way of an attempt, where it was one: asked after the last attempt, with all
+    /// keys, for the error's sake.
+    fn crowd(_plan: &Self::Plan, _keys: &[u32]) -> Option<Crowd> {
+        None
+    }
+    /// What the paper's model predicts for a table of so many pairs under this plan, where it has one.
+    fn model(_plan: &Self::Plan, _pairs: u64) -> Option<Model> {
+        None
+    }
+}
+
+/// What tables of a scheme can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bits of a key: keys are below 2 to this power.
+    pub key_bits: u32,
+    /// Bits of a value.
+    pub value_bits: u32,
+    /// Pairs of a table.
+    pub pairs: u64,
+}
+
+impl Limits {
+    /// Every key and every value of 32 bits, and as many pairs as there is room for.
+    pub const NONE: Limits = Limits { key_bits: 32, value_bits: 32, pairs: u64::MAX };
+
+    /// The greatest key: as many ones.
+    pub fn greatest_key(self) -> u32 {
+        greatest(self.key_bits)
+    }
+
+    /// The greatest value: as many ones.
+    pub fn greatest_value(self) -> u32 {
+        greatest(self.value_bits)
+    }
+
+    /// What both allow.
+    pub fn and(self, other: Limits) -> Limits {
+        Limits {
+            key_bits: self.key_bits.min(other.key_bits),
+            value_bits: self.value_bits.min(other.value_bits),
+            pairs: self.pairs.min(other.pairs),
+        }
+    }
+}
+
+/// The greatest number of so many bits.
+fn greatest(bits: u32) -> u32 {
+    u32::MAX.checked_shr(u32::BITS.saturating_sub(bits)).unwrap_or(0)
+}
+
+/// Keys that compete for the same few places: more than any order of insertion can seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    /// Which keys, as a clause: `keys congruent to 5 modulo 67`.
+    pub which: String,
+    /// How many there are.
+    pub keys: u64,
+    /// How many can be seated.
+    pub most: u64,
+}
+
+/// What a model predicts for a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Model {
+    /// Buckets read by a lookup that hits.
+    pub reads_per_hit: f64,
+    /// Buckets read by a lookup that misses.
+    pub reads_per_miss: f64,
+    /// The share of Type B buckets.
+    pub type_b_share: f64,
+}
+
+/// What became of pairs that were placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// Each has a slot, and so has every pair they displaced.
+    Placed,
+    /// All of them, but for copies: some keys came more than once or were there, and this is the least of them. Of each
+    /// key one pair stands in the image.
+    Copy(u32),
+    /// Some pair ran out of slots to go to: this attempt failed, and the image is of no use.
+    Unplaced,
+}
+
+impl Placing {
+    /// Places pairs one by one: `Unplaced` ends it, and of the keys that were there the least is told.
+    pub fn of_each(pairs: &[(u32, u32)], mut place: impl FnMut(u32, u32) -> Placing) -> Placing {
+        let mut least: Option<u32> = None;
+        for &(key, value) in pairs {
+            match place(key, value) {
+                Placing::Placed => {}
+                Placing::Copy(key) => least = Some(least.map_or(key, |least| least.min(key))),
+                Placing::Unplaced => return Placing::Unplaced,
+            }
+        }
+        least.map_or(Placing::Placed, Placing::Copy)
+    }
+}

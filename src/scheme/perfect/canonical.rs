@@ -1,0 +1,142 @@
+//! Finding a pair, and the rule by which offsets are chosen, in the fewest words: one offset after the other, each
+//! tried point by point. `build.rs` finds the same offsets 64 at a time.
+//!
+//! ```text
+//! group the points by their cell of the offset table
+//! for each cell, those with more points first, of equals the one with the lesser number:
+//!     offset = the first of these with which all its points come to free slots:
+//!         the offsets of the neighbouring cells that have one;  then row by row, from the first of those offsets on
+//!         (from a drawn one if there was none), each row from the same x round to it again
+//!     no such offset, or too many were tried: the attempt has failed
+//! cells without points have offset 0
+//! ```
+//!
+//! Too many: an offset in those rows that is tried for a cell with k points counts k times, and all cells together may
+//! count 4096, or 2 M if that is more, for each point of the set. So no attempt takes longer than its size tells. Sets
+//! that are regular with hundreds of points a cell would, until R is such that they are packed; others need tens of
+//! tries a point, and a full table some hundreds.
+//!
+//! Nothing here asks for the order of the input, and the points of a cell are tried together; so the bytes are a
+//! function of the set.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::{Functions, PerfectPlan, half};
+use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, pair};
+use crate::scheme::{Audit, Placing, Plan, Violation};
+
+/// The value of a key. The empty marker's key is not looked for in the image: its pair stands in the plan.
+pub fn find(plan: &PerfectPlan, image: &[u64], wanted: u32) -> Option<u32> {
+    if wanted == EMPTY_KEY {
+        return plan.outside().map(|(_, value)| value);
+    }
+    let word = *image.get(plan.functions().location(image, wanted) as usize)?;
+    (key(word) == wanted).then_some(word as u32)
+}
+
+/// Builds an image of these pairs. The empty marker's key counts as a copy: it has no slot.
+pub fn place(functions: &Functions, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+    image[..functions.slots as usize].fill(EMPTY);
+    image[functions.slots as usize..].fill(0);
+    let mut least_copy = None;
+    let mut cells: BTreeMap<u32, BTreeMap<u32, u32>> = BTreeMap::new();
+    for &(key, value) in pairs {
+        let points = cells.entry(functions.home(key).0).or_default();
+        if key == EMPTY_KEY || points.contains_key(&key) {
+            least_copy = Some(least_copy.map_or(key, |least: u32| least.min(key)));
+        }
+        if key != EMPTY_KEY {
+            points.entry(key).and_modify(|there| *there = value.max(*there)).or_insert(value);
+        }
+    }
+    let mut cells: Vec<_> = cells.into_iter().filter(|(_, points)| !points.is_empty()).collect();
+    cells.sort_by_key(|(cell, points)| (Reverse(points.len()), *cell));
+    let mut offsets = BTreeMap::new();
+    let mut left = functions.may_try(cells.iter().map(|(_, points)| points.len() as u64).sum());
+    for (cell, points) in &cells {
+        let bases: Vec<u32> = points.keys().map(|&key| functions.home(key).1).collect();
+        let Some(offset) = first_offset(functions, image, &offsets, *cell, &bases, &mut left) else {
+            return Placing::Unplaced;
+        };
+        offsets.insert(*cell, offset);
+        image[functions.offset_word(*cell)] |= u64::from(offset) << (32 * (cell % 2));
+        for ((&key, &value), &base) in points.iter().zip(&bases) {
+            image[functions.slot(base, offset) as usize] = entry(key, value);
+        }
+    }
+    least_copy.map_or(Placing::Placed, Placing::Copy)
+}
+
+/// The first offset with which these points come to free slots, and to different ones.
+fn first_offset(
+    functions: &Functions,
+    image: &[u64],
+    offsets: &BTreeMap<u32, u32>,
+    cell: u32,
+    bases: &[u32],
+    left: &mut u64,
+) -> Option<u32> {
+    let mut sorted = bases.to_vec();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|two| two[0] == two[1]) {
+        return None;
+    }
+    let fits = |&offset: &u32| bases.iter().all(|&base| image[functions.slot(base, offset) as usize] == EMPTY);
+    let near: Vec<u32> = functions.neighbours(cell).filter_map(|next| offsets.get(&next).copied()).collect();
+    if let Some(offset) = near.iter().copied().find(fits) {
+        return Some(offset);
+    }
+    let (mut row, x) = functions.row_of(near.first().copied().unwrap_or_else(|| functions.drawn(cell)));
+    let side = functions.side.n;
+    for _ in 0..functions.rows() {
+        for x in (x..side).chain(0..x) {
+            *left = left.checked_sub(bases.len() as u64)?;
+            let offset = functions.offset_at(row, x);
+            if fits(&offset) {
+                return Some(offset);
+            }
+        }
+        row = functions.next_row(row);
+    }
+    None
+}
+
+/// Every pair in the slot that a lookup reads, and every offset below M in each axis. Offsets are no cells; they are
+/// shared out among the slots, so that ranges that cover all slots cover them too.
+///
+/// What it does not see: an offset that is not the first that would do, or one in a cell without points. Only a build
+/// tells.
+pub fn audit(functions: &Functions, image: &[u64], range: Range<u64>) -> Result<Audit, Violation> {
+    let mut audit = Audit::default();
+    let slots = u64::from(functions.slots);
+    let offset_words = (image.len() as u64).saturating_sub(slots);
+    let share = |slot: u64| slots + offset_words * slot / slots;
+    for slot in range.clone() {
+        let word = image[slot as usize];
+        let Some((key, _)) = pair(word) else {
+            if word != EMPTY {
+                return Err(Violation::Word { slot, word });
+            }
+            continue;
+        };
+        if u64::from(functions.location(image, key)) != slot {
+            return Err(Violation::Misplaced { slot, key });
+        }
+        audit.pairs += 1;
+        audit.greatest_age = 1;
+    }
+    for at in share(range.start)..share(range.end) {
+        let word = image[at as usize];
+        let first = 2 * (at - slots) as u32;
+        let is_sound = |cell: u32| {
+            let offset = half(word, cell);
+            if cell < functions.cells { functions.is_offset(offset) } else { offset == 0 }
+        };
+        if !is_sound(first) || !is_sound(first + 1) {
+            return Err(Violation::Word { slot: at, word });
+        }
+    }
+    Ok(audit)
+}

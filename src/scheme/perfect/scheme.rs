@@ -1,0 +1,157 @@
+//! The perfect spatial hash as a scheme: parameters checked, plans made and read back.
+
+use std::ops::Range;
+
+use super::params::MOST_EXTENT;
+use super::plan::{largest_offset_side, offset_side, power, side_for};
+use super::{Perfect, PerfectPlan, build, canonical};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::scheme::cuckoo::classic::{EMPTY_KEY, pair};
+use crate::scheme::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
+
+/// The most slots: sides of 2^15 in a plane and 2^10 in a volume, so that offsets pack into 32 bits.
+pub const MOST_SLOTS: u64 = 1 << 30;
+/// The most pairs; one thread takes minutes for so many.
+pub const MOST_PAIRS: u64 = 1 << 26;
+
+impl Scheme for Perfect {
+    const NAME: &'static str = "perfect";
+    const ID: u32 = 7;
+    const KINDS: &'static [Kind] = &[Kind::Canonical];
+    type Plan = PerfectPlan;
+
+    /// Always: each offset depends on all that were chosen before it.
+    fn host_built(_: Kind) -> bool {
+        true
+    }
+
+    fn updates(_: Kind) -> Updates {
+        Updates::Rebuild
+    }
+
+    fn of_kind(_: Kind) -> Self {
+        Perfect::default()
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Canonical
+    }
+
+    fn check(&self) -> Result<()> {
+        for (what, extent) in [("width of a domain", Some(self.width)), ("height of a domain", self.height)] {
+            if let Some(extent) = extent.filter(|extent| !(1..=MOST_EXTENT).contains(extent)) {
+                return Err(Error::parameter(what, extent, "give 1 to 2147483648 cells"));
+            }
+        }
+        Ok(())
+    }
+
+    fn default_load(&self) -> Load {
+        Load::from_millionths(900_000)
+    }
+
+    fn plan(&self, request: Request) -> Result<PerfectPlan> {
+        self.check()?;
+        if request.slots > MOST_SLOTS {
+            let what = "slots of a perfect spatial hash";
+            return Err(Error::TooLarge { what, asked: request.slots, most: MOST_SLOTS });
+        }
+        let axes = self.axes();
+        let side = side_for(request.slots, axes);
+        Ok(PerfectPlan {
+            kind: Kind::Canonical.code(),
+            axes,
+            width: self.width,
+            height: self.height.unwrap_or(0),
+            side,
+            offset_side: offset_side(side, axes, request.attempt),
+            attempt: request.attempt,
+            outside: 0,
+            outside_value: 0,
+            reserved: 0,
+            seed: request.seed,
+        })
+    }
+
+    fn from_plan(plan: &PerfectPlan) -> std::result::Result<Self, String> {
+        let scheme = match plan.axes {
+            2 => Perfect::plane(plan.width),
+            3 => Perfect::volume(plan.width, plan.height),
+            axes => return Err(format!("a domain of {axes} axes is unknown")),
+        };
+        scheme.check().map_err(|error| error.to_string())?;
+        let slots = power(plan.side, plan.axes);
+        let request = Request { slots, pairs: 0, seed: plan.seed, attempt: plan.attempt };
+        let again = scheme.plan(request).map_err(|error| error.to_string())?;
+        if plan.outside > 1 || again.with_outside(plan.outside().map(|(_, value)| value)) != *plan {
+            return Err("its fields contradict each other".into());
+        }
+        Ok(scheme)
+    }
+
+    /// What the working memory, and the image beyond that of `plan`, come to at the attempt that takes most: the offset
+    /// table grows from attempt to attempt, until an image has some three times its slots. Devices other than the CPU
+    /// lend their host the working memory, and it holds the image and the input too.
+    fn scratch_bytes(plan: &PerfectPlan, pairs: u64) -> u64 {
+        let largest = PerfectPlan { offset_side: largest_offset_side(plan.side, plan.axes), ..*plan };
+        let image = 8 * largest.words();
+        let more = image.saturating_sub(8 * plan.words());
+        let working = build::working_bytes(&largest.functions(), pairs).saturating_add(pairs.saturating_mul(8));
+        working.saturating_add(more).saturating_add(image)
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { pairs: MOST_PAIRS, ..Limits::NONE }
+    }
+
+    fn find(plan: &PerfectPlan, image: &[u64], key: u32) -> Option<u32> {
+        canonical::find(plan, image, key)
+    }
+
+    /// Two, for a hit and for a miss: the offset, which is half a word, and the slot. The empty marker's key costs
+    /// none: it stands in the plan.
+    fn reads(_: &PerfectPlan, _: &[u64], key: u32) -> u32 {
+        if key == EMPTY_KEY { 0 } else { 2 }
+    }
+
+    fn pair(plan: &PerfectPlan, image: &[u64], at: u64) -> Option<(u32, u32)> {
+        if at >= plan.slots() {
+            return None;
+        }
+        pair(*image.get(at as usize)?)
+    }
+
+    /// 1: a key has one place.
+    fn age(plan: &PerfectPlan, image: &[u64], at: u64) -> u32 {
+        u32::from(Perfect::pair(plan, image, at).is_some())
+    }
+
+    fn place(plan: &PerfectPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
+        canonical::place(&plan.functions(), image, pairs)
+    }
+
+    fn remove(_: &PerfectPlan, _: &mut [u64], _: &[u32]) -> u64 {
+        0
+    }
+
+    fn audit(plan: &PerfectPlan, image: &[u64], slots: Range<u64>) -> std::result::Result<Audit, Violation> {
+        canonical::audit(&plan.functions(), image, slots)
+    }
+
+    const NAMES_CROWDS: bool = true;
+
+    /// The largest crowd of keys that no offset can tell apart: they share their cell of the offset table, and their
+    /// place under every offset.
+    fn crowd(plan: &PerfectPlan, keys: &[u32]) -> Option<Crowd> {
+        let functions = plan.functions();
+        // Without memory to look for one, none is named.
+        let mut homes = memory::reserved(keys.len()).ok()?;
+        homes.extend(keys.iter().filter(|&&key| key != EMPTY_KEY).map(|&key| functions.home(key)));
+        homes.sort_unstable();
+        let largest = homes.chunk_by(|a, b| a == b).map(|crowd| crowd.len()).max().filter(|&keys| keys > 1)?;
+        let (side, offset_side) = (plan.side(), plan.offset_side());
+        let which = format!("congruent modulo {side} and modulo {offset_side} in every axis of the domain");
+        Some(Crowd { which, keys: largest as u64, most: 1 })
+    }
+}

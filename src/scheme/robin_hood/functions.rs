@@ -1,0 +1,214 @@
+//! Where the keys of one plan go: the start of each key's list, and the steps from there.
+//!
+//! ```text
+//! m slots, a prime;   x = key, or mix(key);   quotient = x / m,  r = x mod m
+//! home  = r            coherent, random           place at age i = (home + o_i) mod m,  o_1 = 0
+//!       = c0 + r c1    paper-random (c1 has an inverse, because m is prime)
+//! o_i   = reduce(mix'(i), m)   coherent, random: a fixed random walk that all keys take together
+//!       = (i - 1) c2           paper-random
+//! back:   home = (place - o_i) mod m,  r of home,  x = quotient m + r,  key of x
+//! ```
+//!
+//! No step divides ([`crate::scheme::divisor`]). All of it works on several keys at once ([`Lane`]).
+//!
+//! What it is not: free of repetition. Two ages may have one offset, and then a list comes to one slot twice. That is
+//! harmless; but a class of keys with one home can have no more pairs than its list has slots ([`Functions::seats`]).
+
+use super::prime::power;
+use super::{RobinHoodPlan, Sequence};
+use crate::scheme::divisor::{Divisor, Factor};
+use crate::scheme::hash::{self, Lane, MixKeys, SplitMix64, wrapped};
+
+/// One more than the greatest age that a cell can hold.
+const AGES: usize = 64;
+
+/// The lists of one plan, ready to compute with.
+#[derive(Clone, Debug)]
+pub struct Functions {
+    /// Which lists.
+    pub sequence: Sequence,
+    /// m.
+    pub slots: u32,
+    /// Divides by m.
+    pub by_slots: Divisor,
+    /// The mixer of keys (random).
+    pub keys: MixKeys,
+    /// The mixer of ages (coherent, random).
+    pub walk: MixKeys,
+    /// c0 (paper-random).
+    pub start: u32,
+    /// c1 (paper-random).
+    pub spread: Factor,
+    /// The inverse of c1 modulo m (paper-random).
+    pub gather: Factor,
+    /// c2 (paper-random).
+    pub step: Factor,
+    /// `o_i` for each age, so that it is computed once.
+    pub offsets: [u32; AGES],
+}
+
+impl Functions {
+    pub(super) fn new(plan: &RobinHoodPlan) -> Self {
+        let slots = plan.slots.max(2);
+        let mut stream = SplitMix64::for_attempt(plan.seed, plan.attempt);
+        let (keys, walk) = (stream.next_mix_keys(), stream.next_mix_keys());
+        let mut draw = |least: u32| least + hash::reduce(stream.next_u32(), slots - least);
+        let (start, spread, step) = (draw(0), draw(1), draw(1));
+        let factor = |times| Factor::new(times, slots);
+        let mut functions = Functions {
+            sequence: plan.sequence(),
+            slots,
+            by_slots: Divisor::new(slots),
+            keys,
+            walk,
+            start,
+            spread: factor(spread),
+            // By Fermat: spread^(m - 1) = 1 modulo the prime m.
+            gather: factor(power(spread, slots - 2, slots)),
+            step: factor(step),
+            offsets: [0; AGES],
+        };
+        functions.offsets = std::array::from_fn(|age| functions.offset_of(age as u32));
+        functions
+    }
+
+    /// `o_i`: a function of the age and the constants alone.
+    pub fn offset_of(&self, age: u32) -> u32 {
+        match (self.sequence, age) {
+            (_, 0 | 1) => 0,
+            (Sequence::PaperRandom, _) => self.step.product(age - 1, self.slots),
+            _ => hash::reduce(hash::mix(age, self.walk), self.slots),
+        }
+    }
+
+    /// `o_i` for an age up to 63, looked up.
+    #[inline(always)]
+    pub fn offset(&self, age: u32) -> u32 {
+        self.offsets[age as usize % AGES]
+    }
+
+    /// Home and quotient of a key.
+    #[inline(always)]
+    pub fn split<L: Lane>(&self, key: L) -> (L, L) {
+        let mixed = if self.sequence == Sequence::Random { hash::mix(key, self.keys) } else { key };
+        let (quotient, rest) = self.by_slots.divide(mixed);
+        if self.sequence != Sequence::PaperRandom {
+            return (rest, quotient);
+        }
+        let slots = L::splat(self.slots);
+        (wrapped(self.spread.product(rest, self.slots).plus(L::splat(self.start)), slots), quotient)
+    }
+
+    /// The place of a home at an age.
+    #[inline(always)]
+    pub fn place<L: Lane>(&self, home: L, age: u32) -> L {
+        wrapped(home.plus(L::splat(self.offset(age))), L::splat(self.slots))
+    }
+
+    /// The home whose place at this age it is.
+    #[inline(always)]
+    pub fn home(&self, place: u32, age: u32) -> u32 {
+        wrapped(place.wrapping_add(self.slots - self.offset(age)), self.slots)
+    }
+
+    /// The key with this home and quotient; nonsense in, nonsense out, but never a panic.
+    #[inline(always)]
+    pub fn key(&self, home: u32, quotient: u32) -> u32 {
+        let x = quotient.wrapping_mul(self.slots);
+        match self.sequence {
+            Sequence::Coherent => x.wrapping_add(home),
+            Sequence::Random => hash::unmix(x.wrapping_add(home), self.keys),
+            Sequence::PaperRandom => {
+                let from_start = wrapped(home.wrapping_add(self.slots - self.start), self.slots);
+                x.wrapping_add(self.gather.product(from_start, self.slots))
+            }
+        }
+    }
+
+    /// How many slots a list has up to this age: the most keys of one home.
+    pub fn seats(&self, last_age: u32) -> u64 {
+        let mut offsets: Vec<u32> = (1..=last_age).map(|age| self.offset(age)).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        offsets.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::robin_hood::MOST_SLOTS;
+    use crate::scheme::{Request, RobinHood, Scheme};
+    use quickcheck::quickcheck;
+    use wide::u32x8;
+
+    fn functions(sequence: Sequence, slots: u64, seed: u64) -> Functions {
+        let scheme = RobinHood::canonical().sequence(sequence);
+        Functions::new(&scheme.plan(Request { slots, pairs: 0, seed, attempt: 0 }).expect("a plan"))
+    }
+
+    /// In words of any length, and by division.
+    fn naive_place(f: &Functions, key: u32, age: u32) -> (u64, u64) {
+        let m = u64::from(f.slots);
+        let x = if f.sequence == Sequence::Random { hash::mix(key, f.keys) } else { key };
+        let (quotient, rest) = (u64::from(x) / m, u64::from(x) % m);
+        let steps = u64::from(age - 1);
+        let place = match f.sequence {
+            Sequence::PaperRandom => {
+                (u64::from(f.start) + rest * u64::from(f.spread.times) + steps * u64::from(f.step.times)) % m
+            }
+            _ if age == 1 => rest,
+            _ => (rest + u64::from(hash::reduce(hash::mix(age, f.walk), f.slots))) % m,
+        };
+        (place, quotient)
+    }
+
+    fn agrees(sequence: Sequence, slots: u64, seed: u64, key: u32) -> bool {
+        let f = functions(sequence, slots, seed);
+        let keys = u32x8::new(std::array::from_fn(|lane| key.wrapping_add((lane as u32).wrapping_mul(seed as u32))));
+        let (homes, quotients) = f.split(keys);
+        (1..=62).all(|age| {
+            let places = f.place(homes, age).to_array();
+            keys.to_array().into_iter().enumerate().all(|(lane, key)| {
+                let (home, quotient) = f.split(key);
+                let place = f.place(home, age);
+                (homes.to_array()[lane], quotients.to_array()[lane], places[lane]) == (home, quotient, place)
+                    && (u64::from(place), u64::from(quotient)) == naive_place(&f, key, age)
+                    && f.home(place, age) == home
+                    && f.key(home, quotient) == key
+            })
+        })
+    }
+
+    quickcheck! {
+        fn lists_are_what_the_formulas_say_and_can_be_taken_back(slots: u32, seed: u64, key: u32) -> bool {
+            let slots = u64::from(slots >> (1 + seed % 25)).min(MOST_SLOTS);
+            Sequence::ALL.into_iter().all(|sequence| agrees(sequence, slots, seed, key))
+        }
+    }
+
+    #[test]
+    fn the_extremes_too() {
+        for slots in [0, 67, 1000, MOST_SLOTS] {
+            for sequence in Sequence::ALL {
+                for key in [0, 1, u32::MAX, 1 << 31, 67 * 64_103_988] {
+                    assert!(agrees(sequence, slots, 3, key), "{sequence:?}, {slots} slots, {key}");
+                }
+            }
+        }
+    }
+
+    /// What coherence is: neighbours stay neighbours at every age, but for those at the table's ends.
+    #[test]
+    fn neighbouring_keys_have_neighbouring_places() {
+        let f = functions(Sequence::Coherent, 100_000, 5);
+        for age in 1..=62 {
+            let place = |key: u32| f.place(f.split(key).0, age);
+            let apart = (5_000..6_000).filter(|&key| place(key + 1) != place(key) + 1).count();
+            assert!(apart <= 1, "age {age}");
+        }
+        let seats = |slots, sequence| functions(sequence, slots, 5).seats(62);
+        assert_eq!((seats(67, Sequence::PaperRandom), seats(1 << 20, Sequence::Coherent)), (62, 62));
+        assert!((30..55).contains(&seats(67, Sequence::Coherent)), "62 draws of 67 slots: some come again");
+    }
+}

@@ -1,0 +1,104 @@
+//! The integers that fix what a Robin Hood image means; their bytes are what files and digests hold.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::cell::{self, CellLayout};
+use super::max_ages::MaxAges;
+use super::{Rule, Sequence};
+use crate::scheme::{Kind, Plan};
+
+/// The integers that fix a Robin Hood image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct RobinHoodPlan {
+    pub(super) kind: u32,
+    pub(super) sequence: u32,
+    /// 1 if there are no values.
+    pub(super) keys_alone: u32,
+    /// Bits of a maximum age; 0 for none.
+    pub(super) max_ages: u32,
+    /// The slots of attempt 0: a prime.
+    pub(super) base: u32,
+    /// The slots of this attempt: a prime too.
+    pub(super) slots: u32,
+    pub(super) attempt: u32,
+    pub(super) reserved: u32,
+    pub(super) seed: u64,
+}
+
+impl RobinHoodPlan {
+    /// All that this plan's passes compute with.
+    pub fn rule(&self) -> Rule {
+        Rule::new(self)
+    }
+
+    /// The places of a key.
+    pub fn sequence(&self) -> Sequence {
+        Sequence::ALL[self.sequence as usize % Sequence::ALL.len()]
+    }
+
+    /// How a cell is laid out.
+    pub fn layout(&self) -> CellLayout {
+        match (self.kind(), self.keys_alone) {
+            (Kind::Canonical, _) => cell::CANONICAL,
+            (_, 0) => cell::PAIRS,
+            _ => cell::KEYS,
+        }
+    }
+
+    /// Where the maximum ages are, and in which steps.
+    pub fn max_ages(&self) -> MaxAges {
+        MaxAges::of(self.kind(), self.max_ages)
+    }
+
+    /// Bits of a maximum age; 0 for none.
+    pub fn max_ages_bits(&self) -> u32 {
+        self.max_ages
+    }
+
+    /// Whether there are no values.
+    pub fn keys_alone(&self) -> bool {
+        self.keys_alone != 0
+    }
+
+    /// Slots, a prime that fits 31 bits.
+    pub fn slot_count(&self) -> u32 {
+        self.slots
+    }
+}
+
+impl Plan for RobinHoodPlan {
+    fn kind(&self) -> Kind {
+        Kind::from_code(self.kind).unwrap_or_default()
+    }
+    fn slots(&self) -> u64 {
+        u64::from(self.slots)
+    }
+    fn asked_slots(&self) -> u64 {
+        u64::from(self.base)
+    }
+    fn words(&self) -> u64 {
+        self.layout().words(self.slots()) + self.max_ages().words(self.slots())
+    }
+    fn cells(&self) -> u64 {
+        self.slots()
+    }
+    fn empty_word(&self) -> u64 {
+        cell::EMPTY
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    fn outside_key(&self) -> Option<u32> {
+        None
+    }
+    fn outside(&self) -> Option<(u32, u32)> {
+        None
+    }
+    fn with_outside(self, _: Option<u32>) -> Self {
+        self
+    }
+}

@@ -1,0 +1,146 @@
+//! The rule of both kinds: deferred acceptance with one cell a slot and an endless list a key.
+//!
+//! ```text
+//! place(key, value):   age = 1
+//!   loop:  at = place of key at age;  mine = [age][name][value];  there = cell at
+//!          there has my age and my name:  it is my key: the greater cell stays, the other is dropped      (a copy)
+//!          there < mine:  cell at = mine;  done if it was empty;  otherwise go on as the pair that was there
+//!          age += 1;  past MAX_AGE: unplaced, the attempt has failed
+//!   at the end:  the maximum ages, if the table has them                                      (`max_ages.rs`)
+//! find(key):   for age in 1..=bound of home:
+//!          found if age and name are mine          (where codes have replaced the ages: if the name is)
+//!          absent if [age][name] there is below mine: the key would have displaced it    (where the ages still stand)
+//! ```
+//!
+//! The paper's atomic maximum of (age, key) is this very rule, so its table is canonical too, and needs no other code
+//! here than the layout of a cell. Why the outcome does not depend on order, and why dropped copies change nothing, is
+//! said in
+//! `scheme/cuckoo/canonical.rs`; the proofs need only that all copies of a key have one list, and that no two keys have one
+//! name at one place and age.
+//!
+//! Robin Hood, because whoever has come far takes from those who are near their home: ages gather close to their mean,
+//! and the greatest is small (Celis 1986).
+//!
+//! What it is not: certain to end in few steps for keys that share a home. They share every place, so at most as many
+//! as their list has slots can be seated, whatever the order.
+
+use super::cell::{self, CellLayout, EMPTY};
+use super::max_ages::MaxAges;
+use super::{Functions, RobinHoodPlan};
+use crate::scheme::{Kind, Placing, Plan};
+
+/// All that the passes over a table compute with.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Where keys go.
+    pub functions: Functions,
+    /// What a cell holds.
+    pub layout: CellLayout,
+    /// How far lookups go.
+    pub max_ages: MaxAges,
+    /// Whether a cell's name is the key, and not its quotient.
+    pub names_keys: bool,
+}
+
+impl Rule {
+    pub(super) fn new(plan: &RobinHoodPlan) -> Rule {
+        Rule {
+            functions: Functions::new(plan),
+            layout: plan.layout(),
+            max_ages: plan.max_ages(),
+            names_keys: plan.kind() == Kind::Classic,
+        }
+    }
+
+    /// Home and name of a key.
+    #[inline(always)]
+    pub fn aim(&self, key: u32) -> (u32, u32) {
+        let (home, quotient) = self.functions.split(key);
+        (home, if self.names_keys { key } else { quotient })
+    }
+
+    /// Age, key and value of the pair in a cell whose age still stands there.
+    #[inline(always)]
+    pub fn aged_pair(&self, at: u32, cell: u64) -> Option<(u32, u32, u32)> {
+        if !self.layout.is_pair(cell) {
+            return None;
+        }
+        let (age, name) = (self.layout.age(cell), self.layout.name(cell));
+        let key = if self.names_keys { name } else { self.functions.key(self.functions.home(at, age), name) };
+        Some((age, key, self.layout.value(cell)))
+    }
+
+    /// The pair in a cell of a finished image.
+    #[inline(always)]
+    pub fn pair(&self, at: u32, cell: u64) -> Option<(u32, u32)> {
+        match self.max_ages {
+            MaxAges::Packed(_) => (cell != EMPTY).then(|| (self.layout.name(cell), self.layout.value(cell))),
+            _ => self.aged_pair(at, cell).map(|(_, key, value)| (key, value)),
+        }
+    }
+
+    /// The age of the pair in a cell of a finished image; 0 if there is none. Where codes have replaced the ages: the
+    /// first age at which its list comes here.
+    pub fn age(&self, at: u32, cell: u64) -> u32 {
+        match (self.pair(at, cell), self.max_ages) {
+            (None, _) => 0,
+            (Some((key, _)), MaxAges::Packed(_)) => {
+                let home = self.aim(key).0;
+                (1..=self.layout.max_age).find(|&age| self.functions.place(home, age) == at).unwrap_or(0)
+            }
+            _ => self.layout.age(cell),
+        }
+    }
+
+    /// Adds one pair to an image whose ages stand, following it and all whom it displaces to the end.
+    pub fn place(&self, image: &mut [u64], mut key: u32, mut value: u32) -> Placing {
+        let layout = self.layout;
+        let mut age = 1;
+        while age <= layout.max_age {
+            let (home, name) = self.aim(key);
+            let at = self.functions.place(home, age);
+            let (mine, there) = (layout.cell(age, name, value), layout.get(image, at));
+            if layout.upper(there) == layout.upper(mine) {
+                layout.put(image, at, there.max(mine));
+                return Placing::Copy(key);
+            }
+            if there < mine {
+                layout.put(image, at, mine);
+                let Some(displaced) = self.aged_pair(at, there) else { return Placing::Placed };
+                (age, key, value) = displaced;
+            }
+            age += 1;
+        }
+        Placing::Unplaced
+    }
+
+    /// Cells read by a lookup, and the one where the key stands.
+    pub fn search(&self, image: &[u64], key: u32) -> (u32, Option<u32>) {
+        let layout = self.layout;
+        let (home, name) = self.aim(key);
+        let bound = self.bound(image, home);
+        let ages_stand = !matches!(self.max_ages, MaxAges::Packed(_));
+        for age in 1..=bound {
+            let at = self.functions.place(home, age);
+            let there = layout.get(image, at);
+            let is_mine = layout.name(there) == name && there != EMPTY;
+            if is_mine && (!ages_stand || layout.age(there) == age) {
+                return (age, Some(at));
+            }
+            if ages_stand && layout.upper(there) < layout.upper(layout.cell(age, name, 0)) {
+                return (age, None);
+            }
+        }
+        (bound, None)
+    }
+
+    /// Puts a tombstone where the key's pair stands (canonical tables). Cells still only grow, so the rule above holds
+    /// for what follows, in which the slot is as if taken.
+    pub fn remove(&self, image: &mut [u64], key: u32) -> bool {
+        let stands = self.search(image, key).1;
+        if let Some(at) = stands {
+            self.layout.put(image, at, cell::TOMBSTONE);
+        }
+        stands.is_some()
+    }
+}

@@ -1,0 +1,67 @@
+//! The integers that fix what a sorted image means; their bytes are what files and digests hold.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::error::{Error, Result};
+use crate::scheme::{Kind, Plan};
+
+/// The integers that fix a sorted image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct SortedPlan {
+    pub(super) kind: u32,
+    pub(super) slots: u32,
+    pub(super) pairs: u32,
+    pub(super) reserved: u32,
+    pub(super) seed: u64,
+}
+
+impl SortedPlan {
+    /// The pairs, which stand in the first words of the image.
+    pub fn pairs(&self) -> u32 {
+        self.pairs
+    }
+
+    /// Slots, which always fit 32 bits.
+    pub fn slot_count(&self) -> u32 {
+        self.slots
+    }
+
+    /// How many of `pairs` are more than the slots. If none are, they must be as many as this plan was made for.
+    pub(crate) fn pairs_beyond(&self, pairs: usize) -> Result<u64> {
+        let beyond = (pairs as u64).saturating_sub(self.slots());
+        if beyond == 0 {
+            Error::check_length("the keys", pairs, self.pairs as usize)?;
+        }
+        Ok(beyond)
+    }
+}
+
+impl Plan for SortedPlan {
+    fn kind(&self) -> Kind {
+        Kind::from_code(self.kind).unwrap_or_default()
+    }
+    fn slots(&self) -> u64 {
+        u64::from(self.slots)
+    }
+    /// What stands behind the pairs. It marks nothing: the same word can be a pair.
+    fn empty_word(&self) -> u64 {
+        0
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    /// There are no constants to draw, so there is one attempt.
+    fn attempt(&self) -> u32 {
+        0
+    }
+    fn outside_key(&self) -> Option<u32> {
+        None
+    }
+    fn outside(&self) -> Option<(u32, u32)> {
+        None
+    }
+    fn with_outside(self, _: Option<u32>) -> Self {
+        self
+    }
+}
