@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::{DeviceInfo, HashBackend, Runs};
 use koel::device::Any;
-use koel::scheme::Plan;
 use koel::table::Contents;
 use koel::{
     CompactingTable, Cpu, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, KeyType, MultiTable,
@@ -20,7 +19,7 @@ use super::input::{Input, Pairs, ReadOptions, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
-use super::structure::{Structure, key_type_json, unknown};
+use super::structure::{About, Structure, key_type_json, unknown};
 use super::{files, out, text};
 
 const EXAMPLES: &str = "\
@@ -180,10 +179,13 @@ impl Job for Build<'_> {
     }
 }
 
-/// Seconds that each step took.
-struct Seconds {
-    build: f64,
-    save: f64,
+/// What was built, and the seconds that it took.
+struct Built {
+    about: About,
+    digest: Digest,
+    device: DeviceInfo,
+    build_seconds: f64,
+    save_seconds: f64,
 }
 
 impl Build<'_> {
@@ -196,42 +198,38 @@ impl Build<'_> {
         Any: Runs<S>,
     {
         let start = Instant::now();
-        let built = build()?;
+        let structure = build()?;
         self.device.finish()?;
         let build_seconds = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        let digest = built.save(&self.args.output)?;
-        let seconds = Seconds { build: build_seconds, save: start.elapsed().as_secs_f64() };
+        let digest = structure.save(&self.args.output)?;
+        let save_seconds = start.elapsed().as_secs_f64();
+        let device = structure.table().backend().info().clone();
+        let built = Built { about: About::of(&structure), digest, device, build_seconds, save_seconds };
         // Clears the line before anything is printed there.
         self.progress = None;
-        if self.args.json { self.print_json(&built, digest, &seconds) } else { self.print(&built, digest, &seconds) }?;
+        if self.args.json { self.print_json(&built) } else { self.print(&built) }?;
         Ok(Verdict::Fine)
     }
 
-    fn print_json<S: Parameters, T: Structure<Any, S>>(&self, built: &T, digest: Digest, time: &Seconds) -> Result<()>
-    where
-        Any: Runs<S>,
-    {
-        let (args, table) = (self.args, built.table());
+    fn print_json(&self, built: &Built) -> Result<()> {
+        let (args, about) = (self.args, &built.about);
         out::print_json(&json!({
-            "output": args.output.display().to_string(), "table": T::CONTENTS.name(),
-            "scheme": S::NAME, "kind": args.options.kind.name(),
-            "parameters": scheme::json(&S::describe(table.plan())), "key_type": key_type_json(self.key_type),
-            "rows": self.pairs.keys.len(), "pairs": built.pairs(), "keys": table.len(),
-            "slots": table.slots(), "load": table.load_factor(),
-            "seed": table.plan().seed(), "restarts": table.restarts(), "digest": digest.to_string(),
-            "device": table.backend().info().id, "image_bytes": 8 * table.plan().words(), "bytes": built.bytes(),
-            "seconds": { "read": self.read_seconds, "build": time.build, "save": time.save },
+            "output": args.output.display().to_string(), "table": about.contents.name(),
+            "scheme": about.scheme, "kind": args.options.kind.name(),
+            "parameters": scheme::json(&about.parameters), "key_type": key_type_json(self.key_type),
+            "rows": self.pairs.keys.len(), "pairs": about.pairs, "keys": about.keys,
+            "slots": about.slots, "load": about.load,
+            "seed": about.seed, "restarts": about.restarts, "digest": built.digest.to_string(),
+            "device": built.device.id, "image_bytes": about.image_bytes, "bytes": about.bytes,
+            "seconds": { "read": self.read_seconds, "build": built.build_seconds, "save": built.save_seconds },
         }))
     }
 
-    fn print<S: Parameters, T: Structure<Any, S>>(&self, built: &T, digest: Digest, time: &Seconds) -> Result<()>
-    where
-        Any: Runs<S>,
-    {
-        let (args, table) = (self.args, built.table());
+    fn print(&self, built: &Built) -> Result<()> {
+        let (args, about) = (self.args, &built.about);
         let rows = self.pairs.keys.len() as u64;
-        let dropped = match rows.saturating_sub(built.pairs()) {
+        let dropped = match rows.saturating_sub(about.pairs) {
             0 => String::new(),
             copies => {
                 format!(" of {} ({} with a key that was there)", text::counted(rows, "row"), text::grouped(copies))
@@ -245,24 +243,25 @@ impl Build<'_> {
              device    {}\n\
              seed      {}\n\
              restarts  {}\n\
-             digest    {digest}\n\
+             digest    {}\n\
              time      {:.3} s to read, {:.3} s to build, {:.3} s to save",
             args.output.display(),
-            built.held(),
-            text::counted(table.slots(), "slot"),
-            table.load_factor(),
-            text::bytes(built.bytes()),
-            T::CONTENTS.name(),
+            about.held,
+            text::counted(about.slots, "slot"),
+            about.load,
+            text::bytes(about.bytes),
+            about.contents.name(),
             self.key_type,
-            S::NAME,
+            about.scheme,
             args.options.kind,
-            scheme::listed(&S::describe(table.plan())),
-            table.backend().info(),
-            table.plan().seed(),
-            table.restarts(),
+            scheme::listed(&about.parameters),
+            built.device,
+            about.seed,
+            about.restarts,
+            built.digest,
             self.read_seconds,
-            time.build,
-            time.save,
+            built.build_seconds,
+            built.save_seconds,
         );
         if self.to_stdout {
             out::note(&summary);

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use koel::backend::Runs;
 use koel::device::Any;
-use koel::scheme::Plan;
+use koel::scheme::Audit;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable};
+use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
 use super::scheme::{self, Job, Parameters};
-use super::structure::{Structure, key_type_json, unknown};
+use super::structure::{About, Structure, key_type_json, unknown};
 use super::{out, text};
 
 /// Show and check a table's file
@@ -60,79 +60,101 @@ impl Info<'_> {
     where
         Cpu: Runs<S>,
     {
-        let (path, key_type) = (&self.args.table, self.info.key_type);
+        let path = &self.args.table;
         let progress = Progress::line();
         progress.say("reading, checking and walking the table");
         let structure = T::open(&Cpu::new(), path)?;
-        let table = structure.table();
         let bytes = path.metadata().map_err(|error| Failure::io(path, &error))?.len();
-        let (audit, stats, digest) = (structure.audit()?, table.stats()?, structure.digest()?);
-        let (pairs, most_values) = (structure.pairs(), structure.most_values()?);
+        let facts = Facts {
+            about: About::of(&structure),
+            audit: structure.audit()?,
+            stats: structure.table().stats()?,
+            digest: structure.digest()?,
+            most_values: structure.most_values()?,
+            file_bytes: bytes,
+        };
+        drop(structure);
         drop(progress);
-        let parameters = S::describe(table.plan());
-        let (seed, outside) = (table.plan().seed(), table.plan().outside());
-        if self.args.json {
-            let buckets =
-                stats.buckets.iter().map(|buckets| json!({ "type": buckets.name, "by_pairs": buckets.by_pairs }));
-            out::print_json(&json!({
-                "table": T::CONTENTS.name(), "scheme": S::NAME, "kind": self.info.kind.name(),
-                "parameters": scheme::json(&parameters), "key_type": key_type_json(key_type),
-                "pairs": pairs, "keys": stats.pairs, "most_values": most_values,
-                "slots": stats.slots, "load": table.load_factor(), "seed": seed,
-                "worn": table.is_worn(), "tombstones": stats.tombstones,
-                "restarts": stats.restarts, "digest": digest.to_string(), "file_bytes": bytes,
-                "image_bytes": stats.bytes, "bytes": structure.bytes(),
-                "ages": from_one(&stats.ages), "greatest_age": audit.greatest_age,
-                "reads_per_hit": stats.reads_per_hit, "reads_per_miss": stats.reads_per_miss,
-                "keys_by_reads": from_one(&stats.keys_by_reads), "bytes_per_read": stats.bucket_bytes,
-                "model_reads_per_hit": stats.model.map(|model| model.reads_per_hit),
-                "model_reads_per_miss": stats.model.map(|model| model.reads_per_miss),
-                "buckets": buckets.collect::<Vec<_>>(),
-                "pairs_beside_the_image": u64::from(outside.is_some()), "audit": "ok",
-            }))?;
-            return Ok(Verdict::Fine);
-        }
+        if self.args.json { self.print_json(&facts) } else { self.print(&facts) }?;
+        Ok(Verdict::Fine)
+    }
+
+    fn print_json(&self, facts: &Facts) -> Result<()> {
+        let Facts { about, stats, .. } = facts;
+        let buckets = stats.buckets.iter().map(|buckets| json!({ "type": buckets.name, "by_pairs": buckets.by_pairs }));
+        out::print_json(&json!({
+            "table": about.contents.name(), "scheme": about.scheme, "kind": self.info.kind.name(),
+            "parameters": scheme::json(&about.parameters), "key_type": key_type_json(self.info.key_type),
+            "pairs": about.pairs, "keys": stats.pairs, "most_values": facts.most_values,
+            "slots": stats.slots, "load": about.load, "seed": about.seed,
+            "worn": about.is_worn, "tombstones": stats.tombstones,
+            "restarts": stats.restarts, "digest": facts.digest.to_string(), "file_bytes": facts.file_bytes,
+            "image_bytes": stats.bytes, "bytes": about.bytes,
+            "ages": from_one(&stats.ages), "greatest_age": facts.audit.greatest_age,
+            "reads_per_hit": stats.reads_per_hit, "reads_per_miss": stats.reads_per_miss,
+            "keys_by_reads": from_one(&stats.keys_by_reads), "bytes_per_read": stats.bucket_bytes,
+            "model_reads_per_hit": stats.model.map(|model| model.reads_per_hit),
+            "model_reads_per_miss": stats.model.map(|model| model.reads_per_miss),
+            "buckets": buckets.collect::<Vec<_>>(),
+            "pairs_beside_the_image": u64::from(about.is_outside), "audit": "ok",
+        }))
+    }
+
+    fn print(&self, facts: &Facts) -> Result<()> {
+        let Facts { about, stats, .. } = facts;
         let worn = match stats.tombstones {
             0 => String::new(),
             lost => format!("\nworn      {} lost to removed pairs, until it is compacted", text::counted(lost, "slot")),
         };
-        let values = match T::CONTENTS {
+        let values = match about.contents {
             Contents::Multi => {
-                let average = pairs as f64 / stats.pairs.max(1) as f64;
-                format!(": {average:.2} values a key, {} at most", text::grouped(most_values))
+                let average = about.pairs as f64 / stats.pairs.max(1) as f64;
+                format!(": {average:.2} values a key, {} at most", text::grouped(facts.most_values))
             }
             _ => String::new(),
         };
         out::print(&format!(
             "{}: {} in {} (load {:.3})\n\
              table     {}{values}\n\
-             keys      {key_type}\n\
+             keys      {}\n\
              scheme    {} {}, {}\n\
-             seed      {seed}\n\
+             seed      {}\n\
              restarts  {}\n\
              file      {} bytes, {:.2} a {}\n\
-             digest    {digest}{worn}\n\
+             digest    {}{worn}\n\
              {}\n\
              ages      {}\n\
              audit     ok: checksum right, {} checked",
-            path.display(),
-            structure.held(),
+            self.args.table.display(),
+            about.held,
             text::counted(stats.slots, "slot"),
-            table.load_factor(),
-            T::CONTENTS.name(),
-            S::NAME,
+            about.load,
+            about.contents.name(),
+            self.info.key_type,
+            about.scheme,
             self.info.kind,
-            scheme::listed(&parameters),
+            scheme::listed(&about.parameters),
+            about.seed,
             stats.restarts,
-            text::grouped(bytes),
-            bytes as f64 / pairs.max(1) as f64,
-            T::COUNTED,
-            reads(&stats),
+            text::grouped(facts.file_bytes),
+            facts.file_bytes as f64 / about.pairs.max(1) as f64,
+            about.counted,
+            facts.digest,
+            reads(stats),
             few(from_one(&stats.ages)),
-            text::counted(audit.pairs, if T::CONTENTS == Contents::Map { "pair" } else { "key" }),
-        ))?;
-        Ok(Verdict::Fine)
+            text::counted(facts.audit.pairs, if about.contents == Contents::Map { "pair" } else { "key" }),
+        ))
     }
+}
+
+/// What was found in a file.
+struct Facts {
+    about: About,
+    audit: Audit,
+    stats: Stats,
+    digest: Digest,
+    most_values: u64,
+    file_bytes: u64,
 }
 
 /// Counts from 1 on; 0 stands for what is not there.

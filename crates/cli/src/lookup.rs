@@ -10,7 +10,7 @@ use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{Input, ReadOptions, Sink, Want};
+use super::input::{BATCH, Input, ReadOptions, Sink, Want};
 use super::options::{self, Threads};
 use super::output::Rows;
 use super::progress::Progress;
@@ -19,8 +19,9 @@ use super::structure::unknown;
 use super::{files, out, text};
 use ask::{AllValues, Ask, Counts, KeysOfIds, Members, Values};
 
-/// Queries that are answered at a time; what is in memory is proportional to it. A multiple of 32.
+/// Queries that are answered at a time; what is in memory is proportional to it.
 const CHUNK: usize = 1 << 20;
+const _: () = assert!(CHUNK.is_multiple_of(BATCH));
 
 const EXAMPLES: &str = "\
 QUERIES is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used. A table that was built
@@ -170,26 +171,28 @@ impl Job for Lookup<'_> {
         // Queries that are not there are noticed before a large table is read, and before any output.
         let queries = Queries::open(args, self.info)?;
         if args.mapped {
-            return answer(args, queries, Values::new(&mapped::<S>(path)?, "value"));
+            return answer(args, queries, &mut Values::new(&mapped::<S>(path)?, "value"));
         }
         let device = options::one_device(args.device.as_deref().unwrap_or("auto"))?;
         match self.info.contents {
-            Contents::Map => answer(args, queries, Values::new(&HashTable::<Any, S>::open(&device, path)?, "value")),
-            Contents::Set => answer(args, queries, Members(&HashSet::<Any, S>::open(&device, path)?)),
+            Contents::Map => {
+                answer(args, queries, &mut Values::new(&HashTable::<Any, S>::open(&device, path)?, "value"))
+            }
+            Contents::Set => answer(args, queries, &mut Members(&HashSet::<Any, S>::open(&device, path)?)),
             Contents::Compact => {
                 let table = CompactingTable::<Any, S>::open(&device, path)?;
                 if args.reverse {
-                    answer(args, queries, KeysOfIds(&table))
+                    answer(args, queries, &mut KeysOfIds(&table))
                 } else {
-                    answer(args, queries, Values::new(table.table(), "id"))
+                    answer(args, queries, &mut Values::new(table.table(), "id"))
                 }
             }
             Contents::Multi => {
                 let table = MultiTable::<Any, S>::open(&device, path)?;
                 if args.count {
-                    answer(args, queries, Counts(&table))
+                    answer(args, queries, &mut Counts(&table))
                 } else {
-                    answer(args, queries, AllValues(&table))
+                    answer(args, queries, &mut AllValues(&table))
                 }
             }
             other => Err(unknown(other)),
@@ -198,7 +201,7 @@ impl Job for Lookup<'_> {
 }
 
 /// Answers all queries and says how many hit.
-fn answer(args: &Args, queries: Queries<'_>, table: impl Ask) -> Result<Verdict> {
+fn answer(args: &Args, queries: Queries<'_>, table: &mut dyn Ask) -> Result<Verdict> {
     let rows = Rows::open(args.output.as_deref(), &table.columns())?;
     // Rows on a terminal are progress enough.
     let progress = args.output.is_some().then(Progress::line);
@@ -223,8 +226,8 @@ fn answer(args: &Args, queries: Queries<'_>, table: impl Ask) -> Result<Verdict>
 }
 
 /// Queries gathered to a chunk, answered, and written.
-struct Answers<A: Ask> {
-    table: A,
+struct Answers<'a> {
+    table: &'a mut dyn Ask,
     queries: Vec<u32>,
     rows: Rows,
     asked: u64,
@@ -232,14 +235,14 @@ struct Answers<A: Ask> {
     progress: Option<Progress>,
 }
 
-impl<A: Ask> Sink for Answers<A> {
-    fn push(&mut self, key: u32, _: u32) -> Result<()> {
-        self.queries.push(key);
+impl Sink for Answers<'_> {
+    fn append(&mut self, keys: &[u32], _: &[u32]) -> Result<()> {
+        self.queries.extend_from_slice(keys);
         if self.queries.len() == CHUNK { self.flush() } else { Ok(()) }
     }
 }
 
-impl<A: Ask> Answers<A> {
+impl Answers<'_> {
     fn flush(&mut self) -> Result<()> {
         let asked = self.queries.len() as u64;
         let hits = self.table.answer(&self.queries, &mut self.rows)?;

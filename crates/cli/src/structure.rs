@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use koel::backend::Runs;
 use koel::scheme::{Audit, Plan};
@@ -10,6 +10,7 @@ use koel::table::Contents;
 use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::Failure;
+use super::scheme::Parameters;
 use super::text;
 
 /// What keys stand for.
@@ -112,6 +113,53 @@ structure!(MultiTable, Multi {
         format!("{} of {}", text::counted(self.len(), Self::COUNTED), text::counted(self.keys_len(), "key"))
     }
 });
+
+/// What is said of a structure, whatever its scheme: what prints it is compiled once.
+pub struct About {
+    pub contents: Contents,
+    pub scheme: &'static str,
+    pub parameters: Vec<(&'static str, Value)>,
+    /// What is in it, in words.
+    pub held: String,
+    /// What `pairs` counts.
+    pub counted: &'static str,
+    pub pairs: u64,
+    pub keys: u64,
+    pub slots: u64,
+    pub load: f64,
+    pub seed: u64,
+    pub restarts: u32,
+    /// Bytes on its device, and those of the table's image among them.
+    pub bytes: u64,
+    pub image_bytes: u64,
+    pub is_worn: bool,
+    /// Whether a pair stands beside the image.
+    pub is_outside: bool,
+}
+
+impl About {
+    pub fn of<B: Runs<S>, S: Parameters, T: Structure<B, S>>(structure: &T) -> About {
+        let table = structure.table();
+        let plan = table.plan();
+        About {
+            contents: T::CONTENTS,
+            scheme: S::NAME,
+            parameters: S::describe(plan),
+            held: structure.held(),
+            counted: T::COUNTED,
+            pairs: structure.pairs(),
+            keys: table.len(),
+            slots: table.slots(),
+            load: table.load_factor(),
+            seed: plan.seed(),
+            restarts: table.restarts(),
+            bytes: structure.bytes(),
+            image_bytes: 8 * plan.words(),
+            is_worn: table.is_worn(),
+            is_outside: plan.outside().is_some(),
+        }
+    }
+}
 
 /// What is said of contents that this command does not know.
 pub fn unknown(contents: Contents) -> Failure {

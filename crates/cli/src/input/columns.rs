@@ -5,7 +5,7 @@
 use std::io::BufRead;
 
 use super::records::{Record, Records};
-use super::{Header, Name, ReadOptions, Sink, Want, letters};
+use super::{Batch, Header, Name, ReadOptions, Want, letters};
 use crate::failure::Result;
 
 /// Reads rows into a sink.
@@ -15,7 +15,7 @@ pub(super) fn read(
     delimiter: u8,
     options: &ReadOptions,
     want: Want,
-    sink: &mut impl Sink,
+    sink: &mut Batch<'_>,
 ) -> Result<()> {
     let header = options.header.unwrap_or_default();
     let k = options.k_of_text();

@@ -13,7 +13,7 @@
 use std::io::BufRead;
 
 use super::letters::{code, is_ambiguous};
-use super::{Name, OtherLetters, ReadOptions, Sink, Want};
+use super::{Batch, Name, OtherLetters, ReadOptions, Want};
 use crate::failure::Result;
 
 /// Where in the text a byte stands.
@@ -30,7 +30,7 @@ pub(super) fn read(
     name: &Name,
     options: &ReadOptions,
     want: Want,
-    sink: &mut impl Sink,
+    sink: &mut Batch<'_>,
 ) -> Result<Option<String>> {
     let (k, others) = (options.k(), options.other_letters.unwrap_or_default());
     let mask = u32::MAX >> (32 - 2 * k);

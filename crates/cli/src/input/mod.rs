@@ -33,9 +33,39 @@ pub enum Want {
     Keys,
 }
 
-/// Where the numbers go.
+/// Where the numbers go, [`BATCH`] rows at a time, the last ones fewer: readers are compiled once, whatever the sink.
 pub trait Sink {
-    fn push(&mut self, key: u32, value: u32) -> Result<()>;
+    fn append(&mut self, keys: &[u32], values: &[u32]) -> Result<()>;
+}
+
+/// Rows that a sink is handed at once.
+pub const BATCH: usize = 1 << 12;
+
+/// Rows on their way to a sink.
+struct Batch<'a> {
+    keys: Vec<u32>,
+    values: Vec<u32>,
+    sink: &'a mut dyn Sink,
+}
+
+impl<'a> Batch<'a> {
+    fn new(sink: &'a mut dyn Sink) -> Batch<'a> {
+        Batch { keys: Vec::with_capacity(BATCH), values: Vec::with_capacity(BATCH), sink }
+    }
+
+    fn push(&mut self, key: u32, value: u32) -> Result<()> {
+        self.keys.push(key);
+        self.values.push(value);
+        if self.keys.len() == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands over what is there.
+    fn flush(&mut self) -> Result<()> {
+        self.sink.append(&self.keys, &self.values)?;
+        self.keys.clear();
+        self.values.clear();
+        Ok(())
+    }
 }
 
 /// Keys and values in memory.
@@ -46,31 +76,29 @@ pub struct Pairs {
 }
 
 impl Sink for Pairs {
-    fn push(&mut self, key: u32, value: u32) -> Result<()> {
-        append(&mut self.keys, key)?;
-        append(&mut self.values, value)
+    fn append(&mut self, keys: &[u32], values: &[u32]) -> Result<()> {
+        append(&mut self.keys, keys)?;
+        append(&mut self.values, values)
     }
 }
 
 /// Keys alone.
 impl Sink for Vec<u32> {
-    fn push(&mut self, key: u32, _: u32) -> Result<()> {
-        append(self, key)
+    fn append(&mut self, keys: &[u32], _: &[u32]) -> Result<()> {
+        append(self, keys)
     }
 }
 
 /// Appends to a column, or says that memory is not enough for it.
-fn append(column: &mut Vec<u32>, number: u32) -> Result<()> {
-    if column.len() == column.capacity() {
-        let bytes = 4 * column.len().max(1) as u64;
-        column.try_reserve(1).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
-    }
-    column.push(number);
+fn append(column: &mut Vec<u32>, numbers: &[u32]) -> Result<()> {
+    let bytes = 4 * column.len().max(numbers.len()) as u64;
+    column.try_reserve(numbers.len()).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
+    column.extend_from_slice(numbers);
     Ok(())
 }
 
 /// Reads a file (`-` is stdin) into a sink, in the file's order.
-pub fn read(path: &Path, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
+pub fn read(path: &Path, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<()> {
     let input = Input::open(path)?;
     options.check(&[&input])?;
     input.read(options, want, sink)
@@ -80,7 +108,9 @@ pub fn read(path: &Path, options: &ReadOptions, want: Want, sink: &mut impl Sink
 pub fn kmers(text: &[u8], name: &str, k: u32) -> Result<(Vec<u32>, Vec<u32>)> {
     let mut pairs = Pairs::default();
     let options = ReadOptions { kmer: Some(k), ..ReadOptions::default() };
-    fasta::read(text, &Name(name.into()), &options, Want::Pairs, &mut pairs)?;
+    let mut batch = Batch::new(&mut pairs);
+    fasta::read(text, &Name(name.into()), &options, Want::Pairs, &mut batch)?;
+    batch.flush()?;
     Ok((pairs.keys, pairs.values))
 }
 
@@ -124,7 +154,7 @@ impl<'a> Input<'a> {
     }
 
     /// Reads it into a sink, in its order, and says on stderr what of it was skipped.
-    pub fn read(self, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<()> {
+    pub fn read(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<()> {
         let name = self.name.shown();
         if let Some(skipped) = self.scan(options, want, sink)? {
             progress::note(&format!("{name}: {skipped}"));
@@ -133,14 +163,18 @@ impl<'a> Input<'a> {
     }
 
     /// Reads it into a sink, in its order. A sentence says what of it was skipped.
-    pub fn scan(self, options: &ReadOptions, want: Want, sink: &mut impl Sink) -> Result<Option<String>> {
-        match self.format {
+    pub fn scan(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<Option<String>> {
+        let mut batch = Batch::new(sink);
+        let sink = &mut batch;
+        let skipped = match self.format {
             Format::Npy => npy::read(self.reader, &self.name, want, sink).map(|()| None),
             Format::Fasta => fasta::read(self.reader, &self.name, options, want, sink),
             Format::Text { delimiter } => {
                 columns::read(self.reader, &self.name, delimiter, options, want, sink).map(|()| None)
             }
-        }
+        }?;
+        batch.flush()?;
+        Ok(skipped)
     }
 }
 

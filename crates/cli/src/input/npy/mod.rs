@@ -10,14 +10,14 @@ use std::io::{self, BufRead, Read};
 
 use header::{Element, Header};
 
-use super::{Name, Sink, Want, append};
+use super::{Batch, Name, Want, append};
 use crate::failure::{Failure, Result};
 
 /// Bytes that are read at a time: a whole number of elements of any width.
 const PIECE: usize = 1 << 16;
 
 /// Reads an array into a sink.
-pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut impl Sink) -> Result<()> {
+pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut Batch<'_>) -> Result<()> {
     let header =
         header::read(&mut reader).map_err(|reason| name.fail(format!("the .npy header is damaged: {reason}")))?;
     let integer = Integer::of(&header.element).map_err(|reason| name.fail(reason))?;
@@ -63,7 +63,7 @@ pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut
         (_, Want::Pairs) => {
             let mut keys = Vec::new();
             for row in 0..rows {
-                append(&mut keys, elements.next(|| format!("row {row}, the key"))?)?;
+                append(&mut keys, &[elements.next(|| format!("row {row}, the key"))?])?;
             }
             for (row, key) in keys.into_iter().enumerate() {
                 sink.push(key, elements.next(|| format!("row {row}, the value"))?)?;
