@@ -210,7 +210,7 @@ impl Error {
 
     /// Refuses to compact a table that has no tombstones because of its kind.
     pub(crate) fn check_tombstones<S: Scheme>(plan: &S::Plan) -> Result<()> {
-        if S::updates(plan.kind()) == Updates::Tombstones {
+        if S::from_plan(plan).is_ok_and(|scheme| scheme.updates() == Updates::Tombstones) {
             return Ok(());
         }
         Err(Error::no_tombstones::<S>(plan))

@@ -31,6 +31,7 @@
 //! - [`Cuckoo`], [`Bucketized`], [`Horton`], [`RobinHood`], [`Fks`]: the schemes and their parameters (Alcantara et al. 2011;
 //!   Breslow et al. 2016, both; Garcia et al. 2011; Alcantara et al. 2009). [`CuckooSet`]: keys alone. [`Sorted`],
 //!   [`Perfect`], [`Quadratic`]: the baselines that the papers measure against. The README has a table of when to take which.
+//! - [`AnyScheme`]: whichever scheme a file or an option names, at run time.
 //! - [`HashSet`]: sets of keys that may repeat, and their algebra. [`CompactingTable`]: distinct keys as the numbers 0, 1, .., and back
 //!   (Alcantara et al. 2011, Section 4.4). [`group`]: the distinct keys of a column, its inverse index, counts and sums by key.
 //! - [`MultiTable`]: any number of values for a key (Alcantara et al. 2011, Section 4.4). [`JoinIndex`], [`fn@join`]: joins of two
@@ -82,8 +83,8 @@ pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;
 pub use scheme::{
-    Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load, LookupMode,
-    Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,
+    AnyScheme, Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load,
+    LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, random_seed};

@@ -19,6 +19,7 @@
 //!   the next call that waits.
 //! - Every pass over keys runs in kernels; where the host must loop over keys, it says so in the [`Ledger`].
 
+mod any_scheme;
 pub(crate) mod chunks;
 pub(crate) mod host;
 mod info;

@@ -23,7 +23,7 @@ use bytemuck::{Pod, Zeroable};
 use super::Plan;
 use super::hash::{MixKeys, SplitMix64};
 
-/// The first attempt whose constants are drawn from a salt, in schemes that take part ([`Plan::SALTED`]).
+/// The first attempt whose constants are drawn from a salt, in schemes that take part ([`Plan::takes_salt`]).
 pub const FIRST_SALTED: u32 = 8;
 /// Bits of a key.
 const KEY_BITS: u32 = u32::BITS;
@@ -70,10 +70,36 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// What a plan with a field `salt: Salt`, the last one, says of it; an item list for its `impl Plan`.
-macro_rules! salted {
-    () => {
-        const SALTED: bool = true;
+/// How a plan is stored that is `Pod`; an item list for its `impl Plan`. With `salted`, what a plan says of its field
+/// `salt: Salt`, the last one.
+macro_rules! stored {
+    ($scheme:ty) => {
+        fn stored(&self) -> &[u8] {
+            bytemuck::bytes_of(self)
+        }
+
+        fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
+            let is_own = <$scheme as crate::scheme::Scheme>::has_id(scheme);
+            is_own.then(|| bytemuck::try_pod_read_unaligned(stored).ok()).flatten()
+        }
+    };
+    ($scheme:ty, salted) => {
+        fn stored(&self) -> &[u8] {
+            let bytes = bytemuck::bytes_of(self);
+            &bytes[..bytes.len() - crate::scheme::Salt::BYTES]
+        }
+
+        fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
+            let mut plan: Self = bytemuck::Zeroable::zeroed();
+            let room = size_of::<Self>() - crate::scheme::Salt::BYTES;
+            let is_own = <$scheme as crate::scheme::Scheme>::has_id(scheme) && stored.len() == room;
+            bytemuck::bytes_of_mut(&mut plan)[..room].copy_from_slice(stored.get(..room)?);
+            Some(plan).filter(|_| is_own)
+        }
+
+        fn takes_salt(&self) -> bool {
+            true
+        }
 
         fn salt(&self) -> Option<crate::scheme::Salt> {
             Some(self.salt).filter(|&salt| salt != crate::scheme::Salt::NONE)
@@ -85,7 +111,7 @@ macro_rules! salted {
         }
     };
 }
-pub(super) use salted;
+pub(super) use stored;
 
 /// The stream of one attempt's constants.
 pub(super) enum Constants {
@@ -169,21 +195,28 @@ mod tests {
         assert_eq!(draws[7], SplitMix64::for_attempt(2026, 9).next_u64());
     }
 
-    fn stored<S: Scheme>() {
+    fn stored<S: Scheme>()
+    where
+        S::Plan: bytemuck::Pod,
+    {
         let request = |attempt| Request { slots: 100, pairs: 4, seed: 1, attempt };
         for &kind in S::KINDS {
             let scheme = S::of_kind(kind);
             let [early, late] = [7, 8].map(|attempt| scheme.plan(request(attempt)).expect("a plan"));
             assert_eq!(early.with_salt(Some(salt())), early, "{}: an early attempt has no salt", S::NAME);
             let salted = late.with_salt(Some(salt()));
-            assert_eq!(salted.salt(), S::Plan::SALTED.then(salt), "{}", S::NAME);
+            assert_eq!(salted.salt(), late.takes_salt().then(salt), "{}", S::NAME);
             assert_eq!(S::from_plan(&salted).as_ref(), Ok(&scheme), "{}", S::NAME);
-            let (with, without) = (bytemuck::bytes_of(&salted), bytemuck::bytes_of(&late));
-            assert_eq!(with[..S::Plan::STORED], without[..S::Plan::STORED], "{}: nothing else changes", S::NAME);
-            if S::Plan::SALTED {
-                assert_eq!(with[S::Plan::STORED..], salt().bytes(), "{}: the salt comes last", S::NAME);
+            assert_eq!(salted.stored(), late.stored(), "{}: nothing else changes", S::NAME);
+            let read = S::Plan::of_stored(S::ID, salted.stored());
+            assert_eq!(read, Some(late), "{}: all but the salt is stored", S::NAME);
+            assert_eq!(S::Plan::of_stored(S::ID + 100, salted.stored()), None, "{}: another scheme's", S::NAME);
+            let (whole, stored) = (bytemuck::bytes_of(&salted), salted.stored().len());
+            assert_eq!(S::Plan::of_stored(S::ID, &whole[..stored - 1]), None, "{}: cut short", S::NAME);
+            if late.takes_salt() {
+                assert_eq!(whole[stored..], salt().bytes(), "{}: the salt comes last", S::NAME);
                 let mut forged = early;
-                bytemuck::bytes_of_mut(&mut forged)[S::Plan::STORED..].copy_from_slice(&salt().bytes());
+                bytemuck::bytes_of_mut(&mut forged)[stored..].copy_from_slice(&salt().bytes());
                 assert!(S::from_plan(&forged).is_err(), "{}: a salt at an early attempt", S::NAME);
             }
         }

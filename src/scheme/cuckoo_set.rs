@@ -117,6 +117,12 @@ impl CuckooSetPlan {
 }
 
 impl Plan for CuckooSetPlan {
+    fn stored(&self) -> &[u8] {
+        self.0.stored()
+    }
+    fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
+        CuckooSet::has_id(scheme).then(|| CuckooPlan::of_stored(Cuckoo::ID, stored).map(CuckooSetPlan)).flatten()
+    }
     fn kind(&self) -> Kind {
         self.0.kind()
     }
@@ -149,7 +155,9 @@ impl Plan for CuckooSetPlan {
     fn with_outside(self, value: Option<u32>) -> Self {
         CuckooSetPlan(self.0.with_outside(value.map(|_| 0)))
     }
-    const SALTED: bool = CuckooPlan::SALTED;
+    fn takes_salt(&self) -> bool {
+        self.0.takes_salt()
+    }
     fn salt(&self) -> Option<Salt> {
         self.0.salt()
     }
@@ -194,12 +202,12 @@ impl Scheme for CuckooSet {
     const KINDS: &'static [Kind] = Cuckoo::KINDS;
     type Plan = CuckooSetPlan;
 
-    fn host_built(kind: Kind) -> bool {
-        Cuckoo::host_built(kind)
+    fn host_built(&self) -> bool {
+        self.cuckoo.host_built()
     }
 
-    fn updates(kind: Kind) -> Updates {
-        Cuckoo::updates(kind)
+    fn updates(&self) -> Updates {
+        self.cuckoo.updates()
     }
 
     fn gives_up_above(&self) -> Option<Load> {
@@ -207,7 +215,7 @@ impl Scheme for CuckooSet {
     }
 
     /// Classic ones by their clean-up.
-    fn keeps_one(_: Kind) -> bool {
+    fn keeps_one(&self) -> bool {
         true
     }
 

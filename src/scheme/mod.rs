@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
+mod any;
 mod audit;
 pub mod bucketized;
 mod constants;
@@ -25,6 +26,7 @@ pub mod robin_hood;
 pub mod slot;
 pub mod sorted;
 
+pub use any::{AnyPlan, AnyScheme};
 pub use audit::{Audit, Violation};
 pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
 pub use constants::{FIRST_SALTED, Salt};
@@ -169,16 +171,19 @@ pub struct Request {
     pub attempt: u32,
 }
 
-/// The integers that fix what an image means. `Pod`: its bytes are what files and digests hold.
-pub trait Plan: bytemuck::Pod + fmt::Debug + PartialEq + Send + Sync {
+/// The integers that fix what an image means.
+pub trait Plan: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The bytes that files and digests hold: the plan without its salt, which they hold apart.
+    fn stored(&self) -> &[u8];
+    /// The plan with these stored bytes, of tables of the scheme with this number; nothing if they are none.
+    fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self>;
     /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that nobody can choose
     /// keys for which they fail. Only schemes whose attempts differ by the constants of their hash functions and by
     /// nothing else: not Robin Hood tables (another prime with each attempt), perfect ones (another size), sorted ones
-    /// (none). The salt is then the last field of the plan.
-    const SALTED: bool = false;
-    /// Bytes of the plan without its salt, which files hold apart.
-    const STORED: usize = size_of::<Self>() - if Self::SALTED { Salt::BYTES } else { 0 };
-
+    /// (none).
+    fn takes_salt(&self) -> bool {
+        false
+    }
     /// Canonical or classic.
     fn kind(&self) -> Kind;
     /// Slots of the table: what a load is a share of.
@@ -253,10 +258,6 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     const ID: u32;
     /// The kinds this scheme can be built as.
     const KINDS: &'static [Kind];
-    /// Whether tables of this kind are built by one host thread and uploaded (`verify` says so).
-    fn host_built(kind: Kind) -> bool;
-    /// How tables of this kind change.
-    fn updates(kind: Kind) -> Updates;
     /// Its plan.
     type Plan: Plan;
 
@@ -264,6 +265,24 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn of_kind(kind: Kind) -> Self;
     /// The kind these parameters ask for.
     fn kind(&self) -> Kind;
+    /// [`Scheme::NAME`], of whichever scheme it is.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+    /// [`Scheme::ID`], of whichever scheme it is.
+    fn id(&self) -> u32 {
+        Self::ID
+    }
+    /// Whether tables of this scheme may have this number in files.
+    fn has_id(id: u32) -> bool {
+        id == Self::ID
+    }
+    /// Whether its tables are built by one host thread and uploaded (`verify` says so).
+    fn host_built(&self) -> bool {
+        false
+    }
+    /// How its tables change.
+    fn updates(&self) -> Updates;
     /// Refuses parameters that make no table.
     ///
     /// # Errors
@@ -308,8 +327,10 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
         0
     }
     /// The types of bucket a table can have; a scheme with one kind of bucket has no names for it.
-    const BUCKET_TYPES: &'static [&'static str] = &[""];
-    /// Which of [`Scheme::BUCKET_TYPES`] a bucket is.
+    fn bucket_types(_plan: &Self::Plan) -> &'static [&'static str] {
+        &[""]
+    }
+    /// Which of [`Scheme::bucket_types`] a bucket is.
     fn bucket_type(_plan: &Self::Plan, _image: &[u64], _bucket: u64) -> usize {
         0
     }
@@ -323,14 +344,16 @@ pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn gives_up_above(&self) -> Option<Load> {
         None
     }
-    /// Whether keys that come more than once do no harm to tables of this kind: an image in which nothing was left
+    /// Whether keys that come more than once do no harm to its tables: an image in which nothing was left
     /// unplaced holds one pair of each key, as if the others had not come. Elsewhere an image that was given copies is
     /// of no use, so sets and the like are built of keys that were told apart before.
-    fn keeps_one(_kind: Kind) -> bool {
+    fn keeps_one(&self) -> bool {
         false
     }
     /// Whether [`Scheme::crowd`] has anything to say. It needs all keys on the host.
-    const NAMES_CROWDS: bool = false;
+    fn names_crowds(&self) -> bool {
+        false
+    }
     /// The crowd of keys that stood in the way of an attempt, where it was one: asked after the last attempt, with all
     /// keys, for the error's sake.
     fn crowd(_plan: &Self::Plan, _keys: &[u32]) -> Option<Crowd> {

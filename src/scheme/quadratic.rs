@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::constants::salted;
+use super::constants::stored;
 use super::cuckoo::CuckooImage;
 use super::{
     Audit, Cuckoo, CuckooPlan, Kind, Limits, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot,
@@ -90,7 +90,7 @@ impl Plan for QuadraticPlan {
         self
     }
 
-    salted!();
+    stored!(crate::scheme::Quadratic, salted);
 }
 
 impl CuckooImage for Quadratic {
@@ -107,15 +107,11 @@ impl Scheme for Quadratic {
     const KINDS: &'static [Kind] = &[Kind::Canonical];
     type Plan = QuadraticPlan;
 
-    fn host_built(_: Kind) -> bool {
-        false
-    }
-
-    fn updates(_: Kind) -> Updates {
+    fn updates(&self) -> Updates {
         Updates::Tombstones
     }
 
-    fn keeps_one(_: Kind) -> bool {
+    fn keeps_one(&self) -> bool {
         true
     }
 

@@ -11,7 +11,7 @@
 //!
 //! Attempts 0 to 7 leave room for batches to come in place, but who knows the seed can choose keys that fail them all.
 //! Salted ones nobody can choose keys for (`scheme/constants.rs`). Schemes whose attempts differ by more than the constants
-//! of their functions have none ([`Plan::SALTED`]).
+//! of their functions have none ([`Plan::takes_salt`]).
 //!
 //! A canonical attempt fails or succeeds as a function of the set of keys alone, so the attempt that a plan stores is
 //! one on every device. In cuckoo and bucketized tables the number of pairs left over is exact too, so to stop at a
@@ -148,7 +148,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     let mut salted = None;
     for attempt in first..last {
         plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
-        if S::Plan::SALTED && attempt >= FIRST_SALTED {
+        if plan.takes_salt() && attempt >= FIRST_SALTED {
             if tried == 0
                 && let Some(least) = distinct::least_copy(backend, keys)?
             {
@@ -186,7 +186,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         return Ok(Outcome::Copies(least));
     }
     if tried > 0
-        && S::NAMES_CROWDS
+        && scheme.names_crowds()
         // The keys are wanted for the error's sake only: where they cannot be had, it is the plainer one.
         && let Ok(keys) = backend.download(keys)
         && let Some(crowd) = S::crowd(&plan, &keys)

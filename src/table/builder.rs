@@ -282,6 +282,11 @@ impl<S: Scheme> TableBuilder<S> {
         })
     }
 
+    /// The parameters.
+    pub fn scheme(&self) -> &S {
+        &self.scheme
+    }
+
     /// The memory a table of `pairs` takes, before it is built.
     ///
     /// ```
@@ -295,8 +300,7 @@ impl<S: Scheme> TableBuilder<S> {
     /// As [`build`](Self::build), where no such table can exist.
     pub fn memory_estimate(&self, pairs: u64) -> Result<MemoryEstimate> {
         let settings = self.settings()?;
-        let rebuilds =
-            S::updates(self.scheme.kind()) == Updates::Rebuild || !matches!(settings.size, Size::Capacity(_));
+        let rebuilds = self.scheme.updates() == Updates::Rebuild || !matches!(settings.size, Size::Capacity(_));
         let table = |pairs: u64| {
             let slots = settings.slots(&self.scheme, pairs);
             let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
@@ -425,7 +429,7 @@ mod tests {
         Cpu: Runs<S>,
     {
         for &kind in S::KINDS {
-            let rebuilds = S::updates(kind) == Updates::Rebuild;
+            let rebuilds = S::of_kind(kind).updates() == Updates::Rebuild;
             for capacity in [false, true] {
                 let builder = HashTable::<Cpu, S>::builder(S::of_kind(kind));
                 let builder = if capacity { builder.capacity(3 * N) } else { builder };

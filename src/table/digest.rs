@@ -108,13 +108,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// Header and plan, padded with zeros, and the salt of a table that has one.
     pub(super) fn header(&self) -> [u8; HEADER_BYTES] {
-        const { assert!(size_of::<Header>() + S::Plan::STORED <= SALT_AT) };
-        let plan = &bytemuck::bytes_of(&self.plan)[..S::Plan::STORED];
+        let plan = self.plan.stored();
         let salt = self.plan.salt();
         let header = Header {
             magic: MAGIC,
             version: if salt.is_some() { SALTED_VERSION } else { VERSION },
-            scheme: S::ID,
+            scheme: self.scheme.id(),
             kind: self.plan.kind().code(),
             plan_bytes: plan.len() as u32,
             pairs: self.in_image,

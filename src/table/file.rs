@@ -21,8 +21,6 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use bytemuck::Zeroable;
-
 use super::builder::{Contents, Settings};
 use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, SALT_AT, SALTED_VERSION, VERSION};
 use super::settings::Trailer;
@@ -33,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::file::write_whole;
 use crate::memory;
 use crate::multi;
-use crate::scheme::{Kind, Plan, Salt, Scheme};
+use crate::scheme::{AnyScheme, Kind, Plan, Salt, Scheme};
 use crate::threads;
 
 /// What a table file says of itself, known from its header and its settings.
@@ -120,17 +118,17 @@ impl Source {
     /// The plan, checked field by field, and the parameters it stands for.
     fn plan<S: Scheme>(&self) -> Result<(S::Plan, S)> {
         let header = &self.header;
-        if header.scheme != S::ID {
-            return Err(self.bad(format!("it holds scheme number {}, and {} was wanted", header.scheme, S::NAME)));
+        if !S::has_id(header.scheme) {
+            return Err(self.bad(match AnyScheme::name_of(header.scheme) {
+                Some(name) => format!("it holds a {name} table where a {} one was wanted", S::NAME),
+                None => format!("it holds scheme number {}, which this koel does not know", header.scheme),
+            }));
         }
-        let (from, to) = (size_of::<Header>(), size_of::<Header>() + S::Plan::STORED);
         let salted = header.version == SALTED_VERSION;
-        let zeros = &self.start[to..if salted { SALT_AT } else { HEADER_BYTES }];
-        if header.plan_bytes as usize != S::Plan::STORED || zeros.iter().any(|&byte| byte != 0) {
-            return Err(self.bad("its plan has the wrong length"));
-        }
-        let mut plan = S::Plan::zeroed();
-        bytemuck::bytes_of_mut(&mut plan)[..S::Plan::STORED].copy_from_slice(&self.start[from..to]);
+        let plan = &self.start[size_of::<Header>()..if salted { SALT_AT } else { HEADER_BYTES }];
+        let (plan, zeros) = plan.split_at_checked(header.plan_bytes as usize).unwrap_or((&[], plan));
+        let plan = S::Plan::of_stored(header.scheme, plan).filter(|_| zeros.iter().all(|&byte| byte == 0));
+        let mut plan = plan.ok_or_else(|| self.bad("its plan has the wrong length"))?;
         if salted {
             let mut salt = [0; Salt::BYTES];
             salt.copy_from_slice(&self.start[SALT_AT..]);

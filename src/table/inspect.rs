@@ -135,7 +135,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         absent.extend((0..MISSES).map(|_| stream.next_u32()).filter(|&key| S::find(plan, &image, key).is_none()));
         let miss_reads: u64 = absent.par_iter().map(|&key| u64::from(S::reads(plan, &image, key))).sum();
         let hit_reads = tally.reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum();
-        let names = S::BUCKET_TYPES.iter().copied().chain(std::iter::repeat(""));
+        let names = S::bucket_types(plan).iter().copied().chain(std::iter::repeat(""));
         Ok(Stats {
             pairs: self.len(),
             slots: plan.slots(),

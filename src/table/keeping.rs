@@ -43,7 +43,7 @@ impl<S: Scheme> TableBuilder<S> {
     ) -> Result<Option<(HashTable<B, S>, bool)>> {
         let (scheme, settings) = self.parts()?;
         let rows = keys.len() as u64;
-        if !S::keeps_one(scheme.kind()) || rows > scheme.limits().pairs {
+        if !scheme.keeps_one() || rows > scheme.limits().pairs {
             return Ok(None);
         }
         build::check_limits(backend, &scheme, settings.contents, keys, zeros)?;

@@ -130,6 +130,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         (self.len() as f64 / self.slots() as f64).min(1.0)
     }
 
+    /// The parameters that it was built with.
+    pub fn scheme(&self) -> &S {
+        &self.scheme
+    }
+
     /// What the keys stand for: what [`TableBuilder::key_type`] said of them.
     pub fn key_type(&self) -> KeyType {
         self.settings.key_type
@@ -186,7 +191,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 impl<B: HashBackend, S: Scheme> std::fmt::Debug for HashTable<B, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HashTable")
-            .field("scheme", &S::NAME)
+            .field("scheme", &self.scheme.name())
             .field("device", &self.backend.info().id)
             .field("plan", &self.plan)
             .field("pairs_in_image", &self.in_image)

@@ -71,7 +71,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(0);
         }
         let before = self.len();
-        let change = match S::updates(self.plan.kind()) {
+        let change = match self.scheme.updates() {
             Updates::Rebuild => self.without(keys)?,
             Updates::Tombstones | Updates::InPlace => Some(self.taken_out(keys)?),
         };
@@ -169,7 +169,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let removed = Kernels::<S>::remove(&self.backend, &change.plan, &mut change.image, keys)?;
         // Saturating, because a mapped file may lie about the number of its pairs.
         change.in_image = change.in_image.saturating_sub(removed.pairs);
-        if S::updates(self.plan.kind()) == Updates::Tombstones {
+        if self.scheme.updates() == Updates::Tombstones {
             change.tombstones += removed.pairs;
         }
         if removed.outside {

@@ -10,6 +10,7 @@ mod documents;
 
 /// What holds of tables of any scheme.
 mod tables {
+    mod any_scheme;
     mod capacity;
     mod conformance;
     mod exchange;

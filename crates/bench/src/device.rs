@@ -1,10 +1,10 @@
 //! One scheme and kind on one device: the limit, builds, lookups.
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::{Plan, Updates};
 use koel::table::TableBuilder;
-use koel::{Cpu, Error, HashTable, Kind, Scheme};
+use koel::{AnyScheme, Error, HashTable, Scheme};
 
 use super::bus::Bus;
 use super::data::Questions;
@@ -17,13 +17,12 @@ use super::wrong;
 use koel_cli::answers;
 use koel_cli::failure::{Failure, Result};
 use koel_cli::progress::Progress;
-use koel_cli::scheme::{Job, Parameters};
 use koel_cli::text;
 
 pub(super) struct OnDevice<'a> {
     pub(super) setup: &'a Setup<'a>,
     pub(super) device: &'a Any,
-    pub(super) kind: Kind,
+    pub(super) scheme: AnyScheme,
     pub(super) progress: &'a Progress,
 }
 
@@ -35,15 +34,9 @@ struct Limits {
     bus: Option<Bus>,
 }
 
-impl Job for OnDevice<'_> {
-    type Output = Findings;
-
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Findings>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
-        let unsized_builder = HashTable::builder(scheme).seed(self.setup.args.data.seed);
+impl OnDevice<'_> {
+    pub(super) fn run(&self) -> Result<Findings> {
+        let unsized_builder = HashTable::builder(self.scheme.clone()).seed(self.setup.args.data.seed);
         let mut builder = unsized_builder.clone();
         if let Some(load) = self.setup.args.at_load {
             builder = builder.load_factor(load);
@@ -51,7 +44,7 @@ impl Job for OnDevice<'_> {
         // The first build also compiles kernels; every pair in it is looked up before anything is timed.
         let table = match builder.build(self.device, &self.setup.data.keys, &self.setup.data.values) {
             Ok(table) => table,
-            Err(error) if is_of_the_table(&error) => return Ok(self.left_out::<S>(&error)),
+            Err(error) if is_of_the_table(&error) => return Ok(self.left_out(&error)),
             Err(error) => return Err(error.into()),
         };
         self.check_pairs(&table)?;
@@ -60,7 +53,7 @@ impl Job for OnDevice<'_> {
         let mut rows = if brief { Vec::new() } else { self.limits(&table)? };
         drop(table);
         let with_bus = !brief || pinned;
-        let bus = if with_bus { self.bus(|what| self.row::<S>(what, "pinned", load), &mut rows)? } else { None };
+        let bus = if with_bus { self.bus(|what| self.row(what, "pinned", load), &mut rows)? } else { None };
         let rate = |at: usize| rows.get(at).filter(|_| !brief).map(|row| row.rate);
         let limits = Limits { reads: rate(0), updates: rate(1), bus };
         let table = self.builds(&builder, load, limits, &mut rows)?;
@@ -74,7 +67,7 @@ impl Job for OnDevice<'_> {
         if self.setup.args.insert {
             match self.insertion((&builder, &unsized_builder), limits, &mut rows) {
                 Err(Failure::Koel(error)) if is_of_the_table(&error) => {
-                    let lines = self.left_out::<S>(&error).left_out;
+                    let lines = self.left_out(&error).left_out;
                     left_out.extend(lines.into_iter().map(|line| format!("inserting: {line}")));
                 }
                 done => done?,
@@ -88,7 +81,7 @@ impl Job for OnDevice<'_> {
         let mut stages = Vec::new();
         if self.setup.args.stages {
             self.progress.say(format!("the stages of a build of {} pairs", self.setup.n));
-            stages.push(Staged::of(&builder, self.device, self.setup, self.kind)?);
+            stages.push(Staged::of(&builder, self.device, self.setup)?);
         }
         Ok(Findings { rows, walks, stages, left_out })
     }
@@ -107,24 +100,24 @@ pub(super) fn is_of_the_table(error: &Error) -> bool {
 }
 
 impl OnDevice<'_> {
-    fn left_out<S: Scheme>(&self, error: &Error) -> Findings {
-        let (kind, n, on) = (self.kind, text::grouped(self.setup.n.into()), &self.device.info().id);
-        Findings { left_out: vec![format!("{} {kind}, n = {n}, on {on}: {error}", S::NAME)], ..Findings::default() }
+    fn left_out(&self, error: &Error) -> Findings {
+        let (kind, n, on) = (self.scheme.kind(), text::grouped(self.setup.n.into()), &self.device.info().id);
+        Findings {
+            left_out: vec![format!("{} {kind}, n = {n}, on {on}: {error}", self.scheme.name())],
+            ..Findings::default()
+        }
     }
 
     fn timer(&self) -> Timer<'_> {
         Timer { device: self.device, repeats: self.setup.args.repeats }
     }
 
-    fn row<S: Scheme>(&self, what: &'static str, place: &'static str, load: f64) -> Row {
-        let row = Row::new(&self.device.info().id, S::NAME, self.setup.n, what, place);
-        Row { kind: Some(self.kind), asked_load: self.setup.args.at_load, load: Some(load), ..row }
+    fn row(&self, what: &'static str, place: &'static str, load: f64) -> Row {
+        let row = Row::new(&self.device.info().id, self.scheme.name(), self.setup.n, what, place);
+        Row { kind: Some(self.scheme.kind()), asked_load: self.setup.args.at_load, load: Some(load), ..row }
     }
 
-    fn check_pairs<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<()>
-    where
-        Any: Runs<S>,
-    {
+    fn check_pairs(&self, table: &HashTable<Any, AnyScheme>) -> Result<()> {
         let keys = &self.setup.data.keys;
         let (mut values, mut found) = answers::poisoned(keys.len());
         table.get_into(keys, &mut values, &mut found)?;
@@ -133,35 +126,29 @@ impl OnDevice<'_> {
     }
 
     /// Random reads of the table's own image, and random updates of a buffer as large.
-    fn limits<S: Scheme>(&self, table: &HashTable<Any, S>) -> Result<Vec<Row>>
-    where
-        Any: Runs<S>,
-    {
+    fn limits(&self, table: &HashTable<Any, AnyScheme>) -> Result<Vec<Row>> {
         self.progress.say(format!("the random-access limit of {}", self.device.info().id));
         let accesses = self.setup.data.query_count().max(1);
         let reads = self.timer().random_reads(table.image(), accesses)?;
         let updates = self.timer().random_updates(table.plan().words() as usize, accesses)?;
-        let row = |what, time| self.row::<S>(what, "device", table.load_factor()).timed(accesses, time);
+        let row = |what, time| self.row(what, "device", table.load_factor()).timed(accesses, time);
         Ok(vec![row("random reads", reads), row("random updates", updates)])
     }
 
     /// Builds from device buffers and from host slices; the last table.
-    fn builds<S: Scheme>(
+    fn builds(
         &self,
-        builder: &TableBuilder<S>,
+        builder: &TableBuilder<AnyScheme>,
         load: f64,
         limits: Limits,
         rows: &mut Vec<Row>,
-    ) -> Result<HashTable<Any, S>>
-    where
-        Any: Runs<S>,
-    {
+    ) -> Result<HashTable<Any, AnyScheme>> {
         let (device, setup) = (self.device, self.setup);
         let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
-        let (table, time) = self.timer().build(builder, self.kind, (&keys, &values))?;
+        let (table, time) = self.timer().build(builder, (&keys, &values))?;
         drop((keys, values));
-        let mut row = self.row::<S>("build", "device", load).timed(setup.data.keys.len(), time);
-        (row.limit, row.host_built) = (limits.updates, S::host_built(self.kind));
+        let mut row = self.row("build", "device", load).timed(setup.data.keys.len(), time);
+        (row.limit, row.host_built) = (limits.updates, self.scheme.host_built());
         rows.push(row);
 
         if setup.args.brief {
@@ -180,9 +167,9 @@ impl OnDevice<'_> {
             last = Some(table);
             Ok(time)
         })?;
-        let mut row = self.row::<S>("build", "end-to-end", load).timed(setup.data.keys.len(), time);
+        let mut row = self.row("build", "end-to-end", load).timed(setup.data.keys.len(), time);
         let limit = limits.updates.map(|updates| limits.bus.map_or(updates, |bus| bus.pairs().min(updates)));
-        (row.limit, row.host_built) = (limit, S::host_built(self.kind));
+        (row.limit, row.host_built) = (limit, self.scheme.host_built());
         rows.push(row);
         match last {
             Some(table) => Ok(table),
@@ -190,21 +177,18 @@ impl OnDevice<'_> {
         }
     }
 
-    fn lookups<S: Scheme>(
+    fn lookups(
         &self,
-        table: &HashTable<Any, S>,
+        table: &HashTable<Any, AnyScheme>,
         questions: &Questions,
         limits: Limits,
         rows: &mut Vec<Row>,
-    ) -> Result<()>
-    where
-        Any: Runs<S>,
-    {
+    ) -> Result<()> {
         let setup = self.setup;
         let Questions { hits, queries } = questions;
         let time = self.timer().lookup(table, queries, |i| setup.data.answer(queries[i]))?;
         let row = |place, time| {
-            let row = self.row::<S>("lookup", place, table.load_factor()).timed(queries.len(), time);
+            let row = self.row("lookup", place, table.load_factor()).timed(queries.len(), time);
             Row { hits: Some(*hits), limit: limits.reads, ..row }
         };
         rows.push(row("device", time));
@@ -230,10 +214,7 @@ impl OnDevice<'_> {
     }
 
     /// Removing a tenth of the keys, and compacting what is left.
-    fn removal<S: Scheme>(&self, table: &HashTable<Any, S>, limits: Limits, rows: &mut Vec<Row>) -> Result<()>
-    where
-        Any: Runs<S>,
-    {
+    fn removal(&self, table: &HashTable<Any, AnyScheme>, limits: Limits, rows: &mut Vec<Row>) -> Result<()> {
         let (device, setup) = (self.device, self.setup);
         let gone: Vec<u32> = setup.data.keys.iter().copied().step_by(10).collect();
         let on_device = device.upload(&gone)?;
@@ -241,8 +222,8 @@ impl OnDevice<'_> {
         let remove = setup.median(|| {
             let mut worn = table.to_backend(device)?;
             device.finish()?;
-            let (removed, time) = self.timer().timed::<S, _>(self.kind, || worn.remove_on(&on_device))?;
-            compact.push(self.timer().timed::<S, _>(self.kind, || worn.compact())?.1);
+            let (removed, time) = self.timer().timed(&self.scheme, || worn.remove_on(&on_device))?;
+            compact.push(self.timer().timed(&self.scheme, || worn.compact())?.1);
             match removed == gone.len() as u64 && worn.len() + removed == table.len() && !worn.is_worn() {
                 true => Ok(time),
                 false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),
@@ -250,11 +231,11 @@ impl OnDevice<'_> {
         })?;
         let row = |what, count, time| Row {
             limit: limits.updates,
-            host_built: S::host_built(self.kind),
-            ..self.row::<S>(what, "device", table.load_factor()).timed(count, time)
+            host_built: self.scheme.host_built(),
+            ..self.row(what, "device", table.load_factor()).timed(count, time)
         };
         rows.push(row("remove a tenth", gone.len(), remove));
-        if S::updates(self.kind) == Updates::Tombstones {
+        if self.scheme.updates() == Updates::Tombstones {
             rows.push(row("compact", setup.data.keys.len(), median(compact)));
         }
         Ok(())
@@ -262,15 +243,12 @@ impl OnDevice<'_> {
 
     /// A batch of a tenth as many pairs as there are, into a table with the slots that its load asks for without them:
     /// the first builder has the load, and the second no size, because batches into tables of a load build them again.
-    fn insertion<S: Scheme>(
+    fn insertion(
         &self,
-        (by_load, builder): (&TableBuilder<S>, &TableBuilder<S>),
+        (by_load, builder): (&TableBuilder<AnyScheme>, &TableBuilder<AnyScheme>),
         limits: Limits,
         rows: &mut Vec<Row>,
-    ) -> Result<()>
-    where
-        Any: Runs<S>,
-    {
+    ) -> Result<()> {
         let (device, setup) = (self.device, self.setup);
         let (mut old, mut new) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
         for (i, (&key, &value)) in setup.data.keys.iter().zip(&setup.data.values).enumerate() {
@@ -286,7 +264,7 @@ impl OnDevice<'_> {
         let time = setup.median(|| {
             let mut fuller = table.to_backend(device)?;
             device.finish()?;
-            let (done, time) = self.timer().timed::<S, _>(self.kind, || fuller.insert_on(&keys, &values))?;
+            let (done, time) = self.timer().timed(&self.scheme, || fuller.insert_on(&keys, &values))?;
             if done.added != new.0.len() as u64 {
                 return Err(wrong("inserting", format!("{} of {} pairs were added", done.added, new.0.len())));
             }
@@ -296,8 +274,8 @@ impl OnDevice<'_> {
             }
             Ok(time)
         })?;
-        let row = self.row::<S>("insert a tenth", "device", load).timed(new.0.len(), time);
-        rows.push(Row { limit: limits.updates, host_built: S::host_built(self.kind), ..row });
+        let row = self.row("insert a tenth", "device", load).timed(new.0.len(), time);
+        rows.push(Row { limit: limits.updates, host_built: self.scheme.host_built(), ..row });
         Ok(())
     }
 }

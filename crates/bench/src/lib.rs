@@ -363,8 +363,8 @@ fn measure_all(
         }
         for device in devices {
             progress.say(format!("{name} {kind}, {n} pairs, {}", device.info().id));
-            let mut job = OnDevice { setup, device, kind: *kind, progress };
-            findings.extend(scheme::named(name, *kind, options, &mut job)?);
+            let scheme = scheme::named(name, *kind, options)?;
+            findings.extend(OnDevice { setup, device, scheme, progress }.run()?);
         }
     }
     Ok(())

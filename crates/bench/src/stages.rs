@@ -11,7 +11,7 @@ use koel::table::TableBuilder;
 
 use super::measure::{Row, Setup, median, wall};
 use koel_cli::failure::Result;
-use koel_cli::scheme::{self, Parameters};
+use koel_cli::scheme::{self, Described};
 use koel_cli::text::{self, Align, Table};
 
 /// What the host does of builds whose stages are otherwise the device's.
@@ -43,17 +43,12 @@ pub(super) struct Staged {
 
 impl Staged {
     /// Builds from pairs on the device, as often as everything is measured; of each stage the median counts.
-    pub(super) fn of<S: Parameters>(
-        builder: &TableBuilder<S>,
-        device: &Any,
-        setup: &Setup<'_>,
-        kind: Kind,
-    ) -> Result<Staged>
+    pub(super) fn of<S: Described>(builder: &TableBuilder<S>, device: &Any, setup: &Setup<'_>) -> Result<Staged>
     where
         Any: Runs<S>,
     {
         let (keys, values) = (device.upload(&setup.data.keys)?, device.upload(&setup.data.values)?);
-        let host_built = S::host_built(kind);
+        let host_built = builder.scheme().host_built();
         let mut runs = Vec::new();
         let (mut parameters, mut load, mut restarts) = (Vec::new(), None, 0);
         for _ in 0..setup.args.repeats {
@@ -69,7 +64,7 @@ impl Staged {
             runs.push(stages);
         }
         let (stages, all) = medians(&runs);
-        let (device, scheme, kind) = (device.info().id.clone(), S::NAME, Some(kind));
+        let (device, scheme, kind) = (device.info().id.clone(), builder.scheme().name(), Some(builder.scheme().kind()));
         let (table, what, n) = ("map", "", setup.n);
         let (counted, restarts) = (n as usize, Some(restarts));
         Ok(Staged {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use koel::backend::{HashBackend, Runs, bitmap_words};
 use koel::device::Any;
 use koel::table::TableBuilder;
-use koel::{HashTable, Kind, Scheme};
+use koel::{HashTable, Scheme};
 
 use super::limits;
 use super::measure::{median, wall};
@@ -33,10 +33,10 @@ impl Timer<'_> {
     /// How long a build or a removal takes the device; where the host does it, how long until the device has it.
     pub(super) fn timed<S: Scheme, R>(
         &self,
-        kind: Kind,
+        scheme: &S,
         work: impl FnOnce() -> koel::Result<R>,
     ) -> Result<(R, Duration)> {
-        if !S::host_built(kind) {
+        if !scheme.host_built() {
             return Ok(self.device.timed(work)?);
         }
         self.device.finish()?;
@@ -51,7 +51,6 @@ impl Timer<'_> {
     pub(super) fn build<S: Scheme>(
         &self,
         builder: &TableBuilder<S>,
-        kind: Kind,
         (keys, values): (&Column, &Column),
     ) -> Result<(HashTable<Any, S>, Duration)>
     where
@@ -61,7 +60,7 @@ impl Timer<'_> {
         let time = self.median(|| {
             last = None;
             self.device.finish()?;
-            let (table, time) = self.timed::<S, _>(kind, || builder.build_on(self.device, keys, values))?;
+            let (table, time) = self.timed(builder.scheme(), || builder.build_on(self.device, keys, values))?;
             last = Some(table);
             Ok(time)
         })?;

@@ -35,7 +35,7 @@ impl Walked {
         let kind = koel::scheme::Plan::kind(table.plan());
         Ok(Walked {
             device: table.backend().info().id.clone(),
-            table: format!("{} {kind}", S::NAME),
+            table: format!("{} {kind}", table.scheme().name()),
             n,
             load: table.load_factor(),
             stats: table.stats()?,

@@ -1,6 +1,5 @@
 //! `koel build`: a table from a file.
 
-use std::any::Any as Dynamic;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -10,15 +9,15 @@ use koel::backend::{DeviceInfo, HashBackend, Runs};
 use koel::device::Any;
 use koel::table::Contents;
 use koel::{
-    CompactingTable, Cpu, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, KeyType, MultiTable,
-    Scheme,
+    AnyScheme, CompactingTable, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, KeyType,
+    MultiTable, Scheme,
 };
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, Pairs, ReadOptions, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::progress::Progress;
-use super::scheme::{self, Job, Parameters};
+use super::scheme::{self, Described};
 use super::structure::{About, Structure, key_type_json, unknown};
 use super::{files, out, text};
 
@@ -129,7 +128,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.say(format!("building a table of {}", text::counted(pairs.keys.len() as u64, "row")));
     let progress = Some(progress);
     let mut job = Build { args, device: &device, pairs: &pairs, key_type, read_seconds, to_stdout, progress };
-    args.options.run(args.table, &mut job)
+    job.run(args.options.scheme(args.table)?)
 }
 
 struct Build<'a> {
@@ -143,14 +142,8 @@ struct Build<'a> {
     progress: Option<Progress>,
 }
 
-impl Job for Build<'_> {
-    type Output = Verdict;
-
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Verdict>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+impl Build<'_> {
+    fn run(&mut self, scheme: AnyScheme) -> Result<Verdict> {
         let (args, device, Pairs { keys, values }) = (self.args, self.device, self.pairs);
         let (options, key_type) = (&args.options, self.key_type);
         match args.table {
@@ -163,8 +156,8 @@ impl Job for Build<'_> {
                 self.finish(|| builder.build(device, keys))
             }
             Contents::Compact => {
-                if let Some(scheme) = (&scheme as &dyn Dynamic).downcast_ref::<CuckooSet>() {
-                    let builder = options.apply(HashSet::builder(scheme.clone())).key_type(key_type);
+                if let AnyScheme::CuckooSet(scheme) = scheme {
+                    let builder = options.apply(HashSet::builder(scheme)).key_type(key_type);
                     return self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, keys)?));
                 }
                 let builder = options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
@@ -190,10 +183,7 @@ struct Built {
 
 impl Build<'_> {
     /// Builds, saves and tells.
-    fn finish<S: Parameters, T: Structure<Any, S>>(
-        &mut self,
-        build: impl FnOnce() -> koel::Result<T>,
-    ) -> Result<Verdict>
+    fn finish<S: Described, T: Structure<Any, S>>(&mut self, build: impl FnOnce() -> koel::Result<T>) -> Result<Verdict>
     where
         Any: Runs<S>,
     {

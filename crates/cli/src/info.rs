@@ -4,15 +4,14 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use koel::backend::Runs;
 use koel::device::Any;
 use koel::scheme::Audit;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
-use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable};
+use koel::{AnyScheme, CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
-use super::scheme::{self, Job, Parameters};
+use super::scheme;
 use super::structure::{About, Structure, key_type_json, unknown};
 use super::{out, text};
 
@@ -29,7 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let info = read_info(&args.table)?;
-    scheme::numbered(info.scheme, info.kind, &mut Info { args, info: &info })
+    Info { args, info: &info }.run()
 }
 
 struct Info<'a> {
@@ -37,41 +36,30 @@ struct Info<'a> {
     info: &'a FileInfo,
 }
 
-impl Job for Info<'_> {
-    type Output = Verdict;
-
-    fn run<S: Parameters>(&mut self, _: S) -> Result<Verdict>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+impl Info<'_> {
+    fn run(&self) -> Result<Verdict> {
         match self.info.contents {
-            Contents::Map => self.tell::<S, HashTable<Cpu, S>>(),
-            Contents::Set => self.tell::<S, HashSet<Cpu, S>>(),
-            Contents::Compact => self.tell::<S, CompactingTable<Cpu, S>>(),
-            Contents::Multi => self.tell::<S, MultiTable<Cpu, S>>(),
+            Contents::Map => self.tell::<HashTable<Any, AnyScheme>>(),
+            Contents::Set => self.tell::<HashSet<Any, AnyScheme>>(),
+            Contents::Compact => self.tell::<CompactingTable<Any, AnyScheme>>(),
+            Contents::Multi => self.tell::<MultiTable<Any, AnyScheme>>(),
             other => Err(unknown(other)),
         }
     }
-}
 
-impl Info<'_> {
-    fn tell<S: Parameters, T: Structure<Cpu, S>>(&self) -> Result<Verdict>
-    where
-        Cpu: Runs<S>,
-    {
+    fn tell<T: Structure<Any, AnyScheme>>(&self) -> Result<Verdict> {
         let path = &self.args.table;
         let progress = Progress::line();
         progress.say("reading, checking and walking the table");
-        let structure = T::open(&Cpu::new(), path)?;
-        let bytes = path.metadata().map_err(|error| Failure::io(path, &error))?.len();
+        let structure = T::open(&Any::Cpu(Cpu::new()), path)?;
+        let file_bytes = path.metadata().map_err(|error| Failure::io(path, &error))?.len();
         let facts = Facts {
             about: About::of(&structure),
             audit: structure.audit()?,
             stats: structure.table().stats()?,
             digest: structure.digest()?,
             most_values: structure.most_values()?,
-            file_bytes: bytes,
+            file_bytes,
         };
         drop(structure);
         drop(progress);

@@ -5,18 +5,17 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::join::{JoinRows, NO_ROW};
 use koel::table::Contents;
-use koel::{Cpu, JoinIndex, JoinKind};
+use koel::{AnyScheme, JoinIndex, JoinKind, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, Pairs, ReadOptions, Want};
 use super::options::{self, OneDevice, TableOptions};
 use super::output::{Column, RowOptions, Rows};
 use super::progress::Progress;
-use super::scheme::{Job, Parameters};
 use super::text;
 
 /// Rows of the result that are made at a time. The whole result is never held.
@@ -107,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let right = args.read(right, !args.rows && args.has_right())?;
     let read_seconds = start.elapsed().as_secs_f64();
     let mut job = JoinFiles { args, device: &device, left, right, read_seconds, progress: Some(progress) };
-    args.table.run(Contents::Multi, &mut job)
+    job.run(args.table.scheme(Contents::Multi)?)
 }
 
 struct JoinFiles<'a> {
@@ -119,14 +118,9 @@ struct JoinFiles<'a> {
     progress: Option<Progress>,
 }
 
-impl Job for JoinFiles<'_> {
-    type Output = Verdict;
-
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Verdict>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+impl JoinFiles<'_> {
+    fn run(&mut self, scheme: AnyScheme) -> Result<Verdict> {
+        let name = scheme.name();
         let (args, device) = (self.args, self.device);
         let right_rows = self.right.keys.len() as u64;
         self.say(|| format!("indexing {}", text::counted(right_rows, "row")));
@@ -162,7 +156,7 @@ impl Job for JoinFiles<'_> {
         args.output.summarize(&format!("{} of {sides}{seed}", text::counted(total, "row")), || {
             json!({
                 "how": args.how.name(), "left_rows": left_rows, "right_rows": right_rows,
-                "right_keys": index.keys_len(), "rows": total, "scheme": S::NAME, "kind": args.table.kind.name(),
+                "right_keys": index.keys_len(), "rows": total, "scheme": name, "kind": args.table.kind.name(),
                 "seed": args.table.seed(), "device": device.info().id,
                 "seconds": { "read": self.read_seconds, "index": index_seconds, "join": start.elapsed().as_secs_f64() },
             })

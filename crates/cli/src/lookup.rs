@@ -4,17 +4,15 @@ mod ask;
 
 use std::path::{Path, PathBuf};
 
-use koel::backend::Runs;
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme};
+use koel::{AnyScheme, CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{BATCH, Input, ReadOptions, Sink, Want};
 use super::options::{self, Threads};
 use super::output::Rows;
 use super::progress::Progress;
-use super::scheme::{self, Job, Parameters};
 use super::structure::unknown;
 use super::{files, out, text};
 use ask::{AllValues, Ask, Counts, KeysOfIds, Members, Values};
@@ -101,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     files::check(&[&args.table, &args.queries], &[("-o", args.output.as_deref())])?;
     let info = read_info(&args.table)?;
     args.check(&info)?;
-    scheme::numbered(info.scheme, info.kind, &mut Lookup { args, info: &info })
+    Lookup { args, info: &info }.run()
 }
 
 /// A file of queries, and how it is read.
@@ -145,10 +143,7 @@ impl<'a> Queries<'a> {
 
 /// Maps a table.
 #[expect(unsafe_code, reason = "only the user knows who else writes to the file")]
-fn mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
-where
-    Cpu: Runs<S>,
-{
+fn mapped(path: &Path) -> koel::Result<HashTable<Cpu, AnyScheme>> {
     // SAFETY: the user asked for it by --mapped, whose help says that nothing may write to the file or cut it short
     // meanwhile. This command does not: its answers go elsewhere.
     unsafe { HashTable::open_mapped(&Cpu::new(), path) }
@@ -159,28 +154,22 @@ struct Lookup<'a> {
     info: &'a FileInfo,
 }
 
-impl Job for Lookup<'_> {
-    type Output = Verdict;
-
-    fn run<S: Parameters>(&mut self, _: S) -> Result<Verdict>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+impl Lookup<'_> {
+    fn run(&self) -> Result<Verdict> {
         let (args, path) = (self.args, &self.args.table);
         // Queries that are not there are noticed before a large table is read, and before any output.
         let queries = Queries::open(args, self.info)?;
         if args.mapped {
-            return answer(args, queries, &mut Values::new(&mapped::<S>(path)?, "value"));
+            return answer(args, queries, &mut Values::new(&mapped(path)?, "value"));
         }
         let device = options::one_device(args.device.as_deref().unwrap_or("auto"))?;
         match self.info.contents {
             Contents::Map => {
-                answer(args, queries, &mut Values::new(&HashTable::<Any, S>::open(&device, path)?, "value"))
+                answer(args, queries, &mut Values::new(&HashTable::<Any, AnyScheme>::open(&device, path)?, "value"))
             }
-            Contents::Set => answer(args, queries, &mut Members(&HashSet::<Any, S>::open(&device, path)?)),
+            Contents::Set => answer(args, queries, &mut Members(&HashSet::<Any, AnyScheme>::open(&device, path)?)),
             Contents::Compact => {
-                let table = CompactingTable::<Any, S>::open(&device, path)?;
+                let table = CompactingTable::<Any, AnyScheme>::open(&device, path)?;
                 if args.reverse {
                     answer(args, queries, &mut KeysOfIds(&table))
                 } else {
@@ -188,7 +177,7 @@ impl Job for Lookup<'_> {
                 }
             }
             Contents::Multi => {
-                let table = MultiTable::<Any, S>::open(&device, path)?;
+                let table = MultiTable::<Any, AnyScheme>::open(&device, path)?;
                 if args.count {
                     answer(args, queries, &mut Counts(&table))
                 } else {

@@ -10,7 +10,7 @@ use koel::table::Contents;
 use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::Failure;
-use super::scheme::Parameters;
+use super::scheme::Described;
 use super::text;
 
 /// What keys stand for.
@@ -138,12 +138,12 @@ pub struct About {
 }
 
 impl About {
-    pub fn of<B: Runs<S>, S: Parameters, T: Structure<B, S>>(structure: &T) -> About {
+    pub fn of<B: Runs<S>, S: Described, T: Structure<B, S>>(structure: &T) -> About {
         let table = structure.table();
         let plan = table.plan();
         About {
             contents: T::CONTENTS,
-            scheme: S::NAME,
+            scheme: table.scheme().name(),
             parameters: S::describe(plan),
             held: structure.held(),
             counted: T::COUNTED,

@@ -42,7 +42,7 @@ where
     OpenCl: Kernels<S>,
     Cpu: Kernels<S>,
 {
-    for &kind in S::KINDS.iter().filter(|&&kind| !S::host_built(kind)) {
+    for &kind in S::KINDS.iter().filter(|&&kind| !S::of_kind(kind).host_built()) {
         let scheme = S::of_kind(kind);
         let limits = scheme.limits();
         let len = if small() { 300 } else { 40_000.min(limits.pairs as usize) };

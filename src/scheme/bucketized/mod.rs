@@ -43,12 +43,8 @@ impl Scheme for Bucketized {
     const KINDS: &'static [Kind] = &Kind::ALL;
     type Plan = BucketizedPlan;
 
-    fn host_built(_: Kind) -> bool {
-        false
-    }
-
-    fn updates(kind: Kind) -> Updates {
-        match kind {
+    fn updates(&self) -> Updates {
+        match self.kind() {
             Kind::Canonical => Updates::Tombstones,
             Kind::Classic => Updates::InPlace,
         }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{Functions, Insertion, LookupMode};
-use crate::scheme::constants::salted;
+use crate::scheme::constants::stored;
 use crate::scheme::cuckoo::classic;
 use crate::scheme::{Kind, Plan, Salt, slot};
 
@@ -101,5 +101,5 @@ impl Plan for BucketizedPlan {
         BucketizedPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 
-    salted!();
+    stored!(crate::scheme::Bucketized, salted);
 }

@@ -59,12 +59,8 @@ impl Scheme for Cuckoo {
     const KINDS: &'static [Kind] = &Kind::ALL;
     type Plan = CuckooPlan;
 
-    fn host_built(_: Kind) -> bool {
-        false
-    }
-
-    fn updates(kind: Kind) -> Updates {
-        match kind {
+    fn updates(&self) -> Updates {
+        match self.kind() {
             Kind::Canonical => Updates::Tombstones,
             Kind::Classic => Updates::InPlace,
         }
@@ -82,8 +78,8 @@ impl Scheme for Cuckoo {
         (self.kind == Kind::Canonical).then_some(Load::from_millionths(most))
     }
 
-    fn keeps_one(kind: Kind) -> bool {
-        kind == Kind::Canonical
+    fn keeps_one(&self) -> bool {
+        self.kind() == Kind::Canonical
     }
 
     fn of_kind(kind: Kind) -> Self {

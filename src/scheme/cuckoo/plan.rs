@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{Functions, HashFamily, Reinsertion, classic};
-use crate::scheme::constants::salted;
+use crate::scheme::constants::stored;
 use crate::scheme::{Kind, Plan, Salt, slot};
 
 /// The integers that fix a cuckoo image.
@@ -103,5 +103,5 @@ impl Plan for CuckooPlan {
         CuckooPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 
-    salted!();
+    stored!(crate::scheme::Cuckoo, salted);
 }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, Functions, SEEDS_OF_WORD, classic};
-use crate::scheme::constants::salted;
+use crate::scheme::constants::stored;
 use crate::scheme::{Kind, Plan, Salt, slot};
 
 /// The integers that fix a two-level image.
@@ -79,5 +79,5 @@ impl Plan for FksPlan {
         FksPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 
-    salted!();
+    stored!(crate::scheme::Fks, salted);
 }

@@ -35,11 +35,7 @@ impl Scheme for Fks {
     const KINDS: &'static [Kind] = &Kind::ALL;
     type Plan = FksPlan;
 
-    fn host_built(_: Kind) -> bool {
-        false
-    }
-
-    fn updates(_: Kind) -> Updates {
+    fn updates(&self) -> Updates {
         Updates::Rebuild
     }
 
@@ -171,13 +167,17 @@ impl Scheme for Fks {
         pairs.saturating_mul(12).saturating_add(16 * u64::from(plan.buckets))
     }
 
-    const BUCKET_TYPES: &'static [&'static str] = &["slots", "seeds"];
+    fn bucket_types(_: &Self::Plan) -> &'static [&'static str] {
+        &["slots", "seeds"]
+    }
 
     fn bucket_type(plan: &FksPlan, _: &[u64], word: u64) -> usize {
         usize::from(word >= plan.slots())
     }
 
-    const NAMES_CROWDS: bool = true;
+    fn names_crowds(&self) -> bool {
+        true
+    }
 
     fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
         crowd::crowd(plan, keys)

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{Functions, HortonFamily, tokens};
-use crate::scheme::constants::salted;
+use crate::scheme::constants::stored;
 use crate::scheme::{Kind, Plan, Salt};
 
 /// The integers that fix a Horton image.
@@ -104,5 +104,5 @@ impl Plan for HortonPlan {
         HortonPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 
-    salted!();
+    stored!(crate::scheme::Horton, salted);
 }

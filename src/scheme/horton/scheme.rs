@@ -28,12 +28,12 @@ impl Scheme for Horton {
     const KINDS: &'static [Kind] = &Kind::ALL;
     type Plan = HortonPlan;
 
-    fn host_built(kind: Kind) -> bool {
-        kind == Kind::Classic
+    fn host_built(&self) -> bool {
+        self.kind() == Kind::Classic
     }
 
-    fn updates(kind: Kind) -> Updates {
-        match kind {
+    fn updates(&self) -> Updates {
+        match self.kind() {
             Kind::Canonical => Updates::Rebuild,
             Kind::Classic => Updates::InPlace,
         }
@@ -198,7 +198,9 @@ impl Scheme for Horton {
         }
     }
 
-    const BUCKET_TYPES: &'static [&'static str] = &["A", "B", "stash"];
+    fn bucket_types(_: &Self::Plan) -> &'static [&'static str] {
+        &["A", "B", "stash"]
+    }
 
     fn bucket_type(plan: &HortonPlan, image: &[u64], bucket: u64) -> usize {
         let functions: Functions = plan.functions();
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(plan.words(), 1008 + u64::from(plan.stash_buckets()) * 8);
         assert_eq!(plan_of(&Horton::classic(8), 1001).words(), 1008);
         assert_eq!(plan_of(&Horton::classic(4), 1).slots(), 64);
-        assert_eq!(HortonPlan::STORED, 56);
+        assert_eq!(plan_of(&Horton::canonical(8), 100).stored().len(), 56);
         let functions = |scheme: Horton| plan_of(&scheme, 100).function_count();
         assert_eq!((functions(Horton::canonical(8)), functions(Horton::classic(8))), (6, 7));
         assert_eq!(functions(Horton::classic(8).tags(16).bits(4)), 15);

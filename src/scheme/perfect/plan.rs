@@ -1,5 +1,6 @@
 //! The integers that fix what a perfect image means, and where the sizes of its two tables come from.
 
+use crate::scheme::constants::stored;
 use bytemuck::{Pod, Zeroable};
 
 use super::Functions;
@@ -62,6 +63,8 @@ impl PerfectPlan {
 }
 
 impl Plan for PerfectPlan {
+    stored!(crate::scheme::Perfect);
+
     fn kind(&self) -> Kind {
         Kind::Canonical
     }

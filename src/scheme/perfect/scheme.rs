@@ -22,11 +22,11 @@ impl Scheme for Perfect {
     type Plan = PerfectPlan;
 
     /// Always: each offset depends on all that were chosen before it.
-    fn host_built(_: Kind) -> bool {
+    fn host_built(&self) -> bool {
         true
     }
 
-    fn updates(_: Kind) -> Updates {
+    fn updates(&self) -> Updates {
         Updates::Rebuild
     }
 
@@ -139,7 +139,9 @@ impl Scheme for Perfect {
         canonical::audit(&plan.functions(), image, slots)
     }
 
-    const NAMES_CROWDS: bool = true;
+    fn names_crowds(&self) -> bool {
+        true
+    }
 
     /// The largest crowd of keys that no offset can tell apart: they share their cell of the offset table, and their
     /// place under every offset.

@@ -46,20 +46,16 @@ impl Scheme for RobinHood {
     const KINDS: &'static [Kind] = &Kind::ALL;
     type Plan = RobinHoodPlan;
 
-    fn host_built(_: Kind) -> bool {
-        false
-    }
-
     /// The paper builds anew too: its second pass writes over the ages.
-    fn updates(kind: Kind) -> Updates {
-        match kind {
+    fn updates(&self) -> Updates {
+        match self.kind() {
             Kind::Canonical => Updates::Tombstones,
             Kind::Classic => Updates::Rebuild,
         }
     }
 
     /// Both kinds build by the one rule, in which copies of a key meet.
-    fn keeps_one(_: Kind) -> bool {
+    fn keeps_one(&self) -> bool {
         true
     }
 
@@ -197,7 +193,9 @@ impl Scheme for RobinHood {
         }
     }
 
-    const NAMES_CROWDS: bool = true;
+    fn names_crowds(&self) -> bool {
+        true
+    }
 
     /// The largest class of keys with one home, if its list has fewer slots.
     fn crowd(plan: &RobinHoodPlan, keys: &[u32]) -> Option<Crowd> {

@@ -1,5 +1,6 @@
 //! The integers that fix what a Robin Hood image means; their bytes are what files and digests hold.
 
+use crate::scheme::constants::stored;
 use bytemuck::{Pod, Zeroable};
 
 use super::cell::{self, CellLayout};
@@ -68,6 +69,8 @@ impl RobinHoodPlan {
 }
 
 impl Plan for RobinHoodPlan {
+    stored!(crate::scheme::RobinHood);
+
     fn kind(&self) -> Kind {
         Kind::from_code(self.kind).unwrap_or_default()
     }

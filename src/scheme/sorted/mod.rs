@@ -46,11 +46,7 @@ impl Scheme for Sorted {
     const KINDS: &'static [Kind] = &[Kind::Canonical];
     type Plan = SortedPlan;
 
-    fn host_built(_: Kind) -> bool {
-        false
-    }
-
-    fn updates(_: Kind) -> Updates {
+    fn updates(&self) -> Updates {
         Updates::Rebuild
     }
 

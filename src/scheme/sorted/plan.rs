@@ -1,5 +1,6 @@
 //! The integers that fix what a sorted image means; their bytes are what files and digests hold.
 
+use crate::scheme::constants::stored;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, Result};
@@ -38,6 +39,8 @@ impl SortedPlan {
 }
 
 impl Plan for SortedPlan {
+    stored!(crate::scheme::Sorted);
+
     fn kind(&self) -> Kind {
         Kind::from_code(self.kind).unwrap_or_default()
     }

@@ -177,7 +177,7 @@ impl Check for KeepsOne {
     where
         Any: Runs<S>,
     {
-        if !S::keeps_one(kind) {
+        if !S::of_kind(kind).keeps_one() {
             return;
         }
         // Every key twice and again, one of them a hundred times more; in as many slots as the distinct ones need.

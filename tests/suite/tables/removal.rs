@@ -60,7 +60,7 @@ impl Check for Removes {
                 holds_exactly(&table, &model, &at);
                 assert_eq!(table.remove(&batch).unwrap(), 0, "{at}: a second time");
 
-                let is_worn = S::updates(kind) == Updates::Tombstones;
+                let is_worn = S::of_kind(kind).updates() == Updates::Tombstones;
                 assert_eq!(table.is_worn(), is_worn, "{at}");
                 assert_eq!(table.tombstones() > 0, is_worn, "{at}");
                 assert_eq!(table.audit().unwrap().tombstones, table.tombstones(), "{at}");
@@ -224,7 +224,7 @@ impl Check for Refuses {
     {
         // A key that gave way to others stands far down its list, and of what stood before it most is gone: a copy must
         // not come to rest there.
-        let tombstones = S::updates(kind) == Updates::Tombstones;
+        let tombstones = S::of_kind(kind).updates() == Updates::Tombstones;
         for device in devices() {
             let at = label::<S>(kind, &device);
             let (keys, values, mut model) = workload::<S>(kind, size(240, 16));
@@ -273,7 +273,7 @@ impl Check for Chains {
         // In a tiny table at its default load nearly every key stands on the list of others: taken out one by one, from
         // either end of the order in which they came, each leaves all the others.
         // Where a removal makes the table again there are no chains, and simulators take long: fewer must do there.
-        let few = if S::updates(kind) == Updates::Rebuild { 3 } else { 8 };
+        let few = if S::of_kind(kind).updates() == Updates::Rebuild { 3 } else { 8 };
         let (keys, values, whole) = workload::<S>(kind, size(40, few));
         for device in devices() {
             for from_the_end in [false, true] {

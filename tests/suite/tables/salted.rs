@@ -136,7 +136,7 @@ where
     assert_eq!(table.remove(&keys).unwrap(), 2, "{at}");
     keys.iter().for_each(|key| _ = model.remove(key));
     holds_exactly(table, &model, at);
-    match S::updates(attack.scheme.kind()) {
+    match attack.scheme.updates() {
         Updates::Tombstones => {
             assert_eq!((table.tombstones(), table.plan().salt()), (2, salt), "{at}: worn");
             assert_ne!(table.digest().unwrap(), digest, "{at}");

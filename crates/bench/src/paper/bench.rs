@@ -148,9 +148,8 @@ impl<'a> Bench<'a> {
         if let Err(reason) = self.table(scheme.clone(), load, pairs)? {
             return Ok(Err(reason));
         }
-        let kind = scheme.kind();
         let there = (&pairs.there.0, &pairs.there.1);
-        let (table, time) = self.timer().build(&self.builder(scheme, load), kind, there)?;
+        let (table, time) = self.timer().build(&self.builder(scheme, load), there)?;
         Ok(Ok(Built { table, time }))
     }
 

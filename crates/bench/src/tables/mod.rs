@@ -20,11 +20,11 @@ mod set;
 mod timing;
 
 use clap::ValueEnum;
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::Limits;
 use koel::table::Contents;
-use koel::{Cpu, Duplicates, Error, Kind};
+use koel::{AnyScheme, Duplicates, Error, Kind, Scheme};
 
 use super::data::Copies;
 use super::device::is_of_the_table;
@@ -33,7 +33,7 @@ use super::report::Findings;
 use super::{Args, Wanted};
 use koel_cli::failure::{Failure, Result};
 use koel_cli::progress::Progress;
-use koel_cli::scheme::{self, Job, Parameters};
+use koel_cli::scheme;
 use koel_cli::text;
 use timing::Timing;
 
@@ -114,8 +114,8 @@ pub(super) fn of_columns(
     (name, kind): (&str, Kind),
     progress: &Progress,
 ) -> Result<Findings> {
-    let mut job = OnTable { columns, spread, device, kind, args, progress };
-    scheme::named(name, kind, &args.parameters, &mut job)
+    let job = OnTable { columns, spread, device, kind, args, progress };
+    job.run(scheme::named(name, kind, &args.parameters)?)
 }
 
 /// Every scheme on every device, for each number of rows and each spread of keys.
@@ -147,8 +147,8 @@ pub(super) fn measure(
                 }
                 let Some((_, columns)) = &latest else { continue };
                 for device in devices {
-                    let mut job = OnTable { columns, spread, device, kind: *kind, args, progress };
-                    findings.extend(scheme::named(name, *kind, options, &mut job)?);
+                    let job = OnTable { columns, spread, device, kind: *kind, args, progress };
+                    findings.extend(job.run(scheme::named(name, *kind, options)?)?);
                 }
             }
             if !args.no_peers && args.table != Table::Map {
@@ -191,17 +191,11 @@ struct OnTable<'a> {
     progress: &'a Progress,
 }
 
-impl Job for OnTable<'_> {
-    type Output = Findings;
-
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Findings>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
-        let table = self.args.table;
-        let (name, kind) = if table == Table::Group { ("", None) } else { (S::NAME, Some(self.kind)) };
-        let host_built = table != Table::Group && S::host_built(self.kind);
+impl OnTable<'_> {
+    fn run(&self, scheme: AnyScheme) -> Result<Findings> {
+        let (table, of) = (self.args.table, scheme.name());
+        let (name, kind) = if table == Table::Group { ("", None) } else { (of, Some(self.kind)) };
+        let host_built = table != Table::Group && scheme.host_built();
         let mut timing = Timing::new(self.args, self.columns, self.device, (name, kind, host_built), self.progress);
         let done = match table {
             Table::Map => copies::measure(&mut timing, scheme),
@@ -220,8 +214,7 @@ impl Job for OnTable<'_> {
                 let (n, on) = (text::grouped(self.columns.keys.len() as u64), &self.device.info().id);
                 let heavy = self.spread.1.map(|share| format!(", a heavy key of {share}")).unwrap_or_default();
                 let (what, copies) = (table.name(), self.spread.0);
-                let line =
-                    format!("{what}, {} {}, n = {n}, {copies} a key{heavy}, on {on}: {error}", S::NAME, self.kind);
+                let line = format!("{what}, {} {}, n = {n}, {copies} a key{heavy}, on {on}: {error}", of, self.kind);
                 found.left_out.push(line);
                 Ok(found)
             }

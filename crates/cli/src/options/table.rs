@@ -5,13 +5,13 @@ use clap::Args;
 use koel::join::JoinBuilder;
 use koel::table::{Contents, TableBuilder};
 use koel::{
-    CompactingBuilder, CompactingTable, Cpu, CuckooSet, HashSet, HashTable, Kind, MultiBuilder, MultiTable, Runs,
+    AnyScheme, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable, Runs,
     Scheme, SetBuilder,
 };
 
 use super::{SchemeOptions, SizeOptions, kind, scheme_name};
 use crate::failure::{Failure, Result};
-use crate::scheme::{self, Job, Parameters};
+use crate::scheme;
 use crate::structure::Structure;
 
 /// What the builders of all structures have in common.
@@ -82,28 +82,23 @@ pub struct TableOptions {
 }
 
 impl TableOptions {
-    /// Runs a job with the scheme that is asked for, or else with the one for such contents.
-    pub fn run<J: Job>(&self, contents: Contents, job: &mut J) -> Result<J::Output> {
+    /// The scheme that is asked for, or else the one for such contents.
+    pub fn scheme(&self, contents: Contents) -> Result<AnyScheme> {
         self.size.check()?;
-        scheme::named(self.scheme.as_deref().unwrap_or(usual(contents)), self.kind, &self.parameters, job)
+        scheme::named(self.scheme.as_deref().unwrap_or(usual(contents)), self.kind, &self.parameters)
     }
 
     /// Refuses options that make no table, before a large file is read.
     pub fn check(&self, contents: Contents) -> Result<()> {
-        struct CanHold(Contents);
-        impl Job for CanHold {
-            type Output = ();
-            fn run<S: Parameters>(&mut self, scheme: S) -> Result<()> {
-                // Compacting tables are made of a set as well.
-                let numbers = self.0 == Contents::Multi || (self.0 == Contents::Compact && S::NAME != CuckooSet::NAME);
-                if numbers && scheme.limits().value_bits == 0 {
-                    let advice = "and this needs numbers beside them: take another --scheme";
-                    return Err(Failure::Input(format!("{} tables like that hold keys alone, {advice}", S::NAME)));
-                }
-                Ok(())
-            }
+        let scheme = self.scheme(contents)?;
+        // Compacting tables are made of a set as well.
+        let is_set = matches!(scheme, AnyScheme::CuckooSet(_));
+        let numbers = contents == Contents::Multi || contents == Contents::Compact && !is_set;
+        if numbers && scheme.limits().value_bits == 0 {
+            let advice = "and this needs numbers beside them: take another --scheme";
+            return Err(Failure::Input(format!("{} tables like that hold keys alone, {advice}", scheme.name())));
         }
-        self.run(contents, &mut CanHold(contents))
+        Ok(())
     }
 
     /// Whether it was this scheme that was asked for.

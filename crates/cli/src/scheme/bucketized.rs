@@ -5,7 +5,7 @@ use koel::{Bucketized, Kind};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::SchemeOptions;
 
@@ -34,7 +34,9 @@ impl Parameters for Bucketized {
         }
         Ok(scheme)
     }
+}
 
+impl Described for Bucketized {
     fn describe(plan: &BucketizedPlan) -> Vec<(&'static str, Value)> {
         let (functions, slots) = (plan.function_count(), plan.bucket_slots());
         let mut parameters = vec![("functions", functions.into()), ("slots", slots.into())];

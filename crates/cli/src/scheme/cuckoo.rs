@@ -5,7 +5,7 @@ use koel::{Cuckoo, HashFamily, Kind, Scheme};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::{SchemeOptions, by_name};
 
@@ -31,7 +31,9 @@ impl Parameters for Cuckoo {
         }
         Ok(scheme)
     }
+}
 
+impl Described for Cuckoo {
     fn describe(plan: &CuckooPlan) -> Vec<(&'static str, Value)> {
         let family = plan.family().name();
         let mut parameters = vec![("functions", plan.function_count().into()), ("hash", family.into())];

@@ -5,7 +5,7 @@ use koel::{Cuckoo, CuckooSet, Kind};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::SchemeOptions;
 
@@ -17,7 +17,9 @@ impl Parameters for CuckooSet {
     fn with(kind: Kind, options: &SchemeOptions) -> Result<Self> {
         Cuckoo::with(kind, options).map(CuckooSet::from)
     }
+}
 
+impl Described for CuckooSet {
     fn describe(plan: &CuckooSetPlan) -> Vec<(&'static str, Value)> {
         Cuckoo::describe(plan.cuckoo())
     }

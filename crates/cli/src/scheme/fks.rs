@@ -5,7 +5,7 @@ use koel::{Fks, FksFamily, Kind, Scheme};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::{SchemeOptions, by_name};
 
@@ -27,7 +27,9 @@ impl Parameters for Fks {
         }
         Ok(scheme)
     }
+}
 
+impl Described for Fks {
     fn describe(plan: &FksPlan) -> Vec<(&'static str, Value)> {
         let mut parameters = vec![("hash", plan.family().name().into())];
         if plan.kind() == Kind::Classic {

@@ -5,7 +5,7 @@ use koel::{Horton, HortonFamily, Kind};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::{SchemeOptions, by_name};
 
@@ -37,7 +37,9 @@ impl Parameters for Horton {
         }
         Ok(scheme)
     }
+}
 
+impl Described for Horton {
     fn describe(plan: &HortonPlan) -> Vec<(&'static str, Value)> {
         let mut parameters = vec![
             ("slots", plan.bucket_slots().into()),

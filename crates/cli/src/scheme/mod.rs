@@ -11,45 +11,31 @@ mod quadratic;
 mod robin_hood;
 mod sorted;
 
-use koel::backend::Runs;
-use koel::device::Any;
-use koel::scheme::Limits;
-use koel::{Cpu, Kind, Scheme};
+use koel::scheme::{AnyPlan, Limits};
+use koel::{AnyScheme, Kind, Scheme};
 
 use serde_json::Value;
 
 use super::failure::{Failure, Result};
 use super::options::SchemeOptions;
 
-/// What is done with a scheme once it is known; generic, because every scheme has a plan of its own.
-pub trait Job {
-    type Output;
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Self::Output>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>;
-}
-
-/// A scheme's parameters, from and for the command line.
-pub trait Parameters: Scheme {
+/// A scheme's parameters, from the command line.
+trait Parameters: Scheme {
     /// The options that tables of this kind take.
     fn options(kind: Kind) -> &'static [&'static str];
     /// The scheme of this kind with these options; others than those that it takes are not given.
     fn with(kind: Kind, options: &SchemeOptions) -> Result<Self>;
+}
+
+/// A scheme's parameters, for people.
+pub trait Described: Scheme {
     /// Names and values of the parameters in a plan.
     fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
 }
 
 /// What tables of this scheme, kind and options can hold.
 pub fn limits(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Limits> {
-    struct Asked;
-    impl Job for Asked {
-        type Output = Limits;
-        fn run<S: Parameters>(&mut self, scheme: S) -> Result<Limits> {
-            Ok(scheme.limits())
-        }
-    }
-    named(name, kind, options, &mut Asked)
+    Ok(named(name, kind, options)?.limits())
 }
 
 /// Parameters in a line: `functions 4, hash mixer`.
@@ -118,26 +104,25 @@ macro_rules! dispatch {
             with.is_ok() && refuse_others(name, kind, options).is_ok()
         }
 
-        /// Runs a job with the scheme of this name, kind and options.
-        pub fn named<J: Job>(name: &str, kind: Kind, options: &SchemeOptions, job: &mut J) -> Result<J::Output> {
+        /// The scheme of this name, kind and options.
+        pub fn named(name: &str, kind: Kind, options: &SchemeOptions) -> Result<AnyScheme> {
             refuse_kind(name, kind)?;
             refuse_others(name, kind, options)?;
-            match name {
-                $($name => {
-                    let scheme = <koel::scheme::$scheme as Parameters>::with(kind, options)?;
-                    scheme.check()?;
-                    job.run(scheme)
-                })*
-                _ => Err(Failure::Input(format!("there is no scheme {name}; there is {}", NAMES.join(", ")))),
-            }
+            let scheme: AnyScheme = match name {
+                $($name => <koel::scheme::$scheme as Parameters>::with(kind, options)?.into(),)*
+                _ => return Err(Failure::Input(format!("there is no scheme {name}; there is {}", NAMES.join(", ")))),
+            };
+            scheme.check()?;
+            Ok(scheme)
         }
 
-        /// Runs a job with the scheme that a file names by number. The file's own parameters are in its plan.
-        pub fn numbered<J: Job>(number: u32, kind: Kind, job: &mut J) -> Result<J::Output> {
-            $(if number == <koel::scheme::$scheme as Scheme>::ID {
-                return job.run(<koel::scheme::$scheme as Scheme>::of_kind(kind));
-            })*
-            Err(Failure::Input(format!("scheme number {number} is unknown to this koel: use a newer one")))
+        impl Described for AnyScheme {
+            fn describe(plan: &AnyPlan) -> Vec<(&'static str, Value)> {
+                match plan {
+                    $(AnyPlan::$scheme(plan) => <koel::scheme::$scheme as Described>::describe(plan),)*
+                    _ => Vec::new(),
+                }
+            }
         }
     };
 }

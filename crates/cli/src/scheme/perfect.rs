@@ -5,7 +5,7 @@ use koel::{Kind, Perfect};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::{Extent, SchemeOptions};
 
@@ -21,7 +21,9 @@ impl Parameters for Perfect {
             Some(Extent { width, height: Some(height) }) => Perfect::volume(width, height),
         })
     }
+}
 
+impl Described for Perfect {
     fn describe(plan: &PerfectPlan) -> Vec<(&'static str, Value)> {
         let extent = match plan.height() {
             None => plan.width().to_string(),

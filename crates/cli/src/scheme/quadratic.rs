@@ -5,7 +5,7 @@ use koel::{Kind, Quadratic};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::SchemeOptions;
 
@@ -17,7 +17,9 @@ impl Parameters for Quadratic {
     fn with(_: Kind, _: &SchemeOptions) -> Result<Self> {
         Ok(Quadratic)
     }
+}
 
+impl Described for Quadratic {
     fn describe(plan: &QuadraticPlan) -> Vec<(&'static str, Value)> {
         vec![("words", plan.words().into())]
     }

@@ -5,7 +5,7 @@ use koel::{Kind, RobinHood, Scheme};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::SchemeOptions;
 
@@ -30,7 +30,9 @@ impl Parameters for RobinHood {
         }
         Ok(scheme)
     }
+}
 
+impl Described for RobinHood {
     fn describe(plan: &RobinHoodPlan) -> Vec<(&'static str, Value)> {
         let mut parameters =
             vec![("sequence", plan.sequence().name().into()), ("max-ages", plan.max_ages_bits().into())];

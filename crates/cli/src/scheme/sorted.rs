@@ -5,7 +5,7 @@ use koel::{Kind, Sorted};
 
 use serde_json::Value;
 
-use super::Parameters;
+use super::{Described, Parameters};
 use crate::failure::Result;
 use crate::options::SchemeOptions;
 
@@ -17,7 +17,9 @@ impl Parameters for Sorted {
     fn with(_: Kind, _: &SchemeOptions) -> Result<Self> {
         Ok(Sorted)
     }
+}
 
+impl Described for Sorted {
     fn describe(_: &SortedPlan) -> Vec<(&'static str, Value)> {
         vec![("order", "ascending".into())]
     }

@@ -5,16 +5,16 @@ mod reference;
 
 use std::time::{Duration, Instant};
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::table::TableBuilder;
-use koel::{Cpu, Duplicates, HashTable, Kind, Scheme};
+use koel::{AnyScheme, Duplicates, HashTable, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};
 use super::{Run, Wanted};
 use crate::answers;
 use crate::failure::{Failure, Result};
-use crate::scheme::{self, Job, Parameters};
+use crate::scheme;
 use data::DataSet;
 pub(super) use data::too_wide;
 use reference::Reference;
@@ -23,13 +23,13 @@ use reference::Reference;
 pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
     let data = [DataSet::random(n, run.seed), DataSet::lambda_phage()?];
     for Wanted { name, kind, options } in run.wanted {
-        scheme::named(name, *kind, options, &mut WarmUp { devices: run.devices })?;
+        warm_up(run.devices, scheme::named(name, *kind, options)?);
     }
     let mut rows = Vec::new();
     for Wanted { name, kind, options } in run.wanted {
         for set in &data {
-            let mut check = Check { data: set, cut: None, run, kind: *kind };
-            rows.extend(scheme::named(name, *kind, options, &mut check)?);
+            let check = Check { data: set, cut: None, run, kind: *kind };
+            rows.extend(check.run(scheme::named(name, *kind, options)?)?);
         }
     }
     Ok(rows)
@@ -49,35 +49,23 @@ struct Check<'a> {
     kind: Kind,
 }
 
-impl Job for Check<'_> {
-    type Output = Vec<Row>;
-
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Vec<Row>>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+impl Check<'_> {
+    fn run(&self, scheme: AnyScheme) -> Result<Vec<Row>> {
         match self.data.within(scheme.limits())? {
             None => self.checked(scheme),
             Some((data, note)) => Check { data: &data, cut: Some(note), ..*self }.checked(scheme),
         }
     }
-}
 
-impl Check<'_> {
-    fn checked<S: Parameters>(&self, scheme: S) -> Result<Vec<Row>>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+    fn checked(&self, scheme: AnyScheme) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         let reference = self.reference(&scheme, &mut rows)?;
         self.run.progress.step();
-        let builder = self.run.size.apply(HashTable::builder(scheme).seed(self.run.seed));
+        let builder = self.run.size.apply(HashTable::builder(scheme.clone()).seed(self.run.seed));
         let mut tables = Vec::new();
         for device in self.run.devices {
-            self.say::<S>(&device.info().id);
-            let mut row = self.row::<S>(device.info().id.clone());
+            self.say(&scheme, &device.info().id);
+            let mut row = self.row(&scheme, device.info().id.clone());
             // What other tables did here as guests is no part of this row.
             device.ledger().take();
             let table = self.device(device, &builder, reference.as_ref(), &mut row);
@@ -92,7 +80,7 @@ impl Check<'_> {
         }
         compare_digests(&mut rows[first..]);
         for (row, table) in rows[first..].iter_mut().zip(&tables) {
-            self.say::<S>(&format!("tables of {} elsewhere", row.device));
+            self.say(&scheme, &format!("tables of {} elsewhere", row.device));
             self.run.progress.step();
             let Some(table) = table else { continue };
             for other in self.run.devices {
@@ -111,52 +99,39 @@ impl Check<'_> {
 
 /// Has every device compile its kernels and start its threads, so that they are not timed. What goes wrong here goes
 /// wrong again in what follows, and is reported there.
-struct WarmUp<'a> {
-    devices: &'a [Any],
-}
-
-impl Job for WarmUp<'_> {
-    type Output = ();
-
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<()>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
-        let builder = HashTable::builder(scheme);
-        for device in self.devices {
-            let _ = builder.build(device, &[1, 2, 3], &[4, 5, 6]).and_then(|table| table.get(&[1, 7]));
-            // Its three keys are no part of the record.
-            device.ledger().take();
-        }
-        Ok(())
+fn warm_up(devices: &[Any], scheme: AnyScheme) {
+    let builder = HashTable::builder(scheme);
+    for device in devices {
+        let _ = builder.build(device, &[1, 2, 3], &[4, 5, 6]).and_then(|table| table.get(&[1, 7]));
+        // Its three keys are no part of the record.
+        device.ledger().take();
     }
 }
 
 impl Check<'_> {
-    fn say<S: Scheme>(&self, what: &str) {
-        self.run.progress.say(format!("{} {} on {} keys: {what}", S::NAME, self.kind, self.data.name));
+    fn say(&self, scheme: &AnyScheme, what: &str) {
+        self.run.progress.say(format!("{} {} on {} keys: {what}", scheme.name(), self.kind, self.data.name));
     }
 
-    fn row<S: Scheme>(&self, device: String) -> Row {
+    fn row(&self, scheme: &AnyScheme, device: String) -> Row {
         Row {
             device,
-            host_built: S::host_built(self.kind),
+            host_built: scheme.host_built(),
             cut: self.cut.clone(),
-            no_reference: Some(reference::most_pairs::<S>())
+            no_reference: Some(reference::most_pairs(scheme))
                 .filter(|&most| self.kind == Kind::Canonical && self.data.keys.len() > most),
-            ..Row::new("map", S::NAME, self.kind, self.data.name, self.data.keys.len())
+            ..Row::new("map", scheme.name(), self.kind, self.data.name, self.data.keys.len())
         }
     }
 
     /// The sequential table and its row, where there is to be one.
-    fn reference<S: Scheme>(&self, scheme: &S, rows: &mut Vec<Row>) -> Result<Option<Reference<S>>> {
-        if self.kind != Kind::Canonical || self.data.keys.len() > reference::most_pairs::<S>() {
+    fn reference(&self, scheme: &AnyScheme, rows: &mut Vec<Row>) -> Result<Option<Reference>> {
+        if self.kind != Kind::Canonical || self.data.keys.len() > reference::most_pairs(scheme) {
             return Ok(None);
         }
-        self.say::<S>("the sequential reference");
+        self.say(scheme, "the sequential reference");
         let slots = self.run.size.slots(scheme, self.data.keys.len() as u64)?;
-        let mut row = self.row::<S>("reference".into());
+        let mut row = self.row(scheme, "reference".into());
         row.host_built = false;
         let start = Instant::now();
         // It runs on no device, so if it cannot be built, what was asked for cannot be.
@@ -170,16 +145,13 @@ impl Check<'_> {
     }
 
     /// Everything that concerns one device alone.
-    fn device<S: Scheme>(
+    fn device(
         &self,
         device: &Any,
-        builder: &TableBuilder<S>,
-        reference: Option<&Reference<S>>,
+        builder: &TableBuilder<AnyScheme>,
+        reference: Option<&Reference>,
         row: &mut Row,
-    ) -> Option<HashTable<Any, S>>
-    where
-        Any: Runs<S>,
-    {
+    ) -> Option<HashTable<Any, AnyScheme>> {
         let start = Instant::now();
         let built = builder.build(device, &self.data.keys, &self.data.values);
         let built = built.and_then(|table| device.finish().map(|()| table));
@@ -210,10 +182,7 @@ impl Check<'_> {
 
     /// The same table out of rows in which half of the keys come again, and one of them in a quarter of all rows: what
     /// does not stay leaves no trace.
-    fn copies<S: Scheme>(&self, device: &Any, builder: &TableBuilder<S>, rule: Duplicates, row: &mut Row)
-    where
-        Any: Runs<S>,
-    {
+    fn copies(&self, device: &Any, builder: &TableBuilder<AnyScheme>, rule: Duplicates, row: &mut Row) {
         let DataSet { keys, values, .. } = self.data;
         let heavy = keys.iter().take(1).cycle().take(keys.len() / 2);
         let copies = keys.iter().step_by(2).chain(heavy).copied();
@@ -240,10 +209,7 @@ impl Check<'_> {
     }
 
     /// Looks every query up and compares every answer; how long the lookup took, if it went through.
-    fn answers<S: Scheme>(&self, table: &HashTable<Any, S>, what: &str, row: &mut Row) -> Option<Duration>
-    where
-        Any: Runs<S>,
-    {
+    fn answers(&self, table: &HashTable<Any, AnyScheme>, what: &str, row: &mut Row) -> Option<Duration> {
         let queries = &self.data.queries;
         let (mut values, mut found) = answers::poisoned(queries.len());
         let start = Instant::now();

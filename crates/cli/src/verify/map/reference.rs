@@ -6,8 +6,8 @@
 
 use rayon::prelude::*;
 
-use koel::scheme::{FIRST_SALTED, Placing, Plan, Request, Salt};
-use koel::{Kind, Scheme};
+use koel::scheme::{AnyPlan, FIRST_SALTED, Placing, Plan, Request, Salt};
+use koel::{AnyScheme, Scheme};
 
 use super::data::DataSet;
 
@@ -20,28 +20,28 @@ const MOST_HOST_BUILT: usize = 1 << 22;
 const ATTEMPTS: u32 = 32;
 
 /// A table on the host.
-pub(super) struct Reference<S: Scheme> {
-    pub(super) plan: S::Plan,
+pub(super) struct Reference {
+    pub(super) plan: AnyPlan,
     pub(super) image: Vec<u64>,
 }
 
 /// The most pairs of which a reference of this scheme is built.
-pub(super) fn most_pairs<S: Scheme>() -> usize {
-    if S::host_built(Kind::Canonical) { MOST_HOST_BUILT } else { MOST_PAIRS }
+pub(super) fn most_pairs(scheme: &AnyScheme) -> usize {
+    if scheme.host_built() { MOST_HOST_BUILT } else { MOST_PAIRS }
 }
 
-impl<S: Scheme> Reference<S> {
+impl Reference {
     /// Builds with the first constants that place every pair.
     ///
     /// # Errors
     /// A sentence that says why there is no table.
-    pub(super) fn build(scheme: &S, slots: u64, seed: u64, data: &DataSet) -> Result<Reference<S>, String> {
+    pub(super) fn build(scheme: &AnyScheme, slots: u64, seed: u64, data: &DataSet) -> Result<Reference, String> {
         let pairs = data.keys.len() as u64;
         let all: Vec<_> = data.keys.iter().copied().zip(data.values.iter().copied()).collect();
         let mut salt = None;
         for attempt in 0..ATTEMPTS {
             let plan = scheme.plan(Request { slots, pairs, seed, attempt }).map_err(|error| error.to_string())?;
-            if S::Plan::SALTED && attempt == FIRST_SALTED {
+            if plan.takes_salt() && attempt == FIRST_SALTED {
                 let mut keys = data.keys.clone();
                 keys.par_sort_unstable();
                 salt = Some(Salt::of(seed, &keys));
@@ -53,7 +53,7 @@ impl<S: Scheme> Reference<S> {
             let is_outside = |&(key, _): &(u32, u32)| Some(key) == plan.outside_key();
             let outside = all.iter().copied().find(is_outside).map(|(_, value)| value);
             let inside: Vec<_> = all.iter().copied().filter(|pair| !is_outside(pair)).collect();
-            match S::place(&plan, &mut image, &inside) {
+            match AnyScheme::place(&plan, &mut image, &inside) {
                 Placing::Placed => return Ok(Reference { plan: plan.with_outside(outside), image }),
                 Placing::Copy(key) => return Err(format!("key {key} was taken for a copy")),
                 Placing::Unplaced => {}
@@ -68,11 +68,12 @@ impl<S: Scheme> Reference<S> {
 
     /// Checks that it is a right table itself: its invariants, and every answer.
     pub(super) fn check(&self, data: &DataSet) -> Result<(), String> {
-        let audit = S::audit(&self.plan, &self.image, 0..self.plan.cells()).map_err(|error| error.to_string())?;
+        let audit =
+            AnyScheme::audit(&self.plan, &self.image, 0..self.plan.cells()).map_err(|error| error.to_string())?;
         if audit.pairs + u64::from(self.plan.outside().is_some()) != data.keys.len() as u64 {
             return Err(format!("{} pairs stand where {} were placed", audit.pairs, data.keys.len()));
         }
-        let wrong = |&i: &usize| S::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);
+        let wrong = |&i: &usize| AnyScheme::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);
         match (0..data.queries.len()).into_par_iter().find_first(wrong) {
             None => Ok(()),
             Some(i) => Err(format!("the answer to key {} is wrong", data.queries[i])),
@@ -80,7 +81,7 @@ impl<S: Scheme> Reference<S> {
     }
 
     /// Compares a device's table with it, bit for bit.
-    pub(super) fn compare(&self, plan: &S::Plan, image: &[u64]) -> Result<(), String> {
+    pub(super) fn compare(&self, plan: &AnyPlan, image: &[u64]) -> Result<(), String> {
         if plan.attempt() != self.plan.attempt() {
             let (device, reference) = (plan.attempt(), self.plan.attempt());
             return Err(format!("built at attempt {device} where the reference is at attempt {reference}"));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use koel::backend::Runs;
 use koel::device::Any;
-use koel::{Aggregate, CompactingTable, Error, IdOrder, Kind, Scheme};
+use koel::{Aggregate, AnyScheme, CompactingTable, Error, IdOrder, Kind, Scheme};
 
 use super::group::right_groups;
 use super::model::{equal, numbers, same};
@@ -14,32 +14,29 @@ use crate::verify::row::Row;
 pub(super) struct Compacting;
 
 /// A table in each order of ids.
-type Both<S> = [(IdOrder, CompactingTable<Any, S>); 2];
+type Both = [(IdOrder, CompactingTable<Any, AnyScheme>); 2];
 
-impl<S: Scheme> Subject<S> for Compacting
-where
-    Any: Runs<S>,
-{
+impl Subject for Compacting {
     const TABLE: &'static str = "compact";
-    type Built = Both<S>;
+    type Built = Both;
 
-    fn left_out(&self, case: &Case<'_, S>) -> Option<String> {
+    fn left_out(&self, case: &Case<'_>) -> Option<String> {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Both<S>> {
+    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Both> {
         let builder = sized!(CompactingTable::builder(case.scheme.clone()), case.run);
         let build = |order| builder.clone().ids(order).build(device, &case.data.columns.keys);
         let of = |order| build(order).map(|table| (order, table));
         Ok([of(IdOrder::FirstSeen)?, of(IdOrder::Ascending)?])
     }
 
-    fn check(&self, case: &Case<'_, S>, built: &Both<S>, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_>, built: &Both, row: &mut Row) -> Option<(usize, Duration)> {
         let mut first = None;
         for (order, table) in built {
             row.restarts = row.restarts.max(table.table().restarts());
             let unique = case.keys_by(*order);
-            let answered = says::<S, S>(case, table, &unique, "", row);
+            let answered = says(case, table, &unique, "", row);
             first = first.or(answered);
             row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
             let columns = &case.data.columns;
@@ -51,7 +48,7 @@ where
         first
     }
 
-    fn digest(&self, case: &Case<'_, S>, built: &Both<S>) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_>, built: &Both) -> Option<koel::Result<String>> {
         let all = || {
             let digests: koel::Result<Vec<_>> =
                 built.iter().map(|(_, table)| Ok(table.digest()?.to_string())).collect();
@@ -60,18 +57,18 @@ where
         (case.kind == Kind::Canonical).then(all)
     }
 
-    fn elsewhere(&self, case: &Case<'_, S>, built: &Both<S>, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, built: &Both, device: &Any, what: &str, row: &mut Row) {
         for (order, table) in built {
             if let Some(there) = row.attempt(what, table.to_backend(device)) {
-                says::<S, S>(case, &there, &case.keys_by(*order), what, row);
+                says(case, &there, &case.keys_by(*order), what, row);
             }
         }
     }
 }
 
 /// Everything that a table says of keys and ids, where key `unique[i]` has id `i`.
-pub(super) fn says<C, S: Scheme>(
-    case: &Case<'_, C>,
+pub(super) fn says<S: Scheme>(
+    case: &Case<'_>,
     table: &CompactingTable<Any, S>,
     unique: &[u32],
     where_: &str,

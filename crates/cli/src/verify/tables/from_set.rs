@@ -1,11 +1,10 @@
 //! Compacting tables made from a set, as the paper makes them: ids in table order.
 
-use std::any::Any as Dynamic;
 use std::time::Duration;
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
-use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, Kind, Scheme};
+use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, Kind};
 
 use super::compact::says;
 use super::model::same;
@@ -13,50 +12,40 @@ use super::{Case, Subject, sized};
 use crate::verify::row::Row;
 
 /// The parameters of the set, whatever scheme it is asked for as.
-pub(super) struct FromSet(CuckooSet);
+pub(super) struct FromSet(pub(super) CuckooSet);
 
-impl FromSet {
-    /// If this is the scheme of such sets.
-    pub(super) fn of<S: Scheme>(scheme: &S) -> Option<FromSet> {
-        (scheme as &dyn Dynamic).downcast_ref::<CuckooSet>().map(|scheme| FromSet(scheme.clone()))
-    }
-}
-
-impl<S: Scheme> Subject<S> for FromSet
-where
-    Any: Runs<S>,
-{
+impl Subject for FromSet {
     const TABLE: &'static str = "compact";
     type Built = (CompactingTable<Any, Cuckoo>, Vec<u32>);
 
-    fn left_out(&self, _: &Case<'_, S>) -> Option<String> {
+    fn left_out(&self, _: &Case<'_>) -> Option<String> {
         None
     }
 
-    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
         let set = sized!(HashSet::builder(self.0.clone()), case.run).build(device, &case.data.columns.keys)?;
         let keys = set.to_keys()?;
         Ok((CompactingTable::from_set(set)?, keys))
     }
 
     /// Its ids number the keys as the set had them.
-    fn check(&self, case: &Case<'_, S>, (table, keys): &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_>, (table, keys): &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         let mut sorted = keys.clone();
         sorted.sort_unstable();
         row.expect("the set's keys", same("keys", &sorted, &case.data.model.ascending()));
         row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
         row.restarts = table.table().restarts();
-        says::<S, Cuckoo>(case, table, keys, "", row)
+        says(case, table, keys, "", row)
     }
 
-    fn digest(&self, case: &Case<'_, S>, (table, _): &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_>, (table, _): &Self::Built) -> Option<koel::Result<String>> {
         (case.kind == Kind::Canonical).then(|| table.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(&self, case: &Case<'_, S>, (table, keys): &Self::Built, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, (table, keys): &Self::Built, device: &Any, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, table.to_backend(device)) {
             debug_assert_eq!(there.table().backend().info().id, device.info().id);
-            says::<S, Cuckoo>(case, &there, keys, what, row);
+            says(case, &there, keys, what, row);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use koel::device::Any;
-use koel::{Aggregate, Cuckoo, Groups as Aggregated, IdOrder, group};
+use koel::{Aggregate, Groups as Aggregated, IdOrder, group};
 
 use super::model::{numbers, same};
 use super::{Case, Data, Subject, timed};
@@ -19,16 +19,16 @@ pub(super) struct Results {
     groups: Aggregated,
 }
 
-impl Subject<Cuckoo> for Groups {
+impl Subject for Groups {
     const TABLE: &'static str = "group";
     const HAS_SCHEME: bool = false;
     type Built = (Any, Vec<Results>);
 
-    fn left_out(&self, _: &Case<'_, Cuckoo>) -> Option<String> {
+    fn left_out(&self, _: &Case<'_>) -> Option<String> {
         None
     }
 
-    fn build(&self, case: &Case<'_, Cuckoo>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
         let (keys, values) = (&case.data.columns.keys, &case.data.columns.values);
         let of = |order| {
             Ok(Results {
@@ -41,7 +41,7 @@ impl Subject<Cuckoo> for Groups {
         Ok((device.clone(), IdOrder::ALL.into_iter().map(of).collect::<koel::Result<_>>()?))
     }
 
-    fn check(&self, case: &Case<'_, Cuckoo>, (device, all): &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_>, (device, all): &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         let (keys, values) = (&case.data.columns.keys, &case.data.columns.values);
         let mut counted = None;
         for Results { order, unique, factorized, groups } in all {
@@ -69,7 +69,7 @@ impl Subject<Cuckoo> for Groups {
     }
 
     /// Of all results, which are the same wherever they were made.
-    fn digest(&self, _: &Case<'_, Cuckoo>, (_, all): &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, _: &Case<'_>, (_, all): &Self::Built) -> Option<koel::Result<String>> {
         let mut hasher = blake3::Hasher::new();
         for Results { unique, factorized, groups, .. } in all {
             let columns =
@@ -82,7 +82,7 @@ impl Subject<Cuckoo> for Groups {
         Some(Ok(hasher.finalize().to_string()))
     }
 
-    fn elsewhere(&self, _: &Case<'_, Cuckoo>, _: &Self::Built, _: &Any, _: &str, _: &mut Row) {}
+    fn elsewhere(&self, _: &Case<'_>, _: &Self::Built, _: &Any, _: &str, _: &mut Row) {}
 }
 
 /// Compares all aggregates of the groups of these keys with those of the model.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
-use koel::{JoinIndex, JoinKind, JoinRows, NO_ROW, Scheme};
+use koel::{AnyScheme, JoinIndex, JoinKind, JoinRows, NO_ROW};
 
 use super::model::{Model, equal, same};
 use super::{Case, Subject, sized, timed};
@@ -15,22 +15,19 @@ pub(super) struct Joins;
 /// Pieces of a result that is streamed.
 const PIECE: usize = 1009;
 
-impl<S: Scheme> Subject<S> for Joins
-where
-    Any: Runs<S>,
-{
+impl Subject for Joins {
     const TABLE: &'static str = "join";
-    type Built = JoinIndex<Any, S>;
+    type Built = JoinIndex<Any, AnyScheme>;
 
-    fn left_out(&self, case: &Case<'_, S>) -> Option<String> {
+    fn left_out(&self, case: &Case<'_>) -> Option<String> {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
         sized!(JoinIndex::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }
 
-    fn check(&self, case: &Case<'_, S>, index: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_>, index: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         let mut first = None;
         for kind in JoinKind::ALL {
             let answered = joins(case, index, kind, kind.name(), row);
@@ -41,7 +38,7 @@ where
     }
 
     /// Of all results, which are the same wherever they were made, and over whatever scheme and kind.
-    fn digest(&self, case: &Case<'_, S>, index: &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_>, index: &Self::Built) -> Option<koel::Result<String>> {
         let left = left_column(case);
         let all = || {
             let mut hasher = blake3::Hasher::new();
@@ -55,12 +52,12 @@ where
     }
 
     /// An index stays where it was made.
-    fn elsewhere(&self, _: &Case<'_, S>, _: &Self::Built, _: &Any, _: &str, _: &mut Row) {}
+    fn elsewhere(&self, _: &Case<'_>, _: &Self::Built, _: &Any, _: &str, _: &mut Row) {}
 }
 
 /// The left column: keys of the right one, some again, and others. The heavy ones come only a few times, so that the
 /// result is not much more than the rows.
-fn left_column<S>(case: &Case<'_, S>) -> Vec<u32> {
+fn left_column(case: &Case<'_>) -> Vec<u32> {
     let (columns, model) = (&case.data.columns, &case.data.model);
     let again = columns.keys.iter().filter(|&&key| model.of(key).len() < 100).take(1000);
     let some = columns.absent.iter().chain(&columns.wide).chain(again);
@@ -94,16 +91,13 @@ fn right_result(model: &Model, left: &[u32], kind: JoinKind) -> (Vec<u32>, Vec<u
 }
 
 /// One join, at once and in pieces.
-fn joins<S: Scheme>(
-    case: &Case<'_, S>,
-    index: &JoinIndex<Any, S>,
+fn joins(
+    case: &Case<'_>,
+    index: &JoinIndex<Any, AnyScheme>,
     kind: JoinKind,
     what: &str,
     row: &mut Row,
-) -> Option<(usize, Duration)>
-where
-    Any: Runs<S>,
-{
+) -> Option<(usize, Duration)> {
     let left = left_column(case);
     let right = right_result(&case.data.model, &left, kind);
     let (collected, time) = timed(|| index.join(&left, kind).and_then(|join| join.collect()));
@@ -125,10 +119,7 @@ where
 }
 
 /// More than 2^32 rows: told how many, and the last of them given.
-fn past_32_bits<S: Scheme>(case: &Case<'_, S>, index: &JoinIndex<Any, S>, row: &mut Row)
-where
-    Any: Runs<S>,
-{
+fn past_32_bits(case: &Case<'_>, index: &JoinIndex<Any, AnyScheme>, row: &mut Row) {
     let Some((left, total)) = case.data.model.past_32_bits() else { return };
     let what = "a join past 2^32";
     let Some(join) = row.attempt(what, index.join(&left, JoinKind::Inner)) else { return };

@@ -16,15 +16,15 @@ mod set;
 
 use std::time::{Duration, Instant};
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::Limits;
-use koel::{Cpu, Cuckoo, Kind, Scheme};
+use koel::{AnyScheme, Cuckoo, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};
 use super::{Run, Wanted, Which};
 use crate::failure::Result;
-use crate::scheme::{self, Job, Parameters};
+use crate::scheme;
 use columns::{Columns, Shape};
 use model::Model;
 
@@ -68,7 +68,7 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
         // Groups are numbered by the library's own table, whatever the scheme: the best place to compile all kernels.
         for (i, data) in [&Data::new(Shape::Copies, 9, run.seed, Limits::NONE)?].into_iter().chain(&common).enumerate()
         {
-            let case = Case { scheme: Cuckoo::of_kind(Kind::Canonical), data, run, kind: Kind::Canonical };
+            let case = Case { scheme: Cuckoo::of_kind(Kind::Canonical).into(), data, run, kind: Kind::Canonical };
             let found = case.rows(&group::Groups);
             // The few rows are there to compile kernels; they are told of where they fail.
             rows.extend(found.into_iter().filter(|row| i > 0 || !row.is_ok()));
@@ -77,7 +77,7 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
     }
     for Wanted { name, kind, options } in run.wanted {
         let mut job = Checks { table, n, run, kind: *kind, common: &common, left_out };
-        rows.extend(scheme::named(name, *kind, options, &mut job)?);
+        rows.extend(job.run(&scheme::named(name, *kind, options)?)?);
     }
     Ok(rows)
 }
@@ -105,34 +105,23 @@ struct Checks<'a> {
     left_out: &'a mut Vec<String>,
 }
 
-impl Job for Checks<'_> {
-    type Output = Vec<Row>;
-
-    fn run<S: Parameters>(&mut self, scheme: S) -> Result<Vec<Row>>
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+impl Checks<'_> {
+    fn run(&mut self, scheme: &AnyScheme) -> Result<Vec<Row>> {
         match self.table {
-            Table::Set => self.all(&set::Sets, &scheme),
-            Table::Compact => match from_set::FromSet::of(&scheme) {
+            Table::Set => self.all(&set::Sets, scheme),
+            Table::Compact => match scheme {
                 // A scheme without values holds no ids, and becomes a table that does.
-                Some(from_set) => self.all(&from_set, &scheme),
-                None => self.all(&compact::Compacting, &scheme),
+                AnyScheme::CuckooSet(set) => self.all(&from_set::FromSet(set.clone()), scheme),
+                _ => self.all(&compact::Compacting, scheme),
             },
-            Table::Multi => self.all(&multi::Multi, &scheme),
-            Table::Join => self.all(&join::Joins, &scheme),
+            Table::Multi => self.all(&multi::Multi, scheme),
+            Table::Join => self.all(&join::Joins, scheme),
             Table::Group => Ok(Vec::new()),
         }
     }
-}
 
-impl Checks<'_> {
     /// A subject on all data.
-    fn all<S: Parameters, T: Subject<S>>(&mut self, subject: &T, scheme: &S) -> Result<Vec<Row>>
-    where
-        Any: Runs<S>,
-    {
+    fn all<T: Subject>(&mut self, subject: &T, scheme: &AnyScheme) -> Result<Vec<Row>> {
         // Values of rows are none of the table's.
         let limits = Limits { value_bits: u32::BITS, ..scheme.limits() };
         // Its kernels are compiled, so that they are not timed; rows are told of where they fail.
@@ -155,7 +144,7 @@ impl Checks<'_> {
             match subject.left_out(&case) {
                 None => rows.extend(case.rows(subject)),
                 Some(reason) => {
-                    let (name, kind, data) = (S::NAME, self.kind, shape.name());
+                    let (name, kind, data) = (scheme.name(), self.kind, shape.name());
                     self.left_out.push(format!("{}, {name} {kind}, on {data} keys: {reason}", T::TABLE));
                     self.pass_over();
                 }
@@ -171,18 +160,15 @@ impl Checks<'_> {
 }
 
 /// What a subject is verified on.
-struct Case<'a, S> {
-    scheme: S,
+struct Case<'a> {
+    scheme: AnyScheme,
     data: &'a Data,
     run: &'a Run<'a>,
     kind: Kind,
 }
 
 /// One table: how it is built, and what must be true of it.
-trait Subject<S: Scheme>
-where
-    Any: Runs<S>,
-{
+trait Subject {
     /// Its name in the report.
     const TABLE: &'static str;
     /// Whether the scheme is a matter of it.
@@ -190,32 +176,29 @@ where
     type Built;
 
     /// Why the scheme cannot hold these rows, if so.
-    fn left_out(&self, case: &Case<'_, S>) -> Option<String>;
+    fn left_out(&self, case: &Case<'_>) -> Option<String>;
     /// Builds it from the host's columns.
-    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built>;
+    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built>;
     /// Everything that it says, changes to it too. How many answers the first question gave, and in what time.
-    fn check(&self, case: &Case<'_, S>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
+    fn check(&self, case: &Case<'_>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
     /// What must be the same on every device, if anything.
-    fn digest(&self, case: &Case<'_, S>, built: &Self::Built) -> Option<koel::Result<String>>;
+    fn digest(&self, case: &Case<'_>, built: &Self::Built) -> Option<koel::Result<String>>;
     /// The same on another device, if it can be moved, and what it says there.
-    fn elsewhere(&self, case: &Case<'_, S>, built: &Self::Built, device: &Any, what: &str, row: &mut Row);
+    fn elsewhere(&self, case: &Case<'_>, built: &Self::Built, device: &Any, what: &str, row: &mut Row);
 }
 
-impl<S: Scheme> Case<'_, S>
-where
-    Any: Runs<S>,
-{
+impl Case<'_> {
     /// A row for each device.
-    fn rows<T: Subject<S>>(&self, subject: &T) -> Vec<Row> {
+    fn rows<T: Subject>(&self, subject: &T) -> Vec<Row> {
         let (columns, run) = (&self.data.columns, self.run);
         let mut rows = Vec::new();
         for device in run.devices {
             let id = &device.info().id;
-            let scheme = if T::HAS_SCHEME { S::NAME } else { "" };
+            let scheme = if T::HAS_SCHEME { self.scheme.name() } else { "" };
             run.progress.say(format!("{}, {scheme} {}, on {} keys: {id}", T::TABLE, self.kind, columns.name));
             let mut row = Row {
                 device: id.clone(),
-                host_built: T::HAS_SCHEME && S::host_built(self.kind),
+                host_built: T::HAS_SCHEME && self.scheme.host_built(),
                 cut: columns.cut.clone(),
                 ..Row::new(T::TABLE, scheme, self.kind, columns.name, columns.keys.len())
             };
@@ -230,7 +213,7 @@ where
     }
 
     /// Everything on one device, and on the others that it is moved to.
-    fn on<T: Subject<S>>(&self, device: &Any, subject: &T, row: &mut Row) {
+    fn on<T: Subject>(&self, device: &Any, subject: &T, row: &mut Row) {
         let start = Instant::now();
         let built = subject.build(self, device).and_then(|built| device.finish().map(|()| built));
         let time = start.elapsed();

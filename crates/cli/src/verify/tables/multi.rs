@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
-use koel::{Error, Kind, MultiTable, Scheme};
+use koel::{AnyScheme, Error, Kind, MultiTable};
 
 use super::model::{equal, same};
 use super::{Case, Subject, sized, timed};
@@ -16,23 +16,20 @@ pub(super) struct Multi;
 /// Pieces of a list that is streamed.
 const PIECE: usize = 1009;
 
-impl<S: Scheme> Subject<S> for Multi
-where
-    Any: Runs<S>,
-{
+impl Subject for Multi {
     const TABLE: &'static str = "multi";
-    type Built = MultiTable<Any, S>;
+    type Built = MultiTable<Any, AnyScheme>;
 
-    fn left_out(&self, case: &Case<'_, S>) -> Option<String> {
+    fn left_out(&self, case: &Case<'_>) -> Option<String> {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
         let columns = &case.data.columns;
         sized!(MultiTable::builder(case.scheme.clone()), case.run).build(device, &columns.keys, &columns.values)
     }
 
-    fn check(&self, case: &Case<'_, S>, table: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_>, table: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         row.restarts = table.table().restarts();
         row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
         let asked = case.data.columns.asked(&case.data.model.first_seen);
@@ -44,11 +41,11 @@ where
         answered
     }
 
-    fn digest(&self, case: &Case<'_, S>, table: &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_>, table: &Self::Built) -> Option<koel::Result<String>> {
         (case.kind == Kind::Canonical).then(|| table.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(&self, case: &Case<'_, S>, table: &Self::Built, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, table: &Self::Built, device: &Any, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, table.to_backend(device)) {
             ranges(case, &there, &case.data.columns.asked(&case.data.model.first_seen), what, row);
         }
@@ -56,21 +53,18 @@ where
 }
 
 /// The values of a key, in the order of its rows.
-fn values_of<S>(case: &Case<'_, S>, key: u32) -> Vec<u32> {
+fn values_of(case: &Case<'_>, key: u32) -> Vec<u32> {
     case.data.model.of(key).iter().map(|&row| case.data.columns.values[row as usize]).collect()
 }
 
 /// `get`: ranges of `values`.
-fn ranges<S: Scheme>(
-    case: &Case<'_, S>,
-    table: &MultiTable<Any, S>,
+fn ranges(
+    case: &Case<'_>,
+    table: &MultiTable<Any, AnyScheme>,
     asked: &[u32],
     what: &str,
     row: &mut Row,
-) -> Option<(usize, Duration)>
-where
-    Any: Runs<S>,
-{
+) -> Option<(usize, Duration)> {
     let values = row.attempt(what, table.values())?;
     let (ranges, time) = timed(|| table.get(asked));
     let ranges = row.attempt(what, ranges)?;
@@ -89,10 +83,7 @@ where
     Some((asked.len(), time))
 }
 
-fn counts<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, asked: &[u32], row: &mut Row)
-where
-    Any: Runs<S>,
-{
+fn counts(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, asked: &[u32], row: &mut Row) {
     let model = &case.data.model;
     row.expect("len", equal("pairs", table.len(), case.data.columns.keys.len() as u64));
     row.expect("keys_len", equal("keys", table.keys_len(), model.rows.len() as u64));
@@ -103,10 +94,7 @@ where
 }
 
 /// Values in one list, in a slice that is too short, in one that is not, and in pieces.
-fn retrieves<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, row: &mut Row)
-where
-    Any: Runs<S>,
-{
+fn retrieves(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row) {
     // Each key once and the absent ones: the values of a heavy key would be too many to be asked for often.
     let asked: Vec<u32> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
     let (mut offsets, mut values) = (vec![0], Vec::new());
@@ -149,10 +137,7 @@ where
 }
 
 /// The heaviest key, asked for so often that its values are more than 2^32: refused at once, but told how many.
-fn past_32_bits<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, row: &mut Row)
-where
-    Any: Runs<S>,
-{
+fn past_32_bits(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row) {
     let Some((asked, total)) = case.data.model.past_32_bits() else { return };
     let refused = match table.retrieve(&asked) {
         Err(Error::TooLarge { .. }) => Ok(()),
@@ -166,10 +151,7 @@ where
 }
 
 /// Half of the keys go, with all their values; the rest is the table of the rest.
-fn removes<S: Scheme>(case: &Case<'_, S>, table: &MultiTable<Any, S>, row: &mut Row)
-where
-    Any: Runs<S>,
-{
+fn removes(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row) {
     let columns = &case.data.columns;
     let Some(mut rest) = row.attempt("copy", table.to_backend(table.backend())) else { return };
     let gone: Vec<u32> = case.data.model.rows.keys().copied().step_by(2).collect();
@@ -183,7 +165,7 @@ where
     let again = sized!(MultiTable::builder(case.scheme.clone()), case.run).build(table.backend(), &keys, &values);
     let Some(again) = row.attempt("a table of the rest", again) else { return };
     let outcome = || {
-        let said = |table: &MultiTable<Any, S>| Ok::<_, Error>((table.to_pairs()?, table.starts()?));
+        let said = |table: &MultiTable<Any, AnyScheme>| Ok::<_, Error>((table.to_pairs()?, table.starts()?));
         let (of_rest, of_again) = (said(&rest)?, said(&again)?);
         let mut right: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
         right.sort_by_key(|&(key, _)| key);

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use koel::backend::Runs;
 use koel::device::Any;
-use koel::{HashSet, Kind, Scheme};
+use koel::{AnyScheme, HashSet, Kind, Scheme};
 
 use super::model::{equal, same};
 use super::{Case, Subject, sized, timed};
@@ -13,22 +12,19 @@ use crate::verify::row::Row;
 
 pub(super) struct Sets;
 
-impl<S: Scheme> Subject<S> for Sets
-where
-    Any: Runs<S>,
-{
+impl Subject for Sets {
     const TABLE: &'static str = "set";
-    type Built = HashSet<Any, S>;
+    type Built = HashSet<Any, AnyScheme>;
 
-    fn left_out(&self, _: &Case<'_, S>) -> Option<String> {
+    fn left_out(&self, _: &Case<'_>) -> Option<String> {
         None
     }
 
-    fn build(&self, case: &Case<'_, S>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
         sized!(HashSet::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }
 
-    fn check(&self, case: &Case<'_, S>, set: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_>, set: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         let right = BTreeSet::from_iter(case.data.model.ascending());
         let asked = case.data.columns.asked(&case.data.model.first_seen);
         row.restarts = set.table().restarts();
@@ -44,11 +40,11 @@ where
         Some((asked.len(), time))
     }
 
-    fn digest(&self, case: &Case<'_, S>, set: &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_>, set: &Self::Built) -> Option<koel::Result<String>> {
         (case.kind == Kind::Canonical).then(|| set.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(&self, case: &Case<'_, S>, set: &Self::Built, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, set: &Self::Built, device: &Any, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, set.to_backend(device)) {
             let right = BTreeSet::from_iter(case.data.model.ascending());
             let asked = case.data.columns.asked(&case.data.model.first_seen);
@@ -61,10 +57,7 @@ where
 }
 
 /// A set must have these keys, each once.
-fn has_keys<S: Scheme>(set: &HashSet<Any, S>, right: &BTreeSet<u32>, what: &str, row: &mut Row)
-where
-    Any: Runs<S>,
-{
+fn has_keys(set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, what: &str, row: &mut Row) {
     row.expect(what, equal("how many", set.len(), right.len() as u64));
     if let Some(mut keys) = row.attempt(what, set.to_keys()) {
         keys.sort_unstable();
@@ -73,7 +66,7 @@ where
 }
 
 /// Some keys of the set, and about as many that it has room for beside them.
-fn halves<S: Scheme>(case: &Case<'_, S>, right: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>) {
+fn halves(case: &Case<'_>, right: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>) {
     let some: Vec<u32> = right.iter().copied().step_by(2).collect();
     // A capacity is what was asked for, and may be full.
     let room = if case.run.size.capacity.is_some() { 0 } else { case.scheme.limits().pairs - right.len() as u64 };
@@ -83,10 +76,7 @@ fn halves<S: Scheme>(case: &Case<'_, S>, right: &BTreeSet<u32>) -> (Vec<u32>, Ve
 }
 
 /// Keys go and come, some of them twice.
-fn changes<S: Scheme>(case: &Case<'_, S>, set: &HashSet<Any, S>, right: &BTreeSet<u32>, row: &mut Row)
-where
-    Any: Runs<S>,
-{
+fn changes(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
     let Some(mut changed) = row.attempt("copy", set.to_backend(set.backend())) else { return };
     let (some, absent) = halves(case, right);
     let gone: Vec<u32> = some.iter().chain(&absent).chain(&some).copied().collect();
@@ -107,10 +97,7 @@ where
 }
 
 /// What comes of this set and another, which shares half of its keys.
-fn algebra<S: Scheme>(case: &Case<'_, S>, set: &HashSet<Any, S>, right: &BTreeSet<u32>, row: &mut Row)
-where
-    Any: Runs<S>,
-{
+fn algebra(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
     let (some, absent) = halves(case, right);
     let of = |keys: &[u32]| sized!(HashSet::builder(case.scheme.clone()), case.run).build(set.backend(), keys);
     let both: Vec<u32> = some.iter().chain(&absent).copied().collect();
