@@ -2,7 +2,7 @@
 //!
 //! A table of [`AnyScheme`] is built by the scheme inside, byte for byte, and `HashTable::<_, AnyScheme>::open` opens
 //! the file of any table. Programs that learn the scheme from a file or an option are compiled once with it, and not
-//! once a scheme. Passes are chosen batch by batch, so it costs nothing a key.
+//! once a scheme. Passes are chosen batch by batch, so builds and lookups cost no more.
 //!
 //! What it is not: a scheme of its own. It has no number, and no bytes that another would not have.
 
@@ -55,7 +55,7 @@ macro_rules! any_scheme {
                 match name {
                     $($name if super::$scheme::KINDS.contains(&kind) => Ok(super::$scheme::of_kind(kind).into()),)*
                     $($name => Err(Error::parameter("kind", kind, "tables of this scheme have only the other one")),)*
-                    _ => Err(Error::parameter("scheme", name, concat!("give one of", $(" ", $name),*))),
+                    _ => Err(Error::parameter("scheme", name, concat!("give one of:", $(" ", $name),*))),
                 }
             }
 

@@ -70,6 +70,9 @@ impl fmt::Debug for Salt {
     }
 }
 
+/// Bytes of a plan for which the header of files has room, in front of the salt.
+pub(crate) const MOST_STORED: usize = 64;
+
 /// How a plan is stored that is `Pod`; an item list for its `impl Plan`. With `salted`, what a plan says of its field
 /// `salt: Salt`, the last one.
 macro_rules! stored {
@@ -79,8 +82,11 @@ macro_rules! stored {
         }
 
         fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
-            let is_own = <$scheme as crate::scheme::Scheme>::has_id(scheme);
-            is_own.then(|| bytemuck::try_pod_read_unaligned(stored).ok()).flatten()
+            const { assert!(size_of::<Self>() <= crate::scheme::constants::MOST_STORED) };
+            if !<$scheme as crate::scheme::Scheme>::has_id(scheme) {
+                return None;
+            }
+            bytemuck::try_pod_read_unaligned(stored).ok()
         }
     };
     ($scheme:ty, salted) => {
@@ -90,11 +96,14 @@ macro_rules! stored {
         }
 
         fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
+            const ROOM: usize = size_of::<<$scheme as crate::scheme::Scheme>::Plan>() - crate::scheme::Salt::BYTES;
+            const { assert!(ROOM <= crate::scheme::constants::MOST_STORED) };
+            if !<$scheme as crate::scheme::Scheme>::has_id(scheme) || stored.len() != ROOM {
+                return None;
+            }
             let mut plan: Self = bytemuck::Zeroable::zeroed();
-            let room = size_of::<Self>() - crate::scheme::Salt::BYTES;
-            let is_own = <$scheme as crate::scheme::Scheme>::has_id(scheme) && stored.len() == room;
-            bytemuck::bytes_of_mut(&mut plan)[..room].copy_from_slice(stored.get(..room)?);
-            Some(plan).filter(|_| is_own)
+            bytemuck::bytes_of_mut(&mut plan)[..ROOM].copy_from_slice(stored);
+            Some(plan)
         }
 
         fn takes_salt(&self) -> bool {

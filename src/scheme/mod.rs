@@ -2,7 +2,7 @@
 //!
 //! A **scheme** is a value that holds its user's parameters. From them, a size and a seed it makes a **plan**: the few
 //! integers that fix the meaning of an **image**, one buffer of 64-bit words. Everything else (`cpu/`, `cl/`) only
-//! fills and reads images faster than the functions here do. A scheme `x` is `scheme/x`, `cpu/x`, `opencl/x.rs`,
+//! fills and reads images faster than the functions here do. A scheme `x` is `scheme/x`, `cpu/x`, `opencl/x`,
 //! `cl/x.cl` and one line in the registry below.
 
 use std::fmt;
@@ -41,7 +41,7 @@ pub use sorted::{Sorted, SortedPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
-/// The backend chosen at run time, the command line, the benches and the test lists are made from it.
+/// [`AnyScheme`], the backend chosen at run time, the command line, the benches and the test lists are made from it.
 #[macro_export]
 macro_rules! for_each_scheme {
     ($callback:ident) => {
@@ -173,7 +173,7 @@ pub struct Request {
 
 /// The integers that fix what an image means.
 pub trait Plan: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// The bytes that files and digests hold: the plan without its salt, which they hold apart.
+    /// The bytes that files and digests hold, at most 64: the plan without its salt, which they hold apart.
     fn stored(&self) -> &[u8];
     /// The plan with these stored bytes, of tables of the scheme with this number; nothing if they are none.
     fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self>;

@@ -121,7 +121,9 @@ impl Source {
         if !S::has_id(header.scheme) {
             return Err(self.bad(match AnyScheme::name_of(header.scheme) {
                 Some(name) => format!("it holds a {name} table where a {} one was wanted", S::NAME),
-                None => format!("it holds scheme number {}, which this koel does not know", header.scheme),
+                None => {
+                    format!("it holds scheme number {}, which this koel does not know: use a newer one", header.scheme)
+                }
             }));
         }
         let salted = header.version == SALTED_VERSION;

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let group_seconds = start.elapsed().as_secs_f64();
     drop(pairs);
 
-    progress.say(format!("writing {}", text::counted(groups.len() as u64, "group")));
+    progress.rows(groups.len() as u64);
     // Rows on a terminal are progress enough.
     let progress = args.rows.output.is_some().then_some(progress);
     let start = Instant::now();

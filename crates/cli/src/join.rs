@@ -142,12 +142,12 @@ impl JoinFiles<'_> {
             self.progress = None;
         }
         let mut rows = Rows::open(args.output.output.as_deref(), &args.columns())?;
-        let mut written = 0;
+        if let Some(progress) = &self.progress {
+            progress.rows(total);
+        }
         for piece in join.chunks(CHUNK) {
             let piece = piece?;
             self.write(&piece, &mut rows)?;
-            written += piece.left.len() as u64;
-            self.say(|| format!("{} of {} written", text::grouped(written), text::counted(total, "row")));
         }
         rows.finish()?;
         self.progress = None;

@@ -9,7 +9,7 @@ use koel::table::{Contents, FileInfo, read_info};
 use koel::{AnyScheme, CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{BATCH, Input, ReadOptions, Sink, Want};
+use super::input::{Input, ReadOptions, Sink, Want};
 use super::options::{self, Threads};
 use super::output::Rows;
 use super::progress::Progress;
@@ -19,7 +19,6 @@ use ask::{AllValues, Ask, Counts, KeysOfIds, Members, Values};
 
 /// Queries that are answered at a time; what is in memory is proportional to it.
 const CHUNK: usize = 1 << 20;
-const _: () = assert!(CHUNK.is_multiple_of(BATCH));
 
 const EXAMPLES: &str = "\
 QUERIES is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used. A table that was built
@@ -75,6 +74,11 @@ pub(crate) struct Args {
 impl Args {
     /// Refuses options of other contents.
     fn check(&self, info: &FileInfo) -> Result<()> {
+        if AnyScheme::name_of(info.scheme).is_none() {
+            let (path, number) = (self.table.display(), info.scheme);
+            let advice = "which this koel does not know: use a newer one";
+            return Err(Failure::Input(format!("{path}: it holds scheme number {number}, {advice}")));
+        }
         let own = [
             ("count", self.count, Contents::Multi),
             ("reverse", self.reverse, Contents::Compact),
@@ -194,6 +198,9 @@ fn answer(args: &Args, queries: Queries<'_>, table: &mut dyn Ask) -> Result<Verd
     let rows = Rows::open(args.output.as_deref(), &table.columns())?;
     // Rows on a terminal are progress enough.
     let progress = args.output.is_some().then(Progress::line);
+    if let Some(progress) = &progress {
+        progress.say("looking up");
+    }
     let mut answers = Answers { table, queries: Vec::new(), rows, asked: 0, missed: 0, progress };
     let read = queries.input.read(&queries.reading, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
@@ -227,7 +234,7 @@ struct Answers<'a> {
 impl Sink for Answers<'_> {
     fn append(&mut self, keys: &[u32], _: &[u32]) -> Result<()> {
         self.queries.extend_from_slice(keys);
-        if self.queries.len() == CHUNK { self.flush() } else { Ok(()) }
+        if self.queries.len() >= CHUNK { self.flush() } else { Ok(()) }
     }
 }
 

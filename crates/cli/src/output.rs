@@ -23,7 +23,7 @@ use koel::file::WholeFile;
 
 use super::failure::{Failure, Result};
 use super::files::{self, Output};
-use super::out;
+use super::{out, progress};
 
 /// Where rows go, and what is said of them.
 #[derive(Args, Clone)]
@@ -110,7 +110,12 @@ pub(crate) struct Rows {
     form: Form,
     /// None for stdout.
     file: Option<Target>,
+    /// Rows that the line of progress does not know of.
+    untold: u64,
 }
+
+/// The line of progress is told of so many rows at a time.
+const TOLD_AT_ONCE: u64 = 1 << 16;
 
 /// A file and its name in messages.
 struct Target {
@@ -135,7 +140,7 @@ impl Rows {
             Some(FileForm::Array) => {
                 let writer = npy::Writer::new(file, columns).map_err(|error| Failure::io(path, &error))?;
                 let form = Form::Npy { writer, row: Row::default() };
-                Ok(Rows { columns: columns.to_vec(), form, file: Some(target) })
+                Ok(Rows { columns: columns.to_vec(), form, file: Some(target), untold: 0 })
             }
             Some(FileForm::Tabs) => Rows::text(Box::new(file), '\t', Some(target), columns),
             // Names that stand for nothing else were refused as options.
@@ -148,11 +153,15 @@ impl Rows {
         let names: Vec<_> = columns.iter().map(|column| column.name()).collect();
         let written = writeln!(writer, "{}", names.join(delimiter.encode_utf8(&mut [0; 4])));
         written.map_err(|error| failed(file.as_ref(), &error))?;
-        Ok(Rows { columns: columns.to_vec(), form: Form::Text { writer, delimiter }, file })
+        Ok(Rows { columns: columns.to_vec(), form: Form::Text { writer, delimiter }, file, untold: 0 })
     }
 
     /// Writes a row: a number for each column, or for all but a last one that the row does not have.
     pub(crate) fn write(&mut self, cells: &[u64]) -> Result<()> {
+        self.untold += 1;
+        if self.untold == TOLD_AT_ONCE {
+            progress::advance(std::mem::take(&mut self.untold));
+        }
         let written = match &mut self.form {
             Form::Text { writer, delimiter } => write_text(writer, *delimiter, self.columns.len(), cells),
             Form::Npy { writer, row } => {

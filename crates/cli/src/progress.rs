@@ -1,20 +1,37 @@
-//! Progress bars: on a terminal only, and gone before anything is printed.
+//! Progress: on a terminal only, and gone before anything is printed.
+//!
+//! ```text
+//! steps      a bar                                 verify, koel-bench
+//! say        what is being done                    ⠙ building a table of 5,000,000 rows
+//! watched    bytes of a file that is being read    ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
+//! rows       rows that are being written           ⠙ writing: 1,048,576 of 9,437,184 rows, 12,582,912/s
+//! ```
+//!
+//! Readers and writers find the line by themselves: commands say what they do, and count nothing.
 
-use std::io::IsTerminal;
+use std::io::{BufRead, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
 use super::out;
 
-/// The bar that was started last.
-static LAST: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+/// The bar that was started last, and what it counts.
+static LAST: Mutex<Option<(WeakProgressBar, Counted)>> = Mutex::new(None);
+
+/// What a bar counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Steps,
+    Nothing,
+    Bytes,
+    Rows,
+}
 
 /// Writes a line to stderr, past a bar that may be there.
 pub fn note(line: &str) {
-    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(WeakProgressBar::upgrade);
-    match last {
-        Some(bar) => bar.suspend(|| out::note(line)),
+    match last() {
+        Some((bar, _)) => bar.suspend(|| out::note(line)),
         None => out::note(line),
     }
 }
@@ -25,23 +42,20 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// A bar of so many steps.
     pub fn steps(count: usize) -> Progress {
-        let bar = Progress::on_terminal(ProgressBar::with_draw_target(Some(count as u64), target()));
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
-            bar.0.set_style(style);
-        }
-        bar
+        Progress::started(Some(count as u64), Counted::Steps, "{bar:30} {pos}/{len}  {msg}")
     }
 
     /// A line that says what is going on.
     pub fn line() -> Progress {
-        Progress::on_terminal(ProgressBar::with_draw_target(None, target()))
+        Progress::started(None, Counted::Nothing, SAYING)
     }
 
-    fn on_terminal(bar: ProgressBar) -> Progress {
+    fn started(length: Option<u64>, counted: Counted, template: &str) -> Progress {
+        let bar = ProgressBar::with_draw_target(length, target());
+        restyle(&bar, counted, template);
         if std::io::stderr().is_terminal() {
             bar.enable_steady_tick(std::time::Duration::from_millis(200));
         }
-        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.downgrade());
         Progress(bar)
     }
 
@@ -54,12 +68,68 @@ impl Progress {
     pub fn step(&self) {
         self.0.inc(1);
     }
+
+    /// Says that so many rows are being written, and how many of them [`advance`] has counted.
+    pub fn rows(&self, rows: u64) {
+        self.say("writing");
+        restart(&self.0, Some(rows));
+        restyle(&self.0, Counted::Rows, "{spinner} {msg}: {human_pos} of {human_len} rows, {per_sec}");
+    }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
+}
+
+/// A reader of a file of so many bytes, if that is known, whose bytes the line counts; as it is where there is no line.
+pub fn watched<'a>(reader: Box<dyn BufRead + 'a>, bytes: Option<u64>) -> Box<dyn BufRead + 'a> {
+    let Some((bar, Counted::Nothing)) = last() else { return reader };
+    restart(&bar, bytes);
+    let of = if bytes.is_some() { " of {binary_total_bytes}" } else { "" };
+    restyle(&bar, Counted::Bytes, &format!("{{spinner}} {{msg}}: {{binary_bytes}}{of}, {{binary_bytes_per_sec}}"));
+    Box::new(bar.wrap_read(reader))
+}
+
+/// What was watched has come to its end.
+pub fn watched_to_the_end() {
+    if let Some((bar, Counted::Bytes)) = last() {
+        restyle(&bar, Counted::Nothing, SAYING);
+    }
+}
+
+/// So many more rows are written.
+pub fn advance(rows: u64) {
+    if let Some((bar, Counted::Rows)) = last() {
+        bar.inc(rows);
+    }
+}
+
+/// A line that says what is going on, and nothing of how far it is.
+const SAYING: &str = "{spinner} {msg}";
+
+/// Begins to count anew.
+fn restart(bar: &ProgressBar, length: Option<u64>) {
+    match length {
+        Some(length) => bar.set_length(length),
+        None => bar.unset_length(),
+    }
+    bar.reset();
+}
+
+/// Shows the bar otherwise, as it counts something else.
+fn restyle(bar: &ProgressBar, counted: Counted, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some((bar.downgrade(), counted));
+}
+
+/// The bar that was started last, if it is still there.
+fn last() -> Option<(ProgressBar, Counted)> {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    last.as_ref().and_then(|(bar, counted)| Some((bar.upgrade()?, *counted)))
 }
 
 fn target() -> ProgressDrawTarget {

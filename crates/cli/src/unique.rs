@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let unique_seconds = start.elapsed().as_secs_f64();
 
     let distinct = found.unique.len() as u64;
-    progress.say(format!("writing {}", text::counted(distinct, "key")));
+    progress.rows(distinct);
     // Rows on a terminal are progress enough.
     let progress = args.rows.output.is_some().then_some(progress);
     let start = Instant::now();

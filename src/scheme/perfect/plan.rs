@@ -1,9 +1,9 @@
 //! The integers that fix what a perfect image means, and where the sizes of its two tables come from.
 
-use crate::scheme::constants::stored;
 use bytemuck::{Pod, Zeroable};
 
 use super::Functions;
+use crate::scheme::constants::stored;
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY};
 use crate::scheme::{Kind, Plan};
 

@@ -1,11 +1,11 @@
 //! The integers that fix what a Robin Hood image means; their bytes are what files and digests hold.
 
-use crate::scheme::constants::stored;
 use bytemuck::{Pod, Zeroable};
 
 use super::cell::{self, CellLayout};
 use super::max_ages::MaxAges;
 use super::{Rule, Sequence};
+use crate::scheme::constants::stored;
 use crate::scheme::{Kind, Plan};
 
 /// The integers that fix a Robin Hood image.

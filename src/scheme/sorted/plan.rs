@@ -1,9 +1,9 @@
 //! The integers that fix what a sorted image means; their bytes are what files and digests hold.
 
-use crate::scheme::constants::stored;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, Result};
+use crate::scheme::constants::stored;
 use crate::scheme::{Kind, Plan};
 
 /// The integers that fix a sorted image.

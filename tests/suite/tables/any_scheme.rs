@@ -89,7 +89,7 @@ fn names_and_numbers_are_those_of_the_registry() {
         }
     }
     let error = AnyScheme::by_name("cockoo", Kind::Canonical).expect_err("no such scheme");
-    assert!(error.to_string().contains("cuckoo bucketized horton"), "{error}");
+    assert!(error.to_string().contains("give one of: cuckoo bucketized horton"), "{error}");
     assert_eq!((AnyScheme::name_of(0), AnyScheme::has_id(0), AnyPlan::of_stored(0, &[0; 40])), (None, false, None));
 }
 
@@ -108,5 +108,8 @@ fn a_file_of_another_or_an_unknown_scheme_is_refused_by_name() {
     crate::common::reseal_behind(&mut bytes, settings);
     std::fs::write(&path, &bytes).unwrap();
     let error = HashTable::<Cpu, AnyScheme>::open(&cpu, &path).expect_err("an unknown scheme");
-    assert!(error.to_string().contains("it holds scheme number 77, which this koel does not know"), "{error}");
+    assert!(
+        error.to_string().contains("it holds scheme number 77, which this koel does not know: use a newer one"),
+        "{error}"
+    );
 }

@@ -118,7 +118,7 @@ impl<'a> Bench<'a> {
         Any: Runs<S>,
     {
         let (kind, n) = (scheme.kind(), pairs.keys.len());
-        self.progress.say(format!("{} {kind}, {n} pairs, {}", S::NAME, self.device.info().id));
+        self.progress.say(format!("{} {kind}, {n} pairs, {}", scheme.name(), self.device.info().id));
         let table = match self.builder(scheme, load).build_on(self.device, &pairs.there.0, &pairs.there.1) {
             Ok(table) => table,
             Err(error) if is_of_the_table(&error) => return Ok(Err(error.to_string())),

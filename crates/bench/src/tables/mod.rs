@@ -214,7 +214,8 @@ impl OnTable<'_> {
                 let (n, on) = (text::grouped(self.columns.keys.len() as u64), &self.device.info().id);
                 let heavy = self.spread.1.map(|share| format!(", a heavy key of {share}")).unwrap_or_default();
                 let (what, copies) = (table.name(), self.spread.0);
-                let line = format!("{what}, {} {}, n = {n}, {copies} a key{heavy}, on {on}: {error}", of, self.kind);
+                let (scheme, kind) = (of, self.kind);
+                let line = format!("{what}, {scheme} {kind}, n = {n}, {copies} a key{heavy}, on {on}: {error}");
                 found.left_out.push(line);
                 Ok(found)
             }

@@ -39,7 +39,7 @@ pub trait Sink {
 }
 
 /// Rows that a sink is handed at once.
-pub const BATCH: usize = 1 << 12;
+const BATCH: usize = 1 << 12;
 
 /// Rows on their way to a sink.
 struct Batch<'a> {
@@ -118,6 +118,8 @@ pub fn kmers(text: &[u8], name: &str, k: u32) -> Result<(Vec<u32>, Vec<u32>)> {
 pub struct Input<'a> {
     name: Name,
     format: Format,
+    /// Bytes, where the system knows them.
+    length: Option<u64>,
     reader: Box<dyn BufRead + 'a>,
 }
 
@@ -127,7 +129,11 @@ impl<'a> Input<'a> {
         let name = Name::of(path);
         match path.to_str() {
             Some("-") => Input::named(io::stdin().lock(), name),
-            _ => Input::named(File::open(path).map_err(|error| name.io(&error))?, name),
+            _ => {
+                let file = File::open(path).map_err(|error| name.io(&error))?;
+                let length = file.metadata().ok().filter(|about| about.is_file()).map(|about| about.len());
+                Ok(Input { length, ..Input::named(file, name)? })
+            }
         }
     }
 
@@ -145,7 +151,7 @@ impl<'a> Input<'a> {
             head.drain(..BYTE_ORDER_MARK.len());
         }
         let reader = Box::new(BufReader::with_capacity(HEAD, Cursor::new(head).chain(reader)));
-        Ok(Input { name, format, reader })
+        Ok(Input { name, format, length: None, reader })
     }
 
     /// Whether it is FASTA, whose keys are k-mers.
@@ -156,9 +162,11 @@ impl<'a> Input<'a> {
     /// Reads it into a sink, in its order, and says on stderr what of it was skipped.
     pub fn read(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<()> {
         let name = self.name.shown();
-        if let Some(skipped) = self.scan(options, want, sink)? {
+        let reader = progress::watched(self.reader, self.length);
+        if let Some(skipped) = (Input { reader, ..self }).scan(options, want, sink)? {
             progress::note(&format!("{name}: {skipped}"));
         }
+        progress::watched_to_the_end();
         Ok(())
     }
 

@@ -13,6 +13,7 @@ mod files;
 mod input;
 mod kmers;
 mod memory;
+mod progress;
 mod relational;
 #[cfg(unix)]
 mod signals;

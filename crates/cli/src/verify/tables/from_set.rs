@@ -11,7 +11,7 @@ use super::model::same;
 use super::{Case, Subject, sized};
 use crate::verify::row::Row;
 
-/// The parameters of the set, whatever scheme it is asked for as.
+/// The parameters of the set.
 pub(super) struct FromSet(pub(super) CuckooSet);
 
 impl Subject for FromSet {

@@ -1,0 +1,50 @@
+//! What a terminal shows while a command works: what is done, of how much, and how fast.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::folder::Folder;
+
+/// Everything that the command writes to a terminal; nothing where no terminal can be had.
+fn on_terminal(folder: &Folder, arguments: &str) -> Option<String> {
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("'{}' {arguments}", crate::PROGRAM), "/dev/null"]).current_dir(folder.path(""));
+    command.env("KOEL_OPENCL", "off").env("TERM", "xterm").stdin(Stdio::null());
+    let Ok(output) = command.output() else {
+        let _ = writeln!(std::io::stderr(), "skipped: progress on a terminal: there is no `script`");
+        return None;
+    };
+    assert!(output.status.success(), "{arguments}: {output:?}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_line_says_what_is_done_of_how_much_and_how_fast() {
+    let folder = Folder::new();
+    let rows: String = (0..1_000_000u32).map(|i| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9))).collect();
+    folder.file("pairs.csv", rows);
+    for (arguments, parts) in [
+        (
+            "build pairs.csv -o t.koel --device cpu",
+            &["reading pairs.csv: ", " of 16.", " MiB, ", "/s", "building a table"][..],
+        ),
+        ("info t.koel", &["reading, checking and walking the table"]),
+        ("lookup t.koel pairs.csv -o a.csv --device cpu", &["looking up: ", " of 16.", "/s"]),
+        (
+            "join pairs.csv pairs.csv -o j.csv --device cpu",
+            &["reading pairs.csv: ", "indexing", "writing: ", " of 1,000,000 rows, "],
+        ),
+        (
+            "groupby pairs.csv -o g.csv --device cpu",
+            &["reading pairs.csv: ", "grouping", "writing: ", " of 1,000,000 rows, "],
+        ),
+        ("unique pairs.csv -o u.csv --device cpu", &["reading pairs.csv: ", "writing: ", " of 1,000,000 rows, "]),
+    ] {
+        let Some(shown) = on_terminal(&folder, arguments) else { return };
+        for part in parts {
+            assert!(shown.contains(part), "{arguments}: no `{part}` in {shown:?}");
+        }
+        assert!(!shown.contains("0/0"), "{arguments}: {shown:?}");
+    }
+}
