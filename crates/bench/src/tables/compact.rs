@@ -1,10 +1,8 @@
 //! Compacting tables: builds in both orders of ids, and from a set in table order; ids of keys, and keys of ids.
 
-use std::any::Any as Dynamic;
-
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
-use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, IdOrder, Scheme};
+use koel::{AnyScheme, CompactingTable, Cuckoo, CuckooSet, HashSet, IdOrder, Scheme};
 
 use super::sized;
 use super::timing::{Doing, Timing, all_right, same};
@@ -13,11 +11,8 @@ use crate::wrong;
 use koel_cli::answers;
 use koel_cli::failure::Result;
 
-pub(super) fn measure<S: Scheme>(timing: &mut Timing<'_>, scheme: S) -> Result<()>
-where
-    Any: Runs<S>,
-{
-    if let Some(set) = (&scheme as &dyn Dynamic).downcast_ref::<CuckooSet>() {
+pub(super) fn measure(timing: &mut Timing<'_>, scheme: AnyScheme) -> Result<()> {
+    if let AnyScheme::CuckooSet(set) = &scheme {
         // It holds no ids, and becomes a table that does.
         return from_set(timing, set);
     }
@@ -28,7 +23,7 @@ where
         let ids = Ids::by(columns, order);
         let what = if order == IdOrder::FirstSeen { "build, ids as first seen" } else { "build, ids ascending" };
         let builder = builder.clone().ids(order);
-        let check = |table: &CompactingTable<Any, S>| same("the list of keys", &table.unique()?, &ids.keys);
+        let check = |table: &CompactingTable<Any, AnyScheme>| same("the list of keys", &table.unique()?, &ids.keys);
         let doing = Doing::build(what, columns.keys.len());
         let table = timing.on_device(doing, || builder.build_on(device, &keys), check)?;
         timing.loaded(table.table().load_factor());

@@ -174,15 +174,15 @@ impl<'a> Input<'a> {
     pub fn scan(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<Option<String>> {
         let mut batch = Batch::new(sink);
         let sink = &mut batch;
-        let skipped = match self.format {
+        let read = match self.format {
             Format::Npy => npy::read(self.reader, &self.name, want, sink).map(|()| None),
             Format::Fasta => fasta::read(self.reader, &self.name, options, want, sink),
             Format::Text { delimiter } => {
                 columns::read(self.reader, &self.name, delimiter, options, want, sink).map(|()| None)
             }
-        }?;
-        batch.flush()?;
-        Ok(skipped)
+        };
+        // Rows in front of an error are handed over as well.
+        batch.flush().and(read)
     }
 }
 
