@@ -33,7 +33,7 @@ pub enum Want {
     Keys,
 }
 
-/// Where the numbers go, [`BATCH`] rows at a time, the last ones fewer: readers are compiled once, whatever the sink.
+/// Where the numbers go, 4,096 rows at a time, the last ones fewer: readers are compiled once, whatever the sink.
 pub trait Sink {
     fn append(&mut self, keys: &[u32], values: &[u32]) -> Result<()>;
 }
