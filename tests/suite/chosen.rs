@@ -9,7 +9,7 @@ use std::ops::Range;
 use koel::scheme::cuckoo::Functions;
 use koel::scheme::hash::{mix, reduce, unmix};
 use koel::scheme::{FIRST_SALTED, Request};
-use koel::{Bucketized, Cuckoo, CuckooSet, Fks, HashTable, Horton, Quadratic, Scheme, TableBuilder};
+use koel::{AnyScheme, Bucketized, Cuckoo, CuckooSet, Fks, HashTable, Horton, Quadratic, Scheme, TableBuilder};
 use rayon::prelude::*;
 
 use crate::common::reference;
@@ -18,16 +18,19 @@ use crate::common::reference;
 pub const SEED: u64 = 14;
 
 /// A scheme, and keys that fail attempts 0 to 7 of [`SEED`] in a table of so many slots.
-pub struct Attack<S> {
-    pub scheme: S,
+pub struct Attack {
+    pub scheme: AnyScheme,
     pub slots: u64,
     pub keys: Vec<u32>,
 }
 
-impl<S: Scheme> Attack<S> {
+impl Attack {
     /// `crowd` says for an attempt's plan which keys are too many for their places. The marker of empty slots comes
     /// along.
-    pub fn new(scheme: S, slots: u64, crowd: impl Fn(&S::Plan) -> Vec<u32> + Sync) -> Self {
+    pub fn new<S>(scheme: S, slots: u64, crowd: impl Fn(&S::Plan) -> Vec<u32> + Sync) -> Self
+    where
+        S: Scheme + Into<AnyScheme>,
+    {
         let mut keys = chosen(&scheme, slots, SEED, 0..FIRST_SALTED, crowd);
         keys.push(u32::MAX);
         let pairs = || keys.iter().map(|&key| (key, 0));
@@ -35,10 +38,10 @@ impl<S: Scheme> Attack<S> {
             let plan = plan_of(&scheme, slots, SEED, attempt);
             assert!(reference::<S>(&plan, pairs()).is_none(), "{scheme:?}: attempt {attempt} was to fail");
         }
-        Attack { scheme, slots, keys }
+        Attack { scheme: scheme.into(), slots, keys }
     }
 
-    pub fn builder(&self) -> TableBuilder<S> {
+    pub fn builder(&self) -> TableBuilder<AnyScheme> {
         HashTable::builder(self.scheme.clone()).seed(SEED).capacity(self.slots)
     }
 
@@ -83,15 +86,15 @@ pub fn first(count: usize, holds: impl Fn(u32) -> bool) -> Vec<u32> {
     (0..u32::MAX).filter(|&key| holds(key)).take(count).collect()
 }
 
-pub fn cuckoo(scheme: Cuckoo, slots: u64) -> Attack<Cuckoo> {
+pub fn cuckoo(scheme: Cuckoo, slots: u64) -> Attack {
     Attack::new(scheme, slots, |plan| cuckoo_crowd(&plan.functions()))
 }
 
-pub fn cuckoo_set(scheme: CuckooSet, slots: u64) -> Attack<CuckooSet> {
+pub fn cuckoo_set(scheme: CuckooSet, slots: u64) -> Attack {
     Attack::new(scheme, slots, |plan| cuckoo_crowd(&plan.cuckoo().functions()))
 }
 
-pub fn bucketized_canonical() -> Attack<Bucketized> {
+pub fn bucketized_canonical() -> Attack {
     Attack::new(Bucketized::canonical(4), 128, |plan| {
         let functions = plan.functions();
         // Nine keys for two buckets of four.
@@ -102,21 +105,21 @@ pub fn bucketized_canonical() -> Attack<Bucketized> {
     })
 }
 
-pub fn bucketized_classic() -> Attack<Bucketized> {
+pub fn bucketized_classic() -> Attack {
     Attack::new(Bucketized::classic(2, 8), 256, |plan| {
         let functions = plan.functions();
         first(17, |key| functions.locations(key).all(|bucket| bucket < 2))
     })
 }
 
-pub fn horton_canonical() -> Attack<Horton> {
+pub fn horton_canonical() -> Attack {
     Attack::new(Horton::canonical(8), 1024, |plan| {
         let functions = plan.functions();
         first(65, |key| functions.home(key).0 == 3)
     })
 }
 
-pub fn horton_classic() -> Attack<Horton> {
+pub fn horton_classic() -> Attack {
     Attack::new(Horton::classic(8), 512, |plan| {
         let functions = plan.functions();
         // They share a remap entry, which leads eight of them to one bucket; seven stay.
@@ -124,14 +127,14 @@ pub fn horton_classic() -> Attack<Horton> {
     })
 }
 
-pub fn fks(scheme: Fks) -> Attack<Fks> {
+pub fn fks(scheme: Fks) -> Attack {
     Attack::new(scheme, 11 * 576, |plan| {
         let functions = plan.functions();
         first(513, |key| functions.bucket(key) == 3)
     })
 }
 
-pub fn quadratic() -> Attack<Quadratic> {
+pub fn quadratic() -> Attack {
     Attack::new(Quadratic, 20, |plan| {
         let meet = |key: &u32| reference::<Quadratic>(plan, [(0, 0), (*key, 0)]).is_none();
         std::iter::once(0).chain((1..).find(meet)).collect()

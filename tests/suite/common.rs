@@ -1,6 +1,7 @@
 //! What the tests share: the devices, the sizes, the models to compare with.
 #![allow(unreachable_pub, reason = "a module of a program")]
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +11,7 @@ use koel::backend::{self, HashBackend, Runs};
 use koel::device::{self, Any};
 use koel::scheme::{Kind, Plan, Request, Scheme};
 use koel::workload::Workload;
-use koel::{Cpu, HashTable};
+use koel::{AnyScheme, Cpu, HashTable};
 
 /// Every backend of this machine: the CPU with one thread and with three, and each usable OpenCL device.
 ///
@@ -56,12 +57,15 @@ pub fn skip(what: &str, why: &str) {
     }
 }
 
-/// Whether tables of this kind have room for the numbers of some thousand keys, which is what they hold in `what`; says
-/// so where they have not.
-pub fn holds_numbers<S: Scheme>(what: &str, kind: Kind) -> bool {
-    let bits = S::of_kind(kind).limits().value_bits;
+/// Whether tables of this scheme have room for the numbers of some thousand keys, which is what they hold in `what`;
+/// says so where they have not.
+pub fn holds_numbers(what: &str, scheme: &AnyScheme) -> bool {
+    let bits = scheme.limits().value_bits;
     if bits < 16 {
-        skip(&format!("{what} of {} {kind} tables", S::NAME), &format!("their values have {bits} bits"));
+        skip(
+            &format!("{what} of {} {} tables", scheme.name(), scheme.kind()),
+            &format!("their values have {bits} bits"),
+        );
     }
     bits >= 16
 }
@@ -105,28 +109,34 @@ where
     table.backend().download(table.image()).expect("readable")
 }
 
-/// A check that is generic over schemes; [`for_every_kind`] runs it for each in the registry.
+/// A check that holds of every scheme.
 pub trait Check {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: backend::Runs<S>;
+    fn run(&self, scheme: &AnyScheme);
 }
 
-/// Runs a check for every scheme and kind in the registry.
+/// Runs a check for every scheme and kind in the registry. It is compiled once, with [`AnyScheme`], whose tables are
+/// those of the schemes: `any_scheme.rs` compares them.
 pub fn for_every_kind(check: &impl Check) {
-    macro_rules! each_scheme {
-        ($($module:ident, $scheme:ident, $name:literal;)*) => {
-            $(for &kind in <koel::scheme::$scheme as Scheme>::KINDS {
-                check.run::<koel::scheme::$scheme>(kind);
-            })*
-        };
+    for name in AnyScheme::NAMES {
+        for scheme in Kind::ALL.into_iter().filter_map(|kind| AnyScheme::by_name(name, kind).ok()) {
+            CURRENT.set(Some(scheme.clone()));
+            check.run(&scheme);
+        }
     }
-    koel::for_each_scheme!(each_scheme);
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<AnyScheme>> = const { RefCell::new(None) };
+}
+
+/// The scheme that [`for_every_kind`] is at: quickcheck takes function pointers, which carry nothing.
+pub fn current() -> AnyScheme {
+    CURRENT.with_borrow(|scheme| scheme.clone().expect("inside a check"))
 }
 
 /// Scheme, kind and device, for messages.
-pub fn label<S: Scheme>(kind: Kind, device: &Any) -> String {
-    format!("{} {kind} on {}", S::NAME, device.info())
+pub fn label(scheme: &AnyScheme, device: &Any) -> String {
+    format!("{} {} on {}", scheme.name(), scheme.kind(), device.info())
 }
 
 /// Every question a table can be asked, against a map.
@@ -151,10 +161,10 @@ where
     assert!(table.len() <= table.capacity() && load <= 1.0, "{at}: {} of {}", table.len(), table.capacity());
 }
 
-/// As many distinct pairs of the workload as default tables of this kind can hold, `n` at most; the extremes of keys
-/// and values are among them.
-pub fn workload<S: Scheme>(kind: Kind, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
-    let n = n.min(most_pairs::<S>(kind));
+/// As many distinct pairs of the workload as tables of this scheme can hold, `n` at most; the extremes of keys and
+/// values are among them.
+pub fn workload(scheme: &AnyScheme, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
+    let n = n.min(most_pairs(scheme));
     let load = Workload::new(n, 5);
     let (mut keys, mut values) = (load.keys(), load.values());
     // The extremes of keys and values, each with each.
@@ -164,7 +174,7 @@ pub fn workload<S: Scheme>(kind: Kind, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<
             values[at] = value;
         }
     }
-    values.iter_mut().for_each(|value| *value = fitting::<S>(kind, *value));
+    values.iter_mut().for_each(|value| *value = fitting(scheme, *value));
     let model: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
     assert_eq!(model.len(), n as usize, "the workload's keys are distinct");
     (keys, values, model)
@@ -172,10 +182,9 @@ pub fn workload<S: Scheme>(kind: Kind, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<
 
 /// A number of pairs that every suite may build tables of: what the scheme allows, and where its images grow faster
 /// than their pairs, what takes a suite no longer than other schemes.
-pub fn most_pairs<S: Scheme>(kind: Kind) -> u32 {
+pub fn most_pairs(scheme: &AnyScheme) -> u32 {
     // Under a simulator 128 pairs of the quadratic scheme; of every other scheme more than any test then takes.
     let most_words = size(1 << 20, 1 << 14).into();
-    let scheme = S::of_kind(kind);
     let words = |pairs: u32| {
         let slots = scheme.default_load().slots_for(pairs.into());
         scheme.plan(Request { slots, pairs: pairs.into(), seed: 0, attempt: 0 }).map_or(u64::MAX, |plan| plan.words())
@@ -185,9 +194,9 @@ pub fn most_pairs<S: Scheme>(kind: Kind) -> u32 {
     halved.find(|&pairs| words(pairs) <= most_words).expect("some pairs are few enough")
 }
 
-/// As much of a value as default tables of this kind hold.
-pub fn fitting<S: Scheme>(kind: Kind, value: u32) -> u32 {
-    value & S::of_kind(kind).limits().greatest_value()
+/// As much of a value as tables of this scheme hold.
+pub fn fitting(scheme: &AnyScheme, value: u32) -> u32 {
+    value & scheme.limits().greatest_value()
 }
 
 /// The CPU with one thread.

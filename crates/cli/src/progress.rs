@@ -118,11 +118,12 @@ fn restart(bar: &ProgressBar, length: Option<u64>) {
     bar.reset();
 }
 
-/// Shows the bar otherwise, as it counts something else.
+/// Shows the bar otherwise, as it counts something else: at once, so that the line appears however short the work is.
 fn restyle(bar: &ProgressBar, counted: Counted, template: &str) {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
+    bar.force_draw();
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some((bar.downgrade(), counted));
 }
 

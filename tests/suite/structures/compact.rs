@@ -6,13 +6,13 @@ use crate::common::{Check, TRAILER, devices, for_every_kind, label, reseal, size
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
 use koel::{
-    Aggregate, CompactingBuilder, CompactingTable, Cpu, Cuckoo, CuckooSet, Error, HashSet, HashTable, IdOrder, Kind,
-    Scheme,
+    Aggregate, AnyScheme, CompactingBuilder, CompactingTable, Cpu, Cuckoo, CuckooSet, Error, HashSet, HashTable,
+    IdOrder, Kind, Scheme,
 };
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
-fn builder<S: Scheme>(kind: Kind, order: IdOrder) -> CompactingBuilder<S> {
-    CompactingTable::builder(S::of_kind(kind)).seed(3).ids(order)
+fn builder(scheme: &AnyScheme, order: IdOrder) -> CompactingBuilder<AnyScheme> {
+    CompactingTable::builder(scheme.clone()).seed(3).ids(order)
 }
 
 /// The distinct keys by id.
@@ -26,10 +26,11 @@ fn list(column: &[u32], order: IdOrder) -> Vec<u32> {
 }
 
 /// Whether tables of this kind have values wide enough for so many ids.
-fn has_room<S: Scheme>(kind: Kind, ids: usize) -> bool {
-    let room = ids == 0 || ids - 1 <= S::of_kind(kind).limits().greatest_value() as usize;
+fn has_room(scheme: &AnyScheme, ids: usize) -> bool {
+    let kind = scheme.kind();
+    let room = ids == 0 || ids - 1 <= scheme.limits().greatest_value() as usize;
     if !room {
-        skip(&format!("ids in {} {kind} tables", S::NAME), "their values have too few bits");
+        skip(&format!("ids in {} {kind} tables", scheme.name()), "their values have too few bits");
     }
     room
 }
@@ -86,13 +87,11 @@ where
 
 struct Builds;
 impl Check for Builds {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
         for n in [0, 1, 2, 31, 33, size(2000, 100)] {
-            let (keys, _, _) = workload::<S>(kind, n);
-            if !has_room::<S>(kind, keys.len()) {
+            let (keys, _, _) = workload(scheme, n);
+            if !has_room(scheme, keys.len()) {
                 continue;
             }
             let often = keys.last().map_or(Vec::new(), |&key| vec![key; size(10_000, 200) as usize]);
@@ -101,20 +100,20 @@ impl Check for Builds {
                 let unique = list(&column, order);
                 let mut digests = BTreeSet::new();
                 for device in devices() {
-                    let at = format!("{}, n = {n}, {order:?}", label::<S>(kind, &device));
-                    let table = builder::<S>(kind, order).build(&device, &column);
+                    let at = format!("{}, n = {n}, {order:?}", label(scheme, &device));
+                    let table = builder(scheme, order).build(&device, &column);
                     let table = table.unwrap_or_else(|error| panic!("{at}: {error}"));
                     numbers(&table, &unique, &column, &at);
                     digests.insert(table.digest().unwrap().to_string());
                     // It is the table of its pairs, and nothing in it tells how often keys came.
                     let ids: Vec<u32> = (0..unique.len() as u32).collect();
-                    let plain = HashTable::builder(S::of_kind(kind)).seed(3).build(&device, &unique, &ids).unwrap();
+                    let plain = HashTable::builder(scheme.clone()).seed(3).build(&device, &unique, &ids).unwrap();
                     assert_eq!(table.table().capacity(), plain.capacity(), "{at}: sized by the distinct keys");
                     if kind == Kind::Canonical {
                         assert_eq!(table.digest().unwrap(), plain.digest().unwrap(), "{at}");
                     }
                 }
-                assert!(kind == Kind::Classic || digests.len() == 1, "{} {kind}, n = {n}, {order:?}", S::NAME);
+                assert!(kind == Kind::Classic || digests.len() == 1, "{} {kind}, n = {n}, {order:?}", scheme.name());
             }
         }
     }
@@ -127,35 +126,33 @@ fn columns_are_numbered_in_both_orders() {
 
 struct Travels;
 impl Check for Travels {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ids.koel");
-        let (keys, _, _) = workload::<S>(kind, size(300, 60));
-        if !has_room::<S>(kind, keys.len()) {
+        let (keys, _, _) = workload(scheme, size(300, 60));
+        if !has_room(scheme, keys.len()) {
             return;
         }
         let column: Vec<u32> = keys.iter().chain(keys.iter().rev()).copied().collect();
         let devices = devices();
         for (from, order) in devices.iter().zip(IdOrder::ALL.into_iter().cycle()) {
             let unique = list(&column, order);
-            let table = builder::<S>(kind, order).build(from, &column).unwrap();
+            let table = builder(scheme, order).build(from, &column).unwrap();
             let digest = table.save(&path).unwrap();
             for to in &devices {
-                let at = format!("{} to {}", label::<S>(kind, from), to.info());
+                let at = format!("{} to {}", label(scheme, from), to.info());
                 let moved = table.to_backend(to).unwrap();
-                let opened = CompactingTable::<Any, S>::open(to, &path).unwrap_or_else(|error| panic!("{at}: {error}"));
+                let opened =
+                    CompactingTable::<Any, AnyScheme>::open(to, &path).unwrap_or_else(|error| panic!("{at}: {error}"));
                 for table in [moved, opened] {
                     assert_eq!(table.digest().unwrap(), digest, "{at}");
                     numbers(&table, &unique, &column, &at);
                 }
             }
         }
-        let wrong = HashTable::<Any, S>::open(&devices[0], &path);
+        let wrong = HashTable::<Any, AnyScheme>::open(&devices[0], &path);
         assert!(matches!(&wrong, Err(Error::BadFile { reason, .. }) if reason.contains("compact")), "{wrong:?}");
-        let wrong = HashSet::<Any, S>::open(&devices[0], &path);
+        let wrong = HashSet::<Any, AnyScheme>::open(&devices[0], &path);
         assert!(matches!(&wrong, Err(Error::BadFile { reason, .. }) if reason.contains("compact")), "{wrong:?}");
         assert_eq!(koel::table::read_info(&path).unwrap().contents, koel::table::Contents::Compact);
     }
@@ -268,7 +265,7 @@ fn a_set_becomes_a_compacting_table() {
             for (slots, last) in [(None, u32::MAX), (Some(2 * n + 1), 5), (Some(2 * n), u32::MAX)] {
                 for history in ["built", "grown", "worn"] {
                     let at = format!("{kind}, {slots:?} slots, {history}, on {}", device.info());
-                    let (mut keys, _, _) = workload::<CuckooSet>(kind, n);
+                    let (mut keys, _, _) = workload(&CuckooSet::of_kind(kind).into(), n);
                     // The workload's second key is the greatest of all.
                     keys[1] = last;
                     let sized = HashSet::builder(CuckooSet::of_kind(kind)).seed(8);
@@ -333,11 +330,7 @@ fn the_file_of_a_set_made_compact_is_that_of_a_built_one() {
 /// Ids that a scheme's values have no room for are refused, and not cut.
 struct TooMany;
 impl Check for TooMany {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        let scheme = S::of_kind(kind);
+    fn run(&self, scheme: &AnyScheme) {
         if scheme.limits().value_bits > 10 {
             return;
         }
@@ -375,7 +368,7 @@ fn any_column_agrees(Column(column): Column) -> bool {
     DEVICES.with(|devices| {
         for device in devices {
             for (&kind, order) in Cuckoo::KINDS.iter().zip(IdOrder::ALL) {
-                let table = builder::<Cuckoo>(kind, order).build(device, &column).unwrap();
+                let table = builder(&Cuckoo::of_kind(kind).into(), order).build(device, &column).unwrap();
                 numbers(&table, &list(&column, order), &column, &format!("{column:?}, {order:?}"));
             }
         }

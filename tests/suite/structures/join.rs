@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::common::{Check, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
-use koel::backend::{HashBackend, Runs};
+use crate::common::{Check, current, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
+use koel::backend::HashBackend;
 use koel::device::Any;
-use koel::{Cpu, Cuckoo, Error, JoinIndex, JoinKind, JoinRows, Kind, NO_ROW, Scheme, join};
+use koel::{AnyScheme, Cpu, Cuckoo, Error, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 /// The definition of each join, in the order of left rows and then of right ones.
@@ -60,10 +60,7 @@ fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
 }
 
 /// Every way to have the rows of a join gives `expected`.
-fn gives<S: Scheme>(index: &JoinIndex<Any, S>, left: &[u32], kind: JoinKind, expected: &JoinRows, at: &str)
-where
-    Any: Runs<S>,
-{
+fn gives(index: &JoinIndex<Any, AnyScheme>, left: &[u32], kind: JoinKind, expected: &JoinRows, at: &str) {
     let device = index.backend();
     let join = index.join(left, kind).unwrap();
     let len = expected.left.len();
@@ -93,9 +90,9 @@ where
 }
 
 /// Left and right columns of every sort.
-fn columns<S: Scheme>(kind: Kind) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
+fn columns(scheme: &AnyScheme) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
     let n = size(2000, 120) as usize;
-    let keys = workload::<S>(kind, (2 * n as u32).min(most_pairs::<S>(kind))).0;
+    let keys = workload(scheme, (2 * n as u32).min(most_pairs(scheme))).0;
     let (some, others) = keys.split_at(keys.len() / 2);
     let copies = |keys: &[u32], times: usize| -> Vec<u32> { keys.iter().cycle().take(times).copied().collect() };
     let shuffled = |mut keys: Vec<u32>| {
@@ -121,24 +118,21 @@ fn columns<S: Scheme>(kind: Kind) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
 
 struct Definitions;
 impl Check for Definitions {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        if !holds_numbers::<S>("joins by indices", kind) {
+    fn run(&self, scheme: &AnyScheme) {
+        if !holds_numbers("joins by indices", scheme) {
             return;
         }
-        for (what, left, right) in columns::<S>(kind) {
+        for (what, left, right) in columns(scheme) {
             let expected = JoinKind::ALL.map(|how| by_map(&left, &right, how));
             for device in devices() {
-                let index = JoinIndex::builder(S::of_kind(kind)).seed(3).build(&device, &right).unwrap();
+                let index = JoinIndex::builder(scheme.clone()).seed(3).build(&device, &right).unwrap();
                 let mut distinct = right.clone();
                 distinct.sort_unstable();
                 distinct.dedup();
                 assert_eq!((index.len(), index.keys_len()), (right.len() as u64, distinct.len() as u64));
                 assert_eq!((index.is_empty(), index.table().len()), (right.is_empty(), index.keys_len()));
                 for (how, expected) in JoinKind::ALL.into_iter().zip(&expected) {
-                    let at = format!("{}, {what}, {how}", label::<S>(kind, &device));
+                    let at = format!("{}, {what}, {how}", label(scheme, &device));
                     gives(&index, &left, how, expected, &at);
                 }
             }
@@ -154,7 +148,7 @@ fn every_join_is_what_its_definition_says_on_every_device() {
 /// The two definitions are one, so that the longer columns may be held to the faster.
 #[test]
 fn the_map_and_the_nested_loops_agree() {
-    for (what, left, right) in columns::<Cuckoo>(Kind::Canonical) {
+    for (what, left, right) in columns(&Cuckoo::default().into()) {
         let (left, right) = (&left[..left.len().min(300)], &right[..right.len().min(300)]);
         for how in JoinKind::ALL {
             assert_eq!(by_map(left, right, how), nested_loops(left, right, how), "{what}, {how}");
@@ -184,31 +178,22 @@ impl Arbitrary for Case {
 
 struct Properties;
 impl Check for Properties {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        if !holds_numbers::<S>("joins by indices", kind) {
+    fn run(&self, scheme: &AnyScheme) {
+        if !holds_numbers("joins by indices", scheme) {
             return;
         }
-        let run: fn(Case) -> bool = match kind {
-            Kind::Canonical => |case| agrees::<S>(Kind::Canonical, &case),
-            _ => |case| agrees::<S>(Kind::Classic, &case),
-        };
-        QuickCheck::new().tests(size(12, 2).into()).quickcheck(run);
+        QuickCheck::new().tests(size(12, 2).into()).quickcheck(agrees as fn(Case) -> bool);
     }
 }
 
-fn agrees<S: Scheme>(kind: Kind, Case(left, right): &Case) -> bool
-where
-    Any: Runs<S>,
-{
+fn agrees(Case(left, right): Case) -> bool {
+    let scheme = &current();
     // One of the CPUs is enough here.
     for device in devices().into_iter().skip(1) {
-        let index = JoinIndex::builder(S::of_kind(kind)).build(&device, right).unwrap();
+        let index = JoinIndex::builder(scheme.clone()).build(&device, &right).unwrap();
         for how in JoinKind::ALL {
-            let at = format!("{}, {how}", label::<S>(kind, &device));
-            gives(&index, left, how, &nested_loops(left, right, how), &at);
+            let at = format!("{}, {how}", label(scheme, &device));
+            gives(&index, &left, how, &nested_loops(&left, &right, how), &at);
         }
     }
     true

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Check, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
-use koel::backend::{HashBackend, Runs};
+use crate::common::{Check, current, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
+use koel::backend::HashBackend;
 use koel::device::Any;
-use koel::{Cpu, Cuckoo, CuckooSet, Error, Kind, MultiBuilder, MultiTable, Quadratic, Scheme};
+use koel::{AnyScheme, Cpu, Cuckoo, CuckooSet, Error, Kind, MultiBuilder, MultiTable, Quadratic, Scheme};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 type Model = BTreeMap<u32, Vec<u32>>;
 
-fn builder<S: Scheme>(kind: Kind) -> MultiBuilder<S> {
-    MultiTable::builder(S::of_kind(kind)).seed(31)
+fn builder(scheme: &AnyScheme) -> MultiBuilder<AnyScheme> {
+    MultiTable::builder(scheme.clone()).seed(31)
 }
 
 /// The values of each key, in the order in which they came.
@@ -33,10 +33,7 @@ fn pairs(keys: &[u32], sizes: impl IntoIterator<Item = u32>) -> (Vec<u32>, Vec<u
 }
 
 /// Every question a multivalue table can be asked, against a map of vectors.
-fn holds_exactly<S: Scheme>(table: &MultiTable<Any, S>, model: &Model, at: &str)
-where
-    Any: Runs<S>,
-{
+fn holds_exactly(table: &MultiTable<Any, AnyScheme>, model: &Model, at: &str) {
     let all: Vec<(u32, u32)> =
         model.iter().flat_map(|(&key, values)| values.iter().map(move |&value| (key, value))).collect();
     assert_eq!((table.len(), table.keys_len()), (all.len() as u64, model.len() as u64), "{at}: len");
@@ -59,10 +56,7 @@ where
 }
 
 /// Every way to have the values of many keys.
-fn retrieves<S: Scheme>(table: &MultiTable<Any, S>, queries: &[u32], expected: &[&[u32]], at: &str)
-where
-    Any: Runs<S>,
-{
+fn retrieves(table: &MultiTable<Any, AnyScheme>, queries: &[u32], expected: &[&[u32]], at: &str) {
     let flat: Vec<u32> = expected.concat();
     let mut offsets = vec![0];
     expected.iter().for_each(|values| offsets.push(offsets[offsets.len() - 1] + values.len() as u64));
@@ -101,9 +95,9 @@ where
 }
 
 /// Columns with groups of every sort, from as many keys as the scheme's tables hold.
-fn columns<S: Scheme>(kind: Kind) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
+fn columns(scheme: &AnyScheme) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
     let n = size(3000, 200);
-    let keys = workload::<S>(kind, n.min(most_pairs::<S>(kind))).0;
+    let keys = workload(scheme, n.min(most_pairs(scheme))).0;
     // Round what devices work in: 128, 256, 512 and 1,024 at a time.
     let sizes = [127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025];
     let sizes = &sizes[..size(12, 1) as usize];
@@ -125,22 +119,20 @@ fn columns<S: Scheme>(kind: Kind) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
 
 struct Holds;
 impl Check for Holds {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        if !holds_numbers::<S>("multivalue tables", kind) {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
+        if !holds_numbers("multivalue tables", scheme) {
             return;
         }
-        for (what, keys, values) in columns::<S>(kind) {
+        for (what, keys, values) in columns(scheme) {
             let model = model(&keys, &values);
             let mut first = None;
             for device in devices() {
-                let at = format!("{}, {what}", label::<S>(kind, &device));
-                let table = builder::<S>(kind).build(&device, &keys, &values).unwrap();
+                let at = format!("{}, {what}", label(scheme, &device));
+                let table = builder(scheme).build(&device, &keys, &values).unwrap();
                 holds_exactly(&table, &model, &at);
                 let (on_keys, on_values) = (device.upload(&keys).unwrap(), device.upload(&values).unwrap());
-                let again = builder::<S>(kind).build_on(&device, &on_keys, &on_values).unwrap();
+                let again = builder(scheme).build_on(&device, &on_keys, &on_values).unwrap();
                 assert_eq!(again.to_pairs().unwrap(), table.to_pairs().unwrap(), "{at}");
                 if kind == Kind::Canonical {
                     let digest = table.digest().unwrap();
@@ -159,21 +151,19 @@ fn every_table_holds_what_a_map_of_vectors_holds() {
 
 struct Moves;
 impl Check for Moves {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        if !holds_numbers::<S>("multivalue tables", kind) {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
+        if !holds_numbers("multivalue tables", scheme) {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let keys = workload::<S>(kind, size(300, 60)).0;
+        let keys = workload(scheme, size(300, 60)).0;
         let (keys, values) = pairs(&keys, (0..).map(|i| i % 7 + 1));
         let model = model(&keys, &values);
         let mut files = Vec::new();
         for device in devices() {
-            let at = label::<S>(kind, &device);
-            let table = builder::<S>(kind).build(&device, &keys, &values).unwrap();
+            let at = label(scheme, &device);
+            let table = builder(scheme).build(&device, &keys, &values).unwrap();
             let path = folder.path().join("table");
             let digest = table.save(&path).unwrap();
             assert_eq!(digest, table.digest().unwrap(), "{at}: what is saved is what it is");
@@ -181,7 +171,7 @@ impl Check for Moves {
             for other in devices() {
                 let moved = table.to_backend(&other).unwrap();
                 assert_eq!(moved.digest().unwrap(), digest, "{at}: moved");
-                let mut opened: MultiTable<Any, S> = MultiTable::open(&other, &path).unwrap();
+                let mut opened: MultiTable<Any, AnyScheme> = MultiTable::open(&other, &path).unwrap();
                 assert_eq!(opened.digest().unwrap(), digest, "{at}: opened");
                 opened.remove(&keys[..1]).unwrap();
                 let mut rest = model.clone();
@@ -190,7 +180,7 @@ impl Check for Moves {
             }
         }
         if kind == Kind::Canonical {
-            assert!(files.iter().all(|file| *file == files[0]), "{}: equal tables, equal files", S::NAME);
+            assert!(files.iter().all(|file| *file == files[0]), "{}: equal tables, equal files", scheme.name());
         }
     }
 }
@@ -202,22 +192,20 @@ fn tables_move_through_files_and_between_devices() {
 
 struct Removes;
 impl Check for Removes {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        if !holds_numbers::<S>("multivalue tables", kind) {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
+        if !holds_numbers("multivalue tables", scheme) {
             return;
         }
-        let keys = workload::<S>(kind, size(500, 60)).0;
+        let keys = workload(scheme, size(500, 60)).0;
         let absent: Vec<u32> = (1..100).filter(|key| !keys.contains(key)).collect();
         // A heavy key among them.
         let sizes = (0..).map(|i| if i == 3 { size(2000, 100) } else { i % 5 + 1 });
         let (column, values) = pairs(&keys, sizes);
         let whole = model(&column, &values);
         for device in devices() {
-            let at = label::<S>(kind, &device);
-            let builders = [builder::<S>(kind), builder::<S>(kind).load_factor(0.3)];
+            let at = label(scheme, &device);
+            let builders = [builder(scheme), builder(scheme).load_factor(0.3)];
             for builder in &builders {
                 let mut table = builder.build(&device, &column, &values).unwrap();
                 let untouched = table.digest().unwrap();
@@ -278,33 +266,24 @@ impl Arbitrary for Case {
 
 struct Properties;
 impl Check for Properties {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        if !holds_numbers::<S>("multivalue tables", kind) {
+    fn run(&self, scheme: &AnyScheme) {
+        if !holds_numbers("multivalue tables", scheme) {
             return;
         }
-        let run: fn(Case) -> bool = match kind {
-            Kind::Canonical => |case| agrees::<S>(Kind::Canonical, &case),
-            _ => |case| agrees::<S>(Kind::Classic, &case),
-        };
-        QuickCheck::new().tests(size(20, 2).into()).quickcheck(run);
+        QuickCheck::new().tests(size(20, 2).into()).quickcheck(agrees as fn(Case) -> bool);
     }
 }
 
-fn agrees<S: Scheme>(kind: Kind, case: &Case) -> bool
-where
-    Any: Runs<S>,
-{
+fn agrees(case: Case) -> bool {
+    let scheme = &current();
     let (keys, values): (Vec<u32>, Vec<u32>) = case.pairs.iter().copied().unzip();
     let mut rest = model(&keys, &values);
     let whole = rest.clone();
     case.gone.iter().for_each(|key| _ = rest.remove(key));
     // One of the CPUs is enough here.
     for device in devices().into_iter().skip(1) {
-        let at = label::<S>(kind, &device);
-        let mut table = builder::<S>(kind).build(&device, &keys, &values).unwrap();
+        let at = label(scheme, &device);
+        let mut table = builder(scheme).build(&device, &keys, &values).unwrap();
         holds_exactly(&table, &whole, &at);
         table.remove(&case.gone).unwrap();
         holds_exactly(&table, &rest, &at);

@@ -3,27 +3,23 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Check, TRAILER, devices, for_every_kind, label, most_pairs, reseal, size, workload};
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
-use koel::{CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, Kind, Scheme, SetBuilder};
+use koel::{
+    AnyScheme, CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, Kind, Scheme, SetBuilder,
+};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
-fn builder<S: Scheme>(kind: Kind) -> SetBuilder<S> {
-    HashSet::builder(S::of_kind(kind)).seed(11)
+fn builder(scheme: &AnyScheme) -> SetBuilder<AnyScheme> {
+    HashSet::builder(scheme.clone()).seed(11)
 }
 
-fn built<S: Scheme>(kind: Kind, device: &Any, keys: &BTreeSet<u32>) -> HashSet<Any, S>
-where
-    Any: Runs<S>,
-{
-    builder(kind).build(device, &keys.iter().copied().collect::<Vec<_>>()).unwrap()
+fn built(scheme: &AnyScheme, device: &Any, keys: &BTreeSet<u32>) -> HashSet<Any, AnyScheme> {
+    builder(scheme).build(device, &keys.iter().copied().collect::<Vec<_>>()).unwrap()
 }
 
 /// Every question a set can be asked.
-fn holds_exactly<S: Scheme>(set: &HashSet<Any, S>, model: &BTreeSet<u32>, at: &str)
-where
-    Any: Runs<S>,
-{
+fn holds_exactly(set: &HashSet<Any, AnyScheme>, model: &BTreeSet<u32>, at: &str) {
     assert_eq!((set.len(), set.is_empty()), (model.len() as u64, model.is_empty()), "{at}");
     let keys: Vec<u32> = model.iter().copied().collect();
     assert!(!set.contains(&keys).unwrap().contains(&false), "{at}: hits");
@@ -39,12 +35,10 @@ where
 
 struct Builds;
 impl Check for Builds {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
         for n in [0, 1, 2, 17, 33, size(3000, 120)] {
-            let (keys, _, model) = workload::<S>(kind, n);
+            let (keys, _, model) = workload(scheme, n);
             let model: BTreeSet<u32> = model.into_keys().collect();
             // Each key once; each three times, not side by side; the first one very often.
             let thrice: Vec<u32> = keys.iter().chain(keys.iter().rev()).chain(&keys).copied().collect();
@@ -53,15 +47,19 @@ impl Check for Builds {
             let mut digests = BTreeSet::new();
             for device in devices() {
                 for (copies, column) in [("once", &keys), ("thrice", &thrice), ("heavy", &heavy)] {
-                    let at = format!("{}, n = {n}, {copies}", label::<S>(kind, &device));
-                    let set = builder::<S>(kind).build(&device, column).unwrap_or_else(|e| panic!("{at}: {e}"));
+                    let at = format!("{}, n = {n}, {copies}", label(scheme, &device));
+                    let set = builder(scheme).build(&device, column).unwrap_or_else(|e| panic!("{at}: {e}"));
                     holds_exactly(&set, &model, &at);
                     digests.insert(set.digest().unwrap().to_string());
-                    let of_once = builder::<S>(kind).build(&device, &keys).unwrap();
+                    let of_once = builder(scheme).build(&device, &keys).unwrap();
                     assert_eq!(set.capacity(), of_once.capacity(), "{at}: sized by the distinct keys");
                 }
             }
-            assert!(kind == Kind::Classic || digests.len() == 1, "{} {kind}, n = {n}: one set, one digest", S::NAME);
+            assert!(
+                kind == Kind::Classic || digests.len() == 1,
+                "{} {kind}, n = {n}: one set, one digest",
+                scheme.name()
+            );
         }
     }
 }
@@ -73,17 +71,15 @@ fn columns_with_copies_build_the_set_of_their_keys() {
 
 struct Capacities;
 impl Check for Capacities {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
         // More rows than slots, and few keys: the slots are for keys.
-        let (keys, _, model) = workload::<S>(kind, 40);
+        let (keys, _, model) = workload(scheme, 40);
         let model: BTreeSet<u32> = model.into_keys().collect();
         let rows: Vec<u32> = keys.iter().cycle().take(size(5000, 300) as usize).copied().collect();
         for device in devices() {
-            let at = label::<S>(kind, &device);
-            let sized = builder::<S>(kind).capacity(60);
+            let at = label(scheme, &device);
+            let sized = builder(scheme).capacity(60);
             let set = sized.build(&device, &rows).unwrap_or_else(|error| panic!("{at}: {error}"));
             holds_exactly(&set, &model, &at);
             let once = sized.build(&device, &keys).unwrap();
@@ -100,23 +96,21 @@ fn a_capacity_is_one_of_keys_not_of_rows() {
 
 struct Changes;
 impl Check for Changes {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        let (keys, _, all) = workload::<S>(kind, size(600, 60));
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
+        let (keys, _, all) = workload(scheme, size(600, 60));
         let all: BTreeSet<u32> = all.into_keys().collect();
         let (first, second) = keys.split_at(keys.len() / 2);
         for device in devices() {
-            let at = label::<S>(kind, &device);
-            let mut set = builder::<S>(kind).build(&device, first).unwrap();
+            let at = label(scheme, &device);
+            let mut set = builder(scheme).build(&device, first).unwrap();
             assert_eq!(set.insert(&[]).unwrap(), 0, "{at}");
             let batch: Vec<u32> = first[..5].iter().chain(second).chain(second).copied().collect();
             assert_eq!(set.insert(&batch).unwrap(), second.len() as u64, "{at}: new keys are counted once");
             assert_eq!(set.insert(&batch).unwrap(), 0, "{at}: nothing is new");
             holds_exactly(&set, &all, &format!("{at}, inserted"));
             if kind == Kind::Canonical {
-                assert_eq!(set.digest().unwrap(), built::<S>(kind, &device, &all).digest().unwrap(), "{at}");
+                assert_eq!(set.digest().unwrap(), built(scheme, &device, &all).digest().unwrap(), "{at}");
             }
             let on_device = device.upload(&batch).unwrap();
             let gone = set.remove_on(&on_device).unwrap();
@@ -129,7 +123,7 @@ impl Check for Changes {
             set.rebuild().unwrap();
             holds_exactly(&set, &rest, &format!("{at}, rebuilt"));
             if kind == Kind::Canonical {
-                assert_eq!(set.digest().unwrap(), built::<S>(kind, &device, &rest).digest().unwrap(), "{at}");
+                assert_eq!(set.digest().unwrap(), built(scheme, &device, &rest).digest().unwrap(), "{at}");
             }
             assert_eq!(set.insert_on(&on_device).unwrap(), gone, "{at}: they may come back");
             holds_exactly(&set, &all, &format!("{at}, whole again"));
@@ -143,12 +137,10 @@ fn keys_come_and_go() {
 }
 
 /// The sets' algebra on one device against that of ordered sets.
-fn algebra_agrees<S: Scheme>(kind: Kind, device: &Any, a: &BTreeSet<u32>, b: &BTreeSet<u32>)
-where
-    Any: Runs<S>,
-{
-    let at = format!("{}, {a:?}, {b:?}", label::<S>(kind, device));
-    let (here, there) = (built::<S>(kind, device, a), built::<S>(kind, device, b));
+fn algebra_agrees(scheme: &AnyScheme, device: &Any, a: &BTreeSet<u32>, b: &BTreeSet<u32>) {
+    let kind = scheme.kind();
+    let at = format!("{}, {a:?}, {b:?}", label(scheme, device));
+    let (here, there) = (built(scheme, device, a), built(scheme, device, b));
     let results = [
         ("union", here.union(&there), a | b),
         ("intersection", here.intersection(&there), a & b),
@@ -159,7 +151,7 @@ where
         let set = set.unwrap_or_else(|error| panic!("{what}: {error}: {at}"));
         holds_exactly(&set, &model, &format!("{what}: {at}"));
         if kind == Kind::Canonical {
-            let whole = built::<S>(kind, device, &model);
+            let whole = built(scheme, device, &model);
             assert_eq!(set.digest().unwrap(), whole.digest().unwrap(), "{what}: {at}");
         }
     }
@@ -172,18 +164,15 @@ where
 
 struct Algebra;
 impl Check for Algebra {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        let keys: Vec<u32> = workload::<S>(kind, size(400, 60)).2.into_keys().collect();
+    fn run(&self, scheme: &AnyScheme) {
+        let keys: Vec<u32> = workload(scheme, size(400, 60)).2.into_keys().collect();
         let part = |from: usize, to: usize| keys[from * keys.len() / 8..to * keys.len() / 8].iter().copied().collect();
         for device in devices() {
             // Nothing in common, a part, all, and one in the other; the extremes of keys are in the last part or the
             // first.
             for (a, b) in [((0, 4), (4, 8)), ((0, 5), (3, 8)), ((0, 8), (0, 8)), ((0, 8), (2, 5)), ((0, 0), (6, 8))] {
-                algebra_agrees::<S>(kind, &device, &part(a.0, a.1), &part(b.0, b.1));
-                algebra_agrees::<S>(kind, &device, &part(b.0, b.1), &part(a.0, a.1));
+                algebra_agrees(scheme, &device, &part(a.0, a.1), &part(b.0, b.1));
+                algebra_agrees(scheme, &device, &part(b.0, b.1), &part(a.0, a.1));
             }
         }
     }
@@ -214,7 +203,7 @@ fn any_two_sets_agree(Keys(a): Keys, Keys(b): Keys) -> bool {
     DEVICES.with(|devices| {
         for device in devices {
             for &kind in CuckooSet::KINDS {
-                algebra_agrees::<CuckooSet>(kind, device, &a, &b);
+                algebra_agrees(&CuckooSet::of_kind(kind).into(), device, &a, &b);
             }
         }
     });
@@ -261,34 +250,31 @@ fn sets_of_two_devices_are_not_combined() {
 
 struct Travels;
 impl Check for Travels {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("set.koel");
-        let (keys, _, model) = workload::<S>(kind, size(500, 80).min(most_pairs::<S>(kind)));
+        let (keys, _, model) = workload(scheme, size(500, 80).min(most_pairs(scheme)));
         let model: BTreeSet<u32> = model.into_keys().collect();
         let devices = devices();
         for from in &devices {
-            let set = builder::<S>(kind).build(from, &keys).unwrap();
+            let set = builder(scheme).build(from, &keys).unwrap();
             let digest = set.save(&path).unwrap();
             for to in &devices {
-                let at = format!("{} to {}", label::<S>(kind, from), to.info());
+                let at = format!("{} to {}", label(scheme, from), to.info());
                 let moved = set.to_backend(to).unwrap();
-                let opened = HashSet::<Any, S>::open(to, &path).unwrap_or_else(|error| panic!("{at}: {error}"));
+                let opened = HashSet::<Any, AnyScheme>::open(to, &path).unwrap_or_else(|error| panic!("{at}: {error}"));
                 assert_eq!((moved.digest().unwrap(), opened.digest().unwrap()), (digest, digest), "{at}");
                 holds_exactly(&opened, &model, &at);
                 assert_eq!(opened.union(&moved).unwrap().len(), set.len(), "{at}: it can be gone on with");
             }
         }
-        let refused = HashTable::<Any, S>::open(&devices[0], &path);
+        let refused = HashTable::<Any, AnyScheme>::open(&devices[0], &path);
         assert!(matches!(&refused, Err(Error::BadFile { reason, .. }) if reason.contains("set")), "{refused:?}");
-        let refused = CompactingTable::<Any, S>::open(&devices[0], &path);
+        let refused = CompactingTable::<Any, AnyScheme>::open(&devices[0], &path);
         assert!(matches!(&refused, Err(Error::BadFile { reason, .. }) if reason.contains("set")), "{refused:?}");
         assert_eq!(koel::table::read_info(&path).unwrap().contents, koel::table::Contents::Set);
-        HashTable::builder(S::of_kind(kind)).build(&devices[0], &[1], &[0]).unwrap().save(&path).unwrap();
-        let refused = HashSet::<Any, S>::open(&devices[0], &path);
+        HashTable::builder(scheme.clone()).build(&devices[0], &[1], &[0]).unwrap().save(&path).unwrap();
+        let refused = HashSet::<Any, AnyScheme>::open(&devices[0], &path);
         assert!(matches!(&refused, Err(Error::BadFile { reason, .. }) if reason.contains("map")), "{refused:?}");
     }
 }

@@ -2,76 +2,74 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Check, devices, for_every_kind, holds_exactly, image, label, workload};
+use crate::common::{devices, holds_exactly, image, label, workload};
 use koel::backend::Runs;
 use koel::device::Any;
 use koel::scheme::{AnyPlan, Plan};
 use koel::{AnyScheme, Cpu, Cuckoo, Error, HashTable, Horton, Kind, Scheme};
 
-struct Same;
-impl Check for Same {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        // Half of the pairs come later.
-        let (keys, values, _) = workload::<S>(kind, 600);
-        let (first, later) = (keys.len() / 2, &keys[keys.len() / 2..]);
-        let size = keys.len() as u64 * 4 / 3;
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| folder.path().join(name);
-        for device in devices() {
-            let at = label::<S>(kind, &device);
-            let scheme = AnyScheme::by_name(S::NAME, kind).expect("a scheme");
-            assert_eq!((scheme.name(), scheme.id(), scheme.kind()), (S::NAME, S::ID, kind));
-            let own = S::of_kind(kind);
-            assert_eq!(
-                (scheme.limits(), scheme.updates(), scheme.default_load(), scheme.keeps_one(), scheme.host_built()),
-                (own.limits(), own.updates(), own.default_load(), own.keeps_one(), own.host_built()),
-                "{at}"
-            );
-            let mut own =
-                HashTable::builder(own).capacity(size).build(&device, &keys[..first], &values[..first]).expect("room");
-            let builder = HashTable::builder(scheme).capacity(size);
-            let mut any = builder.build(&device, &keys[..first], &values[..first]).expect("room");
-            assert_eq!((any.scheme().name(), any.plan().stored()), (S::NAME, own.plan().stored()), "{at}");
-            own.insert(later, &values[first..]).expect("room");
-            any.insert(later, &values[first..]).expect("room");
-            own.remove(&later[..9]).expect("removed");
-            any.remove(&later[..9]).expect("removed");
-            own.upsert(&keys[..5], &values[1..6]).expect("room");
-            any.upsert(&keys[..5], &values[1..6]).expect("room");
-            let mut model: BTreeMap<u32, u32> = keys.iter().copied().zip(values.iter().copied()).collect();
-            model.retain(|key, _| !later[..9].contains(key));
-            model.extend(keys[..5].iter().copied().zip(values[1..6].iter().copied()));
-            holds_exactly::<AnyScheme>(&any, &model, &at);
-            assert_eq!(any.audit().expect("sound").pairs, own.audit().expect("sound").pairs, "{at}");
-            if kind == Kind::Canonical {
-                assert_eq!(
-                    (image::<AnyScheme>(&any), any.digest().unwrap()),
-                    (image(&own), own.digest().unwrap()),
-                    "{at}"
-                );
-                assert_eq!(any.to_pairs().unwrap(), own.to_pairs().unwrap(), "{at}");
-                assert_eq!(any.stats().unwrap().ages, own.stats().unwrap().ages, "{at}");
-            }
-            // Each opens the other's file.
-            any.save(path("any")).expect("a file");
-            own.save(path("own")).expect("a file");
-            if kind == Kind::Canonical {
-                assert!(std::fs::read(path("any")).unwrap() == std::fs::read(path("own")).unwrap(), "{at}");
-            }
-            let opened = HashTable::<Any, AnyScheme>::open(&device, path("own")).expect("a table");
-            assert_eq!((opened.scheme().name(), opened.scheme().kind()), (S::NAME, kind), "{at}");
-            holds_exactly::<AnyScheme>(&opened, &model, &at);
-            holds_exactly(&HashTable::<Any, S>::open(&device, path("any")).expect("a table"), &model, &at);
+fn same<S: Scheme>(kind: Kind)
+where
+    Any: Runs<S>,
+{
+    // Half of the pairs come later.
+    let scheme = AnyScheme::by_name(S::NAME, kind).expect("a scheme");
+    let (keys, values, _) = workload(&scheme, 600);
+    let (first, later) = (keys.len() / 2, &keys[keys.len() / 2..]);
+    let size = keys.len() as u64 * 4 / 3;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    for device in devices() {
+        let at = label(&scheme, &device);
+        assert_eq!((scheme.name(), scheme.id(), scheme.kind()), (S::NAME, S::ID, kind));
+        let own = S::of_kind(kind);
+        assert_eq!(
+            (scheme.limits(), scheme.updates(), scheme.default_load(), scheme.keeps_one(), scheme.host_built()),
+            (own.limits(), own.updates(), own.default_load(), own.keeps_one(), own.host_built()),
+            "{at}"
+        );
+        let mut own =
+            HashTable::builder(own).capacity(size).build(&device, &keys[..first], &values[..first]).expect("room");
+        let builder = HashTable::builder(scheme.clone()).capacity(size);
+        let mut any = builder.build(&device, &keys[..first], &values[..first]).expect("room");
+        assert_eq!((any.scheme().name(), any.plan().stored()), (S::NAME, own.plan().stored()), "{at}");
+        own.insert(later, &values[first..]).expect("room");
+        any.insert(later, &values[first..]).expect("room");
+        own.remove(&later[..9]).expect("removed");
+        any.remove(&later[..9]).expect("removed");
+        own.upsert(&keys[..5], &values[1..6]).expect("room");
+        any.upsert(&keys[..5], &values[1..6]).expect("room");
+        let mut model: BTreeMap<u32, u32> = keys.iter().copied().zip(values.iter().copied()).collect();
+        model.retain(|key, _| !later[..9].contains(key));
+        model.extend(keys[..5].iter().copied().zip(values[1..6].iter().copied()));
+        holds_exactly::<AnyScheme>(&any, &model, &at);
+        assert_eq!(any.audit().expect("sound").pairs, own.audit().expect("sound").pairs, "{at}");
+        if kind == Kind::Canonical {
+            assert_eq!((image::<AnyScheme>(&any), any.digest().unwrap()), (image(&own), own.digest().unwrap()), "{at}");
+            assert_eq!(any.to_pairs().unwrap(), own.to_pairs().unwrap(), "{at}");
+            assert_eq!(any.stats().unwrap().ages, own.stats().unwrap().ages, "{at}");
         }
+        // Each opens the other's file.
+        any.save(path("any")).expect("a file");
+        own.save(path("own")).expect("a file");
+        if kind == Kind::Canonical {
+            assert!(std::fs::read(path("any")).unwrap() == std::fs::read(path("own")).unwrap(), "{at}");
+        }
+        let opened = HashTable::<Any, AnyScheme>::open(&device, path("own")).expect("a table");
+        assert_eq!((opened.scheme().name(), opened.scheme().kind()), (S::NAME, kind), "{at}");
+        holds_exactly::<AnyScheme>(&opened, &model, &at);
+        holds_exactly(&HashTable::<Any, S>::open(&device, path("any")).expect("a table"), &model, &at);
     }
 }
 
 #[test]
 fn it_is_the_scheme_inside_in_all_that_a_table_does() {
-    for_every_kind(&Same);
+    macro_rules! each {
+        ($($module:ident, $scheme:ident, $name:literal;)*) => {
+            $(koel::scheme::$scheme::KINDS.iter().for_each(|&kind| same::<koel::scheme::$scheme>(kind));)*
+        };
+    }
+    koel::for_each_scheme!(each);
 }
 
 #[test]

@@ -2,11 +2,9 @@
 
 use std::cell::Cell;
 
-use koel::backend::Runs;
-use koel::device::Any;
 use koel::scheme::{Plan, Request};
 use koel::workload::Workload;
-use koel::{Error, HashTable, Kind, Scheme};
+use koel::{AnyScheme, Error, HashTable, Scheme};
 
 use crate::common::{Check, devices, fitting, for_every_kind, label};
 
@@ -20,27 +18,20 @@ struct Full {
 }
 
 impl Check for Full {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        SLOTS.iter().for_each(|&slots| self.filled::<S>(kind, slots));
+    fn run(&self, scheme: &AnyScheme) {
+        SLOTS.iter().for_each(|&slots| self.filled(scheme, slots));
     }
 }
 
 impl Full {
-    fn filled<S: Scheme>(&self, kind: Kind, slots: u64)
-    where
-        Any: Runs<S>,
-    {
-        let scheme = S::of_kind(kind);
+    fn filled(&self, scheme: &AnyScheme, slots: u64) {
         let slots = scheme.plan(Request { slots, pairs: slots, seed: 0, attempt: 0 }).unwrap().slots();
         let mut keys = Workload::new(slots as u32 + 1, 3).keys();
         keys.iter_mut().for_each(|key| *key &= scheme.limits().greatest_key());
         keys[0] = scheme.limits().greatest_key();
-        let values: Vec<u32> = (0..).take(keys.len()).map(|value| fitting::<S>(kind, value)).collect();
+        let values: Vec<u32> = (0..).take(keys.len()).map(|value| fitting(scheme, value)).collect();
         for device in devices() {
-            let at = label::<S>(kind, &device);
+            let at = label(scheme, &device);
             let mut fitted = 0;
             for pairs in [slots + 1, slots, slots - slots / 8, slots / 2] {
                 let pairs = pairs as usize;

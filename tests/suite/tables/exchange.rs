@@ -1,27 +1,25 @@
 //! Built on one device, read on another: the strongest test there is, and free because images are the same everywhere.
 
 use crate::common::{Check, devices, fitting, for_every_kind, most_pairs, size, workload};
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
-use koel::{Error, HashTable, Kind, Scheme};
+use koel::{AnyScheme, Error, HashTable, Kind, Scheme};
 
 struct Exchange;
 impl Check for Exchange {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        let load = Workload::new(size(50_000, 400).min(most_pairs::<S>(kind)), 8);
-        let values: Vec<u32> = load.values().into_iter().map(|value| fitting::<S>(kind, value)).collect();
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
+        let load = Workload::new(size(50_000, 400).min(most_pairs(scheme)), 8);
+        let values: Vec<u32> = load.values().into_iter().map(|value| fitting(scheme, value)).collect();
         let keys = load.keys();
         let queries = load.queries(size(100_000, 800) as usize, 50);
-        let answer = |&query| load.answer(query).map(|value| fitting::<S>(kind, value));
+        let answer = |&query| load.answer(query).map(|value| fitting(scheme, value));
         let expected: Vec<_> = queries.iter().map(answer).collect();
         let devices = devices();
         let tables: Vec<_> = devices
             .iter()
-            .map(|device| HashTable::builder(S::of_kind(kind)).build(device, &keys, &values).unwrap())
+            .map(|device| HashTable::builder(scheme.clone()).build(device, &keys, &values).unwrap())
             .collect();
         for (table, from) in tables.iter().zip(&devices) {
             if kind == Kind::Canonical {
@@ -50,13 +48,11 @@ fn every_device_reads_what_every_other_built() {
 
 struct Batches;
 impl Check for Batches {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
         // A table that travels while it grows is the table of one build.
-        let (keys, values, _) = workload::<S>(kind, 900);
-        let builder = || HashTable::builder(S::of_kind(kind)).capacity(keys.len() as u64 * 4 / 3);
+        let (keys, values, _) = workload(scheme, 900);
+        let builder = || HashTable::builder(scheme.clone()).capacity(keys.len() as u64 * 4 / 3);
         let devices = devices();
         let mut table = builder().build(&devices[0], &[], &[]).unwrap();
         let part = keys.len().div_ceil(9);

@@ -5,12 +5,11 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, label, most_pairs, size};
-use koel::backend::{HashBackend, Runs};
-use koel::device::Any;
+use koel::backend::HashBackend;
 use koel::scheme::{Kind, Scheme};
 use koel::{
-    Aggregate, CompactingTable, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, IdOrder, JoinIndex, JoinKind,
-    MultiTable, group,
+    Aggregate, AnyScheme, CompactingTable, Cuckoo, CuckooSet, Duplicates, Error, HashSet, HashTable, IdOrder,
+    JoinIndex, JoinKind, MultiTable, group,
 };
 
 /// Enough rows for the sample that looks for copies before a build.
@@ -93,14 +92,12 @@ fn a_key_a_million_times_is_one_key() {
 
 struct Crowds;
 impl Check for Crowds {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        let limits = S::of_kind(kind).limits();
-        for (what, mut keys) in inputs(most_pairs::<S>(kind) / 2) {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
+        let limits = scheme.limits();
+        for (what, mut keys) in inputs(most_pairs(scheme) / 2) {
             keys.iter_mut().for_each(|key| *key &= limits.greatest_key());
-            let values: Vec<u32> = (0..).take(keys.len()).map(|i| fitting::<S>(kind, i)).collect();
+            let values: Vec<u32> = (0..).take(keys.len()).map(|i| fitting(scheme, i)).collect();
             let pairs = || keys.iter().copied().zip(values.iter().copied());
             let last: BTreeMap<u32, u32> = pairs().collect();
             let first: BTreeMap<u32, u32> = pairs().rev().collect();
@@ -109,8 +106,8 @@ impl Check for Crowds {
             let least = *counted.iter().find(|&(_, &count)| count > 1).expect("copies").0;
             let mut digests = Vec::new();
             for device in devices() {
-                let at = format!("{}: {what}", label::<S>(kind, &device));
-                let builder = |rule| HashTable::builder(S::of_kind(kind)).seed(3).duplicates(rule);
+                let at = format!("{}: {what}", label(scheme, &device));
+                let builder = |rule| HashTable::builder(scheme.clone()).seed(3).duplicates(rule);
                 let refused = builder(Duplicates::Error).build(&device, &keys, &values);
                 assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == least), "{at}: {refused:?}");
                 for (rule, model) in [(Duplicates::KeepFirst, &first), (Duplicates::KeepLast, &last)] {

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use koel::backend::Runs;
 use koel::device::Any;
-use koel::{Cpu, Duplicates, Error, HashTable, Kind, Scheme};
+use koel::{AnyScheme, Cpu, Duplicates, Error, HashTable, Kind, Scheme};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 /// One step. Keys are drawn from few values, so that they meet often.
@@ -71,17 +70,15 @@ fn insert(model: &mut HashMap<u32, u32>, batch: &[(u32, u32)], rule: Duplicates)
     Ok(())
 }
 
-fn agrees<S: Scheme>(kind: Kind, devices: &[Any], rule: Duplicates, fixed: bool, steps: &[Step]) -> bool
-where
-    Any: Runs<S>,
-{
-    let builder = HashTable::builder(S::of_kind(kind)).duplicates(rule);
+fn agrees(scheme: &AnyScheme, devices: &[Any], rule: Duplicates, fixed: bool, steps: &[Step]) -> bool {
+    let kind = scheme.kind();
+    let builder = HashTable::builder(scheme.clone()).duplicates(rule);
     let builder = if fixed { builder.capacity(600) } else { builder };
     let mut table = builder.build(&devices[0], &[], &[]).unwrap();
     let mut model = HashMap::new();
     let folder = tempfile::tempdir().unwrap();
     let fit = |batch: &[(u32, u32)]| -> Vec<_> {
-        batch.iter().map(|&(key, value)| (key, crate::common::fitting::<S>(kind, value))).collect()
+        batch.iter().map(|&(key, value)| (key, crate::common::fitting(scheme, value))).collect()
     };
     for (number, step) in steps.iter().enumerate() {
         match step {
@@ -126,7 +123,7 @@ where
     let removed = steps.iter().any(|step| matches!(step, Step::Remove(_)));
     if kind == Kind::Canonical && (!removed || table.restarts() == 0) {
         let (keys, values): (Vec<_>, Vec<_>) = model.into_iter().unzip();
-        let whole = HashTable::builder(S::of_kind(kind)).capacity(table.slots());
+        let whole = HashTable::builder(scheme.clone()).capacity(table.slots());
         let whole = whole.build(&devices[0], &keys, &values).unwrap();
         assert_eq!(whole.digest().unwrap(), table.digest().unwrap(), "as built at once");
     }
@@ -135,37 +132,31 @@ where
 
 struct Sequences;
 impl crate::common::Check for Sequences {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
         let mut devices = vec![Any::Cpu(Cpu::with_threads(2).unwrap())];
         devices.extend(crate::common::opencl_devices());
         for rule in Duplicates::ALL {
             for fixed in [true, false] {
                 let devices = devices.clone();
                 // quickcheck takes function pointers: the setting travels through a thread-local.
-                SETTING.with(|setting| *setting.borrow_mut() = Some((kind, devices, rule, fixed)));
+                SETTING.with(|setting| *setting.borrow_mut() = Some((scheme.clone(), devices, rule, fixed)));
                 let tests = u64::from(crate::common::size(25, 2));
-                QuickCheck::new().tests(tests).quickcheck(run_one::<S> as fn(Vec<Step>) -> bool);
+                QuickCheck::new().tests(tests).quickcheck(run_one as fn(Vec<Step>) -> bool);
             }
         }
     }
 }
 
-/// Kind, devices, rule for copies, and whether the capacity is fixed.
-type Setting = (Kind, Vec<Any>, Duplicates, bool);
+/// Scheme, devices, rule for copies, and whether the capacity is fixed.
+type Setting = (AnyScheme, Vec<Any>, Duplicates, bool);
 
 thread_local! {
     static SETTING: std::cell::RefCell<Option<Setting>> = const { std::cell::RefCell::new(None) };
 }
 
-fn run_one<S: Scheme>(steps: Vec<Step>) -> bool
-where
-    Any: Runs<S>,
-{
-    let (kind, devices, rule, fixed) = SETTING.with(|setting| setting.borrow().clone()).unwrap();
-    agrees::<S>(kind, &devices, rule, fixed, &steps[..steps.len().min(12)])
+fn run_one(steps: Vec<Step>) -> bool {
+    let (scheme, devices, rule, fixed) = SETTING.with(|setting| setting.borrow().clone()).unwrap();
+    agrees(&scheme, &devices, rule, fixed, &steps[..steps.len().min(12)])
 }
 
 #[test]

@@ -4,46 +4,38 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, image, label, most_pairs, size, workload};
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::{Plan, Updates};
-use koel::{Cpu, Duplicates, Error, HashTable, Kind, Quadratic, Scheme, TableBuilder};
+use koel::{AnyScheme, Cpu, Duplicates, Error, HashTable, Kind, Quadratic, Scheme, TableBuilder};
 
-fn builder<S: Scheme>(kind: Kind, slots: u64) -> TableBuilder<S> {
-    HashTable::builder(S::of_kind(kind)).seed(23).capacity(slots)
+fn builder(scheme: &AnyScheme, slots: u64) -> TableBuilder<AnyScheme> {
+    HashTable::builder(scheme.clone()).seed(23).capacity(slots)
 }
 
 /// Slots at the scheme's default load for what [`workload`] makes of `pairs`.
-fn slots_for<S: Scheme>(kind: Kind, pairs: u32) -> u64
-where
-    Any: Runs<S>,
-{
-    S::of_kind(kind).default_load().slots_for(pairs.min(most_pairs::<S>(kind)).into())
+fn slots_for(scheme: &AnyScheme, pairs: u32) -> u64 {
+    scheme.default_load().slots_for(pairs.min(most_pairs(scheme)).into())
 }
 
 /// Builds a table from a map, in the map's order.
-fn built<S: Scheme>(kind: Kind, slots: u64, device: &Any, model: &BTreeMap<u32, u32>) -> HashTable<Any, S>
-where
-    Any: Runs<S>,
-{
+fn built(scheme: &AnyScheme, slots: u64, device: &Any, model: &BTreeMap<u32, u32>) -> HashTable<Any, AnyScheme> {
     let (keys, values): (Vec<u32>, Vec<u32>) = model.iter().unzip();
-    builder::<S>(kind, slots).build(device, &keys, &values).unwrap()
+    builder(scheme, slots).build(device, &keys, &values).unwrap()
 }
 
 struct Removes;
 impl Check for Removes {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
         // For simulators a few pairs, and more than two groups of them, must do.
         let sizes = [17, size(5000, 130), 1, 2, 64];
         for device in devices() {
             for &n in &sizes[..size(5, 2) as usize] {
-                let at = format!("{}, n = {n}", label::<S>(kind, &device));
-                let (keys, values, mut model) = workload::<S>(kind, n);
-                let slots = slots_for::<S>(kind, n);
-                let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+                let at = format!("{}, n = {n}", label(scheme, &device));
+                let (keys, values, mut model) = workload(scheme, n);
+                let slots = slots_for(scheme, n);
+                let mut table = builder(scheme, slots).build(&device, &keys, &values).unwrap();
                 assert_eq!(table.remove(&[]).unwrap(), 0, "{at}: nothing asked, nothing done");
                 let absent: Vec<u32> = (1..100).filter(|key| !model.contains_key(key)).collect();
                 let untouched = table.digest().unwrap();
@@ -60,7 +52,7 @@ impl Check for Removes {
                 holds_exactly(&table, &model, &at);
                 assert_eq!(table.remove(&batch).unwrap(), 0, "{at}: a second time");
 
-                let is_worn = S::of_kind(kind).updates() == Updates::Tombstones;
+                let is_worn = scheme.updates() == Updates::Tombstones;
                 assert_eq!(table.is_worn(), is_worn, "{at}");
                 assert_eq!(table.tombstones() > 0, is_worn, "{at}");
                 assert_eq!(table.audit().unwrap().tombstones, table.tombstones(), "{at}");
@@ -69,10 +61,10 @@ impl Check for Removes {
                 table.compact().unwrap();
                 assert!(!table.is_worn(), "{at}: compacted");
                 holds_exactly(&table, &model, &format!("{at}, compacted"));
-                let fresh = built::<S>(kind, slots, &device, &model);
+                let fresh = built(scheme, slots, &device, &model);
                 if kind == Kind::Canonical && table.restarts() == fresh.restarts() {
                     assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: the table of the rest");
-                    let expected = crate::common::reference::<S>(table.plan(), model.clone());
+                    let expected = crate::common::reference::<AnyScheme>(table.plan(), model.clone());
                     assert_eq!(Some(image(&table)), expected, "{at}: the bytes of the rest");
                 }
                 table.rebuild().unwrap();
@@ -86,9 +78,9 @@ impl Check for Removes {
                 holds_exactly(&table, &BTreeMap::new(), &format!("{at}, emptied"));
                 table.compact().unwrap();
                 table.insert(&keys, &values).unwrap();
-                holds_exactly(&table, &workload::<S>(kind, n).2, &format!("{at}, filled again"));
+                holds_exactly(&table, &workload(scheme, n).2, &format!("{at}, filled again"));
                 if kind == Kind::Canonical && table.restarts() == 0 {
-                    let fresh = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+                    let fresh = builder(scheme, slots).build(&device, &keys, &values).unwrap();
                     assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: filled again");
                 }
             }
@@ -103,20 +95,18 @@ fn removing_counts_leaves_the_rest_and_compacts_to_the_table_of_the_rest() {
 
 struct Rounds;
 impl Check for Rounds {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
         for device in devices() {
-            let n = size(2000, 120).min(most_pairs::<S>(kind) / 2);
-            let (keys, values, _) = workload::<S>(kind, 2 * n);
+            let n = size(2000, 120).min(most_pairs(scheme) / 2);
+            let (keys, values, _) = workload(scheme, 2 * n);
             let n = n as usize;
             let mut model: BTreeMap<u32, u32> = keys[..n].iter().copied().zip(values[..n].iter().copied()).collect();
             // At half the default load, because slots with tombstones stay lost from round to round.
-            let slots = 2 * slots_for::<S>(kind, n as u32);
-            let mut table = built::<S>(kind, slots, &device, &model);
+            let slots = 2 * slots_for(scheme, n as u32);
+            let mut table = built(scheme, slots, &device, &model);
             for round in 0..size(6, 3) as usize {
-                let at = format!("{}, round {round}", label::<S>(kind, &device));
+                let at = format!("{}, round {round}", label(scheme, &device));
                 // A moving window of keys: a part goes, a part comes, and a part goes and comes back within the round.
                 let pick = |step: usize| (0..n / 4).map(move |i| (round * n / 4 + i * step) % (2 * n));
                 let gone: Vec<u32> = pick(1).map(|i| keys[i]).collect();
@@ -124,23 +114,23 @@ impl Check for Rounds {
                 assert_eq!(table.remove(&gone).unwrap(), expected as u64, "{at}");
                 let come: Vec<usize> = pick(3).filter(|&i| !model.contains_key(&keys[i])).collect();
                 let mut come: Vec<(u32, u32)> =
-                    come.into_iter().map(|i| (keys[i], fitting::<S>(kind, values[i] ^ round as u32))).collect();
+                    come.into_iter().map(|i| (keys[i], fitting(scheme, values[i] ^ round as u32))).collect();
                 come.sort_unstable();
                 come.dedup_by_key(|pair| pair.0);
                 let (new_keys, new_values): (Vec<u32>, Vec<u32>) = come.iter().copied().unzip();
                 assert_eq!(table.insert(&new_keys, &new_values).unwrap().added, come.len() as u64, "{at}");
                 model.extend(come);
                 let again = &new_keys[..new_keys.len() / 2];
-                let other: Vec<u32> = again.iter().map(|&key| fitting::<S>(kind, key)).collect();
+                let other: Vec<u32> = again.iter().map(|&key| fitting(scheme, key)).collect();
                 assert_eq!(table.upsert(again, &other).unwrap().overwritten, again.len() as u64, "{at}");
                 model.extend(again.iter().copied().zip(other));
                 holds_exactly(&table, &model, &at);
             }
             table.compact().unwrap();
-            let at = label::<S>(kind, &device);
+            let at = label(scheme, &device);
             holds_exactly(&table, &model, &at);
             if kind == Kind::Canonical && table.restarts() == 0 {
-                let fresh = built::<S>(kind, slots, &device, &model);
+                let fresh = built(scheme, slots, &device, &model);
                 assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: no trace of the rounds");
             }
         }
@@ -154,32 +144,30 @@ fn rounds_of_removing_and_inserting_leave_what_a_map_holds() {
 
 struct WornEverywhere;
 impl Check for WornEverywhere {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
         if kind != Kind::Canonical {
             return;
         }
-        let (keys, values, _) = workload::<S>(kind, size(3000, 150));
+        let (keys, values, _) = workload(scheme, size(3000, 150));
         let gone: Vec<u32> = keys.iter().copied().step_by(4).collect();
         let folder = tempfile::tempdir().unwrap();
         let mut digests = Vec::new();
         for device in devices() {
-            let at = label::<S>(kind, &device);
-            let slots = slots_for::<S>(kind, keys.len() as u32);
-            let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+            let at = label(scheme, &device);
+            let slots = slots_for(scheme, keys.len() as u32);
+            let mut table = builder(scheme, slots).build(&device, &keys, &values).unwrap();
             table.remove(&gone).unwrap();
             digests.push(table.digest().unwrap());
             let path = folder.path().join("worn");
             assert_eq!(table.save(&path).unwrap(), digests[0], "{at}");
-            let mut again: HashTable<Any, S> = HashTable::open(&device, &path).unwrap();
+            let mut again: HashTable<Any, AnyScheme> = HashTable::open(&device, &path).unwrap();
             assert_eq!((again.tombstones(), again.len()), (table.tombstones(), table.len()), "{at}: the file says so");
             again.compact().unwrap();
             table.compact().unwrap();
             assert_eq!(again.digest().unwrap(), table.digest().unwrap(), "{at}");
         }
-        assert!(digests.iter().all(|digest| *digest == digests[0]), "{}: worn alike on every device", S::NAME);
+        assert!(digests.iter().all(|digest| *digest == digests[0]), "{}: worn alike on every device", scheme.name());
     }
 }
 
@@ -190,17 +178,14 @@ fn worn_tables_are_alike_on_every_device_and_in_files() {
 
 struct Refills;
 impl Check for Refills {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
         // Tombstones take room, so a batch may not fit a worn table: then it is built afresh, and nothing is lost.
         for device in devices() {
-            let at = label::<S>(kind, &device);
+            let at = label(scheme, &device);
             let n = size(1000, 100);
-            let (keys, values, model) = workload::<S>(kind, n);
-            let slots = slots_for::<S>(kind, n);
-            let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+            let (keys, values, model) = workload(scheme, n);
+            let slots = slots_for(scheme, n);
+            let mut table = builder(scheme, slots).build(&device, &keys, &values).unwrap();
             for _ in 0..size(3, 2) {
                 let half = keys.len() / 2;
                 assert_eq!(table.remove(&keys[..half]).unwrap(), half as u64, "{at}");
@@ -218,23 +203,20 @@ fn a_worn_table_takes_batches_that_only_fit_without_its_tombstones() {
 
 struct Refuses;
 impl Check for Refuses {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
         // A key that gave way to others stands far down its list, and of what stood before it most is gone: a copy must
         // not come to rest there.
-        let tombstones = S::of_kind(kind).updates() == Updates::Tombstones;
+        let tombstones = scheme.updates() == Updates::Tombstones;
         for device in devices() {
-            let at = label::<S>(kind, &device);
-            let (keys, values, mut model) = workload::<S>(kind, size(240, 16));
+            let at = label(scheme, &device);
+            let (keys, values, mut model) = workload(scheme, size(240, 16));
             // As few slots as take them at once, so that lists are long.
-            let (n, usual) = (keys.len() as u64, slots_for::<S>(kind, keys.len() as u32));
-            let has_lists = tombstones && S::NAME != Quadratic::NAME;
+            let (n, usual) = (keys.len() as u64, slots_for(scheme, keys.len() as u32));
+            let has_lists = tombstones && scheme.name() != Quadratic::NAME;
             let sizes = (0..50).map(|i| n + i * n / 50).filter(|&slots| has_lists && slots < usual);
-            let builds = |slots: &u64| builder::<S>(kind, *slots).attempts(1).build(&device, &keys, &values).is_ok();
+            let builds = |slots: &u64| builder(scheme, *slots).attempts(1).build(&device, &keys, &values).is_ok();
             let slots = sizes.chain([usual]).find(builds).unwrap_or(usual);
-            let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+            let mut table = builder(scheme, slots).build(&device, &keys, &values).unwrap();
             let greatest = table.stats().unwrap().ages.len() as u32 - 1;
             assert!(!has_lists || size(greatest, 3) >= 3, "{at}: {greatest} in {slots} slots");
             let (stay, gone): (Vec<_>, Vec<_>) = (0..keys.len()).map(|i| (i, keys[i])).partition(|(i, _)| i % 3 == 0);
@@ -266,21 +248,17 @@ fn copies_of_what_stands_in_a_worn_table_are_refused_wherever_it_stands() {
 
 struct Chains;
 impl Check for Chains {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
         // In a tiny table at its default load nearly every key stands on the list of others: taken out one by one, from
         // either end of the order in which they came, each leaves all the others.
         // Where a removal makes the table again there are no chains, and simulators take long: fewer must do there.
-        let few = if S::of_kind(kind).updates() == Updates::Rebuild { 3 } else { 8 };
-        let (keys, values, whole) = workload::<S>(kind, size(40, few));
+        let few = if scheme.updates() == Updates::Rebuild { 3 } else { 8 };
+        let (keys, values, whole) = workload(scheme, size(40, few));
         for device in devices() {
             for from_the_end in [false, true] {
-                let at =
-                    format!("{}, from the {}", label::<S>(kind, &device), if from_the_end { "end" } else { "start" });
-                let slots = slots_for::<S>(kind, keys.len() as u32);
-                let mut table = builder::<S>(kind, slots).build(&device, &keys, &values).unwrap();
+                let at = format!("{}, from the {}", label(scheme, &device), if from_the_end { "end" } else { "start" });
+                let slots = slots_for(scheme, keys.len() as u32);
+                let mut table = builder(scheme, slots).build(&device, &keys, &values).unwrap();
                 let mut model = whole.clone();
                 for i in 0..keys.len() {
                     let key = keys[if from_the_end { keys.len() - 1 - i } else { i }];
@@ -300,15 +278,13 @@ fn keys_of_one_chain_go_one_by_one_from_either_end() {
 
 struct WithALoad;
 impl Check for WithALoad {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
+    fn run(&self, scheme: &AnyScheme) {
+        let kind = scheme.kind();
         for device in devices() {
-            let at = label::<S>(kind, &device);
-            let n = size(4000, 200).min(most_pairs::<S>(kind));
-            let (keys, values, mut model) = workload::<S>(kind, n);
-            let builder = || HashTable::builder(S::of_kind(kind)).seed(7).duplicates(Duplicates::KeepLast);
+            let at = label(scheme, &device);
+            let n = size(4000, 200).min(most_pairs(scheme));
+            let (keys, values, mut model) = workload(scheme, n);
+            let builder = || HashTable::builder(scheme.clone()).seed(7).duplicates(Duplicates::KeepLast);
             let mut table = builder().build(&device, &keys, &values).unwrap();
             let full = table.capacity();
             let gone = &keys[..keys.len() * 3 / 4];
@@ -316,12 +292,12 @@ impl Check for WithALoad {
             gone.iter().for_each(|key| _ = model.remove(key));
             assert_eq!(table.capacity(), full, "{at}: removing keeps the slots");
             let (known, _) = model.iter().next().unwrap();
-            let done = table.upsert(&[*known], &[fitting::<S>(kind, 5)]).unwrap();
+            let done = table.upsert(&[*known], &[fitting(scheme, 5)]).unwrap();
             assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: nothing is new");
             table.upsert(&[*known], &[model[known]]).unwrap();
             table.rebuild().unwrap();
             // Nothing has fewer slots than the table of one pair: such a table alone has none to give up.
-            let least = builder().build(&device, &[*known], &[fitting::<S>(kind, 5)]).unwrap().capacity();
+            let least = builder().build(&device, &[*known], &[fitting(scheme, 5)]).unwrap().capacity();
             let shrinks = if full == least { table.capacity() == full } else { table.capacity() < full };
             assert!(shrinks, "{at}: building afresh fits them to the load");
             holds_exactly(&table, &model, &at);
@@ -342,24 +318,21 @@ fn rebuilding_fits_the_slots_to_the_load() {
 
 struct Mapped;
 impl Check for Mapped {
-    fn run<S: Scheme>(&self, kind: Kind)
-    where
-        Any: Runs<S>,
-    {
-        let (keys, values, mut model) = workload::<S>(kind, 500);
+    fn run(&self, scheme: &AnyScheme) {
+        let (keys, values, mut model) = workload(scheme, 500);
         let cpu = Any::Cpu(Cpu::new());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table");
-        let mut table = builder::<S>(kind, slots_for::<S>(kind, 500)).build(&cpu, &keys, &values).unwrap();
+        let mut table = builder(scheme, slots_for(scheme, 500)).build(&cpu, &keys, &values).unwrap();
         table.save(&path).unwrap();
         let before = std::fs::read(&path).unwrap();
-        let mut opened: HashTable<Any, S> = HashTable::open(&cpu, &path).unwrap();
+        let mut opened: HashTable<Any, AnyScheme> = HashTable::open(&cpu, &path).unwrap();
         let part = keys.len() / 5..keys.len() * 2 / 5;
         let gone = cpu.upload(&keys[part.clone()]).unwrap();
         assert_eq!(opened.remove_on(&gone).unwrap(), part.len() as u64);
         assert_eq!(table.remove_on(&gone).unwrap(), part.len() as u64);
         keys[part].iter().for_each(|key| _ = model.remove(key));
-        holds_exactly(&opened, &model, &label::<S>(kind, &cpu));
+        holds_exactly(&opened, &model, &label(scheme, &cpu));
         assert_eq!(std::fs::read(&path).unwrap(), before, "the file is as it was");
     }
 }

@@ -8,24 +8,17 @@ use crate::chosen::{
     horton_canonical, horton_classic, plan_of, quadratic,
 };
 use crate::common::{devices, holds_exactly, open_mapped, reference, reseal};
-use koel::backend::{HashBackend, Runs};
+use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::{FIRST_SALTED, Plan, Salt, Updates};
-use koel::{Cpu, Cuckoo, CuckooSet, Duplicates, Error, Fks, HashSet, HashTable, Kind, RobinHood, Scheme};
+use koel::{AnyScheme, Cpu, Cuckoo, CuckooSet, Duplicates, Error, Fks, HashSet, HashTable, Kind, RobinHood, Scheme};
 
-fn built<S: Scheme>(attack: &Attack<S>, device: &Any, model: &BTreeMap<u32, u32>) -> HashTable<Any, S>
-where
-    Any: Runs<S>,
-{
+fn built(attack: &Attack, device: &Any, model: &BTreeMap<u32, u32>) -> HashTable<Any, AnyScheme> {
     let (keys, values): (Vec<u32>, Vec<u32>) = model.iter().unzip();
     attack.builder().build(device, &keys, &values).unwrap()
 }
 
-fn all_holds<S: Scheme>(attack: &Attack<S>)
-where
-    Any: Runs<S>,
-    Cpu: Runs<S>,
-{
+fn all_holds(attack: &Attack) {
     let Attack { scheme, keys, .. } = attack;
     let canonical = scheme.kind() == Kind::Canonical;
     let model: BTreeMap<u32, u32> = keys.iter().copied().zip(attack.values(keys, 77)).collect();
@@ -42,7 +35,7 @@ where
             digests.push(digest);
             assert_eq!(built(attack, &device, &model).digest().unwrap(), digest, "{at}: another order");
             let plan = table.plan().with_outside(None);
-            let image = reference::<S>(&plan, model.iter().map(|(&key, &value)| (key, value)));
+            let image = reference::<AnyScheme>(&plan, model.iter().map(|(&key, &value)| (key, value)));
             assert_eq!(image, Some(crate::common::image(&table)), "{at}: one key at a time");
         }
         files(attack, &table, &model, &at);
@@ -53,11 +46,7 @@ where
 }
 
 /// A file has the new version and the salt, and says the same of itself on another device.
-fn files<S: Scheme>(attack: &Attack<S>, table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, at: &str)
-where
-    Any: Runs<S>,
-    Cpu: Runs<S>,
-{
+fn files(attack: &Attack, table: &HashTable<Any, AnyScheme>, model: &BTreeMap<u32, u32>, at: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.koel");
     let digest = table.save(&path).unwrap();
@@ -65,14 +54,14 @@ where
     let salt = table.plan().salt().unwrap().bytes();
     assert_eq!((bytes[8], &bytes[112..128]), (3, &salt[..]), "{at}");
     for device in devices() {
-        let mut opened: HashTable<Any, S> = HashTable::open(&device, &path).unwrap();
+        let mut opened: HashTable<Any, AnyScheme> = HashTable::open(&device, &path).unwrap();
         assert_eq!((opened.digest().unwrap(), opened.plan()), (digest, table.plan()), "{at}");
         holds_exactly(&opened, model, at);
         let (key, value) = (0x1234_5678, attack.values(&[9], 1)[0]);
         assert!(opened.insert(&[key], &[value]).unwrap().rebuilt, "{at}: a new key, another salt");
         assert_eq!(opened.get(&[key]).unwrap(), [Some(value)], "{at}");
     }
-    let mapped: HashTable<Cpu, S> = open_mapped(&path).unwrap();
+    let mapped: HashTable<Cpu, AnyScheme> = open_mapped(&path).unwrap();
     let keys: Vec<u32> = model.keys().copied().collect();
     assert_eq!(mapped.get(&keys).unwrap(), model.values().map(|&value| Some(value)).collect::<Vec<_>>(), "{at}");
     // What contradicts itself is refused by the header alone.
@@ -88,9 +77,9 @@ where
         forged[at_byte..at_byte + with.len()].copy_from_slice(&with);
         reseal(&mut forged);
         std::fs::write(&path, &forged).unwrap();
-        let refused = HashTable::<Cpu, S>::open(&Cpu::new(), &path);
+        let refused = HashTable::<Cpu, AnyScheme>::open(&Cpu::new(), &path);
         assert!(matches!(refused, Err(Error::BadFile { .. })), "{at}: {what}");
-        let refused = open_mapped::<S>(&path);
+        let refused = open_mapped::<AnyScheme>(&path);
         assert!(matches!(refused, Err(Error::BadFile { .. })), "{at}: {what}, mapped");
     }
     // Another salt is other constants, under which the pairs stand wrongly.
@@ -98,17 +87,17 @@ where
     forged[112] ^= 1;
     reseal(&mut forged);
     std::fs::write(&path, &forged).unwrap();
-    assert!(matches!(HashTable::<Cpu, S>::open(&Cpu::new(), &path), Err(Error::BadFile { .. })), "{at}: another salt");
+    assert!(
+        matches!(HashTable::<Cpu, AnyScheme>::open(&Cpu::new(), &path), Err(Error::BadFile { .. })),
+        "{at}: another salt"
+    );
 }
 
 /// Values change in place, new keys build again, removed ones leave the salt until the table is compacted.
-fn changes<S: Scheme>(attack: &Attack<S>, table: &mut HashTable<Any, S>, mut model: BTreeMap<u32, u32>, at: &str)
-where
-    Any: Runs<S>,
-{
+fn changes(attack: &Attack, table: &mut HashTable<Any, AnyScheme>, mut model: BTreeMap<u32, u32>, at: &str) {
     let canonical = attack.scheme.kind() == Kind::Canonical;
     let device = table.backend().clone();
-    let same = |table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, what: &str| {
+    let same = |table: &HashTable<Any, AnyScheme>, model: &BTreeMap<u32, u32>, what: &str| {
         holds_exactly(table, model, &format!("{at}: {what}"));
         if canonical {
             let expected = built(attack, &device, model).digest().unwrap();
@@ -161,10 +150,7 @@ where
 }
 
 /// A table grown in any way is that of one build.
-fn batches<S: Scheme>(attack: &Attack<S>, device: &Any, model: &BTreeMap<u32, u32>, digest: koel::Digest, at: &str)
-where
-    Any: Runs<S>,
-{
+fn batches(attack: &Attack, device: &Any, model: &BTreeMap<u32, u32>, digest: koel::Digest, at: &str) {
     for (rule, pieces) in [(Duplicates::Error, 2), (Duplicates::KeepLast, 5)] {
         let mut grown = attack.builder().duplicates(rule).build(device, &[], &[]).unwrap();
         for piece in attack.keys.chunks(attack.keys.len() / pieces) {

@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use koel::backend::Runs;
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, CuckooSet, HashSet, HashTable, KeyType, Kind, MultiTable, Scheme};
+use koel::{AnyScheme, CompactingTable, CuckooSet, HashSet, HashTable, KeyType, Kind, MultiTable, Scheme};
 
 use crate::common::{devices, holds_exactly, label, open_mapped};
 
@@ -86,18 +85,14 @@ impl Old {
         assert!(std::fs::read(saved).unwrap() == std::fs::read(&self.path).unwrap(), "{}: other bytes", self.name);
     }
 
-    fn map<S: Scheme>(&self, device: &Any, again: &Path, at: &str)
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+    fn map(&self, device: &Any, again: &Path, at: &str) {
         let mut model = self.first();
-        let mut table = HashTable::<Any, S>::open(device, &self.path).unwrap();
+        let mut table = HashTable::<Any, AnyScheme>::open(device, &self.path).unwrap();
         assert_eq!((table.digest().unwrap().to_string(), table.key_type()), (self.digest.clone(), KeyType::Numbers));
         holds_exactly(&table, &model, at);
         table.save(again).unwrap();
         self.is_rewritten(again);
-        let mapped = open_mapped::<S>(&self.path).unwrap();
+        let mapped = open_mapped::<AnyScheme>(&self.path).unwrap();
         assert_eq!(mapped.digest().unwrap().to_string(), self.digest, "{at}");
         assert!(mapped.get(&self.keys()).unwrap().into_iter().eq(model.values().map(|&value| Some(value))), "{at}");
         assert!(mapped.get(&self.absent()).unwrap().iter().all(Option::is_none), "{at}");
@@ -114,17 +109,14 @@ impl Old {
         assert_eq!(table.insert(&NEW[2..], &[77]).unwrap().added, 1, "{at}");
         model.insert(NEW[2], 77);
         table.save(again).unwrap();
-        holds_exactly(&HashTable::<Any, S>::open(device, again).unwrap(), &model, at);
+        holds_exactly(&HashTable::<Any, AnyScheme>::open(device, again).unwrap(), &model, at);
     }
 
-    fn set<S: Scheme>(&self, device: &Any, again: &Path, at: &str)
-    where
-        Any: Runs<S>,
-    {
+    fn set(&self, device: &Any, again: &Path, at: &str) {
         let keys = self.keys();
-        let mut set = HashSet::<Any, S>::open(device, &self.path).unwrap();
+        let mut set = HashSet::<Any, AnyScheme>::open(device, &self.path).unwrap();
         assert_eq!((set.digest().unwrap().to_string(), set.len()), (self.digest.clone(), keys.len() as u64), "{at}");
-        let holds = |set: &HashSet<Any, S>, model: &BTreeSet<u32>| {
+        let holds = |set: &HashSet<Any, AnyScheme>, model: &BTreeSet<u32>| {
             assert!(set.to_keys().unwrap().into_iter().collect::<BTreeSet<_>>() == *model, "{at}");
             assert!(set.contains(&Vec::from_iter(model.clone())).unwrap().iter().all(|&found| found), "{at}");
             let absent: Vec<u32> = self.absent().into_iter().filter(|key| !model.contains(key)).collect();
@@ -144,15 +136,12 @@ impl Old {
         assert_eq!(set.insert(&batch).unwrap(), 3, "{at}");
         model.extend(batch);
         set.save(again).unwrap();
-        holds(&HashSet::<Any, S>::open(device, again).unwrap(), &model);
+        holds(&HashSet::<Any, AnyScheme>::open(device, again).unwrap(), &model);
     }
 
     /// Nothing changes a compacting table.
-    fn compact<S: Scheme>(&self, device: &Any, again: &Path, at: &str)
-    where
-        Any: Runs<S>,
-    {
-        let table = CompactingTable::<Any, S>::open(device, &self.path).unwrap();
+    fn compact(&self, device: &Any, again: &Path, at: &str) {
+        let table = CompactingTable::<Any, AnyScheme>::open(device, &self.path).unwrap();
         assert_eq!(table.digest().unwrap().to_string(), self.digest, "{at}");
         let unique = table.unique().unwrap();
         let mut column: Vec<u32> = self.rows.iter().map(|&(key, _)| key).collect();
@@ -170,15 +159,12 @@ impl Old {
         self.is_rewritten(again);
     }
 
-    fn multi<S: Scheme>(&self, device: &Any, again: &Path, at: &str)
-    where
-        Any: Runs<S>,
-    {
-        let mut table = MultiTable::<Any, S>::open(device, &self.path).unwrap();
+    fn multi(&self, device: &Any, again: &Path, at: &str) {
+        let mut table = MultiTable::<Any, AnyScheme>::open(device, &self.path).unwrap();
         assert_eq!(table.digest().unwrap().to_string(), self.digest, "{at}");
         let mut model = BTreeMap::<u32, Vec<u32>>::new();
         self.rows.iter().for_each(|&(key, value)| model.entry(key).or_default().push(value));
-        let holds = |table: &MultiTable<Any, S>, model: &BTreeMap<u32, Vec<u32>>| {
+        let holds = |table: &MultiTable<Any, AnyScheme>, model: &BTreeMap<u32, Vec<u32>>| {
             let (all, queries) = (table.values().unwrap(), Vec::from_iter(model.keys().copied()));
             let found = table.get(&queries).unwrap();
             assert!(found.into_iter().map(|run| all[run].to_vec()).eq(model.values().cloned()), "{at}");
@@ -194,55 +180,41 @@ impl Old {
         let removed: usize = gone.iter().map(|key| model.remove(key).unwrap().len()).sum();
         assert_eq!(table.remove(&gone).unwrap(), removed as u64, "{at}");
         table.save(again).unwrap();
-        holds(&MultiTable::<Any, S>::open(device, again).unwrap(), &model);
+        holds(&MultiTable::<Any, AnyScheme>::open(device, again).unwrap(), &model);
     }
 
-    fn check<S: Scheme>(&self, info: &FileInfo)
-    where
-        Any: Runs<S>,
-        Cpu: Runs<S>,
-    {
+    fn check(&self, info: &FileInfo) {
+        let name = AnyScheme::name_of(info.scheme).unwrap();
+        let scheme = AnyScheme::by_name(name, info.kind).unwrap();
         let scratch = tempfile::tempdir().unwrap();
         let again = scratch.path().join("again.koel");
         for device in devices() {
-            let at = format!("{}, {}", self.name, label::<S>(info.kind, &device));
+            let at = format!("{}, {}", self.name, label(&scheme, &device));
             match info.contents {
-                Contents::Map => self.map::<S>(&device, &again, &at),
-                Contents::Set => self.set::<S>(&device, &again, &at),
-                Contents::Compact => self.compact::<S>(&device, &again, &at),
-                Contents::Multi => self.multi::<S>(&device, &again, &at),
+                Contents::Map => self.map(&device, &again, &at),
+                Contents::Set => self.set(&device, &again, &at),
+                Contents::Compact => self.compact(&device, &again, &at),
+                Contents::Multi => self.multi(&device, &again, &at),
                 other => panic!("{at}: {other:?}"),
             }
         }
     }
 }
 
-macro_rules! schemes {
-    ($($module:ident, $scheme:ident, $name:literal;)*) => {
-        /// The names of the files that there must be.
-        fn wanted() -> BTreeSet<String> {
-            let mut names = BTreeSet::from(["kmers-4-map.koel".into(), "kmers-cuckoo-canonical.koel".into()]);
-            $(for &kind in <koel::$scheme as Scheme>::KINDS {
-                let limits = koel::$scheme::of_kind(kind).limits();
-                for contents in Contents::ALL {
-                    // Where there is no room for values, there are sets, and numbers beside them.
-                    if limits.value_bits > 0 || matches!(contents, Contents::Set | Contents::Compact) {
-                        names.insert(format!("{}-{}-{kind}.koel", contents.name(), $name));
-                    }
-                }
-            })*
-            names
-        }
-
-        fn check(old: &Old, info: &FileInfo) {
-            match info.scheme {
-                $(koel::$scheme::ID => old.check::<koel::$scheme>(info),)*
-                other => panic!("{}: scheme {other}", old.name),
+/// The names of the files that there must be.
+fn wanted() -> BTreeSet<String> {
+    let mut names = BTreeSet::from(["kmers-4-map.koel".into(), "kmers-cuckoo-canonical.koel".into()]);
+    for (scheme, kind) in AnyScheme::NAMES.iter().flat_map(|name| Kind::ALL.map(|kind| (name, kind))) {
+        let Ok(limits) = AnyScheme::by_name(scheme, kind).map(|scheme| scheme.limits()) else { continue };
+        for contents in Contents::ALL {
+            // Where there is no room for values, there are sets, and numbers beside them.
+            if limits.value_bits > 0 || matches!(contents, Contents::Set | Contents::Compact) {
+                names.insert(format!("{}-{scheme}-{kind}.koel", contents.name()));
             }
         }
-    };
+    }
+    names
 }
-koel::for_each_scheme!(schemes);
 
 #[test]
 fn none_is_missing() {
@@ -259,6 +231,6 @@ fn each_opens_answers_and_changes_on_every_device() {
         let info = read_info(&old.path).unwrap();
         assert_eq!(info.key_type, KeyType::Numbers, "{}", old.name);
         assert!(old.name.contains(&format!("-{}", info.kind)) || info.kind == Kind::Canonical, "{}", old.name);
-        check(&old, &info);
+        old.check(&info);
     }
 }
