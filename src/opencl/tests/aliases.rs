@@ -13,10 +13,10 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
     let (mut found, mut room) = (cl.filled(64, 0u32)?, cl.filled(2048, 0u32)?);
     let table = HashTable::builder(Cuckoo::default()).build(cl, &[5, 6], &[50, 60])?;
     cl.write(&mut values, 0, &[6; 2048])?;
-    aliased(table.lookup(&queries, &mut values, &mut found));
+    aliased(table.get_on_into(&queries, &mut values, &mut found));
     aliased(cl.copy(&queries, 0, &mut values, 1024, 10));
     // Nothing was written, and one handle is as good as ever.
-    table.lookup(&queries, &mut room, &mut found)?;
+    table.get_on_into(&queries, &mut room, &mut found)?;
     assert_eq!(cl.download(&room)?, [60; 2048]);
     // A buffer that is read twice is no alias.
     assert_eq!(cl.select(&found, true, &[&queries, &queries])?.len(), 2);
@@ -31,7 +31,7 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
     aliased(cl.copy(&queries, 0, &mut right, 0, 10));
     cl.copy(&left, 0, &mut right, 0, 10)?;
     let mut found = cl.filled(32, 0u32)?;
-    table.lookup(&left, &mut right, &mut found)?;
+    table.get_on_into(&left, &mut right, &mut found)?;
     assert_eq!(cl.download(&right)?, [60; 1024], "parts that do not overlap are two memories");
 
     let mut own = cl.filled(64, 0u32)?;

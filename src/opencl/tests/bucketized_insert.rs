@@ -136,7 +136,7 @@ fn the_least_key_with_copies_is_told() -> Result<()> {
 #[test]
 fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    let slots = if small() { 1200 } else { 30_000 };
+    let slots = if small() { 700 } else { 30_000 };
     for bucket_slots in [4, 8, 16] {
         for removed_of in if small() { vec![2] } else { vec![2, 9] } {
             let first = slots * 85 / 100;
@@ -184,8 +184,8 @@ fn more_pairs_than_slots_are_left_over_as_by_the_direct_route() -> Result<()> {
 #[test]
 fn words_that_no_table_has_do_no_harm() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    for bucket_slots in [4, 8, 16] {
-        let plan = plan(&Bucketized::canonical(bucket_slots), if small() { 2100 } else { 9000 }, 0);
+    for bucket_slots in if small() { vec![8] } else { vec![4, 8, 16] } {
+        let plan = plan(&Bucketized::canonical(bucket_slots), if small() { 700 } else { 9000 }, 0);
         let words = plan.buckets() as usize * bucket_slots as usize;
         let halves = noise(5, 2 * words);
         let image: Vec<u64> = halves.chunks(2).map(|two| u64::from(two[0]) << 32 | u64::from(two[1])).collect();
@@ -202,18 +202,18 @@ fn a_table_takes_batches_and_refuses_copies_part_by_part() -> Result<()> {
     let (keys, values) = pairs(len);
     let cl = cl.with_group(64);
     cl.set_build_route(Some(BuildRoute::ByParts));
-    let builder = HashTable::builder(Bucketized::canonical(8)).capacity(len as u64 * 10 / 9);
+    let builder = HashTable::builder(Bucketized::canonical(8)).slots(len * 10 / 9);
     let first = len * 8 / 10;
     let mut table = builder.build(&cl, &keys[..first], &values[..first])?;
     let before = table.digest()?;
     let known = [keys[first], keys[first + 1], keys[7]];
     let refused = table.insert(&known, &[1, 2, 3]);
     assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == keys[7]), "{refused:?}");
-    assert_eq!((table.len(), table.digest()?), (first as u64, before));
+    assert_eq!((table.len(), table.digest()?), (first, before));
     cl.ledger().take();
     let done = table.insert(&keys[first..], &values[first..])?;
     assert!(cl.ledger().take().iter().any(|stage| stage.name == "bucketized_insert"));
-    assert_eq!((done.added, done.rebuilt), ((len - first) as u64, false));
+    assert_eq!((done.added, done.rebuilt), (len - first, false));
     assert_eq!(table.digest()?, builder.build(&cl, &keys, &values)?.digest()?);
     Ok(())
 }

@@ -45,7 +45,7 @@ where
     for &kind in S::KINDS.iter().filter(|&&kind| !S::of_kind(kind).host_built()) {
         let scheme = S::of_kind(kind);
         let limits = scheme.limits();
-        let len = if small() { 300 } else { 40_000.min(limits.pairs as usize) };
+        let len = if small() { 130 } else { 40_000.min(limits.pairs as usize) };
         let distinct = Workload::new(len as u32, 4).within(limits)?.keys();
         let values_of_every_sort = {
             let rising: Vec<u32> = (0..len as u32).collect();

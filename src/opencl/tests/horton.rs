@@ -144,7 +144,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
         let step = if small() { 3 } else { 1 };
         for (scheme, loads) in canonical().into_iter().skip(turn % step).step_by(step) {
             for &len in sizes {
-                for &load in loads {
+                for &load in if small() { &loads[loads.len() / 2..=loads.len() / 2] } else { loads } {
                     let (keys, values) = pairs(len);
                     let plan = plan(&scheme, len, load);
                     let (placing, image) = compare_builds(&cl, &plan, &keys, &values)?;
@@ -166,7 +166,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
 fn tables_of_every_small_number_of_pairs() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for (scheme, loads) in canonical() {
-        let step = if small() { 21 } else { 1 };
+        let step = if small() { 63 } else { 1 };
         for len in (0..=64).step_by(step) {
             let (keys, values) = pairs(len);
             let plan = plan(&scheme, len, loads[0]);
@@ -203,7 +203,7 @@ pub(super) fn crowd(functions: &Functions, count: usize) -> Vec<u32> {
 #[test]
 fn a_crowd_of_one_home_goes_to_the_stash_until_it_is_too_great() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    for (scheme, _) in canonical() {
+    for (scheme, _) in canonical().into_iter().step_by(if small() { 3 } else { 1 }) {
         let plan = plan(&scheme, 1000, 50);
         let functions = plan.functions();
         let keys = crowd(&functions, 65);
@@ -276,10 +276,13 @@ fn the_empty_markers_key_stands_outside() -> Result<()> {
 #[test]
 fn batches_of_queries_of_every_length() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    let (keys, values) = pairs(700);
-    for group in [32, 64, 256] {
+    let count = if small() { 300 } else { 700 };
+    let (keys, values) = pairs(count);
+    for (turn, group) in [32, 64, 256].into_iter().enumerate() {
         let cl = cl.with_group(group);
-        for (slots, load) in [(4, 85), (8, 90), (16, 93)] {
+        // A simulator has each width with one of the groups.
+        let step = if small() { 3 } else { 1 };
+        for (slots, load) in [(4, 85), (8, 90), (16, 93)].into_iter().skip(turn % step).step_by(step) {
             let plan = plan(&Horton::canonical(slots), keys.len(), load);
             let (placing, image) = compare_builds(&cl, &plan, &keys, &values)?;
             assert_eq!(placing, Placing::Placed);
@@ -289,8 +292,8 @@ fn batches_of_queries_of_every_length() -> Result<()> {
                 compare_lookups(&cl, &plan, &image, &queries(&keys, len))?;
             }
             // All hits, and through the trait.
-            let mut found = cl.filled(bitmap_words(700), 0)?;
-            let mut got = cl.filled(700, 0)?;
+            let mut found = cl.filled(bitmap_words(count), 0)?;
+            let mut got = cl.filled(count, 0)?;
             Kernels::<Horton>::lookup(&cl, &plan, &image, &cl.upload(&keys)?, &mut got, &mut found)?;
             assert_eq!(cl.download(&got)?, values);
         }

@@ -9,7 +9,7 @@ use crate::{CompactingTable, HashTable, MultiTable};
 const SLOT: usize = 1 << 10;
 
 fn queries() -> usize {
-    if small() { 3_000 } else { 100_003 }
+    if small() { 1_300 } else { 100_003 }
 }
 
 #[test]
