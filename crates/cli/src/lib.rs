@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! devices, build, lookup, info, join, groupby, unique, verify/     one module a command: its options, then what it does
+//! completions.rs  for shells, and manual pages
 //! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
 //! structure.rs    map, set, compacting and multivalue tables: what a file can hold
 //! scheme/         from option values to a scheme, through the registry; the one place that names schemes
@@ -18,6 +19,7 @@
 #[doc(hidden)]
 pub mod answers;
 mod build;
+mod completions;
 #[doc(hidden)]
 pub mod devices;
 #[doc(hidden)]
@@ -67,10 +69,13 @@ Exit codes: 0 fine, 1 a check failed, 2 an error.";
 
 /// Bulk hash tables for CPUs and GPUs that hold the same bytes on every device.
 #[derive(Parser)]
-#[command(name = "koel", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "koel", version, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
+    /// No progress and no summaries
+    #[arg(short, long, global = true)]
+    quiet: bool,
 }
 
 #[derive(Subcommand)]
@@ -83,6 +88,8 @@ enum Command {
     Join(join::Args),
     Groupby(groupby::Args),
     Unique(unique::Args),
+    Completions(completions::Args),
+    Man(completions::ManArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -91,6 +98,9 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    if cli.quiet {
+        out::be_quiet();
+    }
     signals::remove_parts_at_the_end();
     ended(match cli.command {
         None => out::print(&Cli::command().render_help().to_string()).map(|()| Verdict::Fine),
@@ -102,6 +112,8 @@ pub fn main() -> ExitCode {
         Some(Command::Join(args)) => join::run(&args),
         Some(Command::Groupby(args)) => groupby::run(&args),
         Some(Command::Unique(args)) => unique::run(&args),
+        Some(Command::Completions(args)) => completions::run(&args),
+        Some(Command::Man(args)) => completions::man(&args),
     })
 }
 
@@ -110,7 +122,10 @@ pub fn main() -> ExitCode {
 /// # Errors
 /// The exit code.
 pub fn parsed<P: Parser>() -> Result<P, ExitCode> {
-    P::try_parse().map_err(|error| {
+    // A negative number is a wrong value of an option, and no option of its own.
+    let command = P::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let matches = command.allow_negative_numbers(true).try_get_matches();
+    matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
         if error.use_stderr() {
             let message = error.render().to_string();
             out::complain(message.strip_prefix("error: ").unwrap_or(&message).trim_end());

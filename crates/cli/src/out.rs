@@ -2,7 +2,29 @@
 
 use std::io::{self, Write};
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::failure::{Failure, Result};
+
+/// Whether the user wants no progress and no summaries.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on there is no progress, and no summary: only what was asked for, and errors.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether the user asked for that.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes what became of the work to stderr, unless the user wants none of that.
+pub fn summary(line: &str) {
+    if !is_quiet() {
+        note(line);
+    }
+}
 
 /// Writes text and a line's end to stdout.
 pub fn print(text: &str) -> Result<()> {

@@ -53,7 +53,7 @@ impl Progress {
     fn started(length: Option<u64>, counted: Counted, template: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(length, target());
         restyle(&bar, counted, template);
-        if std::io::stderr().is_terminal() {
+        if is_shown() {
             bar.enable_steady_tick(std::time::Duration::from_millis(200));
         }
         Progress(bar)
@@ -133,6 +133,10 @@ fn last() -> Option<(ProgressBar, Counted)> {
     last.as_ref().and_then(|(bar, counted)| Some((bar.upgrade()?, *counted)))
 }
 
+fn is_shown() -> bool {
+    std::io::stderr().is_terminal() && !out::is_quiet()
+}
+
 fn target() -> ProgressDrawTarget {
-    if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+    if is_shown() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }

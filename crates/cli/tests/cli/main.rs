@@ -10,6 +10,7 @@ mod folder;
 mod commands;
 mod faults;
 mod files;
+mod help;
 mod input;
 mod kmers;
 mod memory;

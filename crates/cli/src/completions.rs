@@ -1,0 +1,47 @@
+//! `koel completions`, `koel man`: what shells and `man` want to know of the options.
+
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::failure::{Failure, Result, Verdict};
+use super::{Cli, out};
+
+const EXAMPLES: &str = "\
+Examples:
+  koel completions bash > /etc/bash_completion.d/koel
+  koel completions zsh > ~/.zfunc/_koel
+  koel completions fish > ~/.config/fish/completions/koel.fish";
+
+/// Print a script that completes commands and options in a shell
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Which shell
+    shell: Shell,
+}
+
+/// Write manual pages, koel.1 and one a command, into a folder
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  koel man ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// A folder that is there
+    folder: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Verdict> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "koel", &mut script);
+    out::print(&String::from_utf8_lossy(&script))?;
+    Ok(Verdict::Fine)
+}
+
+pub(crate) fn man(args: &ManArgs) -> Result<Verdict> {
+    if !args.folder.is_dir() {
+        return Err(Failure::Input(format!("{}: this is no folder: make it first", args.folder.display())));
+    }
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), &args.folder)
+        .map_err(|error| Failure::io(&args.folder, &error))?;
+    Ok(Verdict::Fine)
+}

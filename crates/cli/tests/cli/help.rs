@@ -1,0 +1,97 @@
+//! What helps with the command itself: help, completions, manual pages, quiet runs, numbers below zero.
+
+use crate::folder::{Folder, stderr};
+
+const COMMANDS: [&str; 10] =
+    ["devices", "verify", "build", "lookup", "info", "join", "groupby", "unique", "completions", "man"];
+
+#[test]
+fn every_command_has_help_in_two_ways() {
+    let folder = Folder::new();
+    for command in COMMANDS {
+        let long = folder.ok(&format!("{command} --help"));
+        assert_eq!(folder.ok(&format!("help {command}")), long, "{command}");
+        assert!(long.contains(&format!("Usage: koel {command}")), "{long}");
+    }
+    // The short one is without what only readers of the papers look for.
+    let (short, long) = (folder.ok("build -h"), folder.ok("build --help"));
+    for option in ["--reinsertion", "--bucket-slots", "--max-ages"] {
+        assert!(long.contains(option) && !short.contains(option), "{option}");
+    }
+    for option in ["--output", "--table", "--scheme", "--load", "--device"] {
+        assert!(short.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn shells_complete_commands_and_options() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = folder.ok(&format!("completions {shell}"));
+        for word in ["koel", "groupby", "bucket-slots"] {
+            assert!(script.contains(word), "{shell}: no {word}");
+        }
+    }
+    folder.refused("completions cmd", "bash");
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("man1")).unwrap();
+    assert_eq!(folder.ok("man man1"), "");
+    for page in std::iter::once("koel".to_owned()).chain(COMMANDS.map(|command| format!("koel-{command}"))) {
+        let text = std::fs::read_to_string(folder.path(&format!("man1/{page}.1"))).unwrap();
+        assert!(text.contains(".SH SYNOPSIS"), "{page}");
+    }
+    folder.refused("man man2", "no folder");
+}
+
+#[test]
+fn quiet_commands_say_nothing_but_what_was_asked_for() {
+    let folder = Folder::new();
+    folder.file("a.csv", "1,2\n3,4\n");
+    for (arguments, said) in [
+        ("-q build a.csv -o t.koel", ""),
+        ("build a.csv -o t.koel --quiet", ""),
+        ("lookup t.koel a.csv -q", "key,value\n1,2\n3,4\n"),
+        ("lookup t.koel a.csv -q -o out.csv", ""),
+        ("unique a.csv -q -o out.csv", ""),
+        ("join a.csv a.csv -o out.csv -q", ""),
+    ] {
+        let output = folder.koel(arguments);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{arguments}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{arguments}");
+    }
+    // Errors and verdicts are no chatter.
+    assert!(stderr(&folder.koel("-q lookup missing.koel a.csv")).contains("missing.koel"));
+    folder.file("q.csv", "1\n9\n");
+    let strict = folder.koel("lookup t.koel q.csv -q --strict");
+    assert!(strict.status.code() == Some(1) && stderr(&strict).contains("1 of 2 queries"), "{}", stderr(&strict));
+}
+
+#[test]
+fn lookups_sum_up_as_json() {
+    let folder = Folder::new();
+    folder.file("a.csv", "1,2\n3,4\n");
+    folder.file("q.csv", "1\n9\n3\n");
+    folder.ok("build a.csv -o t.koel");
+    let summary = folder.json("lookup t.koel q.csv -o out.csv --json");
+    assert_eq!(summary, serde_json::json!({ "queries": 3, "found": 2, "missed": 1, "output": "out.csv" }));
+    folder.refused("lookup t.koel q.csv --json", "--output");
+}
+
+#[test]
+fn a_number_below_zero_is_a_wrong_value() {
+    let folder = Folder::new();
+    folder.file("a.csv", "1,2\n");
+    for (arguments, part) in [
+        ("build a.csv -o t --seed -1", "`-1` is no seed"),
+        ("build a.csv -o t --slots -1", "`-1` is no count"),
+        ("build a.csv -o t --capacity -5e6", "`-5e6` is no count"),
+        ("build a.csv -o t --load -0.5", "load factor -0.5"),
+        ("verify --n -1", "`-1` is no count"),
+    ] {
+        folder.refused(arguments, part);
+    }
+}
