@@ -98,7 +98,7 @@ where
     counted_part(&mut || built = Some(builder.build_on(&device, &keys, &values)));
     let table = built.ok_or("nothing was built")??;
     table.audit()?;
-    if table.len() == u64::from(KEYS) { Ok(()) } else { Err(format!("{} pairs of {KEYS}", table.len()).into()) }
+    if table.len() == KEYS as usize { Ok(()) } else { Err(format!("{} pairs of {KEYS}", table.len()).into()) }
 }
 
 fn lookup<S: Scheme>(scheme: &S, hits: u32) -> Outcome<()>
@@ -111,7 +111,7 @@ where
     let there = device.upload(&queries)?;
     let (mut values, mut found) = (device.filled(queries.len(), 0)?, device.filled(bitmap_words(queries.len()), 0)?);
     let mut done = Ok(());
-    counted_part(&mut || done = table.lookup(&there, &mut values, &mut found));
+    counted_part(&mut || done = table.get_on_into(&there, &mut values, &mut found));
     done?;
     let (values, found) = (device.download(&values)?, device.download(&found)?);
     let answer = |i: usize| (found[i / 32] >> (i % 32) & 1 != 0).then(|| values[i]);

@@ -58,13 +58,13 @@ where
             let there = device.upload(&queries).expect("room for the queries");
             let mut values = device.filled(QUERIES, 0xdead_beef).expect("room for the answers");
             let mut found = device.filled(bitmap_words(QUERIES), 0).expect("room for the bitmap");
-            table.lookup(&there, &mut values, &mut found).expect("answers");
+            table.get_on_into(&there, &mut values, &mut found).expect("answers");
             let answers = device.download(&values).expect("answers");
             let wrong = queries.iter().zip(&answers).filter(|(q, a)| load.answer(**q).unwrap_or(0) != **a).count();
             assert_eq!(wrong, 0, "wrong answers are not worth timing");
             group.bench_function(BenchmarkId::new(format!("{hits}%"), table.len()), |bencher| {
                 bencher.iter(|| {
-                    table.lookup(&there, &mut values, &mut found).expect("answers");
+                    table.get_on_into(&there, &mut values, &mut found).expect("answers");
                     device.finish().expect("finishes");
                 });
             });

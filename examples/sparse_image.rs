@@ -107,8 +107,8 @@ fn drawn(
     let pixels = device.iota(count)?;
     let (mut colours, mut found) = (device.filled(count, 0)?, device.filled(bitmap_words(count), 0)?);
     // Once for nothing: the first lookup compiles its kernel.
-    table.lookup(&pixels, &mut colours, &mut found)?;
-    let ((), time) = device.timed(|| table.lookup(&pixels, &mut colours, &mut found))?;
+    table.get_on_into(&pixels, &mut colours, &mut found)?;
+    let ((), time) = device.timed(|| table.get_on_into(&pixels, &mut colours, &mut found))?;
     let (colours, found) = (device.download(&colours)?, device.download(&found)?);
     let shown = |i: usize| if found[i / 32] >> (i % 32) & 1 == 1 { colours[i].to_le_bytes() } else { background };
     let pixels = (0..count).map(shown).collect();

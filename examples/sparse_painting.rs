@@ -104,7 +104,7 @@ fn draw(
     let keys: Vec<u32> = (0..WINDOW * WINDOW).map(|i| key(left + i % WINDOW, top + i / WINDOW)).collect();
     let there = device.upload(&keys)?;
     let (mut colours, mut found) = (device.filled(keys.len(), 0)?, device.filled(bitmap_words(keys.len()), 0)?);
-    let ((), time) = device.timed(|| table.lookup(&there, &mut colours, &mut found))?;
+    let ((), time) = device.timed(|| table.get_on_into(&there, &mut colours, &mut found))?;
     let (colours, found) = (device.download(&colours)?, device.download(&found)?);
     let shown = |i: usize| (found[i / 32] >> (i % 32) & 1 == 1).then_some(colours[i]);
     match (0..keys.len()).find(|&i| shown(i) != canvas[keys[i] as usize]) {

@@ -184,7 +184,7 @@ where
     // From nearly empty tables to a little beyond what the scheme is made for.
     let load = scheme.default_load().get() * (0.2 + 0.82 * random.below(1001) as f64 / 1000.0);
     let capacity = ((model.len() as f64 / load.min(1.0)).ceil() as u64).max(1);
-    let builder = HashTable::builder(scheme.clone()).capacity(capacity).seed(seed).duplicates(rule);
+    let builder = HashTable::builder(scheme.clone()).slots(capacity as usize).seed(seed).duplicates(rule);
     let about = format!(
         "{scheme:?}, {len} pairs ({} keys), {pattern}, capacity {capacity}, seed {seed}, {rule:?}",
         model.len()
@@ -242,7 +242,7 @@ where
         }
 
         let mut left = model.clone();
-        let removed = gone.iter().filter(|key| left.remove(key).is_some()).count() as u64;
+        let removed = gone.iter().filter(|key| left.remove(key).is_some()).count();
         let outcome = table.remove(&gone);
         match outcome {
             Ok(count) if count == removed => {}
@@ -313,7 +313,7 @@ where
 {
     tally.operations += 3;
     let reported = |failure: Error| failure.to_string();
-    if table.len() != model.len() as u64 {
+    if table.len() != model.len() {
         return Err(format!("{} pairs instead of {}", table.len(), model.len()));
     }
     let mut queries: Vec<u32> = model.keys().copied().collect();

@@ -140,8 +140,8 @@ where
     let on_device = device.upload(&queries)?;
     let mut values = device.filled(queries.len(), 0)?;
     let mut found = device.filled(bitmap_words(queries.len()), 0)?;
-    table.lookup(&on_device, &mut values, &mut found)?;
-    let ((), time) = device.timed(|| table.lookup(&on_device, &mut values, &mut found))?;
+    table.get_on_into(&on_device, &mut values, &mut found)?;
+    let ((), time) = device.timed(|| table.get_on_into(&on_device, &mut values, &mut found))?;
     let found = device.download(&found)?;
     let solid: HashSet<u32> = voxels.iter().copied().collect();
     if (0..queries.len()).any(|i| (found[i / 32] >> (i % 32) & 1 == 1) != solid.contains(&queries[i])) {

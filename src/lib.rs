@@ -66,7 +66,9 @@ mod memory;
 pub mod multi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+pub mod prelude;
 pub mod scheme;
+mod sealed;
 pub mod set;
 pub mod table;
 mod threads;

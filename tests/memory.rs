@@ -124,7 +124,7 @@ where
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.koel");
     let what = |operation: &str| format!("{scheme:?}: {operation}");
-    let builder = HashTable::builder(scheme.clone()).capacity(u64::from(PAIRS) * 3 / 2);
+    let builder = HashTable::builder(scheme.clone()).slots(PAIRS as usize * 3 / 2);
     let keep = builder.clone().duplicates(Duplicates::KeepLast);
     let build = || keep.build(&cpu, &keys, &values).expect("room");
     let table = build();

@@ -86,7 +86,7 @@ where
         let mut held = set.to_keys().expect("keys");
         held.sort_unstable();
         assert_eq!(held, keys, "keys, each once");
-        assert_eq!(set.len(), keys.len() as u64);
+        assert_eq!(set.len(), keys.len());
         assert!(!set.contains(&keys).expect("an answer").contains(&false), "hits");
         let absent = absent_keys(|key| model.contains(&key), keys.into_iter());
         assert!(!set.contains(&absent).expect("an answer").contains(&true), "misses");
@@ -99,7 +99,7 @@ where
     let news: Vec<u32> = absent.into_iter().take(7).collect();
     match set.insert(&news) {
         Ok(added) => {
-            assert_eq!(added, news.len() as u64);
+            assert_eq!(added, news.len());
             model.extend(news);
         }
         Err(error) => assert!(may_refuse(&error), "insert: {error}"),
@@ -108,7 +108,7 @@ where
     let gone: Vec<u32> = model.iter().copied().step_by(2).take(20).collect();
     match set.remove(&gone) {
         Ok(removed) => {
-            assert_eq!(removed, gone.len() as u64);
+            assert_eq!(removed, gone.len());
             model.retain(|key| !gone.contains(key));
         }
         Err(error) => assert!(may_refuse(&error), "remove: {error}"),
@@ -154,7 +154,7 @@ where
         memory::used(8 * koel::DeviceBuffer::len(table.table().image()));
         let keys: Vec<u32> = model.keys().copied().collect();
         let counts: Vec<u32> = model.values().map(|values| values.len() as u32).collect();
-        assert_eq!((table.keys_len(), table.len()), (keys.len() as u64, counts.iter().map(|&n| u64::from(n)).sum()));
+        assert_eq!((table.keys_len(), table.len()), (keys.len(), counts.iter().map(|&n| n as usize).sum()));
         assert_eq!(table.count(&keys).expect("an answer"), counts, "counts");
         let retrieved = table.retrieve(&keys).expect("an answer");
         for (i, values) in model.values().enumerate() {

@@ -66,7 +66,7 @@ impl Make for Tables {
         seeds.push((name::<S>(kind, "worn"), file(|to| table.save(to.path()))));
         let empty = HashTable::builder(scheme.clone()).build(&cpu(), &[], &[]).expect("a table");
         seeds.push((name::<S>(kind, "empty"), file(|to| empty.save(to.path()))));
-        let slots = HashTable::builder(scheme).capacity(64).build(&cpu(), &keys, &values).expect("a table");
+        let slots = HashTable::builder(scheme).slots(64).build(&cpu(), &keys, &values).expect("a table");
         seeds.push((name::<S>(kind, "capacity"), file(|to| slots.save(to.path()))));
     }
 }
@@ -109,7 +109,7 @@ fn salted() -> Named {
     };
     let keys: BTreeSet<u32> = (0..FIRST_SALTED).flat_map(crowd).collect();
     let keys: Vec<u32> = keys.into_iter().collect();
-    let builder = HashTable::builder(scheme.clone()).seed(seed).capacity(slots);
+    let builder = HashTable::builder(scheme.clone()).seed(seed).slots(slots as usize);
     let table = builder.build(&cpu(), &keys, &keys).expect("a table");
     assert!(table.restarts() >= FIRST_SALTED, "no salt");
     ("bucketized-canonical-salted".into(), file(|to| table.save(to.path())))

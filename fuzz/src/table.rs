@@ -98,7 +98,7 @@ where
     fn check(&self, at: &str) {
         memory::used(8 * koel::DeviceBuffer::len(self.table.image()));
         let (table, model) = (&self.table, &self.model);
-        assert_eq!(table.len(), model.len() as u64, "{at}: pairs");
+        assert_eq!(table.len(), model.len(), "{at}: pairs");
         let keys: Vec<u32> = model.keys().copied().collect();
         let values: Vec<Option<u32>> = model.values().map(|&value| Some(value)).collect();
         assert_eq!(table.get(&keys).expect("an answer"), values, "{at}: hits");
@@ -128,7 +128,7 @@ where
     fn remove(&mut self, keys: Vec<u32>) {
         match self.table.remove(&keys) {
             Ok(removed) => {
-                assert_eq!(removed, keys.len() as u64, "removed");
+                assert_eq!(removed, keys.len(), "removed");
                 self.model.retain(|key, _| !keys.contains(key));
             }
             Err(error) => assert!(may_refuse(&error), "remove: {error}"),

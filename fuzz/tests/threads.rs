@@ -57,7 +57,7 @@ where
     assert_eq!(table.get(&keys).expect("an answer"), expected, "{at}");
     table.upsert(&keys[..half], &values[..half]).expect("room");
     let gone: Vec<u32> = keys.iter().copied().step_by(3).collect();
-    assert_eq!(table.remove(&gone).expect("removed"), gone.len() as u64, "{at}");
+    assert_eq!(table.remove(&gone).expect("removed"), gone.len(), "{at}");
     assert!(!table.contains(&gone).expect("an answer").contains(&true), "{at}");
     table.compact().expect("compacted");
     table.rebuild().expect("rebuilt");
@@ -92,7 +92,7 @@ fn all_structures() {
     let (keys, _) = pairs::<koel::Cuckoo>(Kind::Canonical);
     let column: Vec<u32> = keys.iter().chain(&keys[..keys.len() / 2]).copied().collect();
     let set = HashSet::builder(koel::CuckooSet::default()).build(cpu(), &column).expect("a set");
-    assert_eq!(set.len(), keys.len() as u64);
+    assert_eq!(set.len(), keys.len());
     let ids = CompactingTable::builder(koel::Cuckoo::default()).build(cpu(), &column).expect("ids");
     assert_eq!(ids.unique().expect("keys"), keys);
     let rows: Vec<u32> = (0..column.len() as u32).collect();

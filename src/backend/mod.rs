@@ -44,15 +44,10 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Cuckoo, Plan as _, Scheme};
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for u32 {}
-    impl Sealed for u64 {}
-}
+use crate::sealed::Sealed;
 
 /// An integer that buffers hold: `u32` or `u64`.
-pub trait Word: bytemuck::Pod + PartialEq + fmt::Debug + Send + Sync + sealed::Sealed + WordOnDevice {}
+pub trait Word: bytemuck::Pod + PartialEq + fmt::Debug + Send + Sync + Sealed + WordOnDevice {}
 impl Word for u32 {}
 impl Word for u64 {}
 
@@ -67,8 +62,8 @@ pub trait WordOnDevice {}
 #[cfg(not(feature = "opencl"))]
 impl<T> WordOnDevice for T {}
 
-/// Memory of one device.
-pub trait DeviceBuffer: Send + Sync + fmt::Debug {
+/// Memory of one device. Sealed: the backends of this crate implement it.
+pub trait DeviceBuffer: Sealed + Send + Sync + fmt::Debug {
     /// Elements.
     fn len(&self) -> usize;
     /// Whether there are none.
@@ -83,8 +78,9 @@ pub fn bitmap_words(len: usize) -> usize {
     len.div_ceil(32)
 }
 
-/// Memory and data-parallel primitives of one device.
-pub trait HashBackend: Clone + Send + Sync + fmt::Debug + 'static {
+/// Memory and data-parallel primitives of one device. Sealed, like [`Relational`] and [`Kernels`]: name it in bounds; the
+/// backends of this crate implement it.
+pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// Memory there, freed on drop.
     type Buffer<T: Word>: DeviceBuffer;
 

@@ -5,7 +5,7 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::group::{IdOrder, distinct_keys};
 use crate::scheme::Scheme;
-use crate::table::{Contents, HashTable, KeyType, TableBuilder, random_seed};
+use crate::table::{Contents, HashTable, TableBuilder, table_settings};
 
 /// Builds compacting tables; made by [`CompactingTable::builder`].
 ///
@@ -25,6 +25,8 @@ pub struct CompactingBuilder<S: Scheme> {
     order: IdOrder,
 }
 
+table_settings!(CompactingBuilder, "Distinct keys");
+
 impl<S: Scheme> CompactingBuilder<S> {
     pub(super) fn new(scheme: S) -> Self {
         CompactingBuilder { table: HashTable::builder(scheme).contents(Contents::Compact), order: IdOrder::default() }
@@ -33,40 +35,6 @@ impl<S: Scheme> CompactingBuilder<S> {
     /// In which order distinct keys get their ids; otherwise as they first appear.
     pub fn ids(self, order: IdOrder) -> Self {
         CompactingBuilder { order, ..self }
-    }
-
-    /// Distinct keys per slot, above 0 and up to 1; see [`TableBuilder::load_factor`].
-    pub fn load_factor(self, load: f64) -> Self {
-        CompactingBuilder { table: self.table.load_factor(load), ..self }
-    }
-
-    /// Slots; see [`TableBuilder::capacity`].
-    pub fn capacity(self, slots: u64) -> Self {
-        CompactingBuilder { table: self.table.capacity(slots), ..self }
-    }
-
-    /// The seed of all constants. It does not change the ids.
-    pub fn seed(self, seed: u64) -> Self {
-        CompactingBuilder { table: self.table.seed(seed), ..self }
-    }
-
-    /// A seed from the system's source of randomness instead, for keys that strangers choose
-    /// (`docs/canonical-layout.md`, "Keys of strangers").
-    ///
-    /// # Errors
-    /// [`Error::NoRandomness`] if the system has none to give.
-    pub fn seed_at_random(self) -> Result<Self> {
-        Ok(self.seed(random_seed()?))
-    }
-
-    /// The most attempts with new constants, 1 to 1024; otherwise 32.
-    pub fn attempts(self, attempts: u32) -> Self {
-        CompactingBuilder { table: self.table.attempts(attempts), ..self }
-    }
-
-    /// What the keys stand for; see [`TableBuilder::key_type`].
-    pub fn key_type(self, key_type: KeyType) -> Self {
-        CompactingBuilder { table: self.table.key_type(key_type), ..self }
     }
 
     /// Numbers the distinct keys of a column, however often they come.

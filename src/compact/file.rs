@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{CompactingTable, reading};
 use crate::backend::Runs;
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
 use crate::table::{Contents, Digest, HashTable};
@@ -37,11 +38,34 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// values are not the ids 0, 1, ..; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let table = HashTable::open_part(backend, path, 0, Contents::Compact)?;
+        Self::of_file(HashTable::open_part(backend, path, 0, Contents::Compact)?, path)
+    }
+
+    fn of_file(table: HashTable<B, S>, path: &Path) -> Result<Self> {
         let unique = reading::list_of(&table).map_err(|error| match error {
             Error::Damaged(violation) => Error::BadFile { path: path.into(), reason: violation.to_string() },
             other => other,
         })?;
         Ok(CompactingTable { table, unique })
+    }
+}
+
+impl<S: Scheme> CompactingTable<Cpu, S>
+where
+    Cpu: Runs<S>,
+{
+    /// Opens a file whose table stays where it is; see [`HashTable::open_mapped`]. The list of keys is made in memory,
+    /// 4 bytes a key, by a pass over the whole table.
+    ///
+    /// # Safety
+    /// Until the table is dropped nobody, in this process or another, writes to the file or cuts it short.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but the checksum is not looked at.
+    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        // SAFETY: the caller's promise.
+        Self::of_file(unsafe { HashTable::open_mapped_part(backend, path, 0, Contents::Compact)? }, path)
     }
 }

@@ -23,7 +23,7 @@ use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::scheme::{Audit, Cuckoo, Scheme};
-use crate::table::{Digest, HashTable, KeyType};
+use crate::table::{Digest, HashTable, KeyType, Stats};
 
 /// A map from the distinct keys of a column to the numbers 0, 1, .., and back, on backend `B`.
 ///
@@ -55,8 +55,8 @@ impl<S: Scheme> CompactingTable<Cpu, S> {
 
 impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// The number of distinct keys: ids are below it.
-    pub fn len(&self) -> u64 {
-        self.unique.len() as u64
+    pub fn len(&self) -> usize {
+        self.unique.len()
     }
 
     /// Whether there are none.
@@ -114,6 +114,14 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// What the device reports.
     pub fn digest(&self) -> Result<Digest> {
         self.table.digest()
+    }
+
+    /// Statistics of the table of key -> id; see [`HashTable::stats`].
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn stats(&self) -> Result<Stats> {
+        self.table.stats()
     }
 
     /// Checks every invariant of the table ([`HashTable::audit`]), and that its ids are those of the list: each number

@@ -2,7 +2,7 @@
 
 use super::CompactingTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, DeviceBuffer, Runs, bitmap_words};
+use crate::backend::{Answers, DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
 use crate::memory;
@@ -31,23 +31,35 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
         self.table.get(keys)
     }
 
-    /// [`ids`](Self::ids) of keys on the device: no transfer, no allocation. `ids[i]` is the id or 0, and bit
-    /// `i % 32` of `found[i / 32]` tells which.
+    /// [`ids`](Self::ids) of keys on the device: the ids, 0 for a key that has none, and a bitmap of those that have one.
+    ///
+    /// # Errors
+    /// As [`HashTable::get_on`].
+    pub fn ids_on(&self, keys: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+        self.table.get_on(keys)
+    }
+
+    /// [`ids_on`](Self::ids_on) into buffers of the caller: no transfer, no allocation.
     ///
     /// ```
     /// use koel::{CompactingTable, Cpu, Cuckoo, HashBackend};
     /// let cpu = Cpu::new();
     /// let table = CompactingTable::builder(Cuckoo::default()).build(&cpu, &[5, 6])?;
     /// let (mut ids, mut found) = (cpu.filled(2, 9)?, cpu.filled(1, 0)?);
-    /// table.ids_on(&cpu.upload(&[6, 7])?, &mut ids, &mut found)?;
+    /// table.ids_on_into(&cpu.upload(&[6, 7])?, &mut ids, &mut found)?;
     /// assert_eq!((cpu.download(&ids)?, cpu.download(&found)?), (vec![1, 0], vec![0b01]));
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`HashTable::lookup`].
-    pub fn ids_on(&self, keys: &B::Buffer<u32>, ids: &mut B::Buffer<u32>, found: &mut B::Buffer<u32>) -> Result<()> {
-        self.table.lookup(keys, ids, found)
+    /// As [`HashTable::get_on_into`].
+    pub fn ids_on_into(
+        &self,
+        keys: &B::Buffer<u32>,
+        ids: &mut B::Buffer<u32>,
+        found: &mut B::Buffer<u32>,
+    ) -> Result<()> {
+        self.table.get_on_into(keys, ids, found)
     }
 
     /// The key of each id, in the order of the ids; `None` for numbers that are no id.
@@ -65,7 +77,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
                 chunk.answers = vec![self.keys_on(&chunk.queries)?];
                 Ok(chunk)
             })?;
-            make(&mut all, ids.len(), |i| (u64::from(ids[i]) < self.len()).then_some(keys[i]))?;
+            make(&mut all, ids.len(), |i| ((ids[i] as usize) < self.len()).then_some(keys[i]))?;
         }
         Ok(all)
     }
@@ -121,9 +133,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
 
     /// The inverse of rows that are those from `first` on.
     fn inverse_from(&self, keys: &B::Buffer<u32>, first: u64) -> Result<B::Buffer<u32>> {
-        let mut ids = self.backend().unwritten(keys.len())?;
-        let mut found = self.backend().unwritten(bitmap_words(keys.len()))?;
-        self.table.lookup(keys, &mut ids, &mut found)?;
+        let (ids, found) = self.table.get_on(keys)?;
         let unknown = group::only(self.backend().select(&found, false, &[keys])?)?;
         if unknown.is_empty() {
             return Ok(ids);

@@ -4,19 +4,22 @@
 //! index    a multivalue table of the right column: key -> numbers of its rows, ascending, and behind all of them NO_ROW
 //! inner    the run of each left row's key, one behind the other
 //! left     the same, where a left row without a run has the one element NO_ROW
+//! right    the inner join, and behind it the right rows whose keys no left row has, ascending
+//! full     the left join, and behind it the same
 //! semi     the left rows that have a run       anti     those that have none
 //! ```
 //!
 //! The order is that of left rows, and for one left row that of right rows, both ascending; on every device. Nobody
 //! appends to a list that others append to: where each pair stands follows from prefix sums, so the order is no race.
 //!
-//! Inner and left outer joins can be far longer than both columns. What is held are 12 bytes a left row; the result is
+//! Inner and outer joins can be far longer than both columns. What is held are 12 bytes a left row; the result is
 //! made in pieces, each from wherever it begins, and each pass over a piece does the same work for every row of it,
 //! whichever keys they have.
 //!
 //! What it is not: a join of two sorted columns. The left column is not sorted, and its order is the result's.
 
 mod builder;
+mod file;
 mod rows;
 
 pub use builder::JoinBuilder;
@@ -30,7 +33,7 @@ use crate::multi::{Listing, MultiTable};
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::HashTable;
 
-/// What stands for the right row where a left outer join has none. No row has this number.
+/// What stands for the row of a side where an outer join has none. No row has this number.
 pub const NO_ROW: u32 = u32::MAX;
 
 /// Which rows a join gives.
@@ -40,8 +43,12 @@ pub enum JoinKind {
     /// Each pair of a left and a right row whose keys are equal.
     #[default]
     Inner,
-    /// Those, and each left row that has no partner, with [`NO_ROW`] beside it.
+    /// Those, and each left row that has no partner, with [`NO_ROW`] beside it, in the order of left rows.
     Left,
+    /// The inner join, and behind it each right row that has no partner, with [`NO_ROW`] beside it.
+    Right,
+    /// The left join, and behind it each right row that has no partner, with [`NO_ROW`] beside it.
+    Full,
     /// The left rows that have a partner, each once.
     Semi,
     /// The left rows that have none.
@@ -50,16 +57,34 @@ pub enum JoinKind {
 
 impl JoinKind {
     /// Every kind.
-    pub const ALL: [JoinKind; 4] = [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti];
+    pub const ALL: [JoinKind; 6] =
+        [JoinKind::Inner, JoinKind::Left, JoinKind::Right, JoinKind::Full, JoinKind::Semi, JoinKind::Anti];
 
     /// The name in messages and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             JoinKind::Inner => "inner",
             JoinKind::Left => "left",
+            JoinKind::Right => "right",
+            JoinKind::Full => "full",
             JoinKind::Semi => "semi",
             JoinKind::Anti => "anti",
         }
+    }
+
+    /// Whether a row of the result may have no left row.
+    pub fn keeps_right(self) -> bool {
+        matches!(self, JoinKind::Right | JoinKind::Full)
+    }
+
+    /// Whether a row of the result may have no right row.
+    pub fn keeps_left(self) -> bool {
+        matches!(self, JoinKind::Left | JoinKind::Full)
+    }
+
+    /// Whether the result has right rows at all.
+    pub fn has_right(self) -> bool {
+        !matches!(self, JoinKind::Semi | JoinKind::Anti)
     }
 }
 
@@ -97,8 +122,8 @@ impl<S: Scheme> JoinIndex<Cpu, S> {
 
 impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     /// The number of right rows.
-    pub fn len(&self) -> u64 {
-        self.rows.len() - 1
+    pub fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// Whether there are none.
@@ -107,7 +132,7 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     }
 
     /// The number of distinct keys among them.
-    pub fn keys_len(&self) -> u64 {
+    pub fn keys_len(&self) -> usize {
         self.rows.keys_len()
     }
 
@@ -121,11 +146,17 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
         self.rows.backend()
     }
 
+    /// The index of these runs of row numbers.
+    fn of_rows(rows: MultiTable<B, S>) -> Result<Self> {
+        Ok(JoinIndex { rows: rows.with_spare(NO_ROW)? })
+    }
+
     /// Joins a left column of keys with this one. How long the result is is known then; its rows are made when they are
     /// asked for.
     ///
     /// Cost: a lookup and two neighbouring reads a left row, and a prefix sum. Memory on the device: 16 bytes a left
-    /// row, 12 of which stay as long as the [`Join`] does (semi and anti: 4 bytes a row of the result).
+    /// row, 12 of which stay as long as the [`Join`] does (semi and anti: 4 bytes a row of the result; right and full:
+    /// also 8 bytes a right row, of which 4 bytes a row without a partner stay).
     ///
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 rows on; [`Error::OutOfMemory`] or what the device reports.
@@ -153,17 +184,22 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
         Error::check_rows("left rows of a join", left.len())?;
         match kind {
             // The number of right rows is the place behind them, where `NO_ROW` stands.
-            JoinKind::Inner => self.listed(left, None),
-            JoinKind::Left => self.listed(left, Some(self.len() as u32)),
+            JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
+                let missing = kind.keeps_left().then_some(self.len() as u32);
+                let listing = Listing::of(self.backend(), self.rows.spans(left, missing)?)?;
+                let alone = if kind.keeps_right() { self.without(left)? } else { self.backend().filled(0, 0)? };
+                Ok(Join::listed(&self.rows, listing, alone))
+            }
             JoinKind::Semi => self.chosen(left, true),
             JoinKind::Anti => self.chosen(left, false),
         }
     }
 
-    /// The run of each left row, or what stands at `missing`.
-    fn listed(&self, left: &B::Buffer<u32>, missing: Option<u32>) -> Result<Join<'_, B, S>> {
-        let listing = Listing::of(self.backend(), self.rows.spans(left, missing)?)?;
-        Ok(Join::listed(&self.rows, listing))
+    /// The right rows whose keys no left row has.
+    fn without(&self, left: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        let backend = self.backend();
+        let rows = backend.mark(&self.rows.values_without(left)?, self.len())?;
+        only(backend.select(&rows, true, &[&backend.iota(self.len())?])?)
     }
 
     /// The left rows whose keys are there, or are not.

@@ -1,5 +1,6 @@
 //! The rows of a join: how many there are, all of them, or any piece.
 
+use super::NO_ROW;
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
 use crate::memory;
@@ -17,8 +18,8 @@ pub struct Join<'a, B: Runs<S>, S: Scheme> {
 }
 
 enum Rows<B: HashBackend> {
-    /// Inner and left outer joins: the run of each left row.
-    Listed(Listing<B>),
+    /// Inner and outer joins: the run of each left row, and the right rows that come behind all of them.
+    Listed { listing: Listing<B>, alone: B::Buffer<u32> },
     /// Semi and anti joins: the left rows themselves.
     Chosen(B::Buffer<u32>),
 }
@@ -26,15 +27,31 @@ enum Rows<B: HashBackend> {
 /// Rows of a join, by their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JoinRows {
-    /// The left row of each row of the result.
+    /// The left row of each row of the result, or [`NO_ROW`](super::NO_ROW).
     pub left: Vec<u32>,
     /// The right row, or [`NO_ROW`](super::NO_ROW). Empty in semi and anti joins, which speak of left rows alone.
     pub right: Vec<u32>,
 }
 
+impl JoinRows {
+    /// Row after row: the left and the right row, where there is one.
+    ///
+    /// ```
+    /// use koel::{Cpu, JoinKind, join};
+    /// let rows = join(&Cpu::new(), &[10, 20], &[20, 30], JoinKind::Full)?;
+    /// let rows: Vec<_> = rows.iter().collect();
+    /// assert_eq!(rows, [(Some(0), None), (Some(1), Some(0)), (None, Some(1))]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, Option<u32>)> + '_ {
+        let there = |row: &u32| (*row != NO_ROW).then_some(*row);
+        self.left.iter().enumerate().map(move |(i, left)| (there(left), self.right.get(i).and_then(there)))
+    }
+}
+
 /// [`JoinRows`] on a device.
 pub struct JoinRowsOn<B: HashBackend> {
-    /// The left row of each row of the result.
+    /// The left row of each row of the result, or [`NO_ROW`](super::NO_ROW).
     pub left: B::Buffer<u32>,
     /// The right row, or [`NO_ROW`](super::NO_ROW). Empty in semi and anti joins.
     pub right: B::Buffer<u32>,
@@ -47,8 +64,8 @@ impl<B: HashBackend> std::fmt::Debug for JoinRowsOn<B> {
 }
 
 impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
-    pub(super) fn listed(right: &'a MultiTable<B, S>, listing: Listing<B>) -> Self {
-        Join { right, rows: Rows::Listed(listing) }
+    pub(super) fn listed(right: &'a MultiTable<B, S>, listing: Listing<B>, alone: B::Buffer<u32>) -> Self {
+        Join { right, rows: Rows::Listed { listing, alone } }
     }
 
     pub(super) fn chosen(right: &'a MultiTable<B, S>, rows: B::Buffer<u32>) -> Self {
@@ -65,7 +82,7 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
     /// ```
     pub fn len(&self) -> u64 {
         match &self.rows {
-            Rows::Listed(listing) => listing.len(),
+            Rows::Listed { listing, alone } => listing.len() + alone.len() as u64,
             Rows::Chosen(rows) => rows.len() as u64,
         }
     }
@@ -129,16 +146,17 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
     pub fn chunk_on(&self, first: u64, len: usize) -> Result<JoinRowsOn<B>> {
         let backend = self.right.backend();
         match &self.rows {
-            Rows::Listed(listing) => {
+            Rows::Listed { listing, alone } => {
                 let Piece { runs, values } = listing.piece(backend, self.right.values_on(), first, len)?;
-                Ok(JoinRowsOn { left: runs, right: values })
+                let behind = piece_of(backend, alone, first.saturating_sub(listing.len()), len - runs.len())?;
+                if behind.is_empty() {
+                    return Ok(JoinRowsOn { left: runs, right: values });
+                }
+                let left = backend.concat(&runs, &backend.filled(behind.len(), NO_ROW)?)?;
+                Ok(JoinRowsOn { left, right: backend.concat(&values, &behind)? })
             }
             Rows::Chosen(rows) => {
-                let first = usize::try_from(first).unwrap_or(usize::MAX).min(rows.len());
-                let len = len.min(rows.len() - first);
-                let mut left = backend.filled(len, 0)?;
-                backend.copy(rows, first, &mut left, 0, len)?;
-                Ok(JoinRowsOn { left, right: backend.filled(0, 0)? })
+                Ok(JoinRowsOn { left: piece_of(backend, rows, first, len)?, right: backend.filled(0, 0)? })
             }
         }
     }
@@ -146,10 +164,19 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
     /// How many numbers of right rows so many rows of the result have.
     fn right_rows(&self, rows: usize) -> usize {
         match self.rows {
-            Rows::Listed(_) => rows,
+            Rows::Listed { .. } => rows,
             Rows::Chosen(_) => 0,
         }
     }
+}
+
+/// Elements `first..first + len` of a column, as many of them as there are.
+fn piece_of<B: HashBackend>(backend: &B, column: &B::Buffer<u32>, first: u64, len: usize) -> Result<B::Buffer<u32>> {
+    let first = usize::try_from(first).unwrap_or(usize::MAX).min(column.len());
+    let mut piece = backend.filled(len.min(column.len() - first), 0)?;
+    let len = piece.len();
+    backend.copy(column, first, &mut piece, 0, len)?;
+    Ok(piece)
 }
 
 impl<B: Runs<S>, S: Scheme> std::fmt::Debug for Join<'_, B, S> {

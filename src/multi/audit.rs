@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 
 use super::MultiTable;
-use crate::backend::{DeviceBuffer, Runs};
+use crate::backend::Runs;
 use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Audit, Scheme, Violation};
@@ -39,11 +39,11 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         threads::ready()?;
         let runs = self.table.len();
         let beside = |reason| Ok(Err(Violation::Beside { reason }));
-        if starts.len() as u64 != runs.saturating_add(1) {
+        if starts.len() != runs.saturating_add(1) {
             return beside("there are not as many runs of values as keys");
         }
         let ends = (starts.first().copied(), starts.last().map(|&end| end as usize));
-        if ends != (Some(0), Some(self.values.len())) || !starts.par_windows(2).all(|run| run[0] < run[1]) {
+        if ends != (Some(0), Some(self.pairs)) || !starts.par_windows(2).all(|run| run[0] < run[1]) {
             return beside("the runs of values do not follow each other");
         }
         let mut keys = memory::reserved(starts.len() - 1)?;

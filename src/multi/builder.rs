@@ -14,7 +14,7 @@ use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
-use crate::table::{Contents, HashTable, KeyType, TableBuilder, random_seed};
+use crate::table::{Contents, HashTable, TableBuilder, table_settings};
 
 /// Builds multivalue tables; made by [`MultiTable::builder`].
 ///
@@ -40,53 +40,16 @@ pub(crate) struct Grouped<B: HashBackend> {
     pub(crate) values: B::Buffer<u32>,
 }
 
+table_settings!(MultiBuilder, "Distinct keys");
+
 impl<S: Scheme> MultiBuilder<S> {
     pub(crate) fn new(scheme: S) -> Self {
-        MultiBuilder { table: HashTable::builder(scheme).contents(Contents::Multi) }
+        MultiBuilder::of(HashTable::builder(scheme))
     }
 
-    /// As the table that is given was built.
-    pub(super) fn again(table: TableBuilder<S>) -> Self {
-        MultiBuilder { table }
-    }
-
-    /// Distinct keys per slot, above 0 and up to 1; see [`TableBuilder::load_factor`].
-    pub fn load_factor(mut self, load: f64) -> Self {
-        self.table = self.table.load_factor(load);
-        self
-    }
-
-    /// Slots for distinct keys, for good; see [`TableBuilder::capacity`].
-    pub fn capacity(mut self, slots: u64) -> Self {
-        self.table = self.table.capacity(slots);
-        self
-    }
-
-    /// The seed of all constants. Equal seeds, parameters and pairs in equal order give equal bytes.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.table = self.table.seed(seed);
-        self
-    }
-
-    /// A seed from the system's source of randomness instead, for keys that strangers choose
-    /// (`docs/canonical-layout.md`, "Keys of strangers").
-    ///
-    /// # Errors
-    /// [`Error::NoRandomness`] if the system has none to give.
-    pub fn seed_at_random(self) -> Result<Self> {
-        Ok(self.seed(random_seed()?))
-    }
-
-    /// The most attempts with new constants, 1 to 1024; otherwise 32.
-    pub fn attempts(mut self, attempts: u32) -> Self {
-        self.table = self.table.attempts(attempts);
-        self
-    }
-
-    /// What the keys stand for; see [`TableBuilder::key_type`].
-    pub fn key_type(mut self, key_type: KeyType) -> Self {
-        self.table = self.table.key_type(key_type);
-        self
+    /// A builder of multivalue tables with the parameters of tables.
+    pub(crate) fn of(table: TableBuilder<S>) -> Self {
+        MultiBuilder { table: table.contents(Contents::Multi) }
     }
 
     /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input.
@@ -143,8 +106,9 @@ impl<S: Scheme> MultiBuilder<S> {
     /// The table of pairs that stand in the order of their keys.
     pub(crate) fn build_grouped<B: Runs<S>>(&self, backend: &B, grouped: Grouped<B>) -> Result<MultiTable<B, S>> {
         let Grouped { keys, starts, values } = grouped;
+        let pairs = values.len();
         let table = self.table.build_on(backend, &keys, &backend.iota(keys.len())?)?;
-        Ok(MultiTable { table, starts, values })
+        Ok(MultiTable { table, starts, values, pairs })
     }
 }
 

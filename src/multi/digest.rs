@@ -77,11 +77,11 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
             hasher.update_rayon(bytes);
             sink(bytes)
         };
-        take(bytemuck::bytes_of(&Header::new(self.keys_len(), self.len())))?;
-        for column in [&self.starts, &self.values] {
-            let mut piece = memory::zeroed(CHUNK.min(column.len()))?;
-            for at in (0..column.len()).step_by(CHUNK) {
-                let piece = &mut piece[..CHUNK.min(column.len() - at)];
+        take(bytemuck::bytes_of(&Header::new(self.keys_len() as u64, self.len() as u64)))?;
+        for (column, len) in [(&self.starts, self.starts.len()), (&self.values, self.pairs)] {
+            let mut piece = memory::zeroed(CHUNK.min(len))?;
+            for at in (0..len).step_by(CHUNK) {
+                let piece = &mut piece[..CHUNK.min(len - at)];
                 self.backend().read(column, at, piece)?;
                 take(bytemuck::cast_slice(piece))?;
             }

@@ -19,6 +19,7 @@ use std::path::Path;
 use super::MultiTable;
 use super::digest::{HEADER_BYTES, Header, MAGIC, VERSION, joined};
 use crate::backend::Runs;
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::file::write_whole;
 use crate::memory;
@@ -75,6 +76,11 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// contradicts itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        Self::open_with(backend, path, |base| HashTable::open_part(backend, path, base, Contents::Multi))
+    }
+
+    /// Reads and checks all but the table, which begins where `open_table` is told.
+    fn open_with(backend: &B, path: &Path, open_table: impl FnOnce(u64) -> Result<HashTable<B, S>>) -> Result<Self> {
         let bad = |reason: &str| Error::BadFile { path: path.into(), reason: reason.into() };
         threads::ready()?;
         let mut source = Source::open(path)?;
@@ -82,10 +88,33 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         if !source.is_sound()? {
             return Err(bad("its checksum is wrong: it was damaged after it was written"));
         }
-        let table = HashTable::open_part(backend, path, source.base, Contents::Multi)?;
-        let table = MultiTable { table, starts: backend.upload(&starts)?, values: backend.upload(&values)? };
+        let table = open_table(source.base)?;
+        let pairs = values.len();
+        let table = MultiTable { table, starts: backend.upload(&starts)?, values: backend.upload(&values)?, pairs };
         table.check_runs(&starts)?.map_err(|violation| bad(&violation.to_string()))?;
         Ok(table)
+    }
+}
+
+impl<S: Scheme> MultiTable<Cpu, S>
+where
+    Cpu: Runs<S>,
+{
+    /// Opens a file whose table of the keys stays where it is; see [`HashTable::open_mapped`]. Starts and values are read
+    /// and checked, and with them which key has which run, by a pass over the table.
+    ///
+    /// # Safety
+    /// Until the table is dropped nobody, in this process or another, writes to the file or cuts it short.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but the checksum of the table of the keys is not looked at.
+    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        // SAFETY: the caller's promise.
+        Self::open_with(backend, path, |base| unsafe {
+            HashTable::open_mapped_part(backend, path, base, Contents::Multi)
+        })
     }
 }
 

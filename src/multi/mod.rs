@@ -12,8 +12,9 @@
 //! ```text
 //! builder.rs   the sort, the runs, the table            reading.rs    get, count, keys, values
 //! listing.rs   runs one behind the other, by pieces     retrieve.rs   values of many keys, in one list or in pieces
-//! remove.rs    all values of some keys                  audit.rs      what is checked, of tables and of files
-//! digest.rs    one number for all of it                 file.rs       save, open
+//! insert.rs    more pairs                               remove.rs     all values of some keys
+//! audit.rs     what is checked, of tables and of files  digest.rs     one number for all of it
+//! file.rs      save, open
 //! ```
 //!
 //! A heavy key is a long run and one entry of the table: the sort moves its pairs like any others, and a list of runs
@@ -25,24 +26,25 @@ mod audit;
 mod builder;
 mod digest;
 mod file;
+mod insert;
 mod listing;
 mod reading;
 mod remove;
 mod retrieve;
 
 pub use builder::MultiBuilder;
-pub use retrieve::{RetrieveChunks, Retrieved, RetrievedOn, RetrievedRows};
+pub use retrieve::{RetrieveChunks, Retrieved, RetrievedIter, RetrievedOn, RetrievedRows};
 
 pub(crate) use builder::Grouped;
 pub(crate) use digest::MAGIC;
 pub(crate) use file::table_base;
 pub(crate) use listing::{Listing, Piece, Walk, len_at_once};
 
-use crate::backend::{DeviceBuffer, HashBackend, Runs};
+use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::scheme::{Cuckoo, Scheme};
-use crate::table::{HashTable, KeyType};
+use crate::table::{HashTable, KeyType, Stats};
 
 /// A table from `u32` keys to any number of `u32` values each, on backend `B`; the keys are found by scheme `S`.
 ///
@@ -64,8 +66,9 @@ pub struct MultiTable<B: HashBackend, S: Scheme = Cuckoo> {
     table: HashTable<B, S>,
     /// One more than runs; rising, from 0 to the number of pairs.
     starts: B::Buffer<u32>,
-    /// As many as pairs.
+    /// As many as pairs, and what [`with_spare`](MultiTable::with_spare) put behind them.
     values: B::Buffer<u32>,
+    pairs: usize,
 }
 
 /// Written for one backend so that `MultiTable::builder(..)` needs no type; it builds on any.
@@ -85,8 +88,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// assert_eq!((table.len(), table.keys_len(), table.is_empty()), (3, 2, false));
     /// # Ok::<(), koel::Error>(())
     /// ```
-    pub fn len(&self) -> u64 {
-        self.values.len() as u64
+    pub fn len(&self) -> usize {
+        self.pairs
     }
 
     /// Whether there are none.
@@ -95,8 +98,21 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     }
 
     /// The number of distinct keys: of runs.
-    pub fn keys_len(&self) -> u64 {
+    pub fn keys_len(&self) -> usize {
         self.table.len()
+    }
+
+    /// Slots for keys; see [`HashTable::slots`].
+    pub fn slots(&self) -> usize {
+        self.table.slots()
+    }
+
+    /// Statistics of the table of the keys; see [`HashTable::stats`].
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn stats(&self) -> Result<Stats> {
+        self.table.stats()
     }
 
     /// What the keys stand for.
@@ -131,12 +147,19 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<MultiTable<C, S>> {
         let copied = |column| other.upload(&self.backend().download(column)?);
         let (starts, values) = (copied(&self.starts)?, copied(&self.values)?);
-        Ok(MultiTable { table: self.table.to_backend(other)?, starts, values })
+        Ok(MultiTable { table: self.table.to_backend(other)?, starts, values, pairs: self.pairs })
+    }
+
+    /// The table with one element more behind its values, which belongs to no key.
+    pub(crate) fn with_spare(mut self, value: u32) -> Result<Self> {
+        let spare = self.backend().upload(&[value])?;
+        self.values = self.backend().concat(&self.values, &spare)?;
+        Ok(self)
     }
 }
 
 impl<B: HashBackend, S: Scheme> std::fmt::Debug for MultiTable<B, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MultiTable").field("table", &self.table).field("pairs", &self.values.len()).finish()
+        f.debug_struct("MultiTable").field("table", &self.table).field("pairs", &self.pairs).finish()
     }
 }

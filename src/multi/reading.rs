@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::MultiTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, DeviceBuffer, Runs, Spans, bitmap_words};
+use crate::backend::{Answers, DeviceBuffer, Runs, Spans};
 use crate::error::Result;
 use crate::memory;
 use crate::scheme::Scheme;
@@ -162,9 +162,6 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 
     /// The number of each query's run, and a bitmap of the queries that have one.
     pub(crate) fn numbers(&self, queries: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
-        let mut runs = self.backend().unwritten(queries.len())?;
-        let mut found = self.backend().unwritten(bitmap_words(queries.len()))?;
-        self.table.lookup(queries, &mut runs, &mut found)?;
-        Ok((runs, found))
+        self.table.get_on(queries)
     }
 }

@@ -12,8 +12,8 @@
 //! Runs get new numbers, so the table is built again, as large as a build of the rest would make it, and in canonical
 //! tables with the same bytes. The pairs are not sorted again: what is left of a sorted column is sorted.
 
-use super::MultiTable;
 use super::builder::{Grouped, MultiBuilder};
+use super::{Listing, MultiTable};
 use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
 use crate::group::only;
@@ -38,7 +38,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As a build. The table, its contents and its digest are then as before.
-    pub fn remove(&mut self, keys: &[u32]) -> Result<u64> {
+    pub fn remove(&mut self, keys: &[u32]) -> Result<usize> {
         let keys = self.backend().upload(keys)?;
         self.remove_on(&keys)
     }
@@ -47,7 +47,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`remove`](Self::remove), and [`crate::Error::WrongDevice`].
-    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<u64> {
+    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<usize> {
         let backend = self.backend();
         let gone = self.runs_of(keys)?;
         let unique = self.keys_on()?;
@@ -62,7 +62,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         drop((gone, unique, numbers));
         let grouped = self.runs_kept(keys, &kept)?;
         let before = self.len();
-        let rest = MultiBuilder::again(self.table.builder_like()).build_grouped(backend, grouped)?;
+        let rest = MultiBuilder::of(self.table.builder_like()).build_grouped(backend, grouped)?;
         backend.finish()?;
         *self = rest;
         Ok(before.saturating_sub(self.len()))
@@ -74,6 +74,15 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         let (runs, found) = self.numbers(keys)?;
         let places = only(backend.select(&found, true, &[&runs])?)?;
         backend.mark(&places, self.starts.len().saturating_sub(1))
+    }
+
+    /// The values of all keys that are not among these, by key.
+    pub(crate) fn values_without(&self, keys: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        let backend = self.backend();
+        let gone = self.runs_of(keys)?;
+        let kept = only(backend.select(&gone, false, &[&backend.iota(self.keys_len())?])?)?;
+        let every = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
+        Listing::of(backend, backend.spans(&self.starts, &kept, &every, None)?)?.all_on(backend, &self.values)
     }
 
     /// The runs `kept`, one behind the other; `keys` are theirs.

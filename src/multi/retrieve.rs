@@ -27,6 +27,46 @@ impl Retrieved {
     }
 }
 
+/// The values of each query, in the order of the queries.
+///
+/// ```
+/// use koel::{Cpu, Cuckoo, MultiTable};
+/// let table = MultiTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 9, 5], &[1, 2, 3])?;
+/// let retrieved = table.retrieve(&[9, 7, 5])?;
+/// let values: Vec<&[u32]> = (&retrieved).into_iter().collect();
+/// assert_eq!(values, [&[2][..], &[], &[1, 3]]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+impl<'a> IntoIterator for &'a Retrieved {
+    type Item = &'a [u32];
+    type IntoIter = RetrievedIter<'a>;
+
+    fn into_iter(self) -> RetrievedIter<'a> {
+        RetrievedIter { retrieved: self, queries: 0..self.offsets.len().saturating_sub(1) }
+    }
+}
+
+/// The values of each query of a [`Retrieved`].
+#[derive(Clone, Debug)]
+pub struct RetrievedIter<'a> {
+    retrieved: &'a Retrieved,
+    queries: std::ops::Range<usize>,
+}
+
+impl<'a> Iterator for RetrievedIter<'a> {
+    type Item = &'a [u32];
+
+    fn next(&mut self) -> Option<&'a [u32]> {
+        self.queries.next().map(|i| self.retrieved.of(i))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.queries.size_hint()
+    }
+}
+
+impl ExactSizeIterator for RetrievedIter<'_> {}
+
 /// [`Retrieved`] on a device.
 pub struct RetrievedOn<B: HashBackend> {
     /// Where the values of each query begin, and behind them the number of all.

@@ -45,7 +45,7 @@ use crate::error::Result;
 /// ```
 /// use koel::{Cpu, CuckooSet, HashTable};
 /// let keys = [3, 1, 2];
-/// let set = HashTable::builder(CuckooSet::canonical(4)).capacity(100).build(&Cpu::new(), &keys, &[0; 3])?;
+/// let set = HashTable::builder(CuckooSet::canonical(4)).slots(100).build(&Cpu::new(), &keys, &[0; 3])?;
 /// assert_eq!(set.contains(&[2, 4])?, [true, false]);
 /// assert_eq!(set.image().words().len(), 50);
 /// # Ok::<(), koel::Error>(())
@@ -86,8 +86,8 @@ impl CuckooSet {
     /// ```
     /// use koel::{Cpu, Cuckoo, CuckooSet, HashTable};
     /// let (cpu, keys) = (Cpu::new(), [3, 1, 2]);
-    /// let set = HashTable::builder(CuckooSet::canonical(4)).capacity(20).build(&cpu, &keys, &[0; 3])?;
-    /// let map = HashTable::builder(CuckooSet::canonical(4).cuckoo().clone()).capacity(20).build(&cpu, &keys, &[0; 3])?;
+    /// let set = HashTable::builder(CuckooSet::canonical(4)).slots(20).build(&cpu, &keys, &[0; 3])?;
+    /// let map = HashTable::builder(CuckooSet::canonical(4).cuckoo().clone()).slots(20).build(&cpu, &keys, &[0; 3])?;
     /// let halves = |word: u64| [word as u32, (word >> 32) as u32];
     /// let slots = set.image().words().iter().flat_map(|&word| halves(word));
     /// assert!(slots.eq(map.image().words().iter().map(|&word| halves(word)[1])));

@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::sealed::Sealed;
 
 mod any;
 mod audit;
@@ -42,6 +43,7 @@ pub use sorted::{Sorted, SortedPlan};
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///
 /// [`AnyScheme`], the backend chosen at run time, the command line, the benches and the test lists are made from it.
+#[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_scheme {
     ($callback:ident) => {
@@ -171,8 +173,8 @@ pub struct Request {
     pub attempt: u32,
 }
 
-/// The integers that fix what an image means.
-pub trait Plan: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
+/// The integers that fix what an image means. Sealed: the plans of this crate implement it.
+pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The bytes that files and digests hold, at most 64: the plan without its salt, which they hold apart.
     fn stored(&self) -> &[u8];
     /// The plan with these stored bytes, of tables of the scheme with this number; nothing if they are none.
@@ -251,7 +253,9 @@ pub trait Plan: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
 ///
 /// The functions on a plan and an image are the reference: one key at a time, and too simple to be wrong. They stay in
 /// bounds for **any** image and for any plan that [`Scheme::from_plan`] accepted.
-pub trait Scheme: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+///
+/// Sealed: the schemes of this crate implement it.
+pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The one name: type, files, kernels, command line.
     const NAME: &'static str;
     /// The number in files and digests.

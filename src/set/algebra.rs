@@ -107,6 +107,14 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         Ok(self.len() <= other.len() && self.among(other, false)?.is_empty())
     }
 
+    /// Whether every key of the other set is in this one. Cost: a lookup of the other's keys, if it is no larger.
+    ///
+    /// # Errors
+    /// As [`is_subset`](Self::is_subset).
+    pub fn is_superset(&self, other: &Self) -> Result<bool> {
+        other.is_subset(self)
+    }
+
     /// Whether no key is in both sets. Cost: a lookup of the smaller set's keys.
     ///
     /// # Errors

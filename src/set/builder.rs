@@ -4,7 +4,7 @@ use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
-use crate::table::{Contents, Duplicates, HashTable, KeyType, TableBuilder, random_seed};
+use crate::table::{Contents, Duplicates, HashTable, TableBuilder, table_settings};
 
 /// Builds sets; made by [`HashSet::builder`].
 ///
@@ -20,6 +20,8 @@ pub struct SetBuilder<S: Scheme> {
     table: TableBuilder<S>,
 }
 
+table_settings!(SetBuilder, "Keys");
+
 impl<S: Scheme> SetBuilder<S> {
     pub(super) fn new(scheme: S) -> Self {
         SetBuilder::of(HashTable::builder(scheme))
@@ -28,40 +30,6 @@ impl<S: Scheme> SetBuilder<S> {
     /// A builder of sets with the parameters of tables.
     pub(super) fn of(table: TableBuilder<S>) -> Self {
         SetBuilder { table: table.contents(Contents::Set).duplicates(Duplicates::KeepFirst) }
-    }
-
-    /// Keys per slot, above 0 and up to 1; see [`TableBuilder::load_factor`].
-    pub fn load_factor(self, load: f64) -> Self {
-        SetBuilder { table: self.table.load_factor(load) }
-    }
-
-    /// Slots; see [`TableBuilder::capacity`].
-    pub fn capacity(self, slots: u64) -> Self {
-        SetBuilder { table: self.table.capacity(slots) }
-    }
-
-    /// The seed of all constants. Equal seeds, parameters and sets of keys give equal bytes.
-    pub fn seed(self, seed: u64) -> Self {
-        SetBuilder { table: self.table.seed(seed) }
-    }
-
-    /// A seed from the system's source of randomness instead, for keys that strangers choose
-    /// (`docs/canonical-layout.md`, "Keys of strangers").
-    ///
-    /// # Errors
-    /// [`Error::NoRandomness`] if the system has none to give.
-    pub fn seed_at_random(self) -> Result<Self> {
-        Ok(self.seed(random_seed()?))
-    }
-
-    /// The most attempts with new constants, 1 to 1024; otherwise 32.
-    pub fn attempts(self, attempts: u32) -> Self {
-        SetBuilder { table: self.table.attempts(attempts) }
-    }
-
-    /// What the keys stand for; see [`TableBuilder::key_type`].
-    pub fn key_type(self, key_type: KeyType) -> Self {
-        SetBuilder { table: self.table.key_type(key_type) }
     }
 
     /// Builds the set of these keys, each of which may come any number of times.

@@ -21,7 +21,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As a build. The set is then as before.
-    pub fn insert(&mut self, keys: &[u32]) -> Result<u64> {
+    pub fn insert(&mut self, keys: &[u32]) -> Result<usize> {
         let keys = self.backend().upload(keys)?;
         self.insert_on(&keys)
     }
@@ -30,7 +30,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
-    pub fn insert_on(&mut self, keys: &B::Buffer<u32>) -> Result<u64> {
+    pub fn insert_on(&mut self, keys: &B::Buffer<u32>) -> Result<usize> {
         let zeros = self.backend().filled(keys.len(), 0)?;
         Ok(self.table.insert_on(keys, &zeros)?.added)
     }
@@ -42,7 +42,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
-    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).capacity(20).build(&Cpu::new(), keys);
+    /// let build = |keys: &[u32]| HashSet::builder(CuckooSet::default()).slots(20).build(&Cpu::new(), keys);
     /// let mut set = build(&[1, 2, 3])?;
     /// assert_eq!(set.remove(&[2, 7, 2])?, 1);
     /// set.compact()?;
@@ -52,7 +52,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As [`HashTable::remove`](crate::HashTable::remove). The set is then as before.
-    pub fn remove(&mut self, keys: &[u32]) -> Result<u64> {
+    pub fn remove(&mut self, keys: &[u32]) -> Result<usize> {
         self.table.remove(keys)
     }
 
@@ -60,7 +60,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
-    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<u64> {
+    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<usize> {
         self.table.remove_on(keys)
     }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use super::HashSet;
 use crate::backend::Runs;
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::{Audit, Scheme};
-use crate::table::{Contents, Digest, HashTable};
+use crate::table::{Contents, Digest, HashTable, Stats};
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// The digest of the set's table: equal digests, equal sets.
@@ -33,6 +34,14 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// [`Error::Damaged`] with the first violation, or what the device reports.
     pub fn audit(&self) -> Result<Audit> {
         self.table.audit()
+    }
+
+    /// Statistics of the table; see [`HashTable::stats`].
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn stats(&self) -> Result<Stats> {
+        self.table.stats()
     }
 
     /// Writes the set to a file, and returns its digest; as [`HashTable::save`].
@@ -69,6 +78,25 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != 0 {
             return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
         }
+        Ok(HashSet { table })
+    }
+}
+
+impl<S: Scheme> HashSet<Cpu, S>
+where
+    Cpu: Runs<S>,
+{
+    /// Opens a file without reading it; see [`HashTable::open_mapped`]. That the keys have no values is not checked.
+    ///
+    /// # Safety
+    /// Until the set is dropped nobody, in this process or another, writes to the file or cuts it short.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a set of this scheme.
+    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let table = unsafe { HashTable::open_mapped_part(backend, path.as_ref(), 0, Contents::Set)? };
         Ok(HashSet { table })
     }
 }

@@ -50,7 +50,7 @@ impl<S: Scheme> HashSet<Cpu, S> {
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// The number of keys; known, not counted.
-    pub fn len(&self) -> u64 {
+    pub fn len(&self) -> usize {
         self.table.len()
     }
 
@@ -60,12 +60,12 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     }
 
     /// The most keys there could be; see [`HashTable::capacity`].
-    pub fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> usize {
         self.table.capacity()
     }
 
     /// Slots.
-    pub fn slots(&self) -> u64 {
+    pub fn slots(&self) -> usize {
         self.table.slots()
     }
 

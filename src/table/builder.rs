@@ -31,7 +31,7 @@ pub(super) enum Size {
     /// As many as this load needs; a table that grows is rebuilt to keep to it.
     Load(Load),
     /// So many, for good.
-    Capacity(u64),
+    Slots(u64),
 }
 
 /// What the pairs of a table are to the structure that it is a part of.
@@ -89,7 +89,7 @@ impl Settings {
         match self.size {
             Size::Default => slots_at(scheme.default_load(), pairs),
             Size::Load(load) => slots_at(load, pairs),
-            Size::Capacity(slots) => slots,
+            Size::Slots(slots) => slots,
         }
     }
 
@@ -115,12 +115,21 @@ impl Settings {
 pub struct TableBuilder<S: Scheme> {
     scheme: S,
     load: Option<f64>,
-    capacity: Option<u64>,
+    fixed: Option<Fixed>,
     seed: u64,
     duplicates: Duplicates,
     attempts: u32,
     contents: Contents,
     key_type: KeyType,
+}
+
+/// A size that batches do not change.
+#[derive(Clone, Copy, Debug)]
+enum Fixed {
+    /// As many slots as this number of pairs needs.
+    Pairs(u64),
+    /// So many slots.
+    Slots(u64),
 }
 
 /// The seed of tables whose user gives none.
@@ -135,7 +144,7 @@ impl<S: Scheme> TableBuilder<S> {
         TableBuilder {
             scheme,
             load: None,
-            capacity: None,
+            fixed: None,
             seed: DEFAULT_SEED,
             duplicates: Duplicates::default(),
             attempts: DEFAULT_ATTEMPTS,
@@ -147,12 +156,12 @@ impl<S: Scheme> TableBuilder<S> {
     /// The builder that makes tables of this scheme and these settings.
     pub(super) fn of(scheme: S, settings: &Settings) -> Self {
         let Settings { size, seed, duplicates, attempts, contents, key_type } = *settings;
-        let (load, capacity) = match size {
+        let (load, fixed) = match size {
             Size::Default => (None, None),
             Size::Load(load) => (Some(load.get()), None),
-            Size::Capacity(slots) => (None, Some(slots)),
+            Size::Slots(slots) => (None, Some(Fixed::Slots(slots))),
         };
-        TableBuilder { scheme, load, capacity, seed, duplicates, attempts, contents, key_type }
+        TableBuilder { scheme, load, fixed, seed, duplicates, attempts, contents, key_type }
     }
 
     /// Refuses parameters that no table can have, before anything is done for one.
@@ -167,8 +176,8 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// The same parameters for tables of another scheme.
     pub(crate) fn of_scheme<T: Scheme>(self, scheme: impl FnOnce(&S) -> T) -> TableBuilder<T> {
-        let TableBuilder { scheme: ref from, load, capacity, seed, duplicates, attempts, contents, key_type } = self;
-        TableBuilder { scheme: scheme(from), load, capacity, seed, duplicates, attempts, contents, key_type }
+        let TableBuilder { scheme: ref from, load, fixed, seed, duplicates, attempts, contents, key_type } = self;
+        TableBuilder { scheme: scheme(from), load, fixed, seed, duplicates, attempts, contents, key_type }
     }
 
     /// What the table is to be to the structure that it becomes a part of.
@@ -177,21 +186,36 @@ impl<S: Scheme> TableBuilder<S> {
         self
     }
 
-    /// Pairs per slot, above 0 and up to 1. A build gives the table the slots that its number of pairs needs at this
-    /// load, and so does a batch that adds pairs, which rebuilds it for that; give a [`capacity`](Self::capacity) to
-    /// insert in place. Slots are rounded up as those of a capacity are. Removing pairs keeps the slots. The two
-    /// exclude each other: giving both is an error of the build.
+    /// Pairs per slot, above 0 and up to 1; otherwise [`Scheme::default_load`]. A build gives the table the slots that
+    /// its number of pairs needs at this load, and so does a batch that adds pairs, which rebuilds it for that; give a
+    /// [`capacity`](Self::capacity) to insert in place. Removing pairs keeps the slots.
     pub fn load_factor(mut self, load: f64) -> Self {
         self.load = Some(load);
         self
     }
 
-    /// Slots (not pairs: a cuckoo table with four functions is best left a fifth empty), for good; of a quadratic table
-    /// pairs. They are rounded up: to whole buckets, of which canonical tables have at least 16; to the next prime
-    /// (Robin Hood; one prime on with every restart); to the square or cube of a side (perfect). Batches are inserted
+    /// The number of pairs that fit, for good: the table has the slots that they need at its load. Batches are inserted
     /// in place while they fit, unless the kind is built again for each ([`Updates::Rebuild`]).
-    pub fn capacity(mut self, slots: u64) -> Self {
-        self.capacity = Some(slots);
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let mut table = HashTable::builder(Cuckoo::canonical(4)).capacity(1000).build(&Cpu::new(), &[], &[])?;
+    /// let keys: Vec<u32> = (0..1000).collect();
+    /// assert!(!table.insert(&keys, &keys)?.rebuilt);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    pub fn capacity(mut self, pairs: usize) -> Self {
+        self.fixed = Some(Fixed::Pairs(pairs as u64));
+        self
+    }
+
+    /// The number of slots, for good, instead of a [`capacity`](Self::capacity) or a [`load_factor`](Self::load_factor):
+    /// the last of `slots` and `capacity` counts, and a load factor beside slots is an error of the build. A cuckoo table
+    /// with four functions is best left a fifth empty. Slots are rounded up: to whole buckets, of which canonical tables
+    /// have at least 16; to the next prime (Robin Hood; one prime on with every restart); to the square or cube of a
+    /// side (perfect). Of a quadratic table they are pairs.
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.fixed = Some(Fixed::Slots(slots as u64));
         self
     }
 
@@ -300,7 +324,7 @@ impl<S: Scheme> TableBuilder<S> {
     /// As [`build`](Self::build), where no such table can exist.
     pub fn memory_estimate(&self, pairs: u64) -> Result<MemoryEstimate> {
         let settings = self.settings()?;
-        let rebuilds = self.scheme.updates() == Updates::Rebuild || !matches!(settings.size, Size::Capacity(_));
+        let rebuilds = self.scheme.updates() == Updates::Rebuild || !matches!(settings.size, Size::Slots(_));
         let table = |pairs: u64| {
             let slots = settings.slots(&self.scheme, pairs);
             let plan = self.scheme.plan(Request { slots, pairs, seed: self.seed, attempt: 0 })?;
@@ -318,13 +342,17 @@ impl<S: Scheme> TableBuilder<S> {
 
     fn settings(&self) -> Result<Settings> {
         self.scheme.check()?;
-        let size = match (self.load, self.capacity) {
-            (Some(load), None) => Size::Load(Load::new(load)?),
-            (None, Some(slots)) => Size::Capacity(slots),
+        let load = self.load.map(Load::new).transpose()?;
+        let size = match (load, self.fixed) {
+            (Some(load), None) => Size::Load(load),
             (None, None) => Size::Default,
-            (Some(load), Some(_)) => {
-                let advice = "a capacity was given too, and they exclude each other: give one of the two";
-                return Err(Error::parameter("load factor", load, advice));
+            (None, Some(Fixed::Slots(slots))) => Size::Slots(slots),
+            (Some(load), Some(Fixed::Slots(_))) => {
+                let advice = "slots were given too, and they exclude each other: give one of the two, or a capacity";
+                return Err(Error::parameter("load factor", load.get(), advice));
+            }
+            (load, Some(Fixed::Pairs(pairs))) => {
+                Size::Slots(slots_at(load.unwrap_or(self.scheme.default_load()), pairs))
             }
         };
         if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
@@ -430,19 +458,19 @@ mod tests {
     {
         for &kind in S::KINDS {
             let rebuilds = S::of_kind(kind).updates() == Updates::Rebuild;
-            for capacity in [false, true] {
+            for fixed in [false, true] {
                 let builder = HashTable::<Cpu, S>::builder(S::of_kind(kind));
-                let builder = if capacity { builder.capacity(3 * N) } else { builder };
+                let builder = if fixed { builder.slots(3 * N as usize) } else { builder };
                 let n = N.min(S::of_kind(kind).limits().pairs / 2);
                 let Ok(now) = builder.memory_estimate(n) else { continue };
                 let all = builder.memory_estimate(2 * n).expect("twice the pairs");
                 let least = now.image + 8 * n + all.build;
-                let takes = if rebuilds || !capacity { now.insert >= least } else { now.insert < least };
-                assert!(takes, "{} {kind}, capacity {capacity}: {now:?}, twice {all:?}", S::NAME);
+                let takes = if rebuilds || !fixed { now.insert >= least } else { now.insert < least };
+                assert!(takes, "{} {kind}, fixed {fixed}: {now:?}, twice {all:?}", S::NAME);
             }
             for pairs in [0, 1, u64::from(u32::MAX), 1 << 60, u64::MAX] {
                 let builder = HashTable::<Cpu, S>::builder(S::of_kind(kind)).duplicates(Duplicates::KeepLast);
-                for builder in [builder.clone(), builder.clone().capacity(1000), builder.load_factor(0.1)] {
+                for builder in [builder.clone(), builder.clone().slots(1000), builder.load_factor(0.1)] {
                     match builder.memory_estimate(pairs) {
                         Ok(estimate) => assert!(estimate.insert >= estimate.image),
                         Err(error) => assert!(matches!(error, Error::TooLarge { .. }), "{error}"),

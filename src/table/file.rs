@@ -294,12 +294,22 @@ where
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a table of this scheme.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
-        let mut source = Source::open(path.as_ref(), 0)?;
+        // SAFETY: the caller's promise.
+        unsafe { Self::open_mapped_part(backend, path.as_ref(), 0, Contents::Map) }
+    }
+
+    /// [`open_mapped`](Self::open_mapped) of a table that is a part of a structure, from byte `base` of a file to its end.
+    ///
+    /// # Safety
+    /// As there.
+    #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
+    pub(crate) unsafe fn open_mapped_part(backend: &Cpu, path: &Path, base: u64, contents: Contents) -> Result<Self> {
+        let mut source = Source::open(path, base)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
-        let settings = source.settings(&trailer, &plan, Contents::Map)?;
+        let settings = source.settings(&trailer, &plan, contents)?;
         // SAFETY: the caller promises of the whole file what is needed of the image.
-        let image = unsafe { Memory::map_file(&source.file, HEADER_BYTES as u64, plan.word_count()?)? };
+        let image = unsafe { Memory::map_file(&source.file, base + HEADER_BYTES as u64, plan.word_count()?)? };
         let Header { pairs: in_image, tombstones, .. } = source.header;
         Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
     }

@@ -25,9 +25,9 @@ use crate::scheme::{FIRST_SALTED, Plan, Scheme, Updates};
 #[non_exhaustive]
 pub struct Inserted {
     /// Keys that were new.
-    pub added: u64,
+    pub added: usize,
     /// Keys that were there and have got the batch's value.
-    pub overwritten: u64,
+    pub overwritten: usize,
     /// Whether the whole table had to be built again.
     pub rebuilt: bool,
 }
@@ -62,7 +62,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
-    /// let mut table = HashTable::builder(Cuckoo::default()).capacity(100).build(&Cpu::new(), &[1, 2], &[10, 20])?;
+    /// let mut table = HashTable::builder(Cuckoo::default()).slots(100).build(&Cpu::new(), &[1, 2], &[10, 20])?;
     /// let done = table.insert(&[3], &[30])?;
     /// assert_eq!((done.added, table.len()), (1, 3));
     /// # Ok::<(), koel::Error>(())
@@ -100,7 +100,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
     /// let cpu = Cpu::new();
-    /// let mut table = HashTable::builder(Cuckoo::default()).capacity(100).build(&cpu, &[1], &[10])?;
+    /// let mut table = HashTable::builder(Cuckoo::default()).slots(100).build(&cpu, &[1], &[10])?;
     /// table.insert_on(&cpu.upload(&[2, 3])?, &cpu.upload(&[20, 30])?)?;
     /// assert_eq!(table.len(), 3);
     /// # Ok::<(), koel::Error>(())
@@ -170,9 +170,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     fn change(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, known: Option<&Known<B>>) -> Result<Inserted> {
         let before = self.len();
         let slots = match self.settings.size {
-            Size::Capacity(_) => self.plan.asked_slots(),
+            Size::Slots(_) => self.plan.asked_slots(),
             Size::Default | Size::Load(_) => {
-                let slots = self.settings.slots(&self.scheme, before + keys.len() as u64);
+                let slots = self.settings.slots(&self.scheme, (before as u64).saturating_add(keys.len() as u64));
                 // A size that no table has is refused by the build, which looks for copies first.
                 self.scheme.plan(self.request(slots, 0, 0)).map_or(slots, |plan| plan.asked_slots())
             }
@@ -202,7 +202,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             if outside.is_some() {
                 change.plan = change.plan.with_outside(*outside);
             }
-            overwritten = pairs.keys.len() as u64;
+            overwritten = pairs.keys.len();
         }
         let rebuilt = change.rebuilt;
         self.adopt(change)?;

@@ -50,6 +50,19 @@ pub struct Stats {
     pub model: Option<Model>,
 }
 
+impl std::fmt::Display for Stats {
+    /// A few lines for people; `koel info` writes more.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let load = self.pairs as f64 / self.slots.max(1) as f64;
+        writeln!(f, "{} pairs in {} slots (load {load:.3}), {} bytes", self.pairs, self.slots, self.bytes)?;
+        writeln!(f, "{} restarts, {} tombstones", self.restarts, self.tombstones)?;
+        let (hit, miss, bytes) = (self.reads_per_hit, self.reads_per_miss, self.bucket_bytes);
+        writeln!(f, "{hit:.3} reads of {bytes} bytes per hit, {miss:.3} per miss")?;
+        write!(f, "pairs by age:")?;
+        self.ages.iter().try_for_each(|pairs| write!(f, " {pairs}"))
+    }
+}
+
 /// Buckets of one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -100,6 +113,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// let keys: Vec<u32> = (0..1000).collect();
     /// let table = HashTable::builder(Cuckoo::canonical(4)).build(&Cpu::new(), &keys, &keys)?;
     /// let stats = table.stats()?;
+    /// assert!(stats.to_string().starts_with("1000 pairs in 1250 slots (load 0.800), 10000 bytes"));
     /// assert_eq!(stats.ages.iter().sum::<u64>(), 1000);
     /// assert!(stats.reads_per_hit < 4.0);
     /// # Ok::<(), koel::Error>(())
@@ -137,7 +151,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let hit_reads = tally.reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum();
         let names = S::bucket_types(plan).iter().copied().chain(std::iter::repeat(""));
         Ok(Stats {
-            pairs: self.len(),
+            pairs: self.len() as u64,
             slots: plan.slots(),
             tombstones: self.tombstones,
             bytes: 8 * plan.words(),
@@ -148,7 +162,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             reads_per_miss: mean(miss_reads, absent.len() as u64),
             bucket_bytes: size * cell_bytes(plan),
             buckets: tally.buckets.into_iter().zip(names).map(|(by_pairs, name)| Buckets { name, by_pairs }).collect(),
-            model: S::model(plan, self.len()),
+            model: S::model(plan, self.len() as u64),
         })
     }
 

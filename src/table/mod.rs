@@ -1,7 +1,8 @@
 //! The hash table that users hold: a plan, an image on a device, and everything that is decided once for all devices.
 //!
 //! ```text
-//! builder.rs    parameters, sizes, what to do with copies, the memory a build takes
+//! builder.rs    parameters, sizes, what to do with copies, the memory a build takes;   builder_settings.rs   those that
+//!               the builders of all structures have
 //! build.rs      attempts: new constants until every pair has a slot, or a typed error
 //! distinct.rs   which keys come again, and which of their pairs stays
 //! change.rs     how a table is changed so that nothing is lost on an error
@@ -18,6 +19,7 @@
 
 mod build;
 mod builder;
+mod builder_settings;
 mod change;
 mod digest;
 pub(crate) mod distinct;
@@ -34,6 +36,8 @@ mod remove;
 mod salt;
 mod seed;
 mod settings;
+
+pub(crate) use builder_settings::table_settings;
 
 pub use builder::{Contents, Duplicates, MemoryEstimate, TableBuilder};
 pub use digest::Digest;
@@ -92,12 +96,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
-    /// let table = HashTable::builder(Cuckoo::default()).capacity(20).build(&Cpu::new(), &[5, 6], &[1, 2])?;
+    /// let table = HashTable::builder(Cuckoo::default()).slots(20).build(&Cpu::new(), &[5, 6], &[1, 2])?;
     /// assert_eq!((table.len(), table.capacity(), table.load_factor()), (2, 20, 0.1));
     /// # Ok::<(), koel::Error>(())
     /// ```
-    pub fn len(&self) -> u64 {
-        self.in_image + u64::from(self.plan.outside().is_some())
+    pub fn len(&self) -> usize {
+        (self.in_image + u64::from(self.plan.outside().is_some())) as usize
     }
 
     /// Whether there are none.
@@ -111,18 +115,18 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
-    /// let table = HashTable::builder(Cuckoo::classic(4)).capacity(20).build(&Cpu::new(), &[5], &[1])?;
+    /// let table = HashTable::builder(Cuckoo::classic(4)).slots(20).build(&Cpu::new(), &[5], &[1])?;
     /// assert_eq!((table.slots(), table.capacity()), (20, 21));
     /// # Ok::<(), koel::Error>(())
     /// ```
-    pub fn capacity(&self) -> u64 {
-        self.plan.slots() + u64::from(self.plan.outside_key().is_some())
+    pub fn capacity(&self) -> usize {
+        (self.plan.slots() + u64::from(self.plan.outside_key().is_some())) as usize
     }
 
-    /// Slots: what [`TableBuilder::capacity`] gave, rounded up, or as many as its load needs. The stash of a Horton
+    /// Slots: what [`TableBuilder::slots`] gave, rounded up, or as many as its capacity or its load needs. The stash of a Horton
     /// table is not counted.
-    pub fn slots(&self) -> u64 {
-        self.plan.slots()
+    pub fn slots(&self) -> usize {
+        self.plan.slots() as usize
     }
 
     /// Pairs per slot, from 0 to 1: a pair beside full slots counts for nothing.

@@ -62,15 +62,35 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
                 chunk.answers = vec![self.backend.unwritten(bitmap_words(len))?, self.backend.unwritten(len)?];
             }
             if let [found, values] = &mut chunk.answers[..] {
-                self.lookup(&chunk.queries, values, found)?;
+                self.get_on_into(&chunk.queries, values, found)?;
             }
             Ok(chunk)
         })
     }
 
-    /// Looks up device-resident queries: no transfer, no allocation. `values[i]` is the value or 0; bit `i % 32` of
-    /// `found[i / 32]` tells which, so that a stored 0 is not a miss. The call may return before the work is done;
-    /// reading a buffer waits for it.
+    /// [`get`](Self::get) of queries on the device: the values, 0 for a key that is absent, and a bitmap in which bit
+    /// `i % 32` of word `i / 32` says whether query `i` was found, so that a stored 0 is not a miss. Nothing is transferred.
+    /// The call may return before the work is done; reading a buffer waits for it.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
+    /// let cpu = Cpu::new();
+    /// let table = HashTable::builder(Cuckoo::default()).build(&cpu, &[5], &[0])?;
+    /// let (values, found) = table.get_on(&cpu.upload(&[4, 5])?)?;
+    /// assert_eq!((cpu.download(&values)?, cpu.download(&found)?), (vec![0, 0], vec![0b10]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
+    pub fn get_on(&self, queries: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+        let mut values = self.backend.unwritten(queries.len())?;
+        let mut found = self.backend.unwritten(bitmap_words(queries.len()))?;
+        self.get_on_into(queries, &mut values, &mut found)?;
+        Ok((values, found))
+    }
+
+    /// [`get_on`](Self::get_on) into buffers of the caller: no transfer, no allocation.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, HashTable};
@@ -78,14 +98,14 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// let table = HashTable::builder(Cuckoo::default()).build(&cpu, &[5], &[0])?;
     /// let queries = cpu.upload(&[4, 5])?;
     /// let (mut values, mut found) = (cpu.filled(2, 9)?, cpu.filled(1, 0)?);
-    /// table.lookup(&queries, &mut values, &mut found)?;
+    /// table.get_on_into(&queries, &mut values, &mut found)?;
     /// assert_eq!((cpu.download(&values)?, cpu.download(&found)?), (vec![0, 0], vec![0b10]));
     /// # Ok::<(), koel::Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] as [`get_into`](Self::get_into), [`Error::WrongDevice`], or what the device reports.
-    pub fn lookup(
+    pub fn get_on_into(
         &self,
         queries: &B::Buffer<u32>,
         values: &mut B::Buffer<u32>,

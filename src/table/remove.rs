@@ -49,7 +49,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports; where it is built afresh as a build. The table, its
     /// contents and its digest are then as before.
-    pub fn remove(&mut self, keys: &[u32]) -> Result<u64> {
+    pub fn remove(&mut self, keys: &[u32]) -> Result<usize> {
         let keys = self.backend.upload(keys)?;
         self.remove_on(&keys)
     }
@@ -66,7 +66,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
-    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<u64> {
+    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<usize> {
         if keys.is_empty() {
             return Ok(0);
         }
@@ -90,7 +90,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};
-    /// let build = |keys: &[u32]| HashTable::builder(Cuckoo::default()).capacity(20).build(&Cpu::new(), keys, keys);
+    /// let build = |keys: &[u32]| HashTable::builder(Cuckoo::default()).slots(20).build(&Cpu::new(), keys, keys);
     /// let mut table = build(&[1, 2, 3])?;
     /// table.remove(&[2])?;
     /// table.compact()?;
@@ -153,8 +153,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// assert_eq!(table.tombstones(), 1);
     /// # Ok::<(), koel::Error>(())
     /// ```
-    pub fn tombstones(&self) -> u64 {
-        self.tombstones
+    pub fn tombstones(&self) -> usize {
+        self.tombstones as usize
     }
 
     /// Whether there are tombstones: the answers are right, but the bytes depend on the table's history, and lookups

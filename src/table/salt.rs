@@ -52,7 +52,7 @@ mod tests {
         let plan: CuckooPlan = scheme.plan(Request { slots: 40, pairs: 5, seed: 3, attempt })?.with_salt(salt);
         let (image, placed) = Kernels::<Cuckoo>::build(&cpu, &plan, &cpu.upload(&KEYS)?, &cpu.upload(&KEYS)?)?;
         assert_eq!(placed.unplaced, 0);
-        HashTable::of_parts(&cpu, &HashTable::builder(scheme).seed(3).capacity(40), plan, image, 5)
+        HashTable::of_parts(&cpu, &HashTable::builder(scheme).seed(3).slots(40), plan, image, 5)
     }
 
     fn saved(table: &HashTable<Cpu, Cuckoo>) -> Result<(tempfile::TempDir, std::path::PathBuf, Vec<u8>)> {

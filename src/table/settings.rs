@@ -144,7 +144,7 @@ impl Trailer {
         let load_millionths = match settings.size {
             Size::Default => default_load.millionths(),
             Size::Load(load) => load.millionths(),
-            Size::Capacity(_) => 0,
+            Size::Slots(_) => 0,
         };
         let duplicates = Duplicates::ALL.iter().position(|&rule| rule == settings.duplicates).unwrap_or(0) as u32;
         let contents = Contents::ALL.iter().position(|&contents| contents == settings.contents).unwrap_or(0) as u32;
@@ -214,7 +214,7 @@ impl Trailer {
     pub(super) fn settings(&self, plan: &impl Plan, pairs: u64) -> Checked<Settings> {
         let Numbers { load_millionths, duplicates, attempts, .. } = self.numbers;
         let size = match load_millionths {
-            0 => Size::Capacity(plan.asked_slots()),
+            0 => Size::Slots(plan.asked_slots()),
             load if load <= 1_000_000 => Size::Load(Load::from_millionths(load)),
             load => return Err(format!("a load of {load} millionths is above 1")),
         };

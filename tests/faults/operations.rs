@@ -31,11 +31,11 @@ fn values(from: u32, len: u32) -> Vec<u32> {
 /// Whether the table holds those pairs and as many.
 fn holds(table: &HashTable<OpenCl, Cuckoo>, keys: &[u32], values: &[u32]) -> Result<bool> {
     let got = table.get(keys)?;
-    Ok(table.len() == keys.len() as u64 && got.iter().zip(values).all(|(got, &value)| *got == Some(value)))
+    Ok(table.len() == keys.len() && got.iter().zip(values).all(|(got, &value)| *got == Some(value)))
 }
 
 fn cuckoo(device: &OpenCl) -> Result<HashTable<OpenCl, Cuckoo>> {
-    let builder = HashTable::builder(Cuckoo::default()).capacity(4096).duplicates(Duplicates::KeepLast);
+    let builder = HashTable::builder(Cuckoo::default()).slots(4096).duplicates(Duplicates::KeepLast);
     builder.build(device, &keys(0, PAIRS), &values(0, PAIRS))
 }
 
@@ -86,14 +86,14 @@ macro_rules! on_a_table {
 on_a_table! {
     Insert: |table| {
         let added = table.insert(&keys(PAIRS, 100), &values(PAIRS, 100))?.added;
-        Ok(added == 100 && table.len() == u64::from(PAIRS) + 100)
+        Ok(added == 100 && table.len() == PAIRS as usize + 100)
     };
     Upsert: |table| {
         let done = table.upsert(&keys(0, PAIRS + 5), &values(1, PAIRS + 5))?;
-        Ok((done.added, done.overwritten) == (5, u64::from(PAIRS)))
+        Ok((done.added, done.overwritten) == (5, PAIRS as usize))
     };
     Remove: |table| {
-        Ok(table.remove(&keys(PAIRS - 50, 100))? == 50 && table.len() == u64::from(PAIRS) - 50)
+        Ok(table.remove(&keys(PAIRS - 50, 100))? == 50 && table.len() == PAIRS as usize - 50)
     };
     Get: |table| {
         let found = table.get(&keys(PAIRS / 2, PAIRS))?;

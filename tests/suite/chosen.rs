@@ -42,7 +42,7 @@ impl Attack {
     }
 
     pub fn builder(&self) -> TableBuilder<AnyScheme> {
-        HashTable::builder(self.scheme.clone()).seed(SEED).capacity(self.slots)
+        HashTable::builder(self.scheme.clone()).seed(SEED).slots(self.slots as usize)
     }
 
     /// Values for some keys; others with another factor.

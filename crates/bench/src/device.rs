@@ -224,7 +224,7 @@ impl OnDevice<'_> {
             device.finish()?;
             let (removed, time) = self.timer().timed(&self.scheme, || worn.remove_on(&on_device))?;
             compact.push(self.timer().timed(&self.scheme, || worn.compact())?.1);
-            match removed == gone.len() as u64 && worn.len() + removed == table.len() && !worn.is_worn() {
+            match removed == gone.len() && worn.len() + removed == table.len() && !worn.is_worn() {
                 true => Ok(time),
                 false => Err(wrong("removing", format!("{removed} of {} keys were removed", gone.len()))),
             }
@@ -257,7 +257,7 @@ impl OnDevice<'_> {
             values.push(value);
         }
         let slots = by_load.build(device, &old.0, &old.1)?.slots();
-        let table = builder.clone().capacity(slots).build(device, &old.0, &old.1)?;
+        let table = builder.clone().slots(slots).build(device, &old.0, &old.1)?;
         let load = table.load_factor();
         let (keys, values) = (device.upload(&new.0)?, device.upload(&new.1)?);
         let mut checked = false;
@@ -265,7 +265,7 @@ impl OnDevice<'_> {
             let mut fuller = table.to_backend(device)?;
             device.finish()?;
             let (done, time) = self.timer().timed(&self.scheme, || fuller.insert_on(&keys, &values))?;
-            if done.added != new.0.len() as u64 {
+            if done.added != new.0.len() {
                 return Err(wrong("inserting", format!("{} of {} pairs were added", done.added, new.0.len())));
             }
             // The answers are those of the whole data then, every time the same.

@@ -86,7 +86,7 @@ impl Timer<'_> {
             let mut values = device.filled(queries.len(), POISON)?;
             let mut found = device.filled(bitmap_words(queries.len()), POISON)?;
             device.finish()?;
-            let ((), time) = device.timed(|| table.lookup(&there, &mut values, &mut found))?;
+            let ((), time) = device.timed(|| table.get_on_into(&there, &mut values, &mut found))?;
             let (values, found) = (device.download(&values)?, device.download(&found)?);
             answers::check(queries, &values, &found, &right).map_err(|reason| wrong("a lookup", reason))?;
             Ok(time)

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let outputs = [("-o", Some(&*args.output))];
     files::check(&[&args.input], &outputs)?;
     files::check_summary(args.json, &outputs)?;
-    let device = args.device.open()?;
+    let device = args.device.open(&[&args.input])?;
     let to_stdout = files::is_stdout(&args.output);
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));
@@ -254,9 +254,9 @@ impl Build<'_> {
             built.save_seconds,
         );
         if self.to_stdout {
-            out::note(&summary);
+            out::summary(&summary);
             return Ok(());
         }
-        out::print(&summary)
+        if out::is_quiet() { Ok(()) } else { out::print(&summary) }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let columns = columns(&args.agg)?;
     args.rows.check(&[&args.input], &[])?;
-    let device = args.device.open()?;
+    let device = args.device.open(&[&args.input])?;
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();

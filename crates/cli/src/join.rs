@@ -7,7 +7,7 @@ use serde_json::json;
 
 use koel::backend::HashBackend;
 use koel::device::Any;
-use koel::join::{JoinRows, NO_ROW};
+use koel::join::JoinRows;
 use koel::table::Contents;
 use koel::{AnyScheme, JoinIndex, JoinKind, Scheme};
 
@@ -27,11 +27,14 @@ value. Output is a row `key,left,right` a pair of rows with equal keys: the key,
 their numbers, from 0. --header, --kmer and --other-letters hold for both files.
   --how inner  these alone
   --how left   also left rows without a partner, whose `right` is empty
+  --how right  also right rows without a partner, whose `left` is empty, behind all others
+  --how full   also both of these
   --how semi   rows `key,left`: left rows that have a partner, each once
   --how anti   rows `key,left`: left rows that have none
 Rows come in the order of left rows, then of right rows, on every device. The result is written in pieces and never held;
 what is in memory are the columns of both files and an index of the right one.
--o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, left u4, right u4; --how left: found b1).
+-o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, left u4, right u4; --how left and full:
+found b1, of `right`; --how right and full: left_found b1).
 
 Examples:
   koel join orders.csv items.csv
@@ -56,23 +59,19 @@ pub(crate) struct Args {
     #[command(flatten)]
     output: RowOptions,
     #[command(flatten)]
-    table: TableOptions,
-    #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
     device: OneDevice,
+    #[command(flatten)]
+    table: TableOptions,
 }
 
 impl Args {
-    /// Whether the result speaks of right rows.
-    fn has_right(&self) -> bool {
-        !matches!(self.how, JoinKind::Semi | JoinKind::Anti)
-    }
-
     fn columns(&self) -> Vec<Column> {
-        let right = if self.how == JoinKind::Left { Column::Maybe("right") } else { Column::Word("right") };
-        let mut columns = vec![Column::Word("key"), Column::Word("left"), right];
-        columns.truncate(if self.has_right() { 3 } else { 2 });
+        let right = if self.how.keeps_left() { Column::Maybe("right", "found") } else { Column::Word("right") };
+        let left = if self.how.keeps_right() { Column::Maybe("left", "left_found") } else { Column::Word("left") };
+        let mut columns = vec![Column::Word("key"), left, right];
+        columns.truncate(if self.how.has_right() { 3 } else { 2 });
         columns
     }
 
@@ -97,13 +96,13 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.output.check(&[&args.left, &args.right], &[])?;
     let (left, right) = (Input::open(&args.left)?, Input::open(&args.right)?);
     args.reading.check(&[&left, &right])?;
-    let device = args.device.open()?;
+    let device = args.device.open(&[&args.left, &args.right])?;
     let progress = Progress::line();
     let start = Instant::now();
     progress.say(format!("reading {}", args.left.display()));
     let left = args.read(left, !args.rows)?;
     progress.say(format!("reading {}", args.right.display()));
-    let right = args.read(right, !args.rows && args.has_right())?;
+    let right = args.read(right, !args.rows && args.how.has_right())?;
     let read_seconds = start.elapsed().as_secs_f64();
     let mut job = JoinFiles { args, device: &device, left, right, read_seconds, progress: Some(progress) };
     job.run(args.table.scheme(Contents::Multi)?)
@@ -125,11 +124,12 @@ impl JoinFiles<'_> {
         let right_rows = self.right.keys.len() as u64;
         self.say(|| format!("indexing {}", text::counted(right_rows, "row")));
         let start = Instant::now();
-        // The index knows the keys.
-        let right_keys = std::mem::take(&mut self.right.keys);
-        let index = args.table.apply(JoinIndex::builder(scheme)).build(device, &right_keys)?;
+        let index = args.table.apply(JoinIndex::builder(scheme)).build(device, &self.right.keys)?;
         device.finish()?;
-        drop(right_keys);
+        if !args.how.keeps_right() {
+            // The keys come out of the left rows.
+            self.right.keys = Vec::new();
+        }
         let index_seconds = start.elapsed().as_secs_f64();
 
         let left_rows = self.left.keys.len() as u64;
@@ -176,12 +176,13 @@ impl JoinFiles<'_> {
         let shown = |side: &Pairs, row: u32| {
             if self.args.rows { row.into() } else { u64::from(side.values[row as usize]) }
         };
-        for (i, &left) in piece.left.iter().enumerate() {
-            let (key, value) = (u64::from(self.left.keys[left as usize]), shown(&self.left, left));
-            match piece.right.get(i) {
-                None | Some(&NO_ROW) => rows.write(&[key, value])?,
-                Some(&right) => rows.write(&[key, value, shown(&self.right, right)])?,
-            }
+        for (left, right) in piece.iter() {
+            let key = match (left, right) {
+                (Some(left), _) => self.left.keys.get(left as usize),
+                (None, right) => right.and_then(|right| self.right.keys.get(right as usize)),
+            };
+            let key = key.copied().map(u64::from);
+            rows.write(&[key, left.map(|row| shown(&self.left, row)), right.map(|row| shown(&self.right, row))])?;
         }
         Ok(())
     }

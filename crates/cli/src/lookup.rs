@@ -4,6 +4,8 @@ mod ask;
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
 use koel::{AnyScheme, CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
@@ -11,10 +13,10 @@ use koel::{AnyScheme, CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTa
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, ReadOptions, Sink, Want};
 use super::options::{self, Threads};
-use super::output::Rows;
+use super::output::{RowOptions, Rows};
 use super::progress::Progress;
 use super::structure::unknown;
-use super::{files, out, text};
+use super::{out, text};
 use ask::{AllValues, Ask, Counts, KeysOfIds, Members, Values};
 
 /// Queries that are answered at a time; what is in memory is proportional to it.
@@ -45,10 +47,6 @@ pub(crate) struct Args {
     table: PathBuf,
     /// The keys to look up; `-` is stdin
     queries: PathBuf,
-    /// Where the answers go: .npy an array, .tsv and .tab separated by tabs, .csv, .txt and names without an extension
-    /// by commas [default: stdout]
-    #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
-    output: Option<PathBuf>,
     /// How many values each key has, in place of the values; for tables of --table multi
     #[arg(long)]
     count: bool,
@@ -58,6 +56,8 @@ pub(crate) struct Args {
     /// Exit with 1 if any query is missing, after all answers are written
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    output: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
     /// auto, cpu, opencl:N or opencl:NAME [default: auto]
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.mapped && wanted.is_some_and(|device| device != "cpu") {
         return Err(Failure::Input("--mapped looks up on the CPU: leave --device out".into()));
     }
-    files::check(&[&args.table, &args.queries], &[("-o", args.output.as_deref())])?;
+    args.output.check(&[&args.table, &args.queries], &[])?;
     let info = read_info(&args.table)?;
     args.check(&info)?;
     Lookup { args, info: &info }.run()
@@ -166,7 +166,7 @@ impl Lookup<'_> {
         if args.mapped {
             return answer(args, queries, &mut Values::new(&mapped(path)?, "value"));
         }
-        let device = options::one_device(args.device.as_deref().unwrap_or("auto"))?;
+        let device = options::one_device_for(args.device.as_deref().unwrap_or("auto"), &[path, &args.queries])?;
         match self.info.contents {
             Contents::Map => {
                 answer(args, queries, &mut Values::new(&HashTable::<Any, AnyScheme>::open(&device, path)?, "value"))
@@ -195,9 +195,9 @@ impl Lookup<'_> {
 
 /// Answers all queries and says how many hit.
 fn answer(args: &Args, queries: Queries<'_>, table: &mut dyn Ask) -> Result<Verdict> {
-    let rows = Rows::open(args.output.as_deref(), &table.columns())?;
+    let rows = Rows::open(args.output.output.as_deref(), &table.columns())?;
     // Rows on a terminal are progress enough.
-    let progress = args.output.is_some().then(Progress::line);
+    let progress = args.output.output.is_some().then(Progress::line);
     if let Some(progress) = &progress {
         progress.say("looking up");
     }
@@ -209,11 +209,11 @@ fn answer(args: &Args, queries: Queries<'_>, table: &mut dyn Ask) -> Result<Verd
         Err(Failure::ClosedPipe) if args.strict && missed > 0 => return Ok(Verdict::CheckFailed),
         done => done?,
     }
-    if let Some(output) = &args.output {
-        let hits = text::grouped(asked - missed);
-        let (asked, missed) = (text::grouped(asked), text::grouped(missed));
-        out::note(&format!("{}: {asked} queries, {hits} found, {missed} missed", output.display()));
-    }
+    let counts = [asked, asked - missed, missed].map(text::grouped);
+    args.output.summarize(
+        &format!("{} queries, {} found, {} missed", counts[0], counts[1], counts[2]),
+        || json!({ "queries": asked, "found": asked - missed, "missed": missed }),
+    )?;
     if args.strict && missed > 0 {
         out::complain(&format!("{missed} of {asked} queries are not in {}", args.table.display()));
         return Ok(Verdict::CheckFailed);

@@ -2,7 +2,7 @@
 
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
@@ -19,57 +19,57 @@ use super::scheme;
 
 pub use table::{Builder, TableOptions, scheme_help, usual};
 
-/// Parameters of schemes; each scheme takes those that it has.
+/// Parameters of schemes; each scheme takes those that it has. `-h` leaves them out.
 #[derive(Args, Clone, Default)]
-#[command(next_help_heading = "Table")]
+#[command(next_help_heading = "Parameters of schemes, as in the papers")]
 pub struct SchemeOptions {
     /// Places for each key: cuckoo and cuckoo_set 2 to 5, classic bucketized 2 to 4 [default: 4; 2]
-    #[arg(long, value_name = "H")]
+    #[arg(long, hide_short_help = true, value_name = "H")]
     pub functions: Option<u32>,
     /// Slots of a bucket, for bucketized and horton: 4, 8 or 16 [default: 8]
-    #[arg(long, value_name = "S")]
-    pub slots: Option<u32>,
+    #[arg(long, hide_short_help = true, value_name = "S")]
+    pub bucket_slots: Option<u32>,
     /// Hash functions; all but `mixer` are the papers', for classic tables: `linear` and `xor` cuckoo's, `jenkins`
     /// horton's,
     /// `sahu` fks's [default: mixer]
-    #[arg(long, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins", "sahu"])]
+    #[arg(long, hide_short_help = true, value_name = "FAMILY", value_parser = ["mixer", "linear", "xor", "jenkins", "sahu"])]
     pub hash: Option<String>,
     /// Where evicted pairs go, for classic cuckoo and cuckoo_set [default: skip-same-slot]
-    #[arg(long, value_name = "RULE", value_parser = reinsertion())]
+    #[arg(long, hide_short_help = true, value_name = "RULE", value_parser = reinsertion())]
     pub reinsertion: Option<Reinsertion>,
     /// Which bucket takes a new pair, for classic bucketized [default: load-balancing]
-    #[arg(long, value_name = "POLICY", value_parser = insertion())]
+    #[arg(long, hide_short_help = true, value_name = "POLICY", value_parser = insertion())]
     pub insertion: Option<Insertion>,
     /// One bucket after the other, or all at once, for classic bucketized [default: bandwidth-optimized]
-    #[arg(long, value_name = "MODE", value_parser = lookup_mode())]
+    #[arg(long, hide_short_help = true, value_name = "MODE", value_parser = lookup_mode())]
     pub lookup_mode: Option<LookupMode>,
     /// Buckets that are visited in search of room for one pair, for classic bucketized [default: 4096]
-    #[arg(long, value_name = "BUCKETS")]
+    #[arg(long, hide_short_help = true, value_name = "BUCKETS")]
     pub reach: Option<u32>,
     /// Remap entries of a bucket, for horton [default: 21]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, hide_short_help = true, value_name = "COUNT")]
     pub tags: Option<u32>,
     /// Bits of a remap entry, for horton: 2 to 4 [default: 3]
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, hide_short_help = true, value_name = "BITS")]
     pub bits: Option<u32>,
     /// Moves in a row that may make room for a pair, for classic horton: 1 to 8 [default: 5]
-    #[arg(long, value_name = "MOVES")]
+    #[arg(long, hide_short_help = true, value_name = "MOVES")]
     pub height: Option<u32>,
     /// Rounds of a bucket under one seed number, for classic fks: 1 to 1000 [default: 100]
-    #[arg(long, value_name = "ROUNDS")]
+    #[arg(long, hide_short_help = true, value_name = "ROUNDS")]
     pub iterations: Option<u32>,
     /// The places of a key, for robin_hood [default: coherent]
-    #[arg(long, value_name = "SEQUENCE", value_parser = sequence())]
+    #[arg(long, hide_short_help = true, value_name = "SEQUENCE", value_parser = sequence())]
     pub sequence: Option<Sequence>,
     /// Bits of the maximum ages, for robin_hood: 0 for none, 2, 3 or 4 [default: canonical 0, classic 4]
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, hide_short_help = true, value_name = "BITS")]
     pub max_ages: Option<u32>,
     /// Keys of 28 bits without values (all of them 0), for classic robin_hood
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub keys_alone: bool,
     /// The domain whose cells are the keys, row by row, for perfect: the WIDTH of a plane, or WIDTHxHEIGHT of the
     /// layers of a volume [default: 65536]
-    #[arg(long, value_name = "EXTENT", value_parser = extent)]
+    #[arg(long, hide_short_help = true, value_name = "EXTENT", value_parser = extent)]
     pub extent: Option<Extent>,
 }
 
@@ -94,7 +94,7 @@ impl SchemeOptions {
     pub fn given(&self) -> Vec<&'static str> {
         let given = [
             ("functions", self.functions.is_some()),
-            ("slots", self.slots.is_some()),
+            ("bucket-slots", self.bucket_slots.is_some()),
             ("hash", self.hash.is_some()),
             ("reinsertion", self.reinsertion.is_some()),
             ("insertion", self.insertion.is_some()),
@@ -117,7 +117,7 @@ impl SchemeOptions {
         let takes = |name| taken.contains(&name);
         SchemeOptions {
             functions: self.functions.filter(|_| takes("functions")),
-            slots: self.slots.filter(|_| takes("slots")),
+            bucket_slots: self.bucket_slots.filter(|_| takes("bucket-slots")),
             hash: self.hash.clone().filter(|_| takes("hash")),
             reinsertion: self.reinsertion.filter(|_| takes("reinsertion")),
             insertion: self.insertion.filter(|_| takes("insertion")),
@@ -140,11 +140,14 @@ impl SchemeOptions {
 #[command(next_help_heading = "Table")]
 pub struct SizeOptions {
     /// Pairs per slot, above 0 and up to 1 [default: what suits the scheme]
-    #[arg(long, conflicts_with = "capacity")]
+    #[arg(long)]
     pub load: Option<f64>,
-    /// Slots, e.g. 2^20; excludes --load
-    #[arg(long, value_name = "SLOTS", value_parser = count)]
+    /// Room for so many pairs at the load, e.g. 5e6 or 2^20 [default: for those that there are]
+    #[arg(long, value_name = "PAIRS", value_parser = count)]
     pub capacity: Option<u64>,
+    /// So many slots, e.g. 2^20; excludes --load and --capacity
+    #[arg(long, value_name = "SLOTS", value_parser = count, conflicts_with_all = ["load", "capacity"])]
+    pub slots: Option<u64>,
 }
 
 impl SizeOptions {
@@ -154,12 +157,20 @@ impl SizeOptions {
         Ok(())
     }
 
+    /// Whether the size is no matter of how many pairs there are.
+    pub fn is_fixed(&self) -> bool {
+        self.capacity.is_some() || self.slots.is_some()
+    }
+
     /// A builder with this size.
     pub fn apply<T: Builder>(&self, mut builder: T) -> T {
         if let Some(load) = self.load {
             builder = builder.with_load(load);
         }
-        if let Some(slots) = self.capacity {
+        if let Some(pairs) = self.capacity {
+            builder = builder.with_capacity(pairs);
+        }
+        if let Some(slots) = self.slots {
             builder = builder.with_slots(slots);
         }
         builder
@@ -167,11 +178,8 @@ impl SizeOptions {
 
     /// The slots for so many pairs, worked out here once more and not by the builder.
     pub fn slots<S: Scheme>(&self, scheme: &S, pairs: u64) -> Result<u64> {
-        Ok(match (self.capacity, self.load) {
-            (Some(slots), _) => slots,
-            (None, Some(load)) => Load::new(load)?.slots_for(pairs),
-            (None, None) => scheme.default_load().slots_for(pairs),
-        })
+        let load = self.load.map_or(Ok(scheme.default_load()), Load::new)?;
+        Ok(self.slots.unwrap_or_else(|| load.slots_for(self.capacity.unwrap_or(pairs))))
     }
 }
 
@@ -253,7 +261,8 @@ impl Threads {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct OneDevice {
-    /// auto, cpu, opencl:N or opencl:NAME
+    /// auto, cpu, opencl:N or opencl:NAME; auto is the best GPU that OpenCL has, or else the CPU, and for inputs of less
+    /// than 1 MiB always the CPU
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
@@ -261,11 +270,26 @@ pub struct OneDevice {
 }
 
 impl OneDevice {
-    /// The device.
-    pub fn open(&self) -> Result<Any> {
+    /// The device for work on these inputs.
+    pub fn open(&self, inputs: &[&Path]) -> Result<Any> {
         self.threads.apply()?;
-        one_device(&self.device)
+        one_device_for(&self.device, inputs)
     }
+}
+
+/// Inputs below this are worked on before a driver of OpenCL is even loaded, which takes 0.2 s and 80 MB.
+const WORTH_A_DRIVER: u64 = 1 << 20;
+
+/// The one device of that name for work on these inputs.
+pub fn one_device_for(name: &str, inputs: &[&Path]) -> Result<Any> {
+    one_device(if name == "auto" && are_small(inputs) { "cpu" } else { name })
+}
+
+/// Whether all of these are plain files, and small ones: of a pipe nobody knows.
+fn are_small(inputs: &[&Path]) -> bool {
+    let bytes =
+        inputs.iter().map(|path| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len()));
+    bytes.sum::<Option<u64>>().is_some_and(|bytes| bytes < WORTH_A_DRIVER)
 }
 
 /// The one device of that name, for commands that use one.
@@ -278,9 +302,9 @@ pub fn one_device(name: &str) -> Result<Any> {
     }
 }
 
-/// A number with the short forms that people use for sizes: 1000000, 1_000_000, 2^20, 16M, 16Mi.
+/// A number with the short forms that people use for sizes: 1000000, 1_000_000, 5e6, 2^20, 1.5M, 16Mi.
 pub fn count(text: &str) -> std::result::Result<u64, String> {
-    let advice = || format!("`{text}` is no count: give one like 1000000, 2^20, 16M (millions) or 16Mi (2^20s)");
+    let advice = || format!("`{text}` is no count: give one like 1000000, 5e6, 2^20, 16M (millions) or 16Mi (2^20s)");
     let plain = text.replace('_', "");
     if let Some((base, exponent)) = plain.split_once('^') {
         let (base, exponent) = (base.parse::<u64>().map_err(|_| advice())?, exponent.parse().map_err(|_| advice())?);
@@ -289,8 +313,27 @@ pub fn count(text: &str) -> std::result::Result<u64, String> {
     const UNITS: [(&str, u64); 6] =
         [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("K", 1000), ("M", 1_000_000), ("G", 1_000_000_000)];
     let unit = UNITS.iter().find_map(|&(name, factor)| plain.strip_suffix(name).map(|digits| (digits, factor)));
-    let (digits, factor) = unit.unwrap_or((&plain, 1));
-    digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).ok_or_else(advice)
+    let (digits, factor) = match plain.split_once(['e', 'E']) {
+        Some((digits, exponent)) => {
+            let factor = exponent.parse().ok().and_then(|exponent| 10u64.checked_pow(exponent));
+            (digits, factor.ok_or_else(advice)?)
+        }
+        None => unit.unwrap_or((&plain, 1)),
+    };
+    scaled(digits, factor).ok_or_else(advice)
+}
+
+/// A decimal number times a factor, if that is a whole number.
+fn scaled(digits: &str, factor: u64) -> Option<u64> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let parts = 10u64.checked_pow(fraction.len().try_into().ok()?)?;
+    let part = fraction.parse::<u64>().ok()?.checked_mul(factor)?;
+    let whole = whole.parse::<u64>().ok()?.checked_mul(factor)?;
+    part.is_multiple_of(parts).then(|| whole.checked_add(part / parts))?
 }
 
 /// A number of distinct keys.
@@ -429,15 +472,55 @@ mod tests {
 
     #[test]
     fn counts_take_the_short_forms() {
-        for (text, number) in
-            [("0", 0), ("1_000", 1000), ("2^20", 1 << 20), ("16M", 16_000_000), ("16Mi", 16 << 20), ("3K", 3000)]
-        {
+        for (text, number) in [
+            ("0", 0),
+            ("1_000", 1000),
+            ("2^20", 1 << 20),
+            ("16M", 16_000_000),
+            ("16Mi", 16 << 20),
+            ("3K", 3000),
+            ("5e6", 5_000_000),
+            ("1.25E3", 1250),
+            ("1.5M", 1_500_000),
+            ("0.5Ki", 512),
+            ("18446744073709551615", u64::MAX),
+        ] {
             assert_eq!(count(text), Ok(number));
         }
-        for text in ["", "-1", "M", "2^64", "2^", "1.5M", "99999999999G", "x"] {
+        for text in [
+            "",
+            "-1",
+            "M",
+            "2^64",
+            "2^",
+            "1.5",
+            "99999999999G",
+            "x",
+            "e6",
+            "5e",
+            "5e-1",
+            "1e20",
+            "1.2345K",
+            ".5M",
+            "1.M",
+            "+1",
+        ] {
             assert!(count(text).is_err(), "{text}");
         }
         assert!(pair_count("2^32").is_err());
+    }
+
+    #[test]
+    fn a_driver_is_worth_its_while_for_large_files_and_for_pipes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (small, large) = (folder.path().join("small"), folder.path().join("large"));
+        std::fs::write(&small, "1,2").expect("a file");
+        std::fs::write(&large, vec![b'1'; WORTH_A_DRIVER as usize - 3]).expect("a file");
+        assert!(are_small(&[]) && are_small(&[&small]) && are_small(&[&small, &small]) && are_small(&[&large]));
+        assert!(!are_small(&[&small, &large]));
+        for other in [Path::new("-"), &folder.path().join("missing"), folder.path()] {
+            assert!(!are_small(&[&small, other]), "{other:?}");
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl RowOptions {
                 summary["output"] = output.display().to_string().into();
                 out::print_json(&summary)?;
             }
-            Some(output) => out::note(&format!("{}: {sentence}", output.display())),
+            Some(output) => out::summary(&format!("{}: {sentence}", output.display())),
         }
         Ok(())
     }
@@ -92,14 +92,14 @@ pub(crate) enum Column {
     Long(&'static str),
     /// 1 or 0, for yes and no.
     Flag(&'static str),
-    /// Numbers of 32 bits, where a row has one: the last column alone.
-    Maybe(&'static str),
+    /// Numbers of 32 bits, where a row has one, and what an array calls the flag that says so.
+    Maybe(&'static str, &'static str),
 }
 
 impl Column {
     fn name(self) -> &'static str {
         match self {
-            Column::Word(name) | Column::Long(name) | Column::Flag(name) | Column::Maybe(name) => name,
+            Column::Word(name) | Column::Long(name) | Column::Flag(name) | Column::Maybe(name, _) => name,
         }
     }
 }
@@ -156,8 +156,8 @@ impl Rows {
         Ok(Rows { columns: columns.to_vec(), form: Form::Text { writer, delimiter }, file, untold: 0 })
     }
 
-    /// Writes a row: a number for each column, or for all but a last one that the row does not have.
-    pub(crate) fn write(&mut self, cells: &[u64]) -> Result<()> {
+    /// Writes a row: a number for each column that the row has; last ones that it has not may be left away.
+    pub(crate) fn write<C: Copy + Into<Option<u64>>>(&mut self, cells: &[C]) -> Result<()> {
         self.untold += 1;
         if self.untold == TOLD_AT_ONCE {
             progress::advance(std::mem::take(&mut self.untold));
@@ -195,13 +195,16 @@ fn failed(file: Option<&Target>, error: &io::Error) -> Failure {
     }
 }
 
-/// A line of so many columns, of which the last ones are empty where there are fewer cells.
-fn write_text(writer: &mut impl Write, delimiter: char, columns: usize, cells: &[u64]) -> io::Result<()> {
+/// A line of so many columns, empty where there is no number.
+fn write_text<C>(writer: &mut impl Write, delimiter: char, columns: usize, cells: &[C]) -> io::Result<()>
+where
+    C: Copy + Into<Option<u64>>,
+{
     for column in 0..columns {
         if column > 0 {
             write!(writer, "{delimiter}")?;
         }
-        if let Some(cell) = cells.get(column) {
+        if let Some(cell) = cells.get(column).copied().and_then(Into::into) {
             write!(writer, "{cell}")?;
         }
     }
@@ -213,16 +216,16 @@ fn write_text(writer: &mut impl Write, delimiter: char, columns: usize, cells: &
 struct Row(Vec<u8>);
 
 impl Row {
-    fn fill(&mut self, columns: &[Column], cells: &[u64]) {
+    fn fill<C: Copy + Into<Option<u64>>>(&mut self, columns: &[Column], cells: &[C]) {
         self.0.clear();
         for (i, column) in columns.iter().enumerate() {
-            let cell = cells.get(i).copied();
+            let cell: Option<u64> = cells.get(i).copied().and_then(Into::into);
             let bytes = cell.unwrap_or(0).to_le_bytes();
             match column {
                 Column::Word(_) => self.0.extend(&bytes[..4]),
                 Column::Long(_) => self.0.extend(bytes),
                 Column::Flag(_) => self.0.push(bytes[0]),
-                Column::Maybe(_) => {
+                Column::Maybe(..) => {
                     self.0.extend(&bytes[..4]);
                     self.0.push(cell.is_some().into());
                 }

@@ -36,11 +36,11 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
 
     /// Pairs of a key and a value; keys, where there are no values.
     fn pairs(&self) -> u64 {
-        self.table().len()
+        self.table().len() as u64
     }
     /// The most values that a key has.
     fn most_values(&self) -> koel::Result<u64> {
-        Ok(self.table().len().min(1))
+        Ok(self.pairs().min(1))
     }
     /// Bytes on its device: of the table's image and what stands beside it.
     fn bytes(&self) -> u64 {
@@ -91,7 +91,7 @@ structure!(CompactingTable, Compact {
         self.table()
     }
     fn bytes(&self) -> u64 {
-        8 * self.table().plan().words() + 4 * self.len()
+        8 * self.table().plan().words() + 4 * self.pairs()
     }
 });
 structure!(MultiTable, Multi {
@@ -100,17 +100,17 @@ structure!(MultiTable, Multi {
         self.table()
     }
     fn pairs(&self) -> u64 {
-        self.len()
+        self.len() as u64
     }
     fn bytes(&self) -> u64 {
-        8 * self.table().plan().words() + 4 * (self.keys_len() + 1 + self.len())
+        8 * self.table().plan().words() + 4 * (self.keys_len() + 1 + self.len()) as u64
     }
     fn most_values(&self) -> koel::Result<u64> {
         let starts = self.starts()?;
         Ok(starts.windows(2).map(|run| u64::from(run[1].saturating_sub(run[0]))).max().unwrap_or(0))
     }
     fn held(&self) -> String {
-        format!("{} of {}", text::counted(self.len(), Self::COUNTED), text::counted(self.keys_len(), "key"))
+        format!("{} of {}", text::counted(self.pairs(), Self::COUNTED), text::counted(self.keys_len() as u64, "key"))
     }
 });
 
@@ -148,8 +148,8 @@ impl About {
             held: structure.held(),
             counted: T::COUNTED,
             pairs: structure.pairs(),
-            keys: table.len(),
-            slots: table.slots(),
+            keys: table.len() as u64,
+            slots: table.slots() as u64,
             load: table.load_factor(),
             seed: plan.seed(),
             restarts: table.restarts(),

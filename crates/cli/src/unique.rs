@@ -61,7 +61,7 @@ struct Found {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let inverse = args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse)));
     args.rows.check(&[&args.input], inverse.as_slice())?;
-    let device = args.device.open()?;
+    let device = args.device.open(&[&args.input])?;
     let progress = Progress::line();
     progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();
@@ -115,16 +115,16 @@ fn find(args: &Args, device: &Any, keys: &[u32]) -> Result<Found> {
 fn write(args: &Args, found: &Found) -> Result<()> {
     if let Some(inverse) = &found.inverse {
         let mut rows = Rows::open(args.inverse.as_deref(), &[Column::Word("id")])?;
-        inverse.iter().try_for_each(|&id| rows.write(&[id.into()]))?;
+        inverse.iter().try_for_each(|&id| rows.write(&[u64::from(id)]))?;
         rows.finish()?;
     }
     let columns = [Column::Word("key"), Column::Word("count")];
     let mut rows = Rows::open(args.rows.output.as_deref(), &columns[..1 + usize::from(args.counts)])?;
     match &found.counts {
-        None => found.unique.iter().try_for_each(|&key| rows.write(&[key.into()]))?,
+        None => found.unique.iter().try_for_each(|&key| rows.write(&[u64::from(key)]))?,
         Some(counts) => {
             let mut pairs = found.unique.iter().zip(counts);
-            pairs.try_for_each(|(&key, &count)| rows.write(&[key.into(), count.into()]))?;
+            pairs.try_for_each(|(&key, &count)| rows.write(&[u64::from(key), u64::from(count)]))?;
         }
     }
     rows.finish()

@@ -75,10 +75,10 @@ fn copies_are_found_wherever_they_end_up() {
         assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == least), "{refused:?}");
         let last = builder.clone().duplicates(Duplicates::KeepLast).build(&device, &keys, &values).unwrap();
         assert!(last.get(&twice).unwrap().iter().zip(&twice).all(|(got, key)| *got == Some(key ^ 1)));
-        assert_eq!(last.len(), load.keys().len() as u64);
+        assert_eq!(last.len(), load.keys().len());
         let crowd: Vec<u32> = (0..size(100_000, 2000)).map(|i| if i % 2 == 0 { 5 } else { i }).collect();
         let table = builder.clone().duplicates(Duplicates::KeepFirst).build(&device, &crowd, &crowd).unwrap();
-        assert_eq!(table.len(), crowd.len() as u64 / 2);
+        assert_eq!(table.len(), crowd.len() / 2);
         table.audit().unwrap();
     }
 }

@@ -59,7 +59,8 @@ fn classic_tables_build_in_every_space_with_every_family_and_rule() {
                 for rule in Reinsertion::ALL {
                     let scheme = Cuckoo::classic(functions).family(family).reinsertion(rule);
                     let capacity = (f64::from(n) * space) as u64;
-                    let built = HashTable::builder(scheme.clone()).capacity(capacity).build(device, &keys, &values);
+                    let built =
+                        HashTable::builder(scheme.clone()).slots(capacity as usize).build(device, &keys, &values);
                     let table = built.unwrap_or_else(|e| panic!("{scheme:?} in {space} N: {e}"));
                     assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, want)| *got == Some(*want)));
                     table.audit().unwrap();
@@ -76,7 +77,7 @@ fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
     let (keys, values) = (load.keys(), load.values());
     for device in std::iter::once(one_thread()).chain(opencl_devices()) {
         let restarted = (0..20).any(|seed| {
-            let builder = HashTable::builder(Cuckoo::classic(4).chain(3)).seed(seed).capacity(64);
+            let builder = HashTable::builder(Cuckoo::classic(4).chain(3)).seed(seed).slots(64);
             builder.build(&device, &keys, &values).is_ok_and(|table| table.restarts() > 0)
         });
         assert!(restarted);
@@ -99,7 +100,7 @@ fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
                     let load = Workload::new(n, seed);
                     let (keys, values) = (load.keys(), load.values());
                     let scheme = Cuckoo::canonical(functions);
-                    let builder = HashTable::builder(scheme).capacity(slots).seed(seed).attempts(attempts);
+                    let builder = HashTable::builder(scheme).slots(slots).seed(seed).attempts(attempts);
                     let half = keys.len() / 2;
                     let Ok(mut table) = builder.build(&device, &keys[..half], &values[..half]) else { continue };
                     let before = table.digest().unwrap();
@@ -127,7 +128,7 @@ fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
 fn the_empty_markers_key_takes_no_slot_and_is_no_exception() {
     for device in std::iter::once(one_thread()).chain(opencl_devices()) {
         let scheme = Cuckoo::classic(4);
-        let pair = HashTable::builder(scheme.clone()).capacity(1).build(&device, &[1, u32::MAX], &[5, 6]).unwrap();
+        let pair = HashTable::builder(scheme.clone()).slots(1).build(&device, &[1, u32::MAX], &[5, 6]).unwrap();
         assert_eq!(pair.get(&[1, u32::MAX]).unwrap(), [Some(5), Some(6)]);
         let mut table =
             HashTable::builder(scheme.clone()).load_factor(0.5).build(&device, &[1, 2, u32::MAX], &[3, 4, 5]).unwrap();
@@ -135,7 +136,7 @@ fn the_empty_markers_key_takes_no_slot_and_is_no_exception() {
         let done = table.upsert(&[u32::MAX], &[9]).unwrap();
         assert_eq!((done.added, done.overwritten, done.rebuilt, table.capacity()), (0, 1, false, slots));
         assert_eq!(table.get(&[u32::MAX]).unwrap(), [Some(9)]);
-        let mut full = HashTable::builder(scheme).capacity(40).build(&device, &[7, u32::MAX], &[1, 1]).unwrap();
+        let mut full = HashTable::builder(scheme).slots(40).build(&device, &[7, u32::MAX], &[1, 1]).unwrap();
         let mut batch: Vec<u32> = (100..140).collect();
         batch.push(u32::MAX);
         let refused = full.insert(&batch, &batch);

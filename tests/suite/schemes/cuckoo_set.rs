@@ -59,7 +59,7 @@ fn slots_are_the_upper_halves_of_the_cuckoo_table() {
                     assert_eq!(set.plan().cuckoo(), table.plan());
                     let uppers: Vec<u32> = image(&table).iter().map(|word| (word >> 32) as u32).collect();
                     assert_eq!(halves(&image(&set))[..uppers.len()], uppers, "H = {functions}, n = {n}, step {step}");
-                    assert_eq!(set.plan().words(), set.slots().div_ceil(2));
+                    assert_eq!(set.plan().words(), set.slots().div_ceil(2) as u64);
                     assert_eq!(set.to_pairs().unwrap(), table.to_pairs().unwrap());
                 }
             }
@@ -118,7 +118,7 @@ fn the_empty_markers_key_is_no_exception() {
             assert_eq!(placed.outside.is_some(), scheme.kind() == Kind::Classic);
             let there = [0, 5, u32::MAX].map(|key| CuckooSet::find(&plan, &image, key));
             assert_eq!((there, CuckooSet::find(&plan, &image, 1)), ([Some(0); 3], None));
-            let builder = HashTable::builder(scheme).capacity(20);
+            let builder = HashTable::builder(scheme).slots(20);
             let mut set = builder.build(&device, &[u32::MAX, 1], &[0, 0]).unwrap();
             let refused = set.insert(&[u32::MAX], &[0]);
             assert!(matches!(refused, Err(Error::DuplicateKey { key: u32::MAX })), "{refused:?}");
@@ -193,7 +193,7 @@ fn sorted(keys: &[u32]) -> Vec<u32> {
 #[test]
 fn half_the_bytes_of_the_table() {
     for (slots, words) in [(16, 8), (17, 9), (1000, 500), (1001, 501)] {
-        let set = HashTable::builder(CuckooSet::default()).capacity(slots).build(&Cpu::new(), &[1], &[0]).unwrap();
+        let set = HashTable::builder(CuckooSet::default()).slots(slots).build(&Cpu::new(), &[1], &[0]).unwrap();
         assert_eq!((set.capacity(), set.image().words().len()), (slots, words));
         assert_eq!((set.stats().unwrap().bucket_bytes, set.stats().unwrap().bytes), (4, 8 * words as u64));
     }
@@ -203,7 +203,7 @@ fn half_the_bytes_of_the_table() {
 #[test]
 fn a_classic_set_of_one_slot() {
     for device in devices() {
-        let builder = HashTable::builder(CuckooSet::classic(4)).capacity(1);
+        let builder = HashTable::builder(CuckooSet::classic(4)).slots(1);
         let set = builder.build(&device, &[9, u32::MAX], &[0, 0]).unwrap();
         assert_eq!((set.contains(&[9, u32::MAX, 8]).unwrap(), image(&set).len()), (vec![true, true, false], 1));
         set.audit().unwrap();

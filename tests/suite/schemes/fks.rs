@@ -15,7 +15,7 @@ fn schemes() -> [Fks; 3] {
 }
 
 fn holds(table: &HashTable<Any, Fks>, keys: &[u32], values: &[u32], at: &str) {
-    assert_eq!(table.len(), keys.len() as u64, "{at}");
+    assert_eq!(table.len(), keys.len(), "{at}");
     assert!(table.get(keys).unwrap().iter().zip(values).all(|(got, value)| *got == Some(*value)), "{at}: hits");
     let absent = Workload::new(0, 77).queries(2 * keys.len() + 50, 0);
     let known: std::collections::HashSet<_> = keys.iter().collect();
@@ -52,7 +52,7 @@ fn a_few_buckets_build_at_the_default_load_and_a_little_above() {
                 for per_bucket in [1, 200, 409, 425] {
                     let load = Workload::new((buckets * per_bucket) as u32, 5);
                     let (keys, values) = (load.keys(), load.values());
-                    let builder = HashTable::builder(scheme.clone()).capacity(buckets * u64::from(BUCKET_SLOTS));
+                    let builder = HashTable::builder(scheme.clone()).slots(buckets as usize * BUCKET_SLOTS as usize);
                     let table = builder.build(&device, &keys, &values).unwrap();
                     assert_eq!(u64::from(table.plan().buckets()), buckets);
                     holds(&table, &keys, &values, &format!("{scheme:?}, {buckets} buckets of {per_bucket}"));
@@ -134,7 +134,8 @@ fn seed_numbers_are_the_least_that_work() {
             });
             let functions = plan.unwrap().functions();
             let keys: Vec<u32> = (0..6).flat_map(|bucket| of_bucket(&functions, bucket, 512)).collect();
-            let builder = HashTable::builder(Fks::canonical()).capacity(buckets * u64::from(BUCKET_SLOTS)).seed(seed);
+            let builder =
+                HashTable::builder(Fks::canonical()).slots(buckets as usize * BUCKET_SLOTS as usize).seed(seed);
             let table = builder.build(&device, &keys, &keys).unwrap();
             assert_eq!(table.restarts(), 0);
             let image = device.download(table.image()).unwrap();
@@ -158,7 +159,7 @@ fn of_bucket(functions: &Functions, bucket: u32, count: usize) -> impl Iterator<
 }
 
 fn first_plan(scheme: &Fks, slots: u64) -> FksPlan {
-    let table = HashTable::builder(scheme.clone()).capacity(slots).seed(3).build(&Cpu::new(), &[], &[]).unwrap();
+    let table = HashTable::builder(scheme.clone()).slots(slots as usize).seed(3).build(&Cpu::new(), &[], &[]).unwrap();
     *table.plan()
 }
 
@@ -167,7 +168,7 @@ fn an_overfull_bucket_changes_the_first_level_function_or_is_named() {
     for scheme in schemes() {
         let slots = 20 * u64::from(BUCKET_SLOTS);
         let crowd: Vec<u32> = of_bucket(&first_plan(&scheme, slots).functions(), 7, 513).collect();
-        let builder = HashTable::builder(scheme.clone()).capacity(slots).seed(3);
+        let builder = HashTable::builder(scheme.clone()).slots(slots as usize).seed(3);
         let mut digests = Vec::new();
         for device in devices() {
             // As many as a bucket holds are built at once.
@@ -214,7 +215,7 @@ fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
         for scheme in schemes() {
             let outside = u32::from(scheme.kind() == Kind::Classic);
             let keys: Vec<u32> = (0..room + outside + 1).collect();
-            let builder = HashTable::builder(scheme.clone()).capacity(slots);
+            let builder = HashTable::builder(scheme.clone()).slots(slots as usize);
             match builder.build(&device, &keys, &keys) {
                 Err(Error::TooFull { attempts: 0, unplaced: 1, slots: told, .. }) => assert_eq!(told, slots),
                 other => panic!("{scheme:?}: {other:?}"),
@@ -255,7 +256,7 @@ fn sahus_tables_hold_key_0xffff_and_every_other() {
         // Buckets so full that their first seeds fail.
         let functions = first_plan(&sahu, 3 * u64::from(BUCKET_SLOTS)).functions();
         let full: Vec<u32> = (0..3).flat_map(|bucket| of_bucket(&functions, bucket, 500)).collect();
-        let builder = HashTable::builder(sahu.clone()).capacity(3 * u64::from(BUCKET_SLOTS)).seed(3);
+        let builder = HashTable::builder(sahu.clone()).slots(3 * BUCKET_SLOTS as usize).seed(3);
         let table = builder.build(&device, &full, &full).unwrap();
         holds(&table, &full, &full, "full buckets");
     }
@@ -263,9 +264,9 @@ fn sahus_tables_hold_key_0xffff_and_every_other() {
 
 #[test]
 fn sahus_buckets_are_not_more_than_his_prime() {
-    let slots = u64::from(SAHU_PRIME) * u64::from(BUCKET_SLOTS);
+    let slots = SAHU_PRIME as usize * BUCKET_SLOTS as usize;
     let estimate =
-        |slots| HashTable::<Cpu, _>::builder(Fks::classic().family(FksFamily::Sahu)).capacity(slots).memory_estimate(9);
+        |slots| HashTable::<Cpu, _>::builder(Fks::classic().family(FksFamily::Sahu)).slots(slots).memory_estimate(9);
     assert!(estimate(slots).is_ok());
     assert!(matches!(estimate(slots + 1), Err(Error::TooLarge { .. })));
 }
@@ -288,7 +289,7 @@ fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
     keys.sort_unstable();
     keys.dedup();
     for device in devices() {
-        let builder = HashTable::builder(sahu.clone()).capacity(576).seed(3);
+        let builder = HashTable::builder(sahu.clone()).slots(576).seed(3);
         let table = builder.build(&device, &keys, &keys).unwrap();
         assert_eq!(table.restarts(), 1);
         holds(&table, &keys, &keys, "with another list");
@@ -296,7 +297,7 @@ fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
             Err(Error::Crowded { attempts: 1, crowd }) => assert_eq!((crowd.keys, crowd.most), (4, 3)),
             other => panic!("{other:?}"),
         }
-        let mixers = HashTable::builder(Fks::classic()).capacity(576).seed(3).build(&device, &keys, &keys).unwrap();
+        let mixers = HashTable::builder(Fks::classic()).slots(576).seed(3).build(&device, &keys, &keys).unwrap();
         assert_eq!(mixers.restarts(), 0);
     }
 }
@@ -308,7 +309,7 @@ fn removing_and_inserting_build_again() {
     let (keys, values) = (load.keys(), load.values());
     for device in devices() {
         for scheme in schemes() {
-            let builder = HashTable::builder(scheme.clone()).capacity(8 * u64::from(BUCKET_SLOTS));
+            let builder = HashTable::builder(scheme.clone()).slots(8 * BUCKET_SLOTS as usize);
             let mut table = builder.build(&device, &keys[..2000], &values[..2000]).unwrap();
             assert!(table.insert(&keys[2000..], &values[2000..]).unwrap().rebuilt);
             assert_eq!(table.remove(&keys[..1000]).unwrap(), 1000);

@@ -61,7 +61,7 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
     let n = size(20_000, 300);
     let device = one_thread();
     let slots = (f64::from(n) / 0.8) as u64;
-    let builder = || HashTable::builder(Horton::classic(8)).capacity(slots).seed(4);
+    let builder = || HashTable::builder(Horton::classic(8)).slots(slots as usize).seed(4);
     // A bijection of the integers: every key is new.
     let load = Workload::new(n + 100 * (n / 2), 9);
     let all = load.keys();
@@ -75,7 +75,7 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
         let mut order: Vec<u32> = model.keys().copied().collect();
         order.sort_by_cached_key(|key| key.wrapping_mul(draw.next_u32() | 1));
         let gone: Vec<u32> = order.into_iter().take(n as usize / 2).collect();
-        assert_eq!(table.remove(&gone).unwrap(), gone.len() as u64, "round {round}");
+        assert_eq!(table.remove(&gone).unwrap(), gone.len(), "round {round}");
         gone.iter().for_each(|key| _ = model.remove(key));
         let come = fresh.next().unwrap();
         let values: Vec<u32> = come.iter().map(|key| !key).collect();
@@ -101,7 +101,7 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
 fn a_crowd_of_one_bucket_is_built_and_found() {
     for device in [one_thread()].into_iter().chain(opencl_devices()) {
         let scheme = Horton::canonical(8);
-        let builder = HashTable::builder(scheme).capacity(8 * 200).seed(3);
+        let builder = HashTable::builder(scheme).slots(8 * 200).seed(3);
         let empty = builder.build(&device, &[], &[]).unwrap();
         let functions = empty.plan().functions();
         let crowd: Vec<u32> = (0..u32::MAX).filter(|&key| functions.home(key).0 == 7).take(24).collect();
@@ -121,7 +121,7 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
 /// must not depend on the device.
 #[test]
 fn crowds_are_built_alike_on_every_device() {
-    let builder = HashTable::builder(Horton::canonical(8)).capacity(1600).seed(3);
+    let builder = HashTable::builder(Horton::canonical(8)).slots(1600).seed(3);
     let functions = builder.build(&one_thread(), &[], &[]).unwrap().plan().functions();
     let mut crowds = [0; 11];
     let takes = |&key: &u32| {

@@ -133,7 +133,7 @@ fn keys_that_no_offset_tells_apart_are_named() {
         let Err(Error::Crowded { attempts: 32, crowd }) = refused else { panic!("{refused:?}") };
         assert!(crowd.keys > 1 && crowd.most == 1, "{crowd:?}");
         assert!(crowd.which.contains("modulo") && crowd.which.contains("every axis"), "{crowd:?}");
-        let builder = HashTable::builder(scheme).capacity(6000);
+        let builder = HashTable::builder(scheme).slots(6000);
         let mut table = builder.build(&device, &[1, 2], &[3, 4]).unwrap();
         let before = table.digest().unwrap();
         assert!(matches!(table.insert(&line, &line), Err(Error::Crowded { .. })));
@@ -153,7 +153,7 @@ fn keys_that_no_offset_tells_apart_are_named() {
 fn the_slots_are_a_power_and_the_bytes_depend_on_no_more() {
     let load = Workload::new(60, 3);
     let build = |slots| {
-        let builder = HashTable::builder(Perfect::default()).capacity(slots).duplicates(Duplicates::KeepLast);
+        let builder = HashTable::builder(Perfect::default()).slots(slots).duplicates(Duplicates::KeepLast);
         builder.build(&one_thread(), &load.keys(), &load.values()).unwrap()
     };
     assert_eq!((build(101).slots(), build(121).slots()), (121, 121));
@@ -169,7 +169,7 @@ fn extents_and_sizes_out_of_range_are_refused() {
         assert!(matches!(build(scheme), Err(Error::InvalidParameter { .. })), "{scheme:?}");
     }
     for slots in [(1 << 30) + 1, u64::MAX] {
-        let refused = HashTable::builder(Perfect::default()).capacity(slots).build(&one_thread(), &[1], &[2]);
+        let refused = HashTable::builder(Perfect::default()).slots(slots as usize).build(&one_thread(), &[1], &[2]);
         assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
     }
 }

@@ -19,7 +19,7 @@ fn it_reaches_its_limit_and_no_further() {
     let (keys, values) = (load.keys(), load.values());
     for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
         let table = HashTable::builder(Quadratic).build(&device, &keys, &values).unwrap();
-        assert_eq!((table.capacity(), table.load_factor()), (n.into(), 1.0));
+        assert_eq!((table.capacity(), table.load_factor()), (n as usize, 1.0));
         let stats = table.stats().unwrap();
         assert_eq!((stats.reads_per_hit, stats.reads_per_miss), (1.0, 1.0));
         assert_eq!(stats.ages, [0, n.into()], "nothing is ever displaced");
@@ -33,7 +33,7 @@ fn it_reaches_its_limit_and_no_further() {
     keys[4096] = keys[0];
     let refused = HashTable::builder(Quadratic).build(&one_thread(), &keys, &keys);
     assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == keys[0]), "{refused:?}");
-    let refused = HashTable::builder(Quadratic).capacity(4097).build(&one_thread(), &[1], &[1]);
+    let refused = HashTable::builder(Quadratic).slots(4097).build(&one_thread(), &[1], &[1]);
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
 }
 
@@ -62,7 +62,7 @@ fn copies_are_found_before_a_size_is_refused() {
 #[test]
 fn a_full_table_takes_no_further_pair() {
     for device in devices() {
-        let mut table = HashTable::builder(Quadratic).capacity(8).build(&device, &[1, 2, 3, 4], &[0; 4]).unwrap();
+        let mut table = HashTable::builder(Quadratic).slots(8).build(&device, &[1, 2, 3, 4], &[0; 4]).unwrap();
         assert_eq!(table.insert(&[5, 6, 7, 8], &[1; 4]).unwrap().added, 4);
         let before = table.digest().unwrap();
         let refused = table.insert(&[9], &[1]);
@@ -93,7 +93,7 @@ fn restarts_are_as_frequent_as_the_birthday_says() {
 #[test]
 fn a_key_that_comes_back_builds_the_table_again() {
     for device in devices() {
-        let build = |keys: &[u32]| HashTable::builder(Quadratic).capacity(20).build(&device, keys, keys).unwrap();
+        let build = |keys: &[u32]| HashTable::builder(Quadratic).slots(20).build(&device, keys, keys).unwrap();
         let mut table = build(&[1, 2, 3]);
         table.remove(&[2]).unwrap();
         assert_eq!((table.tombstones(), table.len()), (1, 2));

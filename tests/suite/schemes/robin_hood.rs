@@ -117,7 +117,7 @@ fn images_build_whatever_their_width() {
             let builder = HashTable::builder(RobinHood::canonical());
             for slots in [2 * keys.len() as u64, 1 << 15] {
                 if slots >= keys.len() as u64 {
-                    let table = builder.clone().capacity(slots).build(&device, keys, &values).unwrap();
+                    let table = builder.clone().slots(slots as usize).build(&device, keys, &values).unwrap();
                     answers(&table, &keys.iter().copied().zip(values.iter().copied()).collect());
                 }
             }
@@ -137,7 +137,7 @@ fn a_class_of_the_first_modulus_is_scattered_by_the_next() {
         for scheme in [RobinHood::canonical(), RobinHood::canonical().max_ages(2), RobinHood::classic()] {
             for sequence in Sequence::ALL {
                 let scheme = scheme.clone().sequence(sequence);
-                let builder = HashTable::builder(scheme.clone()).capacity(10_007).seed(3);
+                let builder = HashTable::builder(scheme.clone()).slots(10_007).seed(3);
                 let plan = *builder.build(&device, &[], &[]).unwrap().plan();
                 let keys = class_of(&plan, 4000);
                 let values = narrow(&keys);
@@ -175,16 +175,17 @@ fn failures_are_reported_and_nothing_is_lost() {
     for device in devices() {
         for scheme in kinds_and_bits() {
             let paper = scheme.clone().sequence(Sequence::PaperRandom);
-            let refused = HashTable::builder(paper).capacity(slots).attempts(2).build(&device, &full, &narrow(&full));
+            let refused =
+                HashTable::builder(paper).slots(slots as usize).attempts(2).build(&device, &full, &narrow(&full));
             assert!(
                 matches!(refused, Err(Error::TooFull { attempts: 2, unplaced: 1.., .. })),
                 "{scheme:?}: {refused:?}"
             );
         }
-        let classic = HashTable::builder(RobinHood::classic()).capacity(slots).attempts(1);
+        let classic = HashTable::builder(RobinHood::classic()).slots(slots as usize).attempts(1);
         let refused = classic.build(&device, &full, &narrow(&full));
         assert!(matches!(refused, Err(Error::TooFull { attempts: 1, unplaced: 1.., .. })), "{refused:?}");
-        let mut table = HashTable::builder(RobinHood::classic()).capacity(100).build(&device, &[1], &[2]).unwrap();
+        let mut table = HashTable::builder(RobinHood::classic()).slots(100).build(&device, &[1], &[2]).unwrap();
         let before = table.digest().unwrap();
         assert!(matches!(table.insert(&keys[..200], &values[..200]), Err(Error::TooFull { .. })));
         assert_eq!((table.digest().unwrap(), table.get(&[1]).unwrap()), (before, vec![Some(2)]));
@@ -194,8 +195,8 @@ fn failures_are_reported_and_nothing_is_lost() {
 #[test]
 fn what_is_too_wide_for_a_cell_is_refused() {
     for device in devices() {
-        let classic = || HashTable::builder(RobinHood::classic()).capacity(100);
-        let alone = || HashTable::builder(RobinHood::classic().keys_alone()).capacity(100);
+        let classic = || HashTable::builder(RobinHood::classic()).slots(100);
+        let alone = || HashTable::builder(RobinHood::classic().keys_alone()).slots(100);
         let most = (1 << 28) - 1;
         let mut table = classic().build(&device, &[u32::MAX, 0], &[most, 0]).unwrap();
         assert_eq!(table.get(&[0, u32::MAX]).unwrap(), [Some(0), Some(most)]);
@@ -229,7 +230,7 @@ fn keys_stand_alone_in_four_bytes() {
                 let zeros = vec![0; keys.len()];
                 let builder = HashTable::builder(scheme).load_factor(0.95);
                 let mut table = builder.build(&device, &keys, &zeros).unwrap();
-                assert_eq!(table.plan().words(), table.capacity().div_ceil(2));
+                assert_eq!(table.plan().words(), table.capacity().div_ceil(2) as u64);
                 let model: BTreeMap<u32, u32> = keys.iter().map(|&key| (key, 0)).collect();
                 answers(&table, &model);
                 // The same 28 bits below others.
@@ -297,7 +298,7 @@ fn maximum_ages_follow_batches_removal_and_compaction() {
     let slots = (n as u64) * 10 / 9;
     for device in devices() {
         for bits in [2, 3, 4] {
-            let builder = || HashTable::builder(RobinHood::canonical().max_ages(bits)).capacity(slots);
+            let builder = || HashTable::builder(RobinHood::canonical().max_ages(bits)).slots(slots as usize);
             let mut table = builder().build(&device, &keys[..n / 2], &values[..n / 2]).unwrap();
             assert!(!table.insert(&keys[n / 2..], &values[n / 2..]).unwrap().rebuilt);
             maximum_ages_are_those_of_equation_1(&table, true);
@@ -338,7 +339,7 @@ fn classic_tables_are_the_same_on_any_number_of_threads() {
 fn slots_asked_for_below_the_same_prime_give_the_same_bytes() {
     let device = &devices()[0];
     let build = |slots: u64| {
-        HashTable::builder(RobinHood::canonical()).capacity(slots).build(device, &[1, 2], &[3, 4]).unwrap()
+        HashTable::builder(RobinHood::canonical()).slots(slots as usize).build(device, &[1, 2], &[3, 4]).unwrap()
     };
     let digests: Vec<_> = (98..=101).map(|slots| build(slots).digest().unwrap()).collect();
     assert!(digests.iter().all(|digest| *digest == digests[0]));

@@ -14,7 +14,7 @@ fn ascend(device: &Any, pairs: &BTreeMap<u32, u32>) {
     let at = format!("{} pairs on {}", pairs.len(), device.info());
     let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().rev().unzip();
     let table = HashTable::builder(Sorted).build(device, &keys, &values).unwrap();
-    assert_eq!((table.capacity(), table.restarts()), (pairs.len().max(1) as u64, 0), "{at}: no slot is left free");
+    assert_eq!((table.capacity(), table.restarts()), (pairs.len().max(1), 0), "{at}: no slot is left free");
     let ascending: Vec<(u32, u32)> = pairs.iter().map(|(&key, &value)| (key, value)).collect();
     assert!(table.to_pairs().unwrap() == ascending, "{at}: the order");
     holds_exactly(&table, pairs, &at);
@@ -64,8 +64,7 @@ fn a_lookup_reads_as_many_words_whatever_the_key() {
 #[test]
 fn free_slots_are_no_pairs_and_the_seed_moves_nothing() {
     for device in devices() {
-        let build =
-            |seed| HashTable::builder(Sorted).capacity(100).seed(seed).build(&device, &[0, 5], &[0, 6]).unwrap();
+        let build = |seed| HashTable::builder(Sorted).slots(100).seed(seed).build(&device, &[0, 5], &[0, 6]).unwrap();
         let table = build(1);
         holds_exactly(&table, &BTreeMap::from([(0, 0), (5, 6)]), "with free slots");
         assert_eq!(image(&table), image(&build(2)));
@@ -83,7 +82,7 @@ fn files_whose_plans_lie_are_refused_or_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.koel");
     let cpu = Cpu::new();
-    HashTable::builder(Sorted).capacity(10).build(&cpu, &[1, 2, 3], &[4, 5, 6]).unwrap().save(&path).unwrap();
+    HashTable::builder(Sorted).slots(10).build(&cpu, &[1, 2, 3], &[4, 5, 6]).unwrap().save(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let open_with = |at: usize, value: u8| {
         let mut lying = bytes.clone();

@@ -63,10 +63,10 @@ fn chosen_keys_are_told_apart() {
                 let mut table = builder.build(&device, column, &values).unwrap();
                 holds_exactly(&table, &model, "a table of chosen keys");
                 // The keys to go are looked up in such a table.
-                assert_eq!(table.remove(column).unwrap(), model.len() as u64);
+                assert_eq!(table.remove(column).unwrap(), model.len());
             }
             let multi = MultiTable::builder(Cuckoo::canonical(4)).build(&device, column, &values).unwrap();
-            assert_eq!(multi.len(), ROWS as u64);
+            assert_eq!(multi.len(), ROWS);
             let refused = HashTable::builder(Cuckoo::canonical(4)).build(&device, column, &values);
             let least = rows.iter().find(|(_, rows)| rows.len() > 1).map(|(&key, _)| key);
             match (refused, least) {

@@ -41,7 +41,7 @@ where
     Any: Runs<S>,
 {
     let backend = table.backend();
-    assert_eq!((table.len(), table.is_empty()), (unique.len() as u64, unique.is_empty()), "{at}");
+    assert_eq!((table.len(), table.is_empty()), (unique.len(), unique.is_empty()), "{at}");
     assert!(table.unique().unwrap() == unique, "{at}: the list");
     assert!(backend.download(table.unique_on()).unwrap() == unique, "{at}: the list on the device");
     let ids: Vec<u32> = (0..unique.len() as u32).collect();
@@ -269,7 +269,7 @@ fn a_set_becomes_a_compacting_table() {
                     // The workload's second key is the greatest of all.
                     keys[1] = last;
                     let sized = HashSet::builder(CuckooSet::of_kind(kind)).seed(8);
-                    let sized = slots.map_or(sized.clone(), |slots| sized.clone().capacity(slots.into()));
+                    let sized = slots.map_or(sized.clone(), |slots| sized.clone().slots(slots as usize));
                     let column: Vec<u32> = keys.iter().chain(&keys).copied().collect();
                     let set = match history {
                         "built" => sized.build(&device, &column).unwrap(),
@@ -281,7 +281,7 @@ fn a_set_becomes_a_compacting_table() {
                         _ => {
                             let more: Vec<u32> = (0..n / 10).map(|i| 0x5000_0000 + i).collect();
                             let mut set = sized.build(&device, &[&column[..], &more].concat()).unwrap();
-                            assert_eq!(set.remove(&more).unwrap(), more.len() as u64, "{at}");
+                            assert_eq!(set.remove(&more).unwrap(), more.len(), "{at}");
                             set
                         }
                     };
@@ -295,7 +295,7 @@ fn a_set_becomes_a_compacting_table() {
                     numbers(&table, &unique, &column, &at);
                     if kind == Kind::Canonical {
                         let ids: Vec<u32> = (0..unique.len() as u32).collect();
-                        let plain = HashTable::builder(Cuckoo::of_kind(kind)).seed(8).capacity(slots);
+                        let plain = HashTable::builder(Cuckoo::of_kind(kind)).seed(8).slots(slots);
                         let plain = plain.build(&device, &unique, &ids).unwrap();
                         assert!(
                             crate::common::image(table.table()) == crate::common::image(&plain),

@@ -1,11 +1,11 @@
 //! Joins on every backend, scheme and kind: against nested loops, and against a map where those would take too long.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::common::{Check, current, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
 use koel::backend::HashBackend;
 use koel::device::Any;
-use koel::{AnyScheme, Cpu, Cuckoo, Error, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
+use koel::{AnyScheme, Cpu, Cuckoo, Error, JoinIndex, JoinKind, JoinRows, MultiTable, NO_ROW, join};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 /// The definition of each join, in the order of left rows and then of right ones.
@@ -15,19 +15,25 @@ fn nested_loops(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
         let mut partners = 0;
         for (j, _) in (0..).zip(right).filter(|&(_, r)| r == l) {
             partners += 1;
-            if matches!(kind, JoinKind::Inner | JoinKind::Left) {
+            if !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
                 rows.left.push(i);
                 rows.right.push(j);
             }
         }
         match kind {
-            JoinKind::Left if partners == 0 => {
+            JoinKind::Left | JoinKind::Full if partners == 0 => {
                 rows.left.push(i);
                 rows.right.push(NO_ROW);
             }
             JoinKind::Semi if partners > 0 => rows.left.push(i),
             JoinKind::Anti if partners == 0 => rows.left.push(i),
             _ => {}
+        }
+    }
+    if matches!(kind, JoinKind::Right | JoinKind::Full) {
+        for (j, _) in (0..).zip(right).filter(|(_, r)| !left.contains(r)) {
+            rows.left.push(NO_ROW);
+            rows.right.push(j);
         }
     }
     rows
@@ -38,7 +44,7 @@ fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     let mut partners: HashMap<u32, Vec<u32>> = HashMap::new();
     (0..).zip(right).for_each(|(j, &key)| partners.entry(key).or_default().push(j));
     let none = match kind {
-        JoinKind::Left => &[NO_ROW][..],
+        JoinKind::Left | JoinKind::Full => &[NO_ROW][..],
         _ => &[],
     };
     let mut rows = JoinRows::default();
@@ -55,6 +61,12 @@ fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
                 rows.right.extend(there);
             }
         }
+    }
+    if matches!(kind, JoinKind::Right | JoinKind::Full) {
+        let known: HashSet<_> = left.iter().collect();
+        let alone = (0..).zip(right).filter(|(_, key)| !known.contains(key)).map(|(j, _)| j);
+        rows.right.extend(alone);
+        rows.left.resize(rows.right.len(), NO_ROW);
     }
     rows
 }
@@ -129,7 +141,7 @@ impl Check for Definitions {
                 let mut distinct = right.clone();
                 distinct.sort_unstable();
                 distinct.dedup();
-                assert_eq!((index.len(), index.keys_len()), (right.len() as u64, distinct.len() as u64));
+                assert_eq!((index.len(), index.keys_len()), (right.len(), distinct.len()));
                 assert_eq!((index.is_empty(), index.table().len()), (right.is_empty(), index.keys_len()));
                 for (how, expected) in JoinKind::ALL.into_iter().zip(&expected) {
                     let at = format!("{}, {what}, {how}", label(scheme, &device));
@@ -213,10 +225,72 @@ fn the_plain_function_and_every_load_give_the_same() {
             assert_eq!(join(&device, &left, &right, how).unwrap(), expected, "{how}");
             for builder in [
                 JoinIndex::builder(Cuckoo::canonical(3)).load_factor(0.2).seed(9),
-                JoinIndex::builder(Cuckoo::classic(4)).capacity(100).attempts(5),
+                JoinIndex::builder(Cuckoo::classic(4)).slots(100).attempts(5),
             ] {
                 let index = builder.build_on(&device, &device.upload(&right).unwrap()).unwrap();
                 assert_eq!(index.join(&left, how).unwrap().collect().unwrap(), expected, "{how}");
+            }
+        }
+    }
+}
+
+struct Files;
+impl Check for Files {
+    fn run(&self, scheme: &AnyScheme) {
+        if !holds_numbers("joins by indices", scheme) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.koel");
+        let right: Vec<u32> = workload(scheme, 300).0.into_iter().flat_map(|key| [key, key ^ 1]).collect();
+        let left: Vec<u32> = right.iter().step_by(3).map(|key| key ^ 1).collect();
+        let expected = JoinKind::ALL.map(|how| nested_loops(&left, &right, how));
+        let devices = devices();
+        for (device, other) in devices.iter().zip(devices.iter().cycle().skip(1)) {
+            let at = label(scheme, device);
+            let index = JoinIndex::builder(scheme.clone()).seed(3).build(device, &right).unwrap();
+            let digest = index.save(&path).unwrap();
+            assert_eq!((index.digest().unwrap(), index.audit().is_ok()), (digest, true), "{at}");
+            assert_eq!(index.stats().unwrap().pairs, index.keys_len() as u64, "{at}");
+            let there = index.to_backend(other).unwrap();
+            let opened = JoinIndex::<Any, AnyScheme>::open(other, &path).unwrap();
+            for index in [&there, &opened] {
+                assert_eq!((index.digest().unwrap(), index.len()), (digest, right.len()), "{at}");
+                index.audit().unwrap();
+                for (how, expected) in JoinKind::ALL.into_iter().zip(&expected) {
+                    assert_eq!(index.join(&left, how).unwrap().collect().unwrap(), *expected, "{at}, {how}");
+                }
+            }
+            // The same file is a multivalue table of row numbers.
+            let rows = MultiTable::<Any, AnyScheme>::open(other, &path).unwrap();
+            assert_eq!((rows.digest().unwrap(), rows.len()), (digest, right.len()), "{at}");
+        }
+    }
+}
+
+#[test]
+fn indices_are_saved_opened_and_moved() {
+    for_every_kind(&Files);
+}
+
+#[test]
+fn a_multivalue_table_of_other_values_is_no_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("multi.koel");
+    let cpu = Cpu::new();
+    let keys = [5, 6, 5, 7];
+    for (values, right) in [
+        ([0, 1, 2, 3], true),
+        ([2, 1, 0, 3], false),
+        ([0, 1, 2, 2], false),
+        ([0, 1, 2, 4], false),
+        ([1, 2, 3, 0], true),
+    ] {
+        MultiTable::builder(Cuckoo::default()).build(&cpu, &keys, &values).unwrap().save(&path).unwrap();
+        match JoinIndex::<Cpu>::open(&cpu, &path) {
+            Ok(index) => assert!(right && index.len() == 4, "{values:?}"),
+            Err(error) => {
+                assert!(!right && error.to_string().contains("no index of a join"), "{values:?}: {error}");
             }
         }
     }
@@ -227,7 +301,7 @@ fn what_cannot_be_built_is_refused() {
     let refused = JoinIndex::builder(Cuckoo::default()).attempts(0).build(&Cpu::new(), &[1]);
     assert!(matches!(refused, Err(Error::InvalidParameter { .. })), "{refused:?}");
     let right: Vec<u32> = (0..1000).collect();
-    let refused = JoinIndex::builder(Cuckoo::default()).capacity(500).build(&Cpu::new(), &right);
+    let refused = JoinIndex::builder(Cuckoo::default()).slots(500).build(&Cpu::new(), &right);
     assert!(matches!(refused, Err(Error::TooFull { .. })), "{refused:?}");
 }
 
@@ -243,7 +317,7 @@ fn results_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces()
     left.insert(lone as usize, 8);
     for device in devices() {
         let index = JoinIndex::builder(Cuckoo::default()).build(&device, &right).unwrap();
-        for (how, total) in [(JoinKind::Inner, total), (JoinKind::Left, total + 1)] {
+        for (how, total) in JoinKind::ALL.into_iter().zip([total, total + 1, total, total + 1]) {
             let join = index.join(&left, how).unwrap();
             assert_eq!(join.len(), total);
             let refused = join.collect();
@@ -251,9 +325,9 @@ fn results_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces()
             let before = u64::from(lone) * u64::from(n);
             let row = |at: u64| match at.checked_sub(before) {
                 None => (at / u64::from(n), at % u64::from(n)),
-                Some(0) if how == JoinKind::Left => (lone.into(), NO_ROW.into()),
+                Some(0) if how.keeps_left() => (lone.into(), NO_ROW.into()),
                 Some(past) => {
-                    let past = past - u64::from(how == JoinKind::Left);
+                    let past = past - u64::from(how.keeps_left());
                     (u64::from(lone) + 1 + past / u64::from(n), past % u64::from(n))
                 }
             };
@@ -270,7 +344,7 @@ fn results_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces()
             assert_eq!((last.left.last(), last.right.last()), (Some(&n), Some(&(n - 1))));
         }
         let semi = index.join(&left, JoinKind::Semi).unwrap();
-        assert_eq!(semi.len(), n.into());
+        assert_eq!(semi.len(), u64::from(n));
         assert_eq!(index.join(&left, JoinKind::Anti).unwrap().collect().unwrap().left, [lone]);
     }
 }

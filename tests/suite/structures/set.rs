@@ -20,7 +20,7 @@ fn built(scheme: &AnyScheme, device: &Any, keys: &BTreeSet<u32>) -> HashSet<Any,
 
 /// Every question a set can be asked.
 fn holds_exactly(set: &HashSet<Any, AnyScheme>, model: &BTreeSet<u32>, at: &str) {
-    assert_eq!((set.len(), set.is_empty()), (model.len() as u64, model.is_empty()), "{at}");
+    assert_eq!((set.len(), set.is_empty()), (model.len(), model.is_empty()), "{at}");
     let keys: Vec<u32> = model.iter().copied().collect();
     assert!(!set.contains(&keys).unwrap().contains(&false), "{at}: hits");
     let absent: Vec<_> = keys.iter().flat_map(|k| [k.wrapping_add(1), !k]).filter(|k| !model.contains(k)).collect();
@@ -79,7 +79,7 @@ impl Check for Capacities {
         let rows: Vec<u32> = keys.iter().cycle().take(size(5000, 300) as usize).copied().collect();
         for device in devices() {
             let at = label(scheme, &device);
-            let sized = builder(scheme).capacity(60);
+            let sized = builder(scheme).slots(60);
             let set = sized.build(&device, &rows).unwrap_or_else(|error| panic!("{at}: {error}"));
             holds_exactly(&set, &model, &at);
             let once = sized.build(&device, &keys).unwrap();
@@ -106,7 +106,7 @@ impl Check for Changes {
             let mut set = builder(scheme).build(&device, first).unwrap();
             assert_eq!(set.insert(&[]).unwrap(), 0, "{at}");
             let batch: Vec<u32> = first[..5].iter().chain(second).chain(second).copied().collect();
-            assert_eq!(set.insert(&batch).unwrap(), second.len() as u64, "{at}: new keys are counted once");
+            assert_eq!(set.insert(&batch).unwrap(), second.len(), "{at}: new keys are counted once");
             assert_eq!(set.insert(&batch).unwrap(), 0, "{at}: nothing is new");
             holds_exactly(&set, &all, &format!("{at}, inserted"));
             if kind == Kind::Canonical {
@@ -114,7 +114,7 @@ impl Check for Changes {
             }
             let on_device = device.upload(&batch).unwrap();
             let gone = set.remove_on(&on_device).unwrap();
-            assert_eq!(gone, second.len() as u64 + 5, "{at}: removed");
+            assert_eq!(gone, second.len() + 5, "{at}: removed");
             assert_eq!(set.remove(&batch).unwrap(), 0, "{at}: nothing is left of them");
             let rest: BTreeSet<u32> = first[5..].iter().copied().collect();
             holds_exactly(&set, &rest, &format!("{at}, removed"));
@@ -156,6 +156,7 @@ fn algebra_agrees(scheme: &AnyScheme, device: &Any, a: &BTreeSet<u32>, b: &BTree
         }
     }
     assert_eq!(here.is_subset(&there).unwrap(), a.is_subset(b), "{at}");
+    assert_eq!(here.is_superset(&there).unwrap(), a.is_superset(b), "{at}");
     assert_eq!(here.is_disjoint(&there).unwrap(), a.is_disjoint(b), "{at}");
     let both = here.intersection(&there).unwrap();
     assert!(both.is_subset(&here).unwrap() && both.is_subset(&there).unwrap(), "{at}");
@@ -224,7 +225,7 @@ fn results_are_made_like_the_first_set() {
         };
         let plain = || HashSet::builder(CuckooSet::canonical(3));
         let other = build(plain().seed(99).load_factor(0.3), 50..150);
-        for like in [plain().seed(5).load_factor(0.6), plain().seed(6).capacity(700), plain()] {
+        for like in [plain().seed(5).load_factor(0.6), plain().seed(6).slots(700), plain()] {
             let set = build(like.clone(), 0..100);
             let expect = |set: HashSet<Any, CuckooSet>, keys: std::ops::Range<u32>| {
                 assert_eq!(set.digest().unwrap(), build(like.clone(), keys).digest().unwrap(), "{like:?}");
@@ -327,13 +328,13 @@ fn a_set_with_another_rule_for_copies_is_refused() {
 fn parameters_out_of_range_are_refused() {
     let builder = || HashSet::builder(CuckooSet::default());
     let cpu = Cpu::new();
-    for bad in [builder().load_factor(0.0), builder().attempts(0), builder().load_factor(0.5).capacity(9)] {
+    for bad in [builder().load_factor(0.0), builder().attempts(0), builder().load_factor(0.5).slots(9)] {
         assert!(matches!(bad.build(&cpu, &[1, 1]), Err(Error::InvalidParameter { .. })));
     }
     let keys: Vec<u32> = (0..1000).collect();
-    let refused = builder().capacity(500).build(&cpu, &keys);
+    let refused = builder().slots(500).build(&cpu, &keys);
     assert!(matches!(refused, Err(Error::TooFull { pairs: 1000, .. })), "{refused:?}");
-    let mut set = builder().capacity(500).build(&cpu, &keys[..300]).unwrap();
+    let mut set = builder().slots(500).build(&cpu, &keys[..300]).unwrap();
     let before = set.digest().unwrap();
     assert!(set.insert(&keys).is_err());
     assert_eq!((set.digest().unwrap(), set.len()), (before, 300), "as before");

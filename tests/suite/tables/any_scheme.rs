@@ -28,9 +28,11 @@ where
             (own.limits(), own.updates(), own.default_load(), own.keeps_one(), own.host_built()),
             "{at}"
         );
-        let mut own =
-            HashTable::builder(own).capacity(size).build(&device, &keys[..first], &values[..first]).expect("room");
-        let builder = HashTable::builder(scheme.clone()).capacity(size);
+        let mut own = HashTable::builder(own)
+            .slots(size as usize)
+            .build(&device, &keys[..first], &values[..first])
+            .expect("room");
+        let builder = HashTable::builder(scheme.clone()).slots(size as usize);
         let mut any = builder.build(&device, &keys[..first], &values[..first]).expect("room");
         assert_eq!((any.scheme().name(), any.plan().stored()), (S::NAME, own.plan().stored()), "{at}");
         own.insert(later, &values[first..]).expect("room");

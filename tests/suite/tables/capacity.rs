@@ -4,9 +4,9 @@ use std::cell::Cell;
 
 use koel::scheme::{Plan, Request};
 use koel::workload::Workload;
-use koel::{AnyScheme, Error, HashTable, Scheme};
+use koel::{AnyScheme, Error, HashTable, Load, Scheme};
 
-use crate::common::{Check, devices, fitting, for_every_kind, label};
+use crate::common::{Check, devices, fitting, for_every_kind, label, workload};
 
 /// Slots of the tables.
 const SLOTS: [u64; 2] = [16, 128];
@@ -25,7 +25,7 @@ impl Check for Full {
 
 impl Full {
     fn filled(&self, scheme: &AnyScheme, slots: u64) {
-        let slots = scheme.plan(Request { slots, pairs: slots, seed: 0, attempt: 0 }).unwrap().slots();
+        let slots = scheme.plan(Request { slots, pairs: slots, seed: 0, attempt: 0 }).unwrap().slots() as usize;
         let mut keys = Workload::new(slots as u32 + 1, 3).keys();
         keys.iter_mut().for_each(|key| *key &= scheme.limits().greatest_key());
         keys[0] = scheme.limits().greatest_key();
@@ -34,10 +34,9 @@ impl Full {
             let at = label(scheme, &device);
             let mut fitted = 0;
             for pairs in [slots + 1, slots, slots - slots / 8, slots / 2] {
-                let pairs = pairs as usize;
                 // What does not fit is not tried for long.
-                let attempts = if pairs as u64 > slots / 2 { 4 } else { 32 };
-                let builder = HashTable::builder(scheme.clone()).capacity(slots).attempts(attempts);
+                let attempts = if pairs > slots / 2 { 4 } else { 32 };
+                let builder = HashTable::builder(scheme.clone()).slots(slots).attempts(attempts);
                 let table = match builder.build(&device, &keys[..pairs], &values[..pairs]) {
                     Ok(table) => table,
                     Err(Error::TooFull { .. } | Error::Crowded { .. }) => continue,
@@ -45,11 +44,11 @@ impl Full {
                 };
                 fitted += 1;
                 let (len, capacity) = (table.len(), table.capacity());
-                assert!(len == pairs as u64 && len <= capacity, "{at}: {len} of {capacity}");
+                assert!(len == pairs && len <= capacity, "{at}: {len} of {capacity}");
                 assert!((0.0..=1.0).contains(&table.load_factor()), "{at}: load {}", table.load_factor());
                 assert_eq!(table.slots(), slots, "{at}");
                 let beside = table.plan().outside_key().is_some();
-                assert_eq!(capacity, slots + u64::from(beside), "{at}");
+                assert_eq!(capacity, slots + beside as usize, "{at}");
                 self.beyond.set(self.beyond.get() + u32::from(len > slots));
             }
             assert!(fitted > 0, "{at}: half full at least");
@@ -63,4 +62,40 @@ fn no_table_holds_more_than_its_capacity() {
     for_every_kind(&full);
     // Classic bucketized tables of 16 slots get there.
     assert!(full.beyond.get() > 0, "no table had its slots full and a pair beside them");
+}
+
+struct Room;
+impl Check for Room {
+    fn run(&self, scheme: &AnyScheme) {
+        let (keys, values, _) = workload(scheme, 3000);
+        for device in devices() {
+            let at = label(scheme, &device);
+            for load in [None, Some(0.4)] {
+                let builder = HashTable::builder(scheme.clone()).capacity(keys.len());
+                let (builder, slots) = match load {
+                    None => (builder, scheme.default_load()),
+                    Some(load) => (builder.load_factor(load), Load::new(load).unwrap()),
+                };
+                let mut table = builder.build(&device, &[], &[]).unwrap();
+                let empty = table.plan().asked_slots();
+                let plan = scheme
+                    .plan(Request { slots: slots.slots_for(keys.len() as u64), pairs: 0, seed: 0, attempt: 0 })
+                    .unwrap();
+                assert_eq!(empty, plan.asked_slots(), "{at}, {load:?}");
+                table.insert(&keys, &values).unwrap();
+                assert_eq!((table.plan().asked_slots(), table.len()), (empty, keys.len()), "{at}, {load:?}");
+            }
+            // The last of the two counts, and a load beside slots is refused.
+            let table = HashTable::builder(scheme.clone()).capacity(10).slots(500).build(&device, &[], &[]).unwrap();
+            let other = HashTable::builder(scheme.clone()).slots(500).build(&device, &[], &[]).unwrap();
+            assert_eq!(table.slots(), other.slots(), "{at}");
+            let refused = HashTable::builder(scheme.clone()).slots(50).load_factor(0.5).build(&device, &[], &[]);
+            assert!(matches!(refused, Err(Error::InvalidParameter { what: "load factor", .. })), "{at}: {refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_capacity_is_pairs_that_fit() {
+    for_every_kind(&Room);
 }

@@ -55,7 +55,7 @@ impl Check for Buffers {
                 // Poisoned, so that what is not written shows.
                 let mut answers = device.filled(count, 0xdead_beef).unwrap();
                 let mut found = device.filled(count.div_ceil(32), u32::MAX).unwrap();
-                table.lookup(&there, &mut answers, &mut found).unwrap();
+                table.get_on_into(&there, &mut answers, &mut found).unwrap();
                 let (answers, found) = (device.download(&answers).unwrap(), device.download(&found).unwrap());
                 let alone = device.download(&table.contains_on(&there).unwrap()).unwrap();
                 assert_eq!(alone, found, "{at}: bits alone");
@@ -68,7 +68,7 @@ impl Check for Buffers {
                 assert_eq!(tail, 0, "{at}: bits past the end");
                 let mut short = device.filled::<u32>(count + 1, 0).unwrap();
                 let mut bits = device.filled(count.div_ceil(32), 0).unwrap();
-                let refused = table.lookup(&there, &mut short, &mut bits);
+                let refused = table.get_on_into(&there, &mut short, &mut bits);
                 assert!(matches!(refused, Err(Error::LengthMismatch { .. })), "{at}: {refused:?}");
                 assert_eq!(there.len(), count);
             }
@@ -212,14 +212,14 @@ impl Check for Batches {
             let at = label(scheme, &device);
             for by_capacity in [true, false].into_iter().take(size(2, 1) as usize) {
                 let sized = || match by_capacity {
-                    true => builder(scheme).capacity(n as u64 * 5 / 4),
+                    true => builder(scheme).slots(n * 5 / 4),
                     false => builder(scheme).load_factor(0.75),
                 };
                 let whole = sized().build(&device, &keys, &values).unwrap();
                 let mut table = sized().build(&device, &[], &[]).unwrap();
                 for chunk in [0..1, 1..n / 2, n / 2..n / 2, n / 2..n] {
                     let done = table.insert(&keys[chunk.clone()], &values[chunk.clone()]).unwrap();
-                    assert_eq!((done.added, done.overwritten), (chunk.len() as u64, 0), "{at}");
+                    assert_eq!((done.added, done.overwritten), (chunk.len(), 0), "{at}");
                 }
                 holds_exactly(&table, &model, &at);
                 if kind == Kind::Canonical {
@@ -256,7 +256,7 @@ impl Check for Across {
                 let first = if by_capacity { 0 } else { size(0, 2) as usize };
                 for &rule in &Duplicates::ALL[first..] {
                     let builder = builder(scheme).duplicates(rule);
-                    let builder = if by_capacity { builder.capacity(64) } else { builder };
+                    let builder = if by_capacity { builder.slots(64) } else { builder };
                     let mut table = builder.build(&device, &[], &[]).unwrap();
                     let mut model = BTreeMap::new();
                     for batch in &batches {
@@ -295,7 +295,7 @@ impl Check for Upserts {
         let (keys, values, mut model) = workload(scheme, n as u32);
         for device in devices() {
             let at = label(scheme, &device);
-            let start = |rule| builder(scheme).duplicates(rule).capacity(2 * n as u64);
+            let start = |rule| builder(scheme).duplicates(rule).slots(2 * n);
             let mut table = start(Duplicates::Error).build(&device, &keys, &values).unwrap();
             // Rising and falling values, new keys, copies in the batch, both extremes.
             let mut batch: Vec<(u32, u32)> = keys.iter().step_by(3).map(|&k| (k, model[&k].wrapping_sub(9))).collect();
@@ -309,8 +309,8 @@ impl Check for Upserts {
             model.extend(batch.iter().copied());
             let touched: BTreeMap<_, _> = batch.iter().copied().collect();
             let known = touched.keys().filter(|k| old.contains_key(k)).count();
-            assert_eq!(done.overwritten, known as u64, "{at}");
-            assert_eq!(done.added, (touched.len() - known) as u64, "{at}");
+            assert_eq!(done.overwritten, known, "{at}");
+            assert_eq!(done.added, (touched.len() - known), "{at}");
             holds_exactly(&table, &model, &at);
             if kind == Kind::Canonical {
                 let (keys, values): (Vec<_>, Vec<_>) = model.iter().map(|(&k, &v)| (k, v)).unzip();
@@ -343,25 +343,25 @@ impl Check for Impossible {
             let at = label(scheme, &device);
             // Buckets and sides are whole, so a few slots fewer than pairs may be rounded up to enough.
             for slots in [n / 7, n * 18 / 35] {
-                let refused = builder(scheme).capacity(slots).build(&device, &keys, &values);
+                let refused = builder(scheme).slots(slots as usize).build(&device, &keys, &values);
                 assert!(matches!(refused, Err(Error::TooFull { pairs, .. }) if pairs == n), "{at}: {refused:?}");
             }
             // Copies are named even where the set would not fit.
             let copied = [&keys[..], &[9, 9]].concat();
-            let refused = builder(scheme).capacity(n / 7).build(&device, &copied, &vec![0; copied.len()]);
+            let refused = builder(scheme).slots((n / 7) as usize).build(&device, &copied, &vec![0; copied.len()]);
             assert!(matches!(refused, Err(Error::DuplicateKey { key: 9 })), "{at}: {refused:?}");
             for bad in [0.0, -1.0, 1.01, f64::NAN, f64::INFINITY] {
                 let refused = builder(scheme).load_factor(bad).build(&device, &keys, &values);
                 assert!(matches!(refused, Err(Error::InvalidParameter { .. })), "{at}: {bad} {refused:?}");
             }
-            let both = builder(scheme).load_factor(0.5).capacity(n * 2).build(&device, &keys, &values);
+            let both = builder(scheme).load_factor(0.5).slots((n * 2) as usize).build(&device, &keys, &values);
             assert!(matches!(both, Err(Error::InvalidParameter { .. })), "{at}");
             let short = builder(scheme).build(&device, &keys, &values[1..]);
             assert!(matches!(short, Err(Error::LengthMismatch { .. })), "{at}");
-            let vast = builder(scheme).capacity(1 << 40).build(&device, &keys, &values);
+            let vast = builder(scheme).slots(1 << 40).build(&device, &keys, &values);
             assert!(matches!(vast, Err(Error::TooLarge { .. })), "{at}: {vast:?}");
             // A batch that does not fit leaves the table as it was.
-            let mut table = builder(scheme).capacity(n * 5 / 4).build(&device, &keys, &values).unwrap();
+            let mut table = builder(scheme).slots((n * 5 / 4) as usize).build(&device, &keys, &values).unwrap();
             let before = table.digest().unwrap();
             let more: Vec<u32> =
                 (0..n as u32 * 6 / 7).map(|i| 0x8000_0001 + 5 * i).filter(|k| !model.contains_key(k)).collect();
@@ -391,7 +391,7 @@ impl Check for Hashed {
             assert_eq!(answers, expected, "{}", label(scheme, &device));
             let stats = table.stats().unwrap();
             assert!(stats.reads_per_hit >= 1.0 && stats.reads_per_miss >= 0.9);
-            assert_eq!(stats.pairs, table.len());
+            assert_eq!(stats.pairs, table.len() as u64);
         }
     }
 }

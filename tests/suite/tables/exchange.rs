@@ -52,7 +52,7 @@ impl Check for Batches {
         let kind = scheme.kind();
         // A table that travels while it grows is the table of one build.
         let (keys, values, _) = workload(scheme, 900);
-        let builder = || HashTable::builder(scheme.clone()).capacity(keys.len() as u64 * 4 / 3);
+        let builder = || HashTable::builder(scheme.clone()).slots(keys.len() * 4 / 3);
         let devices = devices();
         let mut table = builder().build(&devices[0], &[], &[]).unwrap();
         let part = keys.len().div_ceil(9);
@@ -79,5 +79,5 @@ fn a_buffer_of_another_device_is_refused() {
     assert!(matches!(cpu.download(&there), Err(Error::WrongDevice)));
     let table = HashTable::builder(koel::Cuckoo::default()).build(&cpu, &[1], &[2]).unwrap();
     let (mut values, mut found) = (cpu.filled(2, 0).unwrap(), cpu.filled(1, 0).unwrap());
-    assert!(matches!(table.lookup(&there, &mut values, &mut found), Err(Error::WrongDevice)));
+    assert!(matches!(table.get_on_into(&there, &mut values, &mut found), Err(Error::WrongDevice)));
 }

@@ -32,7 +32,7 @@ fn one_digest(scheme: &AnyScheme, load_factor: f64) {
     let values = load.values().into_iter().map(|value| value & scheme.limits().greatest_value());
     let pairs: Vec<_> = load.keys().into_iter().zip(values).collect();
     let capacity = (f64::from(n) / load_factor) as u64;
-    let builder = || HashTable::builder(scheme.clone()).capacity(capacity).seed(5);
+    let builder = || HashTable::builder(scheme.clone()).slots(capacity as usize).seed(5);
     let (keys, values) = split(&pairs);
     let expected = builder().build(&Cpu::with_threads(1).unwrap(), &keys, &values).unwrap().digest().unwrap();
     let cpus = [1, 2, 3, 8].map(|threads| Any::Cpu(Cpu::with_threads(threads).unwrap()));

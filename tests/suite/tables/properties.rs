@@ -73,7 +73,7 @@ fn insert(model: &mut HashMap<u32, u32>, batch: &[(u32, u32)], rule: Duplicates)
 fn agrees(scheme: &AnyScheme, devices: &[Any], rule: Duplicates, fixed: bool, steps: &[Step]) -> bool {
     let kind = scheme.kind();
     let builder = HashTable::builder(scheme.clone()).duplicates(rule);
-    let builder = if fixed { builder.capacity(600) } else { builder };
+    let builder = if fixed { builder.slots(600) } else { builder };
     let mut table = builder.build(&devices[0], &[], &[]).unwrap();
     let mut model = HashMap::new();
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn agrees(scheme: &AnyScheme, devices: &[Any], rule: Duplicates, fixed: bool, st
             }
             Step::Remove(keys) => {
                 let gone = keys.iter().filter(|key| model.remove(key).is_some()).count();
-                assert_eq!(table.remove(keys).unwrap(), gone as u64);
+                assert_eq!(table.remove(keys).unwrap(), gone);
             }
             Step::Compact => table.compact().unwrap(),
             Step::Get(queries) => {
@@ -113,7 +113,7 @@ fn agrees(scheme: &AnyScheme, devices: &[Any], rule: Duplicates, fixed: bool, st
                 table = HashTable::open(&devices[number % devices.len()], &path).unwrap();
             }
         }
-        assert_eq!(table.len(), model.len() as u64);
+        assert_eq!(table.len(), model.len());
     }
     let pairs: HashMap<_, _> = table.iter().unwrap().collect();
     assert_eq!(pairs, model);
@@ -123,7 +123,7 @@ fn agrees(scheme: &AnyScheme, devices: &[Any], rule: Duplicates, fixed: bool, st
     let removed = steps.iter().any(|step| matches!(step, Step::Remove(_)));
     if kind == Kind::Canonical && (!removed || table.restarts() == 0) {
         let (keys, values): (Vec<_>, Vec<_>) = model.into_iter().unzip();
-        let whole = HashTable::builder(scheme.clone()).capacity(table.slots());
+        let whole = HashTable::builder(scheme.clone()).slots(table.slots());
         let whole = whole.build(&devices[0], &keys, &values).unwrap();
         assert_eq!(whole.digest().unwrap(), table.digest().unwrap(), "as built at once");
     }

@@ -211,12 +211,12 @@ fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
         assert_eq!((reference::<Cuckoo>(&plan, keys.iter().map(|&key| (key, 0))), plan.salt()), (None, None));
     }
     for device in devices() {
-        let builder = HashTable::builder(scheme.clone()).seed(SEED).capacity(200);
+        let builder = HashTable::builder(scheme.clone()).seed(SEED).slots(200);
         let table = builder.build(&device, &keys, &keys).unwrap();
         assert_eq!(table.restarts(), FIRST_SALTED);
         assert_eq!(table.get(&keys).unwrap(), keys.iter().map(|&key| Some(key)).collect::<Vec<_>>());
         let rows = [&keys[..], &keys[..50]].concat();
-        let set = HashSet::builder(CuckooSet::canonical(4)).seed(SEED).capacity(200).build(&device, &rows).unwrap();
+        let set = HashSet::builder(CuckooSet::canonical(4)).seed(SEED).slots(200).build(&device, &rows).unwrap();
         assert_eq!((set.len(), set.table().restarts()), (160, FIRST_SALTED));
         // As few attempts as there are without a salt: an error that says what helps.
         let refused = builder.clone().attempts(FIRST_SALTED).build(&device, &keys, &keys).err().unwrap();
@@ -236,11 +236,11 @@ fn one_bad_attempt_ends_no_build() {
     let mut keys = first(250, |key| (0..4).all(|i| functions.probe(i, key).0 < 100));
     keys.extend((0..250).map(|i| 0x8000_0000 + i));
     for device in devices() {
-        let builder = HashTable::builder(scheme.clone()).seed(SEED).capacity(1000);
+        let builder = HashTable::builder(scheme.clone()).seed(SEED).slots(1000);
         assert_eq!(builder.build(&device, &keys, &keys).unwrap().restarts(), 1);
         // Where the load is the reason the first salted attempt says so.
         let full: Vec<u32> = (0..900).collect();
-        let builder = HashTable::builder(Cuckoo::canonical(2)).seed(SEED).capacity(1000);
+        let builder = HashTable::builder(Cuckoo::canonical(2)).seed(SEED).slots(1000);
         let refused = builder.build(&device, &full, &full).err().unwrap();
         assert!(matches!(refused, Error::TooFull { attempts: 9, by_load: true, .. }), "{refused:?}");
         let text = refused.to_string();

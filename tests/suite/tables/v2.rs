@@ -8,7 +8,7 @@ use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
 use koel::{AnyScheme, CompactingTable, CuckooSet, HashSet, HashTable, KeyType, Kind, MultiTable, Scheme};
 
-use crate::common::{devices, holds_exactly, label, open_mapped};
+use crate::common::{devices, holds_exactly, label, mapped_compact, mapped_multi, mapped_set, open_mapped};
 
 /// Keys that none of the rows has, small enough for every scheme.
 const NEW: [u32; 3] = [200_000_001, 200_000_003, 200_000_007];
@@ -98,7 +98,7 @@ impl Old {
         assert!(mapped.get(&self.absent()).unwrap().iter().all(Option::is_none), "{at}");
         // Half of what is removed comes back with other values, and keys are new.
         let gone = self.some();
-        assert_eq!(table.remove(&gone).unwrap(), gone.len() as u64, "{at}");
+        assert_eq!(table.remove(&gone).unwrap(), gone.len(), "{at}");
         gone.iter().for_each(|key| _ = model.remove(key));
         holds_exactly(&table, &model, at);
         let known = *model.keys().next().unwrap();
@@ -115,7 +115,7 @@ impl Old {
     fn set(&self, device: &Any, again: &Path, at: &str) {
         let keys = self.keys();
         let mut set = HashSet::<Any, AnyScheme>::open(device, &self.path).unwrap();
-        assert_eq!((set.digest().unwrap().to_string(), set.len()), (self.digest.clone(), keys.len() as u64), "{at}");
+        assert_eq!((set.digest().unwrap().to_string(), set.len()), (self.digest.clone(), keys.len()), "{at}");
         let holds = |set: &HashSet<Any, AnyScheme>, model: &BTreeSet<u32>| {
             assert!(set.to_keys().unwrap().into_iter().collect::<BTreeSet<_>>() == *model, "{at}");
             assert!(set.contains(&Vec::from_iter(model.clone())).unwrap().iter().all(|&found| found), "{at}");
@@ -127,8 +127,12 @@ impl Old {
         holds(&set, &model);
         set.save(again).unwrap();
         self.is_rewritten(again);
+        let mapped = mapped_set(&self.path).unwrap();
+        assert_eq!((mapped.digest().unwrap().to_string(), mapped.len()), (self.digest.clone(), model.len()), "{at}");
+        assert!(mapped.contains(&Vec::from_iter(model.clone())).unwrap().iter().all(|&found| found), "{at}");
+        assert!(!mapped.contains(&self.absent()).unwrap().contains(&true), "{at}");
         let gone = self.some();
-        assert_eq!(set.remove(&gone).unwrap(), gone.len() as u64, "{at}");
+        assert_eq!(set.remove(&gone).unwrap(), gone.len(), "{at}");
         gone.iter().for_each(|key| _ = model.remove(key));
         holds(&set, &model);
         let known = *model.first().unwrap();
@@ -155,6 +159,12 @@ impl Old {
         }
         assert_eq!(unique, column, "{at}");
         table.audit().unwrap();
+        let mapped = mapped_compact(&self.path).unwrap();
+        assert!(
+            mapped.unique().unwrap() == unique && mapped.ids(&unique).unwrap() == table.ids(&unique).unwrap(),
+            "{at}"
+        );
+        mapped.audit().unwrap();
         table.save(again).unwrap();
         self.is_rewritten(again);
     }
@@ -170,15 +180,21 @@ impl Old {
             assert!(found.into_iter().map(|run| all[run].to_vec()).eq(model.values().cloned()), "{at}");
             let absent: Vec<u32> = self.absent().into_iter().filter(|key| !model.contains_key(key)).collect();
             assert!(table.count(&absent).unwrap().iter().all(|&count| count == 0), "{at}");
-            assert_eq!(table.len(), model.values().map(|values| values.len() as u64).sum::<u64>(), "{at}");
+            assert_eq!(table.len(), model.values().map(|values| values.len()).sum::<usize>(), "{at}");
             table.audit().unwrap();
         };
         holds(&table, &model);
+        let mapped = mapped_multi(&self.path).unwrap();
+        assert_eq!(mapped.to_pairs().unwrap(), table.to_pairs().unwrap(), "{at}");
+        assert_eq!(mapped.get(&self.keys()).unwrap(), table.get(&self.keys()).unwrap(), "{at}");
+        mapped.audit().unwrap();
+        // A file of one structure is none of another.
+        assert!(mapped_set(&self.path).is_err() && mapped_compact(&self.path).is_err(), "{at}");
         table.save(again).unwrap();
         self.is_rewritten(again);
         let gone = self.some();
         let removed: usize = gone.iter().map(|key| model.remove(key).unwrap().len()).sum();
-        assert_eq!(table.remove(&gone).unwrap(), removed as u64, "{at}");
+        assert_eq!(table.remove(&gone).unwrap(), removed, "{at}");
         table.save(again).unwrap();
         holds(&MultiTable::<Any, AnyScheme>::open(device, again).unwrap(), &model);
     }

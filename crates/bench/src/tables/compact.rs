@@ -74,7 +74,7 @@ where
         let there = device.upload(&queries)?;
         timing.lookups(
             Doing::answers("ids", Some(hits), count),
-            |(values, found)| table.ids_on(&there, values, found),
+            |(values, found)| table.ids_on_into(&there, values, found),
             |values, found| {
                 answers::check(&queries, values, found, |i| ids.of(queries[i])).map_err(|reason| wrong("ids", reason))
             },

@@ -29,7 +29,7 @@ where
         let (mut values, mut found) = answers::poisoned(queries.len());
         table.get_into(queries, &mut values, &mut found)?;
         let checked = answers::check(queries, &values, &found, |i| right(queries[i]));
-        let whole = if table.len() == queries.len() as u64 { Ok(()) } else { Err(format!("{} keys", table.len())) };
+        let whole = if table.len() == queries.len() { Ok(()) } else { Err(format!("{} keys", table.len())) };
         checked.and(whole).map_err(|reason| wrong("a lookup of every key", reason))
     };
     let what = if rule == Duplicates::KeepLast { "build, the last stays" } else { "build, the first stays" };
@@ -46,7 +46,7 @@ where
         let there = device.upload(&queries)?;
         timing.lookups(
             Doing::answers("lookup", Some(hits), count),
-            |(values, found)| table.lookup(&there, values, found),
+            |(values, found)| table.get_on_into(&there, values, found),
             |values, found| {
                 let checked = answers::check(&queries, values, found, |i| right(queries[i]));
                 checked.map_err(|reason| wrong("a lookup", reason))

@@ -1,5 +1,7 @@
 //! Joins of a left column, of each key once and as many absent ones, with rows whose keys come again.
 
+use std::collections::BTreeSet;
+
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
 use koel::{JoinIndex, JoinKind, JoinRows, NO_ROW, Scheme};
@@ -17,7 +19,7 @@ where
     let (device, columns) = (timing.device, timing.columns);
     let builder = sized!(JoinIndex::builder(scheme), timing.args);
     let check = |index: &JoinIndex<Any, S>| match (index.len(), index.keys_len()) {
-        (rows, keys) if (rows, keys) == (columns.keys.len() as u64, columns.unique.len() as u64) => Ok(()),
+        (rows, keys) if (rows, keys) == (columns.keys.len(), columns.unique.len()) => Ok(()),
         (rows, keys) => Err(wrong("an index", format!("it has {rows} rows of {keys} keys"))),
     };
     let doing = Doing::build("index", columns.keys.len());
@@ -61,11 +63,16 @@ pub(super) fn result(columns: &Copies, left: &[u32], kind: JoinKind) -> (Vec<u32
             JoinKind::Anti if matches.is_empty() => rows.0.push(row),
             JoinKind::Semi | JoinKind::Anti => {}
             _ => {
-                let missing: &[u32] = if matches.is_empty() && kind == JoinKind::Left { &[NO_ROW] } else { &[] };
+                let missing: &[u32] = if matches.is_empty() && kind.keeps_left() { &[NO_ROW] } else { &[] };
                 rows.1.extend(matches.iter().chain(missing));
                 rows.0.resize(rows.1.len(), row);
             }
         }
+    }
+    if kind.keeps_right() {
+        let met: BTreeSet<u32> = rows.1.iter().copied().collect();
+        rows.1.extend((0..columns.keys.len() as u32).filter(|row| !met.contains(row)));
+        rows.0.resize(rows.1.len(), NO_ROW);
     }
     rows
 }

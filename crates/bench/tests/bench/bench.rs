@@ -182,7 +182,7 @@ fn bench_measures_what_is_made_of_tables() {
             "compact" => 2 * 2 + 2 + 2,
             "multi" => 2 + 2 * 2 + 2,
             "group" => 2 * (2 + 2 * 2),
-            _ => 2 + 4 * 2,
+            _ => 2 + 6 * 2,
         };
         assert_eq!(of("cpu"), 2 * 2 * schemes * each, "{table}");
         assert!(of("host") > 0, "{table} beside the host's own");

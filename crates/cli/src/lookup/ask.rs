@@ -40,7 +40,7 @@ impl<'t, B: Runs<S>, S: Scheme> Values<'t, B, S> {
 
 impl<B: Runs<S>, S: Scheme> Ask for Values<'_, B, S> {
     fn columns(&self) -> [Column; 2] {
-        [Column::Word("key"), Column::Maybe(self.name)]
+        [Column::Word("key"), Column::Maybe(self.name, "found")]
     }
 
     fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
@@ -49,7 +49,7 @@ impl<B: Runs<S>, S: Scheme> Ask for Values<'_, B, S> {
         self.table.get_into(queries, &mut self.values, &mut self.found)?;
         for (i, (&key, &value)) in queries.iter().zip(&self.values).enumerate() {
             let hit = self.found[i / 32] >> (i % 32) & 1 == 1;
-            rows.write(&[key.into(), value.into()][..1 + usize::from(hit)])?;
+            rows.write(&[u64::from(key), u64::from(value)][..1 + usize::from(hit)])?;
         }
         Ok(self.found.iter().map(|word| u64::from(word.count_ones())).sum())
     }
@@ -66,7 +66,7 @@ impl<B: Runs<S>, S: Scheme> Ask for Members<'_, B, S> {
     fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
         let found = self.0.contains(queries)?;
         for (&key, &found) in queries.iter().zip(&found) {
-            rows.write(&[key.into(), found.into()])?;
+            rows.write(&[u64::from(key), u64::from(found)])?;
         }
         Ok(found.iter().filter(|&&found| found).count() as u64)
     }
@@ -77,15 +77,15 @@ pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme>(pub(super) &'t Compacting
 
 impl<B: Runs<S>, S: Scheme> Ask for KeysOfIds<'_, B, S> {
     fn columns(&self) -> [Column; 2] {
-        [Column::Word("id"), Column::Maybe("key")]
+        [Column::Word("id"), Column::Maybe("key", "found")]
     }
 
     fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
         let keys = self.0.keys(queries)?;
         for (&id, key) in queries.iter().zip(&keys) {
             match *key {
-                Some(key) => rows.write(&[id.into(), key.into()])?,
-                None => rows.write(&[id.into()])?,
+                Some(key) => rows.write(&[u64::from(id), u64::from(key)])?,
+                None => rows.write(&[u64::from(id)])?,
             }
         }
         Ok(keys.iter().flatten().count() as u64)
@@ -103,7 +103,7 @@ impl<B: Runs<S>, S: Scheme> Ask for Counts<'_, B, S> {
     fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
         let counts = self.0.count(queries)?;
         for (&key, &count) in queries.iter().zip(&counts) {
-            rows.write(&[key.into(), count.into()])?;
+            rows.write(&[u64::from(key), u64::from(count)])?;
         }
         Ok(counts.iter().filter(|&&count| count > 0).count() as u64)
     }
@@ -114,13 +114,13 @@ pub(super) struct AllValues<'t, B: Runs<S>, S: Scheme>(pub(super) &'t MultiTable
 
 impl<B: Runs<S>, S: Scheme> Ask for AllValues<'_, B, S> {
     fn columns(&self) -> [Column; 2] {
-        [Column::Word("key"), Column::Maybe("value")]
+        [Column::Word("key"), Column::Maybe("value", "found")]
     }
 
     fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
         // Queries without a value are passed over in what is retrieved: those before `next` have been written.
         let (mut next, mut hits) = (0, 0);
-        let misses = |rows: &mut Rows, missed: &[u32]| missed.iter().try_for_each(|&key| rows.write(&[key.into()]));
+        let misses = |rows: &mut Rows, missed: &[u32]| missed.iter().try_for_each(|&key| rows.write(&[u64::from(key)]));
         for piece in self.0.retrieve_chunks(queries, VALUES)? {
             let piece = piece?;
             for (&query, &value) in piece.queries.iter().zip(&piece.values) {
@@ -129,7 +129,7 @@ impl<B: Runs<S>, S: Scheme> Ask for AllValues<'_, B, S> {
                     misses(rows, &queries[next..query])?;
                     (next, hits) = (query + 1, hits + 1);
                 }
-                rows.write(&[queries[query].into(), value.into()])?;
+                rows.write(&[u64::from(queries[query]), u64::from(value)])?;
             }
         }
         misses(rows, &queries[next..])?;

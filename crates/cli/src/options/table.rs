@@ -17,6 +17,7 @@ use crate::structure::Structure;
 /// What the builders of all structures have in common.
 pub trait Builder: Sized {
     fn with_load(self, load: f64) -> Self;
+    fn with_capacity(self, pairs: u64) -> Self;
     fn with_slots(self, slots: u64) -> Self;
     fn with_seed(self, seed: u64) -> Self;
 }
@@ -27,8 +28,11 @@ macro_rules! builders {
             fn with_load(self, load: f64) -> Self {
                 self.load_factor(load)
             }
+            fn with_capacity(self, pairs: u64) -> Self {
+                self.capacity(words(pairs))
+            }
             fn with_slots(self, slots: u64) -> Self {
-                self.capacity(slots)
+                self.slots(words(slots))
             }
             fn with_seed(self, seed: u64) -> Self {
                 self.seed(seed)
@@ -37,6 +41,11 @@ macro_rules! builders {
     )*};
 }
 builders!(TableBuilder, SetBuilder, CompactingBuilder, MultiBuilder, JoinBuilder);
+
+/// A number of things in memory. What this machine cannot address is too large for a table as well.
+fn words(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
 
 /// The scheme for users who ask for none: the library's own.
 pub fn usual(contents: Contents) -> &'static str {
@@ -73,12 +82,12 @@ pub struct TableOptions {
     #[arg(long, default_value = "canonical", value_parser = kind())]
     pub kind: Kind,
     #[command(flatten)]
-    pub parameters: SchemeOptions,
-    #[command(flatten)]
     size: SizeOptions,
     /// The seed of all constants, or `random` for one that nobody can foresee [default: a fixed one]
     #[arg(long, value_parser = seed)]
     seed: Option<u64>,
+    #[command(flatten)]
+    pub parameters: SchemeOptions,
 }
 
 impl TableOptions {

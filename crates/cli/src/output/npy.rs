@@ -45,8 +45,8 @@ fn descr(columns: &[Column]) -> String {
     let mut fields = Vec::new();
     for &column in columns {
         fields.push(format!("('{}', '{}')", column.name(), code(column)));
-        if let Column::Maybe(_) = column {
-            fields.push("('found', '|b1')".to_owned());
+        if let Column::Maybe(_, found) = column {
+            fields.push(format!("('{found}', '|b1')"));
         }
     }
     format!("[{}]", fields.join(", "))
@@ -54,7 +54,7 @@ fn descr(columns: &[Column]) -> String {
 
 fn code(column: Column) -> &'static str {
     match column {
-        Column::Word(_) | Column::Maybe(_) => "<u4",
+        Column::Word(_) | Column::Maybe(..) => "<u4",
         Column::Long(_) => "<u8",
         Column::Flag(_) => "|b1",
     }
@@ -91,15 +91,15 @@ mod tests {
         assert_eq!(written[..10], *b"\x93NUMPY\x01\x00\x76\x00");
         assert_eq!(written.len(), 128);
         assert_eq!(written[10..], *format!("{one:<117}\n").as_bytes());
-        let several = descr(&[Column::Word("key"), Column::Long("sum"), Column::Maybe("value")]);
+        let several = descr(&[Column::Word("key"), Column::Long("sum"), Column::Maybe("value", "found")]);
         assert_eq!(several, "[('key', '<u4'), ('sum', '<u8'), ('value', '<u4'), ('found', '|b1')]");
-        assert_eq!(descr(&[Column::Maybe("id")]), "[('id', '<u4'), ('found', '|b1')]");
+        assert_eq!(descr(&[Column::Maybe("id", "found")]), "[('id', '<u4'), ('found', '|b1')]");
         assert_eq!(descr(&[Column::Flag("found")]), "'|b1'");
     }
 
     #[test]
     fn any_length_has_the_same_room() {
-        for columns in [&[Column::Word("key")][..], &[Column::Word("key"), Column::Maybe("value")]] {
+        for columns in [&[Column::Word("key")][..], &[Column::Word("key"), Column::Maybe("value", "found")]] {
             let descr = descr(columns);
             let empty = header(&descr, 0);
             assert!(empty.len().is_multiple_of(64));

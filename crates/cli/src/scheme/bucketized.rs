@@ -12,13 +12,13 @@ use crate::options::SchemeOptions;
 impl Parameters for Bucketized {
     fn options(kind: Kind) -> &'static [&'static str] {
         match kind {
-            Kind::Classic => &["functions", "slots", "insertion", "lookup-mode", "reach"],
-            _ => &["slots"],
+            Kind::Classic => &["functions", "bucket-slots", "insertion", "lookup-mode", "reach"],
+            _ => &["bucket-slots"],
         }
     }
 
     fn with(kind: Kind, options: &SchemeOptions) -> Result<Self> {
-        let slots = options.slots.unwrap_or(8);
+        let slots = options.bucket_slots.unwrap_or(8);
         if kind == Kind::Canonical {
             return Ok(Bucketized::canonical(slots));
         }

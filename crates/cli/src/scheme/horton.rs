@@ -12,13 +12,13 @@ use crate::options::{SchemeOptions, by_name};
 impl Parameters for Horton {
     fn options(kind: Kind) -> &'static [&'static str] {
         match kind {
-            Kind::Classic => &["slots", "tags", "bits", "hash", "height"],
-            _ => &["slots", "tags", "bits", "hash"],
+            Kind::Classic => &["bucket-slots", "tags", "bits", "hash", "height"],
+            _ => &["bucket-slots", "tags", "bits", "hash"],
         }
     }
 
     fn with(kind: Kind, options: &SchemeOptions) -> Result<Self> {
-        let slots = options.slots.unwrap_or(8);
+        let slots = options.bucket_slots.unwrap_or(8);
         let mut scheme = match kind {
             Kind::Classic => Horton::classic(slots),
             _ => Horton::canonical(slots),

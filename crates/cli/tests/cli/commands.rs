@@ -25,7 +25,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
     for (arguments, part) in [
         ("frobnicate", "unrecognized"),
         ("build a.csv", "--output"),
-        ("build a.csv -o t --load 0.5 --capacity 100", "cannot be used with"),
+        ("build a.csv -o t --load 0.5 --slots 100", "cannot be used with"),
         ("build a.csv -o t --load 1.5", "load factor 1.5"),
         ("build a.csv -o t --functions 9", "2 to 5"),
         ("build a.csv -o t --hash linear", "mixer"),
@@ -243,7 +243,7 @@ fn impossible_tables_are_refused() {
     let rows: Vec<String> = (0..1000).map(|key| key.to_string()).collect();
     folder.file("t.csv", rows.join("\n"));
     for kind in ["canonical", "classic"] {
-        folder.refused(&format!("build t.csv -o t.koel --capacity 500 --kind {kind} --device cpu"), "do not fit");
+        folder.refused(&format!("build t.csv -o t.koel --slots 500 --kind {kind} --device cpu"), "do not fit");
     }
 }
 

@@ -36,22 +36,26 @@ pub fn write(folder: &Folder, name: &str, rows: &[Row]) {
 
 /// What a command should write.
 pub struct Expected {
-    /// Names and types of the columns; the type `maybe` is that of a last column that rows may lack.
+    /// Names and types of the columns; the type `?FLAG` is that of a column that rows may lack.
     pub columns: &'static [(&'static str, &'static str)],
-    pub rows: Vec<Vec<u64>>,
+    pub rows: Vec<Vec<Option<u64>>>,
 }
 
 impl Expected {
-    pub fn new(columns: &'static [(&'static str, &'static str)], rows: impl IntoIterator<Item = Vec<u64>>) -> Expected {
-        Expected { columns, rows: rows.into_iter().collect() }
+    pub fn new<C: Into<Option<u64>>>(
+        columns: &'static [(&'static str, &'static str)],
+        rows: impl IntoIterator<Item = Vec<C>>,
+    ) -> Expected {
+        let cells = |row: Vec<C>| row.into_iter().map(Into::into).collect();
+        Expected { columns, rows: rows.into_iter().map(cells).collect() }
     }
 
     pub fn text(&self, delimiter: &str) -> String {
         let names: Vec<_> = self.columns.iter().map(|column| column.0.to_owned()).collect();
         let line = |cells: Vec<String>| cells.join(delimiter) + "\n";
-        let cells = |row: &Vec<u64>| {
-            (0..self.columns.len()).map(|i| row.get(i).map_or_else(String::new, u64::to_string)).collect()
-        };
+        let cell =
+            |cell: Option<&Option<u64>>| cell.copied().flatten().map_or_else(String::new, |cell| cell.to_string());
+        let cells = |row: &Vec<_>| (0..self.columns.len()).map(|i| cell(row.get(i))).collect();
         line(names) + &self.rows.iter().map(|row| line(cells(row))).collect::<String>()
     }
 
@@ -60,9 +64,9 @@ impl Expected {
         let fields: Vec<_> = self
             .columns
             .iter()
-            .flat_map(|&(name, code)| match code {
-                "maybe" => vec![format!("('{name}', '<u4')"), "('found', '|b1')".to_owned()],
-                code => vec![format!("('{name}', '{code}')")],
+            .flat_map(|&(name, code)| match code.strip_prefix('?') {
+                Some(flag) => vec![format!("('{name}', '<u4')"), format!("('{flag}', '|b1')")],
+                None => vec![format!("('{name}', '{code}')")],
             })
             .collect();
         let descr = match self.columns {
@@ -72,7 +76,7 @@ impl Expected {
         let mut data = Vec::new();
         for row in &self.rows {
             for (i, &(_, code)) in self.columns.iter().enumerate() {
-                let cell = row.get(i).copied();
+                let cell = row.get(i).copied().flatten();
                 let bytes = cell.unwrap_or(0).to_le_bytes();
                 match code {
                     "<u8" => data.extend(bytes),

@@ -71,11 +71,11 @@ fn compacting_tables_number_their_keys() {
         let asked: Vec<Row> = rows[..100].iter().copied().chain([(absent, 0)]).collect();
         write(&folder, "q", &asked);
         let answer = |&(key, _): &Row| [key].into_iter().chain(ids.get(&key).copied()).map(u64::from).collect();
-        let forward = Expected::new(&[KEY, ("id", "maybe")], asked.iter().map(answer));
+        let forward = Expected::new(&[KEY, ("id", "?found")], asked.iter().map(answer));
         let numbers: Vec<u32> = (0..=keys.len() as u32).rev().chain([u32::MAX]).collect();
         folder.file("ids.npy", npy(&format!("({},)", numbers.len()), &numbers));
         let key_of = |&id: &u32| [id].into_iter().chain(keys.get(id as usize).copied()).map(u64::from).collect();
-        let reverse = Expected::new(&[("id", "<u4"), ("key", "maybe")], numbers.iter().map(key_of));
+        let reverse = Expected::new(&[("id", "<u4"), ("key", "?found")], numbers.iter().map(key_of));
         for device in devices() {
             for input in ["a.csv", "a_keys.npy"] {
                 folder.ok(&format!("build {input} -o t.koel --table compact --ids {order} --device {device}"));
@@ -104,7 +104,7 @@ fn multivalue_tables_give_all_values_in_the_order_of_rows() {
     write(&folder, "q", &asked.iter().map(|&key| (key, 9)).collect::<Vec<_>>());
     let of = |key: &u32| values.get(key).map_or(&[][..], Vec::as_slice);
     let all = Expected::new(
-        &[KEY, ("value", "maybe")],
+        &[KEY, ("value", "?found")],
         asked.iter().flat_map(|key| match of(key) {
             [] => vec![cells([*key])],
             values => values.iter().map(|&value| cells([*key, value])).collect(),
@@ -156,29 +156,34 @@ fn values_are_retrieved_in_pieces() {
 }
 
 /// The join of two lists of rows by two loops: the rows' numbers.
-fn nested_loops(left: &[Row], right: &[Row], how: &str) -> Vec<(usize, Option<usize>)> {
+fn nested_loops(left: &[Row], right: &[Row], how: &str) -> Vec<(Option<usize>, Option<usize>)> {
     let mut pairs = Vec::new();
     for (i, (key, _)) in left.iter().enumerate() {
         let partners: Vec<_> = (0..right.len()).filter(|&j| right[j].0 == *key).map(Some).collect();
         match (how, partners.is_empty()) {
-            ("inner" | "left", false) => pairs.extend(partners.into_iter().map(|j| (i, j))),
-            ("left" | "anti", true) | ("semi", false) => pairs.push((i, None)),
+            ("inner" | "left" | "right" | "full", false) => pairs.extend(partners.into_iter().map(|j| (Some(i), j))),
+            ("left" | "full" | "anti", true) | ("semi", false) => pairs.push((Some(i), None)),
             _ => {}
         }
+    }
+    if matches!(how, "right" | "full") {
+        let is_alone = |j: &usize| !left.iter().any(|row| row.0 == right[*j].0);
+        pairs.extend((0..right.len()).filter(is_alone).map(|j| (None, Some(j))));
     }
     pairs
 }
 
 fn joined(left: &[Row], right: &[Row], how: &str, numbers: bool) -> Expected {
     let shown = |side: &[Row], i: usize| if numbers { i as u64 } else { side[i].1.into() };
-    let row = |(i, j): (usize, Option<usize>)| {
-        let mut cells = vec![left[i].0.into(), shown(left, i)];
-        cells.extend(j.map(|j| shown(right, j)));
-        cells
+    let row = |(i, j): (Option<usize>, Option<usize>)| {
+        let key = i.map_or_else(|| j.map(|j| right[j].0), |i| Some(left[i].0));
+        vec![key.map(u64::from), i.map(|i| shown(left, i)), j.map(|j| shown(right, j))]
     };
     let columns: &[_] = match how {
         "inner" => &[KEY, ("left", "<u4"), ("right", "<u4")],
-        "left" => &[KEY, ("left", "<u4"), ("right", "maybe")],
+        "left" => &[KEY, ("left", "<u4"), ("right", "?found")],
+        "right" => &[KEY, ("left", "?left_found"), ("right", "<u4")],
+        "full" => &[KEY, ("left", "?left_found"), ("right", "?found")],
         _ => &[KEY, ("left", "<u4")],
     };
     Expected::new(columns, nested_loops(left, right, how).into_iter().map(row))
@@ -187,10 +192,13 @@ fn joined(left: &[Row], right: &[Row], how: &str, numbers: bool) -> Expected {
 #[test]
 fn joins_are_those_of_two_loops() {
     let folder = Folder::new();
-    let (left, right) = (rows(300, 4), rows(200, 5));
+    let (mut left, mut right) = (rows(300, 4), rows(200, 5));
+    // Keys that the other side has not.
+    left.retain(|row| row.0 % 5 != 1);
+    right.retain(|row| row.0 % 5 != 2);
     write(&folder, "l", &left);
     write(&folder, "r", &right);
-    for how in ["inner", "left", "semi", "anti"] {
+    for how in ["inner", "left", "right", "full", "semi", "anti"] {
         let (by_value, by_row) = (joined(&left, &right, how, false), joined(&left, &right, how, true));
         assert!(!by_value.rows.is_empty() && by_value.rows.len() != left.len() * right.len());
         for device in devices() {
@@ -212,9 +220,14 @@ fn joins_with_nothing_are_empty() {
     let rows = rows(10, 6);
     write(&folder, "a", &rows);
     write(&folder, "none", &[]);
-    for (left, right, how, result) in
-        [("a", "none", "inner", 0), ("none", "a", "left", 0), ("a", "none", "left", 10), ("a", "none", "anti", 10)]
-    {
+    for (left, right, how, result) in [
+        ("a", "none", "inner", 0),
+        ("none", "a", "left", 0),
+        ("a", "none", "left", 10),
+        ("a", "none", "anti", 10),
+        ("none", "a", "right", 10),
+        ("none", "a", "full", 10),
+    ] {
         let sides = |name| if name == "a" { &rows[..] } else { &[] };
         let expected = joined(sides(left), sides(right), how, false);
         assert_eq!(expected.rows.len(), result);
@@ -269,7 +282,7 @@ fn groups_are_those_of_a_plain_map() {
         );
         let counts =
             Expected::new(&[KEY, ("count", "<u4")], keys.iter().map(|key| vec![u64::from(*key), group(key).0]));
-        assert!(all.rows.iter().any(|row| row[3] > u64::from(u32::MAX)), "sums above 32 bits");
+        assert!(all.rows.iter().any(|row| row[3] > Some(u64::from(u32::MAX))), "sums above 32 bits");
         for device in devices() {
             all.check(&folder, &format!("groupby a.csv --agg max,count,sum,min --ids {order} --device {device}"));
             assert_eq!(
@@ -357,7 +370,7 @@ fn structures_take_other_schemes() {
             "--scheme fks",
             "--scheme sorted",
             "--scheme robin_hood --kind classic",
-            "--kind classic --capacity 200",
+            "--kind classic --slots 200",
         ] {
             assert_eq!(answers(table, options), usual, "{table} {options}");
         }
@@ -389,7 +402,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("join - -", "stdin"),
         ("join a.csv missing.csv", "missing.csv"),
         ("join a.csv wide.csv --device cpu", "wide.csv, line 1"),
-        ("join a.csv a.csv --how outer", "inner"),
+        ("join a.csv a.csv --how outer", "full"),
         ("join a.csv a.csv --json", "--output"),
         ("join a.csv a.csv --functions 9", "2 to 5"),
         ("join a.csv a.csv -o nowhere/t --device cpu", "nowhere"),

@@ -45,7 +45,7 @@ fn info_tells_the_costs_of_tables_with_buckets() {
     for part in ["model", "type B", "buckets a hit", "of 64 bytes", "slots 8, tags 21, bits 3, hash mixer"] {
         assert!(said.contains(part), "{part} in {said}");
     }
-    folder.ok("build t.csv -o b.koel --scheme bucketized --slots 16 --load 0.98 --device cpu");
+    folder.ok("build t.csv -o b.koel --scheme bucketized --bucket-slots 16 --load 0.98 --device cpu");
     let info = folder.json("info b.koel --json");
     assert_eq!((info["parameters"]["slots"].as_u64(), info["bytes_per_read"].as_u64()), (Some(16), Some(128)));
     assert!(folder.ok("info b.koel").contains("buckets   all"));
@@ -77,15 +77,15 @@ fn options_of_other_schemes_are_refused_with_whose_they_are() {
     folder.file("t.csv", "1,2\n");
     folder.refused("build t.csv -o t.koel --scheme horton --functions 3", "canonical cuckoo");
     folder.refused("build t.csv -o t.koel --scheme bucketized --insertion first-fit", "classic bucketized");
-    folder.refused("build t.csv -o t.koel --scheme horton --slots 5", "4, 8 or 16");
+    folder.refused("build t.csv -o t.koel --scheme horton --bucket-slots 5", "4, 8 or 16");
     folder.refused("build t.csv -o t.koel --scheme horton --tags 30", "64 bits");
     folder.refused("build t.csv -o t.koel --scheme horton --kind classic --hash linear", "mixer or jenkins");
-    let classic = "build t.csv -o t.koel --scheme bucketized --kind classic --functions 3 --slots 4 --reach 9";
+    let classic = "build t.csv -o t.koel --scheme bucketized --kind classic --functions 3 --bucket-slots 4 --reach 9";
     folder.ok(&format!("{classic} --insertion first-fit --lookup-mode latency-optimized --device cpu"));
     let listed = folder.ok("info t.koel");
     assert!(listed.contains("insertion first-fit, lookup-mode latency-optimized, reach 9"), "{listed}");
     // With several schemes each takes the options that it has, and of values those that it can do with.
-    folder.ok("verify --n 500 --slots 4 --functions 3 --device cpu");
+    folder.ok("verify --n 500 --bucket-slots 4 --functions 3 --device cpu");
     folder.ok("verify --n 500 --functions 5 --hash linear --device cpu");
     folder
         .refused("verify --n 500 --scheme bucketized,horton --reinsertion as-published", "--reinsertion means nothing");

@@ -62,7 +62,8 @@ fn few_rows_and_none_are_right_too() {
         assert_eq!(found["ok"], true, "{n} rows: {found}");
     }
     let sized = "verify --table set,multi --scheme cuckoo --n 500 --device cpu --json";
-    for size in ["--load 0.5", "--capacity 1000", "--functions 3 --seed 9"] {
+    for size in ["--load 0.5", "--capacity 1000", "--slots 1500", "--load 0.4 --capacity 700", "--functions 3 --seed 9"]
+    {
         assert_eq!(folder.json(&format!("{sized} {size}"))["ok"], true, "{size}");
     }
 }

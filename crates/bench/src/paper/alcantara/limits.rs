@@ -136,7 +136,7 @@ where
 {
     let builder = HashTable::builder(scheme.clone()).seed(seed).load_factor(load).attempts(attempts);
     match builder.build(bench.device, &pairs.keys, &pairs.values) {
-        Ok(table) if table.len() == pairs.keys.len() as u64 => Ok(Some(table.restarts())),
+        Ok(table) if table.len() == pairs.keys.len() => Ok(Some(table.restarts())),
         Ok(table) => Err(wrong("a build", format!("{} pairs of {}", table.len(), pairs.keys.len()))),
         Err(error) if is_of_the_table(&error) => Ok(None),
         Err(error) => Err(error.into()),

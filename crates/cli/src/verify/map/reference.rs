@@ -61,7 +61,7 @@ impl Reference {
         }
         Err(format!(
             "{pairs} pairs of the {} keys do not fit {slots} slots in {ATTEMPTS} attempts: lower --load or raise \
-             --capacity",
+             --slots or --capacity",
             data.name
         ))
     }

@@ -25,7 +25,7 @@ impl Subject for Compacting {
     }
 
     fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Both> {
-        let builder = sized!(CompactingTable::builder(case.scheme.clone()), case.run);
+        let builder = sized(CompactingTable::builder(case.scheme.clone()), case.run);
         let build = |order| builder.clone().ids(order).build(device, &case.data.columns.keys);
         let of = |order| build(order).map(|table| (order, table));
         Ok([of(IdOrder::FirstSeen)?, of(IdOrder::Ascending)?])
@@ -80,7 +80,7 @@ where
     let what = |what: &str| if where_.is_empty() { what.to_owned() } else { format!("{where_}, {what}") };
     let columns = &case.data.columns;
     let ids = numbers(unique);
-    row.expect(&what("len"), equal("it", table.len(), unique.len() as u64));
+    row.expect(&what("len"), equal("it", table.len(), unique.len()));
     if let Some(listed) = row.attempt(&what("unique"), table.unique()) {
         row.expect(&what("unique"), same("keys", &listed, unique));
     }

@@ -23,7 +23,7 @@ impl Subject for FromSet {
     }
 
     fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
-        let set = sized!(HashSet::builder(self.0.clone()), case.run).build(device, &case.data.columns.keys)?;
+        let set = sized(HashSet::builder(self.0.clone()), case.run).build(device, &case.data.columns.keys)?;
         let keys = set.to_keys()?;
         Ok((CompactingTable::from_set(set)?, keys))
     }

@@ -24,7 +24,7 @@ impl Subject for Joins {
     }
 
     fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
-        sized!(JoinIndex::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
+        sized(JoinIndex::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }
 
     fn check(&self, case: &Case<'_>, index: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
@@ -51,8 +51,11 @@ impl Subject for Joins {
         Some(all())
     }
 
-    /// An index stays where it was made.
-    fn elsewhere(&self, _: &Case<'_>, _: &Self::Built, _: &Any, _: &str, _: &mut Row) {}
+    fn elsewhere(&self, case: &Case<'_>, index: &Self::Built, device: &Any, what: &str, row: &mut Row) {
+        if let Some(there) = row.attempt(what, index.to_backend(device)) {
+            joins(case, &there, JoinKind::Full, what, row);
+        }
+    }
 }
 
 /// The left column: keys of the right one, some again, and others. The heavy ones come only a few times, so that the
@@ -64,9 +67,11 @@ fn left_column(case: &Case<'_>) -> Vec<u32> {
     model.first_seen.iter().chain(some).copied().collect()
 }
 
-/// The rows of the result, left rows ascending and right rows ascending within each.
-fn right_result(model: &Model, left: &[u32], kind: JoinKind) -> (Vec<u32>, Vec<u32>) {
+/// The rows of the result, left rows ascending and right rows ascending within each, and then the `rights` right rows
+/// that no left row has met.
+fn right_result(model: &Model, rights: usize, left: &[u32], kind: JoinKind) -> (Vec<u32>, Vec<u32>) {
     let mut rows = (Vec::new(), Vec::new());
+    let mut met = vec![false; rights];
     for (number, &key) in (0u32..).zip(left) {
         let matches = model.of(key);
         match kind {
@@ -79,13 +84,18 @@ fn right_result(model: &Model, left: &[u32], kind: JoinKind) -> (Vec<u32>, Vec<u
                 for &right in matches {
                     rows.0.push(number);
                     rows.1.push(right);
+                    met[right as usize] = true;
                 }
-                if matches.is_empty() && kind == JoinKind::Left {
+                if matches.is_empty() && kind.keeps_left() {
                     rows.0.push(number);
                     rows.1.push(NO_ROW);
                 }
             }
         }
+    }
+    if kind.keeps_right() {
+        rows.1.extend((0u32..).zip(met).filter(|(_, met)| !met).map(|(right, _)| right));
+        rows.0.resize(rows.1.len(), NO_ROW);
     }
     rows
 }
@@ -99,7 +109,7 @@ fn joins(
     row: &mut Row,
 ) -> Option<(usize, Duration)> {
     let left = left_column(case);
-    let right = right_result(&case.data.model, &left, kind);
+    let right = right_result(&case.data.model, case.data.columns.keys.len(), &left, kind);
     let (collected, time) = timed(|| index.join(&left, kind).and_then(|join| join.collect()));
     let rows = row.attempt(what, collected)?;
     let compared =

@@ -24,6 +24,7 @@ use koel::{AnyScheme, Cuckoo, Kind, Scheme};
 use super::row::{Row, compare_digests, rate};
 use super::{Run, Wanted, Which};
 use crate::failure::Result;
+use crate::options::Builder;
 use crate::scheme;
 use columns::{Columns, Shape};
 use model::Model;
@@ -246,19 +247,9 @@ impl Case<'_> {
 }
 
 /// A builder with the seed and the size that were asked for.
-macro_rules! sized {
-    ($builder:expr, $run:expr) => {{
-        let mut builder = $builder.seed($run.seed);
-        if let Some(load) = $run.size.load {
-            builder = builder.load_factor(load);
-        }
-        if let Some(slots) = $run.size.capacity {
-            builder = builder.capacity(slots);
-        }
-        builder
-    }};
+fn sized<T: Builder>(builder: T, run: &Run<'_>) -> T {
+    run.size.apply(builder.with_seed(run.seed))
 }
-use sized;
 
 /// How long some work took, if it could be done.
 fn timed<T, E>(work: impl FnOnce() -> std::result::Result<T, E>) -> (std::result::Result<T, E>, Duration) {

@@ -26,7 +26,7 @@ impl Subject for Multi {
 
     fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
         let columns = &case.data.columns;
-        sized!(MultiTable::builder(case.scheme.clone()), case.run).build(device, &columns.keys, &columns.values)
+        sized(MultiTable::builder(case.scheme.clone()), case.run).build(device, &columns.keys, &columns.values)
     }
 
     fn check(&self, case: &Case<'_>, table: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
@@ -85,8 +85,8 @@ fn ranges(
 
 fn counts(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, asked: &[u32], row: &mut Row) {
     let model = &case.data.model;
-    row.expect("len", equal("pairs", table.len(), case.data.columns.keys.len() as u64));
-    row.expect("keys_len", equal("keys", table.keys_len(), model.rows.len() as u64));
+    row.expect("len", equal("pairs", table.len(), case.data.columns.keys.len()));
+    row.expect("keys_len", equal("keys", table.keys_len(), model.rows.len()));
     if let Some(counts) = row.attempt("count", table.count(asked)) {
         let right: Vec<_> = asked.iter().map(|&key| model.of(key).len() as u32).collect();
         row.expect("count", same("counts", &counts, &right));
@@ -158,11 +158,11 @@ fn removes(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row) {
     let asked: Vec<u32> = gone.iter().chain(&columns.absent).chain(&gone).copied().collect();
     let Some(removed) = row.attempt("remove", rest.remove(&asked)) else { return };
     let pairs: usize = gone.iter().map(|&key| case.data.model.of(key).len()).sum();
-    row.expect("remove", equal("pairs", removed, pairs as u64));
+    row.expect("remove", equal("pairs", removed, pairs));
     let stays = |key: &u32| gone.binary_search(key).is_err();
     let kept = columns.keys.iter().zip(&columns.values).filter(|(key, _)| stays(key));
     let (keys, values): (Vec<u32>, Vec<u32>) = kept.map(|(&key, &value)| (key, value)).unzip();
-    let again = sized!(MultiTable::builder(case.scheme.clone()), case.run).build(table.backend(), &keys, &values);
+    let again = sized(MultiTable::builder(case.scheme.clone()), case.run).build(table.backend(), &keys, &values);
     let Some(again) = row.attempt("a table of the rest", again) else { return };
     let outcome = || {
         let said = |table: &MultiTable<Any, AnyScheme>| Ok::<_, Error>((table.to_pairs()?, table.starts()?));

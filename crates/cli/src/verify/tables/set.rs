@@ -21,7 +21,7 @@ impl Subject for Sets {
     }
 
     fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
-        sized!(HashSet::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
+        sized(HashSet::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }
 
     fn check(&self, case: &Case<'_>, set: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
@@ -58,7 +58,7 @@ impl Subject for Sets {
 
 /// A set must have these keys, each once.
 fn has_keys(set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, what: &str, row: &mut Row) {
-    row.expect(what, equal("how many", set.len(), right.len() as u64));
+    row.expect(what, equal("how many", set.len(), right.len()));
     if let Some(mut keys) = row.attempt(what, set.to_keys()) {
         keys.sort_unstable();
         row.expect(what, same("keys", &keys, &Vec::from_iter(right.iter().copied())));
@@ -68,8 +68,8 @@ fn has_keys(set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, what: &str, ro
 /// Some keys of the set, and about as many that it has room for beside them.
 fn halves(case: &Case<'_>, right: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>) {
     let some: Vec<u32> = right.iter().copied().step_by(2).collect();
-    // A capacity is what was asked for, and may be full.
-    let room = if case.run.size.capacity.is_some() { 0 } else { case.scheme.limits().pairs - right.len() as u64 };
+    // A size that was asked for may be full.
+    let room = if case.run.size.is_fixed() { 0 } else { case.scheme.limits().pairs - right.len() as u64 };
     let absent = &case.data.columns.absent;
     let most = usize::try_from(room).unwrap_or(usize::MAX).min(right.len()).min(absent.len());
     (some, absent[..most].to_vec())
@@ -81,7 +81,7 @@ fn changes(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>
     let (some, absent) = halves(case, right);
     let gone: Vec<u32> = some.iter().chain(&absent).chain(&some).copied().collect();
     if let Some(removed) = row.attempt("remove", changed.remove(&gone)) {
-        row.expect("remove", equal("how many", removed, some.len() as u64));
+        row.expect("remove", equal("how many", removed, some.len()));
     }
     let mut left: BTreeSet<u32> = right.iter().copied().filter(|key| some.binary_search(key).is_err()).collect();
     has_keys(&changed, &left, "keys after a removal", row);
@@ -90,7 +90,7 @@ fn changes(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>
     }
     let come: Vec<u32> = absent.iter().chain(&left).chain(&absent).copied().collect();
     if let Some(new) = row.attempt("insert", changed.insert(&come)) {
-        row.expect("insert", equal("how many", new, absent.len() as u64));
+        row.expect("insert", equal("how many", new, absent.len()));
     }
     left.extend(&absent);
     has_keys(&changed, &left, "keys after an insertion", row);
@@ -99,7 +99,7 @@ fn changes(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>
 /// What comes of this set and another, which shares half of its keys.
 fn algebra(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
     let (some, absent) = halves(case, right);
-    let of = |keys: &[u32]| sized!(HashSet::builder(case.scheme.clone()), case.run).build(set.backend(), keys);
+    let of = |keys: &[u32]| sized(HashSet::builder(case.scheme.clone()), case.run).build(set.backend(), keys);
     let both: Vec<u32> = some.iter().chain(&absent).copied().collect();
     let Some(other) = row.attempt("another set", of(&both)) else { return };
     let there = BTreeSet::from_iter(both);

@@ -1,0 +1,105 @@
+//! Indices of joins as files, on other devices, and what their bytes are.
+//!
+//! The file is that of a multivalue table of row numbers, and opens as one too. As an index it opens only if its values
+//! are the numbers of rows: each of 0, 1, .. once, those of a key ascending.
+
+use std::path::Path;
+
+use super::JoinIndex;
+use crate::backend::Runs;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::multi::MultiTable;
+use crate::scheme::{Audit, Scheme, Violation};
+use crate::table::{Digest, Stats};
+
+impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
+    /// The same index on another device: the bytes are copied, nothing is built again.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::Device`] of either device.
+    pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<JoinIndex<C, S>> {
+        Ok(JoinIndex { rows: self.rows.to_backend(other)? })
+    }
+
+    /// The digest of the multivalue table of the row numbers: equal canonical digests, equal right columns.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn digest(&self) -> Result<Digest> {
+        self.rows.digest()
+    }
+
+    /// Checks the table of the keys, their runs, and that these hold each row once.
+    ///
+    /// Cost: all of it is read to this machine.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with a violation, or what the device reports.
+    pub fn audit(&self) -> Result<Audit> {
+        let audit = self.rows.audit()?;
+        Ok(check_rows(&self.rows)?.map(|()| audit)?)
+    }
+
+    /// Statistics of the table of the keys; see [`HashTable::stats`](crate::HashTable::stats).
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn stats(&self) -> Result<Stats> {
+        self.rows.stats()
+    }
+
+    /// Writes the index to a file, and returns its digest; as [`MultiTable::save`].
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, JoinIndex, JoinKind};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("index.koel");
+    /// let index = JoinIndex::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10, 30])?;
+    /// let digest = index.save(&path)?;
+    /// let again: JoinIndex<Cpu> = JoinIndex::open(&Cpu::new(), &path)?;
+    /// assert_eq!(again.digest()?, digest);
+    /// assert_eq!(again.join(&[30], JoinKind::Inner)?.collect()?.right, [0, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
+        self.rows.save(path)
+    }
+
+    /// Opens a file, checks everything in it, and puts the index on a device.
+    ///
+    /// Cost: as [`MultiTable::open`], and a pass over the row numbers.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no multivalue table of this scheme, is damaged, contradicts
+    /// itself, or whose values are not the numbers of rows; [`Error::OutOfMemory`] or what the device reports.
+    pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let rows = MultiTable::open(backend, path)?;
+        let bad = |violation: Violation| Error::BadFile { path: path.into(), reason: violation.to_string() };
+        check_rows(&rows)?.map_err(bad)?;
+        JoinIndex::of_rows(rows)
+    }
+}
+
+/// Whether the values are the numbers of rows. The runs have been checked.
+fn check_rows<B: Runs<S>, S: Scheme>(rows: &MultiTable<B, S>) -> Result<std::result::Result<(), Violation>> {
+    let (starts, values) = (rows.starts()?, rows.values()?);
+    let mut there: Vec<u8> = memory::zeroed(rows.len())?;
+    let ascend = starts.windows(2).all(|run| {
+        let run = values.get(run[0] as usize..run[1] as usize).unwrap_or(&[]);
+        run.windows(2).all(|two| two[0] < two[1])
+    });
+    let once = values[..rows.len()].iter().all(|&row| {
+        let place = there.get_mut(row as usize);
+        place.is_some_and(|place| std::mem::replace(place, 1) == 0)
+    });
+    if ascend && once {
+        return Ok(Ok(()));
+    }
+    let reason = "its values are not the numbers of rows: it is a multivalue table, and no index of a join";
+    Ok(Err(Violation::Beside { reason }))
+}

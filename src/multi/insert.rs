@@ -1,0 +1,70 @@
+//! More pairs: those of a key that is there come behind its values.
+//!
+//! ```text
+//! keys    = the keys of all pairs, in the order of the values     (a listing of the runs says which key each is of)
+//! grouped = sort_pairs(keys ++ new keys, values ++ new values)    stable, so old values stay before new ones
+//! ```
+//!
+//! The table is that of one build of all pairs in the order in which they came, byte for byte.
+
+use super::builder::{Grouped, MultiBuilder};
+use super::{Listing, MultiTable};
+use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
+use crate::error::{Error, Result};
+use crate::scheme::Scheme;
+
+impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+    /// Adds pairs. The values of a key that is there already come behind those that it has.
+    ///
+    /// Cost: a build of all pairs ([`MultiBuilder::build`](super::MultiBuilder::build)): collect small batches before.
+    /// Memory on the device while it works: what the build takes, and the table as it is.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, MultiTable};
+    /// let (cpu, builder) = (Cpu::new(), MultiTable::builder(Cuckoo::default()));
+    /// let mut table = builder.build(&cpu, &[5, 9], &[1, 2])?;
+    /// table.insert(&[9, 5, 7], &[3, 4, 5])?;
+    /// assert_eq!(table.to_pairs()?, [(5, 1), (5, 4), (7, 5), (9, 2), (9, 3)]);
+    /// assert_eq!(table.digest()?, builder.build(&cpu, &[5, 9, 9, 5, 7], &[1, 2, 3, 4, 5])?.digest()?);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`MultiBuilder::build`](super::MultiBuilder::build). The table, its contents and its digest are then as before.
+    pub fn insert(&mut self, keys: &[u32], values: &[u32]) -> Result<()> {
+        Error::check_length("values", values.len(), keys.len())?;
+        let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
+        self.insert_on(&keys, &values)
+    }
+
+    /// [`insert`](Self::insert) of pairs in buffers on the table's device; nothing is transferred.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and [`Error::WrongDevice`].
+    pub fn insert_on(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<()> {
+        Error::check_length("values", values.len(), keys.len())?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        Error::check_rows("pairs of a multivalue table", self.len().saturating_add(keys.len()))?;
+        let backend = self.backend();
+        let keys = backend.concat(&self.keys_of_values()?, keys)?;
+        let values = backend.concat(&self.values, values)?;
+        let grouped = Grouped::of(backend, &keys, &values)?;
+        drop((keys, values));
+        let all = MultiBuilder::of(self.table.builder_like()).build_grouped(backend, grouped)?;
+        backend.finish()?;
+        *self = all;
+        Ok(())
+    }
+
+    /// The key of each value, in the order of the values.
+    fn keys_of_values(&self) -> Result<B::Buffer<u32>> {
+        let backend = self.backend();
+        let unique = self.keys_on()?;
+        let (runs, every) = (backend.iota(unique.len())?, backend.filled(bitmap_words(unique.len()), u32::MAX)?);
+        let Spans { starts, counts } = backend.spans(&self.starts, &runs, &every, None)?;
+        let listing = Listing::of(backend, Spans { starts, counts })?;
+        backend.gather(&unique, &listing.piece(backend, &self.values, 0, self.pairs)?.runs)
+    }
+}

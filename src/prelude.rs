@@ -1,0 +1,16 @@
+//! What most programs need, for `use koel::prelude::*`. No name of std is among it, so [`HashSet`](crate::HashSet),
+//! [`Any`](crate::Any) and [`Result`](crate::Result) are left to be imported by name.
+//!
+//! ```
+//! use koel::prelude::*;
+//! let table = HashTable::builder(Cuckoo::canonical(4)).build(&auto().backend, &[1, 2], &[10, 20])?;
+//! assert_eq!(table.get(&[2, 3])?, [Some(20), None]);
+//! # Ok::<(), koel::Error>(())
+//! ```
+
+#[cfg(feature = "opencl")]
+pub use crate::OpenCl;
+pub use crate::{
+    AnyScheme, Bucketized, CompactingTable, Cpu, Cuckoo, CuckooSet, DeviceBuffer, Duplicates, HashBackend, HashTable,
+    Horton, JoinIndex, JoinKind, Kind, MultiTable, NO_ROW, RobinHood, Runs, Scheme, auto,
+};

@@ -1,0 +1,34 @@
+//! Who implements the traits that users name in bounds: the types of this crate, and nobody else. So a trait may get a
+//! further method, and what one implementor relies on of another holds.
+
+use crate::backend::Word;
+use crate::cpu::{Cpu, Memory};
+use crate::device::{Any, AnyBuffer};
+use crate::for_each_scheme;
+use crate::scheme::{self, AnyPlan, AnyScheme};
+
+/// Nobody outside can name it.
+pub trait Sealed {}
+
+impl Sealed for u32 {}
+impl Sealed for u64 {}
+
+impl Sealed for Cpu {}
+impl<T: Word> Sealed for Memory<T> {}
+impl Sealed for Any {}
+impl<T: Word> Sealed for AnyBuffer<T> {}
+#[cfg(feature = "opencl")]
+impl Sealed for crate::opencl::OpenCl {}
+#[cfg(feature = "opencl")]
+impl<T: Word> Sealed for crate::opencl::Buffer<T> {}
+
+impl Sealed for AnyScheme {}
+impl Sealed for AnyPlan {}
+
+macro_rules! schemes {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
+        impl Sealed for scheme::$scheme {}
+        impl Sealed for <scheme::$scheme as scheme::Scheme>::Plan {}
+    )*};
+}
+for_each_scheme!(schemes);

@@ -1,0 +1,69 @@
+//! What the builders of all structures have in common: the settings of the table that the structure is made of.
+
+/// Gives a builder with a [`TableBuilder`](super::TableBuilder) in its field `table` that builder's settings.
+///
+/// `$what` is what a slot holds there, as the docs say it.
+macro_rules! table_settings {
+    ($builder:ident, $what:literal) => {
+        impl<S: $crate::scheme::Scheme> $builder<S> {
+            #[doc = concat!($what, " per slot, above 0 and up to 1; see")]
+            /// [`TableBuilder::load_factor`](crate::TableBuilder::load_factor).
+            pub fn load_factor(mut self, load: f64) -> Self {
+                self.table = self.table.load_factor(load);
+                self
+            }
+
+            #[doc = concat!($what, " that fit, for good; see")]
+            /// [`TableBuilder::capacity`](crate::TableBuilder::capacity).
+            pub fn capacity(mut self, capacity: usize) -> Self {
+                self.table = self.table.capacity(capacity);
+                self
+            }
+
+            /// Slots, for good; see [`TableBuilder::slots`](crate::TableBuilder::slots).
+            pub fn slots(mut self, slots: usize) -> Self {
+                self.table = self.table.slots(slots);
+                self
+            }
+
+            /// The seed of all constants; see [`TableBuilder::seed`](crate::TableBuilder::seed).
+            pub fn seed(mut self, seed: u64) -> Self {
+                self.table = self.table.seed(seed);
+                self
+            }
+
+            /// A seed from the system's source of randomness, for keys that strangers choose
+            /// (`docs/canonical-layout.md`, "Keys of strangers").
+            ///
+            /// # Errors
+            /// [`Error::NoRandomness`](crate::Error::NoRandomness) if the system has none to give.
+            pub fn seed_at_random(self) -> $crate::Result<Self> {
+                Ok(self.seed($crate::table::random_seed()?))
+            }
+
+            /// The most attempts with new constants, 1 to 1024; otherwise 32. See
+            /// [`TableBuilder::attempts`](crate::TableBuilder::attempts).
+            pub fn attempts(mut self, attempts: u32) -> Self {
+                self.table = self.table.attempts(attempts);
+                self
+            }
+
+            /// What the keys stand for; see [`TableBuilder::key_type`](crate::TableBuilder::key_type).
+            pub fn key_type(mut self, key_type: $crate::table::KeyType) -> Self {
+                self.table = self.table.key_type(key_type);
+                self
+            }
+
+            /// The memory that a table of so many distinct keys takes, before it is built; see
+            /// [`TableBuilder::memory_estimate`](crate::TableBuilder::memory_estimate). What the structure has besides its
+            /// table, its `build` says.
+            ///
+            /// # Errors
+            /// As a build, where no such table can exist.
+            pub fn memory_estimate(&self, keys: u64) -> $crate::Result<$crate::table::MemoryEstimate> {
+                self.table.memory_estimate(keys)
+            }
+        }
+    };
+}
+pub(crate) use table_settings;
