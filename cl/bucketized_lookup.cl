@@ -60,7 +60,7 @@ __kernel GROUP_SIZE void bucketized_lookup(__global const uint4 *image, TABLE, L
 #define ALIGNED __attribute__((aligned(16)))
 
 // What neighbours that work together have put into local memory, KOEL_LANES numbers at an aligned place: by one load, or
-// two. It pays where the table fits a cache (docs/performance.md), and not in Horton tables.
+// two. It pays where the table fits a cache (docs/performance/h200-goals.md), and not in Horton tables.
 INLINED void of_neighbours(__local const uint *from, uint *to) {
 #if KOEL_LANES == 2
     vstore2(*(__local const uint2 *)from, 0, to);

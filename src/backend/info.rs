@@ -43,11 +43,14 @@ pub struct DeviceInfo {
     pub largest_buffer: Option<u64>,
     /// Threads (CPU) or compute units (OpenCL).
     pub units: usize,
+    /// What the device says it can do besides: instruction sets that the loops use (CPU), extensions (OpenCL).
+    pub extensions: Vec<String>,
 }
 
 impl DeviceInfo {
     pub(crate) fn new(id: impl Into<String>, kind: DeviceKind, name: &str, driver: String, units: usize) -> Self {
-        DeviceInfo { id: id.into(), kind, name: name.into(), driver, memory: None, largest_buffer: None, units }
+        let (id, name) = (id.into(), name.into());
+        DeviceInfo { id, kind, name, driver, memory: None, largest_buffer: None, units, extensions: Vec::new() }
     }
 }
 

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! What it is not: lanes of 256 bits. The types of `wide` stay pairs of 128-bit halves; but each half is then one
-//! instruction where SSE2 needs several. That is most of what there is to gain (docs/performance.md).
+//! instruction where SSE2 needs several. That is most of what there is to gain (docs/performance/cpu.md).
 //!
 //! Whatever `work` calls must be inlined to take part, hence `#[inline(always)]` on closures and loops.
 

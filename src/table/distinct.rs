@@ -17,7 +17,7 @@
 //! are cut into equal pieces. What is found is the same on every device.
 //!
 //! Why two ways: a table of positions can tell which pair stays as well, at the cost of two random accesses a pair and
-//! one for its value. The sort moves the values along, and reads memory in order (docs/performance.md).
+//! one for its value. The sort moves the values along, and reads memory in order (docs/performance/h200-structures.md).
 
 use std::cmp::Ordering;
 

@@ -22,7 +22,7 @@ pub struct Args {
 pub fn json(info: &DeviceInfo) -> Value {
     json!({
         "id": info.id, "kind": info.kind.name(), "name": info.name, "driver": info.driver, "units": info.units,
-        "memory": info.memory, "largest_buffer": info.largest_buffer,
+        "memory": info.memory, "largest_buffer": info.largest_buffer, "extensions": info.extensions,
     })
 }
 

@@ -14,9 +14,11 @@ use super::failure::{Failure, Result};
 /// An option that names an output, and its value; without one the output is stdout.
 pub(crate) type Output<'a> = (&'static str, Option<&'a Path>);
 
-/// Refuses outputs that would destroy an input or each other, before anything is read or written. `-` is stdin.
+/// Refuses outputs that would destroy an input or each other, or that have no folder, before anything is read or
+/// written. `-` is stdin.
 pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
     for (i, &(option, output)) in outputs.iter().enumerate() {
+        output.map_or(Ok(()), folder_of)?;
         let Some(identity) = output.map_or_else(of_stdout, of) else { continue };
         let named = output.map_or("stdout".into(), |output| format!("{option} {}", output.display()));
         for &input in inputs {
@@ -39,6 +41,15 @@ pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses an output whose folder is not there.
+fn folder_of(output: &Path) -> Result<()> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => Err(Failure::Input(format!("{}: there is no such folder: make it first", folder.display()))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses the summary of `--json` where an output goes to stdout as well.

@@ -236,6 +236,9 @@ fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
     if let Ok(Answer::MaxMemAllocSize(bytes)) = device.info(Ask::MaxMemAllocSize) {
         info.largest_buffer = Some(bytes);
     }
+    if let Ok(Answer::Extensions(listed)) = device.info(Ask::Extensions) {
+        info.extensions = listed.split_whitespace().map(str::to_owned).collect();
+    }
     info
 }
 

@@ -306,7 +306,7 @@ pub(super) const ROWS: &[Row] = &[
         Class::Cpu,
         "a portable binary: 0.75 of one made for this CPU",
         How::Outside(
-            "it takes two programs, of which this is one: docs/performance.md, \"What a portable binary loses\", says how \
+            "it takes two programs, of which this is one: docs/performance/cpu.md, \"What a portable binary loses\", says how \
              to compare them and what came of it",
         ),
         &[],

@@ -17,11 +17,14 @@ mod report;
 mod row;
 mod tables;
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use koel::Kind;
 use koel::device::{Any, choose, devices, opencl_status};
 
 use super::failure::{Failure, Result, Verdict};
+use super::files;
 use super::options::{self, SchemeList, SchemeOptions, SizeOptions, Threads};
 use super::out;
 use super::progress::Progress;
@@ -49,7 +52,8 @@ Examples:
   koel verify --table multi,join --scheme cuckoo --n 1M
   koel verify --n 16M --device opencl:0
   koel verify --kind canonical --functions 3 --load 0.9
-  koel verify --json > verify.json";
+  koel verify --json > verify.json
+  koel verify --table all --report koel-report.json      to send where a device is new or wrong";
 
 /// Check that all devices agree, on tables they build for themselves
 #[derive(clap::Args)]
@@ -58,6 +62,9 @@ pub(crate) struct Args {
     /// JSON in place of the table, with what kernels and what the host did on each device
     #[arg(long)]
     json: bool,
+    /// Also write all of it to a file to send with a report: devices, drivers, extensions, digests, rates, failures
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// What is built of the schemes, separated by commas
     #[arg(long, value_name = "TABLES", value_delimiter = ',', default_value = "map", help_heading = "Table")]
     table: Vec<Which>,
@@ -134,6 +141,10 @@ struct Findings {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
     args.size.check()?;
+    if let Some(path) = args.report.as_deref() {
+        // Now, and not when all is done.
+        files::check(&[], &[("--report", Some(path))])?;
+    }
     let mut wanted = Vec::new();
     for (name, kind) in args.schemes.combinations()? {
         let options = args.schemes.options_for(name, kind, &args.parameters)?;
@@ -164,6 +175,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let rows_of_tables = (!tables.is_empty()).then(|| args.n.unwrap_or(DEFAULT_ROWS));
     let findings =
         Findings { pairs, rows_of_tables, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
+    if let Some(path) = &args.report {
+        report::write(&findings, path)?;
+    }
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed =
         if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };

@@ -1,12 +1,17 @@
 //! What `verify` prints.
 
+use std::io::Write;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use koel::backend::HashBackend;
+use koel::file::WholeFile;
 
 use super::Findings;
 use super::row::Row;
 use crate::devices;
+use crate::failure::{Failure, Result};
 use crate::text::{self, Align, Table};
 
 fn verdict(row: &Row) -> &'static str {
@@ -98,6 +103,27 @@ fn note(row: &Row) -> String {
     let most = |most| format!("no reference above {} pairs", text::grouped(most as u64));
     let no_reference = row.no_reference.map(most);
     row.cut.clone().into_iter().chain(host_built).chain(no_reference).chain(restarts).collect::<Vec<_>>().join(", ")
+}
+
+/// Everything, and what machine it is, in a file that a stranger can read.
+pub(super) fn write(findings: &Findings, path: &Path) -> Result<()> {
+    let mut report = json(findings);
+    let machine = json!({
+        "system": std::env::consts::OS, "architecture": std::env::consts::ARCH,
+        "KOEL_OPENCL": std::env::var("KOEL_OPENCL").ok(),
+    });
+    report["machine"] = machine;
+    report["listed"] = koel::device::devices()
+        .iter()
+        .map(|device| {
+            let mut described = devices::json(&device.info);
+            described["refused"] = device.refused.clone().into();
+            described
+        })
+        .collect();
+    let failed = |error| Failure::io(path, &error);
+    let (whole, mut file) = WholeFile::create(path).map_err(failed)?;
+    file.write_all(format!("{report:#}\n").as_bytes()).and_then(|()| whole.finish()).map_err(failed)
 }
 
 /// Everything, for programs.

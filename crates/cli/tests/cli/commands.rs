@@ -35,7 +35,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("build a.csv -o t --device all", "one device"),
         ("build a.csv -o t --kmer 5", "FASTA"),
         ("build missing.csv -o t", "missing.csv"),
-        ("build a.csv -o nowhere/t --device cpu", "nowhere"),
+        ("build a.csv -o nowhere/t --device cpu", "nowhere: there is no such folder"),
         ("lookup missing.koel a.csv", "missing.koel"),
         ("lookup missing.koel a.csv --mapped --device opencl", "--mapped"),
         ("info a.csv", "a.csv"),

@@ -115,3 +115,22 @@ fn images_that_nothing_was_compared_with_are_told_of() {
         assert_eq!(folder.ok(&verify).contains("compared with nothing"), is_told, "{table} {kind}");
     }
 }
+
+#[test]
+fn a_report_says_what_there_is_and_what_came_out() {
+    let folder = Folder::new();
+    let said = folder.ok("verify --scheme cuckoo --n 2000 --report report.json");
+    assert!(said.contains("checks passed"), "{said}");
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.path("report.json")).unwrap()).unwrap();
+    assert_eq!((&report["ok"], &report["koel"]), (&true.into(), &env!("CARGO_PKG_VERSION").into()));
+    assert_eq!(report["machine"]["system"], std::env::consts::OS);
+    let listed = report["listed"].as_array().unwrap();
+    assert_eq!((&listed[0]["id"], &listed[0]["refused"]), (&"cpu".into(), &Value::Null));
+    for device in listed.iter().filter(|device| device["id"] != "cpu") {
+        assert!(device["extensions"].as_array().is_some_and(|extensions| !extensions.is_empty()), "{device}");
+    }
+    let rows = rows(&report);
+    assert!(rows.iter().all(|row| row["build_per_second"].as_f64() > Some(0.0)), "{report}");
+    assert!(rows.iter().any(|row| row["digest"].as_str().is_some_and(|digest| digest.len() == 64)), "{report}");
+    folder.refused("verify --scheme cuckoo --n 2000 --report nowhere/report.json", "nowhere: there is no such folder");
+}
