@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use crate::scheme::{Crowd, Plan, Scheme, Updates, Violation};
+use crate::scheme::{Crowd, Violation};
 
 /// The result of every fallible operation here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -200,33 +200,6 @@ pub enum Error {
 impl Error {
     pub(crate) fn parameter(what: &'static str, given: impl Display, advice: &'static str) -> Error {
         Error::InvalidParameter { what, given: given.to_string(), advice }
-    }
-
-    /// Refuses a plan that no scheme made: its fields are public bytes, and kernels compute addresses from them.
-    pub(crate) fn check_plan<S: Scheme>(plan: &S::Plan) -> Result<()> {
-        let refused = |reason| Error::parameter("plan", reason, "take it from a table, or from `Scheme::plan`");
-        S::from_plan(plan).map(drop).map_err(refused)
-    }
-
-    /// Refuses to compact a table that has no tombstones because of its kind.
-    pub(crate) fn check_tombstones<S: Scheme>(plan: &S::Plan) -> Result<()> {
-        if S::from_plan(plan).is_ok_and(|scheme| scheme.updates() == Updates::Tombstones) {
-            return Ok(());
-        }
-        Err(Error::no_tombstones::<S>(plan))
-    }
-
-    /// What backends say when they are to compact an image that cannot have tombstones, or whose plan is none.
-    pub(crate) fn no_tombstones<S: Scheme>(plan: &S::Plan) -> Error {
-        let advice = "tables of this kind have no tombstones, so nothing is to be lifted";
-        Error::check_plan::<S>(plan).err().unwrap_or_else(|| Error::parameter("kind", plan.kind(), advice))
-    }
-
-    /// What backends say when they are to take pairs out of an image that depends on all of them at once
-    /// ([`Updates::Rebuild`]), or whose plan is none.
-    pub(crate) fn rebuilt<S: Scheme>(plan: &S::Plan) -> Error {
-        let advice = "tables of this kind are built afresh to remove pairs: use HashTable::remove";
-        Error::check_plan::<S>(plan).err().unwrap_or_else(|| Error::parameter("kind", plan.kind(), advice))
     }
 
     /// Refuses more rows than can be numbered: a row's number is below `u32::MAX`.

@@ -200,7 +200,7 @@ fn structures_survive_every_refusal() {
     let index = || JoinIndex::builder(Cuckoo::default()).build(&cpu, &keys[..2000]);
     sweep("a join's index", || (), |()| index()?.join(&keys, JoinKind::Inner)?.collect(), |()| ());
     let index = index().expect("room");
-    for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi] {
+    for kind in JoinKind::ALL {
         sweep("join", || (), |()| index.join(&keys, kind)?.collect(), |()| ());
     }
     let multi = || MultiTable::builder(Cuckoo::default()).build(&cpu, &keys, &values);

@@ -1,12 +1,12 @@
 //! Running whichever scheme it is: each pass is that of the scheme inside the plan.
 
-use super::{Decoded, HashBackend, Kernels, Placed, Removed};
+use super::{Decoded, HashBackend, Passes, Placed, Removed};
 use crate::error::Result;
 use crate::scheme::{self, AnyPlan, AnyScheme};
 
 macro_rules! kernels_of_any_scheme {
     ($($module:ident, $scheme:ident, $name:literal;)*) => {
-        impl<B: HashBackend $(+ Kernels<scheme::$scheme>)*> Kernels<AnyScheme> for B {
+        impl<B: HashBackend $(+ Passes<scheme::$scheme>)*> Passes<AnyScheme> for B {
             fn build(
                 &self,
                 plan: &AnyPlan,
@@ -14,7 +14,7 @@ macro_rules! kernels_of_any_scheme {
                 values: &B::Buffer<u32>,
             ) -> Result<(B::Buffer<u64>, Placed)> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Kernels::<scheme::$scheme>::build(self, plan, keys, values),)*
+                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::build(self, plan, keys, values),)*
                 }
             }
             fn extended(
@@ -26,7 +26,7 @@ macro_rules! kernels_of_any_scheme {
             ) -> Result<(B::Buffer<u64>, Placed)> {
                 match plan {
                     $(AnyPlan::$scheme(plan) => {
-                        Kernels::<scheme::$scheme>::extended(self, plan, image, keys, values)
+                        Passes::<scheme::$scheme>::extended(self, plan, image, keys, values)
                     })*
                 }
             }
@@ -38,7 +38,7 @@ macro_rules! kernels_of_any_scheme {
                 values: &B::Buffer<u32>,
             ) -> Result<Placed> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Kernels::<scheme::$scheme>::place(self, plan, image, keys, values),)*
+                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::place(self, plan, image, keys, values),)*
                 }
             }
             fn lookup(
@@ -51,7 +51,7 @@ macro_rules! kernels_of_any_scheme {
             ) -> Result<()> {
                 match plan {
                     $(AnyPlan::$scheme(plan) => {
-                        Kernels::<scheme::$scheme>::lookup(self, plan, image, queries, values, found)
+                        Passes::<scheme::$scheme>::lookup(self, plan, image, queries, values, found)
                     })*
                 }
             }
@@ -62,7 +62,7 @@ macro_rules! kernels_of_any_scheme {
                 queries: &B::Buffer<u32>,
             ) -> Result<B::Buffer<u32>> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Kernels::<scheme::$scheme>::contains(self, plan, image, queries),)*
+                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::contains(self, plan, image, queries),)*
                 }
             }
             fn assign(
@@ -73,12 +73,12 @@ macro_rules! kernels_of_any_scheme {
                 values: &B::Buffer<u32>,
             ) -> Result<()> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Kernels::<scheme::$scheme>::assign(self, plan, image, keys, values),)*
+                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::assign(self, plan, image, keys, values),)*
                 }
             }
             fn decode(&self, plan: &AnyPlan, image: &B::Buffer<u64>) -> Result<Decoded<B::Buffer<u32>>> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Kernels::<scheme::$scheme>::decode(self, plan, image),)*
+                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::decode(self, plan, image),)*
                 }
             }
             fn remove(
@@ -88,12 +88,12 @@ macro_rules! kernels_of_any_scheme {
                 keys: &B::Buffer<u32>,
             ) -> Result<Removed> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Kernels::<scheme::$scheme>::remove(self, plan, image, keys),)*
+                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::remove(self, plan, image, keys),)*
                 }
             }
             fn lift(&self, plan: &AnyPlan, image: &mut B::Buffer<u64>) -> Result<Decoded<B::Buffer<u32>>> {
                 match plan {
-                    $(AnyPlan::$scheme(plan) => Kernels::<scheme::$scheme>::lift(self, plan, image),)*
+                    $(AnyPlan::$scheme(plan) => Passes::<scheme::$scheme>::lift(self, plan, image),)*
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Placing, Plan, Scheme};
 
-/// [`Kernels::place`](super::Kernels::place) of the first `pairs` pairs, one by one, in their order.
+/// [`Passes::place`](super::Kernels::place) of the first `pairs` pairs, one by one, in their order.
 pub(crate) fn place<B: HashBackend, S: Scheme>(
     backend: &B,
     plan: &S::Plan,
@@ -46,7 +46,7 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     Ok(placed)
 }
 
-/// [`Kernels::remove`](super::Kernels::remove), key by key.
+/// [`Passes::remove`](super::Kernels::remove), key by key.
 pub(crate) fn remove<B: HashBackend, S: Scheme>(
     backend: &B,
     plan: &S::Plan,

@@ -43,7 +43,7 @@ pub struct DeviceInfo {
     pub largest_buffer: Option<u64>,
     /// Threads (CPU) or compute units (OpenCL).
     pub units: usize,
-    /// What the device says it can do besides: instruction sets that the loops use (CPU), extensions (OpenCL).
+    /// The extensions that an OpenCL device lists; none of the CPU, whose `driver` names the instructions it uses.
     pub extensions: Vec<String>,
 }
 

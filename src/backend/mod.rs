@@ -1,13 +1,14 @@
 //! The contract between tables and devices.
 //!
 //! A **backend** owns the memory of one device and runs passes over it. It knows no policy: sizes are planned, retries
-//! decided and duplicates judged above it (`table/`), once for all devices. It checks what its passes rely on, because
-//! it is public: lengths that belong together, and that buffers are its own.
+//! decided and duplicates judged above it (`table/`), once for all devices. What passes rely on is checked above them too:
+//! `kernels.rs` sees to plans and to lengths that belong together. That buffers are its own, a backend sees to.
 //!
 //! ```text
 //! HashBackend      memory (filled, upload, read, write, copy), and the primitives that no scheme owns
 //! Relational       the passes over columns that grouping and joining are made of (`relational.rs`)
-//! Kernels<S>       place, lookup, assign, decode, remove, lift: what a device must provide to run scheme S
+//! Kernels<S>       build, place, lookup, assign, decode, remove, lift of scheme S: what may be asked is checked there, once
+//! Passes<S>        the same without checks: what a device must provide to run scheme S; nobody outside can call it
 //! ```
 //!
 //! Rules for implementors:
@@ -23,7 +24,9 @@ mod any_scheme;
 pub(crate) mod chunks;
 pub(crate) mod host;
 mod info;
+mod kernels;
 mod ledger;
+mod passes;
 mod relational;
 #[cfg(test)]
 pub(crate) mod relational_tests;
@@ -34,7 +37,11 @@ pub(crate) mod setting;
 
 pub use chunks::{Answers, Chunk, QUERIES_AT_ONCE};
 pub use info::{DeviceInfo, DeviceKind, Listed};
+pub use kernels::Kernels;
 pub use ledger::{Allocations, Ledger, Stage, StageTime};
+#[cfg(feature = "opencl")]
+pub(crate) use passes::copied_and_placed;
+pub(crate) use passes::{Passes, filled_and_placed};
 pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
 pub use route::BuildRoute;
 
@@ -43,7 +50,7 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::memory;
-use crate::scheme::{Cuckoo, Plan as _, Scheme};
+use crate::scheme::{Cuckoo, Scheme};
 use crate::sealed::Sealed;
 
 /// An integer that buffers hold: `u32` or `u64`.
@@ -240,126 +247,7 @@ pub struct Removed {
     pub outside: bool,
 }
 
-/// What a backend provides to run scheme `S`.
-pub trait Kernels<S: Scheme>: HashBackend {
-    /// A new image with these pairs, and what became of them. It is the image that [`place`](Self::place) makes of an
-    /// empty one, and that is what is provided; a backend may have a faster way. Of copies it says whether there are
-    /// any and which key is the least, but may count some twice.
-    ///
-    /// # Errors
-    /// As of `place`, and of memory for the image.
-    fn build(
-        &self,
-        plan: &S::Plan,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<(Self::Buffer<u64>, Placed)> {
-        filled_and_placed::<S, Self>(self, plan, keys, values)
-    }
-
-    /// A copy of an image with these pairs added, and what became of them: what [`place`](Self::place) makes of a copy,
-    /// and that is what is provided; a backend may have a faster way. Of copies it says what [`build`](Self::build)
-    /// does. The image itself stays as it is.
-    ///
-    /// # Errors
-    /// As of `place`, and of memory for the copy.
-    fn extended(
-        &self,
-        plan: &S::Plan,
-        image: &Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<(Self::Buffer<u64>, Placed)> {
-        copied_and_placed::<S, Self>(self, plan, image, keys, values)
-    }
-
-    /// Adds pairs to an image that may hold others already, unless the kind's updates are
-    /// [`Updates::Rebuild`](crate::scheme::Updates). Pairs that share a key: one of them stays, or the image is of no use
-    /// ([`Placed::copies`]).
-    fn place(
-        &self,
-        plan: &S::Plan,
-        image: &mut Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<Placed>;
-
-    /// Answers `queries`: `values[i]` is the value or 0, bit i of `found` tells which.
-    fn lookup(
-        &self,
-        plan: &S::Plan,
-        image: &Self::Buffer<u64>,
-        queries: &Self::Buffer<u32>,
-        values: &mut Self::Buffer<u32>,
-        found: &mut Self::Buffer<u32>,
-    ) -> Result<()>;
-
-    /// Which of `queries` are there, as a bitmap. It is `found` of a [`lookup`](Self::lookup), and that is what is
-    /// provided; a backend may have a faster way.
-    fn contains(
-        &self,
-        plan: &S::Plan,
-        image: &Self::Buffer<u64>,
-        queries: &Self::Buffer<u32>,
-    ) -> Result<Self::Buffer<u32>> {
-        let (mut values, mut found) = (self.unwritten(queries.len())?, self.unwritten(bitmap_words(queries.len()))?);
-        self.lookup(plan, image, queries, &mut values, &mut found)?;
-        Ok(found)
-    }
-
-    /// Overwrites the values of keys. The keys are distinct; one that is absent, or stands outside the image, is passed
-    /// over.
-    fn assign(
-        &self,
-        plan: &S::Plan,
-        image: &mut Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<()>;
-
-    /// The pair of each of the words.
-    fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
-
-    /// Takes the pairs of these keys out of the image. A key that is absent or comes again does nothing.
-    ///
-    /// Kinds whose updates are [`Updates::Rebuild`](crate::scheme::Updates) refuse with
-    /// [`crate::Error::InvalidParameter`].
-    fn remove(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>, keys: &Self::Buffer<u32>) -> Result<Removed>;
-
-    /// The first half of compacting: empties the slots of all tombstones and of all pairs above age 1, and returns
-    /// those pairs, which are then placed again.
-    ///
-    /// Kinds whose updates are not [`Updates::Tombstones`](crate::scheme::Updates) refuse with
-    /// [`crate::Error::InvalidParameter`].
-    fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
-}
-
 /// A backend that can hold tables of scheme `S`: it runs `S`, the cuckoo table with which copies of keys are told
 /// apart, and the passes that group and join.
 pub trait Runs<S: Scheme>: Kernels<S> + Kernels<Cuckoo> + Relational {}
 impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<Cuckoo> + Relational {}
-
-/// An empty image, and the pairs placed in it: how [`Kernels::build`] is provided.
-pub(crate) fn filled_and_placed<S: Scheme, B: Kernels<S>>(
-    backend: &B,
-    plan: &S::Plan,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
-) -> Result<(B::Buffer<u64>, Placed)> {
-    let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
-    let placed = backend.place(plan, &mut image, keys, values)?;
-    Ok((image, placed))
-}
-
-/// A copy of an image, and the pairs placed in it: how [`Kernels::extended`] is provided.
-pub(crate) fn copied_and_placed<S: Scheme, B: Kernels<S>>(
-    backend: &B,
-    plan: &S::Plan,
-    image: &B::Buffer<u64>,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
-) -> Result<(B::Buffer<u64>, Placed)> {
-    let mut image = backend.clone_buffer(image)?;
-    let placed = backend.place(plan, &mut image, keys, values)?;
-    Ok((image, placed))
-}

@@ -19,13 +19,13 @@
 //! sort.rs        the one of them that is long: a radix sort of pairs
 //! strided.rs     updates near each other and far apart, for benches
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
-//! cuckoo/        `Kernels<Cuckoo>`, and of the schemes with its images: `Quadratic`, `CuckooSet`
-//! bucketized/    `Kernels<Bucketized>`
-//! horton/        `Kernels<Horton>`
-//! robin_hood/    `Kernels<RobinHood>`
-//! fks/           `Kernels<Fks>`
-//! sorted/        `Kernels<Sorted>`
-//! perfect/       `Kernels<Perfect>`
+//! cuckoo/        `Passes<Cuckoo>`, and of the schemes with its images: `Quadratic`, `CuckooSet`
+//! bucketized/    `Passes<Bucketized>`
+//! horton/        `Passes<Horton>`
+//! robin_hood/    `Passes<RobinHood>`
+//! fks/           `Passes<Fks>`
+//! sorted/        `Passes<Sorted>`
+//! perfect/       `Passes<Perfect>`
 //! ```
 //!
 //! The idea behind every pass: a table is larger than the caches, so the time goes into waiting for lines, and one core

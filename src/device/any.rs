@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::backend::{
-    Accumulated, Answers, Chunk, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Kernels, Ledger, Placed,
+    Accumulated, Answers, Chunk, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Passes, Placed,
     Relational, Removed, Spans, StageTime, Wanted, Word,
 };
 use crate::cpu::{Cpu, Memory};
@@ -276,7 +276,7 @@ impl Relational for Any {
 
 macro_rules! kernels_of_any {
     ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
-        impl Kernels<scheme::$scheme> for Any {
+        impl Passes<scheme::$scheme> for Any {
             fn build(
                 &self,
                 plan: &<scheme::$scheme as scheme::Scheme>::Plan,
@@ -285,7 +285,7 @@ macro_rules! kernels_of_any {
             ) -> Result<(AnyBuffer<u64>, Placed)> {
                 on_device!(self, |device, side| {
                     let (image, placed) =
-                        Kernels::<scheme::$scheme>::build(device, plan, side::of(keys)?, side::of(values)?)?;
+                        Passes::<scheme::$scheme>::build(device, plan, side::of(keys)?, side::of(values)?)?;
                     Ok((side::wrap(image), placed))
                 })
             }
@@ -297,7 +297,7 @@ macro_rules! kernels_of_any {
                 values: &AnyBuffer<u32>,
             ) -> Result<(AnyBuffer<u64>, Placed)> {
                 on_device!(self, |device, side| {
-                    let (image, placed) = Kernels::<scheme::$scheme>::extended(
+                    let (image, placed) = Passes::<scheme::$scheme>::extended(
                         device, plan, side::of(image)?, side::of(keys)?, side::of(values)?,
                     )?;
                     Ok((side::wrap(image), placed))
@@ -310,7 +310,7 @@ macro_rules! kernels_of_any {
                 keys: &AnyBuffer<u32>,
                 values: &AnyBuffer<u32>,
             ) -> Result<Placed> {
-                on_device!(self, |device, side| Kernels::<scheme::$scheme>::place(
+                on_device!(self, |device, side| Passes::<scheme::$scheme>::place(
                     device, plan, side::of_mut(image)?, side::of(keys)?, side::of(values)?,
                 ))
             }
@@ -322,7 +322,7 @@ macro_rules! kernels_of_any {
                 values: &mut AnyBuffer<u32>,
                 found: &mut AnyBuffer<u32>,
             ) -> Result<()> {
-                on_device!(self, |device, side| Kernels::<scheme::$scheme>::lookup(
+                on_device!(self, |device, side| Passes::<scheme::$scheme>::lookup(
                     device, plan, side::of(image)?, side::of(queries)?, side::of_mut(values)?, side::of_mut(found)?,
                 ))
             }
@@ -333,7 +333,7 @@ macro_rules! kernels_of_any {
                 queries: &AnyBuffer<u32>,
             ) -> Result<AnyBuffer<u32>> {
                 on_device!(self, |device, side| {
-                    Kernels::<scheme::$scheme>::contains(device, plan, side::of(image)?, side::of(queries)?)
+                    Passes::<scheme::$scheme>::contains(device, plan, side::of(image)?, side::of(queries)?)
                         .map(side::wrap)
                 })
             }
@@ -344,7 +344,7 @@ macro_rules! kernels_of_any {
                 keys: &AnyBuffer<u32>,
                 values: &AnyBuffer<u32>,
             ) -> Result<()> {
-                on_device!(self, |device, side| Kernels::<scheme::$scheme>::assign(
+                on_device!(self, |device, side| Passes::<scheme::$scheme>::assign(
                     device, plan, side::of_mut(image)?, side::of(keys)?, side::of(values)?,
                 ))
             }
@@ -355,7 +355,7 @@ macro_rules! kernels_of_any {
             ) -> Result<Decoded<AnyBuffer<u32>>> {
                 on_device!(self, |device, side| {
                     let Decoded { keys, values, taken } =
-                        Kernels::<scheme::$scheme>::decode(device, plan, side::of(image)?)?;
+                        Passes::<scheme::$scheme>::decode(device, plan, side::of(image)?)?;
                     Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
                 })
             }
@@ -365,7 +365,7 @@ macro_rules! kernels_of_any {
                 image: &mut AnyBuffer<u64>,
                 keys: &AnyBuffer<u32>,
             ) -> Result<Removed> {
-                on_device!(self, |device, side| Kernels::<scheme::$scheme>::remove(
+                on_device!(self, |device, side| Passes::<scheme::$scheme>::remove(
                     device, plan, side::of_mut(image)?, side::of(keys)?,
                 ))
             }
@@ -376,7 +376,7 @@ macro_rules! kernels_of_any {
             ) -> Result<Decoded<AnyBuffer<u32>>> {
                 on_device!(self, |device, side| {
                     let Decoded { keys, values, taken } =
-                        Kernels::<scheme::$scheme>::lift(device, plan, side::of_mut(image)?)?;
+                        Passes::<scheme::$scheme>::lift(device, plan, side::of_mut(image)?)?;
                     Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
                 })
             }

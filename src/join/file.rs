@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::JoinIndex;
+use super::{JoinIndex, NO_ROW};
 use crate::backend::Runs;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -38,7 +38,13 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     /// [`Error::Damaged`] with a violation, or what the device reports.
     pub fn audit(&self) -> Result<Audit> {
         let audit = self.rows.audit()?;
-        Ok(check_rows(&self.rows)?.map(|()| audit)?)
+        check_rows(&self.rows)??;
+        let mut spare = [0];
+        self.backend().read(self.rows.values_on(), self.len(), &mut spare)?;
+        if spare != [NO_ROW] {
+            return Err(Violation::Beside { reason: "what stands for no row is a row" }.into());
+        }
+        Ok(audit)
     }
 
     /// Statistics of the table of the keys; see [`HashTable::stats`](crate::HashTable::stats).

@@ -29,7 +29,7 @@ use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::group::only;
-use crate::multi::{Listing, MultiTable};
+use crate::multi::{Listing, MultiTable, Numbers};
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::HashTable;
 
@@ -156,7 +156,7 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     ///
     /// Cost: a lookup and two neighbouring reads a left row, and a prefix sum. Memory on the device: 16 bytes a left
     /// row, 12 of which stay as long as the [`Join`] does (semi and anti: 4 bytes a row of the result; right and full:
-    /// also 8 bytes a right row, of which 4 bytes a row without a partner stay).
+    /// also up to 28 bytes a right row without a partner, of which 4 stay).
     ///
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 rows on; [`Error::OutOfMemory`] or what the device reports.
@@ -186,8 +186,9 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
             // The number of right rows is the place behind them, where `NO_ROW` stands.
             JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
                 let missing = kind.keeps_left().then_some(self.len() as u32);
-                let listing = Listing::of(self.backend(), self.rows.spans(left, missing)?)?;
-                let alone = if kind.keeps_right() { self.without(left)? } else { self.backend().filled(0, 0)? };
+                let numbers = self.rows.numbers(left)?;
+                let listing = Listing::of(self.backend(), self.rows.spans_of(&numbers, missing)?)?;
+                let alone = if kind.keeps_right() { self.without(&numbers)? } else { self.backend().filled(0, 0)? };
                 Ok(Join::listed(&self.rows, listing, alone))
             }
             JoinKind::Semi => self.chosen(left, true),
@@ -196,9 +197,9 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     }
 
     /// The right rows whose keys no left row has.
-    fn without(&self, left: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    fn without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<u32>> {
         let backend = self.backend();
-        let rows = backend.mark(&self.rows.values_without(left)?, self.len())?;
+        let rows = backend.mark(&self.rows.values_without(numbers)?, self.len())?;
         only(backend.select(&rows, true, &[&backend.iota(self.len())?])?)
     }
 

@@ -148,10 +148,10 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
         match &self.rows {
             Rows::Listed { listing, alone } => {
                 let Piece { runs, values } = listing.piece(backend, self.right.values_on(), first, len)?;
-                let behind = piece_of(backend, alone, first.saturating_sub(listing.len()), len - runs.len())?;
-                if behind.is_empty() {
+                if runs.len() == len || alone.is_empty() {
                     return Ok(JoinRowsOn { left: runs, right: values });
                 }
+                let behind = piece_of(backend, alone, first.saturating_sub(listing.len()), len - runs.len())?;
                 let left = backend.concat(&runs, &backend.filled(behind.len(), NO_ROW)?)?;
                 Ok(JoinRowsOn { left, right: backend.concat(&values, &behind)? })
             }

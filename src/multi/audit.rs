@@ -54,8 +54,9 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
                 _ => return beside("two keys have one run of values, or a key has none"),
             }
         }
-        if !keys.par_windows(2).all(|pair| pair[0] < pair[1]) {
-            return beside("the runs of values do not stand in the order of their keys");
+        let every_run = keys.first().is_none_or(Option::is_some);
+        if !every_run || !keys.par_windows(2).all(|pair| pair[0] < pair[1]) {
+            return beside("a run of values has no key, or the runs do not stand in the order of their keys");
         }
         Ok(Ok(()))
     }

@@ -1,15 +1,15 @@
 //! More pairs: those of a key that is there come behind its values.
 //!
 //! ```text
-//! keys    = the keys of all pairs, in the order of the values     (a listing of the runs says which key each is of)
+//! keys    = the keys of all pairs, in the order of the values     (how many runs have begun says which key each is of)
 //! grouped = sort_pairs(keys ++ new keys, values ++ new values)    stable, so old values stay before new ones
 //! ```
 //!
 //! The table is that of one build of all pairs in the order in which they came, byte for byte.
 
+use super::MultiTable;
 use super::builder::{Grouped, MultiBuilder};
-use super::{Listing, MultiTable};
-use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
+use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
 
@@ -61,10 +61,8 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// The key of each value, in the order of the values.
     fn keys_of_values(&self) -> Result<B::Buffer<u32>> {
         let backend = self.backend();
-        let unique = self.keys_on()?;
-        let (runs, every) = (backend.iota(unique.len())?, backend.filled(bitmap_words(unique.len()), u32::MAX)?);
-        let Spans { starts, counts } = backend.spans(&self.starts, &runs, &every, None)?;
-        let listing = Listing::of(backend, Spans { starts, counts })?;
-        backend.gather(&unique, &listing.piece(backend, &self.values, 0, self.pairs)?.runs)
+        // The last start is the place behind all values, which is passed over.
+        let heads = backend.mark(&self.starts, self.pairs)?;
+        backend.gather(&self.keys_on()?, &backend.ranks(&heads, self.pairs)?)
     }
 }

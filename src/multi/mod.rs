@@ -39,8 +39,9 @@ pub(crate) use builder::Grouped;
 pub(crate) use digest::MAGIC;
 pub(crate) use file::table_base;
 pub(crate) use listing::{Listing, Piece, Walk, len_at_once};
+pub(crate) use reading::Numbers;
 
-use crate::backend::{HashBackend, Runs};
+use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::scheme::{Cuckoo, Scheme};
@@ -152,6 +153,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 
     /// The table with one element more behind its values, which belongs to no key.
     pub(crate) fn with_spare(mut self, value: u32) -> Result<Self> {
+        debug_assert_eq!(self.values.len(), self.pairs, "one is enough");
         let spare = self.backend().upload(&[value])?;
         self.values = self.backend().concat(&self.values, &spare)?;
         Ok(self)

@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use super::MultiTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, DeviceBuffer, Runs, Spans};
+use crate::backend::{Answers, DeviceBuffer, HashBackend, Runs, Spans};
 use crate::error::Result;
 use crate::memory;
 use crate::scheme::Scheme;
+
+/// The number of each query's run, and a bitmap of the queries that have one.
+pub(crate) type Numbers<B> = (<B as HashBackend>::Buffer<u32>, <B as HashBackend>::Buffer<u32>);
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// Where the values of each query stand in [`values`](Self::values); an empty range for a key that is absent.
@@ -156,12 +159,16 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 
     /// The run of each query; of one without a run the value at `missing`, if that is given.
     pub(crate) fn spans(&self, queries: &B::Buffer<u32>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
-        let (runs, found) = self.numbers(queries)?;
-        self.backend().spans(&self.starts, &runs, &found, missing)
+        self.spans_of(&self.numbers(queries)?, missing)
+    }
+
+    /// The same of queries whose [`numbers`](Self::numbers) are known.
+    pub(crate) fn spans_of(&self, numbers: &Numbers<B>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
+        self.backend().spans(&self.starts, &numbers.0, &numbers.1, missing)
     }
 
     /// The number of each query's run, and a bitmap of the queries that have one.
-    pub(crate) fn numbers(&self, queries: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+    pub(crate) fn numbers(&self, queries: &B::Buffer<u32>) -> Result<Numbers<B>> {
         self.table.get_on(queries)
     }
 }

@@ -13,6 +13,7 @@
 //! tables with the same bytes. The pairs are not sorted again: what is left of a sorted column is sorted.
 
 use super::builder::{Grouped, MultiBuilder};
+use super::reading::Numbers;
 use super::{Listing, MultiTable};
 use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
@@ -70,16 +71,19 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
 
     /// A bitmap of the runs that these keys have.
     fn runs_of(&self, keys: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        self.marked(&self.numbers(keys)?)
+    }
+
+    fn marked(&self, (runs, found): &Numbers<B>) -> Result<B::Buffer<u32>> {
         let backend = self.backend();
-        let (runs, found) = self.numbers(keys)?;
-        let places = only(backend.select(&found, true, &[&runs])?)?;
+        let places = only(backend.select(found, true, &[runs])?)?;
         backend.mark(&places, self.starts.len().saturating_sub(1))
     }
 
-    /// The values of all keys that are not among these, by key.
-    pub(crate) fn values_without(&self, keys: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    /// The values of all runs that are not those of queries with these numbers, by key.
+    pub(crate) fn values_without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<u32>> {
         let backend = self.backend();
-        let gone = self.runs_of(keys)?;
+        let gone = self.marked(numbers)?;
         let kept = only(backend.select(&gone, false, &[&backend.iota(self.keys_len())?])?)?;
         let every = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
         Listing::of(backend, backend.spans(&self.starts, &kept, &every, None)?)?.all_on(backend, &self.values)
@@ -95,7 +99,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         let mut len = [0];
         backend.read(&offsets, kept.len(), &mut len)?;
         // No more than there are values.
-        let len = usize::try_from(len[0]).unwrap_or(usize::MAX).min(self.values.len());
+        let len = usize::try_from(len[0]).unwrap_or(usize::MAX).min(self.pairs);
         let expanded = backend.expand(&offsets, &starts, 0, len)?;
         let values = backend.gather(&self.values, &expanded.places)?;
         drop(expanded.places);

@@ -5,8 +5,8 @@ use super::passes::tally::Tally;
 use super::runtime::launch::Launch;
 use super::runtime::program::CUCKOO;
 use super::{Buffer, LookupShape, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, Kernels, Placed, Removed};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, Passes, Placed, Removed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::cuckoo::{Cell, CuckooImage};
 use crate::scheme::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
@@ -55,12 +55,12 @@ impl OpenCl {
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Launch<'_>> {
-        let plan = &checked::<S>(plan, image)?;
+        let plan = &S::cuckoo_plan(plan);
         let launch = self.kernel(&self.cuckoo::<S::Cell>(plan, shape)?, name)?.buffer(image);
         Ok(launch.value(plan.slot_count()).mixers(&plan.functions().keys))
     }
 
-    /// `Kernels::lookup`, alone or by runs.
+    /// `Passes::lookup`, alone or by runs.
     pub(super) fn cuckoo_lookup_as<S: CuckooImage>(
         &self,
         shape: LookupShape,
@@ -77,20 +77,12 @@ impl OpenCl {
     }
 }
 
-/// The plan that the kernels are given, of an image that has a slot for each place of a key.
-fn checked<S: CuckooImage>(plan: &S::Plan, image: &Buffer<u64>) -> Result<CuckooPlan> {
-    Error::check_plan::<S>(plan)?;
-    let plan = S::cuckoo_plan(plan);
-    Error::check_length("the image", image.len(), S::Cell::words(plan.slots()) as usize)?;
-    Ok(plan)
-}
-
 /// Slots, and columns of decoded pairs.
 fn slots<S: CuckooImage>(plan: &S::Plan) -> usize {
     S::cuckoo_plan(plan).slot_count() as usize
 }
 
-impl<S: CuckooImage> Kernels<S> for OpenCl {
+impl<S: CuckooImage> Passes<S> for OpenCl {
     /// One kernel (classic: two), one fill of 48 bytes and one read of them.
     fn place(
         &self,
@@ -99,7 +91,6 @@ impl<S: CuckooImage> Kernels<S> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("opencl", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -127,10 +118,9 @@ impl<S: CuckooImage> Kernels<S> for OpenCl {
     }
 
     fn assign(&self, plan: &S::Plan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {
-        Error::check_length("the values", values.len(), keys.len())?;
         if S::Cell::KEYS_ALONE {
             // There is nothing to overwrite.
-            return checked::<S>(plan, image).map(drop);
+            return Ok(());
         }
         let launch = self.cuckoo_kernel::<S>(plan, "cuckoo_assign", image)?.buffer(keys).buffer(values);
         launch.value(keys.len() as u64).over(keys.len())
@@ -149,7 +139,6 @@ impl<S: CuckooImage> Kernels<S> for OpenCl {
     }
 
     fn lift(&self, plan: &S::Plan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Error::check_tombstones::<S>(plan)?;
         self.cuckoo_kernel::<S>(plan, "cuckoo_lift", image)?.into_columns(slots::<S>(plan))
     }
 }

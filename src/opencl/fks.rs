@@ -7,7 +7,7 @@ use super::passes::tally::Tally;
 use super::runtime::launch::Launch;
 use super::runtime::program::{FKS, FKS_BUILD};
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::scheme::fks::FksFamily;
@@ -39,7 +39,6 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     pub(super) fn new(device: &OpenCl, plan: &'a FksPlan) -> Result<Table<'a>> {
-        Error::check_plan::<Fks>(plan)?;
         let list = match plan.family() {
             FksFamily::Sahu => Some(device.upload(&plan.functions().list)?),
             FksFamily::Mixer => None,
@@ -72,16 +71,11 @@ impl OpenCl {
     ///
     /// The kernels trust the image to have all slots of each bucket, and a byte for each bucket behind them.
     fn fks_kernel(&self, table: &Table<'_>, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
-        check_image(table.plan, image)?;
         Ok(table.given_to(self.kernel(&self.fks(table.plan)?, name)?.buffer(image)))
     }
 }
 
-fn check_image(plan: &FksPlan, image: &Buffer<u64>) -> Result<()> {
-    Error::check_length("the image", image.len(), plan.words() as usize)
-}
-
-impl Kernels<Fks> for OpenCl {
+impl Passes<Fks> for OpenCl {
     /// The poster's four stages (the scan is three kernels), two fills, and one read of 48 bytes.
     fn place(
         &self,
@@ -91,8 +85,6 @@ impl Kernels<Fks> for OpenCl {
         values: &Buffer<u32>,
     ) -> Result<Placed> {
         let table = Table::new(self, plan)?;
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("opencl", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -135,7 +127,6 @@ impl Kernels<Fks> for OpenCl {
     }
 
     fn assign(&self, plan: &FksPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {
-        Error::check_length("the values", values.len(), keys.len())?;
         let table = Table::new(self, plan)?;
         let launch = self.fks_kernel(&table, "fks_assign", image)?.buffer(keys).buffer(values);
         launch.value(keys.len() as u64).over(keys.len())
@@ -144,13 +135,5 @@ impl Kernels<Fks> for OpenCl {
     fn decode(&self, plan: &FksPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
         let (table, words) = (Table::new(self, plan)?, image.len());
         self.fks_kernel(&table, "fks_decode", image)?.value(words as u64).into_columns(words)
-    }
-
-    fn remove(&self, plan: &FksPlan, _: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
-        Err(Error::rebuilt::<Fks>(plan))
-    }
-
-    fn lift(&self, plan: &FksPlan, _: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Err(Error::no_tombstones::<Fks>(plan))
     }
 }

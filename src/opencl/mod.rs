@@ -4,13 +4,13 @@
 //! runtime/       devices, memory, programs, commands, clocks
 //! passes/        what schemes share: scans, sorts, bitmaps, parts of a table
 //! backend.rs     `HashBackend`: transfers; the rest by passes/primitives.rs
-//! cuckoo.rs      `Kernels<Cuckoo>`, and of what is one with a single function
-//! bucketized/    `Kernels<Bucketized>`; its builds and batches part by part: parts.rs
-//! fks.rs         `Kernels<Fks>`
-//! horton/        `Kernels<Horton>`; its builds part by part: parts.rs
-//! sorted.rs      `Kernels<Sorted>`
-//! robin_hood.rs  `Kernels<RobinHood>`
-//! perfect.rs     `Kernels<Perfect>`
+//! cuckoo.rs      `Passes<Cuckoo>`, and of what is one with a single function
+//! bucketized/    `Passes<Bucketized>`; its builds and batches part by part: parts.rs
+//! fks.rs         `Passes<Fks>`
+//! horton/        `Passes<Horton>`; its builds part by part: parts.rs
+//! sorted.rs      `Passes<Sorted>`
+//! robin_hood.rs  `Passes<RobinHood>`
+//! perfect.rs     `Passes<Perfect>`
 //! mirror/        tests: each function of cl/ beside its twin in Rust, bit for bit
 //! ```
 //!

@@ -7,8 +7,8 @@ use ocl::prm::Uint16;
 use super::runtime::launch::Launch;
 use super::runtime::program::PERFECT;
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::divisor::Divisor;
 use crate::scheme::perfect::{Functions, build};
@@ -35,8 +35,6 @@ impl OpenCl {
     ///
     /// The kernels trust the image to have all slots and offsets.
     fn perfect_kernel(&self, plan: &PerfectPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
-        Error::check_plan::<Perfect>(plan)?;
-        Error::check_length("the image", image.len(), plan.words() as usize)?;
         let mut functions = plan.functions();
         if planted("opencl", Fault::Hash) {
             functions.width = Divisor::new(functions.width.n ^ 1);
@@ -45,7 +43,7 @@ impl OpenCl {
     }
 }
 
-impl Kernels<Perfect> for OpenCl {
+impl Passes<Perfect> for OpenCl {
     /// On the host, by one thread.
     fn place(
         &self,
@@ -54,9 +52,6 @@ impl Kernels<Perfect> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        Error::check_plan::<Perfect>(plan)?;
-        Error::check_length("the image", image.len(), plan.words() as usize)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("opencl", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -93,20 +88,11 @@ impl Kernels<Perfect> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<()> {
-        Error::check_length("the values", values.len(), keys.len())?;
         let launch = self.perfect_kernel(plan, "perfect_assign", image)?.buffer(keys).buffer(values);
         launch.value(keys.len() as u64).over(keys.len())
     }
 
     fn decode(&self, plan: &PerfectPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
         self.perfect_kernel(plan, "perfect_decode", image)?.into_columns(plan.slots() as usize)
-    }
-
-    fn remove(&self, plan: &PerfectPlan, _: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
-        Err(Error::rebuilt::<Perfect>(plan))
-    }
-
-    fn lift(&self, plan: &PerfectPlan, _: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Err(Error::no_tombstones::<Perfect>(plan))
     }
 }

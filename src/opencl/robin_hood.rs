@@ -7,8 +7,8 @@ use super::passes::tally::Tally;
 use super::runtime::launch::Launch;
 use super::runtime::program::ROBIN_HOOD;
 use super::{Buffer, LookupShape, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::robin_hood::max_ages::MaxAges;
 use crate::scheme::robin_hood::{Functions, RobinHoodPlan, Sequence};
@@ -95,16 +95,14 @@ impl OpenCl {
         name: &'static str,
         images: &[&Buffer<u64>],
     ) -> Result<Launch<'_>> {
-        Error::check_plan::<RobinHood>(plan)?;
         let mut launch = self.kernel(&self.robin_hood(plan, shape)?, name)?;
         for image in images {
-            Error::check_length("the image", image.len(), plan.words() as usize)?;
             launch = launch.buffer(image);
         }
         Ok(table(launch, &plan.rule().functions))
     }
 
-    /// `Kernels::lookup`, alone or by runs.
+    /// `Passes::lookup`, alone or by runs.
     pub(super) fn robin_hood_lookup_as(
         &self,
         shape: LookupShape,
@@ -121,7 +119,7 @@ impl OpenCl {
     }
 }
 
-impl Kernels<RobinHood> for OpenCl {
+impl Passes<RobinHood> for OpenCl {
     /// One kernel, and two more and a fill if there are maximum ages; a fill of 48 bytes and one read of them.
     fn place(
         &self,
@@ -130,7 +128,6 @@ impl Kernels<RobinHood> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("opencl", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -169,11 +166,9 @@ impl Kernels<RobinHood> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<()> {
-        Error::check_length("the values", values.len(), keys.len())?;
         if plan.keys_alone() {
             // There is nothing to overwrite.
-            Error::check_plan::<RobinHood>(plan)?;
-            return Error::check_length("the image", image.len(), plan.words() as usize);
+            return Ok(());
         }
         let launch = self.robin_hood_kernel(plan, "robin_hood_assign", &[image, image])?.buffer(keys).buffer(values);
         launch.value(keys.len() as u64).over(keys.len())
@@ -186,9 +181,6 @@ impl Kernels<RobinHood> for OpenCl {
 
     /// One kernel, one fill and one read of the status.
     fn remove(&self, plan: &RobinHoodPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
-        if plan.kind() == Kind::Classic {
-            return Err(Error::rebuilt::<RobinHood>(plan));
-        }
         let tally = Tally::new(self)?;
         let launch = self.robin_hood_kernel(plan, "robin_hood_remove", &[image, image])?;
         launch.buffer(keys).value(keys.len() as u64).buffer(tally.status()).over(keys.len())?;
@@ -197,7 +189,6 @@ impl Kernels<RobinHood> for OpenCl {
 
     /// The maximum ages stay as they are; placing the pairs again writes them anew.
     fn lift(&self, plan: &RobinHoodPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Error::check_tombstones::<RobinHood>(plan)?;
         let launch = self.robin_hood_kernel(plan, "robin_hood_lift", &[image])?;
         launch.into_columns(plan.slot_count() as usize)
     }

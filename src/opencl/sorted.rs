@@ -4,7 +4,7 @@ use super::passes::tally::Tally;
 use super::runtime::launch::Launch;
 use super::runtime::program::SORTED;
 use super::{Buffer, OpenCl};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::scheme::sorted::search;
@@ -17,20 +17,18 @@ impl OpenCl {
     }
 
     /// A kernel with its first argument, the image, which the kernels trust to have all slots of the plan.
-    fn sorted_kernel(&self, plan: &SortedPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
-        Error::check_plan::<Sorted>(plan)?;
-        Error::check_length("the image", image.len(), plan.slot_count() as usize)?;
+    fn sorted_kernel(&self, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
         Ok(self.kernel(&self.sorted()?, name)?.buffer(image))
     }
 
     /// The same with what a search needs to know.
     fn sorted_search(&self, plan: &SortedPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
         let steps = search::steps(plan.pairs() as usize);
-        Ok(self.sorted_kernel(plan, name, image)?.value(plan.pairs()).value(steps))
+        Ok(self.sorted_kernel(name, image)?.value(plan.pairs()).value(steps))
     }
 }
 
-impl Kernels<Sorted> for OpenCl {
+impl Passes<Sorted> for OpenCl {
     /// A sort, one kernel, one fill and one read of 48 bytes.
     fn place(
         &self,
@@ -39,8 +37,7 @@ impl Kernels<Sorted> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        Error::check_length("the values", values.len(), keys.len())?;
-        let launch = self.sorted_kernel(plan, "sorted_place", image)?.value(plan.slot_count());
+        let launch = self.sorted_kernel("sorted_place", image)?.value(plan.slot_count());
         let unplaced = plan.pairs_beyond(keys.len())?;
         if unplaced > 0 {
             return Ok(Placed { unplaced, ..Placed::default() });
@@ -81,15 +78,7 @@ impl Kernels<Sorted> for OpenCl {
     }
 
     fn decode(&self, plan: &SortedPlan, image: &Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        let launch = self.sorted_kernel(plan, "sorted_decode", image)?;
+        let launch = self.sorted_kernel("sorted_decode", image)?;
         launch.value(plan.pairs()).value(plan.slot_count()).into_columns(image.len())
-    }
-
-    fn remove(&self, plan: &SortedPlan, _: &mut Buffer<u64>, _: &Buffer<u32>) -> Result<Removed> {
-        Err(Error::rebuilt::<Sorted>(plan))
-    }
-
-    fn lift(&self, plan: &SortedPlan, _: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Err(Error::no_tombstones::<Sorted>(plan))
     }
 }

@@ -46,7 +46,8 @@ pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
 /// Refuses an output whose folder is not there.
 fn folder_of(output: &Path) -> Result<()> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.filter(|folder| !folder.is_dir()) {
+    let missing = |folder: &&Path| folder.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    match folder.filter(missing) {
         Some(folder) => Err(Failure::Input(format!("{}: there is no such folder: make it first", folder.display()))),
         None => Ok(()),
     }

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     output: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
-    /// auto, cpu, opencl:N or opencl:NAME [default: auto]
+    /// auto, cpu, opencl:N or opencl:NAME; auto is the CPU where table and queries have less than 1 MiB [default: auto]
     #[arg(long, help_heading = "Device")]
     device: Option<String>,
     /// Map the file instead of reading it: starts at once, on the CPU, without the checks of checksum and contents; for

@@ -8,8 +8,8 @@
 //!
 //! Other extensions are refused, before anything is read: what is called .parquet should be that.
 //!
-//! Text has the columns' names in its first line. The last column may be one that not every row has: in text it is
-//! empty there; in an array it is 0, and a further field `found` tells it from a 0 that is one.
+//! Text has the columns' names in its first line. A column may be one that not every row has: in text it is
+//! empty there; in an array it is 0, and a further field (`found`, `left_found`) tells it from a 0 that is one.
 
 mod npy;
 

@@ -27,10 +27,8 @@ use super::block::Pairs;
 use super::lanes::at_best;
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
-use crate::backend::{
-    BuildRoute, Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, filled_and_placed,
-};
-use crate::error::{Error, Result};
+use crate::backend::{BuildRoute, Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, filled_and_placed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::bucketized::{self, BucketizedPlan, Functions};
 use crate::scheme::cuckoo::classic as slots_of_pairs;
@@ -65,10 +63,8 @@ macro_rules! with_bucket_slots {
     };
 }
 
-impl Kernels<Bucketized> for Cpu {
+impl Passes<Bucketized> for Cpu {
     fn build(&self, plan: &BucketizedPlan, keys: &Memory<u32>, values: &Memory<u32>) -> Result<(Memory<u64>, Placed)> {
-        Error::check_plan::<Bucketized>(plan)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         match self.bucketized_by_parts(plan, keys, values)? {
             Some(built) => Ok(built),
             None => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
@@ -82,8 +78,6 @@ impl Kernels<Bucketized> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("cpu", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -113,9 +107,6 @@ impl Kernels<Bucketized> for Cpu {
         values: &mut Memory<u32>,
         found: &mut Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), queries.len())?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         self.ledger().kernel("bucketized_lookup", queries.len());
         let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
         let (values, found) = (values.words_mut()?, found.words_mut()?);
@@ -137,8 +128,6 @@ impl Kernels<Bucketized> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("bucketized_assign", keys.len());
         let functions = functions(plan);
         let pairs = Pairs { keys: keys.words(), values: values.words() };
@@ -153,7 +142,6 @@ impl Kernels<Bucketized> for Cpu {
     }
 
     fn decode(&self, plan: &BucketizedPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
         self.ledger().kernel("bucketized_decode", image.len());
         let (functions, slots) = (functions(plan), plan.bucket_slots() as usize);
         self.decode_with(image.words(), |at, word| match plan.kind() {
@@ -163,7 +151,6 @@ impl Kernels<Bucketized> for Cpu {
     }
 
     fn remove(&self, plan: &BucketizedPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
-        check_image(plan, image)?;
         self.ledger().kernel("bucketized_remove", keys.len());
         let functions = functions(plan);
         let (image, keys) = (atomic(image.words_mut()?), keys.words());
@@ -183,8 +170,6 @@ impl Kernels<Bucketized> for Cpu {
     }
 
     fn lift(&self, plan: &BucketizedPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
-        Error::check_tombstones::<Bucketized>(plan)?;
         self.ledger().kernel("bucketized_lift", image.len());
         let (functions, slots) = (functions(plan), plan.bucket_slots() as usize);
         let pair = |at: usize, word| bucketized::canonical::pair(&functions, (at / slots) as u32, word);
@@ -223,11 +208,6 @@ impl Cpu {
         });
         Ok(Some((image, placed)))
     }
-}
-
-fn check_image(plan: &BucketizedPlan, image: &Memory<u64>) -> Result<()> {
-    Error::check_plan::<Bucketized>(plan)?;
-    Error::check_length("the image", image.len(), plan.words() as usize)
 }
 
 /// Lookup on all threads. `outside` is the pair that stands beside the image.

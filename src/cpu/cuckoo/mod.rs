@@ -21,8 +21,8 @@ use super::block::{Pairs, sum};
 use super::memory::Memory;
 use super::place::Share;
 use super::{Cpu, acceptance};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::cuckoo::{self, Cell, CuckooImage, CuckooPlan, Functions};
 use crate::scheme::{Kind, Plan, slot};
@@ -41,7 +41,7 @@ fn slots_of<'a, S: CuckooImage>(plan: &CuckooPlan, image: &'a mut Memory<u64>) -
     Ok(S::Cell::slots_mut(image.words_mut()?, plan.slot_count()))
 }
 
-impl<S: CuckooImage> Kernels<S> for Cpu
+impl<S: CuckooImage> Passes<S> for Cpu
 where
     S::Cell: Share,
 {
@@ -52,8 +52,7 @@ where
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        let plan = &checked::<S>(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
+        let plan = &S::cuckoo_plan(plan);
         if planted("cpu", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -88,9 +87,7 @@ where
         values: &mut Memory<u32>,
         found: &mut Memory<u32>,
     ) -> Result<()> {
-        let plan = &checked::<S>(plan, image)?;
-        Error::check_length("the values", values.len(), queries.len())?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
+        let plan = &S::cuckoo_plan(plan);
         self.ledger().kernel("cuckoo_lookup", queries.len());
         let (slots, functions) = (S::Cell::slots(image.words(), plan.slot_count()), functions(plan));
         let (queries, values, found) = (queries.words(), values.words_mut()?, found.words_mut()?);
@@ -104,8 +101,7 @@ where
     }
 
     fn assign(&self, plan: &S::Plan, image: &mut Memory<u64>, keys: &Memory<u32>, values: &Memory<u32>) -> Result<()> {
-        let plan = &checked::<S>(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
+        let plan = &S::cuckoo_plan(plan);
         if S::Cell::KEYS_ALONE {
             // There is nothing to overwrite.
             return Ok(());
@@ -122,7 +118,7 @@ where
     }
 
     fn decode(&self, plan: &S::Plan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        let plan = &checked::<S>(plan, image)?;
+        let plan = &S::cuckoo_plan(plan);
         self.ledger().kernel("cuckoo_decode", plan.slot_count() as usize);
         let (slots, functions) = (S::Cell::slots(image.words(), plan.slot_count()), functions(plan));
         self.decode_cells(slots.len(), |slot| match plan.kind() {
@@ -132,7 +128,7 @@ where
     }
 
     fn remove(&self, plan: &S::Plan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
-        let plan = &checked::<S>(plan, image)?;
+        let plan = &S::cuckoo_plan(plan);
         self.ledger().kernel("cuckoo_remove", keys.len());
         let functions = functions(plan);
         let (slots, keys) = (S::Cell::share(slots_of::<S>(plan, image)?), keys.words());
@@ -149,19 +145,10 @@ where
     }
 
     fn lift(&self, plan: &S::Plan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        Error::check_tombstones::<S>(plan)?;
-        let plan = &checked::<S>(plan, image)?;
+        let plan = &S::cuckoo_plan(plan);
         self.ledger().kernel("cuckoo_lift", plan.slot_count() as usize);
         let functions = functions(plan);
         let pair = |slot, word| cuckoo::canonical::pair(&functions, slot as u32, word);
         self.lift_with(slots_of::<S>(plan, image)?, pair)
     }
-}
-
-/// The plan that the passes read, of an image that has a slot for each place of a key.
-fn checked<S: CuckooImage>(plan: &S::Plan, image: &Memory<u64>) -> Result<CuckooPlan> {
-    Error::check_plan::<S>(plan)?;
-    let plan = S::cuckoo_plan(plan);
-    Error::check_length("the image", image.len(), S::Cell::words(plan.slots()) as usize)?;
-    Ok(plan)
 }

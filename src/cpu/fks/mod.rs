@@ -23,8 +23,8 @@ use self::lists::Fks as Lists;
 use super::Cpu;
 use super::block::{Pairs, sum};
 use super::memory::{Memory, atomic};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::fks::{FksPlan, Functions, Standing, canonical, classic};
 use crate::scheme::{Fks, Kind, Plan};
@@ -38,7 +38,7 @@ fn functions(plan: &FksPlan) -> Functions {
     functions
 }
 
-impl Kernels<Fks> for Cpu {
+impl Passes<Fks> for Cpu {
     fn place(
         &self,
         plan: &FksPlan,
@@ -46,8 +46,6 @@ impl Kernels<Fks> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("cpu", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -86,9 +84,6 @@ impl Kernels<Fks> for Cpu {
         values: &mut Memory<u32>,
         found: &mut Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), queries.len())?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         self.ledger().kernel("fks_lookup", queries.len());
         let functions = functions(plan);
         let (slots, seeds) = image.words().split_at(functions.slots());
@@ -105,8 +100,6 @@ impl Kernels<Fks> for Cpu {
     }
 
     fn assign(&self, plan: &FksPlan, image: &mut Memory<u64>, keys: &Memory<u32>, values: &Memory<u32>) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("fks_assign", keys.len());
         let functions = functions(plan);
         let pairs = Pairs { keys: keys.words(), values: values.words() };
@@ -120,7 +113,6 @@ impl Kernels<Fks> for Cpu {
     }
 
     fn decode(&self, plan: &FksPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
         self.ledger().kernel("fks_decode", image.len());
         let (functions, words) = (functions(plan), image.words());
         self.decode_with(words, |at, word| {
@@ -131,17 +123,4 @@ impl Kernels<Fks> for Cpu {
             }
         })
     }
-
-    fn remove(&self, plan: &FksPlan, _: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
-        Err(Error::rebuilt::<Fks>(plan))
-    }
-
-    fn lift(&self, plan: &FksPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        Err(Error::no_tombstones::<Fks>(plan))
-    }
-}
-
-fn check_image(plan: &FksPlan, image: &Memory<u64>) -> Result<()> {
-    Error::check_plan::<Fks>(plan)?;
-    Error::check_length("the image", image.len(), plan.words() as usize)
 }

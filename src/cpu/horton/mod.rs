@@ -32,8 +32,8 @@ use super::block::Pairs;
 use super::lanes::at_best;
 use super::memory::{Memory, atomic};
 use super::{BLOCK, CHUNK, Cpu};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, host};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, host};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::horton::{Functions, HortonPlan, bucket, tokens};
 use crate::scheme::{Horton, Kind, Plan};
@@ -68,7 +68,7 @@ macro_rules! with_slots {
     };
 }
 
-impl Kernels<Horton> for Cpu {
+impl Passes<Horton> for Cpu {
     fn place(
         &self,
         plan: &HortonPlan,
@@ -76,8 +76,6 @@ impl Kernels<Horton> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("cpu", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -100,9 +98,6 @@ impl Kernels<Horton> for Cpu {
         values: &mut Memory<u32>,
         found: &mut Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), queries.len())?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         self.ledger().kernel("horton_lookup", queries.len());
         let functions = functions(plan);
         let lookup = Lookup { functions: &functions, family: plan.family() };
@@ -127,8 +122,6 @@ impl Kernels<Horton> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("horton_assign", keys.len());
         let functions = functions(plan);
         let lookup = Lookup { functions: &functions, family: plan.family() };
@@ -145,7 +138,6 @@ impl Kernels<Horton> for Cpu {
     }
 
     fn decode(&self, plan: &HortonPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
         self.ledger().kernel("horton_decode", image.len());
         let functions = functions(plan);
         let (words, last) = (image.words(), functions.slots as usize - 1);
@@ -157,21 +149,9 @@ impl Kernels<Horton> for Cpu {
     }
 
     fn remove(&self, plan: &HortonPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
-        check_image(plan, image)?;
-        if plan.kind() == Kind::Canonical {
-            return Err(Error::rebuilt::<Horton>(plan));
-        }
+        // Canonical tables are built afresh.
         host::remove::<Cpu, Horton>(self, plan, image, keys)
     }
-
-    fn lift(&self, plan: &HortonPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        Err(Error::no_tombstones::<Horton>(plan))
-    }
-}
-
-fn check_image(plan: &HortonPlan, image: &Memory<u64>) -> Result<()> {
-    Error::check_plan::<Horton>(plan)?;
-    Error::check_length("the image", image.len(), plan.words() as usize)
 }
 
 /// Values and found bits of one task. `outside` is the value of the empty marker's key.

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::cuckoo::classic::pair;
 use crate::scheme::divisor::Divisor;
@@ -31,7 +31,7 @@ fn functions(plan: &PerfectPlan) -> Functions {
     functions
 }
 
-impl Kernels<Perfect> for Cpu {
+impl Passes<Perfect> for Cpu {
     /// By one thread, in the image itself.
     fn place(
         &self,
@@ -40,8 +40,6 @@ impl Kernels<Perfect> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("cpu", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -60,9 +58,6 @@ impl Kernels<Perfect> for Cpu {
         values: &mut Memory<u32>,
         found: &mut Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), queries.len())?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         self.ledger().kernel("perfect_lookup", queries.len());
         let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
         let outside = plan.outside().map(|(_, value)| value);
@@ -84,8 +79,6 @@ impl Kernels<Perfect> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("perfect_assign", keys.len());
         let functions = functions(plan);
         let image = atomic(image.words_mut()?);
@@ -103,21 +96,7 @@ impl Kernels<Perfect> for Cpu {
     }
 
     fn decode(&self, plan: &PerfectPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
         self.ledger().kernel("perfect_decode", plan.slots() as usize);
         self.decode_with(&image.words()[..plan.slots() as usize], |_, word| pair(word))
     }
-
-    fn remove(&self, plan: &PerfectPlan, _: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
-        Err(Error::rebuilt::<Perfect>(plan))
-    }
-
-    fn lift(&self, plan: &PerfectPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        Err(Error::no_tombstones::<Perfect>(plan))
-    }
-}
-
-fn check_image(plan: &PerfectPlan, image: &Memory<u64>) -> Result<()> {
-    Error::check_plan::<Perfect>(plan)?;
-    Error::check_length("the image", image.len(), plan.words() as usize)
 }

@@ -14,14 +14,14 @@ use self::lists::{Aged, Arrayed, Canonical, Cells, KeyedPairs, KeysAlone, Packed
 use super::block::Pairs;
 use super::memory::{Memory, atomic};
 use super::{Cpu, acceptance};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::scheme::RobinHood;
 use crate::scheme::hash::wrapped;
 use crate::scheme::robin_hood::cell::{self, TOMBSTONE};
 use crate::scheme::robin_hood::max_ages::{Levels, MaxAges};
 use crate::scheme::robin_hood::{RobinHoodPlan, Rule};
-use crate::scheme::{Kind, Plan, RobinHood};
 
 /// What a plan computes with, with one constant off where that fault is planted.
 fn rule(plan: &RobinHoodPlan) -> Rule {
@@ -66,7 +66,7 @@ macro_rules! with_lists {
     }};
 }
 
-impl Kernels<RobinHood> for Cpu {
+impl Passes<RobinHood> for Cpu {
     fn place(
         &self,
         plan: &RobinHoodPlan,
@@ -74,8 +74,6 @@ impl Kernels<RobinHood> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("cpu", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -97,9 +95,6 @@ impl Kernels<RobinHood> for Cpu {
         values: &mut Memory<u32>,
         found: &mut Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), queries.len())?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         self.ledger().kernel("robin_hood_lookup", queries.len());
         let (image, queries, rule) = (image.words(), queries.words(), rule(plan));
         let (values, found) = (values.words_mut()?, found.words_mut()?);
@@ -114,8 +109,6 @@ impl Kernels<RobinHood> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("robin_hood_assign", keys.len());
         let rule = rule(plan);
         let pairs = Pairs { keys: keys.words(), values: values.words() };
@@ -125,7 +118,6 @@ impl Kernels<RobinHood> for Cpu {
     }
 
     fn decode(&self, plan: &RobinHoodPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
         self.ledger().kernel("robin_hood_decode", plan.slot_count() as usize);
         let (rule, words) = (rule(plan), image.words());
         self.decode_cells(plan.slot_count() as usize, |at| {
@@ -135,10 +127,6 @@ impl Kernels<RobinHood> for Cpu {
     }
 
     fn remove(&self, plan: &RobinHoodPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
-        check_image(plan, image)?;
-        if plan.kind() == Kind::Classic {
-            return Err(Error::rebuilt::<RobinHood>(plan));
-        }
         self.ledger().kernel("robin_hood_remove", keys.len());
         let rule = rule(plan);
         let (image, keys) = (atomic(image.words_mut()?), keys.words());
@@ -151,19 +139,12 @@ impl Kernels<RobinHood> for Cpu {
 
     /// The maximum ages stay as they are; placing the pairs again writes them anew.
     fn lift(&self, plan: &RobinHoodPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
-        Error::check_tombstones::<RobinHood>(plan)?;
         let slots = plan.slot_count() as usize;
         self.ledger().kernel("robin_hood_lift", slots);
         let rule = rule(plan);
         let is_lifted = |cell| rule.layout.age(cell) > 1;
         self.lift_words(&mut image.words_mut()?[..slots], is_lifted, |at, cell| rule.pair(at as u32, cell))
     }
-}
-
-fn check_image(plan: &RobinHoodPlan, image: &Memory<u64>) -> Result<()> {
-    Error::check_plan::<RobinHood>(plan)?;
-    Error::check_length("the image", image.len(), plan.words() as usize)
 }
 
 impl Cpu {

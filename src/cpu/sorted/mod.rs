@@ -12,13 +12,13 @@ use super::block::Pairs;
 use super::memory::{Memory, atomic};
 use super::sort::sort_words;
 use super::{BLOCK, CHUNK, Cpu};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words};
-use crate::error::{Error, Result};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::sorted::search::{key, word};
 use crate::scheme::{Sorted, SortedPlan};
 
-impl Kernels<Sorted> for Cpu {
+impl Passes<Sorted> for Cpu {
     /// Two passes through memory, and one more that looks for copies. The image serves as the sort's memory.
     fn place(
         &self,
@@ -27,8 +27,6 @@ impl Kernels<Sorted> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         let unplaced = plan.pairs_beyond(keys.len())?;
         if unplaced > 0 {
             return Ok(Placed { unplaced, ..Placed::default() });
@@ -56,9 +54,6 @@ impl Kernels<Sorted> for Cpu {
         values: &mut Memory<u32>,
         found: &mut Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), queries.len())?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         self.ledger().kernel("sorted_lookup", queries.len());
         let words = &image.words()[..plan.pairs() as usize];
         let to = values.words_mut()?.par_chunks_mut(CHUNK).zip(found.words_mut()?.par_chunks_mut(CHUNK / 32));
@@ -75,8 +70,6 @@ impl Kernels<Sorted> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<()> {
-        check_image(plan, image)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("sorted_assign", keys.len());
         let words = &atomic(image.words_mut()?)[..plan.pairs() as usize];
         let chunks = keys.words().par_chunks(BLOCK).zip(values.words().par_chunks(BLOCK));
@@ -98,24 +91,10 @@ impl Kernels<Sorted> for Cpu {
     }
 
     fn decode(&self, plan: &SortedPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        check_image(plan, image)?;
         self.ledger().kernel("sorted_decode", image.len());
         let pairs = plan.pairs() as usize;
         self.decode_with(image.words(), |at, word| (at < pairs).then_some((key(word), word as u32)))
     }
-
-    fn remove(&self, plan: &SortedPlan, _: &mut Memory<u64>, _: &Memory<u32>) -> Result<Removed> {
-        Err(Error::rebuilt::<Sorted>(plan))
-    }
-
-    fn lift(&self, plan: &SortedPlan, _: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
-        Err(Error::no_tombstones::<Sorted>(plan))
-    }
-}
-
-fn check_image(plan: &SortedPlan, image: &Memory<u64>) -> Result<()> {
-    Error::check_plan::<Sorted>(plan)?;
-    Error::check_length("the image", image.len(), plan.slot_count() as usize)
 }
 
 /// Words that have the key of the one before them, and the least such key.

@@ -10,10 +10,10 @@ use super::runtime::program::{
 };
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{
-    Decoded, DeviceBuffer, HashBackend as _, Kernels, Placed, Removed, bitmap_words, copied_and_placed,
+    Decoded, DeviceBuffer, HashBackend as _, Passes, Placed, Removed, bitmap_words, copied_and_placed,
     filled_and_placed,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::scheme::{Bucketized, BucketizedPlan, Insertion, Kind, LookupMode, Plan};
 
@@ -81,8 +81,6 @@ impl OpenCl {
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Launch<'a>> {
-        Error::check_plan::<Bucketized>(plan)?;
-        Error::check_length("the image", image.len(), plan.words() as usize)?;
         let launch = self.kernel(program, name)?.buffer(image);
         Ok(launch.value(plan.buckets()).mixers(&plan.functions().keys))
     }
@@ -117,10 +115,8 @@ impl OpenCl {
     }
 }
 
-impl Kernels<Bucketized> for OpenCl {
+impl Passes<Bucketized> for OpenCl {
     fn build(&self, plan: &BucketizedPlan, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u64>, Placed)> {
-        Error::check_plan::<Bucketized>(plan)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         match self.bucketized_by_parts(plan, keys, values)? {
             Some(built) => Ok(built),
             None => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
@@ -134,8 +130,6 @@ impl Kernels<Bucketized> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<(Buffer<u64>, Placed)> {
-        Error::check_plan::<Bucketized>(plan)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         match self.bucketized_extended(plan, image, keys, values)? {
             Some(extended) => Ok(extended),
             None => copied_and_placed::<Bucketized, _>(self, plan, image, keys, values),
@@ -151,7 +145,6 @@ impl Kernels<Bucketized> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        Error::check_length("the values", values.len(), keys.len())?;
         if planted("opencl", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -196,7 +189,6 @@ impl Kernels<Bucketized> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<()> {
-        Error::check_length("the values", values.len(), keys.len())?;
         let launch = self.bucketized_kernel(&self.bucketized(plan)?, plan, "bucketized_assign", image)?;
         launch.buffer(keys).buffer(values).value(keys.len() as u64).over(keys.len())
     }
@@ -215,7 +207,6 @@ impl Kernels<Bucketized> for OpenCl {
 
     /// Two kernels: the second closes the gaps in the buckets.
     fn lift(&self, plan: &BucketizedPlan, image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Error::check_tombstones::<Bucketized>(plan)?;
         let program = self.bucketized_build(plan)?;
         let lifted = self.bucketized_pairs(plan, &program, "bucketized_lift", image)?;
         self.bucketized_kernel(&program, plan, "bucketized_sort", image)?.over(image.len())?;

@@ -13,7 +13,7 @@ use super::runtime::launch::Launch;
 use super::runtime::program::{HORTON, HORTON_BUILD, HORTON_LOOKUP, HORTON_RUNS, HORTON_STASH};
 use super::{Buffer, LookupShape, OpenCl};
 use crate::backend::{
-    Decoded, DeviceBuffer, HashBackend, Kernels, Placed, Removed, bitmap_words, filled_and_placed, host,
+    Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, bitmap_words, filled_and_placed, host,
 };
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -88,9 +88,7 @@ impl OpenCl {
         name: &'static str,
         image: &Buffer<u64>,
     ) -> Result<Launch<'a>> {
-        Error::check_plan::<Horton>(plan)?;
         let functions = plan.functions();
-        Error::check_length("the image", image.len(), plan.words() as usize)?;
         Ok(table(self.kernel(program, name)?.buffer(image), &functions))
     }
 
@@ -161,10 +159,8 @@ impl OpenCl {
     }
 }
 
-impl Kernels<Horton> for OpenCl {
+impl Passes<Horton> for OpenCl {
     fn build(&self, plan: &HortonPlan, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u64>, Placed)> {
-        Error::check_plan::<Horton>(plan)?;
-        Error::check_length("the values", values.len(), keys.len())?;
         match self.horton_by_parts(plan, keys, values)? {
             Some(built) => Ok(built),
             None => filled_and_placed::<Horton, _>(self, plan, keys, values),
@@ -179,8 +175,6 @@ impl Kernels<Horton> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        Error::check_length("the values", values.len(), keys.len())?;
-        Error::check_length("the image", image.len(), plan.words() as usize)?;
         if planted("opencl", Fault::Stale) {
             return Ok(Placed::default());
         }
@@ -216,7 +210,6 @@ impl Kernels<Horton> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<()> {
-        Error::check_length("the values", values.len(), keys.len())?;
         let launch = self.horton_kernel(&self.horton(plan)?, plan, "horton_assign", image)?;
         launch.buffer(keys).buffer(values).value(keys.len() as u64).over(keys.len())
     }
@@ -227,14 +220,6 @@ impl Kernels<Horton> for OpenCl {
 
     /// Classic: on the host, key by key.
     fn remove(&self, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>) -> Result<Removed> {
-        Error::check_length("the image", image.len(), plan.words() as usize)?;
-        match plan.kind() {
-            Kind::Canonical => Err(Error::rebuilt::<Horton>(plan)),
-            Kind::Classic => host::remove::<OpenCl, Horton>(self, plan, image, keys),
-        }
-    }
-
-    fn lift(&self, plan: &HortonPlan, _image: &mut Buffer<u64>) -> Result<Decoded<Buffer<u32>>> {
-        Err(Error::no_tombstones::<Horton>(plan))
+        host::remove::<OpenCl, Horton>(self, plan, image, keys)
     }
 }

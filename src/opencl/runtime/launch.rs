@@ -5,9 +5,10 @@
 //! ```
 //!
 //! A kernel is trusted with its arguments. What makes that sound: every kernel stands in cl/ and every call of it in
-//! one function of this folder, which checks the lengths that the kernel relies on; each kernel guards its own index by
-//! a length it is given; the driver checks number and sizes of the arguments; and buffers of other contexts are refused
-//! here, as are two that are the same memory.
+//! one function of `src/opencl`. The lengths that kernels of schemes rely on have been checked by `backend/kernels.rs`,
+//! which is the one way to them; those of all others are checked where they are called. Each kernel guards its own index
+//! by a length it is given; the driver checks number and sizes of the arguments; and buffers of other contexts are
+//! refused here, as are two that are the same memory.
 //!
 //! Kernel objects are made for each launch (about a microsecond), because they hold their arguments and so cannot be
 //! shared by threads.

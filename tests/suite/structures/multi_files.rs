@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::common::{TRAILER, open_mapped, reseal};
+use koel::scheme::Plan;
 use koel::table::{Contents, read_info};
 use koel::{Cpu, Cuckoo, Error, HashTable, Kind, MultiTable};
 
@@ -216,4 +217,26 @@ fn files_say_what_they_are_and_are_opened_as_nothing_else() {
         refused(path, &bytes, "a map behind the values");
         assert!(matches!(read_info(path), Err(Error::BadFile { .. })));
     });
+}
+
+/// Without a look at the checksum of the table of the keys, what is missing in it must show all the same.
+#[test]
+fn a_mapped_table_in_which_a_run_has_no_key_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("multi.koel");
+    let table = MultiTable::builder(Cuckoo::canonical(4)).build(&Cpu::new(), &[5, 9, 9, 12], &[1, 2, 3, 4]).unwrap();
+    table.save(&path).unwrap();
+    assert_eq!(crate::common::mapped_multi(&path).unwrap().to_pairs().unwrap(), table.to_pairs().unwrap());
+    let bytes = std::fs::read(&path).unwrap();
+    let words = table.table().image().words();
+    let image = bytes.len() - TRAILER - 8 * words.len();
+    let taken: Vec<usize> = (0..words.len()).filter(|&at| words[at] != table.table().plan().empty_word()).collect();
+    assert_eq!(taken.len(), 3);
+    for at in taken {
+        let mut damaged = bytes.clone();
+        damaged[image + 8 * at..][..8].copy_from_slice(&table.table().plan().empty_word().to_le_bytes());
+        std::fs::write(&path, &damaged).unwrap();
+        let refused = crate::common::mapped_multi(&path);
+        assert!(matches!(refused, Err(Error::BadFile { .. })), "word {at}: {refused:?}");
+    }
 }

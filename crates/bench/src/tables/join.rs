@@ -1,7 +1,5 @@
 //! Joins of a left column, of each key once and as many absent ones, with rows whose keys come again.
 
-use std::collections::BTreeSet;
-
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
 use koel::{JoinIndex, JoinKind, JoinRows, NO_ROW, Scheme};
@@ -70,8 +68,9 @@ pub(super) fn result(columns: &Copies, left: &[u32], kind: JoinKind) -> (Vec<u32
         }
     }
     if kind.keeps_right() {
-        let met: BTreeSet<u32> = rows.1.iter().copied().collect();
-        rows.1.extend((0..columns.keys.len() as u32).filter(|row| !met.contains(row)));
+        let mut met = vec![false; columns.keys.len()];
+        rows.1.iter().filter(|&&row| row != NO_ROW).for_each(|&row| met[row as usize] = true);
+        rows.1.extend((0u32..).zip(met).filter(|(_, met)| !met).map(|(row, _)| row));
         rows.0.resize(rows.1.len(), NO_ROW);
     }
     rows

@@ -143,7 +143,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.size.check()?;
     if let Some(path) = args.report.as_deref() {
         // Now, and not when all is done.
-        files::check(&[], &[("--report", Some(path))])?;
+        files::check(&[], &[("stdout", None), ("--report", Some(path))])?;
+        if path.is_dir() {
+            return Err(Failure::Input(format!("--report {}: this is a folder: name a file", path.display())));
+        }
     }
     let mut wanted = Vec::new();
     for (name, kind) in args.schemes.combinations()? {
@@ -175,14 +178,13 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let rows_of_tables = (!tables.is_empty()).then(|| args.n.unwrap_or(DEFAULT_ROWS));
     let findings =
         Findings { pairs, rows_of_tables, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
-    if let Some(path) = &args.report {
-        report::write(&findings, path)?;
-    }
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed =
         if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };
+    // What could not be printed is in the report at least, and the other way round.
+    let written = args.report.as_deref().map_or(Ok(()), |path| report::write(&findings, path));
     // A reader that stops reading does not make a failed check a good one.
-    match (printed, verdict) {
+    match (printed.and(written), verdict) {
         (Err(failure), Verdict::Fine) => Err(failure),
         (_, verdict) => Ok(verdict),
     }

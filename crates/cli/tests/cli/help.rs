@@ -44,7 +44,7 @@ fn there_is_a_manual_page_for_each_command() {
         let text = std::fs::read_to_string(folder.path(&format!("man1/{page}.1"))).unwrap();
         assert!(text.contains(".SH SYNOPSIS"), "{page}");
     }
-    folder.refused("man man2", "no folder");
+    folder.refused("man man2", "man2: there is no such folder");
 }
 
 #[test]

@@ -132,5 +132,6 @@ fn a_report_says_what_there_is_and_what_came_out() {
     let rows = rows(&report);
     assert!(rows.iter().all(|row| row["build_per_second"].as_f64() > Some(0.0)), "{report}");
     assert!(rows.iter().any(|row| row["digest"].as_str().is_some_and(|digest| digest.len() == 64)), "{report}");
+    folder.refused("verify --scheme cuckoo --n 2000 --report .", "folder");
     folder.refused("verify --scheme cuckoo --n 2000 --report nowhere/report.json", "nowhere: there is no such folder");
 }

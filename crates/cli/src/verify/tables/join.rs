@@ -28,6 +28,8 @@ impl Subject for Joins {
     }
 
     fn check(&self, case: &Case<'_>, index: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+        row.restarts = index.table().restarts();
+        row.expect("audit", index.audit().map(drop).map_err(|error| error.to_string()));
         let mut first = None;
         for kind in JoinKind::ALL {
             let answered = joins(case, index, kind, kind.name(), row);

@@ -1,0 +1,109 @@
+//! What a device must provide to run a scheme. It trusts what it is given.
+
+use super::kernels::{no_tombstones, rebuilt};
+use super::{Decoded, DeviceBuffer, HashBackend, Placed, Removed, bitmap_words};
+use crate::error::Result;
+use crate::scheme::{Plan, Scheme};
+
+/// What a backend provides to run scheme `S`: the passes of [`Kernels`](super::Kernels), which has checked what they rely
+/// on: that the plan is one, that the image has its words, and that columns are as long as they must be.
+pub trait Passes<S: Scheme>: HashBackend {
+    /// See [`Kernels::build`](super::Kernels::build).
+    fn build(
+        &self,
+        plan: &S::Plan,
+        keys: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+    ) -> Result<(Self::Buffer<u64>, Placed)> {
+        filled_and_placed::<S, Self>(self, plan, keys, values)
+    }
+
+    /// See [`Kernels::extended`](super::Kernels::extended).
+    fn extended(
+        &self,
+        plan: &S::Plan,
+        image: &Self::Buffer<u64>,
+        keys: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+    ) -> Result<(Self::Buffer<u64>, Placed)> {
+        copied_and_placed::<S, Self>(self, plan, image, keys, values)
+    }
+
+    /// See [`Kernels::place`](super::Kernels::place).
+    fn place(
+        &self,
+        plan: &S::Plan,
+        image: &mut Self::Buffer<u64>,
+        keys: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+    ) -> Result<Placed>;
+
+    /// See [`Kernels::lookup`](super::Kernels::lookup).
+    fn lookup(
+        &self,
+        plan: &S::Plan,
+        image: &Self::Buffer<u64>,
+        queries: &Self::Buffer<u32>,
+        values: &mut Self::Buffer<u32>,
+        found: &mut Self::Buffer<u32>,
+    ) -> Result<()>;
+
+    /// See [`Kernels::contains`](super::Kernels::contains).
+    fn contains(
+        &self,
+        plan: &S::Plan,
+        image: &Self::Buffer<u64>,
+        queries: &Self::Buffer<u32>,
+    ) -> Result<Self::Buffer<u32>> {
+        let (mut values, mut found) = (self.unwritten(queries.len())?, self.unwritten(bitmap_words(queries.len()))?);
+        self.lookup(plan, image, queries, &mut values, &mut found)?;
+        Ok(found)
+    }
+
+    /// See [`Kernels::assign`](super::Kernels::assign).
+    fn assign(
+        &self,
+        plan: &S::Plan,
+        image: &mut Self::Buffer<u64>,
+        keys: &Self::Buffer<u32>,
+        values: &Self::Buffer<u32>,
+    ) -> Result<()>;
+
+    /// See [`Kernels::decode`](super::Kernels::decode).
+    fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
+
+    /// See [`Kernels::remove`](super::Kernels::remove); for kinds that are built afresh instead, what is provided.
+    fn remove(&self, plan: &S::Plan, _image: &mut Self::Buffer<u64>, _keys: &Self::Buffer<u32>) -> Result<Removed> {
+        Err(rebuilt::<S>(plan))
+    }
+
+    /// See [`Kernels::lift`](super::Kernels::lift); for kinds without tombstones, what is provided.
+    fn lift(&self, plan: &S::Plan, _image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>> {
+        Err(no_tombstones::<S>(plan))
+    }
+}
+
+/// An empty image, and the pairs placed in it: how [`Passes::build`] is provided.
+pub(crate) fn filled_and_placed<S: Scheme, B: Passes<S>>(
+    backend: &B,
+    plan: &S::Plan,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<(B::Buffer<u64>, Placed)> {
+    let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
+    let placed = Passes::<S>::place(backend, plan, &mut image, keys, values)?;
+    Ok((image, placed))
+}
+
+/// A copy of an image, and the pairs placed in it: how [`Passes::extended`] is provided.
+pub(crate) fn copied_and_placed<S: Scheme, B: Passes<S>>(
+    backend: &B,
+    plan: &S::Plan,
+    image: &B::Buffer<u64>,
+    keys: &B::Buffer<u32>,
+    values: &B::Buffer<u32>,
+) -> Result<(B::Buffer<u64>, Placed)> {
+    let mut image = backend.clone_buffer(image)?;
+    let placed = Passes::<S>::place(backend, plan, &mut image, keys, values)?;
+    Ok((image, placed))
+}
