@@ -7,7 +7,7 @@ use crate::backend::Runs;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
-use crate::table::{Contents, Digest, HashTable};
+use crate::table::{Contents, Digest, HashTable, regular::Part};
 
 impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// Writes the table to a file, and returns its digest; as [`HashTable::save`].
@@ -38,7 +38,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// values are not the ids 0, 1, ..; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Self::of_file(HashTable::open_part(backend, path, 0, Contents::Compact)?, path)
+        Self::of_file(HashTable::open_part(backend, Part::whole(path)?, Contents::Compact)?, path)
     }
 
     fn of_file(table: HashTable<B, S>, path: &Path) -> Result<Self> {
@@ -58,7 +58,7 @@ where
     /// 4 bytes a key, by a pass over the whole table.
     ///
     /// # Safety
-    /// Until the table is dropped nobody, in this process or another, writes to the file or cuts it short.
+    /// That of [`HashTable::open_mapped`]: nobody writes to the file.
     ///
     /// # Errors
     /// As [`open`](Self::open), but the checksum is not looked at.
@@ -66,6 +66,6 @@ where
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         // SAFETY: the caller's promise.
-        Self::of_file(unsafe { HashTable::open_mapped_part(backend, path, 0, Contents::Compact)? }, path)
+        Self::of_file(unsafe { HashTable::open_mapped_part(backend, Part::whole(path)?, Contents::Compact)? }, path)
     }
 }

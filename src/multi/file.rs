@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::file::write_whole;
 use crate::memory;
 use crate::scheme::Scheme;
-use crate::table::{Contents, Digest, HashTable, regular};
+use crate::table::{Contents, Digest, HashTable, regular::Part};
 use crate::threads;
 
 const SUM_BYTES: u64 = 32;
@@ -76,19 +76,23 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// contradicts itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Self::open_with(backend, path, |base| HashTable::open_part(backend, path, base, Contents::Multi))
+        Self::open_with(backend, path, |part| HashTable::open_part(backend, part, Contents::Multi))
     }
 
-    /// Reads and checks all but the table, which begins where `open_table` is told.
-    fn open_with(backend: &B, path: &Path, open_table: impl FnOnce(u64) -> Result<HashTable<B, S>>) -> Result<Self> {
+    /// Reads and checks all but the table, which `open_table` is given.
+    fn open_with(
+        backend: &B,
+        path: &Path,
+        open_table: impl FnOnce(Part<'_>) -> Result<HashTable<B, S>>,
+    ) -> Result<Self> {
         let bad = |reason: &str| Error::BadFile { path: path.into(), reason: reason.into() };
         threads::ready()?;
-        let mut source = Source::open(path)?;
+        let mut source = Source::open(Part::whole(path)?)?;
         let (starts, values) = (source.column(source.starts)?, source.column(source.values)?);
         if !source.is_sound()? {
             return Err(bad("its checksum is wrong: it was damaged after it was written"));
         }
-        let table = open_table(source.base)?;
+        let table = open_table(source.table())?;
         let pairs = values.len();
         let table = MultiTable { table, starts: backend.upload(&starts)?, values: backend.upload(&values)?, pairs };
         table.check_runs(&starts)?.map_err(|violation| bad(&violation.to_string()))?;
@@ -104,7 +108,7 @@ where
     /// and checked, and with them which key has which run, by a pass over the table.
     ///
     /// # Safety
-    /// Until the table is dropped nobody, in this process or another, writes to the file or cuts it short.
+    /// That of [`HashTable::open_mapped`]: nobody writes to the file.
     ///
     /// # Errors
     /// As [`open`](Self::open), but the checksum of the table of the keys is not looked at.
@@ -112,24 +116,21 @@ where
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         // SAFETY: the caller's promise.
-        Self::open_with(backend, path, |base| unsafe {
-            HashTable::open_mapped_part(backend, path, base, Contents::Multi)
-        })
+        Self::open_with(backend, path, |part| unsafe { HashTable::open_mapped_part(backend, part, Contents::Multi) })
     }
 }
 
-/// Where the table begins in the file of a multivalue table; `None` if the file is not one by its first bytes.
+/// The table in a file: behind the lists of values if it begins as a multivalue table, or else all of it.
 ///
 /// # Errors
-/// [`Error::Io`], or [`Error::BadFile`] if it begins as one and is none.
-pub(crate) fn table_base(path: &Path) -> Result<Option<u64>> {
+/// [`Error::Io`], or [`Error::BadFile`] if it begins as a multivalue table and is none.
+pub(crate) fn table_part(path: &Path) -> Result<Part<'_>> {
     let io = |source| Error::Io { path: path.into(), source };
     let mut magic = Vec::new();
-    regular::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(io)?;
-    if magic != MAGIC {
-        return Ok(None);
-    }
-    Source::open(path).map(|source| Some(source.base))
+    let mut part = Part::whole(path)?;
+    (&mut part.file).take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(io)?;
+    part.file.rewind().map_err(io)?;
+    if magic != MAGIC { Ok(part) } else { Source::open(part).map(Source::table) }
 }
 
 /// A file whose header has been read, and that is long enough for what the header speaks of.
@@ -144,10 +145,9 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn open(path: &'a Path) -> Result<Source<'a>> {
+    fn open(Part { path, mut file, .. }: Part<'a>) -> Result<Source<'a>> {
         let io = |source| Error::Io { path: path.into(), source };
         let bad = |reason: String| Error::BadFile { path: path.into(), reason };
-        let mut file = regular::open(path)?;
         let length = file.metadata().map_err(io)?.len();
         if length < HEADER_BYTES as u64 {
             return Err(bad(format!("{length} bytes are too few for any multivalue table")));
@@ -176,6 +176,11 @@ impl<'a> Source<'a> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&start);
         Ok(Source { path, file, hasher, starts, values, base })
+    }
+
+    /// The table of the keys, behind all that is read here.
+    fn table(self) -> Part<'a> {
+        Part { path: self.path, file: self.file, base: self.base }
     }
 
     /// The next so many numbers.

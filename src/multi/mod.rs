@@ -37,7 +37,7 @@ pub use retrieve::{RetrieveChunks, Retrieved, RetrievedIter, RetrievedOn, Retrie
 
 pub(crate) use builder::Grouped;
 pub(crate) use digest::MAGIC;
-pub(crate) use file::table_base;
+pub(crate) use file::table_part;
 pub(crate) use listing::{Listing, Piece, Walk, len_at_once};
 pub(crate) use reading::Numbers;
 

@@ -72,7 +72,7 @@ impl OpenCl {
     ) -> Result<()> {
         let len = queries.len();
         let launch = self.cuckoo_kernel_of::<S>(shape, plan, "cuckoo_lookup", image)?;
-        let launch = launch.answering(plan.outside(), queries, Some(values), found)?;
+        let launch = launch.answering(plan.outside(), queries, Some(values), found);
         launch.over_groups_of(self.lookup_group(shape), self.lookup_items(shape, len), len)
     }
 }

@@ -123,7 +123,7 @@ impl Passes<Fks> for OpenCl {
     ) -> Result<()> {
         let table = Table::new(self, plan)?;
         let launch = self.fks_kernel(&table, "fks_lookup", image)?;
-        launch.answering(plan.outside(), queries, Some(values), found)?.over(queries.len())
+        launch.answering(plan.outside(), queries, Some(values), found).over(queries.len())
     }
 
     fn assign(&self, plan: &FksPlan, image: &mut Buffer<u64>, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::backend::Runs;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::{Audit, Scheme};
-use crate::table::{Contents, Digest, HashTable, Stats};
+use crate::table::{Contents, Digest, HashTable, Stats, regular::Part};
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// The digest of the set's table: equal digests, equal sets.
@@ -73,7 +73,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let table = HashTable::open_part(backend, path, 0, Contents::Set)?;
+        let table = HashTable::open_part(backend, Part::whole(path)?, Contents::Set)?;
         // Equal sets would differ otherwise.
         if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != 0 {
             return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
@@ -89,14 +89,14 @@ where
     /// Opens a file without reading it; see [`HashTable::open_mapped`]. That the keys have no values is not checked.
     ///
     /// # Safety
-    /// Until the set is dropped nobody, in this process or another, writes to the file or cuts it short.
+    /// That of [`HashTable::open_mapped`]: nobody writes to the file.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a set of this scheme.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller's promise.
-        let table = unsafe { HashTable::open_mapped_part(backend, path.as_ref(), 0, Contents::Set)? };
+        let table = unsafe { HashTable::open_mapped_part(backend, Part::whole(path.as_ref())?, Contents::Set)? };
         Ok(HashSet { table })
     }
 }

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use super::builder::{Contents, Settings};
 use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, SALT_AT, SALTED_VERSION, VERSION};
 use super::settings::Trailer;
-use super::{HashTable, KeyType, inspect, regular};
+use super::{HashTable, KeyType, inspect, regular::Part};
 use crate::backend::Runs;
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
@@ -54,13 +54,14 @@ pub struct FileInfo {
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
 pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
-    let base = multi::table_base(path.as_ref())?;
-    let mut source = Source::open(path.as_ref(), base.unwrap_or(0))?;
+    let part = multi::table_part(path.as_ref())?;
+    let of_multi = part.base > 0;
+    let mut source = Source::open(part)?;
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
     let trailer = source.trailer()?;
     let contents = trailer.contents().map_err(|reason| source.bad(reason))?;
     let key_type = trailer.key_type().map_err(|reason| source.bad(reason))?;
-    if base.is_some() != (contents == Contents::Multi) {
+    if of_multi != (contents == Contents::Multi) {
         return Err(source.bad("its table belongs to another structure"));
     }
     Ok(FileInfo { scheme: source.header.scheme, kind, contents, key_type })
@@ -76,9 +77,8 @@ struct Source {
 }
 
 impl Source {
-    fn open(path: &Path, base: u64) -> Result<Source> {
+    fn open(Part { path, mut file, base }: Part<'_>) -> Result<Source> {
         let io = |source| Error::Io { path: path.into(), source };
-        let mut file = regular::open(path)?;
         let length = file.metadata().map_err(io)?.len().saturating_sub(base);
         file.seek(SeekFrom::Start(base)).map_err(io)?;
         let bad = |reason: String| Error::BadFile { path: path.into(), reason };
@@ -238,12 +238,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is no table of this scheme, is damaged, or contradicts itself;
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_part(backend, path.as_ref(), 0, Contents::Map)
+        Self::open_part(backend, Part::whole(path.as_ref())?, Contents::Map)
     }
 
-    /// [`open`](Self::open) of a table that is a part of a structure, from byte `base` of a file to its end.
-    pub(crate) fn open_part(backend: &B, path: &Path, base: u64, contents: Contents) -> Result<Self> {
-        let mut source = Source::open(path, base)?;
+    /// [`open`](Self::open) of a table that is a part of a structure.
+    pub(crate) fn open_part(backend: &B, part: Part<'_>, contents: Contents) -> Result<Self> {
+        let mut source = Source::open(part)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, contents)?;
@@ -295,21 +295,21 @@ where
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller's promise.
-        unsafe { Self::open_mapped_part(backend, path.as_ref(), 0, Contents::Map) }
+        unsafe { Self::open_mapped_part(backend, Part::whole(path.as_ref())?, Contents::Map) }
     }
 
-    /// [`open_mapped`](Self::open_mapped) of a table that is a part of a structure, from byte `base` of a file to its end.
+    /// [`open_mapped`](Self::open_mapped) of a table that is a part of a structure.
     ///
     /// # Safety
     /// As there.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
-    pub(crate) unsafe fn open_mapped_part(backend: &Cpu, path: &Path, base: u64, contents: Contents) -> Result<Self> {
-        let mut source = Source::open(path, base)?;
+    pub(crate) unsafe fn open_mapped_part(backend: &Cpu, part: Part<'_>, contents: Contents) -> Result<Self> {
+        let mut source = Source::open(part)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, contents)?;
         // SAFETY: the caller promises of the whole file what is needed of the image.
-        let image = unsafe { Memory::map_file(&source.file, base + HEADER_BYTES as u64, plan.word_count()?)? };
+        let image = unsafe { Memory::map_file(&source.file, source.base + HEADER_BYTES as u64, plan.word_count()?)? };
         let Header { pairs: in_image, tombstones, .. } = source.header;
         Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
     }

@@ -14,7 +14,7 @@
 //! parts.rs      tables made of their parts, for the structures that are more than a table
 //! keys.rs       what keys stand for;   salt.rs   the salt of a table's keys;   seed.rs   seeds that nobody can foresee
 //! digest.rs     the header and the digest;   file.rs   save, open, open_mapped;   settings.rs   what stands behind the
-//!               image of a file;   regular.rs   opening plain files alone
+//!               image of a file;   regular.rs   plain files, and their parts
 //! ```
 
 mod build;

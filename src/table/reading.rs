@@ -111,8 +111,6 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         values: &mut B::Buffer<u32>,
         found: &mut B::Buffer<u32>,
     ) -> Result<()> {
-        Error::check_length("values", values.len(), queries.len())?;
-        Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
         Kernels::<S>::lookup(&self.backend, &self.plan, &self.image, queries, values, found)
     }
 

@@ -98,7 +98,7 @@ impl OpenCl {
         let values = values.or(scratch.as_ref());
         let program = self.bucketized_lookup(plan, shape, values.is_some())?;
         let launch = self.bucketized_kernel(&program, plan, "bucketized_lookup", image)?;
-        let launch = launch.answering(plan.outside(), queries, values, found)?;
+        let launch = launch.answering(plan.outside(), queries, values, found);
         let items = self.lookup_items(shape, queries.len());
         launch.over_groups_of(self.lookup_group(shape), items, queries.len())
     }

@@ -12,7 +12,7 @@ use ocl::core::Program;
 
 use super::parameters;
 use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Placed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::opencl::passes::parts::{Deal, Escapes};
 use crate::opencl::passes::tally::Tally;
 use crate::opencl::runtime::program::{BUCKETIZED_INSERT, BUCKETIZED_PARTS, Source};
@@ -133,7 +133,6 @@ impl OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Made> {
-        Error::check_length("the image", old.len(), plan.words() as usize)?;
         let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
         // Each pair has a place in the list, because each may displace one that leaves its part, in a full table; and only
         // one, because who is displaced goes on in its stead.

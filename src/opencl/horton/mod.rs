@@ -153,7 +153,7 @@ impl OpenCl {
         let values = values.or(scratch.as_ref());
         let program = self.horton_lookup(plan, shape, values.is_some())?;
         let launch = self.horton_kernel(&program, plan, "horton_lookup", image)?;
-        let launch = launch.answering(plan.outside(), queries, values, found)?;
+        let launch = launch.answering(plan.outside(), queries, values, found);
         let items = self.lookup_items(shape, queries.len());
         launch.over_groups_of(self.lookup_group(shape), items, queries.len())
     }

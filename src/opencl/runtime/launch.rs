@@ -92,7 +92,7 @@ impl Launch<'_> {
         queries: &Buffer<u32>,
         values: Option<&Buffer<u32>>,
         found: &Buffer<u32>,
-    ) -> Result<Self> {
+    ) -> Self {
         let launch = self.value(u32::from(outside.is_some())).value(outside.map_or(0, |(_, value)| value));
         launch.answers(queries, values, found)
     }
@@ -104,16 +104,13 @@ impl Launch<'_> {
         queries: &Buffer<u32>,
         values: Option<&Buffer<u32>>,
         found: &Buffer<u32>,
-    ) -> Result<Self> {
-        let len = queries.len();
-        Error::check_length("the values", values.map_or(len, Buffer::len), len)?;
-        Error::check_length("the bitmap", found.len(), bitmap_words(len))?;
-        let launch = self.buffer(queries).value(len as u64);
-        Ok(match values {
+    ) -> Self {
+        let launch = self.buffer(queries).value(queries.len() as u64);
+        match values {
             Some(values) => launch.buffer(values),
             None => launch,
         }
-        .buffer(found))
+        .buffer(found)
     }
 
     fn argument(mut self, value: ArgVal<'_>) -> Self {

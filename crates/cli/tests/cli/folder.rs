@@ -25,6 +25,12 @@ impl Folder {
         self.path(name)
     }
 
+    /// A CSV file of a million pairs with distinct keys, 16 MB.
+    pub fn million_pairs(&self, name: &str) -> PathBuf {
+        let row = |i: u32| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9));
+        self.file(name, (0..1_000_000).map(row).collect::<String>())
+    }
+
     /// Runs the command here; arguments are separated by blanks.
     pub fn koel(&self, arguments: &str) -> Output {
         self.command(arguments).output().expect("works in a folder of its own")

@@ -23,8 +23,7 @@ fn least(folder: &Folder) -> Option<u64> {
 #[cfg(target_os = "linux")]
 fn short_memory_is_an_error_with_a_message() {
     let folder = Folder::new();
-    let rows: String = (0..1_000_000u32).map(|i| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9))).collect();
-    folder.file("pairs.csv", rows);
+    folder.million_pairs("pairs.csv");
     folder.ok("build pairs.csv -o t.koel --device cpu");
     let Some(least) = least(&folder) else {
         let _ = writeln!(std::io::stderr(), "skipped: short memory: `ulimit -v` does not limit this system");

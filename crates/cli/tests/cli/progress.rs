@@ -22,8 +22,7 @@ fn on_terminal(folder: &Folder, arguments: &str) -> Option<String> {
 #[cfg(target_os = "linux")]
 fn a_line_says_what_is_done_of_how_much_and_how_fast() {
     let folder = Folder::new();
-    let rows: String = (0..1_000_000u32).map(|i| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9))).collect();
-    folder.file("pairs.csv", rows);
+    folder.million_pairs("pairs.csv");
     for (arguments, parts) in [
         (
             "build pairs.csv -o t.koel --device cpu",

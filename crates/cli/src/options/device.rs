@@ -1,0 +1,92 @@
+//! Where a command works.
+
+use std::path::Path;
+
+use clap::Args;
+
+use koel::device::{Any, choose};
+
+use crate::failure::{Failure, Result};
+
+/// The number of threads.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Device")]
+pub struct Threads {
+    /// Threads of the CPU [default: all]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+impl Threads {
+    /// Gives all parallel work of this process so many threads; the CPU device runs on the same ones. They are started
+    /// here, because rayon panics where it cannot start them at their first use.
+    pub fn apply(&self) -> Result<()> {
+        let threads = self.threads.map_or(0, usize::from);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        let which = self.threads.map_or("the".into(), |threads| threads.to_string());
+        pool.map_err(|error| Failure::Input(format!("starting {which} threads: {error}; give fewer by --threads")))
+    }
+}
+
+/// Where a command works that uses one device.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Device")]
+pub struct OneDevice {
+    /// auto, cpu, opencl:N or opencl:NAME; auto is the best GPU that OpenCL has, or else the CPU, and for inputs of less
+    /// than 1 MiB always the CPU
+    #[arg(long, default_value = "auto")]
+    device: String,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+impl OneDevice {
+    /// The device for work on these inputs.
+    pub fn open(&self, inputs: &[&Path]) -> Result<Any> {
+        self.threads.apply()?;
+        one_device_for(&self.device, inputs)
+    }
+}
+
+/// Inputs below this are worked on before a driver of OpenCL is even loaded, which takes 0.2 s and 80 MB.
+const WORTH_A_DRIVER: u64 = 1 << 20;
+
+/// The one device of that name for work on these inputs.
+pub fn one_device_for(name: &str, inputs: &[&Path]) -> Result<Any> {
+    one_device(if name == "auto" && are_small(inputs) { "cpu" } else { name })
+}
+
+/// Whether all of these are plain files, and small ones: of a pipe nobody knows.
+fn are_small(inputs: &[&Path]) -> bool {
+    let bytes =
+        inputs.iter().map(|path| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len()));
+    bytes.sum::<Option<u64>>().is_some_and(|bytes| bytes < WORTH_A_DRIVER)
+}
+
+/// The one device of that name, for commands that use one.
+pub fn one_device(name: &str) -> Result<Any> {
+    let mut found = choose(name, None)?;
+    match found.len() {
+        0 => Err(Failure::Input(format!("no device for {name}: `koel devices` lists what there is"))),
+        _ if name == "all" => Err(Failure::Input("this command uses one device: give auto, cpu or opencl:0".into())),
+        _ => Ok(found.swap_remove(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_is_worth_its_while_for_large_files_and_for_pipes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (small, large) = (folder.path().join("small"), folder.path().join("large"));
+        std::fs::write(&small, "1,2").expect("a file");
+        std::fs::write(&large, vec![b'1'; WORTH_A_DRIVER as usize - 3]).expect("a file");
+        assert!(are_small(&[]) && are_small(&[&small]) && are_small(&[&small, &small]) && are_small(&[&large]));
+        assert!(!are_small(&[&small, &large]));
+        for other in [Path::new("-"), &folder.path().join("missing"), folder.path()] {
+            assert!(!are_small(&[&small, other]), "{other:?}");
+        }
+    }
+}
