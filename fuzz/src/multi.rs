@@ -1,4 +1,4 @@
-//! `multi`: the bytes are a file of a set, a compacting table or a multivalue table.
+//! `multi`: the bytes are a file of a set, a compacting table, a multivalue table or the index of a join.
 //!
 //! What is opened must be what its own columns say: the same answers, digests that stay, and the same again after a
 //! change, a save and an open. Files of plain tables are the matter of `table`.
@@ -6,52 +6,41 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use koel::backend::Runs;
-use koel::scheme::Scheme;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, Error, HashSet, MultiTable};
+use koel::{AnyScheme, CompactingTable, Cpu, Error, HashSet, JoinIndex, JoinKind, MultiTable, NO_ROW};
 
 use crate::file::{Scratch, absent_keys, cpu, may_refuse, reseal};
 use crate::memory;
 
-/// Opens the bytes as the structure and scheme that their header names.
+/// Opens the bytes as the structure that their header names.
 pub fn multi(data: &[u8]) {
     let mut bytes = data.to_vec();
     reseal(&mut bytes);
     let file = Scratch::holding(&bytes);
     memory::limited(|| match read_info(file.path()) {
-        Ok(info) => {
-            macro_rules! of_its_scheme {
-                ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                    $(if info.scheme == koel::scheme::$scheme::ID {
-                        of_its_contents::<koel::scheme::$scheme>(&info, &file);
-                    })*
-                };
-            }
-            koel::for_each_scheme!(of_its_scheme);
-        }
+        Ok(info) => of_its_contents(&info, &file),
         Err(error) => assert!(matches!(error, Error::BadFile { .. }), "{error}"),
     });
 }
 
-fn of_its_contents<S: Scheme>(info: &FileInfo, file: &Scratch)
-where
-    Cpu: Runs<S>,
-{
+fn of_its_contents(info: &FileInfo, file: &Scratch) {
     match info.contents {
         Contents::Set => {
-            if let Some(set) = opened(HashSet::<Cpu, S>::open(&cpu(), file.path())) {
+            if let Some(set) = opened(HashSet::<Cpu, AnyScheme>::open(&cpu(), file.path())) {
                 check_set(set);
             }
         }
         Contents::Compact => {
-            if let Some(table) = opened(CompactingTable::<Cpu, S>::open(&cpu(), file.path())) {
+            if let Some(table) = opened(CompactingTable::<Cpu, AnyScheme>::open(&cpu(), file.path())) {
                 check_compacting(&table);
             }
         }
         Contents::Multi => {
-            if let Some(table) = opened(MultiTable::<Cpu, S>::open(&cpu(), file.path())) {
+            if let Some(table) = opened(MultiTable::<Cpu, AnyScheme>::open(&cpu(), file.path())) {
                 check_multi(table);
+            }
+            if let Some(index) = opened(JoinIndex::<Cpu, AnyScheme>::open(&cpu(), file.path())) {
+                check_index(&index);
             }
         }
         // A plain table.
@@ -76,11 +65,8 @@ fn reopened<T, D: PartialEq + Debug>(
     again
 }
 
-fn check_set<S: Scheme>(mut set: HashSet<Cpu, S>)
-where
-    Cpu: Runs<S>,
-{
-    let holds_exactly = |set: &HashSet<Cpu, S>, model: &BTreeSet<u32>| {
+fn check_set(mut set: HashSet<Cpu, AnyScheme>) {
+    let holds_exactly = |set: &HashSet<Cpu, AnyScheme>, model: &BTreeSet<u32>| {
         memory::used(8 * koel::DeviceBuffer::len(set.table().image()));
         let keys: Vec<u32> = model.iter().copied().collect();
         let mut held = set.to_keys().expect("keys");
@@ -122,10 +108,7 @@ where
     }
 }
 
-fn check_compacting<S: Scheme>(table: &CompactingTable<Cpu, S>)
-where
-    Cpu: Runs<S>,
-{
+fn check_compacting(table: &CompactingTable<Cpu, AnyScheme>) {
     let unique = table.unique().expect("keys");
     let ids: Vec<u32> = (0..unique.len() as u32).collect();
     let some = |numbers: &[u32]| numbers.iter().copied().map(Some).collect::<Vec<_>>();
@@ -140,17 +123,14 @@ where
     table.audit().expect("a sound table");
     let again = reopened(
         |to| table.save(to.path()),
-        |from| CompactingTable::open(&cpu(), from.path()),
+        |from| CompactingTable::<Cpu, AnyScheme>::open(&cpu(), from.path()),
         CompactingTable::digest,
     );
     assert_eq!(again.unique().expect("keys"), unique);
 }
 
-fn check_multi<S: Scheme>(mut table: MultiTable<Cpu, S>)
-where
-    Cpu: Runs<S>,
-{
-    let holds_exactly = |table: &MultiTable<Cpu, S>, model: &BTreeMap<u32, Vec<u32>>| {
+fn check_multi(mut table: MultiTable<Cpu, AnyScheme>) {
+    let holds_exactly = |table: &MultiTable<Cpu, AnyScheme>, model: &BTreeMap<u32, Vec<u32>>| {
         memory::used(8 * koel::DeviceBuffer::len(table.table().image()));
         let keys: Vec<u32> = model.keys().copied().collect();
         let counts: Vec<u32> = model.values().map(|values| values.len() as u32).collect();
@@ -176,5 +156,29 @@ where
         Err(error) => assert!(may_refuse(&error), "remove: {error}"),
     }
     holds_exactly(&table, &model);
-    reopened(|to| table.save(to.path()), |from| MultiTable::<Cpu, S>::open(&cpu(), from.path()), MultiTable::digest);
+    reopened(
+        |to| table.save(to.path()),
+        |from| MultiTable::<Cpu, AnyScheme>::open(&cpu(), from.path()),
+        MultiTable::digest,
+    );
+}
+
+/// The row numbers of an index are 0, 1, .., each at one key, and in the order of rows there.
+fn check_index(index: &JoinIndex<Cpu, AnyScheme>) {
+    let rows = index.join(&[], JoinKind::Right).expect("a join").collect().expect("few rows");
+    assert_eq!(rows.left, vec![NO_ROW; index.len()]);
+    assert!(rows.right.iter().copied().eq(0..index.len() as u32), "each row once, in order");
+    let pairs = index.table().to_pairs().expect("keys");
+    let keys: Vec<u32> = pairs.iter().map(|&(key, _)| key).collect();
+    let rows = index.join(&keys, JoinKind::Full).expect("a join").collect().expect("few rows");
+    assert_eq!((rows.left.len(), rows.left.contains(&NO_ROW)), (index.len(), false), "a partner for each");
+    assert!(rows.left.iter().zip(&rows.right).is_sorted(), "by left row, then right row");
+    let absent = absent_keys(|key| keys.contains(&key), keys.iter().copied());
+    assert!(index.join(&absent, JoinKind::Semi).expect("a join").is_empty(), "misses");
+    index.audit().expect("a sound index");
+    reopened(
+        |to| index.save(to.path()),
+        |from| JoinIndex::<Cpu, AnyScheme>::open(&cpu(), from.path()),
+        JoinIndex::digest,
+    );
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use koel::backend::Runs;
-use koel::scheme::{FIRST_SALTED, Kind, Request, Scheme};
-use koel::{Bucketized, CompactingTable, Cpu, HashSet, HashTable, MultiTable};
+use koel::scheme::{FIRST_SALTED, Kind, Request, Scheme as _};
+use koel::{AnyScheme, Bucketized, CompactingTable, HashSet, HashTable, JoinIndex, MultiTable};
 
 use crate::file::{Scratch, cpu};
 
@@ -13,34 +12,25 @@ const KEYS: [u32; 13] = [0, 1, 2, 3, 7, 8, 64, 977, 1954, 70_000, 1 << 20, 3 << 
 
 type Named = (String, Vec<u8>);
 
-/// Seeds of one scheme and kind.
-trait Make {
-    fn make<S: Scheme>(&self, kind: Kind, seeds: &mut Vec<Named>)
-    where
-        Cpu: Runs<S>;
-}
-
-fn of_every_scheme(make: &impl Make) -> Vec<Named> {
+/// Seeds of every scheme and kind.
+fn of_every_scheme(make: impl Fn(&AnyScheme, &mut Vec<Named>)) -> Vec<Named> {
     let mut seeds = Vec::new();
-    macro_rules! each_scheme {
-        ($($module:ident, $scheme:ident, $name:literal;)*) => {
-            $(for &kind in <koel::scheme::$scheme as Scheme>::KINDS {
-                make.make::<koel::scheme::$scheme>(kind, &mut seeds);
-            })*
-        };
+    for name in AnyScheme::NAMES {
+        for scheme in Kind::ALL.iter().filter_map(|&kind| AnyScheme::by_name(name, kind).ok()) {
+            make(&scheme, &mut seeds);
+        }
     }
-    koel::for_each_scheme!(each_scheme);
     seeds
 }
 
 /// The keys that fit the scheme's limits.
-fn keys_of<S: Scheme>(kind: Kind) -> Vec<u32> {
-    let greatest = S::of_kind(kind).limits().greatest_key();
+fn keys_of(scheme: &AnyScheme) -> Vec<u32> {
+    let greatest = scheme.limits().greatest_key();
     KEYS.into_iter().filter(|&key| key <= greatest).collect()
 }
 
-fn name<S: Scheme>(kind: Kind, what: &str) -> String {
-    format!("{}-{kind}-{what}", S::NAME)
+fn name(scheme: &AnyScheme, what: &str) -> String {
+    format!("{}-{}-{what}", scheme.name(), scheme.kind())
 }
 
 fn file(save: impl FnOnce(&Scratch) -> koel::Result<koel::Digest>) -> Vec<u8> {
@@ -49,49 +39,35 @@ fn file(save: impl FnOnce(&Scratch) -> koel::Result<koel::Digest>) -> Vec<u8> {
     std::fs::read(scratch.path()).expect("a file that was just saved")
 }
 
-struct Tables;
-
-impl Make for Tables {
-    fn make<S: Scheme>(&self, kind: Kind, seeds: &mut Vec<Named>)
-    where
-        Cpu: Runs<S>,
-    {
-        let scheme = S::of_kind(kind);
-        let keys = keys_of::<S>(kind);
-        let greatest = scheme.limits().greatest_value();
-        let values: Vec<u32> = keys.iter().map(|key| (!key).min(greatest)).collect();
-        let mut table = HashTable::builder(scheme.clone()).build(&cpu(), &keys, &values).expect("a table");
-        seeds.push((name::<S>(kind, "map"), file(|to| table.save(to.path()))));
-        table.remove(&keys[..3]).expect("keys to remove");
-        seeds.push((name::<S>(kind, "worn"), file(|to| table.save(to.path()))));
-        let empty = HashTable::builder(scheme.clone()).build(&cpu(), &[], &[]).expect("a table");
-        seeds.push((name::<S>(kind, "empty"), file(|to| empty.save(to.path()))));
-        let slots = HashTable::builder(scheme).slots(64).build(&cpu(), &keys, &values).expect("a table");
-        seeds.push((name::<S>(kind, "capacity"), file(|to| slots.save(to.path()))));
-    }
+fn of_tables(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
+    let keys = keys_of(scheme);
+    let greatest = scheme.limits().greatest_value();
+    let values: Vec<u32> = keys.iter().map(|key| (!key).min(greatest)).collect();
+    let mut table = HashTable::builder(scheme.clone()).build(&cpu(), &keys, &values).expect("a table");
+    seeds.push((name(scheme, "map"), file(|to| table.save(to.path()))));
+    table.remove(&keys[..3]).expect("keys to remove");
+    seeds.push((name(scheme, "worn"), file(|to| table.save(to.path()))));
+    let empty = HashTable::builder(scheme.clone()).build(&cpu(), &[], &[]).expect("a table");
+    seeds.push((name(scheme, "empty"), file(|to| empty.save(to.path()))));
+    let slots = HashTable::builder(scheme.clone()).slots(64).build(&cpu(), &keys, &values).expect("a table");
+    seeds.push((name(scheme, "capacity"), file(|to| slots.save(to.path()))));
 }
 
-struct Structures;
-
-impl Make for Structures {
-    fn make<S: Scheme>(&self, kind: Kind, seeds: &mut Vec<Named>)
-    where
-        Cpu: Runs<S>,
-    {
-        let scheme = S::of_kind(kind);
-        let keys = keys_of::<S>(kind);
-        let set = HashSet::builder(scheme.clone()).build(&cpu(), &keys).expect("a set");
-        seeds.push((name::<S>(kind, "set"), file(|to| set.save(to.path()))));
-        if scheme.limits().value_bits < 16 {
-            return;
-        }
-        let ids = CompactingTable::builder(scheme.clone()).build(&cpu(), &keys).expect("a table");
-        seeds.push((name::<S>(kind, "compact"), file(|to| ids.save(to.path()))));
-        let copies: Vec<u32> = keys.iter().enumerate().flat_map(|(i, &key)| vec![key; 1 + i % 3]).collect();
-        let values: Vec<u32> = (100..).take(copies.len()).collect();
-        let multi = MultiTable::builder(scheme).build(&cpu(), &copies, &values).expect("a table");
-        seeds.push((name::<S>(kind, "multi"), file(|to| multi.save(to.path()))));
+fn of_structures(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
+    let keys = keys_of(scheme);
+    let set = HashSet::builder(scheme.clone()).build(&cpu(), &keys).expect("a set");
+    seeds.push((name(scheme, "set"), file(|to| set.save(to.path()))));
+    if scheme.limits().value_bits < 16 {
+        return;
     }
+    let ids = CompactingTable::builder(scheme.clone()).build(&cpu(), &keys).expect("a table");
+    seeds.push((name(scheme, "compact"), file(|to| ids.save(to.path()))));
+    let copies: Vec<u32> = keys.iter().enumerate().flat_map(|(i, &key)| vec![key; 1 + i % 3]).collect();
+    let values: Vec<u32> = (100..).take(copies.len()).collect();
+    let multi = MultiTable::builder(scheme.clone()).build(&cpu(), &copies, &values).expect("a table");
+    seeds.push((name(scheme, "multi"), file(|to| multi.save(to.path()))));
+    let index = JoinIndex::builder(scheme.clone()).build(&cpu(), &copies).expect("an index");
+    seeds.push((name(scheme, "index"), file(|to| index.save(to.path()))));
 }
 
 /// A table whose keys fail every attempt before the salted ones: for each of them nine whose buckets are all among two
@@ -117,12 +93,12 @@ fn salted() -> Named {
 
 /// Table files: as built, with keys removed, of a fixed capacity, and one of a salted attempt.
 pub fn tables() -> Vec<(String, Vec<u8>)> {
-    let mut seeds = of_every_scheme(&Tables);
+    let mut seeds = of_every_scheme(of_tables);
     seeds.push(salted());
     seeds
 }
 
-/// Files of sets, compacting tables and multivalue tables.
+/// Files of sets, compacting tables, multivalue tables and indices of joins.
 pub fn structures() -> Vec<(String, Vec<u8>)> {
-    of_every_scheme(&Structures)
+    of_every_scheme(of_structures)
 }

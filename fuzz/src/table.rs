@@ -8,41 +8,30 @@
 
 use std::collections::BTreeMap;
 
-use koel::backend::Runs;
-use koel::scheme::Scheme;
+use koel::scheme::Scheme as _;
 use koel::table::read_info;
-use koel::{Cpu, Error, HashTable};
+use koel::{AnyScheme, Cpu, Error, HashTable};
 
 use crate::file::{Scratch, absent_keys, cpu, may_refuse, reseal};
 use crate::memory;
 
-/// Opens the bytes as a file of the scheme that its header names.
+/// Opens the bytes as a table of whatever scheme.
 pub fn table(data: &[u8]) {
     let mut bytes = data.to_vec();
     reseal(&mut bytes);
     let file = Scratch::holding(&bytes);
     memory::limited(|| match read_info(file.path()) {
-        Ok(info) => {
-            macro_rules! of_its_scheme {
-                ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                    $(if info.scheme == koel::scheme::$scheme::ID {
-                        mapped::<koel::scheme::$scheme>(&file);
-                        opened::<koel::scheme::$scheme>(&file);
-                    })*
-                };
-            }
-            koel::for_each_scheme!(of_its_scheme);
+        Ok(_) => {
+            mapped(&file);
+            opened(&file);
         }
         Err(error) => assert!(matches!(error, Error::BadFile { .. }), "{error}"),
     });
 }
 
-fn mapped<S: Scheme>(file: &Scratch)
-where
-    Cpu: Runs<S>,
-{
+fn mapped(file: &Scratch) {
     // SAFETY: no other process knows the file, and this one does not change it while it is mapped.
-    let Ok(mut table) = (unsafe { HashTable::<Cpu, S>::open_mapped(&cpu(), file.path()) }) else { return };
+    let Ok(mut table) = (unsafe { HashTable::<Cpu, AnyScheme>::open_mapped(&cpu(), file.path()) }) else { return };
     let queries: Vec<u32> = (0..200).chain((0..32).map(|bit| 1 << bit)).chain([u32::MAX]).collect();
     let _ = table.get(&queries);
     let _ = table.contains(&queries);
@@ -55,11 +44,8 @@ where
     memory::used(8 * koel::DeviceBuffer::len(table.image()));
 }
 
-fn opened<S: Scheme>(file: &Scratch)
-where
-    Cpu: Runs<S>,
-{
-    let table = match HashTable::<Cpu, S>::open(&cpu(), file.path()) {
+fn opened(file: &Scratch) {
+    let table = match HashTable::<Cpu, AnyScheme>::open(&cpu(), file.path()) {
         Ok(table) => table,
         Err(error) => return assert!(matches!(error, Error::BadFile { .. }), "{error}"),
     };
@@ -81,15 +67,12 @@ where
 }
 
 /// A table, and the pairs that it must hold.
-struct Known<S: Scheme> {
-    table: HashTable<Cpu, S>,
+struct Known {
+    table: HashTable<Cpu, AnyScheme>,
     model: BTreeMap<u32, u32>,
 }
 
-impl<S: Scheme> Known<S>
-where
-    Cpu: Runs<S>,
-{
+impl Known {
     /// Every `step`-th key of the table, 20 at most.
     fn keys(&self, step: usize) -> Vec<u32> {
         self.model.keys().copied().step_by(step).take(20).collect()
@@ -112,7 +95,7 @@ where
 
     /// Adds new keys, or overwrites the values of those that are there.
     fn change(&mut self, what: &str, keys: Vec<u32>, value: u32) {
-        let value = value.min(S::of_kind(S::KINDS[0]).limits().greatest_value());
+        let value = value.min(self.table.scheme().limits().greatest_value());
         let values = vec![value; keys.len()];
         let changed = match what {
             "upsert" => self.table.upsert(&keys, &values),
@@ -137,7 +120,7 @@ where
     }
 
     /// Makes a table whole again, which changes no pair.
-    fn restore(&mut self, what: &str, restore: impl FnOnce(&mut HashTable<Cpu, S>) -> koel::Result<()>) {
+    fn restore(&mut self, what: &str, restore: impl FnOnce(&mut HashTable<Cpu, AnyScheme>) -> koel::Result<()>) {
         match restore(&mut self.table) {
             Ok(()) => assert!(!self.table.is_worn(), "{what}"),
             Err(error) => assert!(may_refuse(&error), "{what}: {error}"),
@@ -149,7 +132,7 @@ where
     fn reopen(&self) {
         let saved = Scratch::new();
         let digest = self.table.save(saved.path()).expect("room for a small file");
-        let again = HashTable::<Cpu, S>::open(&cpu(), saved.path()).expect("a file that was just saved");
+        let again = HashTable::<Cpu, AnyScheme>::open(&cpu(), saved.path()).expect("a file that was just saved");
         assert_eq!((again.digest().expect("a digest"), self.table.digest().expect("a digest")), (digest, digest));
         assert_eq!(again.to_pairs().expect("pairs"), self.table.to_pairs().expect("pairs"));
     }

@@ -34,6 +34,8 @@ mod route;
 #[cfg(test)]
 pub(crate) mod set_tests;
 pub(crate) mod setting;
+#[cfg(test)]
+pub(crate) mod wall_tests;
 
 pub use chunks::{Answers, Chunk, QUERIES_AT_ONCE};
 pub use info::{DeviceInfo, DeviceKind, Listed};

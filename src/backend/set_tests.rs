@@ -276,25 +276,12 @@ pub(crate) fn heavy_keys_are_one_key<B: Kernels<CuckooSet>>(backend: &B, len: us
     }
 }
 
-/// What cannot be built says so; lengths that do not belong together are refused.
-pub(crate) fn what_does_not_fit_is_refused<B: Kernels<CuckooSet>>(backend: &B) {
+/// What cannot be built says so.
+pub(crate) fn more_keys_than_slots_are_left_over<B: Kernels<CuckooSet>>(backend: &B) {
     let keys = distinct(400);
     for scheme in [CuckooSet::canonical(3), CuckooSet::classic(3), CuckooSet::classic(3).chain(1)] {
         let plan = plans(&scheme, 301, &[], |_| true);
-        assert!(place(backend, &plan, &mut empty(backend, &plan), &keys).unplaced > 0);
         let mut image = empty(backend, &plan);
-        let mut short = backend.filled(150, 0u64).expect("room");
-        let (mut ten, nine) = (backend.filled(10, 0u32).expect("room"), backend.filled(9, 0u32).expect("room"));
-        let mut bits = backend.filled(1, 0u32).expect("room");
-        let refused = |result: crate::Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
-        refused(backend.place(&plan, &mut short, &ten, &ten).map(drop));
-        refused(backend.place(&plan, &mut image, &ten, &nine).map(drop));
-        refused(backend.lookup(&plan, &short, &nine, &mut ten, &mut bits));
-        refused(backend.lookup(&plan, &image, &nine, &mut ten, &mut bits));
-        refused(backend.assign(&plan, &mut short, &nine, &nine));
-        refused(backend.assign(&plan, &mut image, &ten, &nine));
-        refused(backend.decode(&plan, &short).map(drop));
-        refused(backend.remove(&plan, &mut short, &nine).map(drop));
-        assert!(backend.assign(&plan, &mut image, &nine, &nine).is_ok(), "there is nothing to overwrite");
+        assert!(place(backend, &plan, &mut image, &keys).unplaced > 0);
     }
 }

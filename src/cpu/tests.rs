@@ -3,9 +3,12 @@
 mod relational;
 
 use super::{Cpu, Memory};
-use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
+use crate::backend::{DeviceBuffer, HashBackend, bitmap_words, wall_tests};
+use crate::device::Any;
 use crate::error::{Error, Result};
+use crate::for_each_scheme;
 use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
+use crate::scheme::{self, AnyScheme, Scheme as _};
 use crate::workload::keys_of_every_sort;
 
 const SIZES: [usize; 10] = [0, 1, 2, 31, 32, 33, 129, 1000, 16 << 10, 100_001];
@@ -198,5 +201,22 @@ fn a_mapped_file_is_a_source_and_never_a_target() -> Result<()> {
     refused(cpu.random_updates(&mut mapped, 1));
     refused(cpu.copy(&cpu.upload(&words)?, 0, &mut mapped, 0, 1));
     assert_eq!(mapped.len(), words.len());
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_any_pass_sees_it() -> Result<()> {
+    let cpu = Cpu::with_threads(2)?;
+    let any = Any::Cpu(cpu.clone());
+    macro_rules! each_scheme {
+        ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
+            for &kind in scheme::$scheme::KINDS {
+                let scheme = scheme::$scheme::of_kind(kind);
+                wall_tests::what_does_not_fit_is_refused(&cpu, &scheme)?;
+                wall_tests::what_does_not_fit_is_refused(&any, &AnyScheme::from(scheme))?;
+            }
+        )*};
+    }
+    for_each_scheme!(each_scheme);
     Ok(())
 }

@@ -95,7 +95,7 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
     /// All rows.
     ///
     /// Cost: a read and two writes a row, and its way from the device, 8 bytes (semi and anti: 4). Memory on the
-    /// device: pieces of the result, at most 192 MiB.
+    /// device: pieces of the result, at most 192 MiB (right and full: 256 MiB).
     ///
     /// # Errors
     /// [`crate::Error::TooLarge`] from 2^32 rows on, on every machine alike: take [`chunks`](Self::chunks) then;
@@ -139,7 +139,7 @@ impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
     /// Rows `first..first + len` of the result, as many of them as there are, in buffers on the device.
     ///
     /// Cost: a search, and a read and two writes a row, wherever the piece begins. Memory: 12 bytes a row, 8 of them in
-    /// what is returned.
+    /// what is returned; 16 where it reaches right rows without a partner.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.

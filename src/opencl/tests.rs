@@ -29,10 +29,12 @@ use super::passes::scan::Scan;
 use super::passes::sort::Way;
 use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::*;
-use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Wanted, Word, bitmap_words};
+use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Wanted, Word, bitmap_words, wall_tests};
+use crate::device::Any;
 use crate::error::Error;
+use crate::for_each_scheme;
 use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
-use crate::scheme::{Kind, Plan as _};
+use crate::scheme::{self, AnyScheme, Kind, Plan as _, Scheme as _};
 use crate::workload::keys_of_every_sort;
 
 /// The device that all tests share, or nothing with the reason on stderr.
@@ -428,5 +430,22 @@ fn devices_are_numbered_and_found_by_name() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let again = OpenCl::by_name(&cl.info().name.to_uppercase())?;
     again.complement(&mut cl.iota(3)?)?;
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_any_pass_sees_it() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let any = Any::OpenCl(cl.clone());
+    macro_rules! each_scheme {
+        ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
+            for &kind in scheme::$scheme::KINDS {
+                let scheme = scheme::$scheme::of_kind(kind);
+                wall_tests::what_does_not_fit_is_refused(cl, &scheme)?;
+                wall_tests::what_does_not_fit_is_refused(&any, &AnyScheme::from(scheme))?;
+            }
+        )*};
+    }
+    for_each_scheme!(each_scheme);
     Ok(())
 }

@@ -34,6 +34,6 @@ fn heavy_keys_are_one_key() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
-    on_each(set_tests::what_does_not_fit_is_refused);
+fn more_keys_than_slots_are_left_over() {
+    on_each(set_tests::more_keys_than_slots_are_left_over);
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
-use crate::error::{Error, Result};
-use crate::scheme::fks::{BUCKET_SLOTS, FksPlan};
+use crate::error::Result;
+use crate::scheme::fks::FksPlan;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Fks, FksFamily, Kind, Placing, Plan, Request, Scheme};
 
@@ -292,29 +292,5 @@ fn the_stages_are_the_posters() -> Result<()> {
     assert_eq!(times[1..].iter().map(|stage| stage.name).collect::<Vec<_>>(), stages);
     let ledger = cpu.ledger().take();
     assert_eq!(ledger.iter().map(|stage| (stage.name, stage.host)).collect::<Vec<_>>(), stages.map(|name| (name, 0)));
-    Ok(())
-}
-
-#[test]
-fn what_does_not_fit_or_is_not_possible_is_refused() -> Result<()> {
-    let cpu = Cpu::new();
-    let words = BUCKET_SLOTS as usize + 1;
-    let (mut image, mut short) = (cpu.filled(words, 0u64)?, cpu.filled(words - 1, 0u64)?);
-    let (mut three, four, mut none) = (cpu.filled(3, 0u32)?, cpu.filled(4, 0u32)?, cpu.filled(0, 0u32)?);
-    let mut bits = cpu.filled(1, 0u32)?;
-    for scheme in all_schemes() {
-        let plan = plan_of(&scheme, 100, 0);
-        let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
-        refused(Kernels::<Fks>::place(&cpu, &plan, &mut short, &four, &four).map(drop));
-        refused(Kernels::<Fks>::place(&cpu, &plan, &mut image, &four, &three).map(drop));
-        refused(Kernels::<Fks>::lookup(&cpu, &plan, &image, &four, &mut three, &mut bits));
-        let mut values = cpu.filled(4, 0u32)?;
-        refused(Kernels::<Fks>::lookup(&cpu, &plan, &image, &four, &mut values, &mut none));
-        refused(Kernels::<Fks>::assign(&cpu, &plan, &mut image, &four, &three));
-        refused(Kernels::<Fks>::decode(&cpu, &plan, &short).map(drop));
-        let impossible = |result: Result<()>| assert!(matches!(result, Err(Error::InvalidParameter { .. })));
-        impossible(Kernels::<Fks>::remove(&cpu, &plan, &mut image, &four).map(drop));
-        impossible(Kernels::<Fks>::lift(&cpu, &plan, &mut image).map(drop));
-    }
     Ok(())
 }

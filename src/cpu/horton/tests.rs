@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::horton::{HortonFamily, HortonPlan, bucket};
 use crate::scheme::{Horton, Load, Placing, Plan, Request, Scheme};
@@ -354,26 +354,5 @@ fn classic_lookups_follow_every_entry_in_both_families() -> Result<()> {
             assert!(looked_up(&cpu, &plan, &image, &queries) == expected);
         }
     }
-    Ok(())
-}
-
-#[test]
-fn what_does_not_fit_is_refused() -> Result<()> {
-    let cpu = Cpu::new();
-    let plan = planned(&Horton::canonical(8), 100, 0.9, 0);
-    let words = plan.words() as usize;
-    let (mut image, mut short) = (cpu.filled(words, 0u64)?, cpu.filled(words - 1, 0u64)?);
-    let (mut three, four, mut none) = (cpu.filled(3, 0u32)?, cpu.filled(4, 0u32)?, cpu.filled(0, 0u32)?);
-    let (mut values, mut bits) = (cpu.filled(4, 0u32)?, cpu.filled(1, 0u32)?);
-    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
-    refused(Kernels::<Horton>::place(&cpu, &plan, &mut short, &four, &four).map(drop));
-    refused(Kernels::<Horton>::place(&cpu, &plan, &mut image, &four, &three).map(drop));
-    refused(Kernels::<Horton>::lookup(&cpu, &plan, &image, &four, &mut three, &mut bits));
-    refused(Kernels::<Horton>::lookup(&cpu, &plan, &image, &four, &mut values, &mut none));
-    refused(Kernels::<Horton>::assign(&cpu, &plan, &mut image, &four, &three));
-    refused(Kernels::<Horton>::decode(&cpu, &plan, &short).map(drop));
-    let impossible = |error: Option<Error>| assert!(matches!(error, Some(Error::InvalidParameter { .. })));
-    impossible(Kernels::<Horton>::remove(&cpu, &plan, &mut image, &four).err());
-    impossible(Kernels::<Horton>::lift(&cpu, &plan, &mut image).err());
     Ok(())
 }

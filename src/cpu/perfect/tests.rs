@@ -2,7 +2,6 @@
 
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{BLOCK, Cpu, Memory};
-use crate::error::Error;
 use crate::scheme::cuckoo::classic::EMPTY_KEY;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Perfect, PerfectPlan, Plan, Request, Scheme};
@@ -104,7 +103,7 @@ fn decoding_gives_every_pair_and_no_offset() {
 }
 
 #[test]
-fn any_image_is_read_within_its_bounds_and_others_are_refused() {
+fn any_image_is_read_within_its_bounds() {
     let cpu = Cpu::with_threads(2).expect("threads");
     for scheme in [Perfect::plane(1000), Perfect::volume(100, 100)] {
         let plan = scheme.plan(Request { slots: 3000, pairs: 0, seed: 1, attempt: 2 }).expect("a plan");
@@ -116,11 +115,5 @@ fn any_image_is_read_within_its_bounds_and_others_are_refused() {
         assert_eq!(looked_up(&cpu, &plan, &image, &queries), expected);
         let keys = cpu.upload(&queries).expect("room");
         Kernels::<Perfect>::assign(&cpu, &plan, &mut image, &keys, &keys).expect("no panic");
-        let removed = Kernels::<Perfect>::remove(&cpu, &plan, &mut image, &keys);
-        assert!(matches!(removed, Err(Error::InvalidParameter { .. })), "{removed:?}");
-        let lifted = Kernels::<Perfect>::lift(&cpu, &plan, &mut image);
-        assert!(matches!(lifted, Err(Error::InvalidParameter { .. })));
-        let short = cpu.upload(&words[1..]).expect("room");
-        assert!(matches!(Kernels::<Perfect>::decode(&cpu, &plan, &short), Err(Error::LengthMismatch { .. })));
     }
 }

@@ -352,23 +352,3 @@ fn any_image_can_be_read_and_built_on() -> Result<()> {
     }
     Ok(())
 }
-
-#[test]
-fn lengths_that_do_not_fit_are_refused() -> Result<()> {
-    let cpu = Cpu::new();
-    let plan = planned(&RobinHood::canonical().max_ages(4), 100);
-    assert_eq!(plan.words(), 101 + 7);
-    let (mut image, mut short) = (cpu.filled(108, 0u64)?, cpu.filled(101, 0u64)?);
-    let (mut three, four, mut none) = (cpu.filled(3, 0u32)?, cpu.filled(4, 0u32)?, cpu.filled(0, 0u32)?);
-    let mut bits = cpu.filled(1, 0u32)?;
-    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })));
-    refused(Kernels::<RobinHood>::place(&cpu, &plan, &mut short, &four, &four).map(drop));
-    refused(Kernels::<RobinHood>::place(&cpu, &plan, &mut image, &four, &three).map(drop));
-    refused(Kernels::<RobinHood>::lookup(&cpu, &plan, &image, &four, &mut three, &mut bits));
-    let mut values = cpu.filled(4, 0u32)?;
-    refused(Kernels::<RobinHood>::lookup(&cpu, &plan, &image, &four, &mut values, &mut none));
-    refused(Kernels::<RobinHood>::assign(&cpu, &plan, &mut image, &four, &three));
-    refused(Kernels::<RobinHood>::decode(&cpu, &plan, &short).map(drop));
-    refused(Kernels::<RobinHood>::remove(&cpu, &plan, &mut short, &four).map(drop));
-    Ok(())
-}

@@ -384,20 +384,3 @@ fn what_cannot_be_built_says_so() -> Result<()> {
     }
     Ok(())
 }
-
-#[test]
-fn wrong_lengths_are_refused_before_any_kernel_sees_them() -> Result<()> {
-    let Some(cl) = device() else { return Ok(()) };
-    let plan = plan(&Bucketized::canonical(8), 100, 0);
-    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::LengthMismatch { .. })), "{result:?}");
-    let (mut image, mut short) = (empty(cl, &plan)?, cl.filled(plan.words() as usize - 1, 0u64)?);
-    let (mut ten, nine, mut one) = (cl.filled(10, 0u32)?, cl.filled(9, 0u32)?, cl.filled(1, 0u32)?);
-    refused(Kernels::<Bucketized>::place(cl, &plan, &mut short, &ten, &ten).map(drop));
-    refused(Kernels::<Bucketized>::place(cl, &plan, &mut image, &ten, &nine).map(drop));
-    refused(Kernels::<Bucketized>::lookup(cl, &plan, &short, &ten, &mut cl.filled(10, 0)?, &mut one));
-    refused(Kernels::<Bucketized>::lookup(cl, &plan, &image, &nine, &mut cl.filled(9, 0)?, &mut ten));
-    refused(Kernels::<Bucketized>::assign(cl, &plan, &mut image, &ten, &nine));
-    refused(Kernels::<Bucketized>::lift(cl, &plan, &mut short).map(drop));
-    refused(Kernels::<Bucketized>::decode(cl, &plan, &short).map(drop));
-    Ok(())
-}

@@ -41,7 +41,7 @@ fn heavy_keys_are_one_key() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn more_keys_than_slots_are_left_over() {
     let Some(cl) = device() else { return };
-    set_tests::what_does_not_fit_is_refused(cl);
+    set_tests::more_keys_than_slots_are_left_over(cl);
 }

@@ -385,7 +385,11 @@ fn long_results_have_no_seams() {
         table.retrieve_into(&keys, &mut vec![0; keys.len() + 1], &mut room).unwrap();
         assert_eq!(room.pop(), Some(5));
         assert!(room == retrieved.values, "{}", device.info());
-        let rows = koel::join(&device, &keys, &keys, koel::JoinKind::Inner).unwrap();
+        // Behind them, in the same piece as the last of them, the right rows without a partner.
+        let right = [&keys[..], &[8, 9, 8]].concat();
+        let mut rows = koel::join(&device, &keys, &right, koel::JoinKind::Full).unwrap();
+        assert_eq!(rows.left.split_off(retrieved.values.len()), [koel::NO_ROW; 3], "{}", device.info());
+        assert_eq!(rows.right.split_off(retrieved.values.len()), [n, n + 1, n + 2], "{}", device.info());
         assert!(rows.right == retrieved.values, "{}", device.info());
         assert!((0..).zip(rows.left.chunks(n as usize)).all(|(i, left)| left.iter().all(|&row| row == i)));
     }
@@ -399,6 +403,8 @@ impl Check for Inserts {
         }
         let keys: Vec<u32> = workload(scheme, size(400, 60)).0.into_iter().flat_map(|key| [key, key ^ 3]).collect();
         let values: Vec<u32> = (0..keys.len() as u32).map(|i| i.wrapping_mul(0x9e37_79b1)).collect();
+        let (folder, cpu) = (tempfile::tempdir().unwrap(), Any::Cpu(Cpu::new()));
+        let path = folder.path().join("multi.koel");
         for device in devices() {
             let at = label(scheme, &device);
             let whole = builder(scheme).build(&device, &keys, &values).unwrap();
@@ -411,6 +417,17 @@ impl Check for Inserts {
             if scheme.kind() == Kind::Canonical {
                 assert_eq!(grown.digest().unwrap(), whole.digest().unwrap(), "{at}: as of one build");
             }
+            // A table that was moved, and one that was opened from a file, goes on as one that was not.
+            let mut moved = builder(scheme).build(&cpu, &keys[..third], &values[..third]).unwrap();
+            moved = moved.to_backend(&device).unwrap();
+            moved.insert(&keys[third..2 * third], &values[third..2 * third]).unwrap();
+            moved.save(&path).unwrap();
+            let mut opened = MultiTable::<Any, AnyScheme>::open(&device, &path).unwrap();
+            let mut mapped = crate::common::mapped_multi(&path).unwrap();
+            opened.insert(&keys[2 * third..], &values[2 * third..]).unwrap();
+            mapped.insert(&keys[2 * third..], &values[2 * third..]).unwrap();
+            holds_exactly(&opened, &model(&keys, &values), &at);
+            assert_eq!(mapped.to_pairs().unwrap(), whole.to_pairs().unwrap(), "{at}");
             // What does not fit changes nothing.
             let mut full = builder(scheme).slots(64).build(&device, &keys[..20], &values[..20]).unwrap();
             let before = full.digest().unwrap();

@@ -4,7 +4,7 @@ use crate::common::{Check, devices, fitting, for_every_kind, most_pairs, size, w
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
-use koel::{AnyScheme, Error, HashTable, Kind, Scheme};
+use koel::{AnyScheme, Error, HashTable, Kind, MultiTable, Scheme};
 
 struct Exchange;
 impl Check for Exchange {
@@ -80,4 +80,10 @@ fn a_buffer_of_another_device_is_refused() {
     let table = HashTable::builder(koel::Cuckoo::default()).build(&cpu, &[1], &[2]).unwrap();
     let (mut values, mut found) = (cpu.filled(2, 0).unwrap(), cpu.filled(1, 0).unwrap());
     assert!(matches!(table.get_on_into(&there, &mut values, &mut found), Err(Error::WrongDevice)));
+    let mut lists = MultiTable::builder(koel::Cuckoo::default()).build(&cpu, &[1, 1], &[2, 3]).unwrap();
+    let here = cpu.upload(&[1u32, 2]).unwrap();
+    for (keys, values) in [(&there, &here), (&here, &there)] {
+        assert!(matches!(lists.insert_on(keys, values), Err(Error::WrongDevice)));
+    }
+    assert_eq!(lists.to_pairs().unwrap(), [(1, 2), (1, 3)]);
 }

@@ -1,0 +1,128 @@
+//! What nobody may ask of the passes: plans that are none, images and columns of other lengths. Each backend's tests run
+//! it, for every scheme.
+
+use super::{Kernels, bitmap_words};
+use crate::error::{Error, Result};
+use crate::scheme::{Plan as _, Request, Scheme, Updates};
+
+/// Keys, and queries.
+const KEYS: usize = 70;
+
+/// One of each of what passes take.
+struct Asked<S: Scheme, B: Kernels<S>> {
+    plan: S::Plan,
+    image: B::Buffer<u64>,
+    keys: B::Buffer<u32>,
+    values: B::Buffer<u32>,
+    found: B::Buffer<u32>,
+}
+
+/// How many of each, besides [`KEYS`].
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    image: usize,
+    values: usize,
+    found: usize,
+}
+
+/// The passes, in the order in which they are asked, and what of their lengths each looks at.
+const PASSES: [(&str, &[Part]); 9] = [
+    ("build", &[Part::Values]),
+    ("extended", &[Part::Image, Part::Values]),
+    ("place", &[Part::Image, Part::Values]),
+    ("lookup", &[Part::Image, Part::Values, Part::Found]),
+    ("contains", &[Part::Image]),
+    ("assign", &[Part::Image, Part::Values]),
+    ("decode", &[Part::Image]),
+    ("remove", &[Part::Image]),
+    ("lift", &[Part::Image]),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Part {
+    Image,
+    Values,
+    Found,
+}
+
+impl<S: Scheme, B: Kernels<S>> Asked<S, B> {
+    fn new(backend: &B, plan: S::Plan, lengths: Lengths) -> Result<Self> {
+        Ok(Asked {
+            plan,
+            image: backend.filled(lengths.image, plan.empty_word())?,
+            keys: backend.iota(KEYS)?,
+            values: backend.filled(lengths.values, 0)?,
+            found: backend.filled(lengths.found, 0)?,
+        })
+    }
+
+    /// Asks every pass, in the order of [`PASSES`].
+    fn all(&mut self, backend: &B) -> [Result<()>; 9] {
+        let Asked { plan, image, keys, values, found } = self;
+        [
+            Kernels::<S>::build(backend, plan, keys, values).map(drop),
+            Kernels::<S>::extended(backend, plan, image, keys, values).map(drop),
+            Kernels::<S>::place(backend, plan, image, keys, values).map(drop),
+            Kernels::<S>::lookup(backend, plan, image, keys, values, found),
+            Kernels::<S>::contains(backend, plan, image, keys).map(drop),
+            Kernels::<S>::assign(backend, plan, image, keys, values),
+            Kernels::<S>::decode(backend, plan, image).map(drop),
+            Kernels::<S>::remove(backend, plan, image, keys).map(drop),
+            Kernels::<S>::lift(backend, plan, image).map(drop),
+        ]
+    }
+}
+
+/// Every pass refuses what is wrong, each for its own reason, and nothing else.
+pub(crate) fn what_does_not_fit_is_refused<S: Scheme, B: Kernels<S>>(backend: &B, scheme: &S) -> Result<()> {
+    let pairs = KEYS as u64;
+    let plan = scheme.plan(Request { slots: scheme.default_load().slots_for(pairs), pairs, seed: 6, attempt: 0 })?;
+    let right = Lengths { image: plan.word_count()?, values: KEYS, found: bitmap_words(KEYS) };
+
+    for off in [-1, 1] {
+        let other = |length: usize| length.saturating_add_signed(off);
+        for (part, lengths) in [
+            (Part::Image, Lengths { image: other(right.image), ..right }),
+            (Part::Values, Lengths { values: other(right.values), ..right }),
+            (Part::Found, Lengths { found: other(right.found), ..right }),
+        ] {
+            let results = Asked::<S, B>::new(backend, plan, lengths)?.all(backend);
+            for ((pass, looks_at), result) in PASSES.iter().zip(results) {
+                let refused = matches!(result, Err(Error::LengthMismatch { .. }));
+                assert_eq!(refused, looks_at.contains(&part), "{} {pass}, {lengths:?}: {result:?}", scheme.name());
+            }
+        }
+    }
+
+    let mut hostile = 0;
+    let mut asked = Asked::<S, B>::new(backend, plan, right)?;
+    for at in 0..plan.stored().len() {
+        let mut stored = plan.stored().to_vec();
+        stored[at] ^= 0x81;
+        let Some(bad) = S::Plan::of_stored(scheme.id(), &stored).filter(|bad| S::from_plan(bad).is_err()) else {
+            continue;
+        };
+        hostile += 1;
+        asked.plan = bad;
+        for ((pass, _), result) in PASSES.iter().zip(asked.all(backend)) {
+            let refused = matches!(result, Err(Error::InvalidParameter { what: "plan", .. }));
+            assert!(refused, "{} {pass}, {bad:?}: {result:?}", scheme.name());
+        }
+    }
+    assert!(hostile > 0, "{}: no byte of its plan matters", scheme.name());
+
+    asked.plan = plan;
+    for ((pass, _), result) in PASSES.iter().zip(asked.all(backend)) {
+        let possible = match *pass {
+            "remove" => scheme.updates() != Updates::Rebuild,
+            "lift" => scheme.updates() == Updates::Tombstones,
+            _ => true,
+        };
+        let as_it_should = match &result {
+            Ok(()) => possible,
+            Err(error) => !possible && matches!(error, Error::InvalidParameter { what: "kind", .. }),
+        };
+        assert!(as_it_should, "{} {pass}: {result:?}", scheme.name());
+    }
+    Ok(())
+}
