@@ -83,6 +83,7 @@ mod memory;
 pub mod multi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+mod parallel;
 pub mod prelude;
 pub mod scheme;
 mod sealed;

@@ -3,14 +3,11 @@
 //! ```text
 //! reserved     room for so many elements, to be pushed
 //! zeroed       so many zeros: new pages of the system where there are many, which nobody has to write
-//! collected    the items of a parallel iterator
 //! boxed        one large value
 //! ```
 //!
 //! What it is not: used for what has a small bound whatever the data (names, options, a list with an entry a thread,
 //! what rayon allocates itself): `Vec` does there, and ends the process when not even a page is left.
-
-use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
@@ -35,14 +32,6 @@ pub(crate) fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
     bytemuck::allocation::try_zeroed_slice_box(len).map(Vec::from).map_err(|()| no_room::<T>(len))
 }
 
-/// All items, in their order.
-pub(crate) fn collected<T: Send>(items: impl IndexedParallelIterator<Item = T>) -> Result<Vec<T>> {
-    let mut all = reserved(items.len())?;
-    // It finds the room that it needs, so it allocates none.
-    items.collect_into_vec(&mut all);
-    Ok(all)
-}
-
 /// A value too large for the stack of a thread. A slice of one, because no safe way leads from a vector to less.
 pub(crate) fn boxed<T>(value: T) -> Result<Box<[T]>> {
     let mut one = reserved(1)?;
@@ -62,13 +51,10 @@ mod tests {
         };
         assert_eq!(bytes_of(reserved::<u64>(1 << 58).expect_err("no room")), 1 << 61);
         assert_eq!(bytes_of(zeroed::<u32>(usize::MAX).expect_err("no room")), (usize::MAX as u64).saturating_mul(4));
-        let many = (0..usize::MAX >> 2).into_par_iter().map(|i| i as u64);
-        assert_eq!(bytes_of(collected(many).expect_err("no room")), (u64::MAX >> 2).saturating_mul(8));
     }
 
     #[test]
     fn what_fits_is_there() {
-        assert_eq!(collected((0..10_000).into_par_iter().map(|i| 2 * i)).expect("room")[9_999], 19_998);
         assert_eq!(zeroed::<u32>(3).expect("room"), [0; 3]);
         assert!(reserved::<u8>(100).expect("room").capacity() >= 100);
         assert_eq!(*boxed(7).expect("room"), [7]);

@@ -42,7 +42,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 use super::BLOCK;
-use super::block::{GREATEST_AGE, Lists, Pairs, Workspace, Workspaces, total};
+use super::block::{GREATEST_AGE, Lists, Pairs, Workspace, Workspaces, sum};
 use super::crew::Crew;
 use super::lanes::at_best;
 use super::place::Shared;
@@ -87,7 +87,7 @@ pub(super) fn place<P: Shared>(
             || placer.place(pairs, crew),
         )
     };
-    total(Crew::new(pairs.keys.len()).run(work))
+    Crew::new(pairs.keys.len()).run(work, sum).unwrap_or_default()
 }
 
 /// One thread of a build.

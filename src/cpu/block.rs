@@ -50,11 +50,6 @@ pub(super) fn sum(a: Placed, b: Placed) -> Placed {
     }
 }
 
-/// What all threads counted.
-pub(super) fn total(counts: impl IntoIterator<Item = Placed>) -> Placed {
-    counts.into_iter().fold(Placed::default(), sum)
-}
-
 /// Where the keys of one kind of table stand.
 pub(super) trait Lists: Sync {
     /// Words of the image that belong to one place: 1 where keys go to slots, S where they go to buckets.

@@ -1,15 +1,11 @@
 //! The pairs of an image as columns, on all threads: what `decode` and `lift` are for every scheme.
 
-use rayon::prelude::*;
-
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::{Decoded, bitmap_words};
 use crate::error::Result;
+use crate::parallel::{Divide, Per, each};
 use crate::scheme::cuckoo::Cell;
 use crate::scheme::slot;
-
-/// Words that make one word of the bitmap.
-const GROUP: usize = 32;
 
 impl Cpu {
     /// The pair that `pair` sees in each word.
@@ -28,12 +24,10 @@ impl Cpu {
         pair: impl Fn(usize) -> Option<(u32, u32)> + Sync,
     ) -> Result<Decoded<Memory<u32>>> {
         let mut columns = Columns::zeroed(cells)?;
-        let into = columns.groups()?;
+        let into = columns.parts()?;
         self.run(|| {
-            into.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, mut columns)| {
-                for i in 0..columns.keys.len() {
-                    columns.put(i, pair(GROUP * group + i));
-                }
+            each((0..cells, into), CHUNK, |_, (cells, mut columns)| {
+                cells.enumerate().for_each(|(i, cell)| columns.put(i, pair(cell)));
             });
         })?;
         Ok(columns.0)
@@ -56,12 +50,11 @@ impl Cpu {
         pair: impl Fn(usize, u64) -> Option<(u32, u32)> + Sync,
     ) -> Result<Decoded<Memory<u32>>> {
         let mut columns = Columns::zeroed(slots.len())?;
-        let into = columns.groups()?;
+        let into = columns.parts()?;
         self.run(|| {
-            let groups = slots.par_chunks_mut(GROUP).zip(into);
-            groups.enumerate().with_min_len(CHUNK / GROUP).for_each(|(group, (slots, mut columns))| {
+            each((slots, into), CHUNK, |chunk, (slots, mut columns)| {
                 for (i, cell) in slots.iter_mut().enumerate().filter(|(_, cell)| is_lifted(cell.word())) {
-                    columns.put(i, pair(GROUP * group + i, cell.word()));
+                    columns.put(i, pair(CHUNK * chunk + i, cell.word()));
                     *cell = C::of(slot::EMPTY);
                 }
             });
@@ -72,12 +65,8 @@ impl Cpu {
 
 struct Columns(Decoded<Memory<u32>>);
 
-/// What becomes of up to 32 words.
-struct Group<'a> {
-    keys: &'a mut [u32],
-    values: &'a mut [u32],
-    taken: &'a mut u32,
-}
+/// What becomes of the words of a chunk: keys, values, and a bit for each pair.
+struct Part<'a>(&'a mut [u32], &'a mut [u32], Per<&'a mut [u32]>);
 
 impl Columns {
     fn zeroed(words: usize) -> Result<Columns> {
@@ -85,18 +74,28 @@ impl Columns {
         Ok(Columns(Decoded { keys, values, taken: Memory::zeroed(bitmap_words(words))? }))
     }
 
-    fn groups(&mut self) -> Result<impl IndexedParallelIterator<Item = Group<'_>>> {
+    fn parts(&mut self) -> Result<Part<'_>> {
         let Decoded { keys, values, taken } = &mut self.0;
-        let columns = keys.words_mut()?.par_chunks_mut(GROUP).zip(values.words_mut()?.par_chunks_mut(GROUP));
-        Ok(columns.zip(taken.words_mut()?).map(|((keys, values), taken)| Group { keys, values, taken }))
+        Ok(Part(keys.words_mut()?, values.words_mut()?, Per(32, taken.words_mut()?)))
     }
 }
 
-impl Group<'_> {
+impl Part<'_> {
+    #[inline(always)]
     fn put(&mut self, i: usize, pair: Option<(u32, u32)>) {
         if let Some(pair) = pair {
-            (self.keys[i], self.values[i]) = pair;
-            *self.taken |= 1 << i;
+            (self.0[i], self.1[i]) = pair;
+            self.2.1[i / 32] |= 1 << (i % 32);
         }
+    }
+}
+
+impl Divide for Part<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn cut(self, at: usize) -> (Self, Self) {
+        let (first, second) = (self.0, self.1, self.2).cut(at);
+        (Part(first.0, first.1, first.2), Part(second.0, second.1, second.2))
     }
 }

@@ -8,15 +8,15 @@
 //! are numbers of rows, or their complements, that is the last or the first of the input: so it comes early, and most
 //! others see it and need not write.
 //!
-//! What it is not: needed by passes without such queues; they are rayon's parallel iterators over chunks.
+//! What it is not: needed by passes without such queues; they go over chunks as `crate::parallel` has it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use crossbeam::utils::CachePadded;
-use rayon::prelude::*;
 
 use super::CHUNK;
+use crate::parallel::fold_with;
 
 /// The input `0..len` of one pass, in chunks.
 pub(super) struct Crew {
@@ -32,11 +32,11 @@ impl Crew {
         Crew { len, next: CachePadded::default(), stop: CachePadded::default() }
     }
 
-    /// Runs `job` once on each thread that is free, and returns what each returned. A job that starts late finds no
-    /// chunk left.
-    pub(super) fn run<R: Send>(&self, job: impl Fn(&Crew) -> R + Sync) -> Vec<R> {
+    /// Runs `job` once on each thread that is free, and joins what they return; none for no input. A job that starts
+    /// late finds no chunk left.
+    pub(super) fn run<R: Send>(&self, job: impl Fn(&Crew) -> R + Sync, join: impl Fn(R, R) -> R + Sync) -> Option<R> {
         let threads = rayon::current_num_threads().min(self.len.div_ceil(CHUNK));
-        (0..threads).into_par_iter().with_max_len(1).map(|_| job(self)).collect()
+        fold_with(0..threads, 1, || (), |(), _, _| job(self), join)
     }
 
     /// The next chunk that nobody has.

@@ -19,11 +19,11 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
-use rayon::prelude::*;
 
 use crate::backend::{DeviceBuffer, Word};
 use crate::cpu::{CHUNK, failed};
 use crate::error::{Error, Result};
+use crate::parallel::each;
 
 /// The size of a huge page, and of the smallest buffer that asks for them.
 const HUGE_PAGE: usize = 2 << 20;
@@ -50,7 +50,7 @@ impl<T: Word> Memory<T> {
     pub(super) fn filled(len: usize, value: T) -> Result<Self> {
         let mut memory = Memory::zeroed(len)?;
         if value != T::zeroed() {
-            memory.words_mut()?.par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(value));
+            each(memory.words_mut()?, CHUNK, |_, chunk| chunk.fill(value));
         }
         Ok(memory)
     }
@@ -167,7 +167,7 @@ pub(super) fn no_room(bytes: usize) -> Error {
 
 /// Copies by all threads; the slices are equally long.
 pub(super) fn copy<T: Word>(from: &[T], to: &mut [T]) {
-    to.par_chunks_mut(CHUNK).zip(from.par_chunks(CHUNK)).for_each(|(to, from)| to.copy_from_slice(from));
+    each((to, from), CHUNK, |_, (to, from)| to.copy_from_slice(from));
 }
 
 /// The same words as atomics, for as long as nobody else can see them.

@@ -3,7 +3,7 @@
 //! ```text
 //! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
 //! lanes.rs       which instructions the hot loops use, of those that the processor has
-//! crew.rs        how the threads of one pass share its input
+//! crew.rs        how the threads of one pass with queues share its input; other passes: `crate::parallel`
 //! ahead.rs       passes in which each key has one place
 //! atomic.rs      what is done to a word that threads share
 //! place.rs       one place of an image: a word, or half of one; at rest or shared
@@ -71,7 +71,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::backend::{BuildRoute, DeviceInfo, DeviceKind, Ledger};
 use crate::error::{Error, Result};
-use crate::threads;
+use crate::{parallel, threads};
 use block::{Workspace, Workspaces};
 
 pub use memory::Memory;
@@ -163,19 +163,22 @@ impl Cpu {
         &self.inner.workspaces
     }
 
-    /// Runs `work` on a thread of the pool, so that every parallel iterator in it uses that pool.
+    /// Runs `work` on a thread of the pool, so that all that is parallel in it uses that pool.
     ///
     /// What it returns counts only if no thread was short of memory for its workspace meanwhile.
     fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R> {
         let before = self.workspaces().shortages();
-        let done = match &self.inner.pool {
-            Some(pool) => pool.install(work),
+        let (mut work, mut done) = (Some(work), None);
+        let mut once = || done = work.take().map(|work| work());
+        match &self.inner.pool {
+            Some(pool) => parallel::within(pool, &mut once),
             None => {
                 threads::ready()?;
-                work()
+                once();
             }
-        };
-        if self.workspaces().shortages() == before { Ok(done) } else { Err(memory::no_room(size_of::<Workspace>())) }
+        }
+        let is_whole = self.workspaces().shortages() == before;
+        done.filter(|_| is_whole).ok_or_else(|| memory::no_room(size_of::<Workspace>()))
     }
 }
 

@@ -26,13 +26,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use rayon::prelude::*;
 use wide::u32x8;
 
 use super::CHUNK;
 use super::block::Pairs;
 use super::lanes::at_best;
 use super::memory::{atomic, prefetch};
+use crate::parallel::collect;
 
 /// Words of a line, and keys that are hashed together.
 const LINE: usize = 8;
@@ -121,15 +121,18 @@ pub(super) fn deal(
         Pairs { keys: &pairs.keys[range.clone()], values: &pairs.values[range] }
     };
     let chunks = len.div_ceil(share);
-    let firsts = if chunks == 1 {
+    let mut firsts = if chunks == 1 {
         vec![zeros(slices.count())?]
     } else {
-        let counts = (0..chunks).into_par_iter().map(|number| count(chunk(number), slices.count(), aim));
-        sums(counts.collect::<Option<_>>()?)?
+        let counts = collect(0..chunks, 1, |number, _| count(chunk(number), slices.count(), aim)).ok()?;
+        sums(counts.into_iter().collect::<Option<_>>()?)?
     };
     let (image, escaped) = (atomic(image), AtomicUsize::new(0));
-    let of_chunk = |(number, first)| Dealer::new(image, slices, first)?.deal(chunk(number), (&escaped, most), aim);
-    let mut done = firsts.into_par_iter().enumerate().map(of_chunk).collect::<Option<Vec<_>>>()?;
+    let of_chunk = |number, first: &mut [_]| {
+        let first = std::mem::take(&mut first[0]);
+        Dealer::new(image, slices, first)?.deal(chunk(number), (&escaped, most), aim)
+    };
+    let mut done = collect(&mut firsts[..], 1, of_chunk).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
     let mut escapes = with_room(done.iter().map(|(_, escapes)| escapes.len()).sum())?;
     done.iter_mut().for_each(|(_, mine)| escapes.append(mine));
     // The last chunk's shares lie behind all others.

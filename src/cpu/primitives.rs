@@ -1,8 +1,8 @@
 //! The passes that no scheme owns, on plain slices. Callers have checked the lengths.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use rayon::prelude::*;
 use wide::u32x8;
 
 use super::lanes::at_best;
@@ -10,6 +10,7 @@ use super::memory::{Memory, prefetch};
 use super::{BLOCK, CHUNK};
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::{Per, collect, each, fold};
 use crate::scheme::hash::{MixKeys, mix, reduce};
 
 /// Words of a bitmap for one chunk.
@@ -17,7 +18,7 @@ const CHUNK_WORDS: usize = CHUNK / 32;
 
 /// 0, 1, ..
 pub(super) fn iota(to: &mut [u32]) {
-    to.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, to)| {
+    each(to, CHUNK, |chunk, to| {
         let first = (chunk * CHUNK) as u32;
         to.iter_mut().zip(0..).for_each(|(to, i)| *to = first.wrapping_add(i));
     });
@@ -25,18 +26,17 @@ pub(super) fn iota(to: &mut [u32]) {
 
 /// `!x` for every x.
 pub(super) fn complement(words: &mut [u32]) {
-    words.par_chunks_mut(CHUNK).for_each(|chunk| chunk.iter_mut().for_each(|x| *x = !*x));
+    each(words, CHUNK, |_, chunk| chunk.iter_mut().for_each(|x| *x = !*x));
 }
 
 /// The greatest of them; 0 if there is none.
 pub(super) fn greatest(words: &[u32]) -> u32 {
-    let of_chunk = |chunk: &[u32]| chunk.iter().copied().max().unwrap_or(0);
-    words.par_chunks(CHUNK).map(of_chunk).max().unwrap_or(0)
+    fold(words, CHUNK, |_, chunk| chunk.iter().copied().max().unwrap_or(0), u32::max)
 }
 
 /// `from[index[i]]`, or 0 past the end.
 pub(super) fn gather(from: &[u32], index: &[u32], to: &mut [u32]) {
-    to.par_chunks_mut(CHUNK).zip(index.par_chunks(CHUNK)).for_each(|(to, index)| {
+    each((to, index), CHUNK, |_, (to, index)| {
         for (i, to) in to.iter_mut().enumerate() {
             if let Some(&ahead) = index.get(i + BLOCK) {
                 prefetch(from, ahead as usize);
@@ -56,9 +56,8 @@ pub(super) fn select(bits: &[u32], keep: bool, columns: &[&[u32]]) -> Result<Vec
         let past = 32 - (len - 32 * word).min(32) as u32;
         wanted & (u32::MAX >> past)
     };
-    let words_of = |chunk: usize| chunk * CHUNK_WORDS..bits.len().min((chunk + 1) * CHUNK_WORDS);
-    let count = |chunk| words_of(chunk).map(|word| kept(word).count_ones() as usize).sum();
-    let counts: Vec<usize> = memory::collected((0..bits.len().div_ceil(CHUNK_WORDS)).into_par_iter().map(count))?;
+    let count = |_, words: Range<usize>| words.map(|word| kept(word).count_ones() as usize).sum();
+    let counts: Vec<usize> = collect(0..bits.len(), CHUNK_WORDS, count)?;
     let select_column = |column: &&[u32]| {
         let mut selected = Memory::zeroed(counts.iter().sum())?;
         let mut rest = selected.words_mut()?;
@@ -66,9 +65,10 @@ pub(super) fn select(bits: &[u32], keep: bool, columns: &[&[u32]]) -> Result<Vec
         for &count in &counts {
             shares.push(rest.split_off_mut(..count).unwrap_or_default());
         }
-        shares.into_par_iter().enumerate().for_each(|(chunk, share)| {
-            let mut share = share.iter_mut();
-            for word in words_of(chunk) {
+        let columns = (0..bits.len(), Per(CHUNK_WORDS, &mut shares[..]));
+        each(columns, CHUNK_WORDS, |_, (words, Per(_, share))| {
+            let mut share = share[0].iter_mut();
+            for word in words {
                 let mut left = kept(word);
                 while left != 0 {
                     let bit = left.trailing_zeros() as usize;
@@ -127,12 +127,10 @@ fn at_random_places<T: Sync, A: Default + Send>(
     if slots == 0 {
         return A::default();
     }
-    let of_chunk = |chunk: usize| {
+    let of_chunk = |_, Range { start: mut first, end }: Range<usize>| {
         at_best(
             #[inline(always)]
             || {
-                let end = count.min((chunk + 1) * CHUNK);
-                let mut first = chunk * CHUNK;
                 let mut all = A::default();
                 let mut places = random_block(slots, first);
                 places.iter().for_each(|&at| prefetch(words, at as usize));
@@ -148,5 +146,5 @@ fn at_random_places<T: Sync, A: Default + Send>(
             },
         )
     };
-    (0..count.div_ceil(CHUNK)).into_par_iter().map(of_chunk).reduce(A::default, join)
+    fold(0..count, CHUNK, of_chunk, join)
 }

@@ -13,14 +13,12 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::memory::{atomic, atomic_u32};
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::memory;
+use crate::parallel::{Divide, Per, collect, each};
 
 /// Entries of a chunk's own table, a power of two: a quarter of an L1 cache.
 const ENTRIES: usize = 256;
@@ -32,9 +30,12 @@ impl Cpu {
         let mut bits = Memory::zeroed(bitmap_words(len))?;
         let words = bits.words_mut()?;
         self.run(|| {
-            words.par_iter_mut().enumerate().with_min_len(CHUNK / 32).for_each(|(word, bits)| {
-                let places = 32 * word..len.min(32 * word + 32);
-                *bits = places.fold(0, |bits, i| bits | u32::from(is_one(i)) << (i % 32));
+            each((0..len, Per(32, words)), CHUNK, |_, (mut places, Per(_, words))| {
+                for word in words {
+                    let (of_word, behind) = places.cut(32);
+                    *word = of_word.fold(0, |bits, i| bits | u32::from(is_one(i)) << (i % 32));
+                    places = behind;
+                }
             });
         })?;
         Ok(bits)
@@ -48,7 +49,7 @@ impl Relational for Cpu {
         let words = atomic_u32(bits.words_mut()?);
         let seen = &places.words()[..seen(places.len())];
         self.run(|| {
-            seen.par_chunks(CHUNK).for_each(|places| {
+            each(seen, CHUNK, |_, places| {
                 for &place in places.iter().filter(|&&place| (place as usize) < len) {
                     let (word, bit) = (&words[place as usize / 32], 1 << (place % 32));
                     // One place a million times is one write.
@@ -78,19 +79,17 @@ impl Relational for Cpu {
         let mut ranks = Memory::zeroed(len)?;
         let words = ranks.words_mut()?;
         self.run(|| {
-            let chunks = bits.par_chunks(CHUNK / 32);
-            let counts = chunks.map(|words| words.iter().map(|word| word.count_ones()).sum());
-            let before = running_sums::<u32>(counts)?;
-            words.par_chunks_mut(CHUNK).zip(bits.par_chunks(CHUNK / 32)).zip(&before).for_each(
-                |((to, bits), &before)| {
-                    // One less from the start, wrapping: before the first one there is none.
-                    let mut rank = before.wrapping_sub(1);
-                    for (i, to) in to.iter_mut().enumerate() {
-                        rank = rank.wrapping_add(bits[i / 32] >> (i % 32) & 1);
-                        *to = rank;
-                    }
-                },
-            );
+            let ones = |_, words: &[u32]| words.iter().map(|word| word.count_ones()).sum();
+            let before = running_sums::<u32>(collect(bits, CHUNK / 32, ones)?);
+            let columns = (words, Per(32, bits), Per(CHUNK, &before[..]));
+            each(columns, CHUNK, |_, (to, Per(_, bits), Per(_, before))| {
+                // One less from the start, wrapping: before the first one there is none.
+                let mut rank = before[0].wrapping_sub(1);
+                for (i, to) in to.iter_mut().enumerate() {
+                    rank = rank.wrapping_add(bits[i / 32] >> (i % 32) & 1);
+                    *to = rank;
+                }
+            });
             Ok(())
         })
         .flatten()?;
@@ -103,7 +102,7 @@ impl Relational for Cpu {
         let mut to = Memory::zeroed(len)?;
         let words = atomic_u32(to.words_mut()?);
         self.run(|| {
-            places.words().par_chunks(CHUNK).zip(values.words().par_chunks(CHUNK)).for_each(|(places, values)| {
+            each((places.words(), values.words()), CHUNK, |_, (places, values)| {
                 for (&place, &value) in places.iter().zip(values) {
                     if let Some(word) = words.get(place as usize) {
                         word.store(value, Relaxed);
@@ -136,8 +135,9 @@ impl Relational for Cpu {
             }
         };
         self.run(|| {
-            let to = to_starts.par_iter_mut().zip(to_counts).enumerate().with_min_len(CHUNK);
-            to.for_each(|(i, (start, count))| (*start, *count) = of(i));
+            each((0..ids.len(), to_starts, to_counts), CHUNK, |_, (rows, starts, counts)| {
+                rows.zip(starts).zip(counts).for_each(|((i, start), count)| (*start, *count) = of(i));
+            });
         })?;
         Ok(spans)
     }
@@ -148,18 +148,17 @@ impl Relational for Cpu {
         let mut offsets = Memory::zeroed(counts.len() + 1)?;
         let words = offsets.words_mut()?;
         self.run(|| {
-            let sums = counts.par_chunks(CHUNK).map(|counts| counts.iter().copied().map(u64::from).sum());
-            let before = running_sums::<u64>(sums)?;
+            let of_chunk = |_, counts: &[u32]| counts.iter().copied().map(u64::from).sum();
+            let before = running_sums::<u64>(collect(counts, CHUNK, of_chunk)?);
             // The first is 0, and the one behind each count is the sum up to it.
-            words[1..].par_chunks_mut(CHUNK).zip(counts.par_chunks(CHUNK)).zip(&before).for_each(
-                |((to, counts), &before)| {
-                    let mut sum = before;
-                    for (to, &count) in to.iter_mut().zip(counts) {
-                        sum += u64::from(count);
-                        *to = sum;
-                    }
-                },
-            );
+            let columns = (counts, &mut words[1..], Per(CHUNK, &before[..]));
+            each(columns, CHUNK, |_, (counts, to, Per(_, before))| {
+                let mut sum = before[0];
+                for (to, &count) in to.iter_mut().zip(counts) {
+                    sum += u64::from(count);
+                    *to = sum;
+                }
+            });
             Ok(())
         })
         .flatten()?;
@@ -180,8 +179,7 @@ impl Relational for Cpu {
         let mut expanded = Expanded { runs: Memory::zeroed(len)?, places: Memory::zeroed(len)? };
         let (runs, places) = (expanded.runs.words_mut()?, expanded.places.words_mut()?);
         self.run(|| {
-            let chunks = runs.par_chunks_mut(CHUNK).zip(places.par_chunks_mut(CHUNK)).enumerate();
-            chunks.for_each(|(chunk, (runs, places))| {
+            each((runs, places), CHUNK, |chunk, (runs, places)| {
                 let begin = first.saturating_add((chunk * CHUNK) as u64);
                 // The last run that begins here or before; empty ones before it begin there too.
                 let mut run = offsets.partition_point(|&offset| offset <= begin).saturating_sub(1);
@@ -224,9 +222,9 @@ impl Relational for Cpu {
         };
         let (ids, values) = (&ids.words()[..seen(ids.len())], values.words());
         self.run(|| {
-            (0..ids.len().div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
+            each(0..ids.len(), CHUNK, |_, rows| {
                 let mut entries = [Entry::default(); ENTRIES];
-                for i in chunk * CHUNK..ids.len().min((chunk + 1) * CHUNK) {
+                for i in rows {
                     let value = values.get(i).copied().unwrap_or(0);
                     let entry = &mut entries[ids[i] as usize % ENTRIES];
                     if entry.count > 0 && entry.id != ids[i] {
@@ -258,7 +256,9 @@ impl Relational for Cpu {
             1 => (cells[i / 2] >> (32 * (i % 2))) << 32 | u64::from(lower[i]),
             _ => empty,
         };
-        self.run(|| to.par_iter_mut().enumerate().with_min_len(CHUNK).for_each(|(i, to)| *to = word(i)))?;
+        self.run(|| {
+            each((0..lower.len(), to), CHUNK, |_, (rows, to)| rows.zip(to).for_each(|(i, to)| *to = word(i)));
+        })?;
         Ok(words)
     }
 }
@@ -269,15 +269,12 @@ fn seen(rows: usize) -> usize {
 }
 
 /// The sum of all before each.
-fn running_sums<T: Copy + Default + Send + std::ops::Add<Output = T>>(
-    counts: impl IndexedParallelIterator<Item = T>,
-) -> Result<Vec<T>> {
-    let mut counts = memory::collected(counts)?;
+fn running_sums<T: Copy + Default + std::ops::Add<Output = T>>(mut counts: Vec<T>) -> Vec<T> {
     let mut sum = T::default();
     for count in &mut counts {
         (*count, sum) = (sum, sum + *count);
     }
-    Ok(counts)
+    counts
 }
 
 /// What a chunk has gathered of one group. Nothing while its count is 0.

@@ -11,12 +11,13 @@
 //! Compared with finishing each block before the next is begun: later probes have full blocks too, so that a hundred
 //! lines are on their way at all times and not only after the first probe.
 
-use rayon::prelude::*;
+use std::ops::Add;
 
 use super::block::{Block, GREATEST_AGE, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
 use super::lanes::at_best;
 use super::place::{Place, Shared};
 use super::{BLOCK, CHUNK, Cpu};
+use crate::parallel::{Per, each_with, fold_with};
 
 /// Looks `keys` up and calls `answer(number of the key, hit, slot, word)` after every probe, the last one of a key
 /// last.
@@ -137,11 +138,11 @@ impl Cpu {
         values: &mut [u32],
         found: &mut [u32],
     ) {
-        let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
-        let chunks = queries.par_chunks(CHUNK).zip(to);
-        chunks.for_each_init(
+        each_with(
+            (queries, values, Per(32, found)),
+            CHUNK,
             || self.workspaces().lend(),
-            |loan, (queries, (values, found))| {
+            |loan, _, (queries, values, Per(_, found))| {
                 let Some(loan) = loan else { return };
                 let workspace = loan.workspace();
                 at_best(
@@ -160,9 +161,11 @@ impl Cpu {
     /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no
     /// part in the search for another key, so those who read the slot meanwhile are not misled.
     pub(super) fn overwrite<L: Lists>(&self, lists: &L, image: &[impl Shared], pairs: Pairs<'_>) {
-        pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each_init(
+        each_with(
+            (pairs.keys, pairs.values),
+            CHUNK,
             || self.workspaces().lend(),
-            |loan, (keys, values)| {
+            |loan, _, (keys, values)| {
                 let Some(loan) = loan else { return };
                 let write = |i: usize, hit, slot: u32, word: u64| {
                     if hit {
@@ -178,9 +181,11 @@ impl Cpu {
     /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one
     /// finds a pair in the slot and the others the mark.
     pub(super) fn vacate(&self, lists: &impl Lists, image: &[impl Shared], keys: &[u32], mark: u64) -> u64 {
-        let chunks = keys.par_chunks(CHUNK).map_init(
+        fold_with(
+            keys,
+            CHUNK,
             || self.workspaces().lend(),
-            |loan, keys| {
+            |loan, _, keys| {
                 let Some(loan) = loan else { return 0 };
                 let mut vacated = 0;
                 let take = |_, hit, slot: u32, _| {
@@ -191,7 +196,8 @@ impl Cpu {
                 search(lists, image, keys, loan.workspace(), take);
                 vacated
             },
-        );
-        chunks.sum()
+            u64::add,
+        )
+        .unwrap_or(0)
     }
 }

@@ -20,15 +20,15 @@
 //! a slice that threads share. A relaxed store is a plain one to the machine. Cutting the slice into the shares of each
 //! chunk and digit is the other way, and was a fifth slower.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
-
-use rayon::prelude::*;
 
 use super::CHUNK;
 use super::block::Pairs;
 use super::memory::{Memory, atomic};
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::{any, each, fold, fold_with};
 use crate::scheme::sorted::search::{key, word};
 
 /// Words of a bucket, about, as its logarithm: with a thread's scratch a quarter of an L2 cache.
@@ -88,7 +88,9 @@ impl Source for [u64] {
 /// long as they are.
 pub(super) fn sort_words<S: Source + ?Sized>(from: &S, to: &mut [u64]) -> Result<()> {
     if is_ascending(from) {
-        to.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(i, to)| *to = from.word(i));
+        each((0..from.len(), to), CHUNK, |_, (places, to)| {
+            places.zip(to).for_each(|(i, to)| *to = from.word(i));
+        });
         return Ok(());
     }
     if from.len() > 1 << BUCKET_BITS {
@@ -104,8 +106,7 @@ pub(super) fn sort_pairs(pairs: Pairs<'_>) -> Result<(Memory<u32>, Memory<u32>)>
     let mut words = Memory::zeroed(len)?;
     sort_words(&pairs, words.words_mut()?)?;
     let (mut keys, mut values) = (Memory::zeroed(len)?, Memory::zeroed(len)?);
-    let to = keys.words_mut()?.par_chunks_mut(CHUNK).zip(values.words_mut()?.par_chunks_mut(CHUNK));
-    words.words().par_chunks(CHUNK).zip(to).for_each(|(words, (keys, values))| {
+    each((words.words(), keys.words_mut()?, values.words_mut()?), CHUNK, |_, (words, keys, values)| {
         for ((&word, to_key), to_value) in words.iter().zip(keys).zip(values) {
             (*to_key, *to_value) = (key(word), word as u32);
         }
@@ -115,19 +116,16 @@ pub(super) fn sort_pairs(pairs: Pairs<'_>) -> Result<(Memory<u32>, Memory<u32>)>
 
 /// Whether there is nothing to do. It is soon known where there is.
 fn is_ascending<S: Source + ?Sized>(from: &S) -> bool {
-    let pairs = (1..from.len()).into_par_iter().with_min_len(CHUNK);
-    pairs.all(|i| from.key(i - 1) <= from.key(i))
+    !any(1..from.len().max(1), CHUNK, |_, mut pairs| pairs.any(|i| from.key(i - 1) > from.key(i)))
 }
 
 /// The bits in which keys differ.
 fn differing<S: Source + ?Sized>(from: &S) -> u32 {
-    let chunks = (0..from.len().div_ceil(CHUNK)).into_par_iter();
-    let of_chunk = |chunk: usize| {
-        let range = chunk * CHUNK..from.len().min((chunk + 1) * CHUNK);
-        range.fold((0, u32::MAX), |(or, and), i| (or | from.key(i), and & from.key(i)))
-    };
-    let (or, and) = chunks.map(of_chunk).reduce(|| (0, u32::MAX), |a, b| (a.0 | b.0, a.1 & b.1));
-    or & !and
+    // The bits that are one in some key, and those that are zero in some.
+    let of_chunk =
+        |_, range: Range<usize>| range.fold((0, 0), |(ones, zeros), i| (ones | from.key(i), zeros | !from.key(i)));
+    let (ones, zeros) = fold(0..from.len(), CHUNK, of_chunk, |a, b| (a.0 | b.0, a.1 | b.1));
+    ones & zeros
 }
 
 /// Pairs in buckets by the top bits in which they differ, on all threads, and each bucket sorted.
@@ -148,7 +146,8 @@ fn settle_each(words: &mut [u64], sizes: Vec<usize>) -> Result<()> {
     let mut rest = words;
     let mut buckets = memory::reserved(sizes.len())?;
     buckets.extend(sizes.into_iter().map(|size| rest.split_off_mut(..size).unwrap_or_default()));
-    buckets.into_par_iter().try_for_each_init(Vec::new, |scratch, bucket| settle(bucket, scratch))
+    let settle_one = |scratch: &mut Vec<u64>, _, bucket: &mut [&mut [u64]]| settle(bucket[0], scratch).err();
+    fold_with(&mut buckets[..], 1, Vec::new, settle_one, Option::or).flatten().map_or(Ok(()), Err)
 }
 
 /// Every pair to the bucket of its digit, `bits` bits from `shift` on; how many pairs each bucket has.
@@ -160,7 +159,7 @@ fn scatter<S: Source + ?Sized>(from: &S, to: &mut [u64], shift: u32, bits: u32) 
     let range = |number: usize| number * chunk..len.min((number + 1) * chunk);
     // A row for each chunk.
     let mut places = memory::zeroed::<usize>(len.div_ceil(chunk) * (mask + 1))?;
-    places.par_chunks_mut(mask + 1).enumerate().for_each(|(number, counts)| {
+    each(&mut places[..], mask + 1, |number, counts| {
         range(number).for_each(|i| counts[digit(i)] += 1);
     });
     let mut sizes = memory::zeroed(mask + 1)?;
@@ -173,7 +172,7 @@ fn scatter<S: Source + ?Sized>(from: &S, to: &mut [u64], shift: u32, bits: u32) 
         }
     }
     let to = atomic(to);
-    places.par_chunks_mut(mask + 1).enumerate().for_each(|(number, places)| {
+    each(&mut places[..], mask + 1, |number, places| {
         for i in range(number) {
             let place = &mut places[digit(i)];
             to[*place].store(from.word(i), Relaxed);

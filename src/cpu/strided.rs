@@ -2,11 +2,10 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::memory::{atomic, atomic_u32, prefetch};
 use super::{BLOCK, CHUNK};
 use crate::backend::Word;
+use crate::parallel::each;
 
 /// Adds one to `words[k * stride % len]` for each k below `len`; by one atomic, or by a read and a write.
 pub(super) fn updates<T: Word>(words: &mut [T], stride: u32, atomically: bool) {
@@ -32,13 +31,13 @@ pub(super) fn updates<T: Word>(words: &mut [T], stride: u32, atomically: bool) {
 fn at_strides<T: Sync>(words: &[T], stride: u32, visit: impl Fn(&T) + Sync) {
     let len = words.len() as u64;
     let place = |k: usize| (k as u64 % len * u64::from(stride) % len) as usize;
-    (0..words.len().div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
-        let first = chunk * CHUNK;
+    each(0..words.len(), CHUNK, |_, range| {
+        let first = range.start;
         // One division a chunk: from each place the next is a step away, or a step and once round.
         let step = place(1);
         let next = |at: usize| if at + step >= words.len() { at + step - words.len() } else { at + step };
         let (mut at, mut ahead) = (place(first), place(first + BLOCK));
-        for _ in first..words.len().min(first + CHUNK) {
+        for _ in range {
             prefetch(words, ahead);
             visit(&words[at]);
             (at, ahead) = (next(at), next(ahead));

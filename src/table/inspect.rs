@@ -3,18 +3,22 @@
 //! Both read the image to this machine and run the scheme's one-key-at-a-time functions there, in parallel: the point
 //! is that they share nothing with the kernels that built it.
 
-use rayon::prelude::*;
+use std::ops::Add;
+use std::ops::Range;
 
 use super::{HashTable, salt};
 use crate::backend::Runs;
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::{fold, fold_with};
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Audit, Model, Plan, Scheme, Violation};
 use crate::threads;
 
 /// Tasks of an audit.
 const PARTS: u64 = 64;
+/// Buckets, or absent keys, that a thread takes at a time.
+const AT_ONCE: usize = 1 << 10;
 /// A multiple of the words of every bucket.
 const LARGEST_BUCKET: u64 = 16;
 /// Absent keys that are walked to count the reads of a miss.
@@ -125,29 +129,17 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let image = self.host_image("stats")?;
         let plan = &self.plan;
         let size = u64::from(plan.bucket_slots().max(1));
-        let tally = (0..plan.cells() / size)
-            .into_par_iter()
-            .fold(Tally::default, |mut tally, bucket| {
-                let mut pairs = 0;
-                for cell in bucket * size..(bucket + 1) * size {
-                    if let Some((key, _)) = S::pair(plan, &image, cell) {
-                        pairs += 1;
-                        count(&mut tally.ages, S::age(plan, &image, cell) as usize);
-                        count(&mut tally.reads, S::reads(plan, &image, key) as usize);
-                    }
-                }
-                let kind = S::bucket_type(plan, &image, bucket);
-                if tally.buckets.len() <= kind {
-                    tally.buckets.resize(kind + 1, Vec::new());
-                }
-                count(&mut tally.buckets[kind], pairs);
-                tally
-            })
-            .reduce(Tally::default, Tally::join);
+        let of_buckets = |_, buckets: Range<usize>| {
+            let mut tally = Tally::default();
+            buckets.for_each(|bucket| tally.add::<S>(plan, &image, bucket as u64, size));
+            tally
+        };
+        let tally = fold(0..(plan.cells() / size) as usize, AT_ONCE, of_buckets, Tally::join);
         let mut stream = SplitMix64::new(!plan.seed());
         let mut absent = memory::reserved(MISSES)?;
         absent.extend((0..MISSES).map(|_| stream.next_u32()).filter(|&key| S::find(plan, &image, key).is_none()));
-        let miss_reads: u64 = absent.par_iter().map(|&key| u64::from(S::reads(plan, &image, key))).sum();
+        let reads_of = |_, keys: &[u32]| keys.iter().map(|&key| u64::from(S::reads(plan, &image, key))).sum();
+        let miss_reads: u64 = fold(&absent[..], AT_ONCE, reads_of, u64::add);
         let hit_reads = tally.reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum();
         let names = S::bucket_types(plan).iter().copied().chain(std::iter::repeat(""));
         Ok(Stats {
@@ -205,11 +197,9 @@ fn audited<S: Scheme>(plan: &S::Plan, image: &[u64]) -> std::result::Result<Audi
     // Whole buckets, and few parts, because some schemes look the whole image over before they begin.
     let cells = plan.cells();
     let part = cells.div_ceil(PARTS).next_multiple_of(LARGEST_BUCKET);
-    let parts: Vec<_> = (0..PARTS)
-        .into_par_iter()
-        .map(|i| S::audit(plan, image, cells.min(i * part)..cells.min((i + 1) * part)))
-        .collect();
-    parts.into_iter().try_fold(Audit::default(), |sum, part| part.map(|part| sum.join(part)))
+    let audit_part = |i: usize, _| S::audit(plan, image, cells.min(i as u64 * part)..cells.min((i as u64 + 1) * part));
+    let join = |a: std::result::Result<Audit, _>, b: std::result::Result<Audit, _>| Ok(a?.join(b?));
+    fold_with(0..PARTS as usize, 1, || (), |(), i, part| audit_part(i, part), join).unwrap_or(Ok(Audit::default()))
 }
 
 /// Bytes of a cell, which is a word or an equal part of one. What a scheme has besides its cells is not counted.
@@ -231,6 +221,22 @@ struct Tally {
 }
 
 impl Tally {
+    fn add<S: Scheme>(&mut self, plan: &S::Plan, image: &[u64], bucket: u64, size: u64) {
+        let mut pairs = 0;
+        for cell in bucket * size..(bucket + 1) * size {
+            if let Some((key, _)) = S::pair(plan, image, cell) {
+                pairs += 1;
+                count(&mut self.ages, S::age(plan, image, cell) as usize);
+                count(&mut self.reads, S::reads(plan, image, key) as usize);
+            }
+        }
+        let kind = S::bucket_type(plan, image, bucket);
+        if self.buckets.len() <= kind {
+            self.buckets.resize(kind + 1, Vec::new());
+        }
+        count(&mut self.buckets[kind], pairs);
+    }
+
     fn join(mut self, other: Tally) -> Tally {
         add(&mut self.ages, &other.ages);
         add(&mut self.reads, &other.reads);

@@ -49,7 +49,6 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use rayon::prelude::*;
 use wide::u32x8;
 
 use super::bucket::{buckets, sort};
@@ -61,6 +60,7 @@ use crate::cpu::crew::Crew;
 use crate::cpu::lanes::at_best;
 use crate::cpu::memory::atomic;
 use crate::cpu::{BLOCK, CHUNK};
+use crate::parallel::each;
 use crate::scheme::bucketized::{Functions, canonical};
 use crate::scheme::slot;
 
@@ -159,12 +159,12 @@ pub(super) fn offer_all<const S: usize>(
             || placer.place(pairs, crew),
         )
     };
-    Crew::new(pairs.keys.len()).run(work).into_iter().fold(Placed::default(), sum)
+    Crew::new(pairs.keys.len()).run(work, sum).unwrap_or_default()
 }
 
 /// Brings the words of every bucket into order.
 pub(super) fn order<const S: usize>(image: &mut [u64]) {
-    image.par_chunks_mut(CHUNK).for_each(|words| {
+    each(image, CHUNK, |_, words| {
         at_best(
             #[inline(always)]
             || words.as_chunks_mut::<S>().0.iter_mut().for_each(sort),

@@ -16,9 +16,8 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use rayon::prelude::*;
 
 use self::canonical::Canonical;
 use self::classic::Classic;
@@ -30,6 +29,7 @@ use super::{CHUNK, Cpu};
 use crate::backend::{BuildRoute, Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, filled_and_placed};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::parallel::{Per, any, each, fold};
 use crate::scheme::bucketized::{self, BucketizedPlan, Functions};
 use crate::scheme::cuckoo::classic as slots_of_pairs;
 use crate::scheme::{Bucketized, Kind, Plan, slot};
@@ -164,7 +164,7 @@ impl Passes<Bucketized> for Cpu {
                 let mark = slots_of_pairs::EMPTY;
                 let pairs =
                     with_bucket_slots!(plan, S => vacate(&Classic::<S>::new(plan, &functions), image, keys, mark));
-                Removed { pairs, outside: keys.par_iter().any(|&key| key == slots_of_pairs::EMPTY_KEY) }
+                Removed { pairs, outside: any(keys, CHUNK, |_, keys| keys.contains(&slots_of_pairs::EMPTY_KEY)) }
             }
         })
     }
@@ -219,8 +219,7 @@ fn look_up<const S: usize>(
     values: &mut [u32],
     found: &mut [u32],
 ) {
-    let to = values.par_chunks_mut(CHUNK).zip(found.par_chunks_mut(CHUNK / 32));
-    queries.par_chunks(CHUNK).zip(to).for_each(|(queries, (values, found))| {
+    each((queries, values, Per(32, found)), CHUNK, |_, (queries, values, Per(_, found))| {
         at_best(
             #[inline(always)]
             || lookup::answer(lists, image, queries, values, found),
@@ -236,7 +235,7 @@ fn look_up<const S: usize>(
 /// Overwrites values on all threads. Keys are distinct, so no two threads change one slot; and a value takes no part in
 /// the search for another key, so those who read the slot meanwhile are not misled.
 fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs: Pairs<'_>) {
-    pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).for_each(|(keys, values)| {
+    each((pairs.keys, pairs.values), CHUNK, |_, (keys, values)| {
         lookup::search(lists, image, keys, |told| {
             told.each_hit(|i, at, word| image[at].store(word >> 32 << 32 | u64::from(values[i]), Relaxed));
         });
@@ -246,12 +245,12 @@ fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs
 /// Writes `mark` over the pairs of keys, on all threads, and counts them. Of several threads with one key, one finds a
 /// pair in the slot and the others the mark.
 fn vacate<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
-    let chunks = keys.par_chunks(CHUNK).map(|keys| {
+    let of_chunk = |_, keys: &[u32]| {
         let mut vacated = 0;
         lookup::search(lists, image, keys, |told| {
             told.each_hit(|_, at, _| vacated += u64::from(image[at].swap(mark, Relaxed) != mark));
         });
         vacated
-    });
-    chunks.sum()
+    };
+    fold(keys, CHUNK, of_chunk, u64::add)
 }

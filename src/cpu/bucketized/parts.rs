@@ -28,8 +28,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use super::bucket::{Offered, offer};
 use super::canonical;
 use crate::backend::Placed;
@@ -39,6 +37,7 @@ use crate::cpu::network::sort_descending;
 use crate::cpu::parts::{Dealt, Slices, deal, with_room};
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::collect;
 use crate::scheme::bucketized::{Functions, PART_SLOTS, canonical as rule};
 use crate::scheme::hash::{mix, unmix};
 use crate::scheme::slot;
@@ -143,7 +142,7 @@ impl Parts<'_> {
                 }
             }
         };
-        let found = (0..threads).into_par_iter().with_max_len(1).map(|_| work()).collect::<Option<Vec<_>>>()?;
+        let found = collect(0..threads, 1, |_, _| work()).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
         let placed = found.iter().map(|found| found.placed).fold(Placed::default(), sum);
         let mut third = with_room(found.iter().map(|found| found.third.len()).sum())?;
         found.into_iter().for_each(|mut found| third.append(&mut found.third));

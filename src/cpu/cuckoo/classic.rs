@@ -17,17 +17,18 @@
 //! [`Placed::outside`].
 
 use std::array;
+use std::ops::Range;
 
-use rayon::prelude::*;
 use wide::u32x8;
 
 use crate::backend::Placed;
-use crate::cpu::block::{Lists, Loan, Pairs, Workspaces, sum, total};
+use crate::cpu::block::{Lists, Loan, Pairs, Workspaces, sum};
 use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
 use crate::cpu::place::{Place, Share, Shared};
 use crate::cpu::search::search;
 use crate::cpu::{BLOCK, CHUNK};
+use crate::parallel::fold_with;
 use crate::scheme::Plan;
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key, next_location};
 use crate::scheme::cuckoo::{CuckooPlan, Functions, HashFamily, Reinsertion};
@@ -80,9 +81,8 @@ pub(super) fn place<C: Share>(
         let mut chains = Chains::<C> { functions, rule, most, image, flying: Vec::with_capacity(BLOCK), marked: 0 };
         chains.place(pairs, crew)
     };
-    let placed = Crew::new(pairs.keys.len()).run(work);
-    let marked: u64 = placed.iter().map(|(_, marked)| marked).sum();
-    let mut placed = total(placed.into_iter().map(|(placed, _)| placed));
+    let both = |a: (Placed, u64), b: (Placed, u64)| (sum(a.0, b.0), a.1 + b.1);
+    let (mut placed, marked) = Crew::new(pairs.keys.len()).run(work, both).unwrap_or_default();
     let beyond_first = (marked + u64::from(plan.outside().is_some())).saturating_sub(1);
     if marked > 0 && beyond_first > 0 {
         placed.copies += beyond_first;
@@ -107,11 +107,10 @@ fn later_slots(
     workspaces: &Workspaces,
     each: impl Fn(usize) + Sync,
 ) -> Placed {
-    let of_chunk = |loan: &mut Option<Loan<'_>>, chunk: usize| {
+    let of_chunk = |loan: &mut Option<Loan<'_>>, _, range: Range<usize>| {
         let Some(loan) = loan else { return Placed::default() };
-        let end = image.len().min(CHUNK * (chunk + 1));
         let (mut slots, mut keys, mut taken) = ([0; CHUNK], [0; CHUNK], 0);
-        for (slot, place) in (CHUNK * chunk..end).zip(&image[CHUNK * chunk..end]) {
+        for (slot, place) in range.clone().zip(&image[range]) {
             (slots[taken], keys[taken]) = (slot, key(place.word()));
             taken += usize::from(keys[taken] != EMPTY_KEY);
         }
@@ -125,8 +124,7 @@ fn later_slots(
         search(lists, image, &keys[..taken], loan.workspace(), &mut count);
         placed
     };
-    let chunks = (0..image.len().div_ceil(CHUNK)).into_par_iter();
-    chunks.map_init(|| workspaces.lend(), of_chunk).reduce(Placed::default, sum)
+    fold_with(0..image.len(), CHUNK, || workspaces.lend(), of_chunk, sum).unwrap_or_default()
 }
 
 fn count_copy(placed: &mut Placed, key: u32) {

@@ -13,17 +13,16 @@ mod set_tests;
 #[cfg(test)]
 mod tests;
 
-use rayon::prelude::*;
-
 use self::canonical::Canonical;
 use self::classic::Classic;
 use super::block::{Pairs, sum};
 use super::memory::Memory;
 use super::place::Share;
-use super::{Cpu, acceptance};
+use super::{CHUNK, Cpu, acceptance};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::parallel::any;
 use crate::scheme::cuckoo::{self, Cell, CuckooImage, CuckooPlan, Functions};
 use crate::scheme::{Kind, Plan, slot};
 
@@ -139,7 +138,7 @@ where
             }
             Kind::Classic => Removed {
                 pairs: self.vacate(&Classic::new(plan, &functions), slots, keys, cuckoo::classic::EMPTY),
-                outside: keys.par_iter().any(|&key| key == cuckoo::classic::EMPTY_KEY),
+                outside: any(keys, CHUNK, |_, keys| keys.contains(&cuckoo::classic::EMPTY_KEY)),
             },
         })
     }

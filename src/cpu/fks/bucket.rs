@@ -11,7 +11,6 @@
 
 use std::array;
 
-use rayon::prelude::*;
 use wide::u32x8;
 
 use super::{accept, rounds};
@@ -19,6 +18,7 @@ use crate::backend::Placed;
 use crate::cpu::block::sum;
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::{Per, fold_with};
 use crate::scheme::fks::classic::{self, key};
 use crate::scheme::fks::{
     BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, FksPlan, Functions, SEEDS_OF_WORD, SUBTABLE_SLOTS, SUBTABLES, tweak,
@@ -75,9 +75,10 @@ pub(super) fn cuckoo(
     image: &mut [u64],
 ) -> Result<Placed> {
     let (slots, seeds) = image.split_at_mut(functions.slots());
-    let tasks = slots.par_chunks_mut(SEEDS_OF_WORD as usize * SLOTS).zip(seeds);
-    let of_task = |bucket: &mut Option<Box<[Bucket]>>, (task, (slots, seeds)): (usize, (&mut [u64], &mut u64))| {
+    let task_slots = SEEDS_OF_WORD as usize * SLOTS;
+    let of_task = |bucket: &mut Option<Box<[Bucket]>>, task: usize, (slots, seeds): (&mut [u64], Per<&mut [u64]>)| {
         let Some([bucket]) = bucket.as_deref_mut() else { return Err(memory::no_room::<Bucket>(1)) };
+        let seeds = &mut seeds.1[0];
         let mut placed = Placed::default();
         *seeds = 0;
         for (i, words) in slots.as_chunks_mut::<SLOTS>().0.iter_mut().enumerate() {
@@ -91,7 +92,8 @@ pub(super) fn cuckoo(
         Ok(placed)
     };
     let empty = || memory::boxed(Bucket::empty()).ok();
-    tasks.enumerate().map_init(empty, of_task).try_reduce(Placed::default, |a, b| Ok(sum(a, b)))
+    fold_with((slots, Per(task_slots, seeds)), task_slots, empty, of_task, |a, b| Ok(sum(a?, b?)))
+        .unwrap_or_else(|| Ok(Placed::default()))
 }
 
 impl Bucket {

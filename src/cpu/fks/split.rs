@@ -15,7 +15,6 @@ use std::array;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rayon::prelude::*;
 use wide::u32x8;
 
 use crate::backend::Placed;
@@ -24,7 +23,7 @@ use crate::cpu::ahead::each_place;
 use crate::cpu::block::{Pairs, sum};
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
-use crate::memory;
+use crate::parallel::{Per, collect, each, fold};
 use crate::scheme::Plan;
 use crate::scheme::fks::classic::{EMPTY_KEY, entry};
 use crate::scheme::fks::{BUCKET_PAIRS, FksFamily, FksPlan, Functions};
@@ -52,8 +51,7 @@ pub(super) fn count(
     ranks: &mut [u16],
 ) -> Placed {
     let has_marker = plan.outside_key().is_some();
-    let chunks = pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).zip(ranks.par_chunks_mut(CHUNK));
-    let of_chunk = |((keys, values), ranks): ((&[u32], &[u32]), &mut [u16])| {
+    let of_chunk = |_, (keys, values, ranks): (&[u32], &[u32], &mut [u16])| {
         let mut marked = Placed::default();
         let visit = |i: usize, bucket: u32| {
             if has_marker && keys[i] == EMPTY_KEY {
@@ -69,7 +67,7 @@ pub(super) fn count(
         each_place(keys, |keys| buckets(functions, keys), ahead, visit);
         marked
     };
-    let mut marked = chunks.map(of_chunk).reduce(Placed::default, sum);
+    let mut marked = fold((pairs.keys, pairs.values, ranks), CHUNK, of_chunk, sum);
     let came = marked.copies;
     marked.copies = (came + u64::from(plan.outside().is_some())).saturating_sub(1).min(came);
     marked.least_copy = (marked.copies > 0).then_some(EMPTY_KEY);
@@ -80,8 +78,8 @@ pub(super) fn count(
 /// such, the counts stay as they are.
 pub(super) fn scan(counts: &mut [u64]) -> Result<u64> {
     let beyond = |count: &u64| count.saturating_sub(BUCKET_PAIRS.into());
-    let of_chunk = |chunk: &[u64]| (chunk.iter().sum::<u64>(), chunk.iter().map(beyond).sum::<u64>());
-    let mut chunks = memory::collected(counts.par_chunks(CHUNK).map(of_chunk))?;
+    let of_chunk = |_, chunk: &mut [u64]| (chunk.iter().sum::<u64>(), chunk.iter().map(beyond).sum::<u64>());
+    let mut chunks = collect(&mut *counts, CHUNK, of_chunk)?;
     let unplaced = chunks.iter().map(|(_, beyond)| beyond).sum();
     if unplaced > 0 {
         return Ok(unplaced);
@@ -90,7 +88,8 @@ pub(super) fn scan(counts: &mut [u64]) -> Result<u64> {
     for (pairs, _) in &mut chunks {
         (*pairs, end) = (end, end + *pairs);
     }
-    counts.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(chunk, &(mut start, _))| {
+    each((counts, Per(CHUNK, &chunks[..])), CHUNK, |_, (chunk, Per(_, of_chunk))| {
+        let mut start = of_chunk[0].0;
         for count in chunk {
             start += std::mem::replace(count, start);
         }
@@ -100,8 +99,7 @@ pub(super) fn scan(counts: &mut [u64]) -> Result<u64> {
 
 /// Stores every pair in its bucket's range.
 pub(super) fn shuffle(functions: &Functions, starts: &[u64], pairs: Pairs<'_>, ranks: &[u16], to: &[AtomicU64]) {
-    let chunks = pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).zip(ranks.par_chunks(CHUNK));
-    chunks.for_each(|((keys, values), ranks)| {
+    each((pairs.keys, pairs.values, ranks), CHUNK, |_, (keys, values, ranks)| {
         let place = |i: usize, bucket: u32| starts[bucket as usize] as usize + usize::from(ranks[i]);
         let visit = |i: usize, bucket: u32| {
             if ranks[i] != NO_RANK {

@@ -13,11 +13,9 @@
 //! The proposals of a span of buckets are listed, and the lines of their homes asked for, while those of the span
 //! before are turned into pairs.
 
-use std::ops::Range;
+use std::ops::{Add, Range};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-
-use rayon::prelude::*;
 
 use super::build::Build;
 use crate::cpu::CHUNK;
@@ -25,6 +23,7 @@ use crate::cpu::memory::prefetch;
 use crate::cpu::network::sort;
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::{each, fold};
 use crate::scheme::horton::tokens::{self, EMPTY, GROUP_MAX, NO_PROPOSAL};
 
 /// Buckets whose proposals are on their way together: about a block of them.
@@ -36,20 +35,9 @@ struct Kept {
     proposal: u64,
 }
 
-/// Runs `of_chunk` on ranges of all buckets of the table.
-fn in_chunks<const S: usize, R: Send>(
-    build: &Build<'_, S>,
-    of_chunk: impl Fn(Range<usize>) -> R + Sync + Send,
-) -> impl ParallelIterator<Item = R> {
-    let buckets = build.headers.len();
-    (0..buckets.div_ceil(CHUNK))
-        .into_par_iter()
-        .map(move |chunk| of_chunk(chunk * CHUNK..buckets.min((chunk + 1) * CHUNK)))
-}
-
 /// Finishes the Type A buckets, and writes their entries to the homes of those they took in.
 pub(super) fn type_a<const S: usize>(build: Build<'_, S>) -> Result<()> {
-    let of_chunk = |buckets: Range<usize>| {
+    let of_chunk = |_, buckets: Range<usize>| {
         // A bucket has no more proposals than words.
         let (mut listed, mut before) = (memory::reserved(SPAN * S)?, memory::reserved(SPAN * S)?);
         let mut finished = buckets.start;
@@ -63,7 +51,8 @@ pub(super) fn type_a<const S: usize>(build: Build<'_, S>) -> Result<()> {
         }
         Ok(())
     };
-    in_chunks(&build, of_chunk).try_for_each(|chunk| chunk)
+    fold(0..build.headers.len(), CHUNK, |number, buckets| of_chunk(number, buckets).err(), Option::or)
+        .map_or(Ok(()), Err)
 }
 
 /// Lists the proposals in a bucket, and asks for their homes.
@@ -116,11 +105,11 @@ fn sort_words<const S: usize>(words: &[AtomicU64; S]) {
 /// Finishes the Type B buckets, now that all entries are known, and fills the stash. `stashed` counts the pairs of each
 /// stash bucket. Returns how many of them found theirs full.
 pub(super) fn type_b<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64]) -> u64 {
-    let of_chunk = |buckets: Range<usize>| {
+    let of_chunk = |_, buckets: Range<usize>| {
         let bucket_of = |bucket: usize| separate(&build, bucket as u32, stashed);
         buckets.map(bucket_of).sum::<u64>()
     };
-    in_chunks(&build, of_chunk).sum()
+    fold(0..build.headers.len(), CHUNK, of_chunk, u64::add)
 }
 
 /// Finishes one bucket, if it is Type B.
@@ -170,9 +159,11 @@ fn to_stash<const S: usize>(build: &Build<'_, S>, pair: u64, stashed: &[AtomicU6
 
 /// Finishes the stash.
 pub(super) fn stash<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64]) {
-    stashed.par_iter().enumerate().with_min_len(CHUNK).for_each(|(at, count)| {
-        let words = build.bucket(build.functions.buckets + at as u32);
-        words.iter().skip(count.load(Relaxed) as usize).for_each(|word| word.store(EMPTY, Relaxed));
-        sort_words(words);
+    each((0..stashed.len(), stashed), CHUNK, |_, (places, counts)| {
+        for (at, count) in places.zip(counts) {
+            let words = build.bucket(build.functions.buckets + at as u32);
+            words.iter().skip(count.load(Relaxed) as usize).for_each(|word| word.store(EMPTY, Relaxed));
+            sort_words(words);
+        }
     });
 }

@@ -13,8 +13,6 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rayon::prelude::*;
-
 use super::build::{Build, Header, crowd_of};
 use crate::backend::Placed;
 use crate::cpu::CHUNK;
@@ -22,7 +20,7 @@ use crate::cpu::ahead::each_place;
 use crate::cpu::block::{Pairs, sum};
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
-use crate::memory;
+use crate::parallel::{Per, collect, each, fold};
 use crate::scheme::horton::Functions;
 use crate::scheme::horton::tokens::{self, EMPTY_KEY, GROUP_MAX};
 
@@ -32,8 +30,7 @@ const NO_RANK: u8 = u8::MAX;
 /// Counts the keys of each home and gives each pair its rank there. Of the result, `copies` is how often the empty
 /// marker's key came, and `outside` its greatest value.
 pub(super) fn count(functions: &Functions, headers: &[AtomicU64], pairs: Pairs<'_>, ranks: &mut [u8]) -> Placed {
-    let chunks = pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).zip(ranks.par_chunks_mut(CHUNK));
-    let of_chunk = |((keys, values), ranks): ((&[u32], &[u32]), &mut [u8])| {
+    let of_chunk = |_, (keys, values, ranks): (&[u32], &[u32], &mut [u8])| {
         let mut placed = Placed::default();
         let visit = |i: usize, home: u32| {
             if keys[i] == EMPTY_KEY {
@@ -48,18 +45,18 @@ pub(super) fn count(functions: &Functions, headers: &[AtomicU64], pairs: Pairs<'
         each_place(keys, |keys| functions.mixed_home(keys).0, |_, home| prefetch(headers, home as usize), visit);
         placed
     };
-    chunks.map(of_chunk).reduce(Placed::default, sum)
+    fold((pairs.keys, pairs.values, ranks), CHUNK, of_chunk, sum)
 }
 
 /// Writes to the header of every home where its crowd begins. Returns the words of all crowds, and how many homes are
 /// overfull; if any are, or if more keys came than there are, nothing is written.
 pub(super) fn give_room<const S: usize>(headers: &[AtomicU64]) -> Result<(usize, u64)> {
     let keys = |header: &AtomicU64| header.load(Relaxed);
-    let of_chunk = |chunk: &[AtomicU64]| {
+    let of_chunk = |_, chunk: &[AtomicU64]| {
         let overfull = chunk.iter().filter(|header| keys(header) > u64::from(GROUP_MAX)).count() as u64;
         (chunk.iter().map(|header| crowd_of::<S>(keys(header) as u32)).sum::<usize>(), overfull)
     };
-    let mut chunks = memory::collected(headers.par_chunks(CHUNK).map(of_chunk))?;
+    let mut chunks = collect(headers, CHUNK, of_chunk)?;
     let overfull = chunks.iter().map(|(_, overfull)| overfull).sum::<u64>();
     let room = chunks.iter().map(|(room, _)| room).sum();
     if overfull > 0 || u32::try_from(room).is_err() {
@@ -70,8 +67,8 @@ pub(super) fn give_room<const S: usize>(headers: &[AtomicU64]) -> Result<(usize,
     for (room, _) in &mut chunks {
         (*room, end) = (end, end + *room);
     }
-    headers.par_chunks(CHUNK).zip(&chunks).for_each(|(chunk, &(start, _))| {
-        let mut start = start as u32;
+    each((headers, Per(CHUNK, &chunks[..])), CHUNK, |_, (chunk, Per(_, of_chunk))| {
+        let mut start = of_chunk[0].0 as u32;
         for header in chunk {
             let keys = header.load(Relaxed) as u32;
             header.store(Header { keys, upper: start }.word(), Relaxed);
@@ -84,8 +81,7 @@ pub(super) fn give_room<const S: usize>(headers: &[AtomicU64]) -> Result<(usize,
 /// Stores every pair at its home.
 pub(super) fn deal<const S: usize>(build: Build<'_, S>, pairs: Pairs<'_>, ranks: &[u8]) {
     let Build { functions, image, headers, crowd } = build;
-    let chunks = pairs.keys.par_chunks(CHUNK).zip(pairs.values.par_chunks(CHUNK)).zip(ranks.par_chunks(CHUNK));
-    chunks.for_each(|((keys, values), ranks)| {
+    each((pairs.keys, pairs.values, ranks), CHUNK, |_, (keys, values, ranks)| {
         let ahead = |i: usize, home: u32| {
             // What is beyond S goes to the crowd, whose place the header tells.
             let rank = usize::from(ranks[i]);

@@ -9,9 +9,9 @@
 //!
 //! Copies of a key have the same home and the same tag, so they end up side by side.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rayon::prelude::*;
 use wide::u32x8;
 
 use super::build::{Build, Header};
@@ -19,6 +19,7 @@ use crate::backend::Placed;
 use crate::cpu::CHUNK;
 use crate::cpu::block::sum;
 use crate::cpu::network::sort;
+use crate::parallel::fold;
 use crate::scheme::horton::tokens::{self, EMPTY, EMPTY_KEY, GROUP_MAX, NO_PROPOSAL};
 
 /// The most keys of a home that is not overfull.
@@ -26,11 +27,9 @@ const MOST: usize = GROUP_MAX as usize;
 
 /// Brings all buckets into the form that `build.rs` shows, and counts copies.
 pub(super) fn group<const S: usize>(build: Build<'_, S>) -> Placed {
-    let of_chunk = |chunk: usize| {
-        let first = chunk * CHUNK;
-        let last = build.headers.len().min(first + CHUNK);
+    let of_chunk = |_, buckets: Range<usize>| {
         let mut placed = Placed::default();
-        for bucket in first as u32..last as u32 {
+        for bucket in buckets.start as u32..buckets.end as u32 {
             let header = build.header(bucket);
             if header.is_crowded::<S>() {
                 crowded(&build, bucket, header, &mut placed);
@@ -40,8 +39,7 @@ pub(super) fn group<const S: usize>(build: Build<'_, S>) -> Placed {
         }
         placed
     };
-    let chunks = build.headers.len().div_ceil(CHUNK);
-    (0..chunks).into_par_iter().map(of_chunk).reduce(Placed::default, sum)
+    fold(0..build.headers.len(), CHUNK, of_chunk, sum)
 }
 
 /// Counts equal keys that stand side by side.

@@ -23,7 +23,6 @@ mod tests;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use rayon::prelude::*;
 use wide::u32x8;
 
 use self::build::place;
@@ -35,6 +34,7 @@ use super::{BLOCK, CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, host};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::parallel::{Per, each};
 use crate::scheme::horton::{Functions, HortonPlan, bucket, tokens};
 use crate::scheme::{Horton, Kind, Plan};
 
@@ -103,9 +103,9 @@ impl Passes<Horton> for Cpu {
         let lookup = Lookup { functions: &functions, family: plan.family() };
         let outside = plan.outside().map(|(_, value)| value);
         let (image, queries) = (image.words(), queries.words());
-        let to = values.words_mut()?.par_chunks_mut(TASK).zip(found.words_mut()?.par_chunks_mut(TASK / 32));
+        let columns = (queries, values.words_mut()?, Per(32, found.words_mut()?));
         self.run(|| {
-            queries.par_chunks(TASK).zip(to).for_each(|(queries, (values, found))| {
+            each(columns, TASK, |_, (queries, values, Per(_, found))| {
                 at_best(
                     #[inline(always)]
                     || with_slots!(functions.slots, look_up(lookup, outside, image, queries, values, found)),
@@ -229,14 +229,14 @@ impl<const S: usize> Answers<S> for Places<'_> {
 /// expect others to write to them. The keys are distinct, so no two threads write to one word.
 fn assign<const S: usize>(lookup: Lookup<'_>, image: &mut [u64], keys: &[u32], values: &[u32], places: &mut [u64]) {
     let words = &*image;
-    keys.par_chunks(TASK).zip(places.par_chunks_mut(TASK)).for_each(|(keys, places)| {
+    each((keys, &mut *places), TASK, |_, (keys, places)| {
         search::<S>(lookup, words, keys, &mut Places(places));
         // That key finds empty slots, and stands in none of them.
         places.iter_mut().zip(keys).filter(|(_, key)| **key == tokens::EMPTY_KEY).for_each(|(at, _)| *at = NOWHERE);
     });
     let image = atomic(image);
-    places.par_iter().zip(values).with_min_len(CHUNK).for_each(|(&at, &value)| {
-        if at != NOWHERE {
+    each((&*places, values), CHUNK, |_, (places, values)| {
+        for (&at, &value) in places.iter().zip(values).filter(|(at, _)| **at != NOWHERE) {
             let word = &image[at as usize];
             word.store(tokens::word(tokens::key(word.load(Relaxed)), value), Relaxed);
         }

@@ -39,7 +39,7 @@ const OLDER: u64 = 1 << 48;
 
 /// Lets all tokens propose until each is kept or exhausted.
 pub(super) fn settle<const S: usize>(build: Build<'_, S>) -> Result<()> {
-    Crew::new(build.headers.len()).run(|crew| Settler::new(build).settle(crew)).into_iter().collect()
+    Crew::new(build.headers.len()).run(|crew| Settler::new(build).settle(crew), Result::and).unwrap_or(Ok(()))
 }
 
 /// Proposals on their way to their targets.

@@ -7,13 +7,12 @@ mod tests;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use rayon::prelude::*;
-
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::parallel::{Per, each};
 use crate::scheme::cuckoo::classic::pair;
 use crate::scheme::divisor::Divisor;
 use crate::scheme::perfect::{Functions, build};
@@ -61,9 +60,9 @@ impl Passes<Perfect> for Cpu {
         self.ledger().kernel("perfect_lookup", queries.len());
         let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
         let outside = plan.outside().map(|(_, value)| value);
-        let to = values.words_mut()?.par_chunks_mut(TASK).zip(found.words_mut()?.par_chunks_mut(TASK / 32));
+        let columns = (queries, values.words_mut()?, Per(32, found.words_mut()?));
         self.run(|| {
-            queries.par_chunks(TASK).zip(to).for_each(|(queries, (values, found))| {
+            each(columns, TASK, |_, (queries, values, Per(_, found))| {
                 lookup::answer(&functions, image, outside, queries, values, found);
             });
         })?;
@@ -83,7 +82,7 @@ impl Passes<Perfect> for Cpu {
         let functions = functions(plan);
         let image = atomic(image.words_mut()?);
         self.run(|| {
-            keys.words().par_chunks(TASK).zip(values.words().par_chunks(TASK)).for_each(|(keys, values)| {
+            each((keys.words(), values.words()), TASK, |_, (keys, values)| {
                 let word = |at: usize| image[at].load(Relaxed);
                 lookup::search(&functions, image, word, keys, |i, hit, slot, word| {
                     if hit {

@@ -11,10 +11,9 @@
 use std::array;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::lists::Cells;
 use crate::cpu::CHUNK;
+use crate::parallel::each;
 use crate::scheme::robin_hood::Functions;
 use crate::scheme::robin_hood::cell::EMPTY;
 use crate::scheme::robin_hood::max_ages::Levels;
@@ -36,7 +35,7 @@ fn cells<C: Cells>(word: u64) -> impl Iterator<Item = (u32, u64)> {
 /// Raises the codes in `array` to what the pairs in the words of an image need.
 pub(super) fn raise<C: Cells>(functions: &Functions, levels: &Levels, words: &[u64], array: &[AtomicU64]) {
     let codes: [u32; 64] = array::from_fn(|age| levels.code(age as u32));
-    words.par_chunks(CHUNK).enumerate().for_each(|(chunk, words)| {
+    each(words, CHUNK, |chunk, words| {
         let mut place = (chunk * CHUNK) as u32 * per_word::<C>();
         for &word in words {
             for (_, cell) in cells::<C>(word) {
@@ -71,7 +70,7 @@ fn raise_code(levels: &Levels, array: &[AtomicU64], place: u32, code: u32) {
 
 /// Replaces the ages in the words of an image by the codes of their places.
 pub(super) fn pack<C: Cells>(levels: &Levels, words: &mut [u64], array: &[u64]) {
-    words.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, words)| {
+    each(words, CHUNK, |chunk, words| {
         let mut place = (chunk * CHUNK) as u32 * per_word::<C>();
         for word in words {
             let mut packed = 0;

@@ -4,9 +4,8 @@ mod lookup;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
-
-use rayon::prelude::*;
 
 use super::block::Pairs;
 use super::memory::{Memory, atomic};
@@ -15,6 +14,7 @@ use super::{BLOCK, CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::parallel::{Per, each, fold};
 use crate::scheme::sorted::search::{key, word};
 use crate::scheme::{Sorted, SortedPlan};
 
@@ -40,7 +40,7 @@ impl Passes<Sorted> for Cpu {
         let (words, rest) = image.words_mut()?.split_at_mut(len);
         self.run(|| {
             sort_words(&pairs, words)?;
-            rest.par_chunks_mut(CHUNK).for_each(|rest| rest.fill(0));
+            each(rest, CHUNK, |_, rest| rest.fill(0));
             Ok(copies(words))
         })
         .flatten()
@@ -56,9 +56,10 @@ impl Passes<Sorted> for Cpu {
     ) -> Result<()> {
         self.ledger().kernel("sorted_lookup", queries.len());
         let words = &image.words()[..plan.pairs() as usize];
-        let to = values.words_mut()?.par_chunks_mut(CHUNK).zip(found.words_mut()?.par_chunks_mut(CHUNK / 32));
-        let chunks = queries.words().par_chunks(CHUNK).zip(to);
-        self.run(|| chunks.for_each(|(queries, (values, found))| lookup::answer(words, queries, values, found)))?;
+        let columns = (queries.words(), values.words_mut()?, Per(32, found.words_mut()?));
+        self.run(|| {
+            each(columns, CHUNK, |_, (queries, values, Per(_, found))| lookup::answer(words, queries, values, found));
+        })?;
         Ok(())
     }
 
@@ -72,9 +73,8 @@ impl Passes<Sorted> for Cpu {
     ) -> Result<()> {
         self.ledger().kernel("sorted_assign", keys.len());
         let words = &atomic(image.words_mut()?)[..plan.pairs() as usize];
-        let chunks = keys.words().par_chunks(BLOCK).zip(values.words().par_chunks(BLOCK));
         self.run(|| {
-            chunks.with_min_len(CHUNK / BLOCK).for_each(|(keys, values)| {
+            each((keys.words(), values.words()), BLOCK, |_, (keys, values)| {
                 lookup::search(
                     words,
                     |word| word.load(Relaxed),
@@ -100,14 +100,12 @@ impl Passes<Sorted> for Cpu {
 /// Words that have the key of the one before them, and the least such key.
 fn copies(words: &[u64]) -> Placed {
     let is_copy = |at: usize| at > 0 && key(words[at - 1]) == key(words[at]);
-    let of_chunk = |chunk: usize| {
-        let range = chunk * CHUNK..words.len().min((chunk + 1) * CHUNK);
+    let of_chunk = |_, range: Range<usize>| {
         let copies = range.clone().filter(|&at| is_copy(at)).count() as u64;
         let least = if copies > 0 { range.clone().find(|&at| is_copy(at)) } else { None };
         (copies, least)
     };
-    let chunks = (0..words.len().div_ceil(CHUNK)).into_par_iter().map(of_chunk);
     let least = |a: Option<usize>, b: Option<usize>| a.into_iter().chain(b).min();
-    let (copies, least) = chunks.reduce(|| (0, None), |a, b| (a.0 + b.0, least(a.1, b.1)));
+    let (copies, least) = fold(0..words.len(), CHUNK, of_chunk, |a, b| (a.0 + b.0, least(a.1, b.1)));
     Placed { copies, least_copy: least.map(|at| key(words[at])), ..Placed::default() }
 }

@@ -15,12 +15,11 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use rayon::prelude::*;
-
 use super::commands::Pinned;
 use crate::backend::{Word, setting};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl, lock};
+use crate::parallel::each;
 
 /// Bytes of a slot: the queries of a chunk.
 const SLOT: usize = 4 << 20;
@@ -218,5 +217,5 @@ pub(in crate::opencl) fn copy<T: Word>(from: &[T], to: &mut [T]) {
     if from.len() <= len {
         return to.copy_from_slice(from);
     }
-    to.par_chunks_mut(len).zip(from.par_chunks(len)).for_each(|(to, from)| to.copy_from_slice(from));
+    each((to, from), len, |_, (to, from)| to.copy_from_slice(from));
 }

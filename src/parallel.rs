@@ -1,0 +1,286 @@
+//! Passes over columns, on all threads of the pool that calls.
+//!
+//! ```text
+//! fold(input, size, of_chunk, join):
+//!     some 16 pieces a thread, of whole chunks of `size`
+//!     input longer than a piece:  fold both halves, at the same time if a thread is free, and join what they give
+//!     a piece:                    of_chunk(number, chunk), one chunk after the other, and join what they give
+//! ```
+//!
+//! Why not rayon's parallel iterators: each use of one is compiled anew, as some 2,000 lines of LLVM. At 206 uses that
+//! was 40 % of this crate's code, and of the time to compile it. Here the tree of halves knows the type of its input
+//! and that of its result, `rayon::join` is compiled once, and what knows the work is a loop.
+//!
+//! What it is not: adaptive. Pieces are as long as each other, and all are known at the start; threads that end early
+//! take over pieces, not parts of them.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use rayon::ThreadPool;
+
+use crate::error::Result;
+use crate::memory;
+
+/// Pieces a thread: they need not take equally long, nor a thread be free all the time.
+const PIECES: usize = 16;
+
+/// What can be cut in two.
+pub(crate) trait Divide: Sized + Send {
+    /// Its elements.
+    fn len(&self) -> usize;
+
+    /// The first `at` elements, or all if there are fewer, and the others.
+    fn cut(self, at: usize) -> (Self, Self);
+}
+
+impl Divide for Range<usize> {
+    fn len(&self) -> usize {
+        ExactSizeIterator::len(self)
+    }
+    #[inline]
+    fn cut(self, at: usize) -> (Self, Self) {
+        let middle = self.end.min(self.start.saturating_add(at));
+        (self.start..middle, middle..self.end)
+    }
+}
+
+impl<T: Sync> Divide for &[T] {
+    fn len(&self) -> usize {
+        <[T]>::len(self)
+    }
+    #[inline]
+    fn cut(self, at: usize) -> (Self, Self) {
+        self.split_at(at.min(<[T]>::len(self)))
+    }
+}
+
+impl<T: Send> Divide for &mut [T] {
+    fn len(&self) -> usize {
+        <[T]>::len(self)
+    }
+    #[inline]
+    fn cut(self, at: usize) -> (Self, Self) {
+        let at = at.min(<[T]>::len(self));
+        self.split_at_mut(at)
+    }
+}
+
+/// A column with one element for so many elements of the columns beside it, such as a bitmap's words or what is known
+/// of each chunk. It is cut between such groups.
+pub(crate) struct Per<T>(pub usize, pub T);
+
+impl<T: Divide> Divide for Per<T> {
+    fn len(&self) -> usize {
+        self.1.len().saturating_mul(self.0)
+    }
+    #[inline]
+    fn cut(self, at: usize) -> (Self, Self) {
+        let (first, second) = self.1.cut(at.div_ceil(self.0));
+        (Per(self.0, first), Per(self.0, second))
+    }
+}
+
+/// Columns beside each other. The first says how many elements they have.
+macro_rules! columns {
+    ($($name:ident)*) => {
+        impl<$($name: Divide),*> Divide for ($($name,)*) {
+            fn len(&self) -> usize {
+                self.0.len()
+            }
+            #[inline]
+            #[allow(non_snake_case, reason = "a column is called by its type")]
+            fn cut(self, at: usize) -> (Self, Self) {
+                let ($($name,)*) = self;
+                $(let $name = $name.cut(at);)*
+                (($($name.0,)*), ($($name.1,)*))
+            }
+        }
+    };
+}
+columns!(A B);
+columns!(A B C);
+columns!(A B C D);
+
+/// Calls `of_chunk` with each chunk of `size` elements, the last one shorter, and its number.
+pub(crate) fn each<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I) + Sync) {
+    fold(input, size, of_chunk, |(), ()| ());
+}
+
+/// [`each`], with something that a thread keeps from chunk to chunk.
+pub(crate) fn each_with<I: Divide, W>(
+    input: I,
+    size: usize,
+    lend: impl Fn() -> W + Sync,
+    of_chunk: impl Fn(&mut W, usize, I) + Sync,
+) {
+    fold_with(input, size, lend, of_chunk, |(), ()| ());
+}
+
+/// What `of_chunk` gives for each chunk, in their order.
+pub(crate) fn collect<I: Divide, R: Default + Send>(
+    input: I,
+    size: usize,
+    of_chunk: impl Fn(usize, I) -> R + Sync,
+) -> Result<Vec<R>> {
+    let chunks = input.len().div_ceil(size);
+    let mut all = memory::reserved(chunks)?;
+    all.resize_with(chunks, R::default);
+    each((input, Per(size, &mut all[..])), size, |number, (chunk, Per(_, to))| {
+        to[0] = of_chunk(number, chunk);
+    });
+    Ok(all)
+}
+
+/// What `of_chunk` gives for the chunks, joined in their order. The default where there is none.
+pub(crate) fn fold<I: Divide, R: Default + Send>(
+    input: I,
+    size: usize,
+    of_chunk: impl Fn(usize, I) -> R + Sync,
+    join: impl Fn(R, R) -> R + Sync,
+) -> R {
+    fold_with(input, size, || (), |(), number, chunk| of_chunk(number, chunk), join).unwrap_or_default()
+}
+
+/// Whether `of_chunk` holds of one of them. Once that is known, no other is looked at.
+pub(crate) fn any<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I) -> bool + Sync) -> bool {
+    let known = AtomicBool::new(false);
+    each(input, size, |number, chunk| {
+        if !known.load(Relaxed) && of_chunk(number, chunk) {
+            known.store(true, Relaxed);
+        }
+    });
+    known.into_inner()
+}
+
+/// [`fold`], with something that a thread keeps from chunk to chunk of a piece. None where there is no chunk.
+pub(crate) fn fold_with<I: Divide, W, R: Send>(
+    input: I,
+    size: usize,
+    lend: impl Fn() -> W + Sync,
+    of_chunk: impl Fn(&mut W, usize, I) -> R + Sync,
+    join: impl Fn(R, R) -> R + Sync,
+) -> Option<R> {
+    let of_piece = |first: usize, piece: I| {
+        let (mut kept, mut all, mut rest) = (lend(), None, piece);
+        for number in first.. {
+            let (chunk, behind) = rest.cut(size);
+            if chunk.len() == 0 {
+                break;
+            }
+            all = joined(all, Some(of_chunk(&mut kept, number, chunk)), &join);
+            rest = behind;
+        }
+        all
+    };
+    let (chunks, threads) = (input.len().div_ceil(size), rayon::current_num_threads());
+    let most = if threads == 1 { chunks } else { chunks.div_ceil(PIECES * threads) };
+    halves(input, 0, Pieces { size, most }, &of_piece, &join)
+}
+
+/// How an input is cut.
+#[derive(Clone, Copy)]
+struct Pieces {
+    /// Elements of a chunk.
+    size: usize,
+    /// The most chunks of a piece.
+    most: usize,
+}
+
+/// Calls `of_piece` with each piece, and the number of its first chunk.
+fn halves<I: Divide, R: Send>(
+    input: I,
+    first: usize,
+    pieces: Pieces,
+    of_piece: &(dyn Fn(usize, I) -> Option<R> + Sync),
+    join: &(dyn Fn(R, R) -> R + Sync),
+) -> Option<R> {
+    let chunks = input.len().div_ceil(pieces.size);
+    if chunks <= pieces.most {
+        return of_piece(first, input);
+    }
+    let middle = chunks / 2;
+    let (left, right) = input.cut(middle * pieces.size);
+    let (mut left, mut right) = (Some(left), Some(right));
+    let (mut of_left, mut of_right) = (None, None);
+    both(&mut || of_left = left.take().and_then(|half| halves(half, first, pieces, of_piece, join)), &mut || {
+        of_right = right.take().and_then(|half| halves(half, first + middle, pieces, of_piece, join))
+    });
+    joined(of_left, of_right, join)
+}
+
+#[inline]
+fn joined<R>(a: Option<R>, b: Option<R>, join: impl Fn(R, R) -> R) -> Option<R> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(join(a, b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Calls both, on two threads if another one is free. Without type parameters, so that it is compiled once.
+fn both(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+    rayon::join(a, b);
+}
+
+/// Calls `work` on a thread of the pool. [`each`] and its like in it use that pool. Compiled once, too.
+pub(crate) fn within(pool: &ThreadPool, work: &mut (dyn FnMut() + Send)) {
+    pool.install(work);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    const LENGTHS: [usize; 8] = [0, 1, 6, 7, 8, 69, 70, 10_001];
+
+    #[test]
+    fn chunks_come_once_with_their_numbers_and_give_their_results_in_order() {
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            for len in LENGTHS {
+                let mut all = Ok(Vec::new());
+                within(&pool, &mut || all = collect(0..len, 7, |number, chunk| (number, chunk)));
+                let expected = (0..len.div_ceil(7)).map(|i| (i, 7 * i..len.min(7 * i + 7)));
+                assert_eq!(all.expect("room"), expected.collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_cut_alike() {
+        for len in LENGTHS {
+            let from: Vec<u32> = (0..len as u32).collect();
+            let (mut to, mut bits, sums) = (vec![0; len], vec![0u32; len.div_ceil(32)], vec![1; len.div_ceil(64)]);
+            let columns = (&from[..], &mut to[..], Per(32, &mut bits[..]), Per(64, &sums[..]));
+            each(columns, 64, |number, (from, to, Per(_, bits), Per(_, sum))| {
+                assert_eq!((from[0] as usize, to.len(), sum.len()), (64 * number, from.len(), 1));
+                assert_eq!(bits.len(), from.len().div_ceil(32));
+                to.copy_from_slice(from);
+                bits.fill(sum[0]);
+            });
+            assert!(to == from && bits.iter().all(|&word| word == 1), "{len}");
+        }
+    }
+
+    #[test]
+    fn results_are_joined_in_order_and_each_piece_has_what_it_keeps() {
+        for len in LENGTHS {
+            let begun = AtomicUsize::new(0);
+            let lend = || begun.fetch_add(1, Relaxed);
+            let concat = |a: String, b: String| a + &b;
+            let text = fold_with(0..len, 3, lend, |_, _, chunk| format!("{chunk:?} "), concat).unwrap_or_default();
+            let expected: String = (0..len.div_ceil(3)).map(|i| format!("{:?} ", 3 * i..len.min(3 * i + 3))).collect();
+            assert_eq!(text, expected);
+            assert!(begun.into_inner() <= 2 * PIECES * rayon::current_num_threads());
+        }
+    }
+
+    #[test]
+    fn one_that_holds_is_found() {
+        for len in LENGTHS {
+            assert_eq!(any(0..len, 7, |_, chunk| chunk.contains(&69)), len > 69);
+        }
+    }
+}
