@@ -6,8 +6,9 @@ use super::{CompactingTable, reading};
 use crate::backend::Runs;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
+use crate::file::Section;
 use crate::scheme::Scheme;
-use crate::table::{Contents, Digest, HashTable, regular::Part};
+use crate::table::{Contents, Digest, HashTable};
 
 impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// Writes the table to a file, and returns its digest; as [`HashTable::save`].
@@ -38,7 +39,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// values are not the ids 0, 1, ..; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Self::of_file(HashTable::open_part(backend, Part::whole(path)?, Contents::Compact)?, path)
+        Self::of_file(HashTable::open_part(backend, Section::whole(path)?, Contents::Compact)?, path)
     }
 
     fn of_file(table: HashTable<B, S>, path: &Path) -> Result<Self> {
@@ -66,6 +67,6 @@ where
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         // SAFETY: the caller's promise.
-        Self::of_file(unsafe { HashTable::open_mapped_part(backend, Part::whole(path)?, Contents::Compact)? }, path)
+        Self::of_file(unsafe { HashTable::open_mapped_part(backend, Section::whole(path)?, Contents::Compact)? }, path)
     }
 }

@@ -1,4 +1,6 @@
-//! Files that appear under their name when they are whole: the one way in which tables and rows are written.
+//! Files: the one way in which tables and rows are written, and what the files of koel begin with.
+//!
+//! Written, a file appears under its name when it is whole:
 //!
 //! ```text
 //! create    target  where the name leads: through links, to a plain file or to none yet
@@ -9,13 +11,19 @@
 //! drop      the part is removed; so it is by `remove_parts_then`, for commands that end by a signal
 //! ```
 //!
+//! Read, a file is a plain one (`section.rs`), its first bytes say what it holds (`kind.rs`), and what that is, is read by
+//! the structure it is of; only where the table of a multivalue table begins is known here too (`lists.rs`).
+//!
 //! A pipe, a device or an open descriptor (`/dev/stdout`) cannot be replaced. It is written through.
 //!
-//! What it is not: a write in place. The target is another file afterwards, so further hard links to the old one keep
+//! What writing is not: in place. The target is another file afterwards, so further hard links to the old one keep
 //! the old contents, and so do processes that have it open or mapped. Access lists and extended attributes are not
 //! copied.
 
+mod kind;
+mod lists;
 mod part;
+mod section;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -29,6 +37,10 @@ use part::Part;
 use target::Target;
 
 pub use part::remove_parts_then;
+
+pub(crate) use kind::{FileKind, Magic, table_in};
+pub(crate) use lists::{ALIGNED, Lists, ListsHeader, SUM_BYTES};
+pub(crate) use section::Section;
 
 /// Writes a file that appears under its name only when it is complete.
 pub(crate) fn write_whole<R>(path: &Path, write: impl FnOnce(&mut File) -> Result<R>) -> Result<R> {

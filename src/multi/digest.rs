@@ -7,45 +7,17 @@
 //!
 //! A file holds `sum` behind what it is the sum of, and the table's file tells the other half.
 
-use bytemuck::{Pod, Zeroable};
-
 use super::MultiTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
+use crate::file::ListsHeader;
 use crate::memory;
 use crate::scheme::Scheme;
 use crate::table::Digest;
 use crate::threads;
 
-/// The first bytes of every file of a multivalue table.
-pub(crate) const MAGIC: [u8; 8] = *b"koelmult";
-/// The format's version. It changes with any change of what stands before the table.
-pub(super) const VERSION: u32 = 1;
 /// Elements that pass through the host at a time: 8 MiB.
 const CHUNK: usize = 1 << 21;
-
-/// What a stored multivalue table says of itself, before its starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Header {
-    pub(super) magic: [u8; 8],
-    pub(super) version: u32,
-    pub(super) zero: u32,
-    /// Distinct keys: one less than starts.
-    pub(super) keys: u64,
-    /// Pairs: values.
-    pub(super) pairs: u64,
-    pub(super) zeros: [u64; 4],
-}
-
-pub(super) const HEADER_BYTES: usize = size_of::<Header>();
-const _: () = assert!(HEADER_BYTES == 64);
-
-impl Header {
-    pub(super) fn new(keys: u64, pairs: u64) -> Header {
-        Header { magic: MAGIC, version: VERSION, zero: 0, keys, pairs, zeros: [0; 4] }
-    }
-}
 
 impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// The digest of everything: keys, where their values stand, and the values.
@@ -77,7 +49,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
             hasher.update_rayon(bytes);
             sink(bytes)
         };
-        take(bytemuck::bytes_of(&Header::new(self.keys_len() as u64, self.len() as u64)))?;
+        take(bytemuck::bytes_of(&ListsHeader::new(self.keys_len() as u64, self.len() as u64)))?;
         for (column, len) in [(&self.starts, self.starts.len()), (&self.values, self.pairs)] {
             let mut piece = memory::zeroed(CHUNK.min(len))?;
             for at in (0..len).step_by(CHUNK) {

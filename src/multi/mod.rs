@@ -36,8 +36,6 @@ pub use builder::MultiBuilder;
 pub use retrieve::{RetrieveChunks, Retrieved, RetrievedIter, RetrievedOn, RetrievedRows};
 
 pub(crate) use builder::Grouped;
-pub(crate) use digest::MAGIC;
-pub(crate) use file::table_part;
 pub(crate) use listing::{Listing, Piece, Walk, len_at_once};
 pub(crate) use reading::Numbers;
 

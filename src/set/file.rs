@@ -6,8 +6,9 @@ use super::HashSet;
 use crate::backend::Runs;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
+use crate::file::Section;
 use crate::scheme::{Audit, Scheme};
-use crate::table::{Contents, Digest, HashTable, Stats, regular::Part};
+use crate::table::{Contents, Digest, HashTable, Stats};
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// The digest of the set's table: equal digests, equal sets.
@@ -73,7 +74,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let table = HashTable::open_part(backend, Part::whole(path)?, Contents::Set)?;
+        let table = HashTable::open_part(backend, Section::whole(path)?, Contents::Set)?;
         // Equal sets would differ otherwise.
         if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != 0 {
             return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
@@ -96,7 +97,7 @@ where
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller's promise.
-        let table = unsafe { HashTable::open_mapped_part(backend, Part::whole(path.as_ref())?, Contents::Set)? };
+        let table = unsafe { HashTable::open_mapped_part(backend, Section::whole(path.as_ref())?, Contents::Set)? };
         Ok(HashSet { table })
     }
 }

@@ -13,14 +13,13 @@ use bytemuck::{Pod, Zeroable};
 use super::HashTable;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
+use crate::file::{FileKind, Magic};
 use crate::memory;
 use crate::scheme::{Plan, Salt, Scheme};
 use crate::threads;
 
 /// Header and plan with their padding; the image that follows is aligned for any vector load.
 pub(super) const HEADER_BYTES: usize = 128;
-/// The first bytes of every table file.
-pub(super) const MAGIC: [u8; 8] = *b"koeltabl";
 /// The format's version. It changes with any change of header, plan or slot.
 pub(super) const VERSION: u32 = 2;
 /// The version of salted tables: the header ends with the salt, and all else is as before.
@@ -34,7 +33,7 @@ pub(super) const CHUNK_WORDS: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Header {
-    pub(super) magic: [u8; 8],
+    pub(super) magic: Magic,
     pub(super) version: u32,
     pub(super) scheme: u32,
     pub(super) kind: u32,
@@ -111,7 +110,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let plan = self.plan.stored();
         let salt = self.plan.salt();
         let header = Header {
-            magic: MAGIC,
+            magic: FileKind::Table.magic(),
             version: if salt.is_some() { SALTED_VERSION } else { VERSION },
             scheme: self.scheme.id(),
             kind: self.plan.kind().code(),

@@ -19,18 +19,17 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::builder::{Contents, Settings};
-use super::digest::{Digest, HEADER_BYTES, Header, MAGIC, SALT_AT, SALTED_VERSION, VERSION};
+use super::digest::{Digest, HEADER_BYTES, Header, SALT_AT, SALTED_VERSION, VERSION};
 use super::settings::Trailer;
-use super::{HashTable, KeyType, inspect, regular::Part};
+use super::{HashTable, KeyType, inspect};
 use crate::backend::Runs;
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::file::write_whole;
+use crate::file::{FileKind, Section, table_in, write_whole};
 use crate::memory;
-use crate::multi;
 use crate::scheme::{AnyScheme, Kind, Plan, Salt, Scheme};
 use crate::threads;
 
@@ -54,9 +53,9 @@ pub struct FileInfo {
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
 pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
-    let part = multi::table_part(path.as_ref())?;
-    let of_multi = part.base > 0;
-    let mut source = Source::open(part)?;
+    let section = table_in(path.as_ref())?;
+    let of_multi = section.base > 0;
+    let mut source = Source::open(section)?;
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
     let trailer = source.trailer()?;
     let contents = trailer.contents().map_err(|reason| source.bad(reason))?;
@@ -67,52 +66,52 @@ pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     Ok(FileInfo { scheme: source.header.scheme, kind, contents, key_type })
 }
 
-/// A table in a file, from byte `base` to the end, whose header has been read and whose length agrees with it.
-struct Source {
-    path: PathBuf,
-    file: File,
-    base: u64,
+/// A table in a section of a file, whose header has been read and whose length agrees with it.
+struct Source<'a> {
+    section: Section<'a>,
     header: Header,
     start: [u8; HEADER_BYTES],
 }
 
-impl Source {
-    fn open(Part { path, mut file, base }: Part<'_>) -> Result<Source> {
-        let io = |source| Error::Io { path: path.into(), source };
-        let length = file.metadata().map_err(io)?.len().saturating_sub(base);
-        file.seek(SeekFrom::Start(base)).map_err(io)?;
-        let bad = |reason: String| Error::BadFile { path: path.into(), reason };
+impl<'a> Source<'a> {
+    fn open(mut section: Section<'a>) -> Result<Source<'a>> {
+        let base = section.base;
+        let length = section.file_bytes()?.saturating_sub(base);
+        section.file.seek(SeekFrom::Start(base)).map_err(|error| section.io(error))?;
         if length < (HEADER_BYTES + Trailer::SHORT_BYTES) as u64 {
             let which = if base > 0 { " behind the lists of values" } else { "" };
-            return Err(bad(format!("{length} bytes{which} are too few for any table")));
+            return Err(section.bad(format!("{length} bytes{which} are too few for any table")));
         }
         let mut start = [0; HEADER_BYTES];
-        file.read_exact(&mut start).map_err(io)?;
+        section.file.read_exact(&mut start).map_err(|error| section.io(error))?;
         let header: Header = bytemuck::pod_read_unaligned(&start[..size_of::<Header>()]);
-        if header.magic == multi::MAGIC && base == 0 {
-            return Err(bad("it holds a multi where a single table was wanted: open it as what it is".into()));
-        }
-        if header.magic != MAGIC {
-            return Err(bad("it does not begin with `koeltabl`".into()));
+        match FileKind::of(header.magic) {
+            Some(FileKind::Table) => {}
+            Some(FileKind::Multi) if base == 0 => {
+                return Err(section.bad("it holds a multi where a single table was wanted: open it as what it is"));
+            }
+            Some(FileKind::Multi) | None => return Err(section.bad("it does not begin with `koeltabl`")),
         }
         if ![VERSION, SALTED_VERSION].contains(&header.version) {
             let version = header.version;
             let read = format!("this koel reads formats {VERSION} and {SALTED_VERSION}");
-            return Err(bad(format!("it has format {version}; {read}: build it again")));
+            return Err(section.bad(format!("it has format {version}; {read}: build it again")));
         }
         let settings = header.words.checked_mul(8).and_then(|bytes| (length - HEADER_BYTES as u64).checked_sub(bytes));
         if !settings.is_some_and(Trailer::has_length) {
-            return Err(bad(format!("its header speaks of {} words, which {length} bytes do not hold", header.words)));
+            let words = header.words;
+            return Err(section.bad(format!("its header speaks of {words} words, which {length} bytes do not hold")));
         }
-        Ok(Source { path: path.into(), file, base, header, start })
+        Ok(Source { section, header, start })
     }
 
     fn bad(&self, reason: impl Into<String>) -> Error {
-        Error::BadFile { path: self.path.clone(), reason: reason.into() }
+        self.section.bad(reason)
     }
 
-    fn io(&self, source: std::io::Error) -> Error {
-        Error::Io { path: self.path.clone(), source }
+    /// Where the image begins.
+    fn image_at(&self) -> u64 {
+        self.section.base + HEADER_BYTES as u64
     }
 
     /// The plan, checked field by field, and the parameters it stands for.
@@ -151,11 +150,14 @@ impl Source {
 
     fn trailer(&mut self) -> Result<Trailer> {
         // Its length has been compared with the file's.
-        let at = self.base + HEADER_BYTES as u64 + 8 * self.header.words;
-        self.file.seek(SeekFrom::Start(at)).map_err(|error| self.io(error))?;
+        let at = self.image_at() + 8 * self.header.words;
+        let Section { file, .. } = &mut self.section;
         let mut bytes = Vec::with_capacity(Trailer::LONG_BYTES);
-        let most = Trailer::LONG_BYTES as u64;
-        (&mut self.file).take(most).read_to_end(&mut bytes).map_err(|error| self.io(error))?;
+        let read = file.seek(SeekFrom::Start(at)).and_then(|_| {
+            let most = Trailer::LONG_BYTES as u64;
+            file.take(most).read_to_end(&mut bytes)
+        });
+        read.map_err(|error| self.section.io(error))?;
         Trailer::read(&bytes).map_err(|reason| self.bad(reason))
     }
 
@@ -169,8 +171,10 @@ impl Source {
 
     fn image(&mut self, words: usize) -> Result<Vec<u64>> {
         let mut image = memory::zeroed(words)?;
-        self.file.seek(SeekFrom::Start(self.base + HEADER_BYTES as u64)).map_err(|error| self.io(error))?;
-        self.file.read_exact(bytemuck::cast_slice_mut(&mut image)).map_err(|error| self.io(error))?;
+        let at = self.image_at();
+        let Section { file, .. } = &mut self.section;
+        let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytemuck::cast_slice_mut(&mut image)));
+        read.map_err(|error| self.section.io(error))?;
         Ok(image)
     }
 }
@@ -238,12 +242,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is no table of this scheme, is damaged, or contradicts itself;
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_part(backend, Part::whole(path.as_ref())?, Contents::Map)
+        Self::open_part(backend, Section::whole(path.as_ref())?, Contents::Map)
     }
 
     /// [`open`](Self::open) of a table that is a part of a structure.
-    pub(crate) fn open_part(backend: &B, part: Part<'_>, contents: Contents) -> Result<Self> {
-        let mut source = Source::open(part)?;
+    pub(crate) fn open_part(backend: &B, section: Section<'_>, contents: Contents) -> Result<Self> {
+        let mut source = Source::open(section)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, contents)?;
@@ -295,7 +299,7 @@ where
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller's promise.
-        unsafe { Self::open_mapped_part(backend, Part::whole(path.as_ref())?, Contents::Map) }
+        unsafe { Self::open_mapped_part(backend, Section::whole(path.as_ref())?, Contents::Map) }
     }
 
     /// [`open_mapped`](Self::open_mapped) of a table that is a part of a structure.
@@ -303,13 +307,13 @@ where
     /// # Safety
     /// As there.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
-    pub(crate) unsafe fn open_mapped_part(backend: &Cpu, part: Part<'_>, contents: Contents) -> Result<Self> {
-        let mut source = Source::open(part)?;
+    pub(crate) unsafe fn open_mapped_part(backend: &Cpu, section: Section<'_>, contents: Contents) -> Result<Self> {
+        let mut source = Source::open(section)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, contents)?;
         // SAFETY: the caller promises of the whole file what is needed of the image.
-        let image = unsafe { Memory::map_file(&source.file, source.base + HEADER_BYTES as u64, plan.word_count()?)? };
+        let image = unsafe { Memory::map_file(&source.section.file, source.image_at(), plan.word_count()?)? };
         let Header { pairs: in_image, tombstones, .. } = source.header;
         Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
     }

@@ -14,7 +14,7 @@
 //! parts.rs      tables made of their parts, for the structures that are more than a table
 //! keys.rs       what keys stand for;   salt.rs   the salt of a table's keys;   seed.rs   seeds that nobody can foresee
 //! digest.rs     the header and the digest;   file.rs   save, open, open_mapped;   settings.rs   what stands behind the
-//!               image of a file;   regular.rs   plain files, and their parts
+//!               image of a file
 //! ```
 
 mod build;
@@ -23,7 +23,7 @@ mod builder_settings;
 mod change;
 mod digest;
 pub(crate) mod distinct;
-pub(crate) mod file;
+mod file;
 mod heavy;
 mod insert;
 mod inspect;
@@ -31,7 +31,6 @@ mod keeping;
 mod keys;
 mod parts;
 mod reading;
-pub(crate) mod regular;
 mod remove;
 mod salt;
 mod seed;

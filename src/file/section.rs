@@ -1,23 +1,37 @@
-//! Opening files that must be plain ones.
+//! Reading: plain files, and what of one belongs to whom.
 
 use std::fs::File;
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What begins at a byte of an open file and goes on to its end. Who reads several parts reads them of one open file: by its
-/// name a second one might be what a save has put in its place.
-pub(crate) struct Part<'a> {
+/// What begins at a byte of an open file and goes on to its end. Who reads several sections reads them of one open file:
+/// by its name a second one might be what a save has put in its place.
+pub(crate) struct Section<'a> {
     /// For messages.
     pub(crate) path: &'a Path,
     pub(crate) file: File,
     pub(crate) base: u64,
 }
 
-impl<'a> Part<'a> {
+impl<'a> Section<'a> {
     /// All of a plain file.
-    pub(crate) fn whole(path: &'a Path) -> Result<Part<'a>> {
-        Ok(Part { path, file: open(path)?, base: 0 })
+    pub(crate) fn whole(path: &'a Path) -> Result<Section<'a>> {
+        Ok(Section { path, file: open(path)?, base: 0 })
+    }
+
+    /// That the file does not hold what it should.
+    pub(crate) fn bad(&self, reason: impl Into<String>) -> Error {
+        Error::BadFile { path: self.path.into(), reason: reason.into() }
+    }
+
+    pub(crate) fn io(&self, source: std::io::Error) -> Error {
+        Error::Io { path: self.path.into(), source }
+    }
+
+    /// Bytes of the file, from its beginning.
+    pub(crate) fn file_bytes(&self) -> Result<u64> {
+        self.file.metadata().map(|metadata| metadata.len()).map_err(|error| self.io(error))
     }
 }
 
@@ -26,7 +40,7 @@ impl<'a> Part<'a> {
 ///
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] for what is no plain file.
-pub(crate) fn open(path: &Path) -> Result<File> {
+fn open(path: &Path) -> Result<File> {
     let io = |source| Error::Io { path: path.into(), source };
     let plain = |metadata: std::fs::Metadata| {
         if metadata.is_file() {

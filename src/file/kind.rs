@@ -1,0 +1,66 @@
+//! What a file of koel holds, told by its first bytes. Only this module knows which bytes those are.
+//!
+//! ```text
+//! koeltabl    a table, to the end of the file                          `table/file.rs`
+//! koelmult    lists of values, then the table of their keys, as above  `lists.rs`, `multi/file.rs`
+//! ```
+//!
+//! Sets and compacting tables are files of a table; its settings say which of them it is (`table/settings.rs`). An index
+//! of a join is the file of a multivalue table.
+
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use super::lists::Lists;
+use super::section::Section;
+use crate::error::Result;
+
+/// The first bytes of a file.
+pub(crate) type Magic = [u8; 8];
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// A table and nothing else.
+    Table,
+    /// The lists of a multivalue table, and the table of their keys.
+    Multi,
+}
+
+impl FileKind {
+    const ALL: [FileKind; 2] = [FileKind::Table, FileKind::Multi];
+
+    pub(crate) const fn magic(self) -> Magic {
+        match self {
+            FileKind::Table => *b"koeltabl",
+            FileKind::Multi => *b"koelmult",
+        }
+    }
+
+    /// What begins with these bytes, if koel writes such files.
+    pub(crate) fn of(magic: Magic) -> Option<FileKind> {
+        FileKind::ALL.into_iter().find(|kind| kind.magic() == magic)
+    }
+
+    /// Reads the first bytes of a section, and goes back to them. A section too short for any has none.
+    fn sniffed(section: &mut Section<'_>) -> Result<Option<FileKind>> {
+        let mut start = Vec::with_capacity(size_of::<Magic>());
+        let read = (&mut section.file).take(size_of::<Magic>() as u64).read_to_end(&mut start);
+        read.and_then(|_| section.file.rewind()).map_err(|error| section.io(error))?;
+        Ok(Magic::try_from(start).ok().and_then(FileKind::of))
+    }
+}
+
+/// The table in a file, whatever the file holds besides: behind the lists of values of a multivalue table, or else all of
+/// the file, which may be no table at all.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if it begins as a multivalue table and is
+/// none.
+pub(crate) fn table_in(path: &Path) -> Result<Section<'_>> {
+    let mut section = Section::whole(path)?;
+    match FileKind::sniffed(&mut section)? {
+        Some(FileKind::Multi) => Lists::open(section).map(Lists::into_table),
+        Some(FileKind::Table) | None => Ok(section),
+    }
+}

@@ -1,0 +1,103 @@
+//! What stands before the table in the file of a multivalue table: a header, and two lists of which it tells the lengths.
+//!
+//! ```text
+//! offset 0     magic "koelmult", version u32, 0 u32, keys K u64, pairs P u64, zeros up to 64
+//!        64    starts: K + 1 numbers of 32 bits
+//!        ..    values: P numbers of 32 bits
+//!        ..    32 bytes: BLAKE3 of all before them
+//!        ..    zeros up to a multiple of 64
+//!        base  the table of the keys: a table file (`table/file.rs`), to the end
+//! ```
+//!
+//! Nothing is read here but the header. The file was then seen to be long enough for what the header speaks of.
+
+use std::io::Read;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::kind::{FileKind, Magic};
+use super::section::Section;
+use crate::error::Result;
+
+/// The format's version. It changes with any change of what stands before the table.
+const VERSION: u32 = 1;
+pub(crate) const SUM_BYTES: u64 = 32;
+/// What the table's place in the file is a multiple of.
+pub(crate) const ALIGNED: u64 = 64;
+
+/// What the file of a multivalue table says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct ListsHeader {
+    magic: Magic,
+    version: u32,
+    zero: u32,
+    /// Distinct keys: one less than starts.
+    keys: u64,
+    /// Pairs: values.
+    pairs: u64,
+    zeros: [u64; 4],
+}
+
+const HEADER_BYTES: usize = size_of::<ListsHeader>();
+const _: () = assert!(HEADER_BYTES == 64);
+
+impl ListsHeader {
+    pub(crate) fn new(keys: u64, pairs: u64) -> ListsHeader {
+        ListsHeader { magic: FileKind::Multi.magic(), version: VERSION, zero: 0, keys, pairs, zeros: [0; 4] }
+    }
+}
+
+/// A file whose header has been read; its next bytes are the starts.
+pub(crate) struct Lists<'a> {
+    pub(crate) section: Section<'a>,
+    pub(crate) header: ListsHeader,
+    /// How many.
+    pub(crate) starts: usize,
+    /// How many.
+    pub(crate) values: usize,
+    /// Where the table begins.
+    pub(crate) base: u64,
+}
+
+impl<'a> Lists<'a> {
+    /// Reads the header of a whole file.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a multivalue table, and
+    /// for one too short for its lists.
+    pub(crate) fn open(mut section: Section<'a>) -> Result<Lists<'a>> {
+        let length = section.file_bytes()?;
+        if length < HEADER_BYTES as u64 {
+            return Err(section.bad(format!("{length} bytes are too few for any multivalue table")));
+        }
+        let mut start = [0; HEADER_BYTES];
+        section.file.read_exact(&mut start).map_err(|error| section.io(error))?;
+        let header: ListsHeader = bytemuck::pod_read_unaligned(&start);
+        let ListsHeader { magic, version, keys, pairs, .. } = header;
+        if FileKind::of(magic) != Some(FileKind::Multi) {
+            return Err(section.bad("it does not begin with `koelmult`: it is no multivalue table"));
+        }
+        if version != VERSION {
+            let reads = format!("this koel reads format {VERSION}: build it again");
+            return Err(section.bad(format!("it has format {version}; {reads}")));
+        }
+        let sizes = keys <= pairs && (keys > 0 || pairs == 0) && pairs <= u32::MAX.into();
+        if !sizes || header != ListsHeader::new(keys, pairs) {
+            return Err(section.bad(format!("{keys} keys and {pairs} pairs make no multivalue table")));
+        }
+        // Small numbers now: no sum of them overflows.
+        let base = (HEADER_BYTES as u64 + 4 * (keys + 1 + pairs) + SUM_BYTES).next_multiple_of(ALIGNED);
+        let here = |words: u64| usize::try_from(words).map_err(|_| section.bad("it is too large for this machine"));
+        let (starts, values) = (here(keys + 1)?, here(pairs)?);
+        if length < base {
+            return Err(section.bad(format!("its header speaks of {pairs} pairs, which {length} bytes do not hold")));
+        }
+        Ok(Lists { section, header, starts, values, base })
+    }
+
+    /// The table of the keys, behind all that stands here.
+    pub(crate) fn into_table(self) -> Section<'a> {
+        Section { base: self.base, ..self.section }
+    }
+}
