@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::group;
 use crate::scheme::{Cuckoo, CuckooSet, Plan};
 use crate::set::HashSet;
-use crate::table::{Contents, Duplicates, HashTable};
+use crate::table::{Contents, Duplicates, HashTable, Image};
 
 impl<B: Runs<CuckooSet>> CompactingTable<B, Cuckoo> {
     /// Numbers the keys of a set in its table order: slot by slot, then the key that stands beside the image, if there
@@ -50,17 +50,16 @@ impl<B: Runs<CuckooSet>> CompactingTable<B, Cuckoo> {
         let image = backend.interleave(set.image(), &ids, &taken, plan.empty_word())?;
         drop(ids);
         let mut unique = group::only(backend.select(&taken, true, &[&keys])?)?;
-        let in_image = unique.len();
-        let mut value = None;
+        let mut outside = None;
         if let Some((key, _)) = plan.outside() {
             // Keys are fewer than 2^32, so the last one's number fits.
-            value = Some(in_image as u32);
+            outside = Some(unique.len() as u32);
             unique = backend.concat(&unique, &backend.upload(&[key])?)?;
         }
         let builder = set.builder_like().of_scheme(|set| set.cuckoo().clone());
         let builder = builder.contents(Contents::Compact).duplicates(Duplicates::Error);
-        let table =
-            HashTable::<B, Cuckoo>::of_parts(backend, &builder, plan.with_outside(value), image, in_image as u64)?;
+        let image = Image::of_pairs(plan, image, unique.len() as u64, outside);
+        let table = HashTable::<B, Cuckoo>::of_image(backend, &builder, image)?;
         Ok(CompactingTable { table, unique })
     }
 }

@@ -20,21 +20,14 @@
 //! other constants scatter, so there each is made, and if the last one fails by a crowd too, the error names it.
 
 use super::builder::{Contents, Duplicates, Settings};
-use super::{distinct, heavy, salt};
+use super::{Image, distinct, heavy, salt};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::{Cuckoo, FIRST_SALTED, Limits, Plan, Request, Scheme};
 
-/// A finished image.
-pub(super) struct Built<B: Runs<S>, S: Scheme> {
-    pub(super) plan: S::Plan,
-    pub(super) image: B::Buffer<u64>,
-    pub(super) in_image: u64,
-}
-
 /// How a loop of attempts ended.
 pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
-    Built(Built<B, S>),
+    Built(Image<B, S>),
     /// Some key comes more than once; the smallest such key.
     Copies(u32),
     /// The keys are distinct and do not fit.
@@ -48,7 +41,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     settings: &Settings,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
-) -> Result<Built<B, S>> {
+) -> Result<Image<B, S>> {
     check_limits(backend, scheme, settings.contents, keys, values)?;
     let mut lighter = None;
     let mut promising = true;
@@ -61,7 +54,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     if promising {
         let slots = settings.slots(scheme, keys.len() as u64);
         match attempts(backend, scheme, settings, slots, 0, keys, values)? {
-            Outcome::Built(built) => return Ok(built),
+            Outcome::Built(image) => return Ok(image),
             Outcome::TooFull(error) => return Err(error),
             Outcome::Copies(key) if settings.duplicates == Duplicates::Error => {
                 return Err(Error::DuplicateKey { key });
@@ -72,7 +65,7 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates)?;
     let slots = settings.slots(scheme, pairs.keys.len() as u64);
     match attempts(backend, scheme, settings, slots, 0, &pairs.keys, &pairs.values)? {
-        Outcome::Built(built) => Ok(built),
+        Outcome::Built(image) => Ok(image),
         Outcome::TooFull(error) => Err(error),
         Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
     }
@@ -166,8 +159,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
             if let Some(least) = placed.least_copy {
                 return Ok(Outcome::Copies(least));
             }
-            let in_image = pairs - u64::from(placed.outside.is_some());
-            return Ok(Outcome::Built(Built { plan: plan.with_outside(placed.outside), image, in_image }));
+            return Ok(Outcome::Built(Image::of_pairs(plan, image, pairs, placed.outside)));
         }
         drop(image);
         if tried == 1

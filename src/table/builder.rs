@@ -294,16 +294,8 @@ impl<S: Scheme> TableBuilder<S> {
     ) -> Result<HashTable<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         let settings = self.settings()?;
-        let built = build::with_rule(backend, &self.scheme, &settings, keys, values)?;
-        Ok(HashTable {
-            backend: backend.clone(),
-            scheme: self.scheme.clone(),
-            settings,
-            plan: built.plan,
-            image: built.image,
-            in_image: built.in_image,
-            tombstones: 0,
-        })
+        let image = build::with_rule(backend, &self.scheme, &settings, keys, values)?;
+        Ok(HashTable { backend: backend.clone(), scheme: self.scheme.clone(), settings, image })
     }
 
     /// The parameters.

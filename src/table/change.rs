@@ -1,54 +1,38 @@
 //! What every change of a table has in common: it is made beside the table, and becomes it when all went well.
 
-use super::{HashTable, Pairs, build, distinct};
+use super::{HashTable, Image, Pairs, build};
 use crate::backend::{HashBackend, Runs};
 use crate::error::{Error, Result};
-use crate::scheme::{Plan, Request, Scheme};
-
-/// A finished change that has not been made the table yet.
-pub(super) struct Change<B: Runs<S>, S: Scheme> {
-    pub(super) plan: S::Plan,
-    pub(super) image: B::Buffer<u64>,
-    pub(super) in_image: u64,
-    pub(super) tombstones: u64,
-    pub(super) rebuilt: bool,
-}
+use crate::scheme::{Request, Scheme};
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Lets the table be the result of a change, if the device has really finished it.
-    pub(super) fn adopt(&mut self, change: Change<B, S>) -> Result<()> {
+    /// Lets the table be what was made beside it, if the device has really finished that.
+    pub(super) fn adopt(&mut self, image: Image<B, S>) -> Result<()> {
         self.backend.finish()?;
-        let Change { plan, image, in_image, tombstones, rebuilt: _ } = change;
-        (self.plan, self.image, self.in_image, self.tombstones) = (plan, image, in_image, tombstones);
+        self.image = image;
         Ok(())
     }
 
     /// A copy of the table to work on.
-    pub(super) fn unchanged(&self) -> Result<Change<B, S>> {
-        let image = self.backend.clone_buffer(&self.image)?;
-        let HashTable { plan, in_image, tombstones, .. } = *self;
-        Ok(Change { plan, image, in_image, tombstones, rebuilt: false })
+    pub(super) fn copied(&self) -> Result<Image<B, S>> {
+        self.image.copied(&self.backend)
     }
 
     /// All pairs, those of the image in table order, then the one beside it.
     pub(super) fn all_pairs(&self) -> Result<Pairs<B>> {
-        let pairs = distinct::occupied::<B, S>(&self.backend, &self.plan, &self.image)?;
-        let Some((key, value)) = self.plan.outside() else { return Ok(pairs) };
-        pairs.followed_by(&self.backend, &self.backend.upload(&[key])?, &self.backend.upload(&[value])?)
+        self.image.all_pairs(&self.backend)
     }
 
     /// A table of these pairs with so many slots, from the first attempt.
-    pub(super) fn built_afresh(&self, slots: u64, pairs: &Pairs<B>) -> Result<Change<B, S>> {
+    pub(super) fn built_afresh(&self, slots: u64, pairs: &Pairs<B>) -> Result<Image<B, S>> {
         self.built_from(0, slots, pairs)
     }
 
     /// The same, where all attempts before this one are known to fail.
-    pub(super) fn built_from(&self, attempt: u32, slots: u64, pairs: &Pairs<B>) -> Result<Change<B, S>> {
+    pub(super) fn built_from(&self, attempt: u32, slots: u64, pairs: &Pairs<B>) -> Result<Image<B, S>> {
         let Pairs { keys, values } = pairs;
         match build::attempts(&self.backend, &self.scheme, &self.settings, slots, attempt, keys, values)? {
-            build::Outcome::Built(build::Built { plan, image, in_image }) => {
-                Ok(Change { plan, image, in_image, tombstones: 0, rebuilt: true })
-            }
+            build::Outcome::Built(image) => Ok(image),
             build::Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
             build::Outcome::TooFull(error) => Err(error),
         }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::HashTable;
+use super::{HashTable, Image};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
 use crate::file::{FileKind, Magic};
@@ -107,22 +107,22 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// Header and plan, padded with zeros, and the salt of a table that has one.
     pub(super) fn header(&self) -> [u8; HEADER_BYTES] {
-        let plan = self.plan.stored();
-        let salt = self.plan.salt();
+        let Image { ref plan, pairs, tombstones, .. } = self.image;
+        let (stored, salt) = (plan.stored(), plan.salt());
         let header = Header {
             magic: FileKind::Table.magic(),
             version: if salt.is_some() { SALTED_VERSION } else { VERSION },
             scheme: self.scheme.id(),
-            kind: self.plan.kind().code(),
-            plan_bytes: plan.len() as u32,
-            pairs: self.in_image,
-            words: self.plan.words(),
-            tombstones: self.tombstones,
+            kind: plan.kind().code(),
+            plan_bytes: stored.len() as u32,
+            pairs,
+            words: plan.words(),
+            tombstones,
         };
         let mut bytes = [0; HEADER_BYTES];
         let header = bytemuck::bytes_of(&header);
         bytes[..header.len()].copy_from_slice(header);
-        bytes[header.len()..header.len() + plan.len()].copy_from_slice(plan);
+        bytes[header.len()..header.len() + stored.len()].copy_from_slice(stored);
         if let Some(salt) = salt {
             bytes[SALT_AT..].copy_from_slice(&salt.bytes());
         }
@@ -131,11 +131,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// Hands the image to `sink` piece by piece, in order.
     pub(super) fn read_image(&self, mut sink: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
-        let mut piece = memory::zeroed(CHUNK_WORDS.min(self.image.len()))?;
+        let image = self.image();
+        let mut piece = memory::zeroed(CHUNK_WORDS.min(image.len()))?;
         let mut at = 0;
-        while at < self.image.len() {
-            let len = CHUNK_WORDS.min(self.image.len() - at);
-            self.backend.read(&self.image, at, &mut piece[..len])?;
+        while at < image.len() {
+            let len = CHUNK_WORDS.min(image.len() - at);
+            self.backend.read(image, at, &mut piece[..len])?;
             sink(&piece[..len])?;
             at += len;
         }

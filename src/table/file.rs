@@ -24,8 +24,8 @@ use std::path::Path;
 use super::builder::{Contents, Settings};
 use super::digest::{Digest, HEADER_BYTES, Header, SALT_AT, SALTED_VERSION, VERSION};
 use super::settings::Trailer;
-use super::{HashTable, KeyType, inspect};
-use crate::backend::Runs;
+use super::{HashTable, Image, KeyType, inspect};
+use crate::backend::{HashBackend, Runs};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
 use crate::file::{FileKind, Section, table_in, write_whole};
@@ -169,7 +169,13 @@ impl<'a> Source<'a> {
         Ok(settings)
     }
 
-    fn image(&mut self, words: usize) -> Result<Vec<u64>> {
+    /// What the file says of its image, whose words these are.
+    fn image_of<B: HashBackend, S: Scheme>(&self, plan: S::Plan, buffer: B::Buffer<u64>) -> Image<B, S> {
+        let Header { pairs, tombstones, .. } = self.header;
+        Image { plan, buffer, pairs, tombstones }
+    }
+
+    fn words(&mut self, words: usize) -> Result<Vec<u64>> {
         let mut image = memory::zeroed(words)?;
         let at = self.image_at();
         let Section { file, .. } = &mut self.section;
@@ -252,7 +258,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, contents)?;
         threads::ready()?;
-        let image = source.image(plan.word_count()?)?;
+        let image = source.words(plan.word_count()?)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&source.start).update_rayon(bytemuck::cast_slice(&image));
         if !trailer.is_of(hasher.finalize().into()) {
@@ -260,9 +266,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         }
         inspect::audit_image::<S>(&plan, &image, source.header.pairs, source.header.tombstones)?
             .map_err(|violation| source.bad(violation.to_string()))?;
-        let image = backend.upload(&image)?;
-        let Header { pairs: in_image, tombstones, .. } = source.header;
-        Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
+        let image = source.image_of(plan, backend.upload(&image)?);
+        Ok(HashTable { backend: backend.clone(), scheme, settings, image })
     }
 }
 
@@ -313,8 +318,8 @@ where
         let trailer = source.trailer()?;
         let settings = source.settings(&trailer, &plan, contents)?;
         // SAFETY: the caller promises of the whole file what is needed of the image.
-        let image = unsafe { Memory::map_file(&source.section.file, source.image_at(), plan.word_count()?)? };
-        let Header { pairs: in_image, tombstones, .. } = source.header;
-        Ok(HashTable { backend: backend.clone(), scheme, settings, plan, image, in_image, tombstones })
+        let words = unsafe { Memory::map_file(&source.section.file, source.image_at(), plan.word_count()?)? };
+        let image = source.image_of(plan, words);
+        Ok(HashTable { backend: backend.clone(), scheme, settings, image })
     }
 }

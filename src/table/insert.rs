@@ -14,8 +14,7 @@
 //! way say so ([`Updates::Rebuild`]), and are built afresh for every batch.
 
 use super::builder::{Duplicates, Size};
-use super::change::Change;
-use super::{HashTable, Pairs, build, distinct};
+use super::{HashTable, Image, Pairs, build, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::{FIRST_SALTED, Plan, Scheme, Updates};
@@ -155,7 +154,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let known = match rule {
             Duplicates::KeepLast => {
                 let known = pairs.select(&self.backend, &found, true)?;
-                let outside = match self.plan.outside() {
+                let outside = match self.plan().outside() {
                     Some((key, _)) => distinct::value_of(&self.backend, &known, key)?,
                     None => None,
                 };
@@ -170,7 +169,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     fn change(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, known: Option<&Known<B>>) -> Result<Inserted> {
         let before = self.len();
         let slots = match self.settings.size {
-            Size::Slots(_) => self.plan.asked_slots(),
+            Size::Slots(_) => self.plan().asked_slots(),
             Size::Default | Size::Load(_) => {
                 let slots = self.settings.slots(&self.scheme, (before as u64).saturating_add(keys.len() as u64));
                 // A size that no table has is refused by the build, which looks for copies first.
@@ -178,17 +177,18 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             }
         };
         let in_place = if keys.is_empty() {
-            Some(self.unchanged()?)
-        } else if slots != self.plan.asked_slots()
+            Some(self.copied()?)
+        } else if slots != self.plan().asked_slots()
             || self.scheme.updates() == Updates::Rebuild
-            || self.plan.salt().is_some()
+            || self.plan().salt().is_some()
         {
             None
         } else {
             self.place_in_copy(keys, values)?
         };
-        let mut change = match in_place {
-            Some(change) => change,
+        let rebuilt = in_place.is_none();
+        let mut image = match in_place {
+            Some(image) => image,
             None => {
                 let old = self.all_pairs()?;
                 let all = old.followed_by(&self.backend, keys, values)?;
@@ -198,14 +198,13 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         };
         let mut overwritten = 0;
         if let Some(Known { pairs, outside }) = known {
-            Kernels::<S>::assign(&self.backend, &change.plan, &mut change.image, &pairs.keys, &pairs.values)?;
+            Kernels::<S>::assign(&self.backend, &image.plan, &mut image.buffer, &pairs.keys, &pairs.values)?;
             if outside.is_some() {
-                change.plan = change.plan.with_outside(*outside);
+                image.plan = image.plan.with_outside(*outside);
             }
             overwritten = pairs.keys.len();
         }
-        let rebuilt = change.rebuilt;
-        self.adopt(change)?;
+        self.adopt(image)?;
         // Saturating, because a mapped file may lie about the number of its pairs.
         Ok(Inserted { added: self.len().saturating_sub(before), overwritten, rebuilt })
     }
@@ -215,29 +214,28 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// for the keys of the salt: pairs that are gone since may have been the reason.
     fn first_attempt(&self, slots: u64) -> u32 {
         let larger = self.scheme.updates() == Updates::Tombstones && !self.is_worn();
-        let known = larger && self.plan.salt().is_some() && slots == self.plan.asked_slots();
+        let known = larger && self.plan().salt().is_some() && slots == self.plan().asked_slots();
         if known && self.settings.attempts > FIRST_SALTED { FIRST_SALTED } else { 0 }
     }
 
     /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
-    fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Change<B, S>>> {
-        let pairs = self.in_image + keys.len() as u64;
-        if pairs > build::room(&self.plan) {
+    fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Image<B, S>>> {
+        let Image { plan: ref old, ref buffer, pairs, tombstones } = self.image;
+        let pairs = pairs.saturating_add(keys.len() as u64);
+        if pairs > build::room(old) {
             // More than one build would take, also where the image has words to spare.
             return Ok(None);
         }
-        let old = self.plan.outside().map(|(_, value)| value);
-        let plan = self.scheme.plan(self.request(self.plan.asked_slots(), pairs, self.plan.attempt()))?;
-        let plan = plan.with_rest_of(&self.plan);
-        let (image, placed) = Kernels::<S>::extended(&self.backend, &plan, &self.image, keys, values)?;
+        let plan = self.scheme.plan(self.request(old.asked_slots(), pairs, old.attempt()))?.with_rest_of(old);
+        let (buffer, placed) = Kernels::<S>::extended(&self.backend, &plan, buffer, keys, values)?;
         if placed.unplaced > 0 {
             return Ok(None);
         }
         if let Some(key) = placed.least_copy {
             return Err(Error::DuplicateKey { key });
         }
-        let in_image = pairs - u64::from(placed.outside.is_some());
-        let plan = plan.with_outside(placed.outside.or(old));
-        Ok(Some(Change { plan, image, in_image, tombstones: self.tombstones, rebuilt: false }))
+        let pairs = pairs - u64::from(placed.outside.is_some());
+        let outside = placed.outside.or(old.outside().map(|(_, value)| value));
+        Ok(Some(Image { plan: plan.with_outside(outside), buffer, pairs, tombstones }))
     }
 }

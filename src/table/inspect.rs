@@ -105,7 +105,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`crate::Error::Damaged`] with the first violation in slot order, or what the device reports.
     pub fn audit(&self) -> Result<Audit> {
         let image = self.host_image("audit")?;
-        Ok(audit_image::<S>(&self.plan, &image, self.in_image, self.tombstones)??)
+        Ok(audit_image::<S>(self.plan(), &image, self.image.pairs, self.image.tombstones)??)
     }
 
     /// Counts ages, reads and buckets by walking the table.
@@ -127,7 +127,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// What the device reports.
     pub fn stats(&self) -> Result<Stats> {
         let image = self.host_image("stats")?;
-        let plan = &self.plan;
+        let plan = self.plan();
         let size = u64::from(plan.bucket_slots().max(1));
         let of_buckets = |_, buckets: Range<usize>| {
             let mut tally = Tally::default();
@@ -145,12 +145,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(Stats {
             pairs: self.len() as u64,
             slots: plan.slots(),
-            tombstones: self.tombstones,
+            tombstones: self.image.tombstones,
             bytes: 8 * plan.words(),
             restarts: plan.attempt(),
             ages: tally.ages,
             keys_by_reads: tally.reads,
-            reads_per_hit: mean(hit_reads, self.in_image),
+            reads_per_hit: mean(hit_reads, self.image.pairs),
             reads_per_miss: mean(miss_reads, absent.len() as u64),
             bucket_bytes: size * cell_bytes(plan),
             buckets: tally.buckets.into_iter().zip(names).map(|(by_pairs, name)| Buckets { name, by_pairs }).collect(),
@@ -160,8 +160,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     fn host_image(&self, stage: &'static str) -> Result<Vec<u64>> {
         threads::ready()?;
-        let image = self.backend.download(&self.image)?;
-        self.backend.ledger().host(stage, self.in_image as usize);
+        let image = self.backend.download(self.image())?;
+        self.backend.ledger().host(stage, self.image.pairs as usize);
         Ok(image)
     }
 }

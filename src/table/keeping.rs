@@ -10,7 +10,7 @@
 //! Why the bytes do not show which way it went: copies change nothing in such an image but how many there were. So an
 //! attempt that succeeds with them succeeds without them, and leaves the same image.
 
-use super::{HashTable, TableBuilder, build};
+use super::{HashTable, Image, TableBuilder, build};
 use crate::backend::{DeviceBuffer, Kernels, Runs};
 use crate::error::Result;
 use crate::scheme::{Kind, Plan, Scheme};
@@ -59,8 +59,7 @@ impl<S: Scheme> TableBuilder<S> {
         // The race's plans also say how long a chain of swaps may be, which the finished image does not show.
         let of_one_size = own.asked_slots() == plan.asked_slots() && own.words() == plan.words();
         let sized = own == plan || scheme.kind() == Kind::Classic && of_one_size;
-        let in_image = distinct.saturating_sub(placed.outside.is_some().into());
-        let plan = plan.with_outside(placed.outside);
-        Ok(Some((HashTable::of_parts(backend, self, plan, image, in_image)?, sized)))
+        let image = Image::of_pairs(plan, image, distinct, placed.outside);
+        Ok(Some((HashTable::of_image(backend, self, image)?, sized)))
     }
 }

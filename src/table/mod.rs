@@ -5,7 +5,8 @@
 //!               the builders of all structures have
 //! build.rs      attempts: new constants until every pair has a slot, or a typed error
 //! distinct.rs   which keys come again, and which of their pairs stays
-//! change.rs     how a table is changed so that nothing is lost on an error
+//! image.rs      plan, buffer and counts: what builds make and batches hand on;   change.rs   how a table is changed so
+//!               that nothing is lost on an error
 //! insert.rs     further batches, `upsert`
 //! remove.rs     `remove`, `compact`, `rebuild`
 //! reading.rs    get, contains, pairs, from host slices and device buffers
@@ -25,6 +26,7 @@ mod digest;
 pub(crate) mod distinct;
 mod file;
 mod heavy;
+mod image;
 mod insert;
 mod inspect;
 mod keeping;
@@ -37,6 +39,7 @@ mod seed;
 mod settings;
 
 pub(crate) use builder_settings::table_settings;
+pub(crate) use image::Image;
 
 pub use builder::{Contents, Duplicates, MemoryEstimate, TableBuilder};
 pub use digest::Digest;
@@ -68,12 +71,7 @@ pub struct HashTable<B: HashBackend, S: Scheme = Cuckoo> {
     backend: B,
     scheme: S,
     settings: Settings,
-    plan: S::Plan,
-    image: B::Buffer<u64>,
-    /// Pairs in the image; one more may stand beside it, in the plan.
-    in_image: u64,
-    /// Slots of the image that are lost to removed pairs.
-    tombstones: u64,
+    image: Image<B, S>,
 }
 
 /// Keys and values of equal length on one device.
@@ -100,7 +98,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Ok::<(), koel::Error>(())
     /// ```
     pub fn len(&self) -> usize {
-        (self.in_image + u64::from(self.plan.outside().is_some())) as usize
+        self.image.len() as usize
     }
 
     /// Whether there are none.
@@ -120,13 +118,13 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Ok::<(), koel::Error>(())
     /// ```
     pub fn capacity(&self) -> usize {
-        (self.plan.slots() + u64::from(self.plan.outside_key().is_some())) as usize
+        (self.plan().slots() + u64::from(self.plan().outside_key().is_some())) as usize
     }
 
     /// Slots: what [`TableBuilder::slots`] gave, rounded up, or as many as its capacity or its load needs. The stash of a Horton
     /// table is not counted.
     pub fn slots(&self) -> usize {
-        self.plan.slots() as usize
+        self.plan().slots() as usize
     }
 
     /// Pairs per slot, from 0 to 1: a pair beside full slots counts for nothing.
@@ -146,17 +144,17 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// How often a build of this table was started again with new constants.
     pub fn restarts(&self) -> u32 {
-        self.plan.attempt()
+        self.plan().attempt()
     }
 
     /// The integers that fix the image's meaning.
     pub fn plan(&self) -> &S::Plan {
-        &self.plan
+        &self.image.plan
     }
 
     /// The slots, where they are.
     pub fn image(&self) -> &B::Buffer<u64> {
-        &self.image
+        &self.image.buffer
     }
 
     /// The device.
@@ -179,16 +177,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or [`crate::Error::Device`] of either device.
     pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<HashTable<C, S>> {
-        let image = other.upload(&self.backend.download(&self.image)?)?;
-        Ok(HashTable {
-            backend: other.clone(),
-            scheme: self.scheme.clone(),
-            settings: self.settings.clone(),
-            plan: self.plan,
-            image,
-            in_image: self.in_image,
-            tombstones: self.tombstones,
-        })
+        let image = self.image.moved(&self.backend, other)?;
+        Ok(HashTable { backend: other.clone(), scheme: self.scheme.clone(), settings: self.settings.clone(), image })
     }
 }
 
@@ -197,8 +187,8 @@ impl<B: HashBackend, S: Scheme> std::fmt::Debug for HashTable<B, S> {
         f.debug_struct("HashTable")
             .field("scheme", &self.scheme.name())
             .field("device", &self.backend.info().id)
-            .field("plan", &self.plan)
-            .field("pairs_in_image", &self.in_image)
+            .field("plan", &self.image.plan)
+            .field("pairs_in_image", &self.image.pairs)
             .finish_non_exhaustive()
     }
 }

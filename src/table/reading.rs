@@ -1,6 +1,6 @@
 //! Answers: from host slices in chunks, from device buffers in place, and the pairs in table order.
 
-use super::{HashTable, distinct};
+use super::HashTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         values: &mut B::Buffer<u32>,
         found: &mut B::Buffer<u32>,
     ) -> Result<()> {
-        Kernels::<S>::lookup(&self.backend, &self.plan, &self.image, queries, values, found)
+        Kernels::<S>::lookup(&self.backend, self.plan(), self.image(), queries, values, found)
     }
 
     /// Whether each query is a key of the table, at the cost of [`get`](Self::get); one bit an answer travels back.
@@ -154,7 +154,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
     pub fn contains_on(&self, queries: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
-        Kernels::<S>::contains(&self.backend, &self.plan, &self.image, queries)
+        Kernels::<S>::contains(&self.backend, self.plan(), self.image(), queries)
     }
 
     /// All pairs in table order: slot by slot, then the one beside the image. In a canonical table that is one order on
@@ -174,12 +174,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn to_pairs(&self) -> Result<Vec<(u32, u32)>> {
-        let pairs = distinct::occupied::<B, S>(&self.backend, &self.plan, &self.image)?;
+        let pairs = self.image.occupied(&self.backend)?;
         let keys = self.backend.download(&pairs.keys)?;
         let values = self.backend.download(&pairs.values)?;
         let mut pairs = memory::reserved(keys.len() + 1)?;
         make(&mut pairs, keys.len(), |i| (keys[i], values[i]))?;
-        pairs.extend(self.plan.outside());
+        pairs.extend(self.plan().outside());
         Ok(pairs)
     }
 

@@ -15,8 +15,7 @@
 //! What it is not: moving a pair back into a slot that has become free. Chains of such moves depend on where they
 //! begin, and the bytes with them (simulated: wrong for 2,557 of 18,031 removals).
 
-use super::change::Change;
-use super::{HashTable, Pairs, distinct};
+use super::{HashTable, Image, Pairs, distinct};
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
 use crate::error::Result;
 use crate::scheme::{Plan, Scheme, Updates};
@@ -75,8 +74,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             Updates::Rebuild => self.without(keys)?,
             Updates::Tombstones | Updates::InPlace => Some(self.taken_out(keys)?),
         };
-        if let Some(change) = change {
-            self.adopt(change)?;
+        if let Some(image) = change {
+            self.adopt(image)?;
         }
         Ok(before.saturating_sub(self.len()))
     }
@@ -101,23 +100,23 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports. The table is then as before.
     pub fn compact(&mut self) -> Result<()> {
-        if self.tombstones == 0 {
+        if self.image.tombstones == 0 {
             return Ok(());
         }
-        if self.plan.salt().is_some() {
-            let change = self.built_afresh(self.plan.asked_slots(), &self.all_pairs()?)?;
-            return self.adopt(change);
+        if self.plan().salt().is_some() {
+            let image = self.built_afresh(self.plan().asked_slots(), &self.all_pairs()?)?;
+            return self.adopt(image);
         }
-        let mut change = self.unchanged()?;
-        let Decoded { keys, values, taken } = Kernels::<S>::lift(&self.backend, &change.plan, &mut change.image)?;
+        let mut image = self.copied()?;
+        let Decoded { keys, values, taken } = Kernels::<S>::lift(&self.backend, &image.plan, &mut image.buffer)?;
         let lifted = Pairs { keys, values }.select(&self.backend, &taken, true)?;
-        let placed = Kernels::<S>::place(&self.backend, &change.plan, &mut change.image, &lifted.keys, &lifted.values)?;
-        change.tombstones = 0;
+        let placed = Kernels::<S>::place(&self.backend, &image.plan, &mut image.buffer, &lifted.keys, &lifted.values)?;
+        image.tombstones = 0;
         if placed.unplaced > 0 || placed.copies > 0 {
             // A part of a set that fits does fit; only the image of a damaged file can come here.
-            change = self.built_afresh(self.plan.asked_slots(), &self.all_pairs()?)?;
+            image = self.built_afresh(self.plan().asked_slots(), &self.all_pairs()?)?;
         }
-        self.adopt(change)
+        self.adopt(image)
     }
 
     /// Builds the table afresh from the pairs it holds: with the slots that its load asks for, and from the first
@@ -140,8 +139,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     pub fn rebuild(&mut self) -> Result<()> {
         let pairs = self.all_pairs()?;
         let slots = self.settings.slots(&self.scheme, pairs.keys.len() as u64);
-        let change = self.built_afresh(slots, &pairs)?;
-        self.adopt(change)
+        let image = self.built_afresh(slots, &pairs)?;
+        self.adopt(image)
     }
 
     /// Slots that are lost to removed pairs until the table is compacted.
@@ -154,32 +153,32 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Ok::<(), koel::Error>(())
     /// ```
     pub fn tombstones(&self) -> usize {
-        self.tombstones as usize
+        self.image.tombstones as usize
     }
 
     /// Whether there are tombstones: the answers are right, but the bytes depend on the table's history, and lookups
     /// read a little more.
     pub fn is_worn(&self) -> bool {
-        self.tombstones > 0
+        self.image.tombstones > 0
     }
 
     /// The keys' pairs taken out of a copy of the image.
-    fn taken_out(&self, keys: &B::Buffer<u32>) -> Result<Change<B, S>> {
-        let mut change = self.unchanged()?;
-        let removed = Kernels::<S>::remove(&self.backend, &change.plan, &mut change.image, keys)?;
+    fn taken_out(&self, keys: &B::Buffer<u32>) -> Result<Image<B, S>> {
+        let mut image = self.copied()?;
+        let removed = Kernels::<S>::remove(&self.backend, &image.plan, &mut image.buffer, keys)?;
         // Saturating, because a mapped file may lie about the number of its pairs.
-        change.in_image = change.in_image.saturating_sub(removed.pairs);
+        image.pairs = image.pairs.saturating_sub(removed.pairs);
         if self.scheme.updates() == Updates::Tombstones {
-            change.tombstones += removed.pairs;
+            image.tombstones += removed.pairs;
         }
         if removed.outside {
-            change.plan = change.plan.with_outside(None);
+            image.plan = image.plan.with_outside(None);
         }
-        Ok(change)
+        Ok(image)
     }
 
     /// The pairs of all other keys, built afresh; `None` if none of the keys is there.
-    fn without(&self, keys: &B::Buffer<u32>) -> Result<Option<Change<B, S>>> {
+    fn without(&self, keys: &B::Buffer<u32>) -> Result<Option<Image<B, S>>> {
         let all = self.all_pairs()?;
         let gone = distinct::among(&self.backend, &all.keys, keys)?;
         let rest = all.select(&self.backend, &gone, false)?;
@@ -187,6 +186,6 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         drop(all);
-        self.built_afresh(self.plan.asked_slots(), &rest).map(Some)
+        self.built_afresh(self.plan().asked_slots(), &rest).map(Some)
     }
 }

@@ -42,6 +42,7 @@ mod tests {
     use super::*;
     use crate::backend::Kernels;
     use crate::scheme::{Cuckoo, CuckooPlan, FIRST_SALTED, Request, Violation};
+    use crate::table::Image;
     use crate::{Cpu, Error, HashTable};
 
     const KEYS: [u32; 5] = [7, 1, u32::MAX, 30, 4];
@@ -52,7 +53,8 @@ mod tests {
         let plan: CuckooPlan = scheme.plan(Request { slots: 40, pairs: 5, seed: 3, attempt })?.with_salt(salt);
         let (image, placed) = Kernels::<Cuckoo>::build(&cpu, &plan, &cpu.upload(&KEYS)?, &cpu.upload(&KEYS)?)?;
         assert_eq!(placed.unplaced, 0);
-        HashTable::of_parts(&cpu, &HashTable::builder(scheme).seed(3).slots(40), plan, image, 5)
+        let image = Image::of_pairs(plan, image, 5, None);
+        HashTable::of_image(&cpu, &HashTable::builder(scheme).seed(3).slots(40), image)
     }
 
     fn saved(table: &HashTable<Cpu, Cuckoo>) -> Result<(tempfile::TempDir, std::path::PathBuf, Vec<u8>)> {

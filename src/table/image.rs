@@ -1,0 +1,56 @@
+//! What a table is on its device: an image, the plan that fixes its meaning, and what is known of it without a look.
+//!
+//! Builds and batches make a new one beside the table's, and the table takes it when all went well.
+
+use super::{Pairs, distinct};
+use crate::backend::{HashBackend, Runs};
+use crate::error::Result;
+use crate::scheme::{Plan, Scheme};
+
+/// An image on a device. A mapped file may lie about its pairs and tombstones.
+pub(crate) struct Image<B: HashBackend, S: Scheme> {
+    pub(super) plan: S::Plan,
+    pub(super) buffer: B::Buffer<u64>,
+    /// Pairs in the image; one more may stand beside it, in the plan.
+    pub(super) pairs: u64,
+    /// Slots that are lost to removed pairs.
+    pub(super) tombstones: u64,
+}
+
+impl<B: HashBackend, S: Scheme> Image<B, S> {
+    /// An image without tombstones that holds so many pairs, that of `outside` included, which stands beside it.
+    pub(crate) fn of_pairs(plan: S::Plan, buffer: B::Buffer<u64>, pairs: u64, outside: Option<u32>) -> Self {
+        let pairs = pairs.saturating_sub(outside.is_some().into());
+        Image { plan: plan.with_outside(outside), buffer, pairs, tombstones: 0 }
+    }
+
+    /// Pairs, that beside the image included.
+    pub(super) fn len(&self) -> u64 {
+        self.pairs.saturating_add(self.plan.outside().is_some().into())
+    }
+
+    /// The same bytes in memory of their own.
+    pub(super) fn copied(&self, backend: &B) -> Result<Self> {
+        Ok(Image { buffer: backend.clone_buffer(&self.buffer)?, ..*self })
+    }
+
+    /// The same bytes on another device.
+    pub(super) fn moved<C: HashBackend>(&self, backend: &B, other: &C) -> Result<Image<C, S>> {
+        let Image { plan, pairs, tombstones, .. } = *self;
+        Ok(Image { plan, buffer: other.upload(&backend.download(&self.buffer)?)?, pairs, tombstones })
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> Image<B, S> {
+    /// The pairs in slot order, but for the one beside the image.
+    pub(super) fn occupied(&self, backend: &B) -> Result<Pairs<B>> {
+        distinct::occupied::<B, S>(backend, &self.plan, &self.buffer)
+    }
+
+    /// All pairs: those of the image in slot order, then the one beside it.
+    pub(super) fn all_pairs(&self, backend: &B) -> Result<Pairs<B>> {
+        let pairs = self.occupied(backend)?;
+        let Some((key, value)) = self.plan.outside() else { return Ok(pairs) };
+        pairs.followed_by(backend, &backend.upload(&[key])?, &backend.upload(&[value])?)
+    }
+}
