@@ -1,8 +1,7 @@
 //! Attempts: the loop round every build, for every scheme and device.
 //!
 //! ```text
-//! before all:               does a sample of the keys hold copies? then an attempt is not worth its while, unless they
-//!                           are all of a few heavy keys, whose other pairs can be left out at once
+//! before all:               what a sample of the keys shows of copies, and the rule for them (`rows.rs`)
 //! for attempt = 0, 1, ..:   constants of (seed, attempt);  place all pairs;  done if none is left over
 //! after the first failure:  do keys come more than once? decided exactly, before anything is tried again
 //! attempts from 8 on:       constants of (salt, attempt), the salt a hash of all keys, which are distinct by then
@@ -19,19 +18,28 @@
 //! constants are salted: otherwise the keys may have been chosen for it. Elsewhere an attempt can fail by a crowd that
 //! other constants scatter, so there each is made, and if the last one fails by a crowd too, the error names it.
 
-use super::builder::{Contents, Duplicates, Settings};
-use super::{Image, distinct, heavy, salt};
-use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
+use super::builder::{Contents, Settings};
+use super::rows::Rows;
+use super::{Image, salt};
+use crate::backend::{HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
-use crate::scheme::{Cuckoo, FIRST_SALTED, Limits, Plan, Request, Scheme};
+use crate::scheme::{FIRST_SALTED, Limits, Plan, Request, Scheme};
 
 /// How a loop of attempts ended.
 pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
     Built(Image<B, S>),
     /// Some key comes more than once; the smallest such key.
     Copies(u32),
-    /// The keys are distinct and do not fit.
-    TooFull(Error),
+}
+
+impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
+    /// The image, of rows that are to be distinct.
+    pub(super) fn of_distinct(self) -> Result<Image<B, S>> {
+        match self {
+            Outcome::Built(image) => Ok(image),
+            Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
+        }
+    }
 }
 
 /// Builds from pairs in which a key may come more than once.
@@ -43,42 +51,15 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     values: &B::Buffer<u32>,
 ) -> Result<Image<B, S>> {
     check_limits(backend, scheme, settings.contents, keys, values)?;
-    let mut lighter = None;
-    let mut promising = true;
-    if distinct::sampled_copies(backend, keys)? {
-        refuse_copies(backend, settings.duplicates, keys)?;
-        lighter = heavy::left_out(backend, keys, values, settings.duplicates)?;
-        promising = lighter.is_some();
+    let try_all = |rows: &mut Rows<'_, B>| {
+        let slots = settings.slots(scheme, rows.len());
+        attempts(backend, scheme, settings, slots, 0, rows)
+    };
+    let mut rows = Rows::of(keys, values).prepared(backend, settings.duplicates)?;
+    if let Outcome::Built(image) = try_all(&mut rows)? {
+        return Ok(image);
     }
-    let (keys, values) = lighter.as_ref().map_or((keys, values), |pairs| (&pairs.keys, &pairs.values));
-    if promising {
-        let slots = settings.slots(scheme, keys.len() as u64);
-        match attempts(backend, scheme, settings, slots, 0, keys, values)? {
-            Outcome::Built(image) => return Ok(image),
-            Outcome::TooFull(error) => return Err(error),
-            Outcome::Copies(key) if settings.duplicates == Duplicates::Error => {
-                return Err(Error::DuplicateKey { key });
-            }
-            Outcome::Copies(_) => {}
-        }
-    }
-    let pairs = distinct::one_of_each(backend, keys, values, settings.duplicates)?;
-    let slots = settings.slots(scheme, pairs.keys.len() as u64);
-    match attempts(backend, scheme, settings, slots, 0, &pairs.keys, &pairs.values)? {
-        Outcome::Built(image) => Ok(image),
-        Outcome::TooFull(error) => Err(error),
-        Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
-    }
-}
-
-/// Refuses keys of which some come more than once, if that is the rule.
-pub(super) fn refuse_copies<B: Runs<Cuckoo>>(backend: &B, rule: Duplicates, keys: &B::Buffer<u32>) -> Result<()> {
-    match rule {
-        Duplicates::Error => {
-            distinct::least_copy(backend, keys)?.map_or(Ok(()), |key| Err(Error::DuplicateKey { key }))
-        }
-        Duplicates::KeepFirst | Duplicates::KeepLast => Ok(()),
-    }
+    try_all(&mut rows.settled(backend, settings.duplicates)?)?.of_distinct()
 }
 
 /// Refuses keys and values that are too wide for this scheme's slots.
@@ -113,13 +94,12 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     settings: &Settings,
     slots: u64,
     first: u32,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
+    rows: &mut Rows<'_, B>,
 ) -> Result<Outcome<B, S>> {
-    let pairs = keys.len() as u64;
+    let pairs = rows.len();
     let most = scheme.limits().pairs;
     if pairs > most {
-        if let Some(least) = distinct::least_copy(backend, keys)? {
+        if let Some(least) = rows.least_copy(backend)? {
             return Ok(Outcome::Copies(least));
         }
         let what = "pairs for a table of this scheme";
@@ -129,7 +109,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
         Ok(plan) => plan,
         // So many pairs make no table, but those that are left of copies may.
         Err(error @ Error::TooLarge { .. }) => {
-            return distinct::least_copy(backend, keys)?.map(Outcome::Copies).ok_or(error);
+            return rows.least_copy(backend)?.map(Outcome::Copies).ok_or(error);
         }
         Err(error) => return Err(error),
     };
@@ -142,51 +122,45 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     for attempt in first..last {
         plan = scheme.plan(Request { slots, pairs, seed: settings.seed, attempt })?;
         if plan.takes_salt() && attempt >= FIRST_SALTED {
-            if tried == 0
-                && let Some(least) = distinct::least_copy(backend, keys)?
-            {
+            if let Some(least) = rows.least_copy(backend)? {
                 return Ok(Outcome::Copies(least));
             }
             if salted.is_none() {
-                salted = Some(salt::of(backend, settings.seed, keys)?);
+                salted = Some(salt::of(backend, settings.seed, rows.keys())?);
             }
             plan = plan.with_salt(salted);
         }
-        let (image, placed) = Kernels::<S>::build(backend, &plan, keys, values)?;
+        let (image, placed) = Kernels::<S>::build(backend, &plan, rows.keys(), rows.values())?;
         tried += 1;
         unplaced = placed.unplaced;
         if unplaced == 0 {
             if let Some(least) = placed.least_copy {
+                rows.found(least);
                 return Ok(Outcome::Copies(least));
             }
             return Ok(Outcome::Built(Image::of_pairs(plan, image, pairs, placed.outside)));
         }
         drop(image);
-        if tried == 1
-            && salted.is_none()
-            && let Some(least) = distinct::least_copy(backend, keys)?
-        {
+        if let Some(least) = rows.least_copy(backend)? {
             return Ok(Outcome::Copies(least));
         }
         if too_high == Some(true) && salted.is_some() && hopeless(unplaced, pairs) {
             break;
         }
     }
-    if tried == 0
-        && let Some(least) = distinct::least_copy(backend, keys)?
-    {
+    if let Some(least) = rows.least_copy(backend)? {
         return Ok(Outcome::Copies(least));
     }
     if tried > 0
         && scheme.names_crowds()
         // The keys are wanted for the error's sake only: where they cannot be had, it is the plainer one.
-        && let Ok(keys) = backend.download(keys)
+        && let Ok(keys) = backend.download(rows.keys())
         && let Some(crowd) = S::crowd(&plan, &keys)
     {
-        return Ok(Outcome::TooFull(Error::Crowded { attempts: tried, crowd }));
+        return Err(Error::Crowded { attempts: tried, crowd });
     }
     let by_load = tried == 0 || too_high.unwrap_or(true);
-    Ok(Outcome::TooFull(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced, by_load }))
+    Err(Error::TooFull { pairs, slots: plan.slots(), attempts: tried, unplaced, by_load })
 }
 
 /// The pairs that a table can hold at most: some have room for one beside their image.

@@ -1,8 +1,9 @@
 //! What every change of a table has in common: it is made beside the table, and becomes it when all went well.
 
+use super::rows::Rows;
 use super::{HashTable, Image, Pairs, build};
 use crate::backend::{HashBackend, Runs};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::scheme::{Request, Scheme};
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
@@ -30,12 +31,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// The same, where all attempts before this one are known to fail.
     pub(super) fn built_from(&self, attempt: u32, slots: u64, pairs: &Pairs<B>) -> Result<Image<B, S>> {
-        let Pairs { keys, values } = pairs;
-        match build::attempts(&self.backend, &self.scheme, &self.settings, slots, attempt, keys, values)? {
-            build::Outcome::Built(image) => Ok(image),
-            build::Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
-            build::Outcome::TooFull(error) => Err(error),
-        }
+        // Distinct they are, unless a mapped file lies.
+        let mut rows = Rows::of(&pairs.keys, &pairs.values);
+        build::attempts(&self.backend, &self.scheme, &self.settings, slots, attempt, &mut rows)?.of_distinct()
     }
 
     pub(super) fn request(&self, slots: u64, pairs: u64, attempt: u32) -> Request {

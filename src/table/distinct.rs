@@ -6,13 +6,6 @@
 //! which pair of it stays?    a stable sort by key; the first pair of each run (KeepFirst), or the last (KeepLast)
 //! ```
 //!
-//! Before either, where a sample shows that a few keys have much of the rows:
-//!
-//! ```text
-//! of a heavy key, which pair?   the first or the last is among the first or last rows, which the host reads
-//! and the others?               all rows of heavy keys are left out at once; often no key comes again then (`heavy.rs`)
-//! ```
-//!
 //! Neither minds how often a key comes: copies take no slots, so the table builds whatever the multiplicity, and runs
 //! are cut into equal pieces. What is found is the same on every device.
 //!
@@ -33,11 +26,6 @@ const LOAD: Load = Load::from_millionths(800_000);
 const ATTEMPTS: u32 = 4;
 /// Salted attempts after it.
 const SALTED_ATTEMPTS: u32 = 64;
-/// Neighbours in a sample, and how many such runs.
-const RUN: u32 = 64;
-const RUNS: u64 = 64;
-/// The fewest keys that are sampled: below, a build that finds its copies late is soon over too.
-const LEAST_SAMPLED: u64 = 1 << 18;
 const SEED: u64 = 0x0064_6973_7469_6e63;
 
 /// The smallest key that comes more than once.
@@ -46,31 +34,6 @@ pub(super) fn least_copy<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) ->
         Some(table) => Ok(table.least_copy),
         None => sorted(backend, keys, keys)?.least_copy(backend),
     }
-}
-
-/// Whether a sample of the keys holds copies. It says no of most inputs in which few keys come again, and surely if
-/// none does; it says yes where keys crowd, before a build has to find that out at the cost of all its rounds.
-///
-/// The sample is runs of neighbours, spread evenly: copies that stand together are seen in a run, and scattered ones
-/// meet across runs, as soon as there are fewer than some millions of keys or one has a thousandth of the rows.
-pub(super) fn sampled_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<bool> {
-    let Some(mut sample) = sample(backend, keys)? else { return Ok(false) };
-    sample.sort_unstable();
-    Ok(sample.windows(2).any(|two| two[0] == two[1]))
-}
-
-/// The sample, of keys that are many enough for one. It is so small that a device would take longer to look through it
-/// than it takes to come to the host.
-pub(super) fn sample<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<Vec<u32>>> {
-    let len = keys.len() as u64;
-    if !(LEAST_SAMPLED..=u64::from(u32::MAX)).contains(&len) {
-        return Ok(None);
-    }
-    let last = len - u64::from(RUN);
-    let run = |run: u64| (last * run / (RUNS - 1)) as u32;
-    let index: Vec<u32> = (0..RUNS).flat_map(|r| (0..RUN).map(move |i| run(r) + i)).collect();
-    let sample = backend.gather(keys, &backend.upload(&index)?)?;
-    backend.download(&sample).map(Some)
 }
 
 /// A bitmap of which `keys` are among `wanted`, whose keys may come more than once.

@@ -1,15 +1,13 @@
 //! Pairs of heavy keys: all but the one that stays are left out at once.
 //!
 //! ```text
-//! heavy     a 64th of the sample, or more
+//! heavy     a 64th of the sample, or more (`sample.rs`)
 //! stays     its first pair among the first rows, or its last among the last: the host reads those
 //! others    every row of a heavy key is looked up in a small table, and not selected
 //! ```
 //!
 //! A heavy key that does not come among those rows is left as it is. What remains may hold copies of lighter keys, which
 //! is for others to find out (`distinct.rs`): so this is worth its while only where the sample shows none.
-
-use std::collections::HashMap;
 
 use super::builder::Duplicates;
 use super::{Pairs, distinct};
@@ -18,26 +16,23 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::Cuckoo;
 
-/// Of the keys of a sample, the share that makes one heavy.
-const SHARE: usize = 64;
 /// Rows at the beginning or the end among which the pair that stays is looked for: a key with a 64th of all rows in any
 /// order is missing there once in e^256 columns.
 const WINDOW: usize = 1 << 14;
 
-/// The pairs without those of heavy keys that do not stay under `rule`, the ones that do at the end. Nothing if the
-/// sample has no heavy keys, or has others that come again besides.
+/// The pairs without those of these heavy keys that do not stay under `rule`, the ones that do at the end. Nothing if
+/// there are no such keys, or none where it is looked for.
 pub(super) fn left_out<B: Runs<Cuckoo>>(
     backend: &B,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
     rule: Duplicates,
+    heavy: &[u32],
 ) -> Result<Option<Pairs<B>>> {
-    let Some(sample) = distinct::sample(backend, keys)? else { return Ok(None) };
-    let heavy = match heavy_keys(&sample) {
-        Some(heavy) if !heavy.is_empty() => heavy,
-        _ => return Ok(None),
-    };
-    let staying = staying(backend, keys, values, rule, &heavy)?;
+    if heavy.is_empty() {
+        return Ok(None);
+    }
+    let staying = staying(backend, keys, values, rule, heavy)?;
     if staying.is_empty() {
         return Ok(None);
     }
@@ -47,19 +42,6 @@ pub(super) fn left_out<B: Runs<Cuckoo>>(
     let others = backend.select(&out, false, &[keys, values])?;
     let [keys, values] = &others[..] else { unreachable!("`select` returns as many columns as it is given") };
     Ok(Some(Pairs { keys: backend.concat(keys, &kept.keys)?, values: backend.concat(values, &kept.values)? }))
-}
-
-/// The heavy keys of a sample; nothing if lighter ones come again in it.
-fn heavy_keys(sample: &[u32]) -> Option<Vec<u32>> {
-    let mut counts: HashMap<u32, usize> = HashMap::new();
-    sample.iter().for_each(|&key| *counts.entry(key).or_default() += 1);
-    let is_heavy = |count: usize| count >= sample.len().div_ceil(SHARE);
-    if counts.values().any(|&count| count > 1 && !is_heavy(count)) {
-        return None;
-    }
-    let mut heavy: Vec<u32> = counts.into_iter().filter(|&(_, count)| is_heavy(count)).map(|(key, _)| key).collect();
-    heavy.sort_unstable();
-    Some(heavy)
 }
 
 /// The pair that stays of each of these keys that comes among the first rows, or the last.
@@ -86,6 +68,7 @@ fn staying<B: HashBackend>(
 mod tests {
     use super::*;
     use crate::Cpu;
+    use crate::table::sample::Sample;
     use std::collections::BTreeMap;
 
     /// Enough rows for a sample: distinct keys, but where `heavy` says.
@@ -96,7 +79,9 @@ mod tests {
 
     fn kept(keys: &[u32], values: &[u32], rule: Duplicates) -> Result<Option<BTreeMap<u32, u32>>> {
         let cpu = Cpu::new();
-        let Some(pairs) = left_out(&cpu, &cpu.upload(keys)?, &cpu.upload(values)?, rule)? else { return Ok(None) };
+        let (keys, values) = (cpu.upload(keys)?, cpu.upload(values)?);
+        let heavy = Sample::with_copies(&cpu, &keys)?.map_or(Vec::new(), |sample| sample.heavy_keys());
+        let Some(pairs) = left_out(&cpu, &keys, &values, rule, &heavy)? else { return Ok(None) };
         let (keys, values) = (cpu.download(&pairs.keys)?, cpu.download(&pairs.values)?);
         let map: BTreeMap<_, _> = keys.iter().copied().zip(values.iter().copied()).collect();
         assert_eq!(map.len(), keys.len(), "each key once");

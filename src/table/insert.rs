@@ -14,6 +14,7 @@
 //! way say so ([`Updates::Rebuild`]), and are built afresh for every batch.
 
 use super::builder::{Duplicates, Size};
+use super::sample::Sample;
 use super::{HashTable, Image, Pairs, build, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
@@ -135,10 +136,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         }
         build::check_limits(&self.backend, &self.scheme, self.settings.contents, keys, values)?;
         if rule == Duplicates::Error {
-            if distinct::sampled_copies(&self.backend, keys)? {
-                // The least key of all that come again, in the batch or in the table.
+            if Sample::with_copies(&self.backend, keys)?.is_some() {
+                // The least key of all that come more than once, in the batch or in the table.
                 let all = self.backend.concat(&self.all_pairs()?.keys, keys)?;
-                build::refuse_copies(&self.backend, rule, &all)?;
+                if let Some(key) = distinct::least_copy(&self.backend, &all)? {
+                    return Err(Error::DuplicateKey { key });
+                }
             }
             return self.change(keys, values, None);
         }

@@ -4,7 +4,9 @@
 //! builder.rs    parameters, sizes, what to do with copies, the memory a build takes;   builder_settings.rs   those that
 //!               the builders of all structures have
 //! build.rs      attempts: new constants until every pair has a slot, or a typed error
-//! distinct.rs   which keys come again, and which of their pairs stays
+//! rows.rs       what is known of copies among the rows of a build, and the rule for them;   sample.rs   what a few rows
+//!               show;   heavy.rs   pairs of heavy keys, left out
+//! distinct.rs   which keys come more than once, and which of their pairs stays
 //! image.rs      plan, buffer and counts: what builds make and batches hand on;   change.rs   how a table is changed so
 //!               that nothing is lost on an error
 //! insert.rs     further batches, `upsert`
@@ -34,7 +36,9 @@ mod keys;
 mod parts;
 mod reading;
 mod remove;
+mod rows;
 mod salt;
+mod sample;
 mod seed;
 mod settings;
 

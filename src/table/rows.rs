@@ -1,0 +1,122 @@
+//! The rows of a build, and what is known of copies among them.
+//!
+//! ```text
+//! Unknown    nobody has looked at all keys
+//! Distinct   there are none
+//! Least      there are some; the smallest key that comes more than once
+//!
+//! Rows::of      Unknown
+//! prepared      if a sample of the keys shows copies, for an attempt would go through all its rounds in vain:
+//!               under Error, the error
+//!               Unknown, without all but one pair of the heavy keys, if the sample shows no copies of lighter ones
+//!               Distinct, one pair of each key
+//! least_copy    Unknown -> Least or Distinct, by a look at all keys; so they are looked at once
+//! found         -> Least, by an attempt
+//! settled       Least   -> under Error, the error
+//!                       -> Distinct, one pair of each key
+//! ```
+//!
+//! A build's rule is applied here and nowhere else: attempts (`build.rs`) know rows, and no rule.
+
+use super::builder::Duplicates;
+use super::sample::Sample;
+use super::{Pairs, distinct, heavy};
+use crate::backend::{DeviceBuffer, Runs};
+use crate::error::{Error, Result};
+use crate::scheme::Cuckoo;
+
+/// What is known of copies.
+enum Copies {
+    Unknown,
+    Distinct,
+    Least(u32),
+}
+
+/// Keys and their values: the caller's, or what became of them.
+enum Columns<'a, B: Runs<Cuckoo>> {
+    Given { keys: &'a B::Buffer<u32>, values: &'a B::Buffer<u32> },
+    Made(Pairs<B>),
+}
+
+/// Pairs that a table is to be built of.
+pub(super) struct Rows<'a, B: Runs<Cuckoo>> {
+    columns: Columns<'a, B>,
+    copies: Copies,
+}
+
+impl<'a, B: Runs<Cuckoo>> Rows<'a, B> {
+    /// Rows of which nothing is known.
+    pub(super) fn of(keys: &'a B::Buffer<u32>, values: &'a B::Buffer<u32>) -> Self {
+        Rows { columns: Columns::Given { keys, values }, copies: Copies::Unknown }
+    }
+
+    /// One pair of each key.
+    fn distinct(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Self> {
+        let pairs = distinct::one_of_each(backend, keys, values, rule)?;
+        Ok(Rows { columns: Columns::Made(pairs), copies: Copies::Distinct })
+    }
+
+    pub(super) fn keys(&self) -> &B::Buffer<u32> {
+        match &self.columns {
+            Columns::Given { keys, .. } => keys,
+            Columns::Made(pairs) => &pairs.keys,
+        }
+    }
+
+    pub(super) fn values(&self) -> &B::Buffer<u32> {
+        match &self.columns {
+            Columns::Given { values, .. } => values,
+            Columns::Made(pairs) => &pairs.values,
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.keys().len() as u64
+    }
+
+    /// The rows that a first attempt is worth its while with: if a sample shows copies, without those.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`] if it shows some and the rule says so; what the device reports.
+    pub(super) fn prepared(mut self, backend: &B, rule: Duplicates) -> Result<Self> {
+        let Some(sample) = Sample::with_copies(backend, self.keys())? else { return Ok(self) };
+        if rule == Duplicates::Error {
+            self.least_copy(backend)?;
+            return self.settled(backend, rule);
+        }
+        Ok(match heavy::left_out(backend, self.keys(), self.values(), rule, &sample.heavy_keys())? {
+            // Whether lighter keys come more than once, an attempt will tell.
+            Some(pairs) => Rows { columns: Columns::Made(pairs), copies: Copies::Unknown },
+            None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
+        })
+    }
+
+    /// The smallest key that comes more than once. All keys are looked at, unless it is known.
+    pub(super) fn least_copy(&mut self, backend: &B) -> Result<Option<u32>> {
+        if let Copies::Unknown = self.copies {
+            let least = distinct::least_copy(backend, self.keys())?;
+            self.copies = least.map_or(Copies::Distinct, Copies::Least);
+        }
+        Ok(match self.copies {
+            Copies::Least(least) => Some(least),
+            _ => None,
+        })
+    }
+
+    /// Keeps what an attempt found: the smallest key that comes more than once.
+    pub(super) fn found(&mut self, least: u32) {
+        self.copies = Copies::Least(least);
+    }
+
+    /// The rows without the copies that were found.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`] if the rule says so; what the device reports.
+    pub(super) fn settled(self, backend: &B, rule: Duplicates) -> Result<Self> {
+        match self.copies {
+            Copies::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key }),
+            Copies::Least(_) => Rows::distinct(backend, self.keys(), self.values(), rule),
+            _ => Ok(self),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A sample of a column of keys: whether copies are to be expected, and of which keys.
+//!
+//! The sample is runs of neighbours, spread evenly: copies that stand together are seen in a run, and scattered ones
+//! meet across runs, as soon as there are fewer than some millions of keys or one has a thousandth of the rows.
+
+use crate::backend::{DeviceBuffer, HashBackend};
+use crate::error::Result;
+
+/// Neighbours in a sample, and how many such runs.
+const RUN: u32 = 64;
+const RUNS: u64 = 64;
+/// The fewest keys that are sampled: below, a build that finds its copies late is soon over too.
+const LEAST_SAMPLED: u64 = 1 << 18;
+/// Of the keys of a sample, the share that makes one heavy.
+const SHARE: usize = 64;
+
+/// Some of the keys of a column, in ascending order.
+pub(super) struct Sample(Vec<u32>);
+
+impl Sample {
+    /// The sample of keys that are many enough for one. It is so small that a device would take longer to look through
+    /// it than it takes to come to the host.
+    fn of<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<Sample>> {
+        let len = keys.len() as u64;
+        if !(LEAST_SAMPLED..=u64::from(u32::MAX)).contains(&len) {
+            return Ok(None);
+        }
+        let last = len - u64::from(RUN);
+        let run = |run: u64| (last * run / (RUNS - 1)) as u32;
+        let index: Vec<u32> = (0..RUNS).flat_map(|r| (0..RUN).map(move |i| run(r) + i)).collect();
+        let mut sample = backend.download(&backend.gather(keys, &backend.upload(&index)?)?)?;
+        sample.sort_unstable();
+        Ok(Some(Sample(sample)))
+    }
+
+    /// The sample, if it holds copies. Then the column does: runs do not overlap. Of most columns in which few keys come
+    /// more than once, it holds none.
+    pub(super) fn with_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<Sample>> {
+        Ok(Sample::of(backend, keys)?.filter(|sample| sample.0.windows(2).any(|two| two[0] == two[1])))
+    }
+
+    /// The heavy keys, ascending; none if lighter ones come more than once.
+    pub(super) fn heavy_keys(&self) -> Vec<u32> {
+        let mut heavy = Vec::new();
+        for copies in self.0.chunk_by(|one, other| one == other) {
+            if copies.len() >= self.0.len().div_ceil(SHARE) {
+                heavy.push(copies[0]);
+            } else if copies.len() > 1 {
+                return Vec::new();
+            }
+        }
+        heavy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cpu;
+
+    fn sample(keys: &[u32]) -> Result<Option<Sample>> {
+        let cpu = Cpu::new();
+        Sample::with_copies(&cpu, &cpu.upload(keys)?)
+    }
+
+    #[test]
+    fn columns_of_distinct_keys_and_short_ones_have_no_copies_to_show() -> Result<()> {
+        // As short as a column that is sampled can be: its runs are as near to each other as ever.
+        let distinct: Vec<u32> = (0..LEAST_SAMPLED as u32).collect();
+        assert!(sample(&distinct)?.is_none());
+        assert!(sample(&vec![1; LEAST_SAMPLED as usize - 1])?.is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn heavy_keys_count_where_they_alone_have_copies() -> Result<()> {
+        let column = |key: fn(u32) -> u32| (0..LEAST_SAMPLED as u32).map(key).collect::<Vec<u32>>();
+        let found = |key| -> Result<Vec<u32>> { Ok(sample(&column(key))?.expect("copies").heavy_keys()) };
+        assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i })?, [9]);
+        assert_eq!(found(|i| if i % 8 < 3 { 9 - i % 8 } else { 10 + i })?, [7, 8, 9]);
+        assert_eq!(found(|i| if i % 2 == 0 { 9 } else { 10 + i / 2 / 2 })?, [], "others come twice");
+        assert_eq!(found(|i| i / 2)?, [], "nobody is heavy");
+        Ok(())
+    }
+}
