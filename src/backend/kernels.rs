@@ -7,9 +7,10 @@ use crate::scheme::{Plan, Scheme, Updates};
 /// The passes over tables of scheme `S`, on every backend that runs it. Sealed.
 ///
 /// # Errors
-/// Of all of them: [`Error::InvalidParameter`] for a plan that is none, [`Error::LengthMismatch`] for an image or columns of
-/// other lengths than the plan or each other need; where a kernel is given them, [`Error::WrongDevice`] and
-/// [`Error::Aliased`] for buffers that are not the backend's own, or one twice; and what the device reports.
+/// Of all of them: [`Error::LengthMismatch`] for an image or columns of other lengths than the plan or each other need;
+/// where a kernel is given them, [`Error::WrongDevice`] and [`Error::Aliased`] for buffers that are not the backend's
+/// own, or one twice; and what the device reports. Plans need no check: there are only those that schemes make
+/// ([`Plan`]).
 pub trait Kernels<S: Scheme>: HashBackend {
     /// A new image with these pairs, and what became of them. It is the image that [`place`](Self::place) makes of an
     /// empty one; a backend may have a faster way. Of copies it says whether there are any and which key is the least, but
@@ -94,17 +95,9 @@ pub trait Kernels<S: Scheme>: HashBackend {
     fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
 }
 
-/// Refuses what is no plan of this scheme.
-fn check_plan<S: Scheme>(plan: &S::Plan) -> Result<S> {
-    S::from_plan(plan)
-        .map_err(|reason| Error::parameter("plan", reason, "take it from a table, or from `Scheme::plan`"))
-}
-
-/// Refuses what is no plan of this scheme, and an image that has not its words.
-fn check_image<S: Scheme>(plan: &S::Plan, image: &impl DeviceBuffer) -> Result<S> {
-    let scheme = check_plan::<S>(plan)?;
-    Error::check_length("the image", image.len(), plan.word_count()?)?;
-    Ok(scheme)
+/// Refuses an image that has not the words of its plan.
+fn check_image(plan: &impl Plan, image: &impl DeviceBuffer) -> Result<()> {
+    Error::check_length("the image", image.len(), plan.word_count()?)
 }
 
 /// Pairs cannot be taken out of an image that depends on all of them at once ([`Updates::Rebuild`]).
@@ -128,7 +121,6 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         keys: &B::Buffer<u32>,
         values: &B::Buffer<u32>,
     ) -> Result<(B::Buffer<u64>, Placed)> {
-        check_plan::<S>(plan)?;
         check_pairs(keys, values)?;
         Passes::build(self, plan, keys, values)
     }
@@ -140,7 +132,7 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         keys: &B::Buffer<u32>,
         values: &B::Buffer<u32>,
     ) -> Result<(B::Buffer<u64>, Placed)> {
-        check_image::<S>(plan, image)?;
+        check_image(plan, image)?;
         check_pairs(keys, values)?;
         Passes::extended(self, plan, image, keys, values)
     }
@@ -152,7 +144,7 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         keys: &B::Buffer<u32>,
         values: &B::Buffer<u32>,
     ) -> Result<Placed> {
-        check_image::<S>(plan, image)?;
+        check_image(plan, image)?;
         check_pairs(keys, values)?;
         Passes::place(self, plan, image, keys, values)
     }
@@ -165,14 +157,14 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         values: &mut B::Buffer<u32>,
         found: &mut B::Buffer<u32>,
     ) -> Result<()> {
-        check_image::<S>(plan, image)?;
+        check_image(plan, image)?;
         check_pairs(queries, values)?;
         Error::check_length("the bitmap", found.len(), bitmap_words(queries.len()))?;
         Passes::lookup(self, plan, image, queries, values, found)
     }
 
     fn contains(&self, plan: &S::Plan, image: &B::Buffer<u64>, queries: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
-        check_image::<S>(plan, image)?;
+        check_image(plan, image)?;
         Passes::contains(self, plan, image, queries)
     }
 
@@ -183,25 +175,27 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         keys: &B::Buffer<u32>,
         values: &B::Buffer<u32>,
     ) -> Result<()> {
-        check_image::<S>(plan, image)?;
+        check_image(plan, image)?;
         check_pairs(keys, values)?;
         Passes::assign(self, plan, image, keys, values)
     }
 
     fn decode(&self, plan: &S::Plan, image: &B::Buffer<u64>) -> Result<Decoded<B::Buffer<u32>>> {
-        check_image::<S>(plan, image)?;
+        check_image(plan, image)?;
         Passes::decode(self, plan, image)
     }
 
     fn remove(&self, plan: &S::Plan, image: &mut B::Buffer<u64>, keys: &B::Buffer<u32>) -> Result<Removed> {
-        match check_image::<S>(plan, image)?.updates() {
+        check_image(plan, image)?;
+        match S::from_plan(plan).updates() {
             Updates::Rebuild => Err(rebuilt::<S>(plan)),
             _ => Passes::remove(self, plan, image, keys),
         }
     }
 
     fn lift(&self, plan: &S::Plan, image: &mut B::Buffer<u64>) -> Result<Decoded<B::Buffer<u32>>> {
-        match check_image::<S>(plan, image)?.updates() {
+        check_image(plan, image)?;
+        match S::from_plan(plan).updates() {
             Updates::Tombstones => Passes::lift(self, plan, image),
             _ => Err(no_tombstones::<S>(plan)),
         }

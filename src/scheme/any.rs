@@ -103,11 +103,11 @@ macro_rules! any_scheme {
             fn stored(&self) -> &[u8] {
                 of_plan!(self, |plan, S| plan.stored())
             }
-            fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
+            fn of_stored(scheme: u32, stored: &[u8]) -> std::result::Result<Self, String> {
                 $(if scheme == super::$scheme::ID {
                     return Plan::of_stored(scheme, stored).map(AnyPlan::$scheme);
                 })*
-                None
+                Err(format!("its plan is of scheme number {scheme}, which is unknown"))
             }
             fn takes_salt(&self) -> bool {
                 of_plan!(self, |plan, S| plan.takes_salt())
@@ -197,8 +197,8 @@ macro_rules! any_scheme {
                     $(AnyScheme::$scheme(scheme) => scheme.plan(request).map(AnyPlan::$scheme),)*
                 }
             }
-            fn from_plan(plan: &AnyPlan) -> std::result::Result<Self, String> {
-                of_plan!(plan, |plan, S| S::from_plan(plan).map(AnyScheme::from))
+            fn from_plan(plan: &AnyPlan) -> Self {
+                of_plan!(plan, |plan, S| S::from_plan(plan).into())
             }
             fn find(plan: &AnyPlan, image: &[u64], key: u32) -> Option<u32> {
                 of_plan!(plan, |plan, S| S::find(plan, image, key))

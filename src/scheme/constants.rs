@@ -18,7 +18,7 @@
 
 use std::fmt;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
 use super::Plan;
 use super::hash::{MixKeys, SplitMix64};
@@ -29,7 +29,7 @@ pub const FIRST_SALTED: u32 = 8;
 const KEY_BITS: u32 = u32::BITS;
 
 /// A hash of all keys of a table, from which the constants of attempts from [`FIRST_SALTED`] on are drawn.
-#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Eq, NoUninit)]
 #[repr(transparent)]
 pub struct Salt([u8; Salt::BYTES]);
 
@@ -69,58 +69,6 @@ impl fmt::Debug for Salt {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
-
-/// Bytes of a plan for which the header of files has room, in front of the salt.
-pub(crate) const MOST_STORED: usize = 64;
-
-/// How a plan is stored that is `Pod`; an item list for its `impl Plan`. With `salted`, what a plan says of its field
-/// `salt: Salt`, the last one.
-macro_rules! stored {
-    ($scheme:ty) => {
-        fn stored(&self) -> &[u8] {
-            bytemuck::bytes_of(self)
-        }
-
-        fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
-            const { assert!(size_of::<Self>() <= crate::scheme::constants::MOST_STORED) };
-            if !<$scheme as crate::scheme::Scheme>::has_id(scheme) {
-                return None;
-            }
-            bytemuck::try_pod_read_unaligned(stored).ok()
-        }
-    };
-    ($scheme:ty, salted) => {
-        fn stored(&self) -> &[u8] {
-            let bytes = bytemuck::bytes_of(self);
-            &bytes[..bytes.len() - crate::scheme::Salt::BYTES]
-        }
-
-        fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
-            const ROOM: usize = size_of::<<$scheme as crate::scheme::Scheme>::Plan>() - crate::scheme::Salt::BYTES;
-            const { assert!(ROOM <= crate::scheme::constants::MOST_STORED) };
-            if !<$scheme as crate::scheme::Scheme>::has_id(scheme) || stored.len() != ROOM {
-                return None;
-            }
-            let mut plan: Self = bytemuck::Zeroable::zeroed();
-            bytemuck::bytes_of_mut(&mut plan)[..ROOM].copy_from_slice(stored);
-            Some(plan)
-        }
-
-        fn takes_salt(&self) -> bool {
-            true
-        }
-
-        fn salt(&self) -> Option<crate::scheme::Salt> {
-            Some(self.salt).filter(|&salt| salt != crate::scheme::Salt::NONE)
-        }
-
-        fn with_salt(self, salt: Option<crate::scheme::Salt>) -> Self {
-            let salt = salt.filter(|_| self.attempt >= crate::scheme::FIRST_SALTED);
-            Self { salt: salt.unwrap_or(crate::scheme::Salt::NONE), ..self }
-        }
-    };
-}
-pub(super) use stored;
 
 /// The stream of one attempt's constants.
 pub(super) enum Constants {
@@ -202,42 +150,5 @@ mod tests {
         assert_eq!(distinct.len(), draws.len());
         // Without a salt it is the seed's stream, at any attempt.
         assert_eq!(draws[7], SplitMix64::for_attempt(2026, 9).next_u64());
-    }
-
-    fn stored<S: Scheme>()
-    where
-        S::Plan: bytemuck::Pod,
-    {
-        let request = |attempt| Request { slots: 100, pairs: 4, seed: 1, attempt };
-        for &kind in S::KINDS {
-            let scheme = S::of_kind(kind);
-            let [early, late] = [7, 8].map(|attempt| scheme.plan(request(attempt)).expect("a plan"));
-            assert_eq!(early.with_salt(Some(salt())), early, "{}: an early attempt has no salt", S::NAME);
-            let salted = late.with_salt(Some(salt()));
-            assert_eq!(salted.salt(), late.takes_salt().then(salt), "{}", S::NAME);
-            assert_eq!(S::from_plan(&salted).as_ref(), Ok(&scheme), "{}", S::NAME);
-            assert_eq!(salted.stored(), late.stored(), "{}: nothing else changes", S::NAME);
-            let read = S::Plan::of_stored(S::ID, salted.stored());
-            assert_eq!(read, Some(late), "{}: all but the salt is stored", S::NAME);
-            assert_eq!(S::Plan::of_stored(S::ID + 100, salted.stored()), None, "{}: another scheme's", S::NAME);
-            let (whole, stored) = (bytemuck::bytes_of(&salted), salted.stored().len());
-            assert_eq!(S::Plan::of_stored(S::ID, &whole[..stored - 1]), None, "{}: cut short", S::NAME);
-            if late.takes_salt() {
-                assert_eq!(whole[stored..], salt().bytes(), "{}: the salt comes last", S::NAME);
-                let mut forged = early;
-                bytemuck::bytes_of_mut(&mut forged)[stored..].copy_from_slice(&salt().bytes());
-                assert!(S::from_plan(&forged).is_err(), "{}: a salt at an early attempt", S::NAME);
-            }
-        }
-    }
-
-    #[test]
-    fn the_salt_is_the_end_of_a_plan_and_nothing_else_of_it() {
-        macro_rules! each_scheme {
-            ($($module:ident, $scheme:ident, $name:literal;)*) => {
-                $(stored::<crate::scheme::$scheme>();)*
-            };
-        }
-        crate::for_each_scheme!(each_scheme);
     }
 }

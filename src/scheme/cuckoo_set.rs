@@ -29,8 +29,6 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
-
 use super::cuckoo::{Cell, CuckooImage, classic, kinds};
 use super::{
     Audit, Cuckoo, CuckooPlan, HashFamily, Kind, Limits, Load, Placing, Plan, Reinsertion, Request, Salt, Scheme,
@@ -105,8 +103,7 @@ impl From<Cuckoo> for CuckooSet {
 }
 
 /// The integers that fix the image of a [`CuckooSet`]: those of the cuckoo table with the same slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CuckooSetPlan(CuckooPlan);
 
 impl CuckooSetPlan {
@@ -120,8 +117,15 @@ impl Plan for CuckooSetPlan {
     fn stored(&self) -> &[u8] {
         self.0.stored()
     }
-    fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self> {
-        CuckooSet::has_id(scheme).then(|| CuckooPlan::of_stored(Cuckoo::ID, stored).map(CuckooSetPlan)).flatten()
+    fn of_stored(scheme: u32, stored: &[u8]) -> std::result::Result<Self, String> {
+        if !CuckooSet::has_id(scheme) {
+            return Err(format!("its plan is of scheme number {scheme}, not of {}", CuckooSet::NAME));
+        }
+        let plan = CuckooSetPlan(CuckooPlan::of_stored(Cuckoo::ID, stored)?);
+        if plan.with_outside(plan.outside().map(|(_, value)| value)) != plan {
+            return Err("it has a value, which sets have not".into());
+        }
+        Ok(plan)
     }
     fn kind(&self) -> Kind {
         self.0.kind()
@@ -243,11 +247,8 @@ impl Scheme for CuckooSet {
         self.cuckoo.plan(request).map(CuckooSetPlan)
     }
 
-    fn from_plan(plan: &CuckooSetPlan) -> std::result::Result<Self, String> {
-        if plan.with_outside(plan.outside().map(|(_, value)| value)) != *plan {
-            return Err("it has a value, which sets have not".into());
-        }
-        Cuckoo::from_plan(&plan.0).map(CuckooSet::from)
+    fn from_plan(plan: &CuckooSetPlan) -> Self {
+        Cuckoo::from_plan(&plan.0).into()
     }
 
     fn find(plan: &CuckooSetPlan, image: &[u64], key: u32) -> Option<u32> {
@@ -410,16 +411,17 @@ mod tests {
     fn a_stored_plan_gives_its_parameters_back() {
         for scheme in [CuckooSet::canonical(3), CuckooSet::classic(5).family(HashFamily::Xor)] {
             let plan = plan_of(&scheme, 1000);
-            assert_eq!(CuckooSet::from_plan(&plan).as_ref(), Ok(&scheme));
+            assert_eq!(CuckooSet::from_plan(&plan), scheme);
             assert_eq!((plan.slots(), plan.cells(), plan.words()), (1000, 1000, 500));
         }
         let classic = plan_of(&CuckooSet::classic(4), 1000);
         let with_key = classic.with_outside(Some(7));
         assert_eq!(with_key.outside(), Some((u32::MAX, 0)));
-        assert!(CuckooSet::from_plan(&with_key).is_ok());
-        assert!(CuckooSet::from_plan(&CuckooSetPlan(classic.0.with_outside(Some(7)))).is_err());
+        let read = |stored: &[u8]| CuckooSetPlan::of_stored(CuckooSet::ID, stored);
+        assert_eq!(read(with_key.stored()), Ok(with_key));
+        assert!(read(classic.0.with_outside(Some(7)).stored()).is_err(), "sets have no values");
         let canonical = plan_of(&CuckooSet::canonical(4), 1000);
-        assert!(CuckooSet::from_plan(&canonical.with_outside(Some(0))).is_err());
+        assert_eq!(canonical.with_outside(Some(0)), canonical, "every key has its place inside");
         assert_eq!((canonical.empty_word(), classic.empty_word()), (slot::EMPTY, u64::MAX));
     }
 }

@@ -26,6 +26,7 @@ pub mod quadratic;
 pub mod robin_hood;
 pub mod slot;
 pub mod sorted;
+mod stored;
 
 pub use any::{AnyPlan, AnyScheme};
 pub use audit::{Audit, Violation};
@@ -174,11 +175,34 @@ pub struct Request {
 }
 
 /// The integers that fix what an image means. Sealed: the plans of this crate implement it.
+///
+/// Whoever has a plan has one that [`Scheme::plan`] makes: there is no other way to one, and bytes are checked
+/// ([`Plan::of_stored`]).
+///
+/// ```
+/// use koel::Scheme;
+/// use koel::scheme::{Cuckoo, CuckooPlan, Plan, Request};
+/// let plan = Cuckoo::canonical(4).plan(Request { slots: 100, pairs: 80, seed: 1, attempt: 0 })?;
+/// assert_eq!(CuckooPlan::of_stored(Cuckoo::ID, plan.stored()), Ok(plan));
+/// assert!(CuckooPlan::of_stored(Cuckoo::ID, &[0xff; 48]).is_err());
+/// let seed: u64 = bytemuck::pod_read_unaligned(&plan.stored()[40..]);
+/// assert_eq!(seed, 1);
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// A plan is not read from bytes as they come, as the seed is above:
+///
+/// ```compile_fail,E0277
+/// let plan: koel::scheme::CuckooPlan = bytemuck::pod_read_unaligned(&[0xff; 64]);
+/// ```
 pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The bytes that files and digests hold, at most 64: the plan without its salt, which they hold apart.
     fn stored(&self) -> &[u8];
-    /// The plan with these stored bytes, of tables of the scheme with this number; nothing if they are none.
-    fn of_stored(scheme: u32, stored: &[u8]) -> Option<Self>;
+    /// The plan with these stored bytes, of tables of the scheme with this number. The bytes may come from anyone.
+    ///
+    /// # Errors
+    /// A sentence that says why they are no plan.
+    fn of_stored(scheme: u32, stored: &[u8]) -> std::result::Result<Self, String>;
     /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that nobody can choose
     /// keys for which they fail. Only schemes whose attempts differ by the constants of their hash functions and by
     /// nothing else: not Robin Hood tables (another prime with each attempt), perfect ones (another size), sorted ones
@@ -232,7 +256,7 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn outside_key(&self) -> Option<u32>;
     /// The pair that stands beside the image because its key marks empty slots there, if the table holds that key.
     fn outside(&self) -> Option<(u32, u32)>;
-    /// The same plan with another pair, or none, beside the image.
+    /// The same plan with another pair, or none, beside the image; where no key stands there, as it is.
     fn with_outside(self, value: Option<u32>) -> Self;
     /// The salt that the constants are drawn from, if it is not the seed alone. Attempts below [`FIRST_SALTED`] have
     /// none, and neither have tables of any attempt in files of format 2.
@@ -252,7 +276,7 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
 /// A layout and the arithmetic on it; a value of it holds the user's parameters.
 ///
 /// The functions on a plan and an image are the reference: one key at a time, and too simple to be wrong. They stay in
-/// bounds for **any** image and for any plan that [`Scheme::from_plan`] accepted.
+/// bounds for **any** image that is as long as the plan says.
 ///
 /// Sealed: the schemes of this crate implement it.
 pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
@@ -299,11 +323,8 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     /// # Errors
     /// [`Error::InvalidParameter`] or [`Error::TooLarge`] where no such table can exist.
     fn plan(&self, request: Request) -> Result<Self::Plan>;
-    /// The parameters in a stored plan, which may come from a hostile file.
-    ///
-    /// # Errors
-    /// A sentence that says which field is out of range.
-    fn from_plan(plan: &Self::Plan) -> std::result::Result<Self, String>;
+    /// The parameters in a plan. What a build alone needs is not in it: the longest chain is the default one.
+    fn from_plan(plan: &Self::Plan) -> Self;
 
     /// The value of a key.
     fn find(plan: &Self::Plan, image: &[u64], key: u32) -> Option<u32>;

@@ -21,10 +21,10 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
-use super::constants::stored;
 use super::cuckoo::CuckooImage;
+use super::stored::{made_by, stored};
 use super::{
     Audit, Cuckoo, CuckooPlan, Kind, Limits, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot,
 };
@@ -52,13 +52,20 @@ const _: () = assert!(FEWEST_PAIRS * FEWEST_PAIRS >= slot::MIN_BUCKETS);
 pub struct Quadratic;
 
 /// The integers that fix the image of a [`Quadratic`] table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct QuadraticPlan {
     pairs: u32,
     attempt: u32,
     seed: u64,
     salt: Salt,
+}
+
+impl QuadraticPlan {
+    /// The plan, if its parameters make it.
+    fn checked(self) -> std::result::Result<Self, String> {
+        made_by(&Quadratic, self, 0)
+    }
 }
 
 impl Plan for QuadraticPlan {
@@ -90,7 +97,7 @@ impl Plan for QuadraticPlan {
         self
     }
 
-    stored!(crate::scheme::Quadratic, salted);
+    stored!(Quadratic, salted, [pairs, attempt, seed]);
 }
 
 impl CuckooImage for Quadratic {
@@ -148,14 +155,8 @@ impl Scheme for Quadratic {
         }
     }
 
-    fn from_plan(plan: &QuadraticPlan) -> std::result::Result<Self, String> {
-        if !(FEWEST_PAIRS..=MOST_PAIRS).contains(&plan.pairs) {
-            return Err(format!("{} pairs are not {FEWEST_PAIRS} to {MOST_PAIRS}", plan.pairs));
-        }
-        if plan.with_salt(plan.salt()) != *plan {
-            return Err("its fields contradict each other".into());
-        }
-        Ok(Quadratic)
+    fn from_plan(_: &QuadraticPlan) -> Self {
+        Quadratic
     }
 
     fn find(plan: &QuadraticPlan, image: &[u64], key: u32) -> Option<u32> {
@@ -257,9 +258,9 @@ mod tests {
             assert!(matches!(at(slots), Err(Error::TooLarge { most: 4096, .. })));
         }
         let good = plan(10, 1);
-        assert_eq!(Quadratic::from_plan(&good), Ok(Quadratic));
+        assert_eq!(good.checked(), Ok(good));
         for pairs in [0, 3, 4097, u32::MAX] {
-            assert!(Quadratic::from_plan(&QuadraticPlan { pairs, ..good }).is_err());
+            assert!(QuadraticPlan { pairs, ..good }.checked().is_err());
         }
     }
 

@@ -128,8 +128,10 @@ impl<'a> Source<'a> {
         let salted = header.version == SALTED_VERSION;
         let plan = &self.start[size_of::<Header>()..if salted { SALT_AT } else { HEADER_BYTES }];
         let (plan, zeros) = plan.split_at_checked(header.plan_bytes as usize).unwrap_or((&[], plan));
-        let plan = S::Plan::of_stored(header.scheme, plan).filter(|_| zeros.iter().all(|&byte| byte == 0));
-        let mut plan = plan.ok_or_else(|| self.bad("its plan has the wrong length"))?;
+        if zeros.iter().any(|&byte| byte != 0) {
+            return Err(self.bad("its plan has the wrong length"));
+        }
+        let mut plan = S::Plan::of_stored(header.scheme, plan).map_err(|reason| self.bad(reason))?;
         if salted {
             let mut salt = [0; Salt::BYTES];
             salt.copy_from_slice(&self.start[SALT_AT..]);
@@ -138,7 +140,7 @@ impl<'a> Source<'a> {
                 return Err(self.bad("a table of its scheme, attempt and format has a salt, and it has none"));
             }
         }
-        let scheme = S::from_plan(&plan).map_err(|reason| self.bad(reason))?;
+        let scheme = S::from_plan(&plan);
         if plan.words() != header.words
             || plan.kind().code() != header.kind
             || header.pairs.saturating_add(header.tombstones) > plan.cells()

@@ -119,7 +119,7 @@ fn values_are_overwritten_in_place_and_pairs_come_out_in_order() -> Result<()> {
 }
 
 #[test]
-fn damaged_images_and_hostile_plans_are_survived() -> Result<()> {
+fn damaged_images_are_survived() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let plan = planned(5000, 4000);
     let noise: Vec<u64> = (0..5000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
@@ -136,7 +136,5 @@ fn damaged_images_and_hostile_plans_are_survived() -> Result<()> {
         Err(Error::InvalidParameter { .. })
     ));
     assert!(matches!(Kernels::<Sorted>::lift(&cpu, &plan, &mut image), Err(Error::InvalidParameter { .. })));
-    let hostile: SortedPlan = bytemuck::cast([0u32, 10, 5000, 0, 0, 0]);
-    assert!(matches!(Kernels::<Sorted>::decode(&cpu, &hostile, &short), Err(Error::InvalidParameter { .. })));
     Ok(())
 }

@@ -36,7 +36,7 @@ pub(super) fn plans(pairs: usize) -> Vec<CuckooPlan> {
 
 /// Plans with attempts until one can be built, as tables do it.
 fn attempt(plan: &CuckooPlan, number: u32) -> CuckooPlan {
-    let scheme = Cuckoo::from_plan(plan).expect("its scheme");
+    let scheme = Cuckoo::from_plan(plan);
     let scheme = if plan.kind() == Kind::Classic { scheme.chain(plan.chain()) } else { scheme };
     scheme.plan(Request { slots: plan.slots(), pairs: 0, seed: plan.seed(), attempt: number }).expect("a plan")
 }

@@ -103,7 +103,7 @@ fn values_are_overwritten_in_place_and_pairs_come_out_in_order() -> Result<()> {
 }
 
 #[test]
-fn damaged_images_and_hostile_plans_are_survived() -> Result<()> {
+fn damaged_images_are_survived() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let plan = plan(500, 400);
     let damaged: Vec<u64> = (0..500u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
@@ -118,8 +118,6 @@ fn damaged_images_and_hostile_plans_are_survived() -> Result<()> {
     let nothing = cl.filled(0, 0u32)?;
     assert!(matches!(Kernels::<Sorted>::remove(cl, &plan, &mut image, &nothing), Err(Error::InvalidParameter { .. })));
     assert!(matches!(Kernels::<Sorted>::lift(cl, &plan, &mut image), Err(Error::InvalidParameter { .. })));
-    let hostile: SortedPlan = bytemuck::cast([0u32, 10, 5000, 0, 0, 0]);
-    assert!(matches!(Kernels::<Sorted>::decode(cl, &hostile, &image), Err(Error::InvalidParameter { .. })));
     let short = cl.filled(499, 0u64)?;
     assert!(matches!(Kernels::<Sorted>::decode(cl, &plan, &short), Err(Error::LengthMismatch { .. })));
     Ok(())

@@ -1,14 +1,14 @@
 //! The integers that fix what a bucketized image means; their bytes are what files and digests hold.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
-use super::{Functions, Insertion, LookupMode};
-use crate::scheme::constants::stored;
+use super::{Bucketized, Functions, Insertion, LookupMode};
 use crate::scheme::cuckoo::classic;
-use crate::scheme::{Kind, Plan, Salt, slot};
+use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::{Kind, Plan, Salt, Scheme, slot};
 
 /// The integers that fix a bucketized image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct BucketizedPlan {
     pub(super) kind: u32,
@@ -67,6 +67,14 @@ impl BucketizedPlan {
         let slots = self.bucket_slots as usize;
         &mut image[bucket as usize * slots..][..slots]
     }
+
+    /// The plan, if its parameters make it.
+    pub(super) fn checked(self) -> std::result::Result<Self, String> {
+        known("kind", self.kind, &Kind::ALL)?;
+        known("insertion policy", self.insertion, &Insertion::ALL)?;
+        known("lookup mode", self.mode, &LookupMode::ALL)?;
+        made_by(&Bucketized::from_plan(&self), self, 0)
+    }
 }
 
 impl Plan for BucketizedPlan {
@@ -98,8 +106,13 @@ impl Plan for BucketizedPlan {
         (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))
     }
     fn with_outside(self, value: Option<u32>) -> Self {
+        let value = value.filter(|_| self.outside_key().is_some());
         BucketizedPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 
-    stored!(crate::scheme::Bucketized, salted);
+    stored!(
+        Bucketized,
+        salted,
+        [kind, bucket_slots, buckets, functions, insertion, mode, reach, attempt, outside, outside_value, seed]
+    );
 }

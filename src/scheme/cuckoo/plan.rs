@@ -1,13 +1,13 @@
 //! The integers that fix what a cuckoo image means; their bytes are what files and digests hold.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
-use super::{Functions, HashFamily, Reinsertion, classic};
-use crate::scheme::constants::stored;
-use crate::scheme::{Kind, Plan, Salt, slot};
+use super::{Cuckoo, Functions, HashFamily, Reinsertion, classic};
+use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::{Kind, Plan, Salt, Scheme, slot};
 
 /// The integers that fix a cuckoo image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct CuckooPlan {
     pub(super) kind: u32,
@@ -25,7 +25,7 @@ pub struct CuckooPlan {
 }
 
 impl CuckooPlan {
-    /// A canonical table in which each key has a single slot. No [`Cuckoo`](super::Cuckoo) has such a plan.
+    /// A canonical table in which each key has a single slot. No [`Cuckoo`] has such a plan.
     pub(in crate::scheme) fn of_one_function(slots: u32, seed: u64, attempt: u32, salt: Salt) -> CuckooPlan {
         CuckooPlan {
             kind: Kind::Canonical.code(),
@@ -72,6 +72,15 @@ impl CuckooPlan {
     pub fn slot_count(&self) -> u32 {
         self.slots
     }
+
+    /// The plan, if its parameters make it.
+    pub(super) fn checked(self) -> std::result::Result<Self, String> {
+        known("kind", self.kind, &Kind::ALL)?;
+        known("hash family", self.family, &HashFamily::ALL)?;
+        known("rule", self.reinsertion, &Reinsertion::ALL)?;
+        let chain = (self.kind() == Kind::Classic).then_some(self.chain);
+        made_by(&Cuckoo { chain, ..Cuckoo::from_plan(&self) }, self, 0)
+    }
 }
 
 impl Plan for CuckooPlan {
@@ -100,8 +109,13 @@ impl Plan for CuckooPlan {
         (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))
     }
     fn with_outside(self, value: Option<u32>) -> Self {
+        let value = value.filter(|_| self.outside_key().is_some());
         CuckooPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 
-    stored!(crate::scheme::Cuckoo, salted);
+    stored!(
+        Cuckoo,
+        salted,
+        [kind, functions, family, reinsertion, slots, chain, attempt, outside, outside_value, reserved, seed]
+    );
 }

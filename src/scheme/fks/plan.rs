@@ -1,13 +1,13 @@
 //! The integers that fix what a two-level image means; their bytes are what files and digests hold.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
-use super::{BUCKET_PAIRS, BUCKET_SLOTS, FksFamily, Functions, SEEDS_OF_WORD, classic};
-use crate::scheme::constants::stored;
-use crate::scheme::{Kind, Plan, Salt, slot};
+use super::{BUCKET_PAIRS, BUCKET_SLOTS, Fks, FksFamily, Functions, SEEDS_OF_WORD, classic};
+use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::{Kind, Plan, Salt, Scheme, slot};
 
 /// The integers that fix a two-level image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct FksPlan {
     pub(super) kind: u32,
@@ -41,6 +41,13 @@ impl FksPlan {
     /// Rounds through the three sub-tables under one seed number (classic; 0 in canonical tables).
     pub fn iterations(&self) -> u32 {
         self.iterations
+    }
+
+    /// The plan, if its parameters make it.
+    pub(super) fn checked(self) -> std::result::Result<Self, String> {
+        known("kind", self.kind, &Kind::ALL)?;
+        known("hash family", self.family, &FksFamily::ALL)?;
+        made_by(&Fks::from_plan(&self), self, 0)
     }
 }
 
@@ -76,8 +83,9 @@ impl Plan for FksPlan {
         (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))
     }
     fn with_outside(self, value: Option<u32>) -> Self {
+        let value = value.filter(|_| self.outside_key().is_some());
         FksPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 
-    stored!(crate::scheme::Fks, salted);
+    stored!(Fks, salted, [kind, family, buckets, iterations, attempt, outside, outside_value, reserved, seed]);
 }

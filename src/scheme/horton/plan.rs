@@ -1,13 +1,13 @@
 //! The integers that fix what a Horton image means; their bytes are what files and digests hold.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
-use super::{Functions, HortonFamily, tokens};
-use crate::scheme::constants::stored;
-use crate::scheme::{Kind, Plan, Salt};
+use super::{Functions, Horton, HortonFamily, tokens};
+use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::{Kind, Plan, Salt, Scheme};
 
 /// The integers that fix a Horton image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct HortonPlan {
     pub(super) kind: u32,
@@ -70,6 +70,13 @@ impl HortonPlan {
             Kind::Classic => codes,
         }
     }
+
+    /// The plan, if its parameters make it.
+    pub(super) fn checked(self) -> std::result::Result<Self, String> {
+        known("kind", self.kind, &Kind::ALL)?;
+        known("hash family", self.family, &HortonFamily::ALL)?;
+        made_by(&Horton::from_plan(&self), self, 0)
+    }
 }
 
 impl Plan for HortonPlan {
@@ -104,5 +111,23 @@ impl Plan for HortonPlan {
         HortonPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 
-    stored!(crate::scheme::Horton, salted);
+    stored!(
+        Horton,
+        salted,
+        [
+            kind,
+            bucket_slots,
+            buckets,
+            stash_buckets,
+            tags,
+            bits,
+            family,
+            height,
+            attempt,
+            outside,
+            outside_value,
+            reserved,
+            seed
+        ]
+    );
 }

@@ -1,14 +1,14 @@
 //! The integers that fix what a perfect image means, and where the sizes of its two tables come from.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
-use super::Functions;
-use crate::scheme::constants::stored;
+use super::{Functions, Perfect};
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY};
-use crate::scheme::{Kind, Plan};
+use crate::scheme::stored::{made_by, stored};
+use crate::scheme::{Kind, Plan, Scheme};
 
 /// The integers that fix a perfect image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct PerfectPlan {
     pub(super) kind: u32,
@@ -60,10 +60,18 @@ impl PerfectPlan {
     pub fn offset_count(&self) -> u64 {
         power(self.offset_side, self.axes)
     }
+
+    /// The plan, if its parameters make it.
+    pub(super) fn checked(self) -> std::result::Result<Self, String> {
+        if ![2, 3].contains(&self.axes) {
+            return Err(format!("a domain of {} axes is unknown", self.axes));
+        }
+        made_by(&Perfect::from_plan(&self), self, 0)
+    }
 }
 
 impl Plan for PerfectPlan {
-    stored!(crate::scheme::Perfect);
+    stored!(Perfect, [kind, axes, width, height, side, offset_side, attempt, outside, outside_value, reserved, seed]);
 
     fn kind(&self) -> Kind {
         Kind::Canonical

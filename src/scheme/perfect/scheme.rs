@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::params::MOST_EXTENT;
-use super::plan::{largest_offset_side, offset_side, power, side_for};
+use super::plan::{largest_offset_side, offset_side, side_for};
 use super::{Perfect, PerfectPlan, build, canonical};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -74,20 +74,8 @@ impl Scheme for Perfect {
         })
     }
 
-    fn from_plan(plan: &PerfectPlan) -> std::result::Result<Self, String> {
-        let scheme = match plan.axes {
-            2 => Perfect::plane(plan.width),
-            3 => Perfect::volume(plan.width, plan.height),
-            axes => return Err(format!("a domain of {axes} axes is unknown")),
-        };
-        scheme.check().map_err(|error| error.to_string())?;
-        let slots = power(plan.side, plan.axes);
-        let request = Request { slots, pairs: 0, seed: plan.seed, attempt: plan.attempt };
-        let again = scheme.plan(request).map_err(|error| error.to_string())?;
-        if plan.outside > 1 || again.with_outside(plan.outside().map(|(_, value)| value)) != *plan {
-            return Err("its fields contradict each other".into());
-        }
-        Ok(scheme)
+    fn from_plan(plan: &PerfectPlan) -> Self {
+        Perfect { width: plan.width, height: plan.height() }
     }
 
     /// What the working memory, and the image beyond that of `plan`, come to at the attempt that takes most: the offset

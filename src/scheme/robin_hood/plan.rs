@@ -1,15 +1,15 @@
 //! The integers that fix what a Robin Hood image means; their bytes are what files and digests hold.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
 use super::cell::{self, CellLayout};
 use super::max_ages::MaxAges;
-use super::{Rule, Sequence};
-use crate::scheme::constants::stored;
-use crate::scheme::{Kind, Plan};
+use super::{RobinHood, Rule, Sequence};
+use crate::scheme::stored::{known, made_by, stored};
+use crate::scheme::{Kind, Plan, Scheme};
 
 /// The integers that fix a Robin Hood image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct RobinHoodPlan {
     pub(super) kind: u32,
@@ -66,10 +66,17 @@ impl RobinHoodPlan {
     pub fn slot_count(&self) -> u32 {
         self.slots
     }
+
+    /// The plan, if its parameters make it.
+    pub(super) fn checked(self) -> std::result::Result<Self, String> {
+        known("kind", self.kind, &Kind::ALL)?;
+        known("probe sequence", self.sequence, &Sequence::ALL)?;
+        made_by(&RobinHood::from_plan(&self), self, 0)
+    }
 }
 
 impl Plan for RobinHoodPlan {
-    stored!(crate::scheme::RobinHood);
+    stored!(RobinHood, [kind, sequence, keys_alone, max_ages, base, slots, attempt, reserved, seed]);
 
     fn kind(&self) -> Kind {
         Kind::from_code(self.kind).unwrap_or_default()

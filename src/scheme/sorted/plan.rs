@@ -1,13 +1,14 @@
 //! The integers that fix what a sorted image means; their bytes are what files and digests hold.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::NoUninit;
 
+use super::Sorted;
 use crate::error::{Error, Result};
-use crate::scheme::constants::stored;
+use crate::scheme::stored::{made_by, stored};
 use crate::scheme::{Kind, Plan};
 
 /// The integers that fix a sorted image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 #[repr(C)]
 pub struct SortedPlan {
     pub(super) kind: u32,
@@ -36,10 +37,18 @@ impl SortedPlan {
         }
         Ok(beyond)
     }
+
+    /// The plan, if its parameters make it.
+    pub(super) fn checked(self) -> std::result::Result<Self, String> {
+        if self.kind != Kind::Canonical.code() {
+            return Err(format!("sorted tables are canonical, and its kind is {}", self.kind));
+        }
+        made_by(&Sorted, self, self.pairs.into())
+    }
 }
 
 impl Plan for SortedPlan {
-    stored!(crate::scheme::Sorted);
+    stored!(Sorted, [kind, slots, pairs, reserved, seed]);
 
     fn kind(&self) -> Kind {
         Kind::from_code(self.kind).unwrap_or_default()
