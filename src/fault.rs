@@ -1,39 +1,381 @@
-//! Errors planted on purpose, so that the checks themselves can be checked (`KOEL_FAULT`).
+//! Devices that err on purpose, so that the checks themselves can be checked. Only with the feature `fault-injection`.
 //!
-//! `KOEL_FAULT=atomics` makes the self-test of a device's 64-bit atomics fail in every build: nothing can go wrong by
-//! it but that OpenCL is refused. The others exist only with the feature `fault-injection` and name a side:
-//! `opencl:hash`, `cpu:drop`, ..; a `verify` that does not exit 1 under them is broken.
+//! `KOEL_FAULT` names a side and a fault: `opencl:hash`, `cpu:drop`, ..; a `koel verify` that does not exit 1 under them
+//! is broken. It has its devices wrapped in [`Faulty`], which spoils what goes into a pass or comes out of it:
+//!
+//! ```text
+//! hash    every pass has a plan with one constant off: the device still agrees with itself in everything
+//! stale   the image is left as it was before the batch
+//! drop    the last pair of a batch is not placed
+//! rows    one row is passed over where columns are marked, listed and added up
+//! ```
+//!
+//! `KOEL_FAULT=atomics` has no side: the self-test of 64-bit atomics fails on every OpenCL device.
+//!
+//! What it is not: an error inside a pass. The backends know nothing of faults, and without the feature there are none.
+
+use std::ffi::OsStr;
+
+use crate::backend::{
+    Accumulated, Answers, Chunk, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Passes, Placed,
+    Relational, Removed, Spans, Wanted, Word,
+};
+use crate::error::{Error, Result};
+use crate::scheme::{self, Perfect, PerfectPlan, Plan, Request, Scheme};
+use crate::sealed::Sealed;
 
 /// The environment variable.
-pub(crate) const VARIABLE: &str = "KOEL_FAULT";
+const VARIABLE: &str = "KOEL_FAULT";
+const ADVICE: &str = "give atomics, or cpu: or opencl: and one of hash, stale, drop, rows";
 
-/// What can be planted.
+/// What can be planted in the passes of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The self-test of 64-bit atomics fails (OpenCL).
-    Atomics,
+pub enum Fault {
     /// One constant of one hash function is off.
     Hash,
     /// The image is left as it was before the last batch.
     Stale,
-    /// The last key of a batch is not placed.
+    /// The last pair of a batch is not placed.
     Drop,
     /// One row is passed over where columns are marked, listed and added up.
     Rows,
 }
 
-/// Whether `fault` is planted in the backend called `side` (`cpu` or `opencl`).
-pub(crate) fn planted(side: &str, fault: Fault) -> bool {
-    if fault != Fault::Atomics && !cfg!(feature = "fault-injection") {
-        return false;
+impl Fault {
+    const ALL: [(&str, Fault); 4] =
+        [("hash", Fault::Hash), ("stale", Fault::Stale), ("drop", Fault::Drop), ("rows", Fault::Rows)];
+
+    /// What `said` plants in the device with this id, if anything.
+    fn of(said: &OsStr, id: &str) -> Result<Option<Fault>> {
+        if said == "atomics" {
+            return Ok(None);
+        }
+        let parts = said.to_str().and_then(|said| said.split_once(':'));
+        let named = parts.and_then(|(side, name)| Some((side, Fault::ALL.iter().find(|fault| fault.0 == name)?.1)));
+        match named {
+            Some((side @ ("cpu" | "opencl"), fault)) => Ok((id.split(':').next() == Some(side)).then_some(fault)),
+            _ => Err(Error::parameter(VARIABLE, said.display(), ADVICE)),
+        }
     }
-    let Ok(wanted) = std::env::var(VARIABLE) else { return false };
-    let name = match fault {
-        Fault::Atomics => return wanted == "atomics",
-        Fault::Hash => "hash",
-        Fault::Stale => "stale",
-        Fault::Drop => "drop",
-        Fault::Rows => "rows",
+}
+
+/// Whether the self-test of 64-bit atomics is to fail.
+#[cfg(feature = "opencl")]
+pub(crate) fn spoils_atomics() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|said| said == "atomics")
+}
+
+/// A backend with a fault, or none.
+#[derive(Clone, Debug)]
+pub struct Faulty<B> {
+    inner: B,
+    fault: Option<Fault>,
+}
+
+impl<B: HashBackend> Faulty<B> {
+    /// With the fault that `KOEL_FAULT` names, if it is of this side.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if it names none that there is.
+    pub fn of_environment(inner: B) -> Result<Faulty<B>> {
+        let fault = std::env::var_os(VARIABLE).map(|said| Fault::of(&said, &inner.info().id)).transpose()?.flatten();
+        Ok(Faulty { inner, fault })
+    }
+
+    /// What a pass that places pairs does: `stale` if the image is to be left as it was, and else `place`.
+    fn placed<S: Scheme, R>(
+        &self,
+        plan: &S::Plan,
+        [keys, values]: [&B::Buffer<u32>; 2],
+        stale: impl FnOnce() -> Result<R>,
+        place: impl FnOnce(&S::Plan, &B::Buffer<u32>, &B::Buffer<u32>) -> Result<R>,
+    ) -> Result<R> {
+        match self.fault {
+            Some(Fault::Stale) => stale(),
+            Some(Fault::Drop) => {
+                let (keys, values) = (self.without_last(keys)?, self.without_last(values)?);
+                // Sorted tables have a plan for each number of pairs.
+                place(&made_again(&S::from_plan(plan), plan, keys.len(), plan.seed())?, &keys, &values)
+            }
+            _ => place(plan, keys, values),
+        }
+    }
+
+    /// The plan that a pass has.
+    fn plan<P: Plan>(&self, plan: &P, off: impl FnOnce(&P) -> Result<P>) -> Result<P> {
+        if self.fault == Some(Fault::Hash) { off(plan) } else { Ok(*plan) }
+    }
+
+    /// The rows of a column that are looked at.
+    fn rows(&self, column: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        if self.fault == Some(Fault::Rows) { self.without_last(column) } else { self.inner.clone_buffer(column) }
+    }
+
+    fn without_last(&self, column: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+        let mut rest = self.inner.unwritten(column.len().saturating_sub(1))?;
+        self.inner.copy(column, 0, &mut rest, 0, column.len().saturating_sub(1))?;
+        Ok(rest)
+    }
+}
+
+/// A plan of the same attempt for other parameters, so many pairs, or another seed.
+fn made_again<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
+    let request = Request { slots: plan.asked_slots(), pairs: pairs as u64, seed, attempt: plan.attempt() };
+    Ok(scheme.plan(request)?.with_rest_of(plan))
+}
+
+/// The plan with another seed, so that its functions have other constants.
+fn with_another_seed<S: Scheme>(plan: &S::Plan) -> Result<S::Plan> {
+    made_again(&S::from_plan(plan), plan, 0, plan.seed() ^ 1)
+}
+
+/// The plan of a domain that is wider or narrower by one: the functions of perfect tables have no constants but sizes.
+fn with_another_width(plan: &PerfectPlan) -> Result<PerfectPlan> {
+    let width = plan.width() ^ 1;
+    let scheme = plan.height().map_or_else(|| Perfect::plane(width), |height| Perfect::volume(width, height));
+    made_again(&scheme, plan, 0, plan.seed())
+}
+
+/// How a plan of this scheme comes to have a constant off.
+macro_rules! off {
+    (Perfect) => {
+        with_another_width
     };
-    wanted == format!("{side}:{name}")
+    // It has no functions.
+    (Sorted) => {
+        |plan| Ok(*plan)
+    };
+    ($scheme:ident) => {
+        with_another_seed::<scheme::$scheme>
+    };
+}
+
+impl<B: Sealed> Sealed for Faulty<B> {}
+
+/// Methods that are the inner backend's.
+macro_rules! as_they_are {
+    ($(fn $name:ident$(<$T:ident: $bound:ident>)?(&self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {$(
+        fn $name$(<$T: $bound>)?(&self $(, $argument: $type)*) -> $result {
+            self.inner.$name($($argument),*)
+        }
+    )*};
+}
+
+impl<B: HashBackend> HashBackend for Faulty<B> {
+    type Buffer<T: Word> = B::Buffer<T>;
+
+    as_they_are! {
+        fn info(&self) -> &DeviceInfo;
+        fn ledger(&self) -> &Ledger;
+        fn filled<T: Word>(&self, len: usize, value: T) -> Result<B::Buffer<T>>;
+        fn unwritten<T: Word>(&self, len: usize) -> Result<B::Buffer<T>>;
+        fn upload<T: Word>(&self, data: &[T]) -> Result<B::Buffer<T>>;
+        fn write<T: Word>(&self, buffer: &mut B::Buffer<T>, at: usize, data: &[T]) -> Result<()>;
+        fn read<T: Word>(&self, buffer: &B::Buffer<T>, at: usize, data: &mut [T]) -> Result<()>;
+        fn finish(&self) -> Result<()>;
+        fn iota(&self, len: usize) -> Result<B::Buffer<u32>>;
+        fn complement(&self, buffer: &mut B::Buffer<u32>) -> Result<()>;
+        fn gather(&self, from: &B::Buffer<u32>, index: &B::Buffer<u32>) -> Result<B::Buffer<u32>>;
+        fn greatest(&self, buffer: &B::Buffer<u32>) -> Result<u32>;
+        fn select(&self, bits: &B::Buffer<u32>, keep: bool, columns: &[&B::Buffer<u32>]) -> Result<Vec<B::Buffer<u32>>>;
+        fn sort_pairs(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)>;
+    }
+
+    fn copy<T: Word>(
+        &self,
+        from: &B::Buffer<T>,
+        from_at: usize,
+        to: &mut B::Buffer<T>,
+        to_at: usize,
+        len: usize,
+    ) -> Result<()> {
+        self.inner.copy(from, from_at, to, to_at, len)
+    }
+
+    fn in_chunks(
+        &self,
+        queries: &[u32],
+        answers: Vec<Answers<'_>>,
+        pass: impl FnMut(Chunk<B::Buffer<u32>>) -> Result<Chunk<B::Buffer<u32>>>,
+    ) -> Result<()> {
+        self.inner.in_chunks(queries, answers, pass)
+    }
+}
+
+impl<B: Relational> Relational for Faulty<B> {
+    as_they_are! {
+        fn heads(&self, column: &B::Buffer<u32>) -> Result<B::Buffer<u32>>;
+        fn tails(&self, column: &B::Buffer<u32>) -> Result<B::Buffer<u32>>;
+        fn ranks(&self, bits: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>>;
+        fn scatter(&self, values: &B::Buffer<u32>, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>>;
+        fn offsets(&self, counts: &B::Buffer<u32>) -> Result<B::Buffer<u64>>;
+    }
+
+    fn mark(&self, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>> {
+        self.inner.mark(&self.rows(places)?, len)
+    }
+
+    fn spans(
+        &self,
+        starts: &B::Buffer<u32>,
+        ids: &B::Buffer<u32>,
+        found: &B::Buffer<u32>,
+        missing: Option<u32>,
+    ) -> Result<Spans<B::Buffer<u32>>> {
+        self.inner.spans(starts, ids, found, missing)
+    }
+
+    fn expand(
+        &self,
+        offsets: &B::Buffer<u64>,
+        starts: &B::Buffer<u32>,
+        first: u64,
+        len: usize,
+    ) -> Result<Expanded<B::Buffer<u32>>> {
+        let passed_over = u64::from(self.fault == Some(Fault::Rows));
+        self.inner.expand(offsets, starts, first.saturating_add(passed_over), len)
+    }
+
+    fn accumulate(
+        &self,
+        ids: &B::Buffer<u32>,
+        values: &B::Buffer<u32>,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<Accumulated<Self>> {
+        let Accumulated { counts, sums, least, greatest } =
+            self.inner.accumulate(&self.rows(ids)?, &self.rows(values)?, groups, wanted)?;
+        Ok(Accumulated { counts, sums, least, greatest })
+    }
+
+    fn interleave(
+        &self,
+        cells: &B::Buffer<u64>,
+        lower: &B::Buffer<u32>,
+        bits: &B::Buffer<u32>,
+        empty: u64,
+    ) -> Result<B::Buffer<u64>> {
+        self.inner.interleave(cells, lower, bits, empty)
+    }
+}
+
+type PlanOf<S> = <S as Scheme>::Plan;
+
+macro_rules! faulty_passes {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
+        impl<B: Passes<scheme::$scheme>> Passes<scheme::$scheme> for Faulty<B> {
+            fn build(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                keys: &B::Buffer<u32>,
+                values: &B::Buffer<u32>,
+            ) -> Result<(B::Buffer<u64>, Placed)> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                let stale = || Ok((self.filled(plan.word_count()?, plan.empty_word())?, Placed::default()));
+                self.placed::<scheme::$scheme, _>(plan, [keys, values], stale, |plan, keys, values| {
+                    Passes::<scheme::$scheme>::build(&self.inner, plan, keys, values)
+                })
+            }
+            fn extended(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                image: &B::Buffer<u64>,
+                keys: &B::Buffer<u32>,
+                values: &B::Buffer<u32>,
+            ) -> Result<(B::Buffer<u64>, Placed)> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                let stale = || Ok((self.clone_buffer(image)?, Placed::default()));
+                self.placed::<scheme::$scheme, _>(plan, [keys, values], stale, |plan, keys, values| {
+                    Passes::<scheme::$scheme>::extended(&self.inner, plan, image, keys, values)
+                })
+            }
+            fn place(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                image: &mut B::Buffer<u64>,
+                keys: &B::Buffer<u32>,
+                values: &B::Buffer<u32>,
+            ) -> Result<Placed> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                let stale = || Ok(Placed::default());
+                self.placed::<scheme::$scheme, _>(plan, [keys, values], stale, |plan, keys, values| {
+                    Passes::<scheme::$scheme>::place(&self.inner, plan, image, keys, values)
+                })
+            }
+            fn lookup(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                image: &B::Buffer<u64>,
+                queries: &B::Buffer<u32>,
+                values: &mut B::Buffer<u32>,
+                found: &mut B::Buffer<u32>,
+            ) -> Result<()> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                Passes::<scheme::$scheme>::lookup(&self.inner, plan, image, queries, values, found)
+            }
+            fn contains(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                image: &B::Buffer<u64>,
+                queries: &B::Buffer<u32>,
+            ) -> Result<B::Buffer<u32>> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                Passes::<scheme::$scheme>::contains(&self.inner, plan, image, queries)
+            }
+            fn assign(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                image: &mut B::Buffer<u64>,
+                keys: &B::Buffer<u32>,
+                values: &B::Buffer<u32>,
+            ) -> Result<()> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                Passes::<scheme::$scheme>::assign(&self.inner, plan, image, keys, values)
+            }
+            fn decode(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                image: &B::Buffer<u64>,
+            ) -> Result<Decoded<B::Buffer<u32>>> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                Passes::<scheme::$scheme>::decode(&self.inner, plan, image)
+            }
+            fn remove(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                image: &mut B::Buffer<u64>,
+                keys: &B::Buffer<u32>,
+            ) -> Result<Removed> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                Passes::<scheme::$scheme>::remove(&self.inner, plan, image, keys)
+            }
+            fn lift(
+                &self,
+                plan: &PlanOf<scheme::$scheme>,
+                image: &mut B::Buffer<u64>,
+            ) -> Result<Decoded<B::Buffer<u32>>> {
+                let plan = &self.plan(plan, off!($scheme))?;
+                Passes::<scheme::$scheme>::lift(&self.inner, plan, image)
+            }
+        }
+    )*};
+}
+crate::for_each_scheme!(faulty_passes);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_of_one_side_and_what_is_none_is_refused() -> Result<()> {
+        let of = |said: &str, id| Fault::of(OsStr::new(said), id);
+        assert_eq!(of("cpu:drop", "cpu")?, Some(Fault::Drop));
+        assert_eq!(of("opencl:hash", "opencl:1")?, Some(Fault::Hash));
+        assert_eq!(of("opencl:hash", "cpu")?, None);
+        assert_eq!(of("atomics", "opencl:0")?, None);
+        for none in ["", "drop", "cpu:", "cpu:atomics", "gpu:drop", "cpu:drop,stale"] {
+            assert!(matches!(of(none, "cpu"), Err(Error::InvalidParameter { .. })), "{none}");
+        }
+        Ok(())
+    }
 }

@@ -73,7 +73,9 @@ pub mod compact;
 pub mod cpu;
 pub mod device;
 mod error;
-mod fault;
+#[cfg(feature = "fault-injection")]
+#[doc(hidden)]
+pub mod fault;
 #[doc(hidden)]
 pub mod file;
 pub mod group;

@@ -3,26 +3,22 @@
 
 use super::{HashBackend, Placed, Removed};
 use crate::error::Result;
-use crate::memory;
 use crate::scheme::{Placing, Plan, Scheme};
 
-/// [`Passes::place`](super::Kernels::place) of the first `pairs` pairs, one by one, in their order.
+/// [`Passes::place`](super::Kernels::place), one by one, in the order of the pairs.
 pub(crate) fn place<B: HashBackend, S: Scheme>(
     backend: &B,
     plan: &S::Plan,
     image: &mut B::Buffer<u64>,
     keys: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
-    pairs: usize,
 ) -> Result<Placed> {
-    let (mut keys_here, mut values_here) = (memory::zeroed(pairs)?, memory::zeroed(pairs)?);
-    backend.read(keys, 0, &mut keys_here)?;
-    backend.read(values, 0, &mut values_here)?;
+    let (keys, values) = (backend.download(keys)?, backend.download(values)?);
     let mut words = backend.download(image)?;
-    backend.ledger().host("place", pairs);
+    backend.ledger().host("place", keys.len());
     let mut placed = Placed::default();
     let mut outside = plan.outside().map(|(_, value)| value);
-    for (&key, &value) in keys_here.iter().zip(&values_here) {
+    for (&key, &value) in keys.iter().zip(&values) {
         let is_copy = if Some(key) == plan.outside_key() {
             // Of several values the greatest stays, as where threads race for it.
             placed.outside = placed.outside.max(Some(value));

@@ -17,7 +17,6 @@ use super::memory::{atomic, atomic_u32};
 use super::{CHUNK, Cpu, Memory};
 use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
 use crate::error::{Error, Result};
-use crate::fault::{Fault, planted};
 use crate::parallel::{Divide, Per, collect, each};
 
 /// Entries of a chunk's own table, a power of two: a quarter of an L1 cache.
@@ -47,9 +46,8 @@ impl Relational for Cpu {
         self.ledger().kernel("mark", places.len());
         let mut bits = Memory::zeroed(bitmap_words(len))?;
         let words = atomic_u32(bits.words_mut()?);
-        let seen = &places.words()[..seen(places.len())];
         self.run(|| {
-            each(seen, CHUNK, |_, places| {
+            each(places.words(), CHUNK, |_, places| {
                 for &place in places.iter().filter(|&&place| (place as usize) < len) {
                     let (word, bit) = (&words[place as usize / 32], 1 << (place % 32));
                     // One place a million times is one write.
@@ -174,7 +172,6 @@ impl Relational for Cpu {
     ) -> Result<Expanded<Memory<u32>>> {
         Error::check_length("the offsets", offsets.len(), starts.len() + 1)?;
         self.ledger().kernel("expand", len);
-        let first = first.saturating_add(u64::from(planted("cpu", Fault::Rows)));
         let (offsets, starts) = (offsets.words(), starts.words());
         let mut expanded = Expanded { runs: Memory::zeroed(len)?, places: Memory::zeroed(len)? };
         let (runs, places) = (expanded.runs.words_mut()?, expanded.places.words_mut()?);
@@ -220,7 +217,7 @@ impl Relational for Cpu {
             least: atomic_u32(all.least.words_mut()?),
             greatest: atomic_u32(all.greatest.words_mut()?),
         };
-        let (ids, values) = (&ids.words()[..seen(ids.len())], values.words());
+        let (ids, values) = (ids.words(), values.words());
         self.run(|| {
             each(0..ids.len(), CHUNK, |_, rows| {
                 let mut entries = [Entry::default(); ENTRIES];
@@ -261,11 +258,6 @@ impl Relational for Cpu {
         })?;
         Ok(words)
     }
-}
-
-/// How many of so many rows are looked at: all of them, but for a planted fault.
-fn seen(rows: usize) -> usize {
-    rows.saturating_sub(usize::from(planted("cpu", Fault::Rows)))
 }
 
 /// The sum of all before each.

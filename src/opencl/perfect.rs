@@ -9,7 +9,6 @@ use super::runtime::program::PERFECT;
 use super::{Buffer, OpenCl};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
 use crate::error::Result;
-use crate::fault::{Fault, planted};
 use crate::scheme::divisor::Divisor;
 use crate::scheme::perfect::{Functions, build};
 use crate::scheme::{Perfect, PerfectPlan, Plan};
@@ -35,11 +34,7 @@ impl OpenCl {
     ///
     /// The kernels trust the image to have all slots and offsets.
     fn perfect_kernel(&self, plan: &PerfectPlan, name: &'static str, image: &Buffer<u64>) -> Result<Launch<'_>> {
-        let mut functions = plan.functions();
-        if planted("opencl", Fault::Hash) {
-            functions.width = Divisor::new(functions.width.n ^ 1);
-        }
-        Ok(self.kernel(&self.perfect(plan)?, name)?.buffer(image).value(sizes(&functions)))
+        Ok(self.kernel(&self.perfect(plan)?, name)?.buffer(image).value(sizes(&plan.functions())))
     }
 }
 
@@ -52,10 +47,7 @@ impl Passes<Perfect> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        if planted("opencl", Fault::Stale) {
-            return Ok(Placed::default());
-        }
-        let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
+        let pairs = keys.len();
         let outside = plan.outside().is_some();
         let (mut keys_here, mut values_here) = (build::filled(pairs, 0)?, build::filled(pairs, 0)?);
         self.read(keys, 0, &mut keys_here)?;

@@ -28,20 +28,10 @@ use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
 use crate::backend::{BuildRoute, Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, filled_and_placed};
 use crate::error::Result;
-use crate::fault::{Fault, planted};
 use crate::parallel::{Per, any, each, fold};
-use crate::scheme::bucketized::{self, BucketizedPlan, Functions};
+use crate::scheme::bucketized::{self, BucketizedPlan};
 use crate::scheme::cuckoo::classic as slots_of_pairs;
 use crate::scheme::{Bucketized, Kind, Plan, slot};
-
-/// The functions of a plan, with one constant off where that fault is planted.
-fn functions(plan: &BucketizedPlan) -> Functions {
-    let mut functions = plan.functions();
-    if planted("cpu", Fault::Hash) {
-        functions.keys[0].before ^= 1;
-    }
-    functions
-}
 
 /// An expression with the bucket size of a plan as a constant.
 macro_rules! with_bucket_slots {
@@ -78,22 +68,18 @@ impl Passes<Bucketized> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        if planted("cpu", Fault::Stale) {
-            return Ok(Placed::default());
-        }
-        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
-        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
-        let functions = functions(plan);
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let functions = plan.functions();
         let words = image.words_mut()?;
         match plan.kind() {
             Kind::Canonical => {
-                self.ledger().kernel("bucketized_place", len);
+                self.ledger().kernel("bucketized_place", keys.len());
                 self.ledger().kernel("bucketized_sort", words.len());
                 let workspaces = self.workspaces();
                 self.run(|| with_bucket_slots!(plan, S => canonical::place::<S>(&functions, words, pairs, workspaces)))
             }
             Kind::Classic => {
-                self.ledger().host("bucketized_place", len);
+                self.ledger().host("bucketized_place", keys.len());
                 Ok(with_bucket_slots!(plan, S => classic::place::<S>(plan, &functions, words, pairs)))
             }
         }
@@ -108,7 +94,7 @@ impl Passes<Bucketized> for Cpu {
         found: &mut Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("bucketized_lookup", queries.len());
-        let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
+        let (image, queries, functions) = (image.words(), queries.words(), plan.functions());
         let (values, found) = (values.words_mut()?, found.words_mut()?);
         self.run(|| match plan.kind() {
             Kind::Canonical => with_bucket_slots!(plan, S => {
@@ -129,7 +115,7 @@ impl Passes<Bucketized> for Cpu {
         values: &Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("bucketized_assign", keys.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let image = atomic(image.words_mut()?);
         self.run(|| match plan.kind() {
@@ -143,7 +129,7 @@ impl Passes<Bucketized> for Cpu {
 
     fn decode(&self, plan: &BucketizedPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         self.ledger().kernel("bucketized_decode", image.len());
-        let (functions, slots) = (functions(plan), plan.bucket_slots() as usize);
+        let (functions, slots) = (plan.functions(), plan.bucket_slots() as usize);
         self.decode_with(image.words(), |at, word| match plan.kind() {
             Kind::Canonical => bucketized::canonical::pair(&functions, (at / slots) as u32, word),
             Kind::Classic => slots_of_pairs::pair(word),
@@ -152,7 +138,7 @@ impl Passes<Bucketized> for Cpu {
 
     fn remove(&self, plan: &BucketizedPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
         self.ledger().kernel("bucketized_remove", keys.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let (image, keys) = (atomic(image.words_mut()?), keys.words());
         self.run(|| match plan.kind() {
             Kind::Canonical => {
@@ -171,7 +157,7 @@ impl Passes<Bucketized> for Cpu {
 
     fn lift(&self, plan: &BucketizedPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         self.ledger().kernel("bucketized_lift", image.len());
-        let (functions, slots) = (functions(plan), plan.bucket_slots() as usize);
+        let (functions, slots) = (plan.functions(), plan.bucket_slots() as usize);
         let pair = |at: usize, word| bucketized::canonical::pair(&functions, (at / slots) as u32, word);
         self.lift_with(image.words_mut()?, pair)
     }
@@ -185,16 +171,10 @@ impl Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Option<(Memory<u64>, Placed)>> {
-        // Planted faults are of the other way.
-        let faulty = planted("cpu", Fault::Stale) || planted("cpu", Fault::Drop);
-        if plan.kind() == Kind::Classic
-            || keys.is_empty()
-            || self.build_route(keys.len())? == BuildRoute::Direct
-            || faulty
-        {
+        if plan.kind() == Kind::Classic || keys.is_empty() || self.build_route(keys.len())? == BuildRoute::Direct {
             return Ok(None);
         }
-        let functions = functions(plan);
+        let functions = plan.functions();
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let mut image = Memory::zeroed(plan.word_count()?)?;
         let words = image.words_mut()?;

@@ -21,19 +21,9 @@ use super::place::Share;
 use super::{CHUNK, Cpu, acceptance};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed};
 use crate::error::Result;
-use crate::fault::{Fault, planted};
 use crate::parallel::any;
-use crate::scheme::cuckoo::{self, Cell, CuckooImage, CuckooPlan, Functions};
+use crate::scheme::cuckoo::{self, Cell, CuckooImage, CuckooPlan};
 use crate::scheme::{Kind, Plan, slot};
-
-/// The functions of a plan, with one constant off where that fault is planted.
-fn functions(plan: &CuckooPlan) -> Functions {
-    let mut functions = plan.functions();
-    if planted("cpu", Fault::Hash) {
-        functions.keys[0].before ^= 1;
-    }
-    functions
-}
 
 /// The slots of an image, to be written to.
 fn slots_of<'a, S: CuckooImage>(plan: &CuckooPlan, image: &'a mut Memory<u64>) -> Result<&'a mut [S::Cell]> {
@@ -52,13 +42,9 @@ where
         values: &Memory<u32>,
     ) -> Result<Placed> {
         let plan = &S::cuckoo_plan(plan);
-        if planted("cpu", Fault::Stale) {
-            return Ok(Placed::default());
-        }
-        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
-        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
-        let functions = functions(plan);
-        self.ledger().kernel("cuckoo_place", len);
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let functions = plan.functions();
+        self.ledger().kernel("cuckoo_place", keys.len());
         let slots = S::Cell::share(slots_of::<S>(plan, image)?);
         let workspaces = self.workspaces();
         if plan.kind() == Kind::Canonical {
@@ -88,7 +74,7 @@ where
     ) -> Result<()> {
         let plan = &S::cuckoo_plan(plan);
         self.ledger().kernel("cuckoo_lookup", queries.len());
-        let (slots, functions) = (S::Cell::slots(image.words(), plan.slot_count()), functions(plan));
+        let (slots, functions) = (S::Cell::slots(image.words(), plan.slot_count()), plan.functions());
         let (queries, values, found) = (queries.words(), values.words_mut()?, found.words_mut()?);
         self.run(|| match plan.kind() {
             Kind::Canonical => self.look_up(&Canonical::new(&functions), None, slots, queries, values, found),
@@ -106,7 +92,7 @@ where
             return Ok(());
         }
         self.ledger().kernel("cuckoo_assign", keys.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let slots = S::Cell::share(slots_of::<S>(plan, image)?);
         self.run(|| match plan.kind() {
@@ -119,7 +105,7 @@ where
     fn decode(&self, plan: &S::Plan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         let plan = &S::cuckoo_plan(plan);
         self.ledger().kernel("cuckoo_decode", plan.slot_count() as usize);
-        let (slots, functions) = (S::Cell::slots(image.words(), plan.slot_count()), functions(plan));
+        let (slots, functions) = (S::Cell::slots(image.words(), plan.slot_count()), plan.functions());
         self.decode_cells(slots.len(), |slot| match plan.kind() {
             Kind::Canonical => cuckoo::canonical::pair(&functions, slot as u32, Cell::word(slots[slot])),
             Kind::Classic => cuckoo::classic::pair(Cell::word(slots[slot])),
@@ -129,7 +115,7 @@ where
     fn remove(&self, plan: &S::Plan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
         let plan = &S::cuckoo_plan(plan);
         self.ledger().kernel("cuckoo_remove", keys.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let (slots, keys) = (S::Cell::share(slots_of::<S>(plan, image)?), keys.words());
         self.run(|| match plan.kind() {
             Kind::Canonical => {
@@ -146,7 +132,7 @@ where
     fn lift(&self, plan: &S::Plan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         let plan = &S::cuckoo_plan(plan);
         self.ledger().kernel("cuckoo_lift", plan.slot_count() as usize);
-        let functions = functions(plan);
+        let functions = plan.functions();
         let pair = |slot, word| cuckoo::canonical::pair(&functions, slot as u32, word);
         self.lift_with(slots_of::<S>(plan, image)?, pair)
     }

@@ -25,18 +25,8 @@ use super::block::{Pairs, sum};
 use super::memory::{Memory, atomic};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
 use crate::error::Result;
-use crate::fault::{Fault, planted};
-use crate::scheme::fks::{FksPlan, Functions, Standing, canonical, classic};
+use crate::scheme::fks::{FksPlan, Standing, canonical, classic};
 use crate::scheme::{Fks, Kind, Plan};
-
-/// The functions of a plan, with one constant off where that fault is planted.
-fn functions(plan: &FksPlan) -> Functions {
-    let mut functions = plan.functions();
-    if planted("cpu", Fault::Hash) {
-        functions.keys[0].before ^= 1;
-    }
-    functions
-}
 
 impl Passes<Fks> for Cpu {
     fn place(
@@ -46,12 +36,9 @@ impl Passes<Fks> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        if planted("cpu", Fault::Stale) {
-            return Ok(Placed::default());
-        }
-        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
-        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
-        let (functions, words) = (functions(plan), image.words_mut()?);
+        let len = keys.len();
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let (functions, words) = (plan.functions(), image.words_mut()?);
         // Two ranks a word, and one place more than there are buckets: where the last one ends.
         let mut ranks = Memory::<u32>::zeroed(len.div_ceil(2))?;
         let mut starts = Memory::<u64>::zeroed(functions.buckets as usize + 1)?;
@@ -85,7 +72,7 @@ impl Passes<Fks> for Cpu {
         found: &mut Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("fks_lookup", queries.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let (slots, seeds) = image.words().split_at(functions.slots());
         let (queries, values, found) = (queries.words(), values.words_mut()?, found.words_mut()?);
         self.run(|| match plan.kind() {
@@ -101,7 +88,7 @@ impl Passes<Fks> for Cpu {
 
     fn assign(&self, plan: &FksPlan, image: &mut Memory<u64>, keys: &Memory<u32>, values: &Memory<u32>) -> Result<()> {
         self.ledger().kernel("fks_assign", keys.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let (slots, seeds) = image.words_mut()?.split_at_mut(functions.slots());
         let slots = atomic(slots);
@@ -114,7 +101,7 @@ impl Passes<Fks> for Cpu {
 
     fn decode(&self, plan: &FksPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         self.ledger().kernel("fks_decode", image.len());
-        let (functions, words) = (functions(plan), image.words());
+        let (functions, words) = (plan.functions(), image.words());
         self.decode_with(words, |at, word| {
             let Standing { bucket, subtable, at } = functions.standing(at as u64)?;
             match plan.kind() {

@@ -33,9 +33,8 @@ use super::memory::{Memory, atomic};
 use super::{BLOCK, CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, host};
 use crate::error::Result;
-use crate::fault::{Fault, planted};
 use crate::parallel::{Per, each};
-use crate::scheme::horton::{Functions, HortonPlan, bucket, tokens};
+use crate::scheme::horton::{HortonPlan, bucket, tokens};
 use crate::scheme::{Horton, Kind, Plan};
 
 /// Queries that a thread answers at a time. At the end of each such task nothing is on its way but its own last lines,
@@ -47,15 +46,6 @@ const ASSIGNED: usize = 256 * CHUNK;
 
 /// No word of an image.
 const NOWHERE: u64 = u64::MAX;
-
-/// The functions of a plan, with one constant off where that fault is planted.
-fn functions(plan: &HortonPlan) -> Functions {
-    let mut functions = plan.functions();
-    if planted("cpu", Fault::Hash) {
-        functions.keys[0].before ^= 1;
-    }
-    functions
-}
 
 /// Calls a function with the slots of a bucket as a constant.
 macro_rules! with_slots {
@@ -76,16 +66,12 @@ impl Passes<Horton> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        if planted("cpu", Fault::Stale) {
-            return Ok(Placed::default());
-        }
-        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
         if plan.kind() == Kind::Classic {
-            return host::place::<Cpu, Horton>(self, plan, image, keys, values, len);
+            return host::place::<Cpu, Horton>(self, plan, image, keys, values);
         }
-        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
-        self.ledger().kernel("horton_place", len);
-        let (functions, words) = (functions(plan), image.words_mut()?);
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        self.ledger().kernel("horton_place", keys.len());
+        let (functions, words) = (plan.functions(), image.words_mut()?);
         let outside = plan.outside().is_some();
         self.run(|| with_slots!(functions.slots, place(&functions, outside, words, pairs))).flatten()
     }
@@ -99,7 +85,7 @@ impl Passes<Horton> for Cpu {
         found: &mut Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("horton_lookup", queries.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let lookup = Lookup { functions: &functions, family: plan.family() };
         let outside = plan.outside().map(|(_, value)| value);
         let (image, queries) = (image.words(), queries.words());
@@ -123,7 +109,7 @@ impl Passes<Horton> for Cpu {
         values: &Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("horton_assign", keys.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let lookup = Lookup { functions: &functions, family: plan.family() };
         let image = image.words_mut()?;
         let mut places = Memory::zeroed(keys.len().min(ASSIGNED))?;
@@ -139,7 +125,7 @@ impl Passes<Horton> for Cpu {
 
     fn decode(&self, plan: &HortonPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         self.ledger().kernel("horton_decode", image.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let (words, last) = (image.words(), functions.slots as usize - 1);
         self.decode_with(words, |at, word| {
             let is_last = at & last == last;

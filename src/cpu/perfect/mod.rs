@@ -11,24 +11,13 @@ use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed};
 use crate::error::Result;
-use crate::fault::{Fault, planted};
 use crate::parallel::{Per, each};
 use crate::scheme::cuckoo::classic::pair;
-use crate::scheme::divisor::Divisor;
-use crate::scheme::perfect::{Functions, build};
+use crate::scheme::perfect::build;
 use crate::scheme::{Perfect, PerfectPlan, Plan};
 
 /// Queries that a thread answers at a time: long, because at the end of each such task two rounds answer little.
 const TASK: usize = 4 * CHUNK;
-
-/// The functions of a plan, with one constant off where that fault is planted.
-fn functions(plan: &PerfectPlan) -> Functions {
-    let mut functions = plan.functions();
-    if planted("cpu", Fault::Hash) {
-        functions.width = Divisor::new(functions.width.n ^ 1);
-    }
-    functions
-}
 
 impl Passes<Perfect> for Cpu {
     /// By one thread, in the image itself.
@@ -39,14 +28,9 @@ impl Passes<Perfect> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        if planted("cpu", Fault::Stale) {
-            return Ok(Placed::default());
-        }
-        let pairs = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
         let outside = plan.outside().is_some();
-        self.ledger().host("place", pairs);
-        let (keys, values) = (&keys.words()[..pairs], &values.words()[..pairs]);
-        build::place(&plan.functions(), image.words_mut()?, outside, keys, values)
+        self.ledger().host("place", keys.len());
+        build::place(&plan.functions(), image.words_mut()?, outside, keys.words(), values.words())
     }
 
     fn lookup(
@@ -58,7 +42,7 @@ impl Passes<Perfect> for Cpu {
         found: &mut Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("perfect_lookup", queries.len());
-        let (image, queries, functions) = (image.words(), queries.words(), functions(plan));
+        let (image, queries, functions) = (image.words(), queries.words(), plan.functions());
         let outside = plan.outside().map(|(_, value)| value);
         let columns = (queries, values.words_mut()?, Per(32, found.words_mut()?));
         self.run(|| {
@@ -79,7 +63,7 @@ impl Passes<Perfect> for Cpu {
         values: &Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("perfect_assign", keys.len());
-        let functions = functions(plan);
+        let functions = plan.functions();
         let image = atomic(image.words_mut()?);
         self.run(|| {
             each((keys.words(), values.words()), TASK, |_, (keys, values)| {

@@ -16,22 +16,10 @@ use super::memory::{Memory, atomic};
 use super::{Cpu, acceptance};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed};
 use crate::error::Result;
-use crate::fault::{Fault, planted};
 use crate::scheme::RobinHood;
-use crate::scheme::hash::wrapped;
 use crate::scheme::robin_hood::cell::{self, TOMBSTONE};
 use crate::scheme::robin_hood::max_ages::{Levels, MaxAges};
 use crate::scheme::robin_hood::{RobinHoodPlan, Rule};
-
-/// What a plan computes with, with one constant off where that fault is planted.
-fn rule(plan: &RobinHoodPlan) -> Rule {
-    let mut rule = plan.rule();
-    if planted("cpu", Fault::Hash) {
-        let second = &mut rule.functions.offsets[2];
-        *second = wrapped(*second + 1, rule.functions.slots);
-    }
-    rule
-}
 
 /// Does some work with the lists of a finished table.
 macro_rules! with_lists {
@@ -74,12 +62,8 @@ impl Passes<RobinHood> for Cpu {
         keys: &Memory<u32>,
         values: &Memory<u32>,
     ) -> Result<Placed> {
-        if planted("cpu", Fault::Stale) {
-            return Ok(Placed::default());
-        }
-        let len = keys.len().saturating_sub(usize::from(planted("cpu", Fault::Drop)));
-        let pairs = Pairs { keys: &keys.words()[..len], values: &values.words()[..len] };
-        let (rule, words) = (rule(plan), image.words_mut()?);
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let (rule, words) = (plan.rule(), image.words_mut()?);
         match rule.layout {
             cell::PAIRS => self.place_pairs::<KeyedPairs>(&rule, words, pairs),
             cell::KEYS => self.place_pairs::<KeysAlone>(&rule, words, pairs),
@@ -96,7 +80,7 @@ impl Passes<RobinHood> for Cpu {
         found: &mut Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("robin_hood_lookup", queries.len());
-        let (image, queries, rule) = (image.words(), queries.words(), rule(plan));
+        let (image, queries, rule) = (image.words(), queries.words(), plan.rule());
         let (values, found) = (values.words_mut()?, found.words_mut()?);
         self.run(|| with_lists!(rule, lists => self.look_up(lists, None, image, queries, values, found)))?;
         Ok(())
@@ -110,7 +94,7 @@ impl Passes<RobinHood> for Cpu {
         values: &Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("robin_hood_assign", keys.len());
-        let rule = rule(plan);
+        let rule = plan.rule();
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         let image = atomic(image.words_mut()?);
         self.run(|| with_lists!(rule, lists => self.overwrite(lists, image, pairs)))?;
@@ -119,7 +103,7 @@ impl Passes<RobinHood> for Cpu {
 
     fn decode(&self, plan: &RobinHoodPlan, image: &Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         self.ledger().kernel("robin_hood_decode", plan.slot_count() as usize);
-        let (rule, words) = (rule(plan), image.words());
+        let (rule, words) = (plan.rule(), image.words());
         self.decode_cells(plan.slot_count() as usize, |at| {
             let at = at as u32;
             rule.pair(at, rule.layout.get(words, at))
@@ -128,7 +112,7 @@ impl Passes<RobinHood> for Cpu {
 
     fn remove(&self, plan: &RobinHoodPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
         self.ledger().kernel("robin_hood_remove", keys.len());
-        let rule = rule(plan);
+        let rule = plan.rule();
         let (image, keys) = (atomic(image.words_mut()?), keys.words());
         let pairs = self.run(|| match rule.max_ages {
             MaxAges::Array(levels) => self.vacate(&Arrayed::new(&rule.functions, levels), image, keys, TOMBSTONE),
@@ -141,7 +125,7 @@ impl Passes<RobinHood> for Cpu {
     fn lift(&self, plan: &RobinHoodPlan, image: &mut Memory<u64>) -> Result<Decoded<Memory<u32>>> {
         let slots = plan.slot_count() as usize;
         self.ledger().kernel("robin_hood_lift", slots);
-        let rule = rule(plan);
+        let rule = plan.rule();
         let is_lifted = |cell| rule.layout.age(cell) > 1;
         self.lift_words(&mut image.words_mut()?[..slots], is_lifted, |at, cell| rule.pair(at as u32, cell))
     }

@@ -16,7 +16,6 @@ use crate::backend::{
     Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, bitmap_words, filled_and_placed, host,
 };
 use crate::error::{Error, Result};
-use crate::fault::{Fault, planted};
 use crate::scheme::horton::{Functions, HortonFamily, tokens};
 use crate::scheme::{Horton, HortonPlan, Kind, Plan, cuckoo};
 
@@ -92,15 +91,15 @@ impl OpenCl {
         Ok(table(self.kernel(program, name)?.buffer(image), &functions))
     }
 
-    /// The parallel build of a canonical table from the first `pairs` pairs.
+    /// The parallel build of a canonical table from these pairs.
     fn horton_place(
         &self,
         plan: &HortonPlan,
         image: &Buffer<u64>,
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
-        pairs: usize,
     ) -> Result<Placed> {
+        let pairs = keys.len();
         if pairs as u64 > MOST_PAIRS {
             return Err(Error::TooLarge { what: "pairs of a Horton table", asked: pairs as u64, most: MOST_PAIRS });
         }
@@ -175,13 +174,9 @@ impl Passes<Horton> for OpenCl {
         keys: &Buffer<u32>,
         values: &Buffer<u32>,
     ) -> Result<Placed> {
-        if planted("opencl", Fault::Stale) {
-            return Ok(Placed::default());
-        }
-        let pairs = keys.len().saturating_sub(usize::from(planted("opencl", Fault::Drop)));
         match plan.kind() {
-            Kind::Canonical => self.horton_place(plan, image, keys, values, pairs),
-            Kind::Classic => host::place::<OpenCl, Horton>(self, plan, image, keys, values, pairs),
+            Kind::Canonical => self.horton_place(plan, image, keys, values),
+            Kind::Classic => host::place::<OpenCl, Horton>(self, plan, image, keys, values),
         }
     }
 

@@ -4,7 +4,6 @@ use ocl::core::{self, DeviceInfo as Asked, DeviceInfoResult as Told};
 
 use crate::backend::HashBackend;
 use crate::error::{Error, Result};
-use crate::fault::{Fault, planted};
 use crate::opencl::runtime::launch::Launch;
 use crate::opencl::runtime::program::PARTS;
 use crate::opencl::{Buffer, OpenCl};
@@ -133,7 +132,7 @@ impl Deal {
 
 impl OpenCl {
     /// What `make` makes part by part, in groups of so many work-items with so much local memory; none where that is not
-    /// the way, because the device or its free memory has no room for it. Planted faults are of the other way.
+    /// the way, because the device or its free memory has no room for it.
     pub(in crate::opencl) fn if_there_is_room<T>(
         &self,
         deal: &Deal,
@@ -142,8 +141,7 @@ impl OpenCl {
         make: impl FnOnce() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let (items, bytes) = self.group_limits();
-        let faulty = planted("opencl", Fault::Stale) || planted("opencl", Fault::Drop);
-        if faulty || !deal.fits(self) || group > items || local_bytes > bytes {
+        if !deal.fits(self) || group > items || local_bytes > bytes {
             return Ok(None);
         }
         match make() {

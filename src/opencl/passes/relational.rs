@@ -4,7 +4,6 @@ use super::primitives::GROUP;
 use super::scan::Scan;
 use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
 use crate::error::{Error, Result};
-use crate::fault::{Fault, planted};
 use crate::opencl::runtime::program::{ACCUMULATE, RELATIONAL};
 use crate::opencl::{Buffer, OpenCl};
 
@@ -58,7 +57,7 @@ impl OpenCl {
 impl Relational for OpenCl {
     fn mark(&self, places: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
         let bits = self.filled(bitmap_words(len), 0)?;
-        let launch = self.kernel(&self.relational()?, "mark")?.buffer(places).value(seen(places.len()));
+        let launch = self.kernel(&self.relational()?, "mark")?.buffer(places).value(places.len() as u64);
         launch.buffer(&bits).value(len as u64).over_groups_of(GROUP, places.len(), places.len())?;
         Ok(bits)
     }
@@ -124,7 +123,6 @@ impl Relational for OpenCl {
         if runs == 0 {
             return Ok(Expanded { runs: self.filled(len, 0)?, places: self.filled(len, 0)? });
         }
-        let first = first.saturating_add(u64::from(planted("opencl", Fault::Rows)));
         let program = self.relational()?;
         let borders = Buffer::<u32>::allocate(self, len.div_ceil(EXPAND_TILE) + 1)?;
         let launch = self.kernel(&program, "expand_borders")?.stage("expand").buffer(offsets).value(runs as u32);
@@ -159,7 +157,7 @@ impl Relational for OpenCl {
             return Ok(all);
         }
         let launch = self.kernel(&self.accumulate_program(wanted)?, "accumulate")?.buffer(ids).buffer(values);
-        let launch = launch.value(seen(len)).value(groups as u32).buffer(&all.counts).buffer(&all.sums);
+        let launch = launch.value(len as u64).value(groups as u32).buffer(&all.counts).buffer(&all.sums);
         let launch = launch.buffer(&all.least).buffer(&all.greatest);
         launch.over_groups_of(GROUP, len.div_ceil(ROWS_EACH), len)?;
         Ok(all)
@@ -180,11 +178,6 @@ impl Relational for OpenCl {
         launch.buffer(bits).value(empty).buffer(&words).over_groups_of(GROUP, len, len)?;
         Ok(words)
     }
-}
-
-/// How many of so many rows are looked at: all of them, but for a planted fault.
-fn seen(rows: usize) -> u64 {
-    rows.saturating_sub(usize::from(planted("opencl", Fault::Rows))) as u64
 }
 
 /// Refuses more than there are numbers for.

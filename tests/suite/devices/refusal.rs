@@ -22,6 +22,7 @@ fn in_child(test: &str, variables: &[(&str, &str)]) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn a_failed_self_test_of_the_atomics_is_a_typed_refusal() {
     if std::env::var_os(CHILD).is_none() {
         if crate::common::opencl_devices().is_empty() {

@@ -9,9 +9,11 @@
 //! tables/    sets, compacting and multivalue tables, joins and aggregates, over every scheme and kind that can hold them:
 //!   each device  builds from rows whose keys come again; everything it says is compared with ordered maps of the host,
 //!                and its digest is every other device's
+//! device.rs  what is verified, with faults where tests of `verify` ask for them
 //! row.rs     what was found out;   report.rs    how it is printed
 //! ```
 
+mod device;
 mod map;
 mod report;
 mod row;
@@ -21,13 +23,14 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use koel::Kind;
-use koel::device::{Any, choose, devices, opencl_status};
+use koel::device::{devices, opencl_status};
 
 use super::failure::{Failure, Result, Verdict};
 use super::files;
 use super::options::{self, SchemeList, SchemeOptions, SizeOptions, Threads};
 use super::out;
 use super::progress::Progress;
+use device::Device;
 use row::Row;
 
 /// Large enough that the tables outgrow the caches of most machines and threads really race; small enough that the
@@ -109,7 +112,7 @@ enum Which {
 /// What every check needs to know.
 struct Run<'a> {
     wanted: &'a [Wanted],
-    devices: &'a [Any],
+    devices: &'a [Device],
     size: &'a SizeOptions,
     seed: u64,
     progress: &'a Progress,
@@ -132,7 +135,7 @@ struct Findings {
     rows: Vec<Row>,
     /// Tables that cannot hold the data, and why.
     left_out: Vec<String>,
-    devices: Vec<Any>,
+    devices: Vec<Device>,
     /// Devices that are there and cannot be used.
     refused: Vec<String>,
     opencl: String,
@@ -153,7 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         let options = args.schemes.options_for(name, kind, &args.parameters)?;
         wanted.push(Wanted { name, kind, options });
     }
-    let devices = choose(&args.device, None)?;
+    let devices = device::chosen(&args.device)?;
     let asked = |which| args.table.iter().any(|&table| table == which || table == Which::All);
     let tables: Vec<_> = tables::Table::ALL.into_iter().filter(|&(_, which)| asked(which)).collect();
     let maps = if asked(Which::Map) { map::steps(&wanted, &devices) } else { 0 };

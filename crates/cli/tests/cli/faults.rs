@@ -94,7 +94,7 @@ fn faults_of_opencl_are_noticed() {
     }
 }
 
-/// Devices that would build part by part are given the other way, which has the errors.
+/// The errors are around the passes, whichever way these go.
 #[test]
 #[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn faults_are_noticed_on_any_route_of_builds() {
@@ -164,6 +164,7 @@ fn faults_of_opencl_are_noticed_in_what_is_made_of_tables() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "fault-injection"), ignore = "errors are planted with --features fault-injection")]
 fn devices_with_bad_atomics_are_refused() {
     if !has_opencl("devices_with_bad_atomics_are_refused") {
         return;

@@ -6,12 +6,11 @@ mod reference;
 use std::time::{Duration, Instant};
 
 use koel::backend::HashBackend;
-use koel::device::Any;
 use koel::table::TableBuilder;
 use koel::{AnyScheme, Duplicates, HashTable, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};
-use super::{Run, Wanted};
+use super::{Device, Run, Wanted};
 use crate::answers;
 use crate::failure::{Failure, Result};
 use crate::scheme;
@@ -36,7 +35,7 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
 }
 
 /// Steps of that for the progress bar.
-pub(super) fn steps(wanted: &[Wanted], devices: &[Any]) -> usize {
+pub(super) fn steps(wanted: &[Wanted], devices: &[Device]) -> usize {
     wanted.len() * 2 * (devices.len() + 1)
 }
 
@@ -99,7 +98,7 @@ impl Check<'_> {
 
 /// Has every device compile its kernels and start its threads, so that they are not timed. What goes wrong here goes
 /// wrong again in what follows, and is reported there.
-fn warm_up(devices: &[Any], scheme: AnyScheme) {
+fn warm_up(devices: &[Device], scheme: AnyScheme) {
     let builder = HashTable::builder(scheme);
     for device in devices {
         let _ = builder.build(device, &[1, 2, 3], &[4, 5, 6]).and_then(|table| table.get(&[1, 7]));
@@ -147,11 +146,11 @@ impl Check<'_> {
     /// Everything that concerns one device alone.
     fn device(
         &self,
-        device: &Any,
+        device: &Device,
         builder: &TableBuilder<AnyScheme>,
         reference: Option<&Reference>,
         row: &mut Row,
-    ) -> Option<HashTable<Any, AnyScheme>> {
+    ) -> Option<HashTable<Device, AnyScheme>> {
         let start = Instant::now();
         let built = builder.build(device, &self.data.keys, &self.data.values);
         let built = built.and_then(|table| device.finish().map(|()| table));
@@ -182,7 +181,7 @@ impl Check<'_> {
 
     /// The same table out of rows in which half of the keys come again, and one of them in a quarter of all rows: what
     /// does not stay leaves no trace.
-    fn copies(&self, device: &Any, builder: &TableBuilder<AnyScheme>, rule: Duplicates, row: &mut Row) {
+    fn copies(&self, device: &Device, builder: &TableBuilder<AnyScheme>, rule: Duplicates, row: &mut Row) {
         let DataSet { keys, values, .. } = self.data;
         let heavy = keys.iter().take(1).cycle().take(keys.len() / 2);
         let copies = keys.iter().step_by(2).chain(heavy).copied();
@@ -209,7 +208,7 @@ impl Check<'_> {
     }
 
     /// Looks every query up and compares every answer; how long the lookup took, if it went through.
-    fn answers(&self, table: &HashTable<Any, AnyScheme>, what: &str, row: &mut Row) -> Option<Duration> {
+    fn answers(&self, table: &HashTable<Device, AnyScheme>, what: &str, row: &mut Row) -> Option<Duration> {
         let queries = &self.data.queries;
         let (mut values, mut found) = answers::poisoned(queries.len());
         let start = Instant::now();

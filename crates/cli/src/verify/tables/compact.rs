@@ -3,18 +3,17 @@
 use std::time::Duration;
 
 use koel::backend::Runs;
-use koel::device::Any;
 use koel::{Aggregate, AnyScheme, CompactingTable, Error, IdOrder, Kind, Scheme};
 
 use super::group::right_groups;
 use super::model::{equal, numbers, same};
-use super::{Case, Subject, sized, timed};
+use super::{Case, Device, Subject, sized, timed};
 use crate::verify::row::Row;
 
 pub(super) struct Compacting;
 
 /// A table in each order of ids.
-type Both = [(IdOrder, CompactingTable<Any, AnyScheme>); 2];
+type Both = [(IdOrder, CompactingTable<Device, AnyScheme>); 2];
 
 impl Subject for Compacting {
     const TABLE: &'static str = "compact";
@@ -24,7 +23,7 @@ impl Subject for Compacting {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Both> {
+    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Both> {
         let builder = sized(CompactingTable::builder(case.scheme.clone()), case.run);
         let build = |order| builder.clone().ids(order).build(device, &case.data.columns.keys);
         let of = |order| build(order).map(|table| (order, table));
@@ -57,7 +56,7 @@ impl Subject for Compacting {
         (case.kind == Kind::Canonical).then(all)
     }
 
-    fn elsewhere(&self, case: &Case<'_>, built: &Both, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, built: &Both, device: &Device, what: &str, row: &mut Row) {
         for (order, table) in built {
             if let Some(there) = row.attempt(what, table.to_backend(device)) {
                 says(case, &there, &case.keys_by(*order), what, row);
@@ -69,13 +68,13 @@ impl Subject for Compacting {
 /// Everything that a table says of keys and ids, where key `unique[i]` has id `i`.
 pub(super) fn says<S: Scheme>(
     case: &Case<'_>,
-    table: &CompactingTable<Any, S>,
+    table: &CompactingTable<Device, S>,
     unique: &[u32],
     where_: &str,
     row: &mut Row,
 ) -> Option<(usize, Duration)>
 where
-    Any: Runs<S>,
+    Device: Runs<S>,
 {
     let what = |what: &str| if where_.is_empty() { what.to_owned() } else { format!("{where_}, {what}") };
     let columns = &case.data.columns;

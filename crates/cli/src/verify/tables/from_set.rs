@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use koel::backend::HashBackend;
-use koel::device::Any;
 use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, Kind};
 
 use super::compact::says;
 use super::model::same;
-use super::{Case, Subject, sized};
+use super::{Case, Device, Subject, sized};
 use crate::verify::row::Row;
 
 /// The parameters of the set.
@@ -16,13 +15,13 @@ pub(super) struct FromSet(pub(super) CuckooSet);
 
 impl Subject for FromSet {
     const TABLE: &'static str = "compact";
-    type Built = (CompactingTable<Any, Cuckoo>, Vec<u32>);
+    type Built = (CompactingTable<Device, Cuckoo>, Vec<u32>);
 
     fn left_out(&self, _: &Case<'_>) -> Option<String> {
         None
     }
 
-    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
         let set = sized(HashSet::builder(self.0.clone()), case.run).build(device, &case.data.columns.keys)?;
         let keys = set.to_keys()?;
         Ok((CompactingTable::from_set(set)?, keys))
@@ -42,7 +41,7 @@ impl Subject for FromSet {
         (case.kind == Kind::Canonical).then(|| table.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(&self, case: &Case<'_>, (table, keys): &Self::Built, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, (table, keys): &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, table.to_backend(device)) {
             debug_assert_eq!(there.table().backend().info().id, device.info().id);
             says(case, &there, keys, what, row);

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use koel::device::Any;
 use koel::{Aggregate, Groups as Aggregated, IdOrder, group};
 
 use super::model::{numbers, same};
-use super::{Case, Data, Subject, timed};
+use super::{Case, Data, Device, Subject, timed};
 use crate::verify::row::Row;
 
 pub(super) struct Groups;
@@ -22,13 +21,13 @@ pub(super) struct Results {
 impl Subject for Groups {
     const TABLE: &'static str = "group";
     const HAS_SCHEME: bool = false;
-    type Built = (Any, Vec<Results>);
+    type Built = (Device, Vec<Results>);
 
     fn left_out(&self, _: &Case<'_>) -> Option<String> {
         None
     }
 
-    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
         let (keys, values) = (&case.data.columns.keys, &case.data.columns.values);
         let of = |order| {
             Ok(Results {
@@ -82,7 +81,7 @@ impl Subject for Groups {
         Some(Ok(hasher.finalize().to_string()))
     }
 
-    fn elsewhere(&self, _: &Case<'_>, _: &Self::Built, _: &Any, _: &str, _: &mut Row) {}
+    fn elsewhere(&self, _: &Case<'_>, _: &Self::Built, _: &Device, _: &str, _: &mut Row) {}
 }
 
 /// Compares all aggregates of the groups of these keys with those of the model.

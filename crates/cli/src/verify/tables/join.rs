@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use koel::backend::HashBackend;
-use koel::device::Any;
 use koel::{AnyScheme, JoinIndex, JoinKind, JoinRows, NO_ROW};
 
 use super::model::{Model, equal, same};
-use super::{Case, Subject, sized, timed};
+use super::{Case, Device, Subject, sized, timed};
 use crate::verify::row::Row;
 
 pub(super) struct Joins;
@@ -17,13 +16,13 @@ const PIECE: usize = 1009;
 
 impl Subject for Joins {
     const TABLE: &'static str = "join";
-    type Built = JoinIndex<Any, AnyScheme>;
+    type Built = JoinIndex<Device, AnyScheme>;
 
     fn left_out(&self, case: &Case<'_>) -> Option<String> {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
         sized(JoinIndex::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }
 
@@ -53,7 +52,7 @@ impl Subject for Joins {
         Some(all())
     }
 
-    fn elsewhere(&self, case: &Case<'_>, index: &Self::Built, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, index: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, index.to_backend(device)) {
             joins(case, &there, JoinKind::Full, what, row);
         }
@@ -105,7 +104,7 @@ fn right_result(model: &Model, rights: usize, left: &[u32], kind: JoinKind) -> (
 /// One join, at once and in pieces.
 fn joins(
     case: &Case<'_>,
-    index: &JoinIndex<Any, AnyScheme>,
+    index: &JoinIndex<Device, AnyScheme>,
     kind: JoinKind,
     what: &str,
     row: &mut Row,
@@ -131,7 +130,7 @@ fn joins(
 }
 
 /// More than 2^32 rows: told how many, and the last of them given.
-fn past_32_bits(case: &Case<'_>, index: &JoinIndex<Any, AnyScheme>, row: &mut Row) {
+fn past_32_bits(case: &Case<'_>, index: &JoinIndex<Device, AnyScheme>, row: &mut Row) {
     let Some((left, total)) = case.data.model.past_32_bits() else { return };
     let what = "a join past 2^32";
     let Some(join) = row.attempt(what, index.join(&left, JoinKind::Inner)) else { return };

@@ -17,12 +17,11 @@ mod set;
 use std::time::{Duration, Instant};
 
 use koel::backend::HashBackend;
-use koel::device::Any;
 use koel::scheme::Limits;
 use koel::{AnyScheme, Cuckoo, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};
-use super::{Run, Wanted, Which};
+use super::{Device, Run, Wanted, Which};
 use crate::failure::Result;
 use crate::options::Builder;
 use crate::scheme;
@@ -51,7 +50,7 @@ impl Table {
 }
 
 /// Steps of one of them for the progress bar.
-pub(super) fn steps(table: Table, wanted: &[Wanted], devices: &[Any]) -> usize {
+pub(super) fn steps(table: Table, wanted: &[Wanted], devices: &[Device]) -> usize {
     // Groups have no scheme. The first of the columns are the few rows that compile kernels.
     let schemes = if table == Table::Group { 1 } else { wanted.len() };
     schemes * (1 + Shape::ALL.len()) * devices.len()
@@ -179,13 +178,13 @@ trait Subject {
     /// Why the scheme cannot hold these rows, if so.
     fn left_out(&self, case: &Case<'_>) -> Option<String>;
     /// Builds it from the host's columns.
-    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built>;
+    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built>;
     /// Everything that it says, changes to it too. How many answers the first question gave, and in what time.
     fn check(&self, case: &Case<'_>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
     /// What must be the same on every device, if anything.
     fn digest(&self, case: &Case<'_>, built: &Self::Built) -> Option<koel::Result<String>>;
     /// The same on another device, if it can be moved, and what it says there.
-    fn elsewhere(&self, case: &Case<'_>, built: &Self::Built, device: &Any, what: &str, row: &mut Row);
+    fn elsewhere(&self, case: &Case<'_>, built: &Self::Built, device: &Device, what: &str, row: &mut Row);
 }
 
 impl Case<'_> {
@@ -214,7 +213,7 @@ impl Case<'_> {
     }
 
     /// Everything on one device, and on the others that it is moved to.
-    fn on<T: Subject>(&self, device: &Any, subject: &T, row: &mut Row) {
+    fn on<T: Subject>(&self, device: &Device, subject: &T, row: &mut Row) {
         let start = Instant::now();
         let built = subject.build(self, device).and_then(|built| device.finish().map(|()| built));
         let time = start.elapsed();

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use koel::backend::HashBackend;
-use koel::device::Any;
 use koel::{AnyScheme, Error, Kind, MultiTable};
 
 use super::model::{equal, same};
-use super::{Case, Subject, sized, timed};
+use super::{Case, Device, Subject, sized, timed};
 use crate::answers::POISON;
 use crate::verify::row::Row;
 
@@ -18,13 +17,13 @@ const PIECE: usize = 1009;
 
 impl Subject for Multi {
     const TABLE: &'static str = "multi";
-    type Built = MultiTable<Any, AnyScheme>;
+    type Built = MultiTable<Device, AnyScheme>;
 
     fn left_out(&self, case: &Case<'_>) -> Option<String> {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
         let columns = &case.data.columns;
         sized(MultiTable::builder(case.scheme.clone()), case.run).build(device, &columns.keys, &columns.values)
     }
@@ -45,7 +44,7 @@ impl Subject for Multi {
         (case.kind == Kind::Canonical).then(|| table.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(&self, case: &Case<'_>, table: &Self::Built, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, table: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, table.to_backend(device)) {
             ranges(case, &there, &case.data.columns.asked(&case.data.model.first_seen), what, row);
         }
@@ -60,7 +59,7 @@ fn values_of(case: &Case<'_>, key: u32) -> Vec<u32> {
 /// `get`: ranges of `values`.
 fn ranges(
     case: &Case<'_>,
-    table: &MultiTable<Any, AnyScheme>,
+    table: &MultiTable<Device, AnyScheme>,
     asked: &[u32],
     what: &str,
     row: &mut Row,
@@ -83,7 +82,7 @@ fn ranges(
     Some((asked.len(), time))
 }
 
-fn counts(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, asked: &[u32], row: &mut Row) {
+fn counts(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, asked: &[u32], row: &mut Row) {
     let model = &case.data.model;
     row.expect("len", equal("pairs", table.len(), case.data.columns.keys.len()));
     row.expect("keys_len", equal("keys", table.keys_len(), model.rows.len()));
@@ -94,7 +93,7 @@ fn counts(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, asked: &[u32], ro
 }
 
 /// Values in one list, in a slice that is too short, in one that is not, and in pieces.
-fn retrieves(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row) {
+fn retrieves(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, row: &mut Row) {
     // Each key once and the absent ones: the values of a heavy key would be too many to be asked for often.
     let asked: Vec<u32> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
     let (mut offsets, mut values) = (vec![0], Vec::new());
@@ -137,7 +136,7 @@ fn retrieves(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row)
 }
 
 /// The heaviest key, asked for so often that its values are more than 2^32: refused at once, but told how many.
-fn past_32_bits(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row) {
+fn past_32_bits(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, row: &mut Row) {
     let Some((asked, total)) = case.data.model.past_32_bits() else { return };
     let refused = match table.retrieve(&asked) {
         Err(Error::TooLarge { .. }) => Ok(()),
@@ -151,7 +150,7 @@ fn past_32_bits(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut R
 }
 
 /// Half of the keys go, with all their values; the rest is the table of the rest.
-fn removes(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row) {
+fn removes(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, row: &mut Row) {
     let columns = &case.data.columns;
     let Some(mut rest) = row.attempt("copy", table.to_backend(table.backend())) else { return };
     let gone: Vec<u32> = case.data.model.rows.keys().copied().step_by(2).collect();
@@ -165,7 +164,7 @@ fn removes(case: &Case<'_>, table: &MultiTable<Any, AnyScheme>, row: &mut Row) {
     let again = sized(MultiTable::builder(case.scheme.clone()), case.run).build(table.backend(), &keys, &values);
     let Some(again) = row.attempt("a table of the rest", again) else { return };
     let outcome = || {
-        let said = |table: &MultiTable<Any, AnyScheme>| Ok::<_, Error>((table.to_pairs()?, table.starts()?));
+        let said = |table: &MultiTable<Device, AnyScheme>| Ok::<_, Error>((table.to_pairs()?, table.starts()?));
         let (of_rest, of_again) = (said(&rest)?, said(&again)?);
         let mut right: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
         right.sort_by_key(|&(key, _)| key);

@@ -3,24 +3,23 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use koel::device::Any;
 use koel::{AnyScheme, HashSet, Kind, Scheme};
 
 use super::model::{equal, same};
-use super::{Case, Subject, sized, timed};
+use super::{Case, Device, Subject, sized, timed};
 use crate::verify::row::Row;
 
 pub(super) struct Sets;
 
 impl Subject for Sets {
     const TABLE: &'static str = "set";
-    type Built = HashSet<Any, AnyScheme>;
+    type Built = HashSet<Device, AnyScheme>;
 
     fn left_out(&self, _: &Case<'_>) -> Option<String> {
         None
     }
 
-    fn build(&self, case: &Case<'_>, device: &Any) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
         sized(HashSet::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }
 
@@ -44,7 +43,7 @@ impl Subject for Sets {
         (case.kind == Kind::Canonical).then(|| set.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(&self, case: &Case<'_>, set: &Self::Built, device: &Any, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_>, set: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, set.to_backend(device)) {
             let right = BTreeSet::from_iter(case.data.model.ascending());
             let asked = case.data.columns.asked(&case.data.model.first_seen);
@@ -57,7 +56,7 @@ impl Subject for Sets {
 }
 
 /// A set must have these keys, each once.
-fn has_keys(set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, what: &str, row: &mut Row) {
+fn has_keys(set: &HashSet<Device, AnyScheme>, right: &BTreeSet<u32>, what: &str, row: &mut Row) {
     row.expect(what, equal("how many", set.len(), right.len()));
     if let Some(mut keys) = row.attempt(what, set.to_keys()) {
         keys.sort_unstable();
@@ -76,7 +75,7 @@ fn halves(case: &Case<'_>, right: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Keys go and come, some of them twice.
-fn changes(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
+fn changes(case: &Case<'_>, set: &HashSet<Device, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
     let Some(mut changed) = row.attempt("copy", set.to_backend(set.backend())) else { return };
     let (some, absent) = halves(case, right);
     let gone: Vec<u32> = some.iter().chain(&absent).chain(&some).copied().collect();
@@ -97,7 +96,7 @@ fn changes(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>
 }
 
 /// What comes of this set and another, which shares half of its keys.
-fn algebra(case: &Case<'_>, set: &HashSet<Any, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
+fn algebra(case: &Case<'_>, set: &HashSet<Device, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
     let (some, absent) = halves(case, right);
     let of = |keys: &[u32]| sized(HashSet::builder(case.scheme.clone()), case.run).build(set.backend(), keys);
     let both: Vec<u32> = some.iter().chain(&absent).copied().collect();
