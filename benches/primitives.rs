@@ -4,7 +4,7 @@ mod common;
 
 use common::{devices, workload};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use koel::backend::{HashBackend, bitmap_words};
+use koel::backend::{HashBackend, Probe, bitmap_words};
 
 const ITEMS: usize = 1 << 20;
 

@@ -119,7 +119,7 @@ __kernel GROUP_SIZE void ranks(__global const uint *bits, const ulong len, __glo
     }
 }
 
-// ---- The limits of random access: the places are those of `HashBackend::random_reads`.
+// ---- The limits of random access: the places are those of `Probe::random_reads`.
 
 static inline ulong random_place(ulong i, uint len) {
     mix_keys none = {0, 1, 1, 0};

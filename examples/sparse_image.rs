@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
-use koel::backend::{HashBackend, bitmap_words};
+use koel::backend::{HashBackend, Probe, bitmap_words};
 use koel::device::{Any, choose};
 use koel::layout::Rows2;
 use koel::scheme::robin_hood::Sequence;

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
-use koel::backend::{HashBackend, bitmap_words};
+use koel::backend::{HashBackend, Probe, bitmap_words};
 use koel::device::{Any, choose};
 use koel::layout::morton2;
 use koel::{HashTable, RobinHood};

@@ -20,7 +20,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use clap::Parser;
-use koel::backend::HashBackend;
+use koel::backend::{HashBackend, Probe};
 use koel::device::{Any, choose};
 use koel::{Aggregate, Cuckoo, IdOrder, JoinIndex, JoinKind, JoinRows, group};
 use tpchgen::distribution::Distributions;

@@ -17,7 +17,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
-use koel::backend::{HashBackend, Runs, bitmap_words};
+use koel::backend::{HashBackend, Probe, Runs, bitmap_words};
 use koel::device::{Any, choose};
 use koel::layout::{Rows3, morton3, morton3_cell};
 use koel::scheme::robin_hood::Sequence;

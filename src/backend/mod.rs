@@ -7,6 +7,7 @@
 //! ```text
 //! HashBackend      memory (filled, upload, read, write, copy), and the primitives that no scheme owns
 //! Relational       the passes over columns that grouping and joining are made of (`relational.rs`)
+//! Probe            clocks, and what memory can do: for measuring alone (`probe.rs`); no table needs it
 //! Kernels<S>       build, place, lookup, assign, decode, remove, lift of scheme S: what may be asked is checked there, once
 //! Passes<S>        the same without checks: what a device must provide to run scheme S; nobody outside can call it
 //! ```
@@ -27,6 +28,7 @@ mod info;
 mod kernels;
 mod ledger;
 mod passes;
+mod probe;
 mod relational;
 #[cfg(test)]
 pub(crate) mod relational_tests;
@@ -44,11 +46,11 @@ pub use ledger::{Allocations, Ledger, Stage, StageTime};
 #[cfg(feature = "opencl")]
 pub(crate) use passes::copied_and_placed;
 pub(crate) use passes::{Passes, filled_and_placed};
+pub use probe::Probe;
 pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
 pub use route::BuildRoute;
 
 use std::fmt;
-use std::time::Duration;
 
 use crate::error::Result;
 use crate::memory;
@@ -87,8 +89,8 @@ pub fn bitmap_words(len: usize) -> usize {
     len.div_ceil(32)
 }
 
-/// Memory and data-parallel primitives of one device. Sealed, like [`Relational`] and [`Kernels`]: name it in bounds; the
-/// backends of this crate implement it.
+/// Memory and data-parallel primitives of one device. Sealed, like [`Relational`], [`Kernels`] and [`Probe`]: name it in
+/// bounds; the backends of this crate implement it.
 pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// Memory there, freed on drop.
     type Buffer<T: Word>: DeviceBuffer;
@@ -121,13 +123,6 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     ) -> Result<()>;
     /// Waits until all work is done, and reports an error that came late.
     fn finish(&self) -> Result<()>;
-    /// Runs `work` and tells how long the device was busy with it: kernels alone on OpenCL, wall time on the CPU.
-    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)>;
-
-    /// Runs `work` and tells how long each of its stages took, by name, in the order of their first use: a kernel each
-    /// on OpenCL (fills and copies by those names), a parallel pass each on the CPU, with what led up to the next one;
-    /// what led up to the first is `set-up`.
-    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)>;
 
     /// `0, 1, .., len - 1`.
     fn iota(&self, len: usize) -> Result<Self::Buffer<u32>>;
@@ -154,23 +149,6 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         keys: &Self::Buffer<u32>,
         values: &Self::Buffer<u32>,
     ) -> Result<(Self::Buffer<u32>, Self::Buffer<u32>)>;
-    /// Reads `reads` words of `buffer` at pseudo-random places and XORs them: the limit any lookup has. The places are
-    /// `reduce(mix(i))` with a mixer without keys, so the answer is the same on every device.
-    fn random_reads(&self, buffer: &Self::Buffer<u64>, reads: usize) -> Result<u64>;
-    /// Reads `reads` lines of `buffer`, of 8 words each, at places drawn in the same way, and XORs all their words: the
-    /// limit of lookups that read a bucket. Words behind the last whole line are never read.
-    fn random_lines(&self, buffer: &Self::Buffer<u64>, reads: usize) -> Result<u64>;
-    /// Raises `writes` words of `buffer` at the places of [`HashBackend::random_reads`] by an atomic maximum with
-    /// `i + 1`: the limit any build by random atomics has.
-    fn random_updates(&self, buffer: &mut Self::Buffer<u64>, writes: usize) -> Result<()>;
-    /// As many updates as the buffer has elements, of which number k reads element `k * stride` modulo their number and
-    /// overwrites it with one more: the benchmark of Alcantara 2011, Section 4.5.3. Where the stride and the length
-    /// have no common divisor, each element is updated once. Otherwise several updates meet, of which some may be lost
-    /// unless they are atomic.
-    ///
-    /// # Errors
-    /// [`crate::Error::TooLarge`] for 2^32 elements and more.
-    fn strided_updates<T: Word>(&self, buffer: &mut Self::Buffer<T>, stride: u32, atomic: bool) -> Result<()>;
 
     /// Answers queries from the host to the host, [`QUERIES_AT_ONCE`] (or fewer) at a time. `pass` is handed each chunk in
     /// the order of the queries, with what it left in an earlier one, and hands it back with its columns of answers, the

@@ -2,12 +2,11 @@
 //! elsewhere.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 use super::block::Pairs;
-use super::memory::{atomic, copy};
-use super::{Cpu, Memory, primitives, sort, strided};
-use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word, bitmap_words};
+use super::memory::copy;
+use super::{Cpu, Memory, primitives, sort};
+use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word, bitmap_words};
 use crate::error::{Error, Result};
 
 /// `at..at + len` if a buffer of `of` words has it.
@@ -73,17 +72,6 @@ impl HashBackend for Cpu {
         Ok(())
     }
 
-    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
-        let start = Instant::now();
-        let result = work()?;
-        Ok((result, start.elapsed()))
-    }
-
-    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
-        let (result, times) = self.ledger().timed_passes(work);
-        Ok((result?, times))
-    }
-
     fn iota(&self, len: usize) -> Result<Memory<u32>> {
         self.ledger().kernel("iota", len);
         let mut to = Memory::zeroed(len)?;
@@ -128,30 +116,5 @@ impl HashBackend for Cpu {
         self.ledger().kernel("sort_pairs", keys.len());
         let pairs = Pairs { keys: keys.words(), values: values.words() };
         self.run(|| sort::sort_pairs(pairs)).flatten()
-    }
-
-    fn random_reads(&self, buffer: &Memory<u64>, reads: usize) -> Result<u64> {
-        self.ledger().kernel("random_reads", reads);
-        self.run(|| primitives::random_reads(buffer.words(), reads))
-    }
-
-    fn random_lines(&self, buffer: &Memory<u64>, reads: usize) -> Result<u64> {
-        self.ledger().kernel("random_lines", reads);
-        self.run(|| primitives::random_lines(buffer.words(), reads))
-    }
-
-    fn random_updates(&self, buffer: &mut Memory<u64>, writes: usize) -> Result<()> {
-        self.ledger().kernel("random_updates", writes);
-        let words = atomic(buffer.words_mut()?);
-        self.run(|| primitives::random_updates(words, writes))?;
-        Ok(())
-    }
-
-    fn strided_updates<T: Word>(&self, buffer: &mut Memory<T>, stride: u32, atomic: bool) -> Result<()> {
-        Error::check_rows("elements to be updated", buffer.len())?;
-        self.ledger().kernel("strided_updates", buffer.len());
-        let words = buffer.words_mut()?;
-        self.run(|| strided::updates(words, stride, atomic))?;
-        Ok(())
     }
 }

@@ -17,8 +17,8 @@
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! relational.rs  what grouping and joining need besides
 //! sort.rs        the one of them that is long: a radix sort of pairs
-//! strided.rs     updates near each other and far apart, for benches
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
+//! probe.rs       `Probe`: clocks, random accesses, and in strided.rs updates near each other and far apart, for benches
 //! cuckoo/        `Passes<Cuckoo>`, and of the schemes with its images: `Quadratic`, `CuckooSet`
 //! bucketized/    `Passes<Bucketized>`
 //! horton/        `Passes<Horton>`
@@ -54,6 +54,7 @@ mod parts;
 mod perfect;
 mod place;
 mod primitives;
+mod probe;
 mod relational;
 mod robin_hood;
 mod route;

@@ -3,7 +3,7 @@
 mod relational;
 
 use super::{Cpu, Memory};
-use crate::backend::{DeviceBuffer, HashBackend, bitmap_words, wall_tests};
+use crate::backend::{DeviceBuffer, HashBackend, Probe, bitmap_words, wall_tests};
 use crate::device::Any;
 use crate::error::{Error, Result};
 use crate::for_each_scheme;

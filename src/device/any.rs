@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::backend::{
     Accumulated, Answers, Chunk, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Passes, Placed,
-    Relational, Removed, Spans, StageTime, Wanted, Word,
+    Probe, Relational, Removed, Spans, StageTime, Wanted, Word,
 };
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
@@ -153,12 +153,6 @@ impl HashBackend for Any {
     fn finish(&self) -> Result<()> {
         on_device!(self, |device, side| device.finish())
     }
-    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
-        on_device!(self, |device, side| device.timed(work))
-    }
-    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
-        on_device!(self, |device, side| device.stages(work))
-    }
     fn iota(&self, len: usize) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.iota(len).map(side::wrap))
     }
@@ -183,6 +177,15 @@ impl HashBackend for Any {
             let (keys, values) = device.sort_pairs(side::of(keys)?, side::of(values)?)?;
             Ok((side::wrap(keys), side::wrap(values)))
         })
+    }
+}
+
+impl Probe for Any {
+    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+        on_device!(self, |device, side| device.timed(work))
+    }
+    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
+        on_device!(self, |device, side| device.stages(work))
     }
     fn random_reads(&self, buffer: &AnyBuffer<u64>, reads: usize) -> Result<u64> {
         on_device!(self, |device, side| device.random_reads(side::of(buffer)?, reads))

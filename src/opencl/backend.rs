@@ -4,13 +4,12 @@
 //! by that of stream.rs.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use ocl::core::{self, Event};
 
 use super::passes::primitives::{MOST_FILLED, MOST_FILLERS};
 use super::{Buffer, OpenCl};
-use crate::backend::{Answers, Chunk, DeviceBuffer, DeviceInfo, HashBackend, Ledger, StageTime, Word};
+use crate::backend::{Answers, Chunk, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word};
 use crate::error::{Error, Result};
 
 impl HashBackend for OpenCl {
@@ -145,14 +144,6 @@ impl HashBackend for OpenCl {
         self.drain()
     }
 
-    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
-        self.busy_time(work)
-    }
-
-    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
-        self.stage_times(work)
-    }
-
     fn iota(&self, len: usize) -> Result<Buffer<u32>> {
         self.run_iota(len)
     }
@@ -175,22 +166,6 @@ impl HashBackend for OpenCl {
 
     fn sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u32>, Buffer<u32>)> {
         self.run_sort_pairs(keys, values)
-    }
-
-    fn random_reads(&self, buffer: &Buffer<u64>, reads: usize) -> Result<u64> {
-        self.run_random_reads(buffer, reads)
-    }
-
-    fn random_lines(&self, buffer: &Buffer<u64>, reads: usize) -> Result<u64> {
-        self.run_random_lines(buffer, reads)
-    }
-
-    fn random_updates(&self, buffer: &mut Buffer<u64>, writes: usize) -> Result<()> {
-        self.run_random_updates(buffer, writes)
-    }
-
-    fn strided_updates<T: Word>(&self, buffer: &mut Buffer<T>, stride: u32, atomic: bool) -> Result<()> {
-        self.run_strided_updates(buffer, stride, atomic)
     }
 }
 

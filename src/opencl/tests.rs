@@ -29,7 +29,7 @@ use super::passes::scan::Scan;
 use super::passes::sort::Way;
 use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::*;
-use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Wanted, Word, bitmap_words, wall_tests};
+use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Probe, Wanted, Word, bitmap_words, wall_tests};
 use crate::device::Any;
 use crate::error::Error;
 use crate::for_each_scheme;

@@ -1,5 +1,6 @@
 //! What koel is to do while a call fails.
 
+use koel::backend::Probe;
 use koel::group::group_by;
 use koel::{
     Aggregate, Bucketized, Cuckoo, Duplicates, Error, HashBackend, HashTable, IdOrder, JoinKind, OpenCl, Result, join,

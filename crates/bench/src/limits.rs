@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use koel::backend::{DeviceBuffer, HashBackend};
+use koel::backend::{DeviceBuffer, HashBackend, Probe};
 use koel::device::Any;
 
 use super::measure::repeated;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use koel::Kind;
-use koel::backend::{HashBackend, Runs, StageTime};
+use koel::backend::{HashBackend, Probe, Runs, StageTime};
 use koel::device::Any;
 use koel::table::TableBuilder;
 

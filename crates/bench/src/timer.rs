@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use koel::backend::{HashBackend, Runs, bitmap_words};
+use koel::backend::{HashBackend, Probe, Runs, bitmap_words};
 use koel::device::Any;
 use koel::table::TableBuilder;
 use koel::{HashTable, Scheme};

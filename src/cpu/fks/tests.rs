@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
+use crate::backend::{Decoded, HashBackend, Kernels, Placed, Probe, bitmap_words};
 use crate::cpu::{Cpu, Memory};
 use crate::error::Result;
 use crate::scheme::fks::FksPlan;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! primitives.rs  fills, bitmaps, gathers, selections
+//! probe.rs       `Probe`: clocks, and accesses at random places and at strides, for benches
 //! scan.rs        prefix sums of any number of counts
 //! sort.rs        a radix sort of pairs
 //! relational.rs  what grouping and joining are made of
@@ -13,6 +14,7 @@
 
 pub(super) mod parts;
 pub(super) mod primitives;
+mod probe;
 pub(super) mod relational;
 mod route;
 pub(super) mod scan;

@@ -12,20 +12,14 @@ use crate::opencl::{Buffer, OpenCl};
 pub(in crate::opencl) const GROUP: usize = 256;
 /// Elements of one tile of a selection, or of ranks: a word of the bitmap for each work-item.
 pub(in crate::opencl) const TILE: usize = 32 * GROUP;
-/// Words of a line.
-const LINE: usize = 8;
 /// Words that one work-item of a reduction reads.
-const READS_EACH: usize = 8;
+pub(super) const READS_EACH: usize = 8;
 
 /// The longest buffer in bytes that a driver is asked to fill. NVIDIA's (580.159, on an H200, 2026-11-22) never comes back from
 /// filling 2^34 bytes or more by values of 8, and a fill of a piece from there on ends its queue.
 pub(in crate::opencl) const MOST_FILLED: u64 = 1 << 30;
 /// Work-items that fill a long buffer in turn.
 pub(in crate::opencl) const MOST_FILLERS: usize = 1 << 22;
-
-/// The most work-items that read in turn, each as far from its last place as there are work-items: from 2^31 on,
-/// `get_global_size` of NVIDIA's OpenCL (580.159, 2026-11-22) is wrong, though all work-items run and know their number.
-const MOST_READERS: usize = 1 << 30;
 
 impl OpenCl {
     pub(in crate::opencl) fn primitives(&self) -> Result<ocl::core::Program> {
@@ -119,61 +113,4 @@ impl OpenCl {
         Scan::of(self, offsets.len())?.run(&offsets)?;
         Ok(offsets)
     }
-
-    pub(in crate::opencl) fn run_random_reads(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {
-        self.xor_of_places("random_reads", (words, places(words.len())), reads, reads.div_ceil(READS_EACH))
-    }
-
-    pub(in crate::opencl) fn run_random_lines(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {
-        // As many work-items read a line as each of them reads words of lines.
-        self.xor_of_places("random_lines", (words, places(words.len() / LINE)), reads, reads * LINE / READS_EACH)
-    }
-
-    /// Runs a kernel that XORs what it reads at random places, of which there are so many or none.
-    fn xor_of_places(
-        &self,
-        kernel: &'static str,
-        (words, places): (&Buffer<u64>, Option<u32>),
-        reads: usize,
-        items: usize,
-    ) -> Result<u64> {
-        let Some(places) = places else { return Ok(0) };
-        let (result, items): (Buffer<u64>, usize) = (self.filled(1, 0)?, items.min(MOST_READERS));
-        let launch = self.kernel(&self.primitives()?, kernel)?.buffer(words).value(places);
-        launch.value(reads as u64).buffer(&result).over_groups_of(GROUP, items, reads)?;
-        let mut xor = [0];
-        self.read(&result, 0, &mut xor)?;
-        Ok(xor[0])
-    }
-
-    pub(in crate::opencl) fn run_random_updates(&self, words: &mut Buffer<u64>, writes: usize) -> Result<()> {
-        let Some(places) = places(words.len()) else { return Ok(()) };
-        let launch = self.kernel(&self.primitives()?, "random_updates")?.buffer(words).value(places);
-        launch.value(writes as u64).over_groups_of(GROUP, writes, writes)
-    }
-}
-
-impl OpenCl {
-    pub(in crate::opencl) fn run_strided_updates<T: Word>(
-        &self,
-        words: &mut Buffer<T>,
-        stride: u32,
-        atomic: bool,
-    ) -> Result<()> {
-        let len = words.len();
-        Error::check_rows("elements to be updated", len)?;
-        let name = match (size_of::<T>(), atomic) {
-            (4, false) => "strided_32",
-            (4, true) => "strided_32_atomic",
-            (_, false) => "strided_64",
-            (_, true) => "strided_64_atomic",
-        };
-        let launch = self.kernel(&self.primitives()?, name)?.buffer(words).value(len as u64).value(stride);
-        launch.over_groups_of(GROUP, len, len)
-    }
-}
-
-/// How many places random access draws from; none in an empty buffer.
-fn places(len: usize) -> Option<u32> {
-    (len > 0).then(|| u32::try_from(len).unwrap_or(u32::MAX))
 }

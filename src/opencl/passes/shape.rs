@@ -202,6 +202,7 @@ impl OpenCl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Probe;
     use crate::opencl::tests::{device, small};
 
     #[test]

@@ -1,7 +1,7 @@
 //! Two-level tables of the device against the sequential functions of src/scheme/fks.
 
 use super::{device, noise, small};
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
+use crate::backend::{Decoded, HashBackend, Kernels, Placed, Probe, bitmap_words};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::cuckoo::classic::EMPTY_KEY;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-use koel::backend::{DeviceBuffer, HashBackend, Kernels, Runs, StageTime, bitmap_words};
+use koel::backend::{DeviceBuffer, HashBackend, Kernels, Probe, Runs, StageTime, bitmap_words};
 use koel::device::Any;
 use koel::scheme::hash::{MixKeys, SplitMix64};
 use koel::scheme::{Limits, Plan};

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use koel::Kind;
-use koel::backend::{HashBackend, bitmap_words};
+use koel::backend::{HashBackend, Probe, bitmap_words};
 use koel::device::Any;
 
 use crate::data::Copies;

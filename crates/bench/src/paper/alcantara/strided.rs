@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use koel::backend::{HashBackend, Word};
+use koel::backend::{HashBackend, Probe, Word};
 
 use crate::figure::{Axis, Figure};
 use crate::paper::bench::{Bench, millions};

@@ -1,0 +1,77 @@
+//! `Probe` on OpenCL: the device's clock, and the last part of cl/primitives.cl.
+
+use std::time::Duration;
+
+use super::primitives::{GROUP, READS_EACH};
+use crate::backend::{DeviceBuffer, HashBackend, Probe, StageTime, Word};
+use crate::error::{Error, Result};
+use crate::opencl::{Buffer, OpenCl};
+
+/// Words of a line.
+const LINE: usize = 8;
+
+/// The most work-items that read in turn, each as far from its last place as there are work-items: from 2^31 on,
+/// `get_global_size` of NVIDIA's OpenCL (580.159, 2026-11-22) is wrong, though all work-items run and know their number.
+const MOST_READERS: usize = 1 << 30;
+
+impl Probe for OpenCl {
+    fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+        self.busy_time(work)
+    }
+
+    fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)> {
+        self.stage_times(work)
+    }
+
+    fn random_reads(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {
+        self.xor_of_places("random_reads", (words, places(words.len())), reads, reads.div_ceil(READS_EACH))
+    }
+
+    fn random_lines(&self, words: &Buffer<u64>, reads: usize) -> Result<u64> {
+        // As many work-items read a line as each of them reads words of lines.
+        self.xor_of_places("random_lines", (words, places(words.len() / LINE)), reads, reads * LINE / READS_EACH)
+    }
+
+    fn random_updates(&self, words: &mut Buffer<u64>, writes: usize) -> Result<()> {
+        let Some(places) = places(words.len()) else { return Ok(()) };
+        let launch = self.kernel(&self.primitives()?, "random_updates")?.buffer(words).value(places);
+        launch.value(writes as u64).over_groups_of(GROUP, writes, writes)
+    }
+
+    fn strided_updates<T: Word>(&self, words: &mut Buffer<T>, stride: u32, atomic: bool) -> Result<()> {
+        let len = words.len();
+        Error::check_rows("elements to be updated", len)?;
+        let name = match (size_of::<T>(), atomic) {
+            (4, false) => "strided_32",
+            (4, true) => "strided_32_atomic",
+            (_, false) => "strided_64",
+            (_, true) => "strided_64_atomic",
+        };
+        let launch = self.kernel(&self.primitives()?, name)?.buffer(words).value(len as u64).value(stride);
+        launch.over_groups_of(GROUP, len, len)
+    }
+}
+
+impl OpenCl {
+    /// Runs a kernel that XORs what it reads at random places, of which there are so many or none.
+    fn xor_of_places(
+        &self,
+        kernel: &'static str,
+        (words, places): (&Buffer<u64>, Option<u32>),
+        reads: usize,
+        items: usize,
+    ) -> Result<u64> {
+        let Some(places) = places else { return Ok(0) };
+        let (result, items): (Buffer<u64>, usize) = (self.filled(1, 0)?, items.min(MOST_READERS));
+        let launch = self.kernel(&self.primitives()?, kernel)?.buffer(words).value(places);
+        launch.value(reads as u64).buffer(&result).over_groups_of(GROUP, items, reads)?;
+        let mut xor = [0];
+        self.read(&result, 0, &mut xor)?;
+        Ok(xor[0])
+    }
+}
+
+/// How many places random access draws from; none in an empty buffer.
+fn places(len: usize) -> Option<u32> {
+    (len > 0).then(|| u32::try_from(len).unwrap_or(u32::MAX))
+}
