@@ -92,6 +92,7 @@ mod sealed;
 pub mod set;
 pub mod table;
 mod threads;
+mod tuning;
 pub mod workload;
 
 pub use backend::{DeviceBuffer, DeviceInfo, HashBackend, Kernels, Runs};

@@ -32,10 +32,8 @@ mod probe;
 mod relational;
 #[cfg(test)]
 pub(crate) mod relational_tests;
-mod route;
 #[cfg(test)]
 pub(crate) mod set_tests;
-pub(crate) mod setting;
 #[cfg(test)]
 pub(crate) mod wall_tests;
 
@@ -48,7 +46,8 @@ pub(crate) use passes::copied_and_placed;
 pub(crate) use passes::{Passes, filled_and_placed};
 pub use probe::Probe;
 pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
-pub use route::BuildRoute;
+
+pub use crate::tuning::BuildRoute;
 
 use std::fmt;
 

@@ -17,9 +17,7 @@
 use std::sync::OnceLock;
 
 use super::memory::Avx2;
-
-/// The environment variable that keeps to what koel was compiled for, if it is `compiled`.
-const VARIABLE: &str = "KOEL_CPU_LANES";
+use crate::tuning::tuning;
 
 /// Runs `work` with the best instructions that there are. Worth it for a chunk of keys, not for one.
 #[inline(always)]
@@ -38,8 +36,8 @@ fn found() -> Option<Avx2> {
         return None;
     }
     *FOUND.get_or_init(|| {
-        let wanted = std::env::var_os(VARIABLE).is_none_or(|said| said != "compiled");
-        Avx2::of_this_processor().filter(|_| wanted)
+        // `KOEL_CPU_LANES`.
+        if tuning().compiled_lanes() { None } else { Avx2::of_this_processor() }
     })
 }
 

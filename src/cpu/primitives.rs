@@ -1,5 +1,7 @@
 //! The passes that no scheme owns, on plain slices. Callers have checked the lengths.
 
+use std::ops::Range;
+
 use super::memory::{Memory, prefetch};
 use super::{BLOCK, CHUNK};
 use crate::error::Result;

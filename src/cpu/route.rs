@@ -1,10 +1,11 @@
-//! Which tables are built part by part (`backend/route.rs`): canonical bucketized ones of many pairs.
+//! Which tables are built part by part (`tuning/route.rs`): canonical bucketized ones of many pairs.
 
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Cpu;
 use crate::backend::BuildRoute;
 use crate::error::Result;
+use crate::tuning::tuning;
 
 /// Fewer pairs a thread are placed directly: their image is in a cache anyway, and parts are too few for all threads.
 const FEWEST_PAIRS: usize = 1 << 16;
@@ -22,7 +23,7 @@ impl Cpu {
         }
         let by_size =
             if pairs / self.inner.info.units.max(1) >= FEWEST_PAIRS { BuildRoute::ByParts } else { BuildRoute::Direct };
-        Ok(BuildRoute::of_environment()?.unwrap_or(by_size))
+        Ok(tuning().build_route()?.unwrap_or(by_size))
     }
 
     /// Decides the route of builds on this device, for all clones of this handle; `None` leaves it to the number of

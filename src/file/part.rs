@@ -56,7 +56,7 @@ impl Part {
     #[cfg(target_os = "linux")]
     pub(super) fn unnamed(folder: &Path, mode: u32) -> Option<Part> {
         use std::os::unix::fs::OpenOptionsExt;
-        if std::env::var_os("KOEL_UNNAMED_FILES").is_some_and(|setting| setting == "off") {
+        if crate::tuning::tuning().named_files() {
             return None;
         }
         let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;

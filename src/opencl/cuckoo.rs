@@ -30,7 +30,7 @@ impl OpenCl {
                 ("REINSERTION", plan.reinsertion() as u32),
                 ("AS_PUBLISHED", Reinsertion::AsPublished as u32),
                 ("RANDOM_FUNCTION", Reinsertion::RandomFunction as u32),
-                ("GROUP", self.0.group as u32),
+                ("GROUP", self.0.sizes.group as u32),
             ],
         )
     }

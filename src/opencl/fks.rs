@@ -58,12 +58,12 @@ impl<'a> Table<'a> {
 impl OpenCl {
     /// The program that reads the tables of this plan. What varies from attempt to attempt is in neither of these.
     pub(super) fn fks(&self, plan: &FksPlan) -> Result<Program> {
-        self.program(FKS, &parameters(plan, self.0.group))
+        self.program(FKS, &parameters(plan, self.0.sizes.group))
     }
 
     /// The program that builds the tables of this plan.
     pub(super) fn fks_build(&self, plan: &FksPlan) -> Result<Program> {
-        self.program(FKS_BUILD, &parameters(plan, self.0.group))
+        self.program(FKS_BUILD, &parameters(plan, self.0.sizes.group))
     }
 
     /// A kernel with the arguments that those on an image begin with: the image, and `TABLE`.
@@ -88,7 +88,7 @@ impl Passes<Fks> for OpenCl {
         if pairs as u64 > MOST_PAIRS {
             return Err(Error::TooLarge { what: "pairs of a two-level table", asked: pairs as u64, most: MOST_PAIRS });
         }
-        let (program, group) = (self.fks_build(plan)?, self.0.group);
+        let (program, group) = (self.fks_build(plan)?, self.0.sizes.group);
         let tally = Tally::new(self)?;
         let buckets = plan.buckets() as usize;
         // Counts, then where each bucket begins. Behind them stand the pairs beyond what a bucket holds, and a place

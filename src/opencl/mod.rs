@@ -48,14 +48,15 @@ use ocl::core::Status;
 
 /// The crate whose contexts, queues and buffers can be shared with koel.
 pub use ocl;
-pub use passes::shape::LookupShape;
 pub use runtime::buffer::Buffer;
 pub use runtime::device::devices;
 pub use runtime::pinned::PinnedVec;
 
-pub use crate::backend::BuildRoute;
+pub use crate::tuning::{BuildRoute, LookupShape};
+
 use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};
+use runtime::sizes::Sizes;
 use runtime::{pool, program, staging, timing};
 
 /// An OpenCL device with a context and an in-order queue. Clones are the same device.
@@ -75,8 +76,7 @@ struct Inner {
     context: ocl::Context,
     queue: ocl::Queue,
     device: ocl::Device,
-    /// Work-items of a group of a table's kernels: [`GROUP`], or what a test wants.
-    group: usize,
+    sizes: Sizes,
     programs: Mutex<HashMap<program::Key, ocl::core::Program>>,
     clocks: timing::Clocks,
     pool: Arc<pool::Pool>,
@@ -93,18 +93,15 @@ impl Inner {
         context: ocl::Context,
         queue: ocl::Queue,
         device: ocl::Device,
-        staging: staging::Staging,
+        staged: bool,
+        sizes: Sizes,
     ) -> Inner {
         let (clocks, pool) = (timing::Clocks::of(&queue), Arc::new(pool::Pool::of(&info)));
         let (ledger, programs, shape) = (Ledger::default(), Mutex::default(), Mutex::default());
-        let (group, staging, route) = (GROUP, Arc::new(staging), Mutex::default());
-        Inner { info, ledger, context, queue, device, group, programs, clocks, pool, staging, shape, route }
+        let (staging, route) = (Arc::new(staging::Staging::new(staged)), Mutex::default());
+        Inner { info, ledger, context, queue, device, sizes, programs, clocks, pool, staging, shape, route }
     }
 }
-
-/// Work-items of a group: the paper's 64. In the prototypes that was 5% better than 128 or 256 on an H200 while a table
-/// fits the L2 cache; from memory all were alike.
-const GROUP: usize = 64;
 
 impl fmt::Debug for OpenCl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,24 +110,11 @@ impl fmt::Debug for OpenCl {
 }
 
 impl OpenCl {
-    /// The same device, context and queue with another size of work-groups, so that tests can vary it.
+    /// A new handle of the same device, context and queue in other sizes, with long transfers by way of slots or without.
     #[cfg(test)]
-    fn with_group(&self, group: usize) -> OpenCl {
-        let staging = staging::Staging::new(false).expect("a variable that is understood");
-        OpenCl(Arc::new(Inner { group, ..self.anew(staging) }))
-    }
-
-    /// The same with slots of so many bytes, by way of which all transfers go that fill half of one.
-    #[cfg(test)]
-    fn with_slots(&self, bytes: usize) -> OpenCl {
-        let sizes = staging::Sizes { slot: bytes, shortest: bytes / 2 };
-        OpenCl(Arc::new(self.anew(staging::Staging::with_sizes(true, sizes))))
-    }
-
-    #[cfg(test)]
-    fn anew(&self, staging: staging::Staging) -> Inner {
+    fn anew(&self, staged: bool, sizes: Sizes) -> Inner {
         let Inner { info, context, queue, device, .. } = &*self.0;
-        Inner::new(info.clone(), context.clone(), queue.clone(), *device, staging)
+        Inner::new(info.clone(), context.clone(), queue.clone(), *device, staged, sizes)
     }
 
     /// Fills fresh memory with what nobody expects.

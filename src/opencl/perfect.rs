@@ -27,7 +27,7 @@ pub(super) fn sizes(functions: &Functions) -> Uint16 {
 impl OpenCl {
     /// The program for domains of as many axes as this plan's.
     pub(super) fn perfect(&self, plan: &PerfectPlan) -> Result<Program> {
-        self.program(PERFECT, &[("AXES", plan.axes()), ("GROUP", self.0.group as u32)])
+        self.program(PERFECT, &[("AXES", plan.axes()), ("GROUP", self.0.sizes.group as u32)])
     }
 
     /// A kernel with the arguments that all of cl/perfect.cl begin with: the image, and `TABLE`.

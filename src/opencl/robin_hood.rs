@@ -69,7 +69,7 @@ impl OpenCl {
     /// The program for the tables of this plan, with lookups of this shape. What varies from attempt to attempt is not in
     /// it.
     pub(super) fn robin_hood(&self, plan: &RobinHoodPlan, shape: LookupShape) -> Result<Program> {
-        let mut parameters = parameters(plan, self.0.group);
+        let mut parameters = parameters(plan, self.0.sizes.group);
         parameters.extend(self.run_parameters(shape));
         self.program(ROBIN_HOOD, &parameters)
     }

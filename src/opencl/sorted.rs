@@ -12,7 +12,7 @@ use crate::scheme::{Sorted, SortedPlan};
 impl OpenCl {
     /// The program of all sorted tables.
     pub(super) fn sorted(&self) -> Result<ocl::core::Program> {
-        self.program(SORTED, &[("GROUP", self.0.group as u32)])
+        self.program(SORTED, &[("GROUP", self.0.sizes.group as u32)])
     }
 
     /// A kernel with its first argument, the image, which the kernels trust to have all slots of the plan.

@@ -28,6 +28,7 @@ use std::sync::OnceLock;
 use super::passes::scan::Scan;
 use super::passes::sort::Way;
 use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
+use super::runtime::sizes::Sizes;
 use super::*;
 use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Probe, Wanted, Word, bitmap_words, wall_tests};
 use crate::device::Any;
@@ -35,6 +36,7 @@ use crate::error::Error;
 use crate::for_each_scheme;
 use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
 use crate::scheme::{self, AnyScheme, Kind, Plan as _, Scheme as _};
+use crate::tuning::tuning;
 use crate::workload::keys_of_every_sort;
 
 /// The device that all tests share, or nothing with the reason on stderr.
@@ -62,6 +64,20 @@ pub(super) fn device() -> Option<&'static OpenCl> {
 /// Whether to keep to sizes for a simulator.
 pub(super) fn small() -> bool {
     std::env::var_os("KOEL_TEST_SMALL").is_some()
+}
+
+impl OpenCl {
+    /// The same device with groups of so many work-items, and slots only where `KOEL_STAGING` asks for them.
+    pub(in crate::opencl) fn with_group(&self, group: usize) -> OpenCl {
+        let staged = tuning().staging().expect("a variable that is understood").unwrap_or(false);
+        OpenCl(Arc::new(self.anew(staged, Sizes { group, ..Sizes::default() })))
+    }
+
+    /// The same device with slots of so many bytes, by way of which all transfers go that fill half of one.
+    fn with_slots(&self, bytes: usize) -> OpenCl {
+        let sizes = Sizes { slot: bytes, shortest: bytes / 2, ..Sizes::default() };
+        OpenCl(Arc::new(self.anew(true, sizes)))
+    }
 }
 
 /// Lengths round the borders of groups, tiles and words of a bitmap.

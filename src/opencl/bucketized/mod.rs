@@ -30,12 +30,12 @@ pub(super) fn parameters(plan: &BucketizedPlan, group: usize) -> Vec<(&'static s
 impl OpenCl {
     /// The program for the tables of this plan. What varies from attempt to attempt is not in it.
     pub(super) fn bucketized(&self, plan: &BucketizedPlan) -> Result<ocl::core::Program> {
-        self.program(BUCKETIZED, &parameters(plan, self.0.group))
+        self.program(BUCKETIZED, &parameters(plan, self.0.sizes.group))
     }
 
     /// The program that places their pairs.
     pub(super) fn bucketized_build(&self, plan: &BucketizedPlan) -> Result<ocl::core::Program> {
-        let mut parameters = parameters(plan, self.0.group);
+        let mut parameters = parameters(plan, self.0.sizes.group);
         match plan.kind() {
             Kind::Canonical => self.program(BUCKETIZED_CANONICAL, &parameters),
             Kind::Classic => {

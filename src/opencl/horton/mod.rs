@@ -49,17 +49,17 @@ pub(super) fn table<'a>(launch: Launch<'a>, functions: &Functions) -> Launch<'a>
 impl OpenCl {
     /// The program for the tables of this plan. What varies from attempt to attempt is in none of these.
     pub(super) fn horton(&self, plan: &HortonPlan) -> Result<Program> {
-        self.program(HORTON, &parameters(plan, self.0.group))
+        self.program(HORTON, &parameters(plan, self.0.sizes.group))
     }
 
     /// The program for builds of this plan's canonical tables.
     pub(super) fn horton_build(&self, plan: &HortonPlan) -> Result<Program> {
-        self.program(HORTON_BUILD, &parameters(plan, self.0.group))
+        self.program(HORTON_BUILD, &parameters(plan, self.0.sizes.group))
     }
 
     /// The program for the last step of builds.
     pub(super) fn horton_stash(&self, plan: &HortonPlan) -> Result<Program> {
-        self.program(HORTON_STASH, &parameters(plan, self.0.group))
+        self.program(HORTON_STASH, &parameters(plan, self.0.sizes.group))
     }
 
     /// The program for lookups in the tables of this plan, with values or for bits alone. Runs have values in any case.

@@ -2,8 +2,8 @@
 
 use crate::backend::HashBackend;
 use crate::error::Result;
-use crate::opencl::GROUP;
 use crate::opencl::runtime::program::MIRROR_DIVISOR;
+use crate::opencl::runtime::sizes::GROUP;
 use crate::opencl::tests::{device, noise, small};
 use crate::scheme::divisor::{Divisor, Factor};
 

@@ -2,10 +2,11 @@
 
 use crate::backend::HashBackend;
 use crate::error::Result;
+use crate::opencl::Buffer;
 use crate::opencl::fks;
 use crate::opencl::runtime::program::MIRROR_FKS;
+use crate::opencl::runtime::sizes::GROUP;
 use crate::opencl::tests::{device, noise, small};
-use crate::opencl::{Buffer, GROUP};
 use crate::scheme::fks::{FksFamily, Functions, SUBTABLE_SLOTS, SUBTABLES, canonical, turn, tweak};
 use crate::scheme::{Fks, FksPlan, Kind, Plan, Request, Scheme, slot};
 

@@ -2,9 +2,9 @@
 
 use crate::backend::HashBackend;
 use crate::error::Result;
-use crate::opencl::GROUP;
 use crate::opencl::perfect::sizes;
 use crate::opencl::runtime::program::MIRROR_PERFECT;
+use crate::opencl::runtime::sizes::GROUP;
 use crate::opencl::tests::{device, noise, small};
 use crate::scheme::{Perfect, Request, Scheme};
 

@@ -3,9 +3,10 @@
 
 use crate::backend::HashBackend;
 use crate::error::Result;
+use crate::opencl::Buffer;
 use crate::opencl::runtime::program::MIRROR_ROBIN_HOOD;
+use crate::opencl::runtime::sizes::GROUP;
 use crate::opencl::tests::{device, noise, robin_hood, small};
-use crate::opencl::{Buffer, GROUP};
 use crate::scheme::hash::reduce;
 use crate::scheme::robin_hood::max_ages::MaxAges;
 use crate::scheme::robin_hood::{MOST_SLOTS, RobinHoodPlan};

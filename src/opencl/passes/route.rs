@@ -1,4 +1,4 @@
-//! Which way a table is built where its scheme has both (`backend/route.rs`).
+//! Which way a table is built where its scheme has both (`tuning/route.rs`).
 //!
 //! ```text
 //! direct    CPUs, small tables
@@ -8,6 +8,7 @@
 use crate::backend::{BuildRoute, DeviceKind};
 use crate::error::Result;
 use crate::opencl::{OpenCl, lock};
+use crate::tuning::tuning;
 
 /// Fewer pairs are placed directly: their image is in a cache, and each more kernel costs more than it saves.
 const FEWEST_PAIRS: usize = 1 << 20;
@@ -35,7 +36,7 @@ impl OpenCl {
         if let Some(route) = *lock(&self.0.route) {
             return Ok(route);
         }
-        Ok(match BuildRoute::of_environment()? {
+        Ok(match tuning().build_route()? {
             Some(route) => route,
             None if self.0.info.kind == DeviceKind::Gpu && worth_it => BuildRoute::ByParts,
             None => BuildRoute::Direct,

@@ -12,56 +12,19 @@
 //! CPUs take runs. Which of the others a device wants its name does not tell, so two small kernels (cl/shape.cl) are timed
 //! against each other when the first lookup needs to know. That takes a millisecond on a GPU.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::backend::{DeviceKind, HashBackend, setting};
+use crate::backend::{DeviceKind, HashBackend};
 use crate::error::Result;
 use crate::opencl::runtime::program::SHAPE;
-use crate::opencl::{Buffer, OpenCl, lock};
-
-/// How work-items share the reading of a table's buckets. The answers are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LookupShape {
-    /// One work-item a key.
-    Alone,
-    /// As many work-items a key as its bucket has 16 bytes, through local memory.
-    Together,
-    /// One work-item for 256 consecutive keys.
-    Runs,
-}
+use crate::opencl::{Buffer, LookupShape, OpenCl, lock};
+use crate::tuning::tuning;
 
 /// Keys of a work-item that takes runs. On four cores 256 were half as fast again as 64 and as fast as 1024; the shorter they
 /// are, the more cores have something to do in a small batch.
 const RUN: usize = 256;
 // None ends within a word of the bitmap.
 const _: () = assert!(RUN.is_multiple_of(32));
-
-impl LookupShape {
-    /// All shapes.
-    pub const ALL: [LookupShape; 3] = [LookupShape::Alone, LookupShape::Together, LookupShape::Runs];
-
-    /// The name in [`LookupShape::VARIABLE`].
-    pub fn name(self) -> &'static str {
-        match self {
-            LookupShape::Alone => "alone",
-            LookupShape::Together => "together",
-            LookupShape::Runs => "runs",
-        }
-    }
-
-    /// The environment variable that decides for all devices.
-    pub const VARIABLE: &'static str = "KOEL_LOOKUP_SHAPE";
-
-    pub(crate) const ADVICE: &'static str = "give alone, together or runs";
-}
-
-impl fmt::Display for LookupShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// Blocks of 64 bytes that are read from: 4 MiB, beyond a GPU's L1 and quick to make on anything.
 const BLOCKS: usize = 1 << 16;
@@ -85,9 +48,9 @@ impl OpenCl {
     /// bucket: on an H200, in a table that fits the cache, 128 were 3% faster than 64 and 256.
     pub(in crate::opencl) fn lookup_group(&self, shape: LookupShape) -> usize {
         match shape {
-            LookupShape::Alone => self.0.group,
+            LookupShape::Alone => self.0.sizes.group,
             // More than 256 not every device takes.
-            LookupShape::Together => (2 * self.0.group).min(256),
+            LookupShape::Together => (2 * self.0.sizes.group).min(256),
             // Nothing is shared.
             LookupShape::Runs => 1,
         }
@@ -154,9 +117,8 @@ impl OpenCl {
 
     /// What the environment says, or the kind of device.
     fn shape_without_measuring(&self) -> Result<Option<LookupShape>> {
-        let choices = LookupShape::ALL.map(|shape| (shape.name(), shape));
-        let chosen = setting::chosen(LookupShape::VARIABLE, &choices, LookupShape::ADVICE)?;
-        Ok(chosen.or((self.0.info.kind == DeviceKind::Cpu).then_some(LookupShape::Runs)))
+        let by_kind = (self.0.info.kind == DeviceKind::Cpu).then_some(LookupShape::Runs);
+        Ok(tuning().lookup_shape()?.or(by_kind))
     }
 
     /// Decides the shape of lookups on this device, for all clones of this handle; `None` leaves it to the next lookup
@@ -167,7 +129,7 @@ impl OpenCl {
 
     /// Alone or together.
     fn faster_shape(&self) -> Result<LookupShape> {
-        let program = self.program(SHAPE, &[("GROUP", self.0.group as u32)])?;
+        let program = self.program(SHAPE, &[("GROUP", self.0.sizes.group as u32)])?;
         let blocks: Buffer<u64> = self.filled(BLOCKS * 8, 0)?;
         // Both shapes once: how long the device was busy with each, and how long it all took.
         let run = |reads: usize| -> Result<([Duration; 2], Duration)> {
@@ -217,7 +179,7 @@ mod tests {
         assert!(start.elapsed() < quickly, "{:?}", start.elapsed());
         let (shape, busy) = cl.timed(|| cl.with_group(32).lookup_shape())?;
         let is_cpu = cl.info().kind == DeviceKind::Cpu;
-        let chosen = std::env::var_os(LookupShape::VARIABLE).is_some();
+        let chosen = tuning().lookup_shape()?.is_some();
         assert!(busy.is_zero() && (chosen || is_cpu == (shape == LookupShape::Runs)), "{shape}, {busy:?}");
         let (_, busy) = cl.timed(|| cl.lookup_shape())?;
         assert!(busy.is_zero(), "the runs count for nobody's clock: {busy:?}");

@@ -20,11 +20,12 @@ use ocl::flags::DeviceType;
 use ocl::{Context, Device, Platform, Queue};
 
 use super::selftest::{missing, unsupported};
-use super::staging::Staging;
+use super::sizes::Sizes;
 use crate::backend::{DeviceInfo, DeviceKind, Listed};
 use crate::error::{Error, Result};
 use crate::opencl::passes::primitives;
 use crate::opencl::{Inner, OpenCl, START_UP, lock, told};
+use crate::tuning::tuning;
 
 /// A device as it was listed.
 struct Listing {
@@ -122,8 +123,9 @@ impl OpenCl {
 
     fn new(info: DeviceInfo, context: Context, queue: Queue, device: Device) -> Result<OpenCl> {
         let shared = matches!(device.info(Ask::HostUnifiedMemory), Ok(Answer::HostUnifiedMemory(true)));
-        let staging = Staging::new(!shared && info.kind != DeviceKind::Cpu)?;
-        Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staging))))
+        let has_own_memory = !shared && info.kind != DeviceKind::Cpu;
+        let staged = tuning().staging()?.unwrap_or(has_own_memory);
+        Ok(OpenCl(Arc::new(Inner::new(info, context, queue, device, staged, Sizes::default()))))
     }
 }
 

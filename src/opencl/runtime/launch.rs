@@ -133,7 +133,7 @@ impl Launch<'_> {
 
     /// Runs it with one work-item for each of `items`, in groups of the device's usual size.
     pub(in crate::opencl) fn over(self, items: usize) -> Result<()> {
-        let group = self.device.0.group;
+        let group = self.device.0.sizes.group;
         self.over_groups_of(group, items, items)
     }
 

@@ -1,6 +1,7 @@
 //! What every pass needs of OpenCL: a device, its memory, programs, commands and clocks. It knows no scheme.
 //!
 //! ```text
+//! sizes.rs       of groups and transfers
 //! device.rs      which devices there are, which can be used, which is best
 //! selftest.rs    the proof that a device's 64-bit atomics work
 //! program.rs     the sources in cl/, the numbers printed in front of them, the compiler
@@ -22,6 +23,7 @@ pub(super) mod pinned;
 pub(super) mod pool;
 pub(super) mod program;
 mod selftest;
+pub(super) mod sizes;
 pub(super) mod staging;
 mod stream;
 pub(super) mod timing;

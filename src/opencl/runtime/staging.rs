@@ -16,48 +16,24 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::commands::Pinned;
-use crate::backend::{Word, setting};
-use crate::error::Result;
+use crate::backend::Word;
 use crate::opencl::{Buffer, OpenCl, lock};
 use crate::parallel::each;
 
-/// Bytes of a slot: the queries of a chunk.
-const SLOT: usize = 4 << 20;
 /// Slots of a device: two lookups in chunks and some transfers at a time, 128 MiB.
 const MOST_SLOTS: usize = 32;
 /// Slots of a transfer.
 const SLOTS_OF_A_TRANSFER: usize = 4;
-/// The shortest transfer by way of slots, in bytes.
-const SHORTEST: usize = 512 << 10;
 /// Bytes that one thread copies at a time.
 const COPIED_AT_ONCE: usize = 128 << 10;
-
-/// The environment variable that decides for all devices whether long transfers go by way of pinned memory.
-const VARIABLE: &str = "KOEL_STAGING";
 
 /// Pinned memory of a device, and the queues in which it is filled and emptied beside the one that computes.
 pub(in crate::opencl) struct Staging {
     wanted: bool,
-    pub(in crate::opencl) sizes: Sizes,
     slots: Mutex<Slots>,
     queues: OnceLock<Option<Queues>>,
     /// The addresses of all [`PinnedVec`](crate::opencl::PinnedVec)s.
     pub(in crate::opencl) pinned: Mutex<Vec<Range<usize>>>,
-}
-
-/// What tests make smaller.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::opencl) struct Sizes {
-    /// Bytes of a slot.
-    pub(in crate::opencl) slot: usize,
-    /// Bytes of the shortest transfer that goes by way of slots.
-    pub(in crate::opencl) shortest: usize,
-}
-
-impl Default for Sizes {
-    fn default() -> Self {
-        Sizes { slot: SLOT, shortest: SHORTEST }
-    }
 }
 
 #[derive(Default)]
@@ -87,16 +63,10 @@ impl Drop for Slot {
 }
 
 impl Staging {
-    /// For a device that has (or has not) memory of its own, unless the variable says `on` or `off`.
-    pub(in crate::opencl) fn new(own_memory: bool) -> Result<Staging> {
-        let wanted =
-            setting::chosen(VARIABLE, &[("on", true), ("off", false)], "give on or off")?.unwrap_or(own_memory);
-        Ok(Staging::with_sizes(wanted, Sizes::default()))
-    }
-
-    pub(in crate::opencl) fn with_sizes(wanted: bool, sizes: Sizes) -> Staging {
+    /// Of a device whose long transfers are (or are not) to go by way of it.
+    pub(in crate::opencl) fn new(wanted: bool) -> Staging {
         let (slots, queues, pinned) = (Mutex::default(), OnceLock::new(), Mutex::default());
-        Staging { wanted, sizes, slots, queues, pinned }
+        Staging { wanted, slots, queues, pinned }
     }
 
     #[cfg(test)]
@@ -125,7 +95,7 @@ impl OpenCl {
             if slots.refused || slots.made >= MOST_SLOTS {
                 return None;
             }
-            match Pinned::new(&self.0.context, &self.0.queue, staging.sizes.slot) {
+            match Pinned::new(&self.0.context, &self.0.queue, self.0.sizes.slot) {
                 Ok(slot) => slots.free.push(slot),
                 Err(_) => slots.refused = true,
             }
@@ -194,12 +164,12 @@ impl OpenCl {
 
     /// Slots for a transfer, and the elements that each takes at a time; none for one that is better off without.
     fn slots_for<T: Word>(&self, data: &[T]) -> Option<(Vec<Slot>, usize)> {
-        let staging = &self.0.staging;
-        if size_of_val(data) < staging.sizes.shortest || !staging.wanted || staging.is_pinned(data) {
+        let (staging, sizes) = (&self.0.staging, self.0.sizes);
+        if size_of_val(data) < sizes.shortest || !staging.wanted || staging.is_pinned(data) {
             return None;
         }
         // Shorter transfers in shorter pieces, so that copies and the bus overlap all the same.
-        let bytes = (size_of_val(data) / SLOTS_OF_A_TRANSFER).clamp(staging.sizes.shortest / 2, staging.sizes.slot);
+        let bytes = (size_of_val(data) / SLOTS_OF_A_TRANSFER).clamp(sizes.shortest / 2, sizes.slot);
         let len = (bytes / size_of::<T>()).max(1);
         Some((self.slots(data.len().div_ceil(len).min(SLOTS_OF_A_TRANSFER))?, len))
     }

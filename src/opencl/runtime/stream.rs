@@ -87,7 +87,7 @@ impl OpenCl {
 
     /// Queries of a chunk: fewer than usual where there are few, so that they overlap all the same.
     fn chunk_len(&self, queries: usize) -> usize {
-        let most = QUERIES_AT_ONCE.min(self.0.staging.sizes.slot / size_of::<u32>()) / 32 * 32;
+        let most = QUERIES_AT_ONCE.min(self.0.sizes.slot / size_of::<u32>()) / 32 * 32;
         let share = queries.div_ceil(LANES + 1).next_multiple_of(32);
         share.clamp((most / SMALLEST_SHARE).next_multiple_of(32), most.max(32))
     }

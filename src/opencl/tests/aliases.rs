@@ -51,7 +51,7 @@ fn more_bytes_than_can_be_counted_are_refused() -> Result<()> {
     }
     too_large(cl.pinned::<u32>((1 << 62) + 1).map(drop));
     // Where a device does not say how large a buffer can be.
-    let mut unknown = cl.anew(crate::opencl::runtime::staging::Staging::new(false)?);
+    let mut unknown = cl.anew(false, Sizes::default());
     unknown.info.largest_buffer = None;
     let unknown = OpenCl(std::sync::Arc::new(unknown));
     too_large(unknown.unwritten::<u64>((1 << 61) + 1).map(drop));

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use koel::device::{Any, auto, choose, devices};
-use koel::{Error, OpenCl};
+use koel::{Bucketized, Cpu, Cuckoo, Error, HashTable, OpenCl};
 
 const CHILD: &str = "KOEL_TEST_CHILD";
 
@@ -71,4 +71,20 @@ fn a_device_without_64_bit_atomics_is_refused() {
     let found = listed.iter().find(|device| device.info.driver.contains(&name) || device.info.name.contains(&name));
     let refused = found.unwrap_or_else(|| panic!("{name} is not among {listed:#?}")).refused.as_ref();
     assert!(refused.is_some_and(|reason| reason.contains("64-bit atomic")), "{refused:?}");
+}
+
+#[test]
+fn a_wrong_name_in_a_variable_is_an_error_of_what_needs_the_choice() {
+    if std::env::var_os(CHILD).is_none() {
+        let test = "a_wrong_name_in_a_variable_is_an_error_of_what_needs_the_choice";
+        return in_child(test, &[("KOEL_BUILD_ROUTE", "sideways"), ("KOEL_OPENCL", "off")]);
+    }
+    let (cpu, keys) = (Cpu::new(), [1, 2, 3]);
+    match HashTable::builder(Bucketized::canonical(8)).build(&cpu, &keys, &keys) {
+        Err(Error::InvalidParameter { what: "KOEL_BUILD_ROUTE", given, advice }) => {
+            assert_eq!((given.as_str(), advice), ("sideways", "give direct or by-parts"));
+        }
+        other => panic!("{other:?}"),
+    }
+    HashTable::builder(Cuckoo::canonical(4)).build(&cpu, &keys, &keys).unwrap();
 }

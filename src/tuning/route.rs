@@ -10,9 +10,6 @@
 
 use std::fmt;
 
-use super::setting;
-use crate::error::Result;
-
 /// How pairs come into an image, where a scheme has both ways. The image is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -39,12 +36,6 @@ impl BuildRoute {
     pub const VARIABLE: &'static str = "KOEL_BUILD_ROUTE";
 
     pub(super) const ADVICE: &'static str = "give direct or by-parts";
-
-    /// What the environment says, if it says anything.
-    pub(crate) fn of_environment() -> Result<Option<BuildRoute>> {
-        let choices = BuildRoute::ALL.map(|route| (route.name(), route));
-        setting::chosen(BuildRoute::VARIABLE, &choices, BuildRoute::ADVICE)
-    }
 }
 
 impl fmt::Display for BuildRoute {

@@ -1,0 +1,40 @@
+//! How work-items of OpenCL share the reading of buckets. How a device comes to its shape: `opencl/passes/shape.rs`.
+
+use std::fmt;
+
+/// How work-items share the reading of a table's buckets. The answers are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LookupShape {
+    /// One work-item a key.
+    Alone,
+    /// As many work-items a key as its bucket has 16 bytes, through local memory.
+    Together,
+    /// One work-item for 256 consecutive keys.
+    Runs,
+}
+
+impl LookupShape {
+    /// All shapes.
+    pub const ALL: [LookupShape; 3] = [LookupShape::Alone, LookupShape::Together, LookupShape::Runs];
+
+    /// The name in [`LookupShape::VARIABLE`].
+    pub fn name(self) -> &'static str {
+        match self {
+            LookupShape::Alone => "alone",
+            LookupShape::Together => "together",
+            LookupShape::Runs => "runs",
+        }
+    }
+
+    /// The environment variable that decides for all devices.
+    pub const VARIABLE: &'static str = "KOEL_LOOKUP_SHAPE";
+
+    pub(super) const ADVICE: &'static str = "give alone, together or runs";
+}
+
+impl fmt::Display for LookupShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
