@@ -20,6 +20,7 @@ pub mod cuckoo_set;
 pub mod divisor;
 pub mod fks;
 pub mod hash;
+mod head;
 pub mod horton;
 pub mod perfect;
 pub mod quadratic;
@@ -253,11 +254,17 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The attempt at which the build succeeded, from 0: how often it was restarted.
     fn attempt(&self) -> u32;
     /// The key that marks empty slots and so cannot stand in the image, if there is one.
-    fn outside_key(&self) -> Option<u32>;
+    fn outside_key(&self) -> Option<u32> {
+        None
+    }
     /// The pair that stands beside the image because its key marks empty slots there, if the table holds that key.
-    fn outside(&self) -> Option<(u32, u32)>;
+    fn outside(&self) -> Option<(u32, u32)> {
+        None
+    }
     /// The same plan with another pair, or none, beside the image; where no key stands there, as it is.
-    fn with_outside(self, value: Option<u32>) -> Self;
+    fn with_outside(self, _value: Option<u32>) -> Self {
+        self
+    }
     /// The salt that the constants are drawn from, if it is not the seed alone. Attempts below [`FIRST_SALTED`] have
     /// none, and neither have tables of any attempt in files of format 2.
     fn salt(&self) -> Option<Salt> {

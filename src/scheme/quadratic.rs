@@ -24,6 +24,7 @@ use std::ops::Range;
 use bytemuck::NoUninit;
 
 use super::cuckoo::CuckooImage;
+use super::head::head;
 use super::stored::{made_by, stored};
 use super::{
     Audit, Cuckoo, CuckooPlan, Kind, Limits, Load, Placing, Plan, Request, Salt, Scheme, Updates, Violation, slot,
@@ -69,6 +70,9 @@ impl QuadraticPlan {
 }
 
 impl Plan for QuadraticPlan {
+    head!();
+    stored!(Quadratic, salted, [pairs, attempt, seed]);
+
     fn kind(&self) -> Kind {
         Kind::Canonical
     }
@@ -81,23 +85,6 @@ impl Plan for QuadraticPlan {
     fn empty_word(&self) -> u64 {
         slot::EMPTY
     }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn attempt(&self) -> u32 {
-        self.attempt
-    }
-    fn outside_key(&self) -> Option<u32> {
-        None
-    }
-    fn outside(&self) -> Option<(u32, u32)> {
-        None
-    }
-    fn with_outside(self, _: Option<u32>) -> Self {
-        self
-    }
-
-    stored!(Quadratic, salted, [pairs, attempt, seed]);
 }
 
 impl CuckooImage for Quadratic {

@@ -3,9 +3,9 @@
 use bytemuck::NoUninit;
 
 use super::{Bucketized, Functions, Insertion, LookupMode};
-use crate::scheme::cuckoo::classic;
+use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{known, made_by, stored};
-use crate::scheme::{Kind, Plan, Salt, Scheme, slot};
+use crate::scheme::{Kind, Plan, Salt, Scheme};
 
 /// The integers that fix a bucketized image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
@@ -78,41 +78,18 @@ impl BucketizedPlan {
 }
 
 impl Plan for BucketizedPlan {
-    fn kind(&self) -> Kind {
-        Kind::from_code(self.kind).unwrap_or_default()
-    }
+    head!(kind);
+    outside!(classic);
+    stored!(
+        Bucketized,
+        salted,
+        [kind, bucket_slots, buckets, functions, insertion, mode, reach, attempt, outside, outside_value, seed]
+    );
+
     fn slots(&self) -> u64 {
         u64::from(self.buckets) * u64::from(self.bucket_slots)
     }
     fn bucket_slots(&self) -> u32 {
         self.bucket_slots
     }
-    fn empty_word(&self) -> u64 {
-        match self.kind() {
-            Kind::Canonical => slot::EMPTY,
-            Kind::Classic => classic::EMPTY,
-        }
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn attempt(&self) -> u32 {
-        self.attempt
-    }
-    fn outside_key(&self) -> Option<u32> {
-        (self.kind() == Kind::Classic).then_some(classic::EMPTY_KEY)
-    }
-    fn outside(&self) -> Option<(u32, u32)> {
-        (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))
-    }
-    fn with_outside(self, value: Option<u32>) -> Self {
-        let value = value.filter(|_| self.outside_key().is_some());
-        BucketizedPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
-    }
-
-    stored!(
-        Bucketized,
-        salted,
-        [kind, bucket_slots, buckets, functions, insertion, mode, reach, attempt, outside, outside_value, seed]
-    );
 }

@@ -2,9 +2,10 @@
 
 use bytemuck::NoUninit;
 
-use super::{Cuckoo, Functions, HashFamily, Reinsertion, classic};
+use super::{Cuckoo, Functions, HashFamily, Reinsertion};
+use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{known, made_by, stored};
-use crate::scheme::{Kind, Plan, Salt, Scheme, slot};
+use crate::scheme::{Kind, Plan, Salt, Scheme};
 
 /// The integers that fix a cuckoo image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
@@ -84,38 +85,15 @@ impl CuckooPlan {
 }
 
 impl Plan for CuckooPlan {
-    fn kind(&self) -> Kind {
-        Kind::from_code(self.kind).unwrap_or_default()
-    }
-    fn slots(&self) -> u64 {
-        u64::from(self.slots)
-    }
-    fn empty_word(&self) -> u64 {
-        match self.kind() {
-            Kind::Canonical => slot::EMPTY,
-            Kind::Classic => classic::EMPTY,
-        }
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn attempt(&self) -> u32 {
-        self.attempt
-    }
-    fn outside_key(&self) -> Option<u32> {
-        (self.kind() == Kind::Classic).then_some(classic::EMPTY_KEY)
-    }
-    fn outside(&self) -> Option<(u32, u32)> {
-        (self.outside != 0).then_some((classic::EMPTY_KEY, self.outside_value))
-    }
-    fn with_outside(self, value: Option<u32>) -> Self {
-        let value = value.filter(|_| self.outside_key().is_some());
-        CuckooPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
-    }
-
+    head!(kind);
+    outside!(classic);
     stored!(
         Cuckoo,
         salted,
         [kind, functions, family, reinsertion, slots, chain, attempt, outside, outside_value, reserved, seed]
     );
+
+    fn slots(&self) -> u64 {
+        u64::from(self.slots)
+    }
 }

@@ -3,6 +3,7 @@
 use bytemuck::NoUninit;
 
 use super::{Functions, Horton, HortonFamily, tokens};
+use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{known, made_by, stored};
 use crate::scheme::{Kind, Plan, Salt, Scheme};
 
@@ -80,37 +81,8 @@ impl HortonPlan {
 }
 
 impl Plan for HortonPlan {
-    fn kind(&self) -> Kind {
-        Kind::from_code(self.kind).unwrap_or_default()
-    }
-    fn slots(&self) -> u64 {
-        u64::from(self.buckets) * u64::from(self.bucket_slots)
-    }
-    fn words(&self) -> u64 {
-        (u64::from(self.buckets) + u64::from(self.stash_buckets)) * u64::from(self.bucket_slots)
-    }
-    fn bucket_slots(&self) -> u32 {
-        self.bucket_slots
-    }
-    fn empty_word(&self) -> u64 {
-        tokens::EMPTY
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn attempt(&self) -> u32 {
-        self.attempt
-    }
-    fn outside_key(&self) -> Option<u32> {
-        Some(tokens::EMPTY_KEY)
-    }
-    fn outside(&self) -> Option<(u32, u32)> {
-        (self.outside != 0).then_some((tokens::EMPTY_KEY, self.outside_value))
-    }
-    fn with_outside(self, value: Option<u32>) -> Self {
-        HortonPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
-    }
-
+    head!(kind);
+    outside!(tokens::EMPTY_KEY);
     stored!(
         Horton,
         salted,
@@ -130,4 +102,17 @@ impl Plan for HortonPlan {
             seed
         ]
     );
+
+    fn slots(&self) -> u64 {
+        u64::from(self.buckets) * u64::from(self.bucket_slots)
+    }
+    fn words(&self) -> u64 {
+        (u64::from(self.buckets) + u64::from(self.stash_buckets)) * u64::from(self.bucket_slots)
+    }
+    fn bucket_slots(&self) -> u32 {
+        self.bucket_slots
+    }
+    fn empty_word(&self) -> u64 {
+        tokens::EMPTY
+    }
 }

@@ -4,6 +4,7 @@ use bytemuck::NoUninit;
 
 use super::{Functions, Perfect};
 use crate::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY};
+use crate::scheme::head::{head, outside};
 use crate::scheme::stored::{made_by, stored};
 use crate::scheme::{Kind, Plan, Scheme};
 
@@ -71,6 +72,8 @@ impl PerfectPlan {
 }
 
 impl Plan for PerfectPlan {
+    head!();
+    outside!(EMPTY_KEY);
     stored!(Perfect, [kind, axes, width, height, side, offset_side, attempt, outside, outside_value, reserved, seed]);
 
     fn kind(&self) -> Kind {
@@ -88,21 +91,6 @@ impl Plan for PerfectPlan {
     }
     fn empty_word(&self) -> u64 {
         EMPTY
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn attempt(&self) -> u32 {
-        self.attempt
-    }
-    fn outside_key(&self) -> Option<u32> {
-        Some(EMPTY_KEY)
-    }
-    fn outside(&self) -> Option<(u32, u32)> {
-        (self.outside != 0).then_some((EMPTY_KEY, self.outside_value))
-    }
-    fn with_outside(self, value: Option<u32>) -> Self {
-        PerfectPlan { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
     }
 }
 

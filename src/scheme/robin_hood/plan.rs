@@ -5,6 +5,7 @@ use bytemuck::NoUninit;
 use super::cell::{self, CellLayout};
 use super::max_ages::MaxAges;
 use super::{RobinHood, Rule, Sequence};
+use crate::scheme::head::head;
 use crate::scheme::stored::{known, made_by, stored};
 use crate::scheme::{Kind, Plan, Scheme};
 
@@ -76,11 +77,9 @@ impl RobinHoodPlan {
 }
 
 impl Plan for RobinHoodPlan {
+    head!(kind);
     stored!(RobinHood, [kind, sequence, keys_alone, max_ages, base, slots, attempt, reserved, seed]);
 
-    fn kind(&self) -> Kind {
-        Kind::from_code(self.kind).unwrap_or_default()
-    }
     fn slots(&self) -> u64 {
         u64::from(self.slots)
     }
@@ -95,20 +94,5 @@ impl Plan for RobinHoodPlan {
     }
     fn empty_word(&self) -> u64 {
         cell::EMPTY
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn attempt(&self) -> u32 {
-        self.attempt
-    }
-    fn outside_key(&self) -> Option<u32> {
-        None
-    }
-    fn outside(&self) -> Option<(u32, u32)> {
-        None
-    }
-    fn with_outside(self, _: Option<u32>) -> Self {
-        self
     }
 }

@@ -67,13 +67,4 @@ impl Plan for SortedPlan {
     fn attempt(&self) -> u32 {
         0
     }
-    fn outside_key(&self) -> Option<u32> {
-        None
-    }
-    fn outside(&self) -> Option<(u32, u32)> {
-        None
-    }
-    fn with_outside(self, _: Option<u32>) -> Self {
-        self
-    }
 }

@@ -1,0 +1,62 @@
+//! What plans have in common: items for their `impl Plan`, which read fields of the same names.
+//!
+//! ```text
+//! head!(kind)        kind, seed, attempt: three fields
+//! head!()            seed, attempt, in schemes of one kind
+//! outside!(key)      the pair beside the image, whose key marks empty slots: the fields outside, outside_value
+//! outside!(classic)  the same where canonical slots have a word that is no pair (slot.rs), so that only classic
+//!                    tables have such a key
+//! ```
+//!
+//! What it is not: a struct at the head of each plan. The fields stand where files have had them from the start, which is
+//! not the same place in each scheme.
+
+macro_rules! head {
+    (kind) => {
+        fn kind(&self) -> $crate::scheme::Kind {
+            $crate::scheme::Kind::from_code(self.kind).unwrap_or_default()
+        }
+        $crate::scheme::head::head!();
+    };
+    () => {
+        fn seed(&self) -> u64 {
+            self.seed
+        }
+        fn attempt(&self) -> u32 {
+            self.attempt
+        }
+    };
+}
+pub(super) use head;
+
+macro_rules! outside {
+    (classic) => {
+        fn empty_word(&self) -> u64 {
+            match self.kind() {
+                $crate::scheme::Kind::Canonical => $crate::scheme::slot::EMPTY,
+                $crate::scheme::Kind::Classic => $crate::scheme::cuckoo::classic::EMPTY,
+            }
+        }
+        fn outside_key(&self) -> Option<u32> {
+            let is_classic = self.kind() == $crate::scheme::Kind::Classic;
+            is_classic.then_some($crate::scheme::cuckoo::classic::EMPTY_KEY)
+        }
+        $crate::scheme::head::outside!(@pair $crate::scheme::cuckoo::classic::EMPTY_KEY);
+    };
+    (@pair $key:expr) => {
+        fn outside(&self) -> Option<(u32, u32)> {
+            (self.outside != 0).then_some(($key, self.outside_value))
+        }
+        fn with_outside(self, value: Option<u32>) -> Self {
+            let value = value.filter(|_| self.outside_key().is_some());
+            Self { outside: u32::from(value.is_some()), outside_value: value.unwrap_or(0), ..self }
+        }
+    };
+    ($key:expr) => {
+        fn outside_key(&self) -> Option<u32> {
+            Some($key)
+        }
+        $crate::scheme::head::outside!(@pair $key);
+    };
+}
+pub(super) use outside;
