@@ -153,8 +153,8 @@ pub enum Error {
         /// The system's words.
         reason: String,
     },
-    /// Two buffers of one call are the same memory, by two handles of the `ocl` crate.
-    #[error("two of these buffers are the same memory: wrap each buffer of the `ocl` crate once, or copy it first")]
+    /// Two buffers of one call are the same memory, which was handed in twice, or is a part of the other's.
+    #[error("two of these buffers are the same memory: hand each memory in once (`interop`), or copy it first")]
     Aliased,
     /// The device's driver reported an error.
     #[error("{device}, while {doing}: {message}")]

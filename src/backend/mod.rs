@@ -57,20 +57,9 @@ use crate::scheme::{Cuckoo, Scheme};
 use crate::sealed::Sealed;
 
 /// An integer that buffers hold: `u32` or `u64`.
-pub trait Word: bytemuck::Pod + PartialEq + fmt::Debug + Send + Sync + Sealed + WordOnDevice {}
+pub trait Word: bytemuck::Pod + PartialEq + fmt::Debug + Send + Sync + Sealed {}
 impl Word for u32 {}
 impl Word for u64 {}
-
-/// What the OpenCL crate asks of a buffer's elements; nothing without the feature `opencl`.
-#[cfg(feature = "opencl")]
-pub trait WordOnDevice: ocl::OclPrm {}
-#[cfg(feature = "opencl")]
-impl<T: ocl::OclPrm> WordOnDevice for T {}
-/// What the OpenCL crate asks of a buffer's elements; nothing without the feature `opencl`.
-#[cfg(not(feature = "opencl"))]
-pub trait WordOnDevice {}
-#[cfg(not(feature = "opencl"))]
-impl<T> WordOnDevice for T {}
 
 /// Memory of one device. Sealed: the backends of this crate implement it.
 pub trait DeviceBuffer: Sealed + Send + Sync + fmt::Debug {

@@ -8,6 +8,7 @@ use std::ops::Range;
 use ocl::core::{self, Event};
 
 use super::passes::primitives::{MOST_FILLED, MOST_FILLERS};
+use super::runtime::commands;
 use super::{Buffer, OpenCl};
 use crate::backend::{Answers, Chunk, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word};
 use crate::error::{Error, Result};
@@ -28,12 +29,8 @@ impl HashBackend for OpenCl {
         if buffer.bytes() > MOST_FILLED {
             self.fill(&buffer, value, MOST_FILLERS)?;
         } else if len > 0 {
-            let (queue, memory) = (self.0.queue.as_core(), buffer.memory().as_core());
-            let filled = self.with_room(|| {
-                self.0.clocks.record("fill", |event| {
-                    core::enqueue_fill_buffer(queue, memory, value, 0, len, None::<&Event>, event, None)
-                })
-            });
+            let filled = self
+                .with_room(|| self.0.clocks.record("fill", |event| self.fill_by_driver(&buffer, value, len, event)));
             filled.map_err(|error| self.failed_allocating(format!("filling {len} elements"), buffer.bytes(), error))?;
         }
         Ok(buffer)
@@ -59,7 +56,7 @@ impl HashBackend for OpenCl {
             if self.write_staged(buffer, at, data)? {
                 return Ok(());
             }
-            buffer.memory().write(data).queue(&self.0.queue).offset(at).enq()
+            commands::write(&self.0.queue, data, buffer, at)
         });
         written.map_err(|error| self.failed_using(format!("writing {} elements", data.len()), buffer.bytes(), error))
     }
@@ -75,7 +72,7 @@ impl HashBackend for OpenCl {
             if self.read_staged(buffer, at, data)? {
                 return Ok(());
             }
-            buffer.memory().read(&mut *data).queue(&self.0.queue).offset(at).enq()
+            commands::read(&self.0.queue, data, buffer, at)
         });
         read.map_err(|error| self.failed_using(format!("reading {len} elements"), buffer.bytes(), error))
     }
@@ -100,16 +97,17 @@ impl HashBackend for OpenCl {
         if len == 0 {
             return Ok(());
         }
-        let (queue, from_memory, to_memory) = (self.0.queue.as_core(), from.memory().as_core(), to.memory().as_core());
+        let (queue, from_memory, to_memory) = (self.0.queue.as_core(), from.memory(), to.memory());
+        let [from_at, to_at, bytes] = [from_at, to_at, len].map(|elements| elements * size_of::<T>());
         let copied = self.with_room(|| {
             self.0.clocks.record("copy", |event| {
-                core::enqueue_copy_buffer::<T, _, _, _>(
+                core::enqueue_copy_buffer::<u8, _, _, _>(
                     queue,
                     from_memory,
                     to_memory,
                     from_at,
                     to_at,
-                    len,
+                    bytes,
                     None::<&Event>,
                     event,
                 )
@@ -166,6 +164,26 @@ impl HashBackend for OpenCl {
 
     fn sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u32>, Buffer<u32>)> {
         self.run_sort_pairs(keys, values)
+    }
+}
+
+impl OpenCl {
+    /// Fills the first `len` elements of a buffer's memory by the driver's command.
+    pub(super) fn fill_by_driver<T: Word>(
+        &self,
+        buffer: &Buffer<T>,
+        value: T,
+        len: usize,
+        event: Option<&mut Event>,
+    ) -> core::Result<()> {
+        let (queue, memory, none) = (self.0.queue.as_core(), buffer.memory(), None::<&Event>);
+        match *bytemuck::cast_slice::<T, u32>(std::slice::from_ref(&value)) {
+            [low, high] => {
+                let word = u64::from(high) << 32 | u64::from(low);
+                core::enqueue_fill_buffer(queue, memory, word, 0, len, none, event, None)
+            }
+            ref words => core::enqueue_fill_buffer(queue, memory, words[0], 0, len, none, event, None),
+        }
     }
 }
 

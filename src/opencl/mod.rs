@@ -3,6 +3,7 @@
 //! ```text
 //! runtime/       devices, memory, programs, commands, clocks
 //! passes/        what schemes share: scans, sorts, bitmaps, parts of a table
+//! interop.rs     handles of OpenCL, in and out
 //! backend.rs     `HashBackend`: transfers; the rest by passes/primitives.rs
 //! cuckoo.rs      `Passes<Cuckoo>`, and of what is one with a single function
 //! bucketized/    `Passes<Bucketized>`; its builds and batches part by part: parts.rs
@@ -20,14 +21,15 @@
 //! The order of work is that of the calls: each [`OpenCl`] has one in-order queue, and its clones share it. Several
 //! threads may use one at once.
 //!
-//! What it is not: a wrapper of OpenCL. Kernels of your own run next to koel's through the `ocl` crate: make the
-//! context and the queue there ([`OpenCl::from_ocl`]), and hand buffers over ([`Buffer::from_ocl`], [`Buffer::ocl`]).
+//! What it is not: a wrapper of OpenCL. Kernels of your own run next to koel's by any wrapper: [`interop`] takes and
+//! gives OpenCL's own handles.
 
 mod backend;
 mod bucketized;
 mod cuckoo;
 mod fks;
 mod horton;
+pub mod interop;
 mod passes;
 mod perfect;
 mod robin_hood;
@@ -46,8 +48,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use koel_opencl_loader::unknown_code; // the crate also defines what `ocl` links to
 use ocl::core::Status;
 
-/// The crate whose contexts, queues and buffers can be shared with koel.
-pub use ocl;
 pub use runtime::buffer::Buffer;
 pub use runtime::device::devices;
 pub use runtime::pinned::PinnedVec;
@@ -121,21 +121,10 @@ impl OpenCl {
     #[cfg(test)]
     fn poison<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
         let poison: T = bytemuck::cast_slice(&[0xdead_beef_dead_beef_u64])[0];
-        let (queue, memory) = (self.0.queue.as_core(), buffer.memory());
         if buffer.bytes() > passes::primitives::MOST_FILLED {
             return self.fill(buffer, poison, passes::primitives::MOST_FILLERS);
         }
-        let (none, len) = (None::<&ocl::core::Event>, memory.len());
-        let filled = ocl::core::enqueue_fill_buffer(
-            queue,
-            memory.as_core(),
-            poison,
-            0,
-            len,
-            none,
-            None::<&mut ocl::core::Event>,
-            None,
-        );
+        let filled = self.fill_by_driver(buffer, poison, buffer.room() / size_of::<T>(), None);
         filled.map_err(|error| self.failed("poisoning", error))
     }
 

@@ -14,6 +14,7 @@ mod fks;
 mod heavy;
 mod horton;
 mod horton_parts;
+mod interop;
 mod perfect;
 mod pool;
 mod quadratic;
@@ -301,39 +302,6 @@ fn what_does_not_fit_is_refused() -> Result<()> {
     if let Some(most) = cl.info().largest_buffer {
         let too_large = cl.filled(most as usize / 4 + 1, 0u32);
         assert!(matches!(too_large, Err(Error::TooLarge { .. })), "{too_large:?}");
-    }
-    Ok(())
-}
-
-#[test]
-fn contexts_of_the_ocl_crate_can_be_shared_and_strangers_are_refused() -> Result<()> {
-    let Some(cl) = device() else { return Ok(()) };
-    let context = ocl::Context::builder().devices(cl.0.device).build().expect("a context");
-    let queue = ocl::Queue::new(&context, cl.0.device, None).expect("a queue");
-    let guest = OpenCl::from_ocl(&context, &queue)?;
-    assert_eq!(guest.info(), cl.info());
-
-    let theirs = ocl::Buffer::<u32>::builder().queue(queue.clone()).len(3).copy_host_slice(&[1, 2, 3]);
-    let theirs = theirs.build().expect("a buffer");
-    let mut ours = Buffer::from_ocl(&guest, theirs.clone())?;
-    guest.complement(&mut ours)?;
-    let mut seen = [0; 3];
-    theirs.read(&mut seen[..]).enq().expect("a read in the same queue");
-    assert_eq!(seen, [!1, !2, !3]);
-
-    let stranger = |result: Result<()>| assert!(matches!(result, Err(Error::WrongDevice)), "{result:?}");
-    stranger(Buffer::from_ocl(cl, theirs).map(drop));
-    stranger(cl.complement(&mut ours));
-    stranger(cl.read(&ours, 0, &mut seen));
-    stranger(cl.write(&mut ours, 0, &seen));
-    stranger(cl.clone_buffer(&ours).map(drop));
-    stranger(OpenCl::from_ocl(&context, &cl.0.queue).map(drop));
-
-    // A queue without profiling is timed by the wall's clock, and one that runs out of order is refused.
-    assert!(guest.timed(|| guest.complement(&mut ours))?.1.as_nanos() > 0);
-    let unordered = Some(ocl::core::CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE);
-    if let Ok(queue) = ocl::Queue::new(&context, cl.0.device, unordered) {
-        assert!(matches!(OpenCl::from_ocl(&context, &queue), Err(Error::Unsupported { .. })));
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Memory of an OpenCL device.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use ocl::core::{MemInfo, MemInfoResult};
-use ocl::flags::MemFlags;
+use ocl::core::{self, Mem, MemInfo, MemInfoResult, MemObjectType};
 
 use super::pool::Pool;
 use crate::backend::{DeviceBuffer, Word};
@@ -14,19 +14,22 @@ use crate::error::{Error, Result};
 use crate::opencl::OpenCl;
 
 /// Elements in the memory of an OpenCL device, freed on drop: the device keeps it for the next buffer of that size, up
-/// to an eighth of its memory, unless [`ocl`](Self::ocl) was asked for.
+/// to an eighth of its memory, unless others may have its handle ([`interop`](crate::opencl::interop)).
 ///
 /// OpenCL has no buffer of length 0; behind an empty one here stands memory for one element.
 pub struct Buffer<T: Word> {
-    memory: ocl::Buffer<T>,
-    context: ocl::core::Context,
+    memory: Mem,
+    context: core::Context,
     len: usize,
+    /// Bytes of the memory.
+    room: usize,
     /// Where its memory comes from; nowhere, if it was made by others.
     home: Weak<Pool>,
     /// Whether commands in other queues than its device's may use it.
     lent: AtomicBool,
     /// Where it lies in another buffer, if it is a part of one.
     part_of: Option<Part>,
+    elements: PhantomData<T>,
 }
 
 /// Bytes of a buffer that was divided.
@@ -52,85 +55,67 @@ impl Place {
     }
 }
 
-/// New memory of a context, with this queue for commands that name none. The builder of `ocl` takes the context from a
-/// queue too, but panics if the driver fails to tell it.
-pub(in crate::opencl) fn create<T: Word>(
-    context: &ocl::Context,
-    queue: &ocl::Queue,
-    flags: MemFlags,
-    len: usize,
-) -> ocl::Result<ocl::Buffer<T>> {
-    let mut memory = ocl::Buffer::builder().context(context).flags(flags).len(len).build()?;
-    memory.set_default_queue(queue.clone());
-    Ok(memory)
-}
-
 impl<T: Word> Buffer<T> {
     /// Memory with unspecified contents.
     pub(in crate::opencl) fn allocate(device: &OpenCl, len: usize) -> Result<Buffer<T>> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-        // Sizes are numbers of bytes to a driver, and ocl multiplies without a look.
         let most = device.0.info.largest_buffer.unwrap_or(u64::MAX).min(isize::MAX as u64);
         if bytes > most {
             return Err(Error::TooLarge { what: "bytes in one buffer of this device", asked: bytes, most });
         }
-        let memory = device
-            .memory(len)
+        // OpenCL has no buffer of length 0.
+        let (memory, room) = device
+            .memory(len.max(1) * size_of::<T>())
             .map_err(|error| device.failed_allocating(format!("allocating {bytes} bytes"), bytes, error))?;
         let (context, home) = (device.0.context.as_core().clone(), Arc::downgrade(&device.0.pool));
-        let buffer = Buffer { memory, context, len, home, lent: AtomicBool::new(false), part_of: None };
+        let (lent, part_of, elements) = (AtomicBool::new(false), None, PhantomData);
+        let buffer = Buffer { memory, context, len, room, home, lent, part_of, elements };
         // Whoever trusts in what is there does not pass the tests.
         #[cfg(test)]
         device.poison(&buffer)?;
         Ok(buffer)
     }
 
-    /// Takes a buffer of the `ocl` crate, so that data that is on the device already need not leave it. Costs some
-    /// questions to the driver.
-    ///
-    /// Commands on it in other queues must have finished, and its flags must allow what koel will do with it. Calls that
-    /// get the same memory by two such buffers (clones of one, a buffer and its part, parts that overlap) are refused
-    /// with [`Error::Aliased`].
-    ///
-    /// # Errors
-    /// [`Error::WrongDevice`] if it was made in another context than `device`'s; [`Error::Device`] if the driver does
-    /// not tell.
-    pub fn from_ocl(device: &OpenCl, memory: ocl::Buffer<T>) -> Result<Buffer<T>> {
+    /// Takes memory that others made, whose handle is valid and counted for it. Costs some questions to the driver.
+    pub(in crate::opencl) fn of_memory(device: &OpenCl, memory: Mem) -> Result<Buffer<T>> {
         let info = |which| {
-            memory.mem_info(which).map_err(|error| device.failed("asking a buffer for its context and place", error))
+            core::get_mem_object_info(&memory, which)
+                .map_err(|error| device.failed("asking a buffer for its context, size and place", error))
         };
         let context = match info(MemInfo::Context)? {
             MemInfoResult::Context(context) if context.as_ptr() == device.0.context.as_core().as_ptr() => context,
             _ => return Err(Error::WrongDevice),
         };
-        let part_of = match (info(MemInfo::AssociatedMemobject)?, info(MemInfo::Offset)?, info(MemInfo::Size)?) {
-            (
-                MemInfoResult::AssociatedMemobject(Some(whole)),
-                MemInfoResult::Offset(at),
-                MemInfoResult::Size(bytes),
-            ) => Some(Part {
-                whole: whole.as_ptr() as usize,
-                bytes: at as u64..(at as u64).saturating_add(bytes as u64),
-            }),
+        let (MemInfoResult::Type(MemObjectType::Buffer), MemInfoResult::Size(room)) =
+            (info(MemInfo::Type)?, info(MemInfo::Size)?)
+        else {
+            return Err(Error::parameter("memory", "that is an image or a pipe", "give a buffer"));
+        };
+        if !room.is_multiple_of(size_of::<T>()) {
+            let advice = "give memory for whole elements";
+            return Err(Error::parameter("memory of", format!("{room} bytes"), advice));
+        }
+        let part_of = match (info(MemInfo::AssociatedMemobject)?, info(MemInfo::Offset)?) {
+            (MemInfoResult::AssociatedMemobject(Some(whole)), MemInfoResult::Offset(at)) => {
+                let bytes = at as u64..(at as u64).saturating_add(room as u64);
+                Some(Part { whole: whole.as_ptr() as usize, bytes })
+            }
             _ => None,
         };
-        let len = memory.len();
-        Ok(Buffer { memory, context, len, home: Weak::new(), lent: AtomicBool::new(true), part_of })
+        let (len, home) = (room / size_of::<T>(), Weak::new());
+        let (lent, elements) = (AtomicBool::new(true), PhantomData);
+        Ok(Buffer { memory, context, len, room, home, lent, part_of, elements })
     }
 
-    /// The buffer as the `ocl` crate knows it, for kernels of your own. It may have room for more than this buffer's
-    /// elements, a sixteenth at most; of an empty one, one element is there.
-    ///
-    /// koel's commands on it stand in the queue of the [`OpenCl`] that made it, so wait for them first
-    /// ([`finish`](crate::HashBackend::finish)) or use the same queue.
-    pub fn ocl(&self) -> &ocl::Buffer<T> {
-        self.lend();
+    /// For commands in the queue of its device: others are for memory that was [lent](Self::lend).
+    pub(in crate::opencl) fn memory(&self) -> &Mem {
         &self.memory
     }
 
-    /// The same for koel's own commands, in the queue of its device.
-    pub(in crate::opencl) fn memory(&self) -> &ocl::Buffer<T> {
-        &self.memory
+    /// Bytes of its memory, which may be more than its elements have.
+    #[cfg(test)]
+    pub(in crate::opencl) fn room(&self) -> usize {
+        self.room
     }
 
     /// Commands in other queues may use it from now on, so that its memory is not given to another buffer.
@@ -150,7 +135,7 @@ impl<T: Word> Buffer<T> {
     /// Where its memory is, if others may have a handle of it.
     pub(in crate::opencl) fn place(&self) -> Option<Place> {
         let buffer = std::ptr::from_ref(self) as usize;
-        let whole = || (self.memory.as_core().as_ptr() as usize, 0..u64::MAX);
+        let whole = || (self.memory.as_ptr() as usize, 0..u64::MAX);
         let place = |part: &Part| (part.whole, part.bytes.clone());
         let (whole, bytes) = self.part_of.as_ref().map_or_else(whole, place);
         self.lent.load(Ordering::Relaxed).then_some(Place { buffer, whole, bytes })
@@ -164,7 +149,7 @@ impl<T: Word> Buffer<T> {
 impl<T: Word> Drop for Buffer<T> {
     fn drop(&mut self) {
         if let Some(pool) = self.home.upgrade() {
-            pool.put(&self.memory, !self.lent.load(Ordering::Relaxed));
+            pool.put(&self.memory, self.room, !self.lent.load(Ordering::Relaxed));
         }
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! run               a kernel: launch.rs says why kernels stay within their arguments
+//! create            memory of the device
+//! write, read       transfers that wait
 //! Pinned            host memory that a bus reads and writes at its full rate; whoever wants its words waits for the
 //!                   transfer that is under way in them
 //! Straight<'a>      transfers of one queue that do not wait, from and to memory of the caller, which is borrowed for 'a,
@@ -47,13 +49,46 @@ pub(in crate::opencl) fn run(
     unsafe { core::enqueue_kernel(queue.as_core(), kernel, 1, None, &global, group, None::<&Event>, event) }
 }
 
+/// So many bytes of the device's memory, with unspecified contents.
+pub(in crate::opencl) fn create(context: &ocl::Context, bytes: usize) -> core::Result<core::Mem> {
+    let flags = MemFlags::new().read_write();
+    // SAFETY: the driver checks the size, and no memory of the host belongs to the buffer.
+    #[expect(unsafe_code, reason = "memory of the device alone")]
+    unsafe {
+        core::create_buffer::<_, u8>(context.as_core(), flags, bytes, None)
+    }
+}
+
+/// Writes over `to[at..]`, and waits until the words were taken.
+pub(in crate::opencl) fn write<T: Word>(queue: &ocl::Queue, data: &[T], to: &Buffer<T>, at: usize) -> Done<()> {
+    let (data, at) = (bytemuck::cast_slice::<T, u8>(data), at * size_of::<T>());
+    // SAFETY: the call returns when the words were taken; the driver checks the range in the buffer.
+    #[expect(unsafe_code, reason = "the borrow outlives the transfer")]
+    unsafe {
+        core::enqueue_write_buffer(queue.as_core(), to.memory(), true, at, data, None::<&Event>, None::<&mut Event>)?;
+    }
+    Ok(())
+}
+
+/// Reads `from[at..]`, and waits until the words are there.
+pub(in crate::opencl) fn read<T: Word>(queue: &ocl::Queue, data: &mut [T], from: &Buffer<T>, at: usize) -> Done<()> {
+    let (data, at) = (bytemuck::cast_slice_mut::<T, u8>(data), at * size_of::<T>());
+    // SAFETY: the call returns when the words are there; the driver checks the range in the buffer.
+    #[expect(unsafe_code, reason = "the borrow outlives the transfer")]
+    unsafe {
+        core::enqueue_read_buffer(queue.as_core(), from.memory(), true, at, data, None::<&Event>, None::<&mut Event>)?;
+    }
+    Ok(())
+}
+
 /// Queues a transfer to the device that does not wait. The caller flushes the queue.
 ///
 /// # Safety
 /// `data` must neither change nor go before the event has come.
 #[expect(unsafe_code, reason = "the caller keeps the words until the transfer is over")]
 unsafe fn send<T: Word>(queue: &ocl::Queue, data: &[T], to: &Buffer<T>, at: usize, after: &[Event]) -> Done<Event> {
-    let (mut event, memory) = (Event::null(), to.memory().as_core());
+    let (mut event, memory) = (Event::null(), to.memory());
+    let (data, at) = (bytemuck::cast_slice::<T, u8>(data), at * size_of::<T>());
     // SAFETY: as above; the driver checks the range in the buffer.
     unsafe {
         core::enqueue_write_buffer(queue.as_core(), memory, false, at, data, Some(after), Some(&mut event))?;
@@ -73,7 +108,8 @@ unsafe fn fetch<T: Word>(
     at: usize,
     after: &[Event],
 ) -> Done<Event> {
-    let (mut event, memory) = (Event::null(), from.memory().as_core());
+    let (mut event, memory) = (Event::null(), from.memory());
+    let (data, at) = (bytemuck::cast_slice_mut::<T, u8>(data), at * size_of::<T>());
     // SAFETY: as above; the driver checks the range in the buffer.
     unsafe {
         core::enqueue_read_buffer(queue.as_core(), memory, false, at, data, Some(after), Some(&mut event))?;
@@ -117,20 +153,23 @@ struct Waited {
     done: Done<()>,
 }
 
-/// Pinned memory of the host, mapped as long as it lives. Its contents are zeros at first.
-pub(in crate::opencl) fn map_pinned<T: Word>(
+/// Pinned memory of the host for so many bytes, mapped as long as it lives. Its contents are zeros at first.
+pub(in crate::opencl) fn map_pinned(
     context: &ocl::Context,
     queue: &ocl::Queue,
-    len: usize,
-) -> Done<ocl::MemMap<T>> {
+    bytes: usize,
+) -> Done<ocl::MemMap<u64>> {
+    let len = bytes.div_ceil(size_of::<u64>()).max(1);
     // A slice has no more bytes than this, and ocl multiplies without a look.
-    if len.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
+    if len > isize::MAX as usize / size_of::<u64>() {
         return Err("more bytes than an address space has".into());
     }
     let flags = MemFlags::new().read_write().alloc_host_ptr();
-    let memory = super::buffer::create::<T>(context, queue, flags, len.max(1))?;
+    // The builder takes the context from a queue too, but panics if the driver fails to tell it.
+    let mut memory = ocl::Buffer::<u64>::builder().context(context).flags(flags).len(len).build()?;
+    memory.set_default_queue(queue.clone());
     // So that no word is unwritten when it is first looked at.
-    memory.cmd().fill(T::zeroed(), None).enq()?;
+    memory.cmd().fill(0, None).enq()?;
     // SAFETY: this buffer is mapped here and nowhere else, for no command but this one knows it; the map waits until it
     // is there, and keeps the buffer.
     #[expect(unsafe_code, reason = "the one map of a new buffer")]
@@ -147,7 +186,7 @@ pub(in crate::opencl) struct Pinned {
 
 impl Pinned {
     pub(in crate::opencl) fn new(context: &ocl::Context, queue: &ocl::Queue, bytes: usize) -> Done<Pinned> {
-        let map = map_pinned(context, queue, bytes.div_ceil(size_of::<u64>()))?;
+        let map = map_pinned(context, queue, bytes)?;
         Ok(Pinned { map: ManuallyDrop::new(map), under_way: None })
     }
 

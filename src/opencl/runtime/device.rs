@@ -91,17 +91,19 @@ impl OpenCl {
         first_usable(&format!("opencl:{part}"), found)
     }
 
-    /// The device of a queue that you made with the `ocl` crate, sharing its context and the queue itself.
-    ///
-    /// With profiling on in the queue, times are the device's; without, they are the clock's on the wall.
-    ///
-    /// # Errors
-    /// [`Error::WrongDevice`] if the queue is of another context; [`Error::Unsupported`] if its device is not usable or
-    /// the queue runs commands out of order; [`Error::Device`] if it fails.
-    pub fn from_ocl(context: &Context, queue: &Queue) -> Result<OpenCl> {
-        let raw = queue.as_core();
-        let ours = raw.context_ptr().is_ok_and(|of_queue| of_queue == context.as_core().as_ptr());
-        let device = raw.device().map(Device::from).ok().filter(|_| ours).ok_or(Error::WrongDevice)?;
+    /// The device of a queue that others made, whose handle is valid and counted for it, sharing its context and the queue
+    /// itself.
+    pub(in crate::opencl) fn of_queue(given: core::CommandQueue) -> Result<OpenCl> {
+        let asking = |error: ocl::Error| Error::Device {
+            device: "the device of the queue handed in".into(),
+            doing: "asking the queue for its context and device".into(),
+            message: told(&error),
+        };
+        let context = Context::from(given.context().map_err(|error| asking(error.into()))?);
+        let device = Device::from(given.device().map_err(|error| asking(error.into()))?);
+        // ocl makes no queue of a handle, but lets the handle in one be another.
+        let mut queue = Queue::new(&context, device, None).map_err(asking)?;
+        *queue = given;
         let listing = listed().iter().find(|listing| listing.device == device);
         let info = match listing {
             Some(listing) => listing.info.clone(),
@@ -116,7 +118,7 @@ impl OpenCl {
         {
             return Err(unsupported(&info, "the queue handed in runs commands out of order; give one that does not"));
         }
-        let opened = OpenCl::new(info, context.clone(), queue.clone(), device)?;
+        let opened = OpenCl::new(info, context, queue, device)?;
         opened.test_atomics()?;
         Ok(opened)
     }

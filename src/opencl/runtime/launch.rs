@@ -66,7 +66,7 @@ impl Launch<'_> {
             self.places.push(place);
         }
         self.bytes += buffer.bytes();
-        self.argument(ArgVal::mem(buffer.memory().as_core()))
+        self.argument(ArgVal::mem(buffer.memory()))
     }
 
     /// The next argument is a number, or a vector of them.

@@ -8,7 +8,7 @@
 //! launch.rs      running a kernel
 //! commands.rs    what the driver is trusted with: the one place with `unsafe`
 //! timing.rs      how long the device was busy
-//! buffer.rs      memory, and how it comes from and goes to the `ocl` crate
+//! buffer.rs      memory, koel's own and what was handed in
 //! pool.rs        memory that was freed and is kept
 //! staging.rs     long transfers, by way of pinned memory
 //! pinned.rs      host memory that needs no such way

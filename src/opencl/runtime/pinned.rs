@@ -25,7 +25,7 @@ pub struct PinnedVec<T: Word> {
 }
 
 enum HostMemory<T: Word> {
-    Mapped { map: ocl::MemMap<T>, range: Range<usize>, staging: Arc<Staging> },
+    Mapped { map: ocl::MemMap<u64>, range: Range<usize>, staging: Arc<Staging> },
     Plain(Box<[T]>),
 }
 
@@ -41,7 +41,7 @@ impl<T: Word> std::ops::Deref for PinnedVec<T> {
 
     fn deref(&self) -> &[T] {
         match &self.memory {
-            HostMemory::Mapped { map, .. } => &map[..self.len],
+            HostMemory::Mapped { map, .. } => &bytemuck::cast_slice(map)[..self.len],
             HostMemory::Plain(words) => words,
         }
     }
@@ -50,7 +50,7 @@ impl<T: Word> std::ops::Deref for PinnedVec<T> {
 impl<T: Word> std::ops::DerefMut for PinnedVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
-            HostMemory::Mapped { map, .. } => &mut map[..self.len],
+            HostMemory::Mapped { map, .. } => &mut bytemuck::cast_slice_mut(map)[..self.len],
             HostMemory::Plain(words) => words,
         }
     }
@@ -98,7 +98,7 @@ impl OpenCl {
             return Err(Error::TooLarge { what: "words of host memory", asked: len as u64, most: most as u64 });
         }
         let staging = &self.0.staging;
-        if let Ok(mut map) = map_pinned(&self.0.context, &self.0.queue, len) {
+        if let Ok(mut map) = map_pinned(&self.0.context, &self.0.queue, len * size_of::<T>()) {
             let Range { start, end } = map.as_mut_ptr_range();
             let range = start as usize..end as usize;
             lock(&staging.pinned).push(range.clone());

@@ -1,24 +1,22 @@
 //! Device memory that was freed, kept for whoever asks for as much: a second build of the same size allocates nothing.
 //!
 //! ```text
-//! allocate    memory of the same kind and room that is kept? the latest of it. otherwise new memory; if there is none,
+//! allocate    memory of the same room that is kept? the latest of it. otherwise new memory; if there is none,
 //!             all that is kept is given back, and the device is asked once more
 //! drop        memory is kept, and the oldest given back where that would be too much
 //! ```
 //!
 //! Its contents are whatever they were. All commands of a device stand in one queue that keeps their order, so what
 //! earlier owners have queued is done before what the next one queues; memory that commands of other queues may still
-//! use (see [`Buffer::ocl`](crate::opencl::Buffer::ocl)) is never kept.
+//! use (see [`interop::raw_mem`](crate::opencl::interop::raw_mem)) is never kept.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use ocl::core::Status;
-use ocl::flags::MemFlags;
+use ocl::core::{Mem, Status};
 
-use super::buffer::create;
-use crate::backend::{DeviceInfo, Word};
+use super::commands::create;
+use crate::backend::DeviceInfo;
 use crate::opencl::{OpenCl, lock};
 
 /// Above so many bytes, room is rounded up to one of sixteen steps between powers of two. Below it stays exact, which
@@ -51,9 +49,7 @@ struct Shelf {
 
 struct Kept {
     room: usize,
-    bytes: u64,
-    /// An `ocl::Buffer<T>`.
-    memory: Box<dyn Any + Send>,
+    memory: Mem,
 }
 
 impl Pool {
@@ -62,14 +58,13 @@ impl Pool {
         Pool { most, memory: info.memory, shelf: Mutex::default() }
     }
 
-    /// Memory with this room, if some is kept.
-    fn take<T: Word>(&self, room: usize) -> Option<ocl::Buffer<T>> {
+    /// Memory with room for so many bytes, if some is kept.
+    fn take(&self, room: usize) -> Option<Mem> {
         let shelf = &mut *lock(&self.shelf);
-        let fits = |kept: &Kept| kept.room == room && kept.memory.is::<ocl::Buffer<T>>();
-        let kept = shelf.kept.remove(shelf.kept.iter().rposition(fits)?)?;
-        shelf.kept_bytes -= kept.bytes;
-        shelf.used_bytes += kept.bytes;
-        kept.memory.downcast().ok().map(|memory| *memory)
+        let kept = shelf.kept.remove(shelf.kept.iter().rposition(|kept| kept.room == room)?)?;
+        shelf.kept_bytes -= room as u64;
+        shelf.used_bytes += room as u64;
+        Some(kept.memory)
     }
 
     /// Gives memory back to the device until so many bytes more would fit: drivers that allocate late do not say in
@@ -79,23 +74,23 @@ impl Pool {
         let shelf = &mut *lock(&self.shelf);
         while shelf.used_bytes + shelf.kept_bytes + bytes > memory - memory / 8 {
             let Some(oldest) = shelf.kept.pop_front() else { return };
-            shelf.kept_bytes -= oldest.bytes;
+            shelf.kept_bytes -= oldest.room as u64;
         }
     }
 
     /// Takes back memory that [`OpenCl::memory`] gave; `keep` says whether it can be given again.
-    pub(in crate::opencl) fn put<T: Word>(&self, memory: &ocl::Buffer<T>, keep: bool) {
-        let (room, bytes) = (memory.len(), memory.len() as u64 * size_of::<T>() as u64);
+    pub(in crate::opencl) fn put(&self, memory: &Mem, room: usize, keep: bool) {
+        let bytes = room as u64;
         let shelf = &mut *lock(&self.shelf);
         shelf.used_bytes = shelf.used_bytes.saturating_sub(bytes);
         if !keep || bytes > self.most {
             return;
         }
-        shelf.kept.push_back(Kept { room, bytes, memory: Box::new(memory.clone()) });
+        shelf.kept.push_back(Kept { room, memory: memory.clone() });
         shelf.kept_bytes += bytes;
         while shelf.kept_bytes > self.most || shelf.kept.len() > MOST_BUFFERS {
             let Some(oldest) = shelf.kept.pop_front() else { return };
-            shelf.kept_bytes -= oldest.bytes;
+            shelf.kept_bytes -= oldest.room as u64;
         }
     }
 
@@ -113,20 +108,19 @@ impl Pool {
 }
 
 impl OpenCl {
-    /// Memory for at least `len` elements, with unspecified contents. The caller has checked the number of bytes.
-    pub(in crate::opencl) fn memory<T: Word>(&self, len: usize) -> ocl::Result<ocl::Buffer<T>> {
+    /// Memory with room for at least so many bytes, and its room. Its contents are unspecified. The caller has checked the
+    /// number.
+    pub(in crate::opencl) fn memory(&self, bytes: usize) -> ocl::Result<(Mem, usize)> {
         let pool = &self.0.pool;
-        let room = room::<T>(len, self.0.info.largest_buffer);
+        let room = room(bytes, self.0.info.largest_buffer);
         if let Some(memory) = pool.take(room) {
-            return Ok(memory);
+            return Ok((memory, room));
         }
-        let bytes = room as u64 * size_of::<T>() as u64;
-        pool.make_room(bytes);
-        let flags = MemFlags::new().read_write();
-        let memory = self.with_room(|| create(&self.0.context, &self.0.queue, flags, room))?;
-        self.0.ledger.allocation(bytes);
-        lock(&pool.shelf).used_bytes += bytes;
-        Ok(memory)
+        pool.make_room(room as u64);
+        let memory = self.with_room(|| create(&self.0.context, room))?;
+        self.0.ledger.allocation(room as u64);
+        lock(&pool.shelf).used_bytes += room as u64;
+        Ok((memory, room))
     }
 
     /// Does what needs memory of the device, and does it again after giving back what is kept, if there was none.
@@ -164,15 +158,15 @@ fn lacks_memory(error: &ocl::Error) -> bool {
     matches!(said, Some(CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_OUT_OF_HOST_MEMORY | CL_OUT_OF_RESOURCES))
 }
 
-/// The room of memory for `len` elements: a sixteenth more at most, and no more than a buffer can have.
-fn room<T>(len: usize, largest_buffer: Option<u64>) -> usize {
-    // OpenCL has no buffer of length 0.
-    let len = len.max(1);
-    let Some(bytes) = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes > EXACT) else { return len };
+/// The room of memory for so many bytes: a sixteenth more at most, and no more than a buffer can have.
+fn room(bytes: usize, largest_buffer: Option<u64>) -> usize {
+    if bytes <= EXACT {
+        return bytes;
+    }
     let step = 1 << (bytes.ilog2() - STEPS_LOG2);
     match bytes.checked_next_multiple_of(step) {
-        Some(rounded) if largest_buffer.is_none_or(|most| rounded as u64 <= most) => rounded / size_of::<T>(),
-        _ => len,
+        Some(rounded) if largest_buffer.is_none_or(|most| rounded as u64 <= most) => rounded,
+        _ => bytes,
     }
 }
 
@@ -182,15 +176,16 @@ mod tests {
 
     #[test]
     fn room_is_exact_below_a_mebibyte_and_a_sixteenth_more_at_most_above() {
-        for len in [0, 1, 2, 1000, EXACT / 4] {
-            assert_eq!(room::<u32>(len, None), len.max(1));
+        for bytes in [4, 8, 4000, EXACT] {
+            assert_eq!(room(bytes, None), bytes);
         }
-        for len in [EXACT / 8 + 1, 1_000_003, 1 << 20, (1 << 27) + 1, 123_456_789] {
-            let room = room::<u64>(len, None);
-            assert!(room >= len && room - len <= len / 16, "{len} {room}");
-            assert_eq!(self::room::<u64>(room, None), room, "rounding again changes nothing");
-            assert_eq!(self::room::<u64>(len, Some(8 * len as u64)), len, "no more than a buffer can have");
+        for bytes in [EXACT + 8, 8_000_024, 8 << 20, (1 << 30) + 8, 987_654_312] {
+            let room = room(bytes, None);
+            assert!(room >= bytes && room - bytes <= bytes / 16, "{bytes} {room}");
+            assert_eq!(room % size_of::<u64>(), 0, "whole elements");
+            assert_eq!(self::room(room, None), room, "rounding again changes nothing");
+            assert_eq!(self::room(bytes, Some(bytes as u64)), bytes, "no more than a buffer can have");
         }
-        assert_eq!(room::<u64>(usize::MAX / 4, None), usize::MAX / 4);
+        assert_eq!(room(usize::MAX - 7, None), usize::MAX - 7);
     }
 }

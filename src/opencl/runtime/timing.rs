@@ -4,7 +4,7 @@
 //! clock runs, and only for the thread that runs it, so threads that share a device do not pay for or distort each
 //! other.
 //!
-//! On a queue without profiling (one handed in by [`crate::opencl::OpenCl::from_ocl`]) the clock on the wall is all there is.
+//! On a queue without profiling (one that was handed in: [`crate::opencl::interop`]) the clock on the wall is all there is.
 
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};

@@ -1,5 +1,6 @@
 //! One memory behind two buffers, and sizes that are more than there is.
 
+use super::interop::{given, taken};
 use super::*;
 use crate::HashTable;
 use crate::scheme::Cuckoo;
@@ -9,7 +10,7 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let aliased = |result: Result<()>| assert!(matches!(result, Err(Error::Aliased)), "{result:?}");
     let theirs = ocl::Buffer::<u32>::builder().queue(cl.0.queue.clone()).len(2048).build().expect("a buffer");
-    let (queries, mut values) = (Buffer::from_ocl(cl, theirs.clone())?, Buffer::from_ocl(cl, theirs.clone())?);
+    let (queries, mut values) = (given(cl, &theirs)?, given(cl, &theirs)?);
     let (mut found, mut room) = (cl.filled(64, 0u32)?, cl.filled(2048, 0u32)?);
     let table = HashTable::builder(Cuckoo::default()).build(cl, &[5, 6], &[50, 60])?;
     cl.write(&mut values, 0, &[6; 2048])?;
@@ -23,7 +24,7 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
 
     let part = |from: usize, len: usize| {
         let part = theirs.create_sub_buffer(None, from, len).expect("a part");
-        Buffer::from_ocl(cl, part)
+        given(cl, &part)
     };
     let (left, mut middle, mut right) = (part(0, 1024)?, part(512, 1024)?, part(1024, 1024)?);
     aliased(cl.copy(&left, 0, &mut middle, 0, 10));
@@ -35,7 +36,7 @@ fn two_handles_of_one_memory_in_a_call_are_refused() -> Result<()> {
     assert_eq!(cl.download(&right)?, [60; 1024], "parts that do not overlap are two memories");
 
     let mut own = cl.filled(64, 0u32)?;
-    let again = Buffer::from_ocl(cl, own.ocl().clone())?;
+    let again = given(cl, &taken(&own))?;
     aliased(cl.copy(&again, 0, &mut own, 0, 1));
     Ok(())
 }
