@@ -18,6 +18,8 @@
 //! Without pictures a sky is drawn, and a piece of it turned, scaled, with some of its stars missing and with others
 //! that the sky has not. Its place must be found, and a piece of another sky must not. What the table answers is
 //! compared with a `HashMap` of lists.
+//!
+//! `find_picture.png` shows both pictures and the place, in `target/pictures` or the folder that `--out` names.
 
 mod picture;
 
@@ -29,9 +31,11 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use koel::backend::HashBackend;
 use koel::device::{Any, choose};
-use koel::scheme::hash::SplitMix64;
 use koel::{Cuckoo, MultiTable};
-use picture::Picture;
+use picture::marks::{line, ring};
+use picture::plane::{Point, distance, minus, over, times};
+use picture::stars::{drawn, piece, spots, stars};
+use picture::{Colour, Out, Picture, mixed};
 
 /// Find a small picture of bright spots in a large one
 #[derive(Parser)]
@@ -39,16 +43,12 @@ struct Args {
     /// PNG files: the large picture and the small one [default: a sky, and a piece of it]
     #[arg(num_args = 2, value_names = ["LARGE", "SMALL"])]
     pictures: Vec<PathBuf>,
-    /// Where to write the two pictures [default: nowhere]
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    out: Out,
     /// auto, cpu, opencl, opencl:N or opencl:NAME
     #[arg(long, default_value = "auto")]
     device: String,
 }
-
-/// A point of a plane, or what turns, scales and moves one, as a complex number.
-type Point = [f32; 2];
 
 /// Squares on the length of a frame.
 const SQUARES: f32 = 16.0;
@@ -69,8 +69,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", device.info());
     if let [large, small] = &args.pictures[..] {
         let (large, small) = (Picture::open(large)?, Picture::open(small)?);
-        if find(&device, &spots(&large), &spots(&small))?.is_none() {
-            println!("it is not there");
+        match find(&device, &spots(&large), &spots(&small))? {
+            Some(place) => show(&args.out, &large, &small, place)?,
+            None => println!("it is not there"),
         }
         return Ok(());
     }
@@ -85,11 +86,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (large, small) = (drawn(1200, 900, &sky), drawn(300, 300, &piece(&sky, by, from)));
     let other = drawn(300, 300, &piece(&stars(2, 500, [1200.0, 900.0]), by, from));
-    if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder)?;
-        large.save(&folder.join("sky.png"))?;
-        small.save(&folder.join("piece.png"))?;
-    }
+    args.out.show(&large, "sky.png", "a sky")?;
+    args.out.show(
+        &small,
+        "piece.png",
+        "a piece of it, turned and made smaller, some stars lost, and others that are none",
+    )?;
     let Some(place) = find(&device, &spots(&large), &spots(&small))? else { return Err("it was not found".into()) };
     let farthest = [[0.0, 0.0], [300.0, 0.0], [0.0, 300.0], [300.0, 300.0], [150.0, 150.0]]
         .map(|at| distance(place.of(at), truth(at)))
@@ -103,7 +105,47 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => println!("a piece of another sky is not there"),
         Some(_) => return Err("a piece of another sky was found".into()),
     }
-    Ok(())
+    show(&args.out, &large, &small, place)
+}
+
+/// The large picture with the place in it framed, the small one beside it, and the spots that are in both.
+fn show(out: &Out, large: &Picture, small: &Picture, place: Place) -> Result<(), Box<dyn Error>> {
+    const NIGHT: Colour = [14, 18, 40, 255];
+    const FRAME: Colour = [255, 190, 70, 255];
+    const THREAD: Colour = [255, 190, 70, 110];
+    const SAME_SPOT: Colour = [110, 230, 150, 255];
+    const OTHER_SPOT: Colour = [255, 100, 100, 255];
+    const GAP: u32 = 60;
+    let night = |picture: &Picture| Picture {
+        pixels: picture.pixels.iter().map(|&pixel| mixed(NIGHT, pixel, pixel[0].max(pixel[1]).max(pixel[2]))).collect(),
+        ..*picture
+    };
+    let height = large.height.max(small.height + 2 * GAP);
+    let mut shown =
+        Picture::from_fn(large.width + 2 * GAP + small.width, height, |_, _| mixed(NIGHT, [0, 0, 0, 255], 90));
+    let (left, top) = (large.width + GAP, (height - small.height) / 2);
+    shown.put(&night(large), 0, 0);
+    shown.put(&night(small), left, top);
+    let beside = |[x, y]: Point| [x + left as f32, y + top as f32];
+
+    let (wide, tall) = (small.width as f32, small.height as f32);
+    let corners = [[0.0, 0.0], [wide, 0.0], [wide, tall], [0.0, tall]];
+    for (corner, next) in corners.into_iter().zip(corners.into_iter().cycle().skip(1)) {
+        line(&mut shown, [place.of(corner), beside(corner)], 1.0, THREAD);
+        line(&mut shown, [place.of(corner), place.of(next)], 2.5, FRAME);
+        line(&mut shown, [beside(corner), beside(next)], 2.5, FRAME);
+    }
+    let there = spots(large);
+    for spot in spots(small) {
+        let same = there.iter().copied().find(|&at| distance(place.of(spot), at) < SAME);
+        ring(&mut shown, beside(spot), 8.0, 1.5, if same.is_some() { SAME_SPOT } else { OTHER_SPOT });
+        if let Some(at) = same {
+            ring(&mut shown, at, 8.0, 1.5, SAME_SPOT);
+        }
+    }
+    let what =
+        "the large picture, the small one, and its place framed; spots of both are ringed in green, others in red";
+    out.show(&shown, "find_picture.png", what)
 }
 
 /// From the small picture to the large one: turned and scaled, then moved.
@@ -240,103 +282,6 @@ fn square(at: Point) -> Option<u32> {
 fn squares(at: Point) -> [Option<u32>; 4] {
     let half = 0.5 / SQUARES;
     [[-half, -half], [half, -half], [-half, half], [half, half]].map(|[x, y]| square([at[0] + x, at[1] + y]))
-}
-
-fn minus(a: Point, b: Point) -> Point {
-    [a[0] - b[0], a[1] - b[1]]
-}
-
-fn times(a: Point, b: Point) -> Point {
-    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
-}
-
-fn over(a: Point, b: Point) -> Point {
-    let square = b[0] * b[0] + b[1] * b[1];
-    times(a, [b[0] / square, -b[1] / square])
-}
-
-fn distance(a: Point, b: Point) -> f32 {
-    (a[0] - b[0]).hypot(a[1] - b[1])
-}
-
-/// The middle of each bright spot, by the brightness of its pixels.
-fn spots(picture: &Picture) -> Vec<Point> {
-    let (width, height) = (picture.width as usize, picture.height as usize);
-    let brightness: Vec<u32> = picture
-        .pixels
-        .iter()
-        .map(|&[red, green, blue, _]| u32::from(red) + u32::from(green) + u32::from(blue))
-        .collect();
-    let mut seen: Vec<bool> = brightness.iter().map(|&light| light < 3 * 40).collect();
-    let mut spots = Vec::new();
-    for start in 0..seen.len() {
-        let (mut open, mut sum) = (Vec::new(), [0.0f32; 3]);
-        if !std::mem::replace(&mut seen[start], true) {
-            open.push(start);
-        }
-        while let Some(at) = open.pop() {
-            let (x, y, light) = (at % width, at / width, brightness[at] as f32);
-            sum = [sum[0] + light * (x as f32 + 0.5), sum[1] + light * (y as f32 + 0.5), sum[2] + light];
-            let beside = [(x + 1 < width, at + 1), (x > 0, at.wrapping_sub(1))];
-            let above = [(y + 1 < height, at + width), (y > 0, at.wrapping_sub(width))];
-            for (_, next) in beside.into_iter().chain(above).filter(|(there, _)| *there) {
-                if !std::mem::replace(&mut seen[next], true) {
-                    open.push(next);
-                }
-            }
-        }
-        if sum[2] > 0.0 {
-            spots.push([sum[0] / sum[2], sum[1] / sum[2]]);
-        }
-    }
-    spots
-}
-
-/// So many points at random, none near another.
-fn stars(seed: u64, count: usize, size: Point) -> Vec<Point> {
-    let mut draw = SplitMix64::new(seed);
-    let mut share = || draw.next_u32() as f32 / 2f32.powi(32);
-    let mut stars: Vec<Point> = Vec::new();
-    // Some are refused, so there may be fewer in the end.
-    for _ in 0..2 * count {
-        let new = [share() * size[0], share() * size[1]];
-        if stars.len() < count && stars.iter().all(|&star| distance(star, new) > 12.0) {
-            stars.push(new);
-        }
-    }
-    stars
-}
-
-/// What a camera sees of a sky: turned, scaled, every seventh star too dark, and a few spots that are no stars.
-fn piece(sky: &[Point], by: Point, from: Point) -> Vec<Point> {
-    let seen = sky.iter().enumerate().filter(|(i, _)| i % 7 != 0).map(|(_, &star)| {
-        let around = over(minus(star, from), by);
-        [around[0] + 150.0, around[1] + 150.0]
-    });
-    let is_inside = |point: &Point| point.iter().all(|x| (5.0..295.0).contains(x));
-    let mut seen: Vec<Point> = seen.filter(is_inside).collect();
-    let no_stars = stars(3, 6, [300.0, 300.0]).into_iter().filter(is_inside);
-    let far = |new: &Point| seen.iter().all(|&star| distance(star, *new) > 10.0);
-    let no_stars: Vec<Point> = no_stars.filter(far).collect();
-    seen.extend(no_stars);
-    seen
-}
-
-/// A black picture with a spot at each point.
-fn drawn(width: u32, height: u32, points: &[Point]) -> Picture {
-    let mut light = vec![0.0f32; (width * height) as usize];
-    for &[x, y] in points {
-        for row in (y as i32 - 4).max(0)..(y as i32 + 5).min(height as i32) {
-            for column in (x as i32 - 4).max(0)..(x as i32 + 5).min(width as i32) {
-                let from = distance([x, y], [column as f32 + 0.5, row as f32 + 0.5]);
-                light[row as usize * width as usize + column as usize] += 255.0 * (-from * from / 3.0).exp();
-            }
-        }
-    }
-    Picture::from_fn(width, height, |x, y| {
-        let light = light[(y * width + x) as usize].min(255.0) as u8;
-        [light, light, light, 255]
-    })
 }
 
 fn ms(time: Duration) -> f64 {

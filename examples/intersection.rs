@@ -15,8 +15,13 @@
 //! cargo run --release --example intersection -- --grid 128 --scheme two-level
 //! ```
 //!
+//! `intersection.png` shows the frame in which most cells cross, in `target/pictures` or the folder that `--out` names: the
+//! rings, and beside them what they share.
+//!
 //! Checked in two other ways: crossings by a `HashSet`, and each cell of the grid by its distance from the rings, which
 //! a formula gives.
+
+mod picture;
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -28,6 +33,8 @@ use koel::backend::{HashBackend, Runs};
 use koel::device::{Any, choose};
 use koel::layout::Rows3;
 use koel::{CuckooSet, Fks, Scheme};
+use picture::voxels::{Cube, FLOOR, Scene};
+use picture::{Out, Picture};
 
 /// Intersect two moving rings by the cells of their surfaces
 #[derive(Parser)]
@@ -41,6 +48,8 @@ struct Args {
     /// Which table holds the cells
     #[arg(long, default_value = "cuckoo")]
     scheme: Which,
+    #[command(flatten)]
+    out: Out,
     /// auto, cpu, opencl, opencl:N or opencl:NAME
     #[arg(long, default_value = "auto")]
     device: String,
@@ -83,7 +92,7 @@ where
     Any: Runs<S>,
 {
     let rows = Rows3::new(args.grid, args.grid, args.grid)?;
-    let mut met = 0;
+    let (mut met, mut best) = (0, Meeting::default());
     for frame in 0..args.frames {
         let rings = [0, 1].map(|which| Ring::of(which, frame as f32 / args.frames as f32, args.grid as f32));
         let mut building = Duration::ZERO;
@@ -109,7 +118,7 @@ where
         let inside = [0, 1].map(|which| {
             let other: HashSet<u32> = crossing.iter().copied().collect();
             let is_inside = |key: &&u32| !outside[1 - which][**key as usize] && !other.contains(*key);
-            models[which].1.iter().filter(is_inside).count()
+            models[which].1.iter().filter(is_inside).copied().collect::<Vec<u32>>()
         });
         for (ring, (outside, (_, walls))) in rings.iter().zip(outside.iter().zip(&models)) {
             check_flood(ring, outside, walls, rows)?;
@@ -122,18 +131,56 @@ where
             models[0].1.len(),
             models[1].1.len(),
             crossing.len(),
-            inside[0],
-            inside[1],
+            inside[0].len(),
+            inside[1].len(),
             ms(building),
             ms(asking),
             ms(flooding)
         );
+        if crossing.len() > best.crossing.len() {
+            best = Meeting { surfaces: [0, 1].map(|which| std::mem::take(&mut models[which].1)), crossing, inside };
+        }
     }
     println!("the rings met in {met} of {} frames; every cell is as its distance says", args.frames);
     if met == 0 {
         return Err("the rings never met".into());
     }
-    Ok(())
+    let what = "the frame in which most cells cross: the rings, orange and blue, and in red where their surfaces cross; \
+                beside them what they share, each part in the colour of the ring that it is of";
+    args.out.show(&best.drawn(rows), "intersection.png", what)
+}
+
+/// The cells of one frame.
+#[derive(Default)]
+struct Meeting {
+    surfaces: [Vec<u32>; 2],
+    crossing: Vec<u32>,
+    inside: [Vec<u32>; 2],
+}
+
+impl Meeting {
+    /// Both rings, and beside them what is inside both, with the rings as shadows behind it.
+    fn drawn(&self, rows: Rows3) -> Picture {
+        const COLOURS: [[u8; 3]; 3] = [[250, 160, 50], [70, 140, 230], [215, 40, 50]];
+        let cube = |colour: [u8; 3]| move |&key: &u32| rows.cell(key).map(|(x, y, z)| ([x, y, z], colour));
+        let cubes = |parts: &[Vec<u32>; 2]| -> Vec<Cube> {
+            // A cell of two surfaces has the colour of the crossing alone.
+            let crossing: HashSet<u32> = self.crossing.iter().copied().collect();
+            let parts = parts.iter().zip(COLOURS);
+            let alone = parts.flat_map(|(keys, colour)| {
+                keys.iter().filter(|key| !crossing.contains(key)).filter_map(cube(colour)).collect::<Vec<Cube>>()
+            });
+            alone.chain(self.crossing.iter().filter_map(cube(COLOURS[2]))).collect()
+        };
+        let (rings, shared) = (cubes(&self.surfaces), cubes(&self.inside));
+        let scene = Scene::of(&rings, rows.width(), 2);
+        let left = scene.draw(&rings, true);
+        let right = left.faded(FLOOR, 190).under(&scene.draw(&shared, false));
+        let mut both = Picture::from_fn(2 * left.width, left.height, |_, _| FLOOR);
+        both.put(&left, 0, 0);
+        both.put(&right, left.width, 0);
+        both
+    }
 }
 
 impl Ring {

@@ -8,16 +8,21 @@
 //! cargo run --release --example sparse_image -- picture.png --out folder
 //! ```
 //!
-//! Without a picture, one is drawn. In the folder: `image.png`, the picture drawn from the answers; for each sequence
-//! `table-*.png`, the table's slots in rows as long as the picture's, coloured by where their pixels are in it (red: x,
-//! green: y); and `ages-*.png`, how far a lookup that begins at a slot must go (black 0, blue 1, green 2, yellow 3, red
-//! more).
+//! Without a picture, one is drawn. In the folder, `target/pictures` if none is named:
+//!
+//! ```text
+//! image.png         the picture, drawn from the answers
+//! table-*.png       a table's slots in rows as long as the picture's, coloured by where their pixels are in it (red: x,
+//!                   green: y), for each sequence
+//! ages-*.png        how far a lookup that begins at a slot must go (black 0, blue 1, green 2, yellow 3, red more)
+//! sparse_image.png  the picture, and under it the slots of the coherent table in the colours that they hold
+//! ```
 
 mod picture;
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
@@ -27,16 +32,15 @@ use koel::layout::Rows2;
 use koel::scheme::robin_hood::Sequence;
 use koel::scheme::{Plan, Scheme};
 use koel::{HashTable, RobinHood};
-use picture::{Colour, Picture, WHITE};
+use picture::{Colour, Out, Picture, WHITE};
 
 /// Put the pixels of a picture that are not background into a hash table, and draw the picture from it
 #[derive(Parser)]
 struct Args {
     /// A PNG file [default: a picture of its own]
     picture: Option<PathBuf>,
-    /// Where to write what there is to see [default: nowhere]
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    out: Out,
     /// Pairs per slot
     #[arg(long, default_value_t = 0.85)]
     load: f64,
@@ -49,11 +53,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let picture = match &args.picture {
         Some(path) => Picture::open(path)?,
-        None => rings(1200, 800),
+        None => rings(480, 320),
     };
-    if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder)?;
-    }
     let device = choose(&args.device, None)?.swap_remove(0);
     let cells = Rows2::new(picture.width, picture.height)?;
     let background = most_frequent(&picture);
@@ -88,9 +89,18 @@ fn main() -> Result<(), Box<dyn Error>> {
             stats.reads_per_miss,
             stats.ages.len().saturating_sub(1)
         );
-        if let Some(folder) = &args.out {
-            drawn.save(&folder.join("image.png"))?;
-            save_table(&table, cells, sequence, folder)?;
+        let slots = show_table(&table, cells, sequence, &args.out)?;
+        if sequence == Sequence::Coherent {
+            args.out.show(&drawn, "image.png", "the picture, drawn from the answers")?;
+            const GAP: u32 = 16;
+            let mut both = Picture::from_fn(drawn.width, drawn.height + GAP + slots.height, |_, _| WHITE);
+            both.put(&drawn, 0, 0);
+            both.put(&slots, 0, drawn.height + GAP);
+            args.out.show(
+                &both,
+                "sparse_image.png",
+                "the picture, and under it the slots of the coherent table in the colours that they hold",
+            )?;
         }
     }
     Ok(())
@@ -120,21 +130,23 @@ fn pair((number, colour): (u32, &Colour)) -> (u32, u32) {
     (number, u32::from_le_bytes(*colour))
 }
 
-/// The table's slots, by where their pixels are, and its maximum ages.
-fn save_table(
+/// Draws a table's slots by where their pixels are, and its maximum ages. Returns the slots in the colours that they hold.
+fn show_table(
     table: &HashTable<Any, RobinHood>,
     cells: Rows2,
     sequence: Sequence,
-    folder: &Path,
-) -> Result<(), Box<dyn Error>> {
+    out: &Out,
+) -> Result<Picture, Box<dyn Error>> {
     let (plan, words) = (table.plan(), table.backend().download(table.image())?);
     let rule = plan.rule();
     let slots = plan.slots();
     let (width, height) = (cells.width(), slots.div_ceil(u64::from(cells.width())) as u32);
     let mut places = Picture::from_fn(width, height, |_, _| WHITE);
+    let mut held = places.clone();
     let mut greatest = vec![0u32; slots as usize];
     for slot in 0..slots {
-        let Some((key, _)) = RobinHood::pair(plan, &words, slot) else { continue };
+        let Some((key, colour)) = RobinHood::pair(plan, &words, slot) else { continue };
+        held.pixels[slot as usize] = colour.to_le_bytes();
         let home = &mut greatest[rule.aim(key).0 as usize];
         *home = (*home).max(RobinHood::age(plan, &words, slot));
         if let Some((x, y)) = cells.cell(key) {
@@ -150,8 +162,12 @@ fn save_table(
         Some(3) => [255, 220, 0, 255],
         Some(_) => [220, 0, 0, 255],
     });
-    places.save(&folder.join(format!("table-{}.png", sequence.name())))?;
-    ages.save(&folder.join(format!("ages-{}.png", sequence.name())))
+    let name = sequence.name();
+    let what = "the table's slots, coloured by where their pixels are in the picture (red: x, green: y)";
+    out.show(&places, &format!("table-{name}.png"), what)?;
+    let what = "how far a lookup that begins at a slot must go (black 0, blue 1, green 2, yellow 3, red more)";
+    out.show(&ages, &format!("ages-{name}.png"), what)?;
+    Ok(held)
 }
 
 /// The colour that most pixels have; of several the least, so that runs repeat.

@@ -5,10 +5,15 @@
 //! cargo run --release --example voxel_mesh -- lucy.obj --grid 512
 //! ```
 //!
+//! The voxels of the last table are drawn, in colours of the rainbow by the values that it holds: `voxel_mesh.png` in
+//! `target/pictures`, or in the folder that `--out` names.
+//!
 //! Without a mesh, a torus is made. The table is a Robin Hood table, by both of its sequences, or with `--scheme
 //! two-level` that of Alcantara et al. 2009. Every triangle is sampled more densely than the grid, so one voxel comes many
 //! times; the table keeps the first. Its value is the number of the triangle. Then every neighbour of every voxel is
 //! asked, which is how one finds what is exposed, and the answers are compared with those of a `HashSet`.
+
+mod picture;
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -25,6 +30,9 @@ use koel::{Duplicates, Fks, HashTable, RobinHood, Scheme};
 use ply_rs_bw::parser;
 use ply_rs_bw::ply::{DefaultElement, Property};
 
+use picture::voxels::{Cube, Scene};
+use picture::{Out, hue};
+
 /// Voxelise the surface of a mesh, and ask the six neighbours of every voxel
 #[derive(Parser)]
 struct Args {
@@ -39,6 +47,11 @@ struct Args {
     /// Pairs per slot [default: 0.8; two-level tables 0.71]
     #[arg(long)]
     load: Option<f64>,
+    /// Which axis of the mesh goes up in the picture
+    #[arg(long, default_value = "z")]
+    up: Axis,
+    #[command(flatten)]
+    out: Out,
     /// auto, cpu, opencl, opencl:N or opencl:NAME
     #[arg(long, default_value = "auto")]
     device: String,
@@ -48,6 +61,13 @@ struct Args {
 enum Which {
     RobinHood,
     TwoLevel,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Axis {
+    X,
+    Y,
+    Z,
 }
 
 type Point = [f32; 3];
@@ -80,22 +100,32 @@ fn main() -> Result<(), Box<dyn Error>> {
         Layout { name: "Morton", key_of: &by_morton, cell_of: &|key| morton3_cell(key).map(|(x, y, z)| [x, y, z]) },
     ];
     let surface = (cells, triangles);
+    let mut held = Surface::default();
     match args.scheme {
         Which::RobinHood => {
             for sequence in [Sequence::Coherent, Sequence::Random] {
                 let scheme = RobinHood::canonical().sequence(sequence);
                 for layout in &layouts {
-                    explore(&device, &surface, &args, (&scheme, sequence.name(), args.load.or(Some(0.8))), layout)?;
+                    let table = (&scheme, sequence.name(), args.load.or(Some(0.8)));
+                    held = explore(&device, &surface, &args, table, layout)?;
                 }
             }
         }
         Which::TwoLevel => {
             for layout in &layouts {
-                explore(&device, &surface, &args, (&Fks::canonical(), "two-level", args.load), layout)?;
+                held = explore(&device, &surface, &args, (&Fks::canonical(), "two-level", args.load), layout)?;
             }
         }
     }
-    Ok(())
+    let numbers = mesh.triangles.len() as f32;
+    let colours = held.1.into_iter().map(|number| hue(number as f32 / numbers));
+    let cubes: Vec<Cube> = held.0.into_iter().zip(colours).collect();
+    let picture = Scene::of(&cubes, args.grid, args.up as usize).draw(&cubes, true);
+    args.out.show(
+        &picture,
+        "voxel_mesh.png",
+        "the voxels in the table, coloured by the number of the triangle, their value",
+    )
 }
 
 /// Which key a cell has, and back.
@@ -105,14 +135,14 @@ struct Layout<'a> {
     cell_of: &'a dyn Fn(u32) -> Option<[u32; 3]>,
 }
 
-/// Builds a table of the voxels under one layout of keys, and asks all neighbours.
+/// Builds a table of the voxels under one layout of keys, and asks all neighbours. Returns what the table holds.
 fn explore<S: Scheme>(
     device: &Any,
     (cells, triangles): &Surface,
     args: &Args,
     (scheme, name, load): (&S, &str, Option<f64>),
     &Layout { name: layout, key_of, cell_of }: &Layout<'_>,
-) -> Result<(), Box<dyn Error>>
+) -> Result<Surface, Box<dyn Error>>
 where
     Any: Runs<S>,
 {
@@ -155,7 +185,7 @@ where
         queries.len(),
         1e3 * time.as_secs_f64()
     );
-    Ok(())
+    Ok(table.iter()?.filter_map(|(key, number)| Some((cell_of(key)?, number))).unzip())
 }
 
 /// Voxels, and for each the triangle it was sampled from.

@@ -1,17 +1,49 @@
-//! Pictures in memory, from and to PNG files: what two of the examples share.
+//! Pictures in memory, from and to PNG files: what the examples share that draw.
+//!
+//! ```text
+//! voxels.rs   cubes with light and shadow
+//! marks.rs    lines and rings on a picture
+//! plane.rs    points of a plane
+//! stars.rs    skies: drawn, and read from pictures
+//! ```
 #![allow(dead_code, unreachable_pub, reason = "each example uses its own part of it")]
 
-use std::error::Error;
-use std::fs::File;
-use std::io::{BufReader, BufWriter};
-use std::path::Path;
+pub mod marks;
+pub mod plane;
+pub mod stars;
+pub mod voxels;
 
-use png::{BitDepth, ColorType, Decoder, Encoder, Transformations};
+use std::error::Error;
+use std::fs::{File, create_dir_all};
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Transformations};
 
 /// Red, green, blue, opacity.
 pub type Colour = [u8; 4];
 
 pub const WHITE: Colour = [255; 4];
+
+/// Where pictures go: an option of every example that draws.
+#[derive(Args)]
+pub struct Out {
+    /// The folder for pictures
+    #[arg(long, default_value = "target/pictures")]
+    out: PathBuf,
+}
+
+impl Out {
+    /// Writes a picture into the folder, and says what it shows.
+    pub fn show(&self, picture: &Picture, name: &str, what: &str) -> Result<(), Box<dyn Error>> {
+        let path = self.out.join(name);
+        let write = || create_dir_all(&self.out).map_err(Into::into).and_then(|()| picture.save(&path));
+        write().map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("{}: {what}", path.display());
+        Ok(())
+    }
+}
 
 /// Pixels in rows.
 #[derive(Clone, PartialEq)]
@@ -48,12 +80,71 @@ impl Picture {
         read().map_err(|error| format!("{}: {error}", path.display()).into())
     }
 
-    /// Writes a PNG file.
+    /// Writes a PNG file; without opacity, if all of it is opaque.
     pub fn save(&self, path: &Path) -> Result<(), Box<dyn Error>> {
         let mut encoder = Encoder::new(BufWriter::new(File::create(path)?), self.width, self.height);
-        encoder.set_color(ColorType::Rgba);
         encoder.set_depth(BitDepth::Eight);
-        encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
+        encoder.set_compression(Compression::High);
+        if self.pixels.iter().all(|&[.., opacity]| opacity == 255) {
+            encoder.set_color(ColorType::Rgb);
+            let samples: Vec<u8> = self.pixels.iter().flat_map(|&[red, green, blue, _]| [red, green, blue]).collect();
+            encoder.write_header()?.write_image_data(&samples)?;
+        } else {
+            encoder.set_color(ColorType::Rgba);
+            encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
+        }
         Ok(())
     }
+
+    /// Each square of so many pixels on a side as one, their mean.
+    pub fn shrunk(&self, side: u32) -> Picture {
+        let (width, height) = (self.width / side, self.height / side);
+        Picture::from_fn(width, height, |x, y| {
+            let mut sum = [0u32; 4];
+            for i in 0..side * side {
+                let (x, y) = (x * side + i % side, y * side + i / side);
+                let pixel = self.pixels[y as usize * self.width as usize + x as usize];
+                sum.iter_mut().zip(pixel).for_each(|(sum, part)| *sum += u32::from(part));
+            }
+            sum.map(|sum| (sum / (side * side)) as u8)
+        })
+    }
+
+    /// This picture with another of its size over it, so far as that one is opaque.
+    pub fn under(&self, other: &Picture) -> Picture {
+        let pixels = self.pixels.iter().zip(&other.pixels).map(|(&below, &above)| mixed(below, above, above[3]));
+        Picture { width: self.width, height: self.height, pixels: pixels.collect() }
+    }
+
+    /// This picture, faded to one colour.
+    pub fn faded(&self, to: Colour, by: u8) -> Picture {
+        let pixels = self.pixels.iter().map(|&pixel| mixed(pixel, to, by)).collect();
+        Picture { width: self.width, height: self.height, pixels }
+    }
+
+    /// Puts another picture into this one, its corner at x, y; what lies outside is cut off.
+    pub fn put(&mut self, other: &Picture, x: u32, y: u32) {
+        for (row, pixels) in (y..self.height).zip(other.pixels.chunks(other.width.max(1) as usize)) {
+            let from = row as usize * self.width as usize;
+            let places = self.pixels[from..from + self.width as usize].iter_mut().skip(x as usize);
+            places.zip(pixels).for_each(|(place, &pixel)| *place = pixel);
+        }
+    }
+}
+
+/// One colour with so much of another, of 255; the opacity is the greater one.
+pub fn mixed(below: Colour, above: Colour, share: u8) -> Colour {
+    let share = u32::from(share);
+    let mix = |below: u8, above: u8| ((u32::from(below) * (255 - share) + u32::from(above) * share + 127) / 255) as u8;
+    let [red, green, blue] = [0, 1, 2].map(|part| mix(below[part], above[part]));
+    [red, green, blue, below[3].max(above[3])]
+}
+
+/// A colour of the rainbow, by its place on the circle from 0 to 1.
+pub fn hue(place: f32) -> [u8; 3] {
+    // Three waves a third of the circle apart, so that no place is darker than others by much.
+    [0.0, 1.0 / 3.0, 2.0 / 3.0].map(|shift| {
+        let wave = (std::f32::consts::TAU * (place - shift)).cos();
+        (160.0 + 85.0 * wave) as u8
+    })
 }
