@@ -1,10 +1,10 @@
 //! One scheme and kind on one device: the limit, builds, lookups.
 
-use koel::backend::HashBackend;
+use koel::backend::{DeviceKind, HashBackend};
 use koel::device::Any;
 use koel::scheme::{Plan, Updates};
 use koel::table::TableBuilder;
-use koel::{AnyScheme, Error, HashTable, Scheme};
+use koel::{AnyScheme, Error, HashTable, Kind, Scheme};
 
 use super::bus::Bus;
 use super::data::Questions;
@@ -26,7 +26,8 @@ pub(super) struct OnDevice<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// Accesses a second that the device's memory allows, and what the way to it does, if that is measured here.
+/// Accesses a second that the device's memory allows, where they bind, and what the way to it does, if that is measured
+/// here.
 #[derive(Clone, Copy, Default)]
 struct Limits {
     reads: Option<f64>,
@@ -55,7 +56,11 @@ impl OnDevice<'_> {
         let with_bus = !brief || pinned;
         let bus = if with_bus { self.bus(|what| self.row(what, "pinned", load), &mut rows)? } else { None };
         let rate = |at: usize| rows.get(at).filter(|_| !brief).map(|row| row.rate);
-        let limits = Limits { reads: rate(0), updates: rate(1), bus };
+        let limits = Limits {
+            reads: rate(0).filter(|_| self.reads_at_random()),
+            updates: rate(1).filter(|_| self.places_singly()),
+            bus,
+        };
         let table = self.builds(&builder, load, limits, &mut rows)?;
         for questions in self.setup.data.questions() {
             self.lookups(&table, &questions, limits, &mut rows)?;
@@ -100,6 +105,20 @@ pub(super) fn is_of_the_table(error: &Error) -> bool {
 }
 
 impl OnDevice<'_> {
+    /// Whether a lookup makes a random read at least. Cells of a picture share lines with their neighbours; and CPUs
+    /// through OpenCL make random reads one a work-item, and lookups in runs.
+    fn reads_at_random(&self) -> bool {
+        let by_opencl = self.device.info().kind == DeviceKind::Cpu && !matches!(self.device, Any::Cpu(_));
+        !by_opencl && !self.setup.args.data.has_order()
+    }
+
+    /// Whether a build makes a random update at least for each pair. Builds part by part make none; docs/performance/
+    /// says what binds those.
+    fn places_singly(&self) -> bool {
+        let by_parts = self.scheme.kind() == Kind::Canonical && matches!(self.scheme.name(), "bucketized" | "horton");
+        !by_parts && !self.setup.args.data.has_order()
+    }
+
     fn left_out(&self, error: &Error) -> Findings {
         let (kind, n, on) = (self.scheme.kind(), text::grouped(self.setup.n.into()), &self.device.info().id);
         Findings {

@@ -39,11 +39,6 @@ impl Axis {
         self.names.get(at as usize).map_or_else(|| number(at), |name| (*name).into())
     }
 
-    /// A place on the axis, in words and with the unit.
-    pub(super) fn told(&self, at: f64) -> String {
-        if self.unit.is_empty() { self.place(at) } else { format!("{} {}", self.place(at), self.unit) }
-    }
-
     fn json(&self) -> Value {
         json!({ "label": self.label, "unit": self.unit, "log": self.log, "names": self.names })
     }

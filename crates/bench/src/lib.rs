@@ -35,6 +35,7 @@ mod tables;
 mod timer;
 mod walk;
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -61,7 +62,8 @@ const EXAMPLES: &str = "\
 Rows `device` keep input and output on the device; `end-to-end` go from host memory to host memory, `pinned` from and to
 memory of the host that the device's bus reaches by itself; `host` are other tables on this machine. `remove a tenth`
 counts the keys removed, `compact` the pairs of the table. `of limit` is the share of the random accesses that the
-device's memory allows, or of what the bus transfers if that is less, measured in the same run. Tables that are built or
+device's memory allows, or of what the bus transfers if that is less, measured in the same run; nothing where neither
+binds, as in builds part by part (bucketized and Horton), which make no random accesses. Tables that are built or
 changed by one host thread are marked `host-built`, and those rows are timed by the clock on the wall. Every answer is
 checked.
 
@@ -107,7 +109,8 @@ Examples:
   koel-bench --all --n 2^31 --rows 2^31
   koel-bench --paper alcantara2011 --figure 4.4,4.7
   koel-bench --paper breslow --n 2^26 --device opencl --json
-  koel-bench --n 2^16..2^24 --device all --plots folder";
+  koel-bench --n 2^16..2^24 --device all --plots folder
+  koel-bench --draw docs/plots/rates-gpu.json,docs/plots/rates-cpu.json --plots docs/plots";
 
 /// Measure builds and lookups, beside other tables and the random-access limit
 #[derive(Parser, Clone)]
@@ -154,6 +157,9 @@ pub(crate) struct Args {
     /// rows a key, wherever there are two or more; with --paper its figures, with --all the shares of goals and limits
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
+    /// Draws rates that were measured before: each file is one plot, in the directory of --plots. docs/plots/ has examples
+    #[arg(long, value_name = "FILES", value_delimiter = ',', requires = "plots", conflicts_with_all = ["all", "paper"])]
+    draw: Vec<PathBuf>,
     /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
     /// largest table [default: such as take a few minutes on two cores]
     #[arg(
@@ -213,6 +219,12 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
+    if !args.draw.is_empty() {
+        // All are read before any is written.
+        let drawings = args.draw.iter().map(|file| plots::of_file(file)).collect::<Result<Vec<_>>>()?;
+        let told = if args.json { Told::Json(serde_json::json!({})) } else { Told::Text(String::new()) };
+        return told.with(Plots::asked(args)?.as_ref(), || Ok(drawings));
+    }
     if args.plots.is_some() && !args.all && args.paper.is_none() && !plots::has_axis(args) {
         let advice = "give several --n, --load, --hits or --multiplicity";
         return Err(Failure::Input(format!("--plots has nothing to draw of one place on every axis: {advice}")));
@@ -248,12 +260,13 @@ enum Told {
 
 impl Told {
     /// Draws, where that is asked for, and then says it: neither is lost if the other cannot be done.
-    fn with(mut self, plots: Option<&Plots>, draw: impl FnOnce() -> Vec<Drawing>) -> Result<Verdict> {
-        let drawn = plots.map(|plots| plots.write(&draw())).transpose();
+    fn with(mut self, plots: Option<&Plots>, draw: impl FnOnce() -> io::Result<Vec<Drawing>>) -> Result<Verdict> {
+        let drawn = plots.map(|plots| plots.write(draw())).transpose();
         if let (Told::Json(told), Ok(Some(files))) = (&mut self, &drawn) {
             told["plots"] = files.iter().map(|file| file.display().to_string()).collect();
         }
         match self {
+            Told::Text(text) if text.is_empty() => {}
             Told::Text(text) => out::print(&text)?,
             Told::Json(json) => out::print_json(&json)?,
         }

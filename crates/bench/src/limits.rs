@@ -3,8 +3,8 @@
 //! ```text
 //! words      random reads of 8 bytes             what looks one slot up
 //! lines      random reads of 64 bytes            what looks one bucket up
-//! updates    random 64-bit atomic maxima         what places one pair
-//! copy       words of 4 bytes, in and out        what streams keys in and values out
+//! updates    random 64-bit atomic maxima         what places one pair by itself
+//! copy       words of 4 bytes, in and out        what streams keys in and values out, and builds part by part
 //! ```
 //!
 //! Never of fresh zeros: an operating system backs those by one page, and reads of it never leave the cache.
@@ -19,6 +19,9 @@ use super::wrong;
 use koel_cli::failure::Result;
 
 type Image = <Any as HashBackend>::Buffer<u64>;
+
+/// The bytes that a copied key moves, in and out.
+pub(super) const COPIED: f64 = 8.0;
 
 /// Accesses a second.
 #[derive(Clone, Copy, Debug)]

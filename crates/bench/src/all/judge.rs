@@ -2,9 +2,9 @@
 
 use koel::device::{Any, choose};
 
-use super::goals::{Beside, Goal, Limit, Row, Target, usual_n};
+use super::goals::{Beside, Class, Goal, Limit, Row, Target, usual_n};
 use super::{Bench, class_of};
-use crate::limits::Limits;
+use crate::limits::{COPIED, Limits};
 use koel_cli::failure::Result;
 use koel_cli::text;
 
@@ -49,13 +49,24 @@ impl Judged {
     }
 }
 
-/// One limit of all; that of the bus is found elsewhere.
-pub(super) fn allowed(limit: Limit, limits: Limits) -> Option<f64> {
+/// The bytes of a pair that a build part by part reads and writes: the columns, or their keys, the words that it deals
+/// to parts, and slots of 8 bytes. GPUs deal twice; the CPU counts keys first and deals once.
+fn passed(class: Class, load: f64) -> f64 {
+    let (pair, word, key, slots) = (8.0, 8.0, 4.0, 8.0 / load);
+    match class {
+        Class::Gpu | Class::CpuByOpenCl => pair + word + 2.0 * word + word + slots,
+        Class::Cpu => key + pair + word + word + slots,
+    }
+}
+
+/// One limit of all, for a table of that load; that of the bus is found elsewhere.
+pub(super) fn allowed(limit: Limit, limits: Limits, class: Class, load: Option<f64>) -> Option<f64> {
     match limit {
         Limit::Words => Some(limits.words),
         Limit::Lines => Some(limits.lines),
         Limit::Updates => Some(limits.updates),
         Limit::Copy => Some(limits.copy),
+        Limit::Passes => load.map(|load| limits.copy * COPIED / passed(class, load)),
         Limit::Bus => None,
     }
 }

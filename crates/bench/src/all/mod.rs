@@ -122,7 +122,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     } else {
         Told::Text(report::text(&lines, &allowed, &devices, args))
     };
-    told.with(plots.as_ref(), || vec![chart::chart(&lines, &devices, args).draw()])
+    told.with(plots.as_ref(), || Ok(vec![chart::draw(&lines, &devices, args)?]))
 }
 
 /// `--n`, of which there is one at most.
@@ -225,7 +225,7 @@ impl Bench<'_> {
         };
         let limit = match row.limit {
             Some(Limit::Bus) => measured.limit,
-            Some(limit) => judge::allowed(limit, self.limits(device, n)?),
+            Some(limit) => judge::allowed(limit, self.limits(device, n)?, class_of(device), measured.load),
             None => None,
         };
         let mut judged = Vec::new();

@@ -9,11 +9,9 @@ use serde_json::{Value, json};
 use super::judge::{Aim, Judged};
 use super::{Allowed, Found, Line};
 use crate::Args;
+use crate::limits::COPIED;
 use koel_cli::devices;
 use koel_cli::text::{self, Align, Table};
-
-/// Bytes that a word of a copy is: four in and four out.
-const COPIED: f64 = 8.0;
 
 /// Tables: what memory allows, and every row beside its goals; behind them, why some were not measured or not judged.
 pub(super) fn text(lines: &[Line], allowed: &[Allowed], devices: &[Any], args: &Args) -> String {

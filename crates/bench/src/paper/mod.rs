@@ -122,7 +122,8 @@ pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress
         Told::Text(text(args, devices, &figures))
     };
     told.with(plots.as_ref(), || {
-        plots::of_figures(Named { name: &paper.name(), cited: paper.cited() }, &figures, devices)
+        let paper = Named { name: &paper.name(), cited: paper.cited() };
+        plots::of_figures(paper, &figures, devices, &plots::how(args))
     })
 }
 

@@ -3,28 +3,30 @@
 //! ```text
 //! rows.rs      an ordinary bench: its rows over the pairs, the load, the hits or the rows of a key, a series a table
 //! papers.rs    the figures of a paper, each a plot
-//! shares.rs    bench --all: each rate as a share of its goals and of its limit
-//! plot.rs      draws curves        scale.rs    axes        style.rs    colours, markers, legend        svg.rs    writes
+//! rates.rs     bench --draw: rates of a file, beside each other
+//! bars.rs      draws bars: those, and of bench --all each rate as a share of its goals and of its limit
+//! plot.rs      draws curves        scale.rs    axes        style.rs    colours, markers, legend
+//! canvas.rs    a picture and its texts
 //! ```
 //!
-//! Devices stand side by side, on the same axes. The same measurements give the same bytes.
-//!
-//! Drawn here and by no library: `plotters`, the usual one, lays its legend over the curves and does not know how wide
-//! text is without a library of fonts.
+//! `plotters` draws. Legends are placed here, because it lays them over the curves. Devices stand side by side, on the
+//! same axes. Each picture says when and on what it was measured; the same measurements of one day give the same bytes.
 
+mod bars;
+mod canvas;
 mod papers;
 mod plot;
+mod rates;
 mod rows;
 mod scale;
-mod shares;
 mod style;
-mod svg;
 #[cfg(test)]
 mod tests;
 
 use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Args;
 use koel::file::WholeFile;
@@ -32,9 +34,10 @@ use koel_cli::failure::{Failure, Result};
 use koel_cli::out;
 use koel_cli::text;
 
+pub(super) use bars::{Bar, Chart, Column, Group, Kind};
 pub(super) use papers::{Named, of_figures};
+pub(super) use rates::of_file;
 pub(super) use rows::{has_axis, of_rows};
-pub(super) use shares::{Against, Bar, Chart, Column, Group};
 
 /// A picture and the name of its file, without `.svg`.
 pub(super) struct Drawing {
@@ -72,9 +75,10 @@ impl Plots {
     }
 
     /// Writes the files and says which; those of the same names are replaced.
-    pub(super) fn write(&self, drawings: &[Drawing]) -> Result<Vec<PathBuf>> {
+    pub(super) fn write(&self, drawings: io::Result<Vec<Drawing>>) -> Result<Vec<PathBuf>> {
+        let drawings = drawings.map_err(|error| Failure::io(&self.0, &error))?;
         let mut written = Vec::new();
-        for Drawing { name, svg } in drawings {
+        for Drawing { name, svg } in &drawings {
             let path = self.0.join(format!("{name}.svg"));
             let io = |error: io::Error| Failure::io(&path, &error);
             let (whole, mut file) = WholeFile::create(&path).map_err(io)?;
@@ -89,6 +93,35 @@ impl Plots {
         }
         Ok(written)
     }
+}
+
+/// What a picture became, for all who draw.
+fn drawing(name: &str, svg: std::result::Result<String, canvas::Error>) -> io::Result<Drawing> {
+    Ok(Drawing { name: name.into(), svg: svg.map_err(|error| io::Error::other(error.to_string()))? })
+}
+
+/// When something was measured just now, and how.
+pub(super) fn how(args: &Args) -> String {
+    let (version, threads) = (env!("CARGO_PKG_VERSION"), rayon::current_num_threads());
+    let runs = text::counted(args.repeats.into(), "run");
+    format!("{}, koel {version}, host with {}, medians of {runs}", today(), text::counted(threads as u64, "thread"))
+}
+
+/// The day, in Greenwich.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    date(since.as_secs() / 86_400)
+}
+
+/// The date so many days after 1970-01-01. Years begin with March here, so that the leap day is the last.
+fn date(days: u64) -> String {
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    format!("{}-{month:02}-{day:02}", 400 * era + year + u64::from(month <= 2))
 }
 
 /// A name that files may have.

@@ -1,10 +1,12 @@
 //! Plots of a paper's figures: one for each figure, its devices side by side.
 
+use std::io;
+
 use koel::backend::HashBackend;
 use koel::device::Any;
 
 use super::plot::{Panel, Plot};
-use super::{Drawing, capital, file_name};
+use super::{Drawing, capital, drawing, file_name};
 use crate::figure::Figure;
 
 /// A paper's name in the command and in words.
@@ -15,14 +17,13 @@ pub(crate) struct Named<'a> {
 }
 
 /// Draws the figures of a paper, each into a file that is named by the paper and the figure.
-pub(crate) fn of_figures(paper: Named<'_>, figures: &[Figure], devices: &[Any]) -> Vec<Drawing> {
+pub(crate) fn of_figures(paper: Named<'_>, figures: &[Figure], devices: &[Any], how: &str) -> io::Result<Vec<Drawing>> {
     let head =
         |id: &str| devices.iter().find(|device| device.info().id == id).map_or(id.into(), |d| d.info().to_string());
-    let plots = plots(paper, figures, head);
-    plots.iter().map(|plot| Drawing { name: plot.name.clone(), svg: plot.svg() }).collect()
+    plots(paper, figures, head, how).iter().map(|plot| drawing(&plot.name, plot.svg())).collect()
 }
 
-fn plots(paper: Named<'_>, figures: &[Figure], head: impl Fn(&str) -> String) -> Vec<Plot> {
+fn plots(paper: Named<'_>, figures: &[Figure], head: impl Fn(&str) -> String, how: &str) -> Vec<Plot> {
     let mut ids: Vec<&str> = Vec::new();
     for figure in figures.iter().filter(|figure| !figure.series.is_empty()) {
         if !ids.contains(&figure.id) {
@@ -30,14 +31,14 @@ fn plots(paper: Named<'_>, figures: &[Figure], head: impl Fn(&str) -> String) ->
         }
     }
     ids.into_iter()
-        .filter_map(|id| plot(paper, figures.iter().filter(|figure| figure.id == id).collect(), &head))
+        .filter_map(|id| plot(paper, figures.iter().filter(|figure| figure.id == id).collect(), &head, how))
         .collect()
 }
 
 /// One figure, as it is on each device.
-fn plot(paper: Named<'_>, figures: Vec<&Figure>, head: &impl Fn(&str) -> String) -> Option<Plot> {
+fn plot(paper: Named<'_>, figures: Vec<&Figure>, head: &impl Fn(&str) -> String, how: &str) -> Option<Plot> {
     let first = figures.first()?;
-    let mut lines = vec![format!("{}, {}", paper.cited, first.place)];
+    let mut lines = vec![format!("{}, {}", paper.cited, first.place), how.to_owned()];
     if figures.len() == 1 {
         lines.push(head(&first.device));
     }
@@ -53,7 +54,7 @@ fn plot(paper: Named<'_>, figures: Vec<&Figure>, head: &impl Fn(&str) -> String)
         x: first.x.clone(),
         y: first.y.clone(),
         panels: figures.iter().map(panel).collect(),
-        dashes: "dashed: models, and what the paper says",
+        models: "thin: models, and what the paper says",
         notes,
     })
 }
@@ -74,11 +75,12 @@ mod tests {
         };
         let mut figures = vec![figure("9a", "cpu"), figure("9b", "cpu"), figure("9a", "gpu"), figure("9c", "cpu")];
         figures.iter_mut().take(3).for_each(|figure| figure.point("x", 1.0, 2.0));
-        let plots = plots(Named { name: "someone", cited: "Someone 1999" }, &figures, |id| format!("the {id}"));
+        let plots =
+            plots(Named { name: "someone", cited: "Someone 1999" }, &figures, |id| format!("the {id}"), "today");
         let names: Vec<_> = plots.iter().map(|plot| (plot.name.as_str(), plot.panels.len())).collect();
         assert_eq!(names, [("someone-9a", 2), ("someone-9b", 1)], "and nothing of a figure without a curve");
         assert_eq!(plots[0].notes, ["of both", "of cpu", "of gpu"]);
-        assert_eq!(plots[0].lines, ["Someone 1999, Figure 9"]);
+        assert_eq!(plots[0].lines, ["Someone 1999, Figure 9", "today"]);
         assert_eq!((plots[0].title.as_str(), plots[0].panels[1].head.as_str()), ("Rates", "the gpu"));
     }
 }

@@ -13,9 +13,14 @@
 //! notes
 //! ```
 
+use plotters::chart::ChartContext;
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::prelude::*;
+use plotters::style::text_anchor::HPos;
+
+use super::canvas::{self, Area, Error, GRID, HEAD, INK, LABEL, MARGIN, TICK};
 use super::scale::{Ends, Scale};
 use super::style::Legend;
-use super::svg::{Anchor, Font, GREY, GRID, INK, Stroke, Svg};
 use crate::figure::Axis;
 pub(super) use crate::figure::Series;
 
@@ -29,8 +34,8 @@ pub(super) struct Plot {
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) panels: Vec<Panel>,
-    /// What dashed curves are.
-    pub(super) dashes: &'static str,
+    /// What thin curves are.
+    pub(super) models: &'static str,
     pub(super) notes: Vec<String>,
 }
 
@@ -40,33 +45,33 @@ pub(super) struct Panel {
     pub(super) series: Vec<Series>,
 }
 
-const MARGIN: f64 = 18.0;
-const TITLE: Font = Font::new(17.0, INK).bold();
-const LINE: Font = Font::new(12.0, GREY);
-const HEAD: Font = Font::new(12.0, INK).bold();
-const LABEL: Font = Font::new(12.5, INK);
-const TICK: Font = Font::new(11.5, INK);
-const NOTE: Font = Font::new(10.5, GREY);
 /// Panels in a row.
 const MOST_IN_A_ROW: usize = 3;
 /// Of the maxima of devices: from there on they share no linear axis.
 const TOO_FAR_APART: f64 = 8.0;
 
-/// Where everything goes.
-struct Layout {
+/// Axes, and where everything goes.
+struct Layout<'a> {
+    x: Scale,
+    y: Scale,
+    legend: Legend<'a>,
     /// Of the area of curves.
-    size: (f64, f64),
+    size: (i32, i32),
     /// Between the left edge of a panel and its area: the numbers and the name of the axis.
-    left: f64,
+    left: i32,
     /// Under the area.
-    bottom: f64,
+    bottom: i32,
     /// Over the area: the name of the device.
-    head: f64,
+    head: i32,
+    /// Numbers on an axis, at most.
+    ticks: (usize, usize),
 }
+
+type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<Scale, Scale>>;
 
 impl Plot {
     /// All that is drawn.
-    pub(super) fn series(&self) -> impl Iterator<Item = &Series> + Clone {
+    fn series(&self) -> impl Iterator<Item = &Series> + Clone {
         self.panels.iter().flat_map(|panel| &panel.series)
     }
 
@@ -76,7 +81,7 @@ impl Plot {
 
     /// The vertical axis: from zero where that leaves room for what is to be seen, and of powers where one device's
     /// curves would otherwise lie on the ground.
-    fn vertical(&self) -> (Axis, Scale) {
+    fn vertical(&self) -> Scale {
         let of =
             |panel: &Panel| -> Vec<f64> { panel.series.iter().flat_map(|s| s.points.iter().map(|p| p.1)).collect() };
         let mut numbers: Vec<f64> = self.panels.iter().flat_map(of).filter(|number| number.is_finite()).collect();
@@ -90,187 +95,138 @@ impl Plot {
             // The least bar is one too.
             numbers.push(least / 2.0);
         }
-        let from_zero = self.is_of_bars() || !axis.unit.is_empty() || least < 0.5 * top;
-        let scale = Scale::new(&axis, &numbers, if from_zero { Ends::Zero } else { Ends::Round });
-        (axis, scale)
+        let from_zero = axis.log || self.is_of_bars() || !axis.unit.is_empty() || least < 0.5 * top;
+        Scale::new(&axis, &numbers, if from_zero { Ends::Zero } else { Ends::Data })
+    }
+
+    fn layout(&self) -> Layout<'_> {
+        let numbers: Vec<f64> = self.series().flat_map(|s| s.points.iter().map(|point| point.0)).collect();
+        let (x, y) = (Scale::new(&self.x, &numbers, Ends::Data), self.vertical());
+        let in_a_row = self.panels.len().clamp(1, MOST_IN_A_ROW);
+        let (size, ticks) = [((560, 350), (9, 9)), ((420, 310), (7, 8)), ((330, 280), (5, 8))][in_a_row - 1];
+        let widest = y.ticks(ticks.1).iter().map(|&at| TICK.width(&y.label(at))).max().unwrap_or(0);
+        let names = self.named(size.0).iter().map(Vec::len).max().unwrap_or(1) as i32;
+        let heads = self.panels.iter().map(|panel| HEAD.height(&panel.head, size.0)).max().unwrap_or(0);
+        Layout {
+            legend: Legend::new(self.series(), self.models, self.is_of_bars()),
+            size,
+            left: 2 * LABEL.line() + widest,
+            bottom: names * TICK.line() + 2 * LABEL.line(),
+            head: if self.panels.len() > 1 { heads + 4 } else { 0 },
+            x,
+            y,
+            ticks,
+        }
     }
 
     /// The file.
-    pub(super) fn svg(&self) -> String {
-        let (y_axis, y) = self.vertical();
-        let numbers: Vec<f64> = self.series().flat_map(|s| s.points.iter().map(|point| point.0)).collect();
-        let x = if self.is_of_bars() { None } else { Some(Scale::new(&self.x, &numbers, Ends::Data)) };
-        let legend = Legend::new(self.series(), self.dashes, self.is_of_bars());
-        let count = self.panels.len().max(1);
-        let in_a_row = count.min(MOST_IN_A_ROW);
-        let size = [(560.0, 350.0), (420.0, 310.0), (330.0, 280.0)][in_a_row - 1];
-        let numbers = y.ticks.iter().map(|tick| TICK.width(&tick.label)).fold(0.0, f64::max);
-        let names = self.named(size.0).iter().map(Vec::len).max().unwrap_or(1);
-        let heads = self.panels.iter().map(|panel| HEAD.wrapped(&panel.head, size.0).len()).max().unwrap_or(0);
-        let layout = Layout {
-            size,
-            left: LABEL.line() + numbers + 14.0,
-            bottom: 4.0 + names as f64 * TICK.line() + LABEL.line() + 4.0,
-            head: if count > 1 { heads as f64 * HEAD.line() + 4.0 } else { 0.0 },
+    pub(super) fn svg(&self) -> Result<String, Error> {
+        let layout = self.layout();
+        let (count, legend) = (self.panels.len().max(1) as i32, &layout.legend);
+        let in_a_row = count.min(MOST_IN_A_ROW as i32);
+        let panels = in_a_row * (layout.left + layout.size.0 + MARGIN);
+        let inner = panels + if count == 1 { legend.size(0).0 } else { 0 };
+        let high = layout.head + layout.size.1 + layout.bottom;
+        let top = canvas::heading_end(&self.title, &self.lines, inner) + 16;
+        // The legend is beside one panel, and under several.
+        let rows = (count + in_a_row - 1) / in_a_row * (high + MARGIN);
+        let (beside, under) = ((MARGIN + panels, top), (MARGIN + layout.left, top + rows));
+        let (at, width, end) = match count {
+            1 => (beside, 0, top + rows.max(legend.size(0).1)),
+            _ => (under, inner - layout.left, top + rows + legend.size(inner - layout.left).1 + 8),
         };
-        let panels = in_a_row as f64 * (layout.left + size.0 + MARGIN);
-        let beside = if count == 1 { legend.size(0.0).0 + MARGIN } else { 0.0 };
-        let inner = panels + beside;
-
-        let mut svg = Svg::default();
-        let mut top = MARGIN;
-        let mut write = |svg: &mut Svg, text: &str, font: Font| {
-            for line in font.wrapped(text, inner) {
-                top += font.line();
-                svg.text((MARGIN, top - 0.3 * font.size), &line, font);
+        let height = end + canvas::footing_height(&self.notes, inner) + MARGIN;
+        canvas::picture((inner + 2 * MARGIN, height), &self.title, |area| {
+            canvas::heading(area, &self.title, &self.lines, inner)?;
+            for (nth, panel) in (0..).zip(&self.panels) {
+                let left = MARGIN + nth % in_a_row * (layout.left + layout.size.0 + MARGIN);
+                self.panel(area, panel, (left, top + nth / in_a_row * (high + MARGIN)), &layout)?;
             }
-        };
-        write(&mut svg, &self.title, TITLE);
-        self.lines.iter().for_each(|line| write(&mut svg, line, LINE));
-        top += 16.0;
-        let high = layout.head + size.1 + layout.bottom;
-        for (at, panel) in self.panels.iter().enumerate() {
-            let (column, row) = ((at % in_a_row) as f64, (at / in_a_row) as f64);
-            let corner = (MARGIN + column * (layout.left + size.0 + MARGIN), top + row * (high + MARGIN));
-            self.panel(&mut svg, panel, corner, &layout, (x.as_ref(), &y, &y_axis, &legend));
-        }
-        let rows = count.div_ceil(in_a_row) as f64;
-        if count == 1 {
-            legend.draw(&mut svg, (MARGIN + panels, top), 0.0);
-        }
-        top = (top + rows * (high + MARGIN) - MARGIN).max(if count == 1 { top + legend.size(0.0).1 } else { 0.0 });
-        if count > 1 {
-            top += 8.0;
-            legend.draw(&mut svg, (MARGIN + layout.left, top), inner - layout.left);
-            top += legend.size(inner - layout.left).1;
-        }
-        top += if self.notes.is_empty() { 0.0 } else { 8.0 };
-        for line in self.notes.iter().flat_map(|note| NOTE.wrapped(note, inner)) {
-            top += NOTE.line();
-            svg.text((MARGIN, top - 0.3 * NOTE.size), &line, NOTE);
-        }
-        svg.finish((inner + 2.0 * MARGIN, top + MARGIN), &self.title)
+            legend.draw(area, at, width)?;
+            canvas::footing(area, &self.notes, end, inner)
+        })
     }
 
     /// The names of things at the axis, each in lines that have room.
-    fn named(&self, width: f64) -> Vec<Vec<String>> {
-        let room = width / self.x.names.len().max(1) as f64 - 8.0;
+    fn named(&self, width: i32) -> Vec<Vec<String>> {
+        let room = width / self.x.names.len().max(1) as i32 - 8;
         self.x.names.iter().map(|name| TICK.wrapped(name, room)).collect()
     }
 
-    fn panel(
-        &self,
-        svg: &mut Svg,
-        panel: &Panel,
-        corner: (f64, f64),
-        layout: &Layout,
-        (x, y, y_axis, legend): (Option<&Scale>, &Scale, &Axis, &Legend<'_>),
-    ) {
+    fn panel(&self, area: &Area<'_>, panel: &Panel, (left, top): (i32, i32), layout: &Layout<'_>) -> Result<(), Error> {
         let (width, height) = layout.size;
-        let (left, top) = (corner.0 + layout.left, corner.1 + layout.head);
-        let up = |place: f64| top + height * (1.0 - place);
-        let right = |place: f64| left + width * place;
-        if layout.head > 0.0 {
-            for (at, line) in HEAD.wrapped(&panel.head, width).iter().enumerate() {
-                svg.text((left, corner.1 + (at as f64 + 0.7) * HEAD.line()), line, HEAD);
+        if layout.head > 0 {
+            HEAD.paragraph(area, &panel.head, (left + layout.left, top), width, HPos::Left)?;
+        }
+        let whole = (layout.left + width, height + layout.bottom);
+        let part = area.clone().shrink((left, top + layout.head), whole);
+        let mut chart = ChartBuilder::on(&part)
+            .x_label_area_size(layout.bottom)
+            .y_label_area_size(layout.left)
+            .build_cartesian_2d(layout.x.clone(), layout.y.clone())?;
+        let x_label = |at: &f64| canvas::plain(&layout.x.label(*at));
+        let y_label = |at: &f64| canvas::plain(&layout.y.label(*at));
+        let mut mesh = chart.configure_mesh();
+        // Things are named below, because labels of axes have one line.
+        let numbers = if self.is_of_bars() { 0 } else { layout.ticks.0 };
+        mesh.bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(INK)
+            .label_style(TICK.style(HPos::Left))
+            .axis_desc_style(LABEL.style(HPos::Left))
+            .x_labels(numbers)
+            .y_labels(layout.ticks.1)
+            .x_label_formatter(&x_label)
+            .y_label_formatter(&y_label)
+            .x_desc(self.x.head())
+            .y_desc(self.y.head())
+            .draw()?;
+        if !self.is_of_bars() {
+            return self.curves(area, &mut chart, panel, layout);
+        }
+        let ground = top + layout.head + height;
+        for (at, lines) in self.named(width).iter().enumerate() {
+            let (middle, _) = chart.plotting_area().map_coordinate(&(at as f64, layout.y.ground()));
+            for (line, text) in (0..).zip(lines) {
+                TICK.write(area, text, (middle, ground + 6 + line * TICK.line()), HPos::Center)?;
             }
         }
-        for place in y.minor.iter().filter_map(|&at| y.place(at)) {
-            svg.line((left, up(place)), (left + width, up(place)), Stroke::new("#f3f3f3", 1.0));
-        }
-        for tick in &y.ticks {
-            let Some(at) = y.place(tick.at).map(up) else { continue };
-            svg.line((left, at), (left + width, at), Stroke::new(GRID, 1.0));
-            svg.text((left - 8.0, at + 4.0), &tick.label, TICK.anchored(Anchor::End));
-        }
-        if let Some(x) = x {
-            let mut free = f64::NEG_INFINITY;
-            for tick in &x.ticks {
-                let Some(at) = x.place(tick.at).map(right) else { continue };
-                svg.line((at, top), (at, top + height), Stroke::new(GRID, 1.0));
-                let half = TICK.width(&tick.label) / 2.0;
-                // A number that has no room is left out.
-                if at - half > free {
-                    svg.text((at, top + height + 16.0), &tick.label, TICK.anchored(Anchor::Middle));
-                    free = at + half + 4.0;
-                }
-            }
-        }
-        svg.line((left, top + height), (left + width, top + height), Stroke::new(INK, 1.2));
-        svg.line((left, top), (left, top + height), Stroke::new(INK, 1.2));
-        let middle = LABEL.anchored(Anchor::Middle);
-        let under = top + height + layout.bottom - 0.5 * LABEL.size;
-        svg.text((left + width / 2.0, under), &self.x.head(), middle);
-        svg.text((corner.0 + LABEL.size, top + height / 2.0), &y_axis.head(), middle.upwards());
-        match x {
-            Some(x) => self.curves(svg, panel, legend, |(at, high)| Some((right(x.place(at)?), up(y.place(high)?)))),
-            None => self.bars(svg, panel, legend, (left, top + height, width), |high| y.place(high).map(up)),
-        }
+        Plot::bars(&mut chart, panel, layout)
     }
 
-    fn curves(
-        &self,
-        svg: &mut Svg,
-        panel: &Panel,
-        legend: &Legend<'_>,
-        place: impl Fn((f64, f64)) -> Option<(f64, f64)>,
-    ) {
+    fn curves(&self, area: &Area<'_>, chart: &mut Chart<'_>, panel: &Panel, layout: &Layout<'_>) -> Result<(), Error> {
         // Models lie under what was measured.
         for model in [true, false] {
             for series in panel.series.iter().filter(|series| series.model == model) {
-                let style = legend.style(&series.label);
-                let points: Vec<_> = series.points.iter().filter_map(|&point| Some((point, place(point)?))).collect();
-                let places: Vec<_> = points.iter().map(|&(_, place)| place).collect();
-                let stroke =
-                    if model { Stroke::new(style.colour(), 1.5).dashed() } else { Stroke::new(style.colour(), 2.0) };
-                if places.len() > 1 {
-                    svg.curve(&places, stroke);
+                let style = layout.legend.style(&series.label);
+                let has = |&(x, y): &(f64, f64)| layout.x.has(x) && layout.y.has(y);
+                let points: Vec<_> = series.points.iter().copied().filter(has).collect();
+                if points.len() > 1 {
+                    chart.draw_series(LineSeries::new(points.clone(), style.line(model)))?;
                 }
-                if model && places.len() > 1 {
-                    continue;
-                }
-                for ((at, high), place) in points {
-                    let says = self.says(series, at, high);
-                    style.mark(svg, place, model, &says);
+                if !model || points.len() == 1 {
+                    for point in &points {
+                        style.mark(area, chart.plotting_area().map_coordinate(point))?;
+                    }
                 }
             }
         }
+        Ok(())
     }
 
-    /// Bars side by side, for each thing on the axis.
-    fn bars(
-        &self,
-        svg: &mut Svg,
-        panel: &Panel,
-        legend: &Legend<'_>,
-        (left, ground, width): (f64, f64, f64),
-        up: impl Fn(f64) -> Option<f64>,
-    ) {
-        let room = width / self.x.names.len().max(1) as f64;
-        let each = ((room - 16.0).max(4.0) / panel.series.len().max(1) as f64).min(60.0);
-        for (at, lines) in self.named(width).iter().enumerate() {
-            let middle = left + (at as f64 + 0.5) * room;
-            for (line, text) in lines.iter().enumerate() {
-                let down = ground + 16.0 + line as f64 * TICK.line();
-                svg.text((middle, down), text, TICK.anchored(Anchor::Middle));
-            }
-            for (nth, series) in panel.series.iter().enumerate() {
-                let Some(&(_, high)) = series.points.iter().find(|point| point.0 == at as f64) else { continue };
-                let Some(top) = up(high) else { continue };
-                let from = middle + (nth as f64 - panel.series.len() as f64 / 2.0) * each + 1.0;
-                let colour = legend.style(&series.label).colour();
-                let (fill, outline) = match series.model {
-                    true => (None, Some(Stroke::new(colour, 1.5).dashed())),
-                    false => (Some(colour), None),
-                };
-                let says = self.says(series, at as f64, high);
-                svg.rect((from, top), (each - 2.0, ground - top), fill, outline, &says);
-            }
+    /// Bars side by side, for each thing on the axis; those of models are outlines.
+    fn bars(chart: &mut Chart<'_>, panel: &Panel, layout: &Layout<'_>) -> Result<(), Error> {
+        let each = 0.8 / panel.series.len().max(1) as f64;
+        for (nth, series) in panel.series.iter().enumerate() {
+            let colour = layout.legend.style(&series.label);
+            let style = if series.model { colour.line(true) } else { colour.colour().filled() };
+            let has = |point: &&(f64, f64)| layout.x.has(point.0) && layout.y.has(point.1);
+            let bars = series.points.iter().filter(has).map(|&(at, high)| {
+                let from = at - 0.4 + nth as f64 * each;
+                Rectangle::new([(from + 0.04 * each, high), (from + 0.96 * each, layout.y.ground())], style)
+            });
+            chart.draw_series(bars.collect::<Vec<_>>())?;
         }
-    }
-
-    /// What a point says when it is pointed at.
-    fn says(&self, series: &Series, at: f64, high: f64) -> String {
-        format!("{}: {}; {} {}", series.label, self.y.told(high), self.x.label, self.x.told(at))
+        Ok(())
     }
 }

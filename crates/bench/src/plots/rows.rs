@@ -4,11 +4,13 @@
 //! What else differs between rows is in the names of series; where those get too many, they are divided among plots, and
 //! of numbers of pairs and of rows a key the greatest is drawn.
 
+use std::io;
+
 use koel::backend::HashBackend;
 use koel::device::Any;
 
 use super::plot::{Panel, Plot, Series};
-use super::{Drawing, capital, count, file_name};
+use super::{Drawing, capital, count, drawing, file_name, how};
 use crate::Args;
 use crate::figure::Axis;
 use crate::measure::Row;
@@ -115,10 +117,9 @@ pub(crate) fn has_axis(args: &Args) -> bool {
 }
 
 /// Draws all that can be drawn of these rows.
-pub(crate) fn of_rows(rows: &[Row], devices: &[Any], args: &Args) -> Vec<Drawing> {
+pub(crate) fn of_rows(rows: &[Row], devices: &[Any], args: &Args) -> io::Result<Vec<Drawing>> {
     let heads: Vec<_> = devices.iter().map(|device| (device.info().id.clone(), device.info().to_string())).collect();
-    let plots = plots(rows, &heads, &format!("medians of {}", text::counted(args.repeats.into(), "run")));
-    plots.iter().map(|plot| Drawing { name: plot.name.clone(), svg: plot.svg() }).collect()
+    plots(rows, &heads, &how(args)).iter().map(|plot| drawing(&plot.name, plot.svg())).collect()
 }
 
 /// `devices`: names, as rows have them, and for people.
@@ -214,8 +215,8 @@ impl Division<'_> {
             Side::Host => ("from host memory to host memory", " end to end"),
         };
         let mut line = fixed.clone();
-        line.extend([name.to_owned(), self.how.to_owned()]);
-        let mut lines = vec![line.join("; ")];
+        line.push(name.to_owned());
+        let mut lines = vec![line.join("; "), self.how.to_owned()];
         if let [panel] = &panels[..] {
             lines.insert(0, panel.head.clone());
         }
@@ -229,7 +230,7 @@ impl Division<'_> {
             x: self.over.axis(),
             y,
             panels,
-            dashes: "dashed: what memory allows",
+            models: "thin: what memory allows",
             notes: Vec::new(),
         }
     }

@@ -1,77 +1,77 @@
 //! How curves are told apart: colours that colour-blind readers tell apart too, and a marker each; and the legend.
 
+use plotters::prelude::*;
+use plotters::style::text_anchor::HPos;
+
+use super::canvas::{Area, Error, GREY, LABEL};
 use super::plot::Series;
-use super::svg::{Font, GREY, INK, Stroke, Svg};
 
 /// Okabe and Ito's, with grey in place of the yellow, which is hard to see on white.
-const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a"];
-/// One fewer than colours, so that a colour comes again with another marker.
-const MARKERS: usize = 7;
-/// The size of a marker, from its middle.
-const RADIUS: f64 = 4.0;
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0x00, 0x00, 0x00),
+    RGBColor(0x8a, 0x8a, 0x8a),
+];
+/// No divisor of the number of colours, so that a colour comes again with another marker.
+const MARKERS: usize = 5;
 /// What a legend shows of a curve, and what lies behind it.
-const SAMPLE: f64 = 30.0;
-const GAP: f64 = 8.0;
+const SAMPLE: i32 = 30;
+const GAP: i32 = 8;
 /// Between columns.
-const BETWEEN: f64 = 22.0;
-const FONT: Font = Font::new(12.0, INK);
+const BETWEEN: i32 = 22;
+
+/// The colour of a thing among others.
+pub(super) fn colour(at: usize) -> RGBColor {
+    COLOURS[at % COLOURS.len()]
+}
 
 /// The colour and the marker of one curve among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Style(usize);
 
 impl Style {
-    pub(super) fn colour(self) -> &'static str {
-        COLOURS[self.0 % COLOURS.len()]
+    pub(super) fn colour(self) -> RGBColor {
+        colour(self.0)
     }
 
     fn marker(self) -> usize {
         self.0 % MARKERS
     }
 
-    /// A marker at a point; what it says when it is pointed at.
-    pub(super) fn mark(self, svg: &mut Svg, (x, y): (f64, f64), hollow: bool, says: &str) {
-        let r = RADIUS;
-        let polygon = |corners: &[(f64, f64)]| {
-            let corners = corners.iter().map(|&(dx, dy)| format!("{:.2} {:.2}", x + r * dx, y + r * dy));
-            format!("M{}Z", corners.collect::<Vec<_>>().join("L"))
-        };
-        let strokes = |lines: &[[(f64, f64); 2]]| {
-            let lines = lines.iter().map(|[from, to]| {
-                let at = |(dx, dy): (f64, f64)| format!("{:.2} {:.2}", x + r * dx, y + r * dy);
-                format!("M{}L{}", at(*from), at(*to))
-            });
-            lines.collect::<String>()
-        };
-        let path = match self.marker() {
-            0 => format!("M{:.2} {y:.2}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0Z", x - r, d = 2.0 * r),
-            1 => polygon(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
-            2 => polygon(&[(0.0, -1.2), (1.1, 0.85), (-1.1, 0.85)]),
-            3 => polygon(&[(0.0, -1.25), (1.1, 0.0), (0.0, 1.25), (-1.1, 0.0)]),
-            4 => polygon(&[(0.0, 1.2), (1.1, -0.85), (-1.1, -0.85)]),
-            5 => strokes(&[[(-0.95, -0.95), (0.95, 0.95)], [(-0.95, 0.95), (0.95, -0.95)]]),
-            _ => strokes(&[[(-1.2, 0.0), (1.2, 0.0)], [(0.0, -1.2), (0.0, 1.2)]]),
-        };
-        let (fill, stroke) = match (self.marker(), hollow) {
-            (5.., _) => ("none", Stroke::new(self.colour(), 2.0)),
-            (_, true) => ("#ffffff", Stroke::new(self.colour(), 1.5)),
-            (_, false) => (self.colour(), Stroke::new("#ffffff", 0.7)),
-        };
-        svg.shape(&path, fill, stroke, says);
+    /// Of a curve: models are thin.
+    pub(super) fn line(self, model: bool) -> ShapeStyle {
+        if model { self.colour().mix(0.6).stroke_width(1) } else { self.colour().stroke_width(2) }
+    }
+
+    /// A marker at a point.
+    pub(super) fn mark(self, area: &Area<'_>, (x, y): (i32, i32)) -> Result<(), Error> {
+        let filled = self.colour().filled();
+        match self.marker() {
+            0 => area.draw(&Circle::new((x, y), 4, filled)),
+            1 => area.draw(&Rectangle::new([(x - 4, y - 4), (x + 4, y + 4)], filled)),
+            2 => area.draw(&TriangleMarker::new((x, y), 6, filled)),
+            3 => area.draw(&Cross::new((x, y), 4, self.colour().stroke_width(2))),
+            _ => area.draw(&Polygon::new([(x - 5, y), (x, y - 5), (x + 5, y), (x, y + 5)], filled)),
+        }
     }
 }
 
 /// The curves of a plot by their names, each with its style: a model has that of what was measured under its name.
 pub(super) struct Legend<'a> {
     entries: Vec<(&'a str, bool)>,
-    /// What dashes are, if there are any.
-    dashes: Option<&'a str>,
+    /// What thin lines are, if there are any.
+    models: Option<&'a str>,
     /// Whether things are bars and not curves.
     bars: bool,
 }
 
 impl<'a> Legend<'a> {
-    pub(super) fn new(series: impl Iterator<Item = &'a Series> + Clone, dashes: &'a str, bars: bool) -> Legend<'a> {
+    pub(super) fn new(series: impl Iterator<Item = &'a Series> + Clone, models: &'a str, bars: bool) -> Legend<'a> {
         let mut entries: Vec<(&str, bool)> = Vec::new();
         // What was measured comes first.
         for model in [false, true] {
@@ -81,69 +81,62 @@ impl<'a> Legend<'a> {
                 }
             }
         }
-        let dashes = series.clone().any(|series| series.model).then_some(dashes);
-        Legend { entries, dashes, bars }
+        let models = series.clone().any(|series| series.model).then_some(models);
+        Legend { entries, models, bars }
     }
 
     pub(super) fn style(&self, label: &str) -> Style {
         Style(self.entries.iter().position(|(known, _)| *known == label).unwrap_or(0))
     }
 
-    fn widest(&self) -> f64 {
-        let labels = self.entries.iter().map(|(label, _)| *label).chain(self.dashes);
-        SAMPLE + GAP + labels.map(|label| FONT.width(label)).fold(0.0, f64::max)
+    fn widest(&self) -> i32 {
+        let labels = self.entries.iter().map(|(label, _)| *label).chain(self.models);
+        SAMPLE + GAP + labels.map(|label| LABEL.width(label)).max().unwrap_or(0)
     }
 
-    fn len(&self) -> usize {
-        self.entries.len() + usize::from(self.dashes.is_some())
+    fn len(&self) -> i32 {
+        self.entries.len() as i32 + i32::from(self.models.is_some())
     }
 
-    fn columns(&self, width: f64) -> usize {
-        (((width + BETWEEN) / (self.widest() + BETWEEN)) as usize).clamp(1, self.len().max(1))
+    fn columns(&self, width: i32) -> i32 {
+        ((width + BETWEEN) / (self.widest() + BETWEEN)).clamp(1, self.len().max(1))
     }
 
     /// How large it is in so much width.
-    pub(super) fn size(&self, width: f64) -> (f64, f64) {
+    pub(super) fn size(&self, width: i32) -> (i32, i32) {
         let columns = self.columns(width);
-        let wide = columns as f64 * (self.widest() + BETWEEN) - BETWEEN;
-        (wide, self.len().div_ceil(columns) as f64 * line())
+        (columns * (self.widest() + BETWEEN) - BETWEEN, (self.len() + columns - 1) / columns * line())
     }
 
     /// Draws it with its upper left corner there: down one column after the other.
-    pub(super) fn draw(&self, svg: &mut Svg, (left, top): (f64, f64), width: f64) {
-        let rows = self.len().div_ceil(self.columns(width)).max(1);
-        let place = |at: usize| {
-            let (column, row) = (at / rows, at % rows);
-            (left + column as f64 * (self.widest() + BETWEEN), top + (row as f64 + 0.5) * line())
-        };
+    pub(super) fn draw(&self, area: &Area<'_>, (left, top): (i32, i32), width: i32) -> Result<(), Error> {
+        let rows = (self.size(width).1 / line()).max(1);
+        let place = |at: i32| (left + at / rows * (self.widest() + BETWEEN), top + at % rows * line());
         for (at, &(label, model)) in self.entries.iter().enumerate() {
-            let ((x, y), style) = (place(at), Style(at));
-            sample(svg, (x, y), style.colour(), model, self.bars);
-            if !model && !self.bars {
-                style.mark(svg, (x + SAMPLE / 2.0, y), false, "");
-            }
-            svg.text((x + SAMPLE + GAP, y + 4.0), label, FONT);
+            let ((x, y), style) = (place(at as i32), Style(at));
+            self.sample(area, (x, y), style, model)?;
+            LABEL.write(area, label, (x + SAMPLE + GAP, y), HPos::Left)?;
         }
-        if let Some(dashes) = self.dashes {
-            let (x, y) = place(self.entries.len());
-            sample(svg, (x, y), GREY, true, self.bars);
-            svg.text((x + SAMPLE + GAP, y + 4.0), dashes, Font::new(12.0, GREY));
+        if let Some(models) = self.models {
+            let (x, y) = place(self.entries.len() as i32);
+            area.draw(&PathElement::new([(x, y + 6), (x + SAMPLE, y + 6)], GREY.stroke_width(1)))?;
+            LABEL.write(area, models, (x + SAMPLE + GAP, y), HPos::Left)?;
         }
+        Ok(())
+    }
+
+    fn sample(&self, area: &Area<'_>, (x, y): (i32, i32), style: Style, model: bool) -> Result<(), Error> {
+        if self.bars {
+            let of = if model { style.line(true) } else { style.colour().filled() };
+            return area.draw(&Rectangle::new([(x + 8, y), (x + 22, y + 12)], of));
+        }
+        area.draw(&PathElement::new([(x, y + 6), (x + SAMPLE, y + 6)], style.line(model)))?;
+        if model { Ok(()) } else { style.mark(area, (x + SAMPLE / 2, y + 6)) }
     }
 }
 
-fn line() -> f64 {
-    FONT.size * 1.6
-}
-
-fn sample(svg: &mut Svg, (x, y): (f64, f64), colour: &'static str, dashed: bool, bar: bool) {
-    let stroke = Stroke::new(colour, if dashed { 1.5 } else { 2.0 });
-    let stroke = if dashed { stroke.dashed() } else { stroke };
-    match (bar, dashed) {
-        (true, true) => svg.rect((x + 8.0, y - 6.0), (14.0, 12.0), None, Some(stroke), ""),
-        (true, false) => svg.rect((x + 8.0, y - 6.0), (14.0, 12.0), Some(colour), None, ""),
-        _ => svg.line((x, y), (x + SAMPLE, y), stroke),
-    }
+fn line() -> i32 {
+    LABEL.line() + 3
 }
 
 #[cfg(test)]
@@ -152,12 +145,12 @@ mod tests {
 
     #[test]
     fn styles_come_again_only_after_all() {
-        let looks = |at| (Style(at).colour(), Style(at).marker());
+        let looks = |at| (Style(at).colour().rgb(), Style(at).marker());
         let mut seen: Vec<_> = (0..COLOURS.len() * MARKERS).map(looks).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), COLOURS.len() * MARKERS);
-        assert_ne!(Style(0).colour(), Style(1).colour());
+        assert_ne!(colour(0), colour(1));
     }
 
     #[test]
@@ -166,8 +159,8 @@ mod tests {
         let all = [series("theory", true), series("a", true), series("a", false), series("b", false)];
         let legend = Legend::new(all.iter(), "models", false);
         assert_eq!(["a", "b", "theory"].map(|label| legend.style(label).0), [0, 1, 2]);
-        assert_eq!((legend.len(), legend.size(1.0).1), (4, 4.0 * line()), "one column if there is no room");
-        assert!(legend.size(1e4).1 == line() && legend.size(1e4).0 < 1e4);
-        assert_eq!(Legend::new(all[2..].iter(), "models", false).dashes, None);
+        assert_eq!((legend.len(), legend.size(1).1), (4, 4 * line()), "one column if there is no room");
+        assert!(legend.size(10_000).1 == line() && legend.size(10_000).0 < 10_000);
+        assert_eq!(Legend::new(all[2..].iter(), "models", false).models, None);
     }
 }

@@ -1,12 +1,12 @@
-//! Drawings, read back: everything is there, inside the picture, and nothing written over anything else.
+//! Drawings, read back: everything is there, inside the picture and where the data are, and nothing written over
+//! anything else.
 
 use std::fs;
 
 use roxmltree::{Document, Node};
 
+use super::canvas;
 use super::plot::{Panel, Plot, Series};
-use super::shares::{Against, Bar, Chart, Column, Group};
-use super::svg::{Font, INK};
 use super::*;
 use crate::figure::Axis;
 
@@ -20,41 +20,62 @@ struct Written {
     bottom: f64,
 }
 
+/// A curve, by its places in the picture.
+#[derive(Debug)]
+struct Curve {
+    colour: String,
+    wide: bool,
+    places: Vec<(f64, f64)>,
+}
+
+/// A picture, as it is read.
+struct Picture {
+    texts: Vec<Written>,
+    curves: Vec<Curve>,
+    /// Filled rectangles, by their corners.
+    bars: Vec<(f64, f64, f64, f64)>,
+}
+
 fn number(node: Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no {name} in {node:?}"))
 }
 
-/// All texts, where they are; turned ones stand upright.
-fn written(document: &Document<'_>) -> Vec<Written> {
-    let texts = document.descendants().filter(|node| node.has_tag_name((SVG, "text")));
-    texts
-        .map(|node| {
-            let says: String = node.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();
-            let (x, y, size) = (number(node, "x"), number(node, "y"), number(node, "font-size"));
-            let bold = Font::new(size, INK).bold();
-            let long = if node.has_attribute("font-weight") { bold } else { Font::new(size, INK) }.width(&says);
-            let before = match node.attribute("text-anchor") {
-                Some("middle") => long / 2.0,
-                Some("end") => long,
-                _ => 0.0,
-            };
-            let after = long - before;
-            if node.has_attribute("transform") {
-                return Written { says, left: x - 0.7 * size, right: x, top: y - after, bottom: y + before };
-            }
-            Written { says, left: x - before, right: x + after, top: y - 0.7 * size, bottom: y }
-        })
-        .collect()
+fn named<'a>(document: &'a Document<'_>, name: &'a str) -> impl Iterator<Item = Node<'a, 'a>> {
+    document.descendants().filter(move |node| node.has_tag_name(("http://www.w3.org/2000/svg", name)))
 }
 
-const SVG: &str = "http://www.w3.org/2000/svg";
+/// Where a text stands; turned ones stand upright.
+fn written(node: Node<'_, '_>) -> Written {
+    let says = node.text().unwrap_or_default().trim().to_owned();
+    let (x, y, size) = (number(node, "x"), number(node, "y"), number(node, "font-size"));
+    let long = canvas::width(&says, size, node.has_attribute("font-weight"));
+    let before = match node.attribute("text-anchor") {
+        Some("middle") => long / 2.0,
+        Some("end") => long,
+        _ => 0.0,
+    };
+    let over = match node.attribute("dy") {
+        Some("0.76em") => 0.0,
+        Some("0.5ex") => 0.4 * size,
+        _ => 0.9 * size,
+    };
+    let (after, under) = (long - before, 0.8 * size - over);
+    match node.attribute("transform") {
+        Some(turned) => {
+            assert!(turned.starts_with("rotate(270"), "{turned}");
+            Written { says, left: x - over, right: x + under, top: y - after, bottom: y + before }
+        }
+        None => Written { says, left: x - before, right: x + after, top: y - over, bottom: y + under },
+    }
+}
 
-/// Reads a picture and checks what holds of all of them; the texts.
-fn check(svg: &str) -> Vec<Written> {
+/// Reads a picture and checks what holds of all of them.
+fn check(svg: &std::result::Result<String, canvas::Error>) -> Picture {
+    let svg = svg.as_ref().unwrap_or_else(|error| panic!("{error}"));
     let document = Document::parse(svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     let (width, height) = (number(document.root_element(), "width"), number(document.root_element(), "height"));
-    let texts = written(&document);
+    let texts: Vec<Written> = named(&document, "text").map(written).collect();
     for (at, text) in texts.iter().enumerate() {
         assert!(text.left >= 0.0 && text.right <= width && text.top >= 0.0 && text.bottom <= height, "{text:?}");
         for other in &texts[..at] {
@@ -62,13 +83,53 @@ fn check(svg: &str) -> Vec<Written> {
             assert!(beside || text.bottom <= other.top || other.bottom <= text.top, "{text:?} is over {other:?}");
         }
     }
-    let curves = document.descendants().filter_map(|node| node.attribute("points"));
-    for place in curves.flat_map(str::split_whitespace) {
-        let (x, y) = place.split_once(',').unwrap_or_else(|| panic!("{place}"));
-        let inside = |at: &str, most: f64| at.parse().is_ok_and(|at: f64| (0.0..=most).contains(&at));
-        assert!(inside(x, width) && inside(y, height), "{place} of {width} x {height}");
+    let places = |node: Node<'_, '_>| -> Vec<(f64, f64)> {
+        let points = node.attribute("points").unwrap_or_default().split_whitespace();
+        points
+            .map(|place| {
+                let place = place.split_once(',').and_then(|(x, y)| x.parse().ok().zip(y.parse().ok()));
+                place
+                    .filter(|&(x, y)| (0.0..=width).contains(&x) && (0.0..=height).contains(&y))
+                    .unwrap_or_else(|| panic!("{node:?}"))
+            })
+            .collect()
+    };
+    let curves = named(&document, "polyline").map(|node| Curve {
+        colour: node.attribute("stroke").unwrap_or_default().into(),
+        wide: node.attribute("stroke-width") == Some("2"),
+        places: places(node),
+    });
+    let bars = named(&document, "rect").filter(|node| !matches!(node.attribute("fill"), Some("#FFFFFF" | "none")));
+    let bars = bars.map(|node| {
+        let corner = (number(node, "x"), number(node, "y"));
+        (corner.0, corner.1, corner.0 + number(node, "width"), corner.1 + number(node, "height"))
+    });
+    Picture { texts, bars: bars.collect(), curves: curves.collect() }
+}
+
+impl Picture {
+    /// How often this is written.
+    fn times(&self, says: &str) -> usize {
+        self.texts.iter().filter(|text| text.says == says).count()
     }
-    texts
+
+    /// What was drawn of data: thick curves, or thin ones. Samples in legends are 30 wide.
+    fn curves(&self, wide: bool) -> Vec<&Curve> {
+        let is_sample = |curve: &Curve| matches!(curve.places[..], [(x, y), (to, end)] if to - x == 30.0 && y == end);
+        let of_axes = ["#E3E3E3", "#222222"];
+        let of_data =
+            |curve: &&Curve| curve.wide == wide && !of_axes.contains(&curve.colour.as_str()) && !is_sample(curve);
+        self.curves.iter().filter(of_data).collect()
+    }
+
+    /// The middle of a text that is there once.
+    fn middle(&self, says: &str) -> (f64, f64) {
+        let mut found = self.texts.iter().filter(|text| text.says == says);
+        match (found.next(), found.next()) {
+            (Some(text), None) => ((text.left + text.right) / 2.0, (text.top + text.bottom) / 2.0),
+            _ => panic!("{says} in {:?}", self.texts),
+        }
+    }
 }
 
 fn series(label: &str, model: bool, points: &[(f64, f64)]) -> Series {
@@ -84,7 +145,7 @@ fn plot(panels: Vec<Vec<Series>>) -> Plot {
         x: Axis::log("pairs", ""),
         y: Axis::linear("throughput", "M/s"),
         panels: panels.into_iter().map(|series| Panel { head: head.into(), series }).collect(),
-        dashes: "dashed: models",
+        models: "thin: models",
         notes: vec!["a note that goes on for a long while, ".repeat(12), "short".into()],
     }
 }
@@ -96,14 +157,29 @@ fn every_curve_is_named_beside_the_curves_and_nothing_is_over_anything() {
     for count in 1..=5 {
         let curves: Vec<Series> =
             labels.iter().map(|label| series(label, false, &[(1024.0, 10.0), (1e6, 4e4)])).collect();
-        let texts = check(&plot(vec![curves; count]).svg());
-        for label in &labels {
-            assert_eq!(texts.iter().filter(|text| text.says == *label).count(), 1, "{label} in {count} panels");
-        }
-        let heads = texts.iter().filter(|text| text.says.starts_with("opencl:0")).count();
+        let picture = check(&plot(vec![curves; count]).svg());
+        assert!(labels.iter().all(|label| picture.times(label) == 1), "{count} panels");
+        let heads = picture.texts.iter().filter(|text| text.says.starts_with("opencl:0")).count();
         assert_eq!(heads, if count == 1 { 0 } else { count });
-        assert!(!texts.iter().any(|text| text.says.starts_with("dashed")), "there are no models");
+        assert_eq!(["pairs", "throughput (M/s)"].map(|axis| picture.times(axis)), [count; 2]);
+        assert_eq!(["Throughput", "n = 2²⁰; a line", "short"].map(|text| picture.times(text)), [1; 3]);
+        assert_eq!((picture.curves(true).len(), picture.curves(false).len()), (12 * count, 0));
+        assert_eq!(picture.times("thin: models"), 0, "there are none");
     }
+}
+
+#[test]
+fn points_lie_where_the_data_are() {
+    let points = [(1e3, 20.0), (1e4, 0.0), (1e5, 80.0), (1e6, 60.0)];
+    let picture = check(&plot(vec![vec![series("it", false, &points)]]).svg());
+    let curves = picture.curves(true);
+    let [curve] = &curves[..] else { panic!("{curves:?}") };
+    let (right, up) = (["1000", "10k", "100k", "1M"], ["20", "0", "80", "60"]);
+    for (place, (x, y)) in curve.places.iter().zip(right.into_iter().zip(up)) {
+        let (x, y) = (picture.middle(x).0, picture.middle(y).1);
+        assert!((place.0 - x).abs() <= 1.0 && (place.1 - y).abs() <= 3.0, "{place:?} is not at {x}, {y}");
+    }
+    assert_eq!(curve.places.len(), points.len());
 }
 
 #[test]
@@ -128,66 +204,85 @@ fn there_is_a_picture_of_whatever_points() {
 }
 
 #[test]
-fn models_are_dashed_in_the_colour_of_what_was_measured() {
+fn models_are_thin_in_the_colour_of_what_was_measured() {
     let points = [(1.0, 1.0), (2.0, 2.0)];
-    let svg =
-        plot(vec![vec![series("it", true, &points), series("it", false, &points), series("theory", true, &points)]])
-            .svg();
-    check(&svg);
-    let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{error}"));
-    let curves: Vec<_> = document.descendants().filter(|node| node.has_tag_name((SVG, "polyline"))).collect();
-    let looks: Vec<_> =
-        curves.iter().map(|node| (node.has_attribute("stroke-dasharray"), node.attribute("stroke"))).collect();
-    assert_eq!(looks.len(), 3);
-    let measured = looks.iter().find(|look| !look.0).unwrap_or_else(|| panic!("{looks:?}"));
-    assert_eq!(looks.iter().filter(|look| look.0 && look.1 == measured.1).count(), 1);
-    // Points say what they are.
-    let says = document.descendants().filter_map(|node| node.text()).any(|text| text == "it: 2 M/s; pairs 2");
-    assert!(says, "{svg}");
+    let all = vec![series("it", true, &points), series("it", false, &points), series("theory", true, &points)];
+    let picture = check(&plot(vec![all]).svg());
+    let (measured, models) = (picture.curves(true), picture.curves(false));
+    assert_eq!((measured.len(), models.len(), picture.times("thin: models")), (1, 2, 1));
+    assert_eq!(models.iter().filter(|model| model.colour == measured[0].colour).count(), 1);
 }
 
 #[test]
 fn devices_have_the_same_axes() {
-    let points = |most: f64| [(1.0, 1.0), (2.0, most)];
-    let numbers = |most: [f64; 2]| {
-        let panels = most.map(|most| vec![series("it", false, &points(most))]);
-        check(&plot(panels.into()).svg()).into_iter().map(|text| text.says).collect::<Vec<_>>()
+    let of = |most: [f64; 2]| {
+        let panels = most.map(|most| vec![series("it", false, &[(1.0, 1.0), (2.0, most)])]);
+        check(&plot(panels.into()).svg())
     };
-    let twice = |texts: &[String], label: &str| texts.iter().filter(|text| *text == label).count() == 2;
-    let near = numbers([40.0, 90.0]);
-    assert!(["0", "20", "100"].iter().all(|label| twice(&near, label)), "{near:?}");
+    let near = of([40.0, 90.0]);
+    assert!(["0", "20", "80"].iter().all(|label| near.times(label) == 2), "{:?}", near.texts);
     // One would lie on the ground.
-    let far = numbers([40.0, 9e5]);
-    assert!(["10", "100", "1,000", "10k", "100k"].iter().all(|label| twice(&far, label)), "{far:?}");
+    let far = of([40.0, 9e5]);
+    assert!(["10", "100", "1000", "10k", "100k"].iter().all(|label| far.times(label) == 2), "{:?}", far.texts);
 }
 
 #[test]
-fn bars_stand_beside_what_they_are_a_share_of() {
-    let bar = |share, against| Bar { share, text: "of 30.00 G/s, and better".into(), against };
-    let group = |label: &str| Group {
-        label: label.into(),
-        under: "8.10 G/s, n = 2^26".into(),
-        bars: vec![bar(Some(0.5), Against::Missed), bar(Some(54.6), Against::Reached), bar(None, Against::NotJudged)],
+fn things_have_bars_that_stand_on_the_ground() {
+    let mut plot = plot(vec![vec![series("a", false, &[(0.0, 40.0), (1.0, 20.0)]), series("b", true, &[(1.0, 30.0)])]]);
+    plot.x = Axis::named("order", &["row", "random"]);
+    let picture = check(&plot.svg());
+    // The sample in the legend is one too.
+    let bars: Vec<_> = picture.bars.iter().filter(|bar| bar.2 - bar.0 > 20.0).collect();
+    let [row, random] = bars[..] else { panic!("{bars:?}") };
+    let (high, half) = (row.3 - row.1, random.3 - random.1);
+    assert!(row.3 == random.3 && (high - 2.0 * half).abs() <= 2.0, "{bars:?}");
+    assert!(row.0 < picture.middle("row").0 && random.0 < picture.middle("random").0 && row.2 < random.0);
+}
+
+#[test]
+fn bars_are_as_long_as_what_they_say() {
+    let bar = |long: Option<f64>, kind| {
+        let says = long.map(|long| format!("{long:.2}")).unwrap_or_default();
+        Bar { long, says, text: "of 30.00 G/s, and better".into(), kind }
     };
+    let group = |label: &str, bars| Group { label: label.into(), under: "8.10 G/s, n = 2^26".into(), bars };
     let groups = || {
-        vec![
-            group("Horton lookup, 100% hits"),
-            group("a build"),
-            Group { bars: vec![bar(Some(0.0), Against::Limit)], ..group("x") },
-        ]
+        let three = || vec![bar(Some(0.5), 0), bar(Some(54.6), 1), bar(None, 2)];
+        vec![group("Horton lookup", three()), group("a build", three()), group("x", vec![bar(Some(0.0), 1)])]
     };
+    let kind = |label: &str, outline| Kind { label: label.into(), colour: style::colour(0), outline };
     for count in 0..3 {
         let columns = (0..count).map(|_| Column { head: "cpu (a device)".into(), groups: groups() }).collect();
-        let chart =
-            Chart { name: "all", title: "Rates", line: "1 is the goal".into(), columns, notes: vec!["said".into()] };
-        let texts = check(&chart.draw().svg);
-        let times = |says: &str| texts.iter().filter(|text| text.says == says).count();
-        assert_eq!(
-            [times("0.50"), times("» 54.60"), times("0.00"), times("a build")],
-            [2 * count, 2 * count, count, count]
-        );
-        assert_eq!(times("of a goal for other sizes"), 0, "no such bar is drawn");
+        let chart = Chart {
+            name: "all".into(),
+            title: "Rates".into(),
+            lines: vec!["today".into()],
+            axis: Axis::linear("share", ""),
+            marked: Some(1.0),
+            most: Some(2.0),
+            kinds: vec![kind("reached", false), kind("missed", false), kind("not there", true)],
+            columns,
+            notes: vec!["said".into()],
+        };
+        let picture = check(&chart.svg());
+        let times =
+            ["0.50", "54.60", "0.00", "a build", "share", "of 30.00 G/s, and better"].map(|says| picture.times(says));
+        assert_eq!(times, [2, 2, 1, 1, 1, 7].map(|times| times * count));
+        assert_eq!((picture.times("not there"), picture.times("reached")), (0, count.min(1)));
+        if count == 1 {
+            // Behind the samples of the two kinds.
+            let long: Vec<f64> = picture.bars[2..].iter().map(|bar| bar.2 - bar.0).collect();
+            assert!((4.0 * long[0] - long[1]).abs() <= 4.0 && long[4] <= 1.0, "{long:?}");
+        }
     }
+}
+
+#[test]
+fn days_have_dates() {
+    let dates = [0, 59, 789, 11_016, 19_782, 20_780, 47_540].map(date);
+    let right = ["1970-01-01", "1970-03-01", "1972-02-29", "2000-02-29", "2024-02-29", "2026-11-23", "2100-02-28"];
+    assert_eq!(dates, right);
+    assert_eq!(date(47_541), "2100-03-01");
 }
 
 #[test]
@@ -203,7 +298,7 @@ fn files_are_replaced_and_nothing_else_is_left() {
     let at = folder.path().join("a/b");
     let Ok(plots) = Plots::at(&at) else { panic!("a new directory") };
     for svg in ["<svg/>", "<svg></svg>"] {
-        let written = plots.write(&[Drawing { name: "x".into(), svg: svg.into() }]);
+        let written = plots.write(Ok(vec![Drawing { name: "x".into(), svg: svg.into() }]));
         assert!(written.is_ok_and(|written| written == [at.join("x.svg")]));
         assert!(fs::read_to_string(at.join("x.svg")).is_ok_and(|text| text == svg));
     }

@@ -11,7 +11,7 @@ use crate::folder::{Folder, devices, stderr};
 struct Drawing {
     title: String,
     texts: Vec<String>,
-    /// Curves, and how many of them are dashed.
+    /// Curves, and how many of them are thin.
     curves: (usize, usize),
 }
 
@@ -20,13 +20,22 @@ fn read(folder: &Folder, path: &str) -> Drawing {
     let document = Document::parse(&file).unwrap_or_else(|error| panic!("{path}: {error}"));
     let all = |name: &'static str| document.descendants().filter(move |node| node.tag_name().name() == name);
     let says = |node: roxmltree::Node<'_, '_>| -> String {
-        node.descendants().filter(|node| node.is_text()).filter_map(|node| node.text()).collect()
+        let says: String = node.descendants().filter(|node| node.is_text()).filter_map(|node| node.text()).collect();
+        says.trim().into()
     };
-    let dashed = all("polyline").filter(|node| node.has_attribute("stroke-dasharray")).count();
+    // Neither lines of the axes, which are grey or black, nor the samples of a legend, which are 30 wide.
+    let of_data = |node: &roxmltree::Node<'_, '_>| {
+        let places: Vec<_> = node.attribute("points").unwrap().split_whitespace().collect();
+        let x = |at: usize| places[at].split(',').next().unwrap().parse::<i32>().unwrap();
+        let is_sample = places.len() == 2 && x(1) - x(0) == 30;
+        !is_sample && !matches!(node.attribute("stroke"), Some("#E3E3E3" | "#222222"))
+    };
+    let curves: Vec<_> = all("polyline").filter(of_data).collect();
+    let thin = curves.iter().filter(|node| node.attribute("stroke-width") == Some("1")).count();
     Drawing {
         title: all("title").map(says).next().unwrap(),
         texts: all("text").map(says).collect(),
-        curves: (all("polyline").count(), dashed),
+        curves: (curves.len(), thin),
     }
 }
 
@@ -72,7 +81,7 @@ fn rows_are_drawn_over_each_axis_that_they_have() {
             let in_legend = |drawing: &Drawing| drawing.texts.iter().any(|t| t.starts_with(&format!("{scheme}{kind}")));
             assert!(!plots.is_empty() && plots.iter().all(|(_, drawing)| in_legend(drawing)), "{row} over {axis}");
             let limited = row["limit"].is_f64();
-            assert!(!limited || plots.iter().all(|(_, drawing)| drawing.curves.1 > 0), "limits are dashed");
+            assert!(!limited || plots.iter().all(|(_, drawing)| drawing.curves.1 > 0), "limits are thin");
         }
     }
     // Told on stderr, over the old files, and without JSON.
@@ -136,7 +145,7 @@ fn each_figure_of_a_paper_is_a_file() {
                 of.filter(|series| series["points"].as_array().unwrap().len() > 1).count()
             };
             let right = if id == "10" { (0, 0) } else { (long(true) + long(false), long(true)) };
-            assert_eq!(drawing.curves, right, "{id}: models are dashed, and an axis of things has bars");
+            assert_eq!(drawing.curves, right, "{id}: models are thin, and an axis of things has bars");
             let place = figure["place"].as_str().unwrap();
             assert!(
                 drawing.texts.iter().any(|text| text.ends_with(&format!(", {place}"))),
@@ -161,6 +170,34 @@ fn all_that_has_a_goal_is_drawn_beside_it() {
             assert!(drawing.texts.contains(&format!("{share:.2}")), "{row}");
         }
     }
+}
+
+#[test]
+fn rates_of_a_file_are_drawn_beside_each_other() {
+    let rate = |by: &str, rate: &str| {
+        format!(r#"{{"of": "build", "by": "{by}", "rate": {rate}, "date": "2026-11-23", "source": "a.md"}}"#)
+    };
+    let file = |more: &str| {
+        let (koel, other) = (rate("koel", "20.5"), rate("another", more));
+        let columns = format!(r#"[{{"on": "a device, 4 threads", "rates": [{koel}, {other}]}}]"#);
+        format!(r#"{{"title": "Rates", "line": "u32", "unit": "G/s", "columns": {columns}, "notes": []}}"#)
+    };
+    let folder = Folder::new();
+    folder.file("rates.json", file("41"));
+    let found = folder.json("--draw rates.json --plots plots --json");
+    assert_eq!(drawn(&folder, &found, "plots"), ["plots/rates.svg"]);
+    let drawing = read(&folder, "plots/rates.svg");
+    for text in
+        ["build", "koel", "another", "20.5", "41", "a device, 4 threads; 2026-11-23", "rate (G keys or pairs a second)"]
+    {
+        assert!(drawing.texts.iter().any(|told| told == text), "{text}: {:?}", drawing.texts);
+    }
+    for (wrong, part) in [("0", "0 is no rate"), ("\"41\"", "wrong.json"), ("1, \"raet\": 2", "raet")] {
+        folder.file("wrong.json", file(wrong));
+        folder.refused("--draw rates.json,wrong.json --plots new", part);
+    }
+    folder.refused("--draw nothing.json --plots new", "nothing.json");
+    assert!(!folder.path("new").exists());
 }
 
 /// What cannot be drawn is said before anything is measured: these would take hours.

@@ -1,0 +1,166 @@
+//! `koel-bench --draw FILES --plots DIR`: rates that were written down, each with its day and its source, beside each
+//! other. The plots of the README are drawn of the files in `docs/plots/`.
+
+use std::io;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::bars::{Bar, Chart, Column, Group, Kind};
+use super::{Drawing, style};
+use crate::figure::Axis;
+use koel_cli::failure::{Failure, Result};
+
+/// A file of rates.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Data {
+    title: String,
+    /// What is the same in all of it.
+    line: String,
+    unit: Unit,
+    columns: Vec<OnDevice>,
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+enum Unit {
+    #[serde(rename = "G/s")]
+    Giga,
+    #[serde(rename = "M/s")]
+    Mega,
+}
+
+/// What was measured on one device.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OnDevice {
+    /// The device, and how many threads of it.
+    on: String,
+    rates: Vec<Rate>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rate {
+    /// What is done.
+    of: String,
+    /// What does it.
+    by: String,
+    rate: f64,
+    /// What must be known of it.
+    #[serde(default)]
+    but: String,
+    date: String,
+    source: String,
+}
+
+/// Draws one such file.
+///
+/// # Errors
+/// What is wrong with the file.
+pub(crate) fn of_file(path: &Path) -> Result<Drawing> {
+    let io = |error: &io::Error| Failure::io(path, error);
+    let text = std::fs::read_to_string(path).map_err(|error| io(&error))?;
+    let data: Data = serde_json::from_str(&text).map_err(|error| io(&error.into()))?;
+    let mut rates = data.columns.iter().flat_map(|column| &column.rates);
+    if let Some(wrong) = rates.find(|rate| !(rate.rate.is_finite() && rate.rate > 0.0)) {
+        let (path, Rate { of, by, rate, .. }) = (path.display(), wrong);
+        return Err(Failure::Input(format!("{path}: {of} by {by}: {rate} is no rate")));
+    }
+    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    chart(name, data).draw().map_err(|error| io(&error))
+}
+
+/// The index of a name among those seen so far.
+fn index(seen: &mut Vec<String>, name: &str) -> usize {
+    seen.iter().position(|known| known == name).unwrap_or_else(|| {
+        seen.push(name.into());
+        seen.len() - 1
+    })
+}
+
+fn chart(name: String, data: Data) -> Chart {
+    let (mut kinds, mut notes, mut sources) = (Vec::new(), data.notes, Vec::new());
+    let mut columns = Vec::new();
+    for OnDevice { on, rates } in data.columns {
+        // The day of a device's first rate stands beside its name, and others below.
+        let day = rates.first().map(|rate| rate.date.clone()).unwrap_or_default();
+        let (mut names, mut groups) = (Vec::new(), Vec::new());
+        for rate in rates {
+            let at = index(&mut names, &rate.of);
+            if at == groups.len() {
+                groups.push(Group { label: rate.of, under: String::new(), bars: Vec::new() });
+            }
+            if rate.date != day {
+                index(&mut notes, &super::capital(&format!("{}: {}.", rate.by, rate.date)));
+            }
+            index(&mut sources, &rate.source);
+            let but = if rate.but.is_empty() { String::new() } else { format!(" ({})", rate.but) };
+            groups[at].bars.push(Bar {
+                long: Some(rate.rate),
+                says: format!("{}{but}", three_digits(rate.rate)),
+                text: String::new(),
+                kind: index(&mut kinds, &rate.by),
+            });
+        }
+        columns.push(Column { head: format!("{on}; {day}"), groups });
+    }
+    let kind = |(at, label)| Kind { label, colour: style::colour(at), outline: false };
+    let unit = match data.unit {
+        Unit::Giga => "G keys or pairs a second",
+        Unit::Mega => "M keys or pairs a second",
+    };
+    notes.push(format!("How it was measured: {}.", sources.join(", ")));
+    Chart {
+        name,
+        title: data.title,
+        lines: vec![data.line],
+        axis: Axis::linear("rate", unit),
+        marked: None,
+        most: None,
+        kinds: kinds.into_iter().enumerate().map(kind).collect(),
+        columns,
+        notes,
+    }
+}
+
+/// A rate as it is told: to the tenth below a hundred.
+fn three_digits(rate: f64) -> String {
+    let tenths = if rate < 100.0 { 10.0 } else { 1.0 };
+    ((rate * tenths).round() / tenths).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_told_to_three_digits() {
+        let told = [30.15, 77.05, 48.0, 6.305, 516.5, 1590.0].map(three_digits);
+        assert_eq!(told, ["30.2", "77.1", "48", "6.3", "517", "1590"]);
+    }
+
+    /// The plots that documents show are those of the rates that stand beside them.
+    #[test]
+    fn the_plots_in_the_repository_are_drawn_of_their_files() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plots");
+        let mut count = 0;
+        for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{error}")) {
+            let path = entry.unwrap_or_else(|error| panic!("{error}")).path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let drawn = of_file(&path).unwrap_or_else(|error| panic!("{error}"));
+            let there = std::fs::read_to_string(path.with_extension("svg")).unwrap_or_else(|error| panic!("{error}"));
+            // Git may have changed the ends of lines.
+            assert!(
+                drawn.svg == there.replace("\r\n", "\n"),
+                "draw {} again: docs/performance/measuring.md",
+                path.display()
+            );
+            count += 1;
+        }
+        assert_eq!(count, 2);
+    }
+}
