@@ -84,11 +84,11 @@ pub(crate) fn spans<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Counts of so many runs.
-fn counts_of_every_sort(runs: usize) -> Named<Vec<u32>> {
+/// Counts of so many runs, one of which may have `heaviest` elements.
+fn counts_of_every_sort(runs: usize, heaviest: u32) -> Named<Vec<u32>> {
     let heavy = |at: usize| {
         let mut counts = vec![0; runs];
-        counts.iter_mut().skip(at).take(1).for_each(|count| *count = 20_011);
+        counts.iter_mut().skip(at).take(1).for_each(|count| *count = heaviest);
         counts
     };
     vec![
@@ -102,10 +102,10 @@ fn counts_of_every_sort(runs: usize) -> Named<Vec<u32>> {
     ]
 }
 
-/// Sums and expansions of so many runs.
-pub(crate) fn lists<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
+/// Sums and expansions of so many runs, one of which may have `heaviest` elements.
+pub(crate) fn lists<B: Relational>(backend: &B, sizes: &[usize], heaviest: u32) -> Result<()> {
     for &runs in sizes {
-        for (name, counts) in counts_of_every_sort(runs) {
+        for (name, counts) in counts_of_every_sort(runs, heaviest) {
             let mut sum = 0;
             let mut expected = vec![0];
             for &count in &counts {

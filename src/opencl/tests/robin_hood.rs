@@ -151,7 +151,7 @@ fn queries(keys: &[u32]) -> Vec<u32> {
 fn images_are_the_sequential_ones_word_for_word_and_answer() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for scheme in schemes() {
-        for &len in if small() { &[0, 1, 65][..] } else { &[0, 1, 63, 64, 65, 1000, 20_000] } {
+        for &len in if small() { &[0, 65][..] } else { &[0, 1, 63, 64, 65, 1000, 20_000] } {
             let (keys, values) = pairs(&scheme, len);
             let (plan, image, placed) = build(cl, &scheme, &keys, &values)?;
             assert_eq!(placed, Placed::default());
@@ -296,7 +296,7 @@ fn any_image_can_be_read_and_built_on() -> Result<()> {
         let noise: Vec<u64> =
             noise(8, 2 * words).chunks(2).map(|two| u64::from(two[0]) << 32 | u64::from(two[1])).collect();
         let fills = [noise, vec![u64::MAX; words], vec![1 << 63; words], vec![1; words]];
-        for fill in fills.into_iter().take(if small() { 2 } else { 4 }) {
+        for fill in fills.into_iter().take(if small() { 1 } else { 4 }) {
             let mut image = cl.upload(&fill)?;
             let (keys, values) = pairs(&scheme, if small() { 20 } else { 200 });
             compare_lookups(cl, &plan, &image, &queries(&keys))?;

@@ -77,7 +77,8 @@ fn chunks_that_overlap_are_answered_as_those_that_do_not() -> Result<()> {
     let same = table.to_backend(&staged)?;
     plain.ledger().take();
     staged.ledger().take();
-    for len in [0, 1, 255, 256, 257, 512, 513, 767, 768, 1025, asked.len()] {
+    let lengths = [0, 1, 255, 256, 257, 512, 513, 767, 768, 1025, asked.len()];
+    for len in lengths.into_iter().filter(|len| !small() || [1, 257, asked.len()].contains(len)) {
         let asked = &asked[..len];
         let answers = table.get(asked)?;
         assert_eq!(same.get(asked)?, answers, "{len}");
