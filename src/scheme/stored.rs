@@ -96,7 +96,7 @@ pub(super) fn made_by<S: Scheme>(scheme: &S, plan: S::Plan, pairs: u64) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheme::Salt;
+    use crate::scheme::{Kind, Salt};
 
     /// The plan for 100 slots at an attempt.
     fn plan<S: Scheme>(scheme: &S, attempt: u32) -> S::Plan {
@@ -132,7 +132,12 @@ mod tests {
             };
             accepted += 1;
             assert_eq!(plan.stored(), stored, "{}, bit {bit}", S::NAME);
-            S::from_plan(&plan).check().expect("parameters of a plan");
+            let scheme = S::from_plan(&plan);
+            scheme.check().expect("parameters of a plan");
+            // Sorted tables have their pairs in the plan, and chains of classic cuckoo tables may be the user's.
+            if S::NAME != "sorted" && !(S::NAME.starts_with("cuckoo") && plan.kind() == Kind::Classic) {
+                assert_eq!(made_by(&scheme, plan, 0), Ok(plan), "{}, bit {bit}", S::NAME);
+            }
             for value in [None, Some(0), Some(7)] {
                 let with = plan.with_outside(value);
                 assert_eq!(S::Plan::of_stored(S::ID, with.stored()), Ok(with), "{}, bit {bit}, {value:?}", S::NAME);

@@ -3,8 +3,7 @@
 //! Both read the image to this machine and run the scheme's one-key-at-a-time functions there, in parallel: the point
 //! is that they share nothing with the kernels that built it.
 
-use std::ops::Add;
-use std::ops::Range;
+use std::ops::{Add, Range};
 
 use super::{HashTable, salt};
 use crate::backend::Runs;
@@ -197,9 +196,9 @@ fn audited<S: Scheme>(plan: &S::Plan, image: &[u64]) -> std::result::Result<Audi
     // Whole buckets, and few parts, because some schemes look the whole image over before they begin.
     let cells = plan.cells();
     let part = cells.div_ceil(PARTS).next_multiple_of(LARGEST_BUCKET);
-    let audit_part = |i: usize, _| S::audit(plan, image, cells.min(i as u64 * part)..cells.min((i as u64 + 1) * part));
+    let audit_part = |i: usize| S::audit(plan, image, cells.min(i as u64 * part)..cells.min((i as u64 + 1) * part));
     let join = |a: std::result::Result<Audit, _>, b: std::result::Result<Audit, _>| Ok(a?.join(b?));
-    fold_with(0..PARTS as usize, 1, || (), |(), i, part| audit_part(i, part), join).unwrap_or(Ok(Audit::default()))
+    fold_with(0..PARTS as usize, 1, || (), |(), i, _| audit_part(i), join).unwrap_or(Ok(Audit::default()))
 }
 
 /// Bytes of a cell, which is a word or an equal part of one. What a scheme has besides its cells is not counted.

@@ -31,7 +31,10 @@ pub(super) struct OnDevice<'a> {
 #[derive(Clone, Copy, Default)]
 struct Limits {
     reads: Option<f64>,
+    /// Of what touches words one by one.
     updates: Option<f64>,
+    /// Of builds and batches that do.
+    builds: Option<f64>,
     bus: Option<Bus>,
 }
 
@@ -58,7 +61,8 @@ impl OnDevice<'_> {
         let rate = |at: usize| rows.get(at).filter(|_| !brief).map(|row| row.rate);
         let limits = Limits {
             reads: rate(0).filter(|_| self.reads_at_random()),
-            updates: rate(1).filter(|_| self.places_singly()),
+            updates: rate(1).filter(|_| !self.setup.args.data.has_order()),
+            builds: rate(1).filter(|_| self.places_singly()),
             bus,
         };
         let table = self.builds(&builder, load, limits, &mut rows)?;
@@ -112,11 +116,11 @@ impl OnDevice<'_> {
         !by_opencl && !self.setup.args.data.has_order()
     }
 
-    /// Whether a build makes a random update at least for each pair. Builds part by part make none; docs/performance/
-    /// says what binds those.
+    /// Whether a build makes a random update at least for each pair. Builds part by part make none, and neither do sorts;
+    /// docs/performance/ says what binds those.
     fn places_singly(&self) -> bool {
         let by_parts = self.scheme.kind() == Kind::Canonical && matches!(self.scheme.name(), "bucketized" | "horton");
-        !by_parts && !self.setup.args.data.has_order()
+        !by_parts && self.scheme.name() != "sorted" && !self.setup.args.data.has_order()
     }
 
     fn left_out(&self, error: &Error) -> Findings {
@@ -167,7 +171,7 @@ impl OnDevice<'_> {
         let (table, time) = self.timer().build(builder, (&keys, &values))?;
         drop((keys, values));
         let mut row = self.row("build", "device", load).timed(setup.data.keys.len(), time);
-        (row.limit, row.host_built) = (limits.updates, self.scheme.host_built());
+        (row.limit, row.host_built) = (limits.builds, self.scheme.host_built());
         rows.push(row);
 
         if setup.args.brief {
@@ -187,7 +191,7 @@ impl OnDevice<'_> {
             Ok(time)
         })?;
         let mut row = self.row("build", "end-to-end", load).timed(setup.data.keys.len(), time);
-        let limit = limits.updates.map(|updates| limits.bus.map_or(updates, |bus| bus.pairs().min(updates)));
+        let limit = limits.builds.into_iter().chain(limits.bus.map(Bus::pairs)).min_by(f64::total_cmp);
         (row.limit, row.host_built) = (limit, self.scheme.host_built());
         rows.push(row);
         match last {
@@ -255,7 +259,8 @@ impl OnDevice<'_> {
         };
         rows.push(row("remove a tenth", gone.len(), remove));
         if self.scheme.updates() == Updates::Tombstones {
-            rows.push(row("compact", setup.data.keys.len(), median(compact)));
+            let row = row("compact", setup.data.keys.len(), median(compact));
+            rows.push(Row { limit: limits.builds, ..row });
         }
         Ok(())
     }
@@ -294,7 +299,7 @@ impl OnDevice<'_> {
             Ok(time)
         })?;
         let row = self.row("insert a tenth", "device", load).timed(new.0.len(), time);
-        rows.push(Row { limit: limits.updates, host_built: self.scheme.host_built(), ..row });
+        rows.push(Row { limit: limits.builds, host_built: self.scheme.host_built(), ..row });
         Ok(())
     }
 }

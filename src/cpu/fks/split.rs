@@ -78,8 +78,8 @@ pub(super) fn count(
 /// such, the counts stay as they are.
 pub(super) fn scan(counts: &mut [u64]) -> Result<u64> {
     let beyond = |count: &u64| count.saturating_sub(BUCKET_PAIRS.into());
-    let of_chunk = |_, chunk: &mut [u64]| (chunk.iter().sum::<u64>(), chunk.iter().map(beyond).sum::<u64>());
-    let mut chunks = collect(&mut *counts, CHUNK, of_chunk)?;
+    let of_chunk = |_, chunk: &[u64]| (chunk.iter().sum::<u64>(), chunk.iter().map(beyond).sum::<u64>());
+    let mut chunks = collect(&*counts, CHUNK, of_chunk)?;
     let unplaced = chunks.iter().map(|(_, beyond)| beyond).sum();
     if unplaced > 0 {
         return Ok(unplaced);

@@ -37,7 +37,7 @@ struct Kept {
 
 /// Finishes the Type A buckets, and writes their entries to the homes of those they took in.
 pub(super) fn type_a<const S: usize>(build: Build<'_, S>) -> Result<()> {
-    let of_chunk = |_, buckets: Range<usize>| {
+    let of_chunk = |buckets: Range<usize>| {
         // A bucket has no more proposals than words.
         let (mut listed, mut before) = (memory::reserved(SPAN * S)?, memory::reserved(SPAN * S)?);
         let mut finished = buckets.start;
@@ -51,8 +51,7 @@ pub(super) fn type_a<const S: usize>(build: Build<'_, S>) -> Result<()> {
         }
         Ok(())
     };
-    fold(0..build.headers.len(), CHUNK, |number, buckets| of_chunk(number, buckets).err(), Option::or)
-        .map_or(Ok(()), Err)
+    fold(0..build.headers.len(), CHUNK, |_, buckets| of_chunk(buckets).err(), Option::or).map_or(Ok(()), Err)
 }
 
 /// Lists the proposals in a bucket, and asks for their homes.

@@ -1,5 +1,5 @@
 //! The commands that a driver must be trusted with, and host memory that it writes to by itself: the one place with
-//! `unsafe`.
+//! `unsafe` but for `interop.rs`, where handles come from outside.
 //!
 //! ```text
 //! run               a kernel: launch.rs says why kernels stay within their arguments

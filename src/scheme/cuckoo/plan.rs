@@ -78,7 +78,7 @@ impl CuckooPlan {
     pub(super) fn checked(self) -> std::result::Result<Self, String> {
         known("kind", self.kind, &Kind::ALL)?;
         known("hash family", self.family, &HashFamily::ALL)?;
-        known("rule", self.reinsertion, &Reinsertion::ALL)?;
+        known("re-insertion rule", self.reinsertion, &Reinsertion::ALL)?;
         let chain = (self.kind() == Kind::Classic).then_some(self.chain);
         made_by(&Cuckoo { chain, ..Cuckoo::from_plan(&self) }, self, 0)
     }
