@@ -9,12 +9,15 @@
 //!
 //! Readers and writers find the line by themselves: commands say what they do, and count nothing.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, BufReader, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
 use super::out;
+
+/// Bytes that are read before the line is told.
+const BLOCK: usize = 64 << 10;
 
 /// The bar that was started last, and what it counts.
 static LAST: Mutex<Option<(WeakProgressBar, Counted)>> = Mutex::new(None);
@@ -89,7 +92,8 @@ pub fn watched<'a>(reader: Box<dyn BufRead + 'a>, bytes: Option<u64>) -> Box<dyn
     restart(&bar, bytes);
     let of = if bytes.is_some() { " of {binary_total_bytes}" } else { "" };
     restyle(&bar, Counted::Bytes, &format!("{{spinner}} {{msg}}: {{binary_bytes}}{of}, {{binary_bytes_per_sec}}"));
-    Box::new(bar.wrap_read(reader))
+    // Buffered again, so that the line is told of every block and not of every row.
+    Box::new(BufReader::with_capacity(BLOCK, bar.wrap_read(reader)))
 }
 
 /// What was watched has come to its end.
