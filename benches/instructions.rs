@@ -69,7 +69,7 @@ fn loops() -> Vec<Loop> {
 }
 
 /// The build of a table of a scheme (by parts, where it can be), and lookups that hit and that miss.
-fn of_scheme<S: Scheme>(all: &mut Vec<Loop>, scheme: &S)
+fn of_scheme<S: Scheme<Key = u32, Value = u32>>(all: &mut Vec<Loop>, scheme: &S)
 where
     Cpu: Runs<S>,
 {
@@ -86,7 +86,7 @@ fn workload() -> Workload {
     Workload::new(KEYS, 1)
 }
 
-fn build<S: Scheme>(scheme: &S, route: BuildRoute) -> Outcome<()>
+fn build<S: Scheme<Key = u32, Value = u32>>(scheme: &S, route: BuildRoute) -> Outcome<()>
 where
     Cpu: Runs<S>,
 {
@@ -101,7 +101,7 @@ where
     if table.len() == KEYS as usize { Ok(()) } else { Err(format!("{} pairs of {KEYS}", table.len()).into()) }
 }
 
-fn lookup<S: Scheme>(scheme: &S, hits: u32) -> Outcome<()>
+fn lookup<S: Scheme<Key = u32, Value = u32>>(scheme: &S, hits: u32) -> Outcome<()>
 where
     Cpu: Runs<S>,
 {

@@ -16,7 +16,7 @@ fn primitives(criterion: &mut Criterion) {
         let bits = device.upload(&workload(bitmap_words(ITEMS) as u32).keys()).expect("room");
         let index = device.iota(ITEMS).expect("room");
         group.bench_function("select", |bencher| {
-            bencher.iter(|| device.select(&bits, true, &[&column, &column]).expect("selects"));
+            bencher.iter(|| device.select_pairs(&bits, true, &column, &column).expect("selects"));
         });
         group.bench_function("sort pairs", |bencher| {
             bencher.iter(|| {

@@ -14,13 +14,13 @@ use koel::workload::Workload;
 use koel::{HashTable, Kind, Scheme};
 
 /// The workloads of all sizes that tables of this kind hold.
-fn loads<S: Scheme>(kind: Kind) -> impl Iterator<Item = Workload> {
+fn loads<S: Scheme<Key = u32, Value = u32>>(kind: Kind) -> impl Iterator<Item = Workload> {
     let limits = S::of_kind(kind).limits();
     let held = SIZES.into_iter().filter(move |&n| u64::from(n) <= limits.pairs);
     held.map(move |n| workload(n).within(limits).expect("more keys than pairs"))
 }
 
-fn build<S: Scheme>(criterion: &mut Criterion, kind: Kind, label: &str, device: &Any)
+fn build<S: Scheme<Key = u32, Value = u32>>(criterion: &mut Criterion, kind: Kind, label: &str, device: &Any)
 where
     Any: Runs<S>,
 {
@@ -44,7 +44,7 @@ where
     }
 }
 
-fn lookup<S: Scheme>(criterion: &mut Criterion, kind: Kind, label: &str, device: &Any)
+fn lookup<S: Scheme<Key = u32, Value = u32>>(criterion: &mut Criterion, kind: Kind, label: &str, device: &Any)
 where
     Any: Runs<S>,
 {

@@ -1,4 +1,4 @@
-// What no scheme owns: sequences, selection by a bitmap and ranks in one, and the limits of random access.
+// What no scheme owns: sequences, ranks in a bitmap and the counts by which is selected, and the limits of random access.
 //
 // KOEL_GROUP, the work-items of a group, is a power of two here. All lengths are 64 bits wide, and the global size is a
 // multiple of the group's: work-items past the end do nothing, but reach every barrier.
@@ -32,42 +32,12 @@ __kernel GROUP_SIZE void complement(__global uint *words, const ulong len) {
     if (i < len) words[i] = ~words[i];
 }
 
-__kernel GROUP_SIZE void gather(__global const uint *from, const ulong from_len, __global const uint *index,
-                                __global uint *to, const ulong len) {
-    ulong i = get_global_id(0);
-    if (i >= len) return;
-    uint at = index[i];
-    to[i] = at < from_len ? from[at] : 0;
-}
-
-// Several words a work-item and one atomic a group.
-__kernel GROUP_SIZE void greatest(__global const uint *words, const ulong len, __global uint *result) {
-    __local uint parts[KOEL_GROUP];
-    uint me = get_local_id(0);
-    uint part = 0;
-    for (ulong i = get_global_id(0); i < len; i += get_global_size(0)) part = max(part, words[i]);
-    parts[me] = part;
-    for (uint below = KOEL_GROUP / 2; below > 0; below /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (me < below) parts[me] = max(parts[me], parts[me + below]);
-    }
-    if (me == 0) atomic_max(result, parts[0]);
-}
-
 // ---- Selection and ranks. A tile is one word of the bitmap for each work-item of a group, 32 * KOEL_GROUP elements.
 //
 //   select_count   one group a tile: how many elements it keeps               -> offsets[tile]
 //   (cl/scan.cl    exclusive prefix sums of these, in place)                -> offsets[tiles]: the total
-//   select_move    one group a tile, once a column: writes the kept elements from offsets[tile] on
+//   (select_move   of columns.cl writes the kept elements from offsets[tile] on)
 //   ranks          one group a tile: how many ones there are up to each element and on it, less one
-
-// Word `at` of the bitmap with the elements to keep as ones, and zeros past the end.
-static inline uint kept(__global const uint *bits, ulong at, ulong len, uint flip) {
-    if (at * 32 >= len) return 0;
-    ulong rest = len - at * 32;
-    uint valid = rest < 32 ? (1u << rest) - 1 : 0xffffffffu;
-    return (bits[at] ^ flip) & valid;
-}
 
 __kernel GROUP_SIZE void select_count(__global const uint *bits, const ulong len, const uint flip,
                                       __global sum *offsets) {
@@ -76,27 +46,6 @@ __kernel GROUP_SIZE void select_count(__global const uint *bits, const ulong len
     sums[me] = popcount(kept(bits, get_global_id(0), len, flip));
     prefix_sums(sums);
     if (me == KOEL_GROUP - 1) offsets[get_group_id(0)] = sums[me];
-}
-
-// The words and their prefix sums stay in local memory, and the group walks its elements in order: neighbours read and
-// write neighbours.
-__kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len, const uint flip,
-                                     __global const sum *offsets, __global const uint *from, __global uint *to) {
-    __local sum sums[KOEL_GROUP];
-    __local uint words[KOEL_GROUP];
-    uint me = get_local_id(0);
-    words[me] = kept(bits, get_global_id(0), len, flip);
-    sums[me] = popcount(words[me]);
-    prefix_sums(sums);
-    ulong first = (ulong)get_group_id(0) * KOEL_GROUP * 32;
-    ulong out = offsets[get_group_id(0)];
-    for (uint round = 0; round < 32; round++) {
-        uint element = round * KOEL_GROUP + me;
-        uint word = words[element / 32], bit = element % 32;
-        if (!((word >> bit) & 1)) continue;
-        uint rest = popcount(word >> bit);
-        to[out + sums[element / 32] - rest] = from[first + element];
-    }
 }
 
 __kernel GROUP_SIZE void ranks(__global const uint *bits, const ulong len, __global const sum *offsets,

@@ -1,8 +1,7 @@
-// What grouping and joining are made of, but for aggregates (accumulate.cl): bitmaps, runs, and images of two columns.
+// What grouping and joining are made of, but for aggregates (accumulate.cl) and what columns of either width share
+// (columns.cl): bitmaps, runs, and images of two columns.
 //
 //   mark            ones at some places of a bitmap
-//   heads, tails    ones where an element differs from the one before it, and from the one behind it
-//   scatter         each value to its place
 //   spans           where the run of each query stands, and how long it is
 //   widen           counts of 32 bits as sums of 64, which cl/scan.cl adds up
 //   expand_borders  one work-item a border between tiles: the run that stands there
@@ -20,45 +19,6 @@ __kernel GROUP_SIZE void mark(__global const uint *places, const ulong count, __
     if (i >= count) return;
     uint place = places[i], bit = 1u << (place % 32);
     if (place < len && !(seen32(&bits[place / 32]) & bit)) atomic_or(&bits[place / 32], bit);
-}
-
-// A byte of a bitmap for each work-item: the ones among eight neighbours that differ from the one before them, or behind
-// them. The bytes past the end of the column, up to the end of the bitmap's last word, are 0.
-
-__kernel GROUP_SIZE void heads(__global const uint *column, const ulong len, __global uint *bits) {
-    ulong first = 8 * get_global_id(0);
-    if (first >= (len + 31) / 32 * 32) return;
-    uint ones = 0;
-    if (first + 8 <= len) {
-        uint4 a = ((__global const uint4 *)(column + first))[0], b = ((__global const uint4 *)(column + first))[1];
-        uint before = first > 0 ? column[first - 1] : ~a.x;
-        ones = (a.x != before) | (a.y != a.x) << 1 | (a.z != a.y) << 2 | (a.w != a.z) << 3 | (b.x != a.w) << 4 |
-               (b.y != b.x) << 5 | (b.z != b.y) << 6 | (b.w != b.z) << 7;
-    } else {
-        for (ulong i = first; i < len; i++) ones |= (uint)(i == 0 || column[i] != column[i - 1]) << (i - first);
-    }
-    ((__global uchar *)bits)[first / 8] = (uchar)ones;
-}
-
-__kernel GROUP_SIZE void tails(__global const uint *column, const ulong len, __global uint *bits) {
-    ulong first = 8 * get_global_id(0);
-    if (first >= (len + 31) / 32 * 32) return;
-    uint ones = 0;
-    if (first + 8 <= len) {
-        uint4 a = ((__global const uint4 *)(column + first))[0], b = ((__global const uint4 *)(column + first))[1];
-        uint behind = first + 8 < len ? column[first + 8] : ~b.w;
-        ones = (a.x != a.y) | (a.y != a.z) << 1 | (a.z != a.w) << 2 | (a.w != b.x) << 3 | (b.x != b.y) << 4 |
-               (b.y != b.z) << 5 | (b.z != b.w) << 6 | (b.w != behind) << 7;
-    } else {
-        for (ulong i = first; i < len; i++) ones |= (uint)(i + 1 == len || column[i] != column[i + 1]) << (i - first);
-    }
-    ((__global uchar *)bits)[first / 8] = (uchar)ones;
-}
-
-__kernel GROUP_SIZE void scatter(__global const uint *values, __global const uint *places, const ulong count,
-                                 __global uint *to, const ulong len) {
-    ulong i = get_global_id(0);
-    if (i < count && places[i] < len) to[places[i]] = values[i];
 }
 
 // Queries without a run have `missing_count` elements from `missing` on.

@@ -20,6 +20,10 @@
 // Keys past the end are greatest and come last, so they stay last in every order, and are not written.
 //
 // KOEL_DIGIT_BITS is 8 and KOEL_EACH is 16: half digits and the places of four neighbours fill words.
+//
+// Keys and values have KOEL_KEY_WORDS and KOEL_VALUE_WORDS words of 32 bits: 1 or 2. A digit lies in one word of the key;
+// that word goes through local memory first, and the others follow it, one after the other, so that longer pairs take no
+// more of it.
 
 // Values of a digit.
 #define DIGITS (1 << KOEL_DIGIT_BITS)
@@ -34,18 +38,42 @@
 #define PADDED(i) ((i) + (i) / 32)
 #define PADDED_GROUP PADDED(KOEL_GROUP)
 
-static inline uint digit_of(uint key, uint shift) { return (key >> shift) & (DIGITS - 1); }
+// The digit that begins at this bit, of the word that it lies in.
+static inline uint digit_of(uint word, uint shift) { return (word >> (shift % 32)) & (DIGITS - 1); }
 
-__kernel GROUP_SIZE void sort_differing(__global const uint *keys, const ulong len, __global uint *result) {
-    __local uint ones[KOEL_GROUP], zeros[KOEL_GROUP], falls[KOEL_GROUP];
-    uint me = get_local_id(0);
-    uint one = 0, zero = 0, fall = 0;
+// Word `part` of four neighbouring elements, and of one, of a column whose elements have so many words.
+INLINED uint4 words_of_four(__global const uint *column, ulong four, const uint words, const uint part) {
+    __global const uint4 *from = (__global const uint4 *)column;
+    if (words == 1) return from[four];
+    uint4 a = from[2 * four], b = from[2 * four + 1];
+    return part ? (uint4)(a.yw, b.yw) : (uint4)(a.xz, b.xz);
+}
+
+INLINED uint word_of(__global const uint *column, ulong i, const uint words, const uint part) {
+    return column[words * i + part];
+}
+
+#if KOEL_KEY_WORDS == 1
+typedef uint key_type;
+typedef uint4 four_keys;
+#else
+typedef ulong key_type;
+typedef ulong4 four_keys;
+#endif
+
+// `result` has the ones, the zeros and the falls; of keys of two words these are the low ones', and behind them come the
+// ones and zeros of the high ones.
+__kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulong len, __global uint *result) {
+    __local key_type ones[KOEL_GROUP], zeros[KOEL_GROUP];
+    __local uint falls[KOEL_GROUP];
+    uint me = get_local_id(0), fall = 0;
+    key_type one = 0, zero = 0;
     for (ulong i = 4 * get_global_id(0); i < len; i += 4 * get_global_size(0)) {
-        uint before = keys[i - (i > 0)];
+        key_type before = keys[i - (i > 0)];
         // Past the end the last key once more, which neither differs nor falls.
-        uint4 four;
+        four_keys four;
         if (i + 4 <= len) {
-            four = ((__global const uint4 *)keys)[i / 4];
+            four = ((__global const four_keys *)keys)[i / 4];
         } else {
             four = keys[i];
             if (i + 1 < len) four.yzw = keys[i + 1];
@@ -67,9 +95,13 @@ __kernel GROUP_SIZE void sort_differing(__global const uint *keys, const ulong l
         }
     }
     if (me == 0) {
-        atomic_or(&result[0], ones[0]);
-        atomic_or(&result[1], zeros[0]);
+        atomic_or(&result[0], (uint)ones[0]);
+        atomic_or(&result[1], (uint)zeros[0]);
         atomic_or(&result[2], falls[0]);
+#if KOEL_KEY_WORDS == 2
+        atomic_or(&result[3], (uint)(ones[0] >> 32));
+        atomic_or(&result[4], (uint)(zeros[0] >> 32));
+#endif
     }
 }
 
@@ -100,7 +132,8 @@ __kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, c
         uint4 fours[FOURS];
         #pragma unroll
         for (uint q = 0; q < FOURS; q++) {
-            fours[q] = whole ? ((__global const uint4 *)(keys + first))[q * KOEL_GROUP + me] : 0;
+            ulong four = first / 4 + q * KOEL_GROUP + me;
+            fours[q] = whole ? words_of_four(keys, four, KOEL_KEY_WORDS, shift / 32) : 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint digit = me; digit < DIGITS; digit += KOEL_GROUP) {
@@ -116,7 +149,9 @@ __kernel GROUP_SIZE void sort_count(__global const uint *keys, const uint len, c
                 atomic_inc(&copy[digit_of(fours[q].w, shift)]);
             }
         } else {
-            for (ulong i = first + me; i < len; i += KOEL_GROUP) atomic_inc(&copy[digit_of(keys[i], shift)]);
+            for (ulong i = first + me; i < len; i += KOEL_GROUP) {
+                atomic_inc(&copy[digit_of(word_of(keys, i, KOEL_KEY_WORDS, shift / 32), shift)]);
+            }
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -155,13 +190,14 @@ __kernel GROUP_SIZE void sort_starts(__global const uint *counts, const uint chu
 
 // ---- The order of a tile.
 
-// The tile's part of a column: four neighbours of each KOEL_GROUP of fours.
-INLINED void take(__global const uint *from, ulong first, uint len, uint past, uint *mine) {
+// One word of the tile's part of a column: four neighbours of each KOEL_GROUP of fours.
+INLINED void take(__global const uint *from, const uint words, const uint part, ulong first, uint len, uint past,
+                  uint *mine) {
     uint me = get_local_id(0);
     if (first + TILE <= len) {
         #pragma unroll
         for (uint q = 0; q < FOURS; q++) {
-            uint4 four = ((__global const uint4 *)(from + first))[q * KOEL_GROUP + me];
+            uint4 four = words_of_four(from, first / 4 + q * KOEL_GROUP + me, words, part);
             mine[4 * q] = four.x;
             mine[4 * q + 1] = four.y;
             mine[4 * q + 2] = four.z;
@@ -171,7 +207,7 @@ INLINED void take(__global const uint *from, ulong first, uint len, uint past, u
         #pragma unroll
         for (uint j = 0; j < KOEL_EACH; j++) {
             ulong i = first + (j / 4 * KOEL_GROUP + me) * 4 + j % 4;
-            mine[j] = i < len ? from[i] : past;
+            mine[j] = i < len ? word_of(from, i, words, part) : past;
         }
     }
 }
@@ -240,6 +276,17 @@ INLINED void put(const uint *mine, const uint2 *places, __local uint *tile) {
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
+// One word of the tile's pairs, which stand in the order of their digits, to where they go.
+INLINED void hand_in(__local const uint *tile, const uint *found, __local const uint *bases, const uint words,
+                     const uint part, uint valid, __global uint *to) {
+    uint me = get_local_id(0), at = PADDED(me);
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) {
+        uint i = j * KOEL_GROUP + me;
+        if (i < valid) to[words * (ulong)(bases[byte_of(found, j)] + i) + part] = tile[j * PADDED_GROUP + at];
+    }
+}
+
 __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const uint *values, const uint len,
                                       const uint tiles, const uint shift, __global const uint *befores,
                                       __global const uint *starts, __global uint *to_keys, __global uint *to_values) {
@@ -258,7 +305,7 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
     }
     uint my_keys[KOEL_EACH], my_values[KOEL_EACH], fours[KOEL_EACH], ranks[KOEL_EACH];
     uint2 places[FOURS];
-    take(keys, first, len, 0xffffffffu, my_keys);
+    take(keys, KOEL_KEY_WORDS, shift / 32, first, len, 0xffffffffu, my_keys);
     #pragma unroll
     for (uint q = 0; q < FOURS; q++) {
         uint digits = digit_of(my_keys[4 * q], shift) | digit_of(my_keys[4 * q + 1], shift) << 8;
@@ -290,7 +337,7 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
     #pragma unroll
     for (uint q = 0; q < FOURS; q++) places[q] = ((__local const uint2 *)tile)[q * KOEL_GROUP + me];
     // Not earlier, because registers are few.
-    take(values, first, len, 0, my_values);
+    take(values, KOEL_VALUE_WORDS, 0, first, len, 0, my_values);
     barrier(CLK_LOCAL_MEM_FENCE);
     put(my_keys, places, tile);
     // Each digit is one run in the tile; whoever has its first pair takes what stands before it off.
@@ -311,12 +358,20 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
         uint i = j * KOEL_GROUP + me;
-        if (i < valid) to_keys[bases[byte_of(found, j)] + i] = my_keys[j];
+        if (i < valid) to_keys[KOEL_KEY_WORDS * (ulong)(bases[byte_of(found, j)] + i) + shift / 32] = my_keys[j];
     }
     put(my_values, places, tile);
-    #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) {
-        uint i = j * KOEL_GROUP + me;
-        if (i < valid) to_values[bases[byte_of(found, j)] + i] = tile[j * PADDED_GROUP + at];
-    }
+    hand_in(tile, found, bases, KOEL_VALUE_WORDS, 0, valid, to_values);
+#if KOEL_VALUE_WORDS == 2
+    take(values, 2, 1, first, len, 0, my_values);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    put(my_values, places, tile);
+    hand_in(tile, found, bases, 2, 1, valid, to_values);
+#endif
+#if KOEL_KEY_WORDS == 2
+    take(keys, 2, 1 - shift / 32, first, len, 0, my_keys);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    put(my_keys, places, tile);
+    hand_in(tile, found, bases, 2, 1 - shift / 32, valid, to_keys);
+#endif
 }

@@ -8,9 +8,20 @@
 
 #define DIGITS (1 << KOEL_DIGIT_BITS)
 
-static inline uint digit_of(uint key, uint shift) { return (key >> shift) & (DIGITS - 1); }
+#if KOEL_KEY_WORDS == 1
+typedef uint key_type;
+#else
+typedef ulong key_type;
+#endif
+#if KOEL_VALUE_WORDS == 1
+typedef uint value_type;
+#else
+typedef ulong value_type;
+#endif
 
-__kernel GROUP_SIZE void sort_count(__global const uint *keys, const ulong len, const ulong chunk, const uint shift,
+static inline uint digit_of(key_type key, uint shift) { return (uint)(key >> shift) & (DIGITS - 1); }
+
+__kernel GROUP_SIZE void sort_count(__global const key_type *keys, const ulong len, const ulong chunk, const uint shift,
                                     __global uint *counts) {
     ulong first = get_global_id(0) * chunk, end = min(first + chunk, len);
     uint own[DIGITS];
@@ -19,14 +30,15 @@ __kernel GROUP_SIZE void sort_count(__global const uint *keys, const ulong len, 
     for (uint digit = 0; digit < DIGITS; digit++) counts[digit * get_global_size(0) + get_global_id(0)] = own[digit];
 }
 
-__kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const uint *values, const ulong len,
+__kernel GROUP_SIZE void sort_scatter(__global const key_type *keys, __global const value_type *values, const ulong len,
                                       const ulong chunk, const uint shift, __global const uint *offsets,
-                                      __global uint *to_keys, __global uint *to_values) {
+                                      __global key_type *to_keys, __global value_type *to_values) {
     ulong first = get_global_id(0) * chunk, end = min(first + chunk, len);
     uint next[DIGITS];
     for (uint digit = 0; digit < DIGITS; digit++) next[digit] = offsets[digit * get_global_size(0) + get_global_id(0)];
     for (ulong i = first; i < end; i++) {
-        uint key = keys[i], to = next[digit_of(key, shift)]++;
+        key_type key = keys[i];
+        uint to = next[digit_of(key, shift)]++;
         to_keys[to] = key;
         to_values[to] = values[i];
     }

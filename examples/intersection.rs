@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn animate<S: Scheme>(device: &Any, args: &Args, scheme: &S) -> Result<(), Box<dyn Error>>
+fn animate<S: Scheme<Key = u32, Value = u32>>(device: &Any, args: &Args, scheme: &S) -> Result<(), Box<dyn Error>>
 where
     Any: Runs<S>,
 {
@@ -233,7 +233,7 @@ fn cell(rows: Rows3, point: Point) -> Option<u32> {
 }
 
 /// Which cells are reached from a corner, through faces of cells, without passing a wall.
-fn flood<S: Scheme>(walls: &koel::HashSet<Any, S>, rows: Rows3) -> koel::Result<Vec<bool>>
+fn flood<S: Scheme<Key = u32, Value = u32>>(walls: &koel::HashSet<Any, S>, rows: Rows3) -> koel::Result<Vec<bool>>
 where
     Any: Runs<S>,
 {

@@ -61,7 +61,7 @@ struct Tally {
 }
 
 /// The parameters that are tried of a scheme.
-trait Varied: Scheme {
+trait Varied: Scheme<Key = u32, Value = u32> {
     fn varied(kind: Kind, random: &mut Random) -> Self {
         let _ = random;
         Self::of_kind(kind)
@@ -151,7 +151,7 @@ fn keys_of(pattern: &str, len: usize, random: &mut Random) -> Vec<u32> {
 }
 
 /// The most pairs of default tables of these parameters whose image stays small.
-fn most_pairs<S: Scheme>(scheme: &S) -> u64 {
+fn most_pairs<S: Scheme<Key = u32, Value = u32>>(scheme: &S) -> u64 {
     let words = |pairs: u64| {
         let slots = scheme.default_load().slots_for(pairs);
         scheme.plan(Request { slots, pairs, seed: 0, attempt: 0 }).map_or(u64::MAX, |plan| plan.words())
@@ -281,7 +281,7 @@ where
 }
 
 /// A table of these pairs, a batch after the other.
-fn in_batches<S: Scheme>(
+fn in_batches<S: Scheme<Key = u32, Value = u32>>(
     builder: &TableBuilder<S>,
     device: &Any,
     pairs: &[(u32, u32)],
@@ -302,7 +302,7 @@ where
 }
 
 /// Whether a table holds what a map holds, and is sound.
-fn agrees<S: Scheme>(
+fn agrees<S: Scheme<Key = u32, Value = u32>>(
     table: &HashTable<Any, S>,
     model: &BTreeMap<u32, u32>,
     random: &mut Random,

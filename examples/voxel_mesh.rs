@@ -136,7 +136,7 @@ struct Layout<'a> {
 }
 
 /// Builds a table of the voxels under one layout of keys, and asks all neighbours. Returns what the table holds.
-fn explore<S: Scheme>(
+fn explore<S: Scheme<Key = u32, Value = u32>>(
     device: &Any,
     (cells, triangles): &Surface,
     args: &Args,

@@ -48,7 +48,7 @@ pub enum Error {
     #[error("key {key}, at position {position}, is none of the table's: ask only for keys that it was built from")]
     UnknownKey {
         /// The first such key.
-        key: u32,
+        key: u64,
         /// Where it stands in the input.
         position: u64,
     },
@@ -59,7 +59,7 @@ pub enum Error {
     )]
     DuplicateKey {
         /// The smallest key that occurs more than once, on every device.
-        key: u32,
+        key: u64,
     },
     /// No attempt placed every pair.
     #[error(
@@ -104,7 +104,7 @@ pub enum Error {
         /// `key` or `value`.
         what: &'static str,
         /// The greatest one.
-        given: u32,
+        given: u64,
         /// Bits there are.
         bits: u32,
         /// What to do instead.

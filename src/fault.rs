@@ -17,7 +17,7 @@
 use std::ffi::OsStr;
 
 use crate::backend::{
-    Accumulated, Answers, Chunk, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Passes, Placed,
+    Accumulated, Answers, ChunkOf, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Passes, Placed,
     Relational, Removed, Spans, Wanted, Word,
 };
 use crate::error::{Error, Result};
@@ -155,8 +155,8 @@ impl<B: Sealed> Sealed for Faulty<B> {}
 
 /// Methods that are the inner backend's.
 macro_rules! as_they_are {
-    ($(fn $name:ident$(<$T:ident: $bound:ident>)?(&self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {$(
-        fn $name$(<$T: $bound>)?(&self $(, $argument: $type)*) -> $result {
+    ($(fn $name:ident$(<$($T:ident: $bound:ident),+>)?(&self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {$(
+        fn $name$(<$($T: $bound),+>)?(&self $(, $argument: $type)*) -> $result {
             self.inner.$name($($argument),*)
         }
     )*};
@@ -176,10 +176,11 @@ impl<B: HashBackend> HashBackend for Faulty<B> {
         fn finish(&self) -> Result<()>;
         fn iota(&self, len: usize) -> Result<B::Buffer<u32>>;
         fn complement(&self, buffer: &mut B::Buffer<u32>) -> Result<()>;
-        fn gather(&self, from: &B::Buffer<u32>, index: &B::Buffer<u32>) -> Result<B::Buffer<u32>>;
-        fn greatest(&self, buffer: &B::Buffer<u32>) -> Result<u32>;
-        fn select(&self, bits: &B::Buffer<u32>, keep: bool, columns: &[&B::Buffer<u32>]) -> Result<Vec<B::Buffer<u32>>>;
-        fn sort_pairs(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)>;
+        fn gather<T: Word>(&self, from: &B::Buffer<T>, index: &B::Buffer<u32>) -> Result<B::Buffer<T>>;
+        fn greatest<T: Word>(&self, buffer: &B::Buffer<T>) -> Result<T>;
+        fn select<T: Word>(&self, bits: &B::Buffer<u32>, keep: bool, column: &B::Buffer<T>) -> Result<B::Buffer<T>>;
+        fn sort_pairs<K: Word, V: Word>(&self, keys: &B::Buffer<K>, values: &B::Buffer<V>)
+            -> Result<(B::Buffer<K>, B::Buffer<V>)>;
     }
 
     fn copy<T: Word>(
@@ -193,11 +194,21 @@ impl<B: HashBackend> HashBackend for Faulty<B> {
         self.inner.copy(from, from_at, to, to_at, len)
     }
 
-    fn in_chunks(
+    fn select_pairs<K: Word, V: Word>(
         &self,
-        queries: &[u32],
-        answers: Vec<Answers<'_>>,
-        pass: impl FnMut(Chunk<B::Buffer<u32>>) -> Result<Chunk<B::Buffer<u32>>>,
+        bits: &B::Buffer<u32>,
+        keep: bool,
+        keys: &B::Buffer<K>,
+        values: &B::Buffer<V>,
+    ) -> Result<(B::Buffer<K>, B::Buffer<V>)> {
+        self.inner.select_pairs(bits, keep, keys, values)
+    }
+
+    fn in_chunks<Q: Word, A: Word>(
+        &self,
+        queries: &[Q],
+        answers: Answers<'_, A>,
+        pass: impl FnMut(ChunkOf<Self, Q, A>) -> Result<ChunkOf<Self, Q, A>>,
     ) -> Result<()> {
         self.inner.in_chunks(queries, answers, pass)
     }
@@ -205,10 +216,10 @@ impl<B: HashBackend> HashBackend for Faulty<B> {
 
 impl<B: Relational> Relational for Faulty<B> {
     as_they_are! {
-        fn heads(&self, column: &B::Buffer<u32>) -> Result<B::Buffer<u32>>;
-        fn tails(&self, column: &B::Buffer<u32>) -> Result<B::Buffer<u32>>;
+        fn heads<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<u32>>;
+        fn tails<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<u32>>;
         fn ranks(&self, bits: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>>;
-        fn scatter(&self, values: &B::Buffer<u32>, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>>;
+        fn scatter<T: Word>(&self, values: &B::Buffer<T>, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<T>>;
         fn offsets(&self, counts: &B::Buffer<u32>) -> Result<B::Buffer<u64>>;
     }
 

@@ -5,7 +5,8 @@ use crate::backend::Word;
 use crate::cpu::{Cpu, Memory};
 use crate::device::{Any, AnyBuffer};
 use crate::for_each_scheme;
-use crate::scheme::{self, AnyPlan, AnyScheme};
+use crate::scheme::bucketized::wide::{Layout, LinePlan};
+use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf};
 
 /// Nobody outside can name it.
 pub trait Sealed {}
@@ -22,6 +23,8 @@ impl Sealed for crate::opencl::OpenCl {}
 #[cfg(feature = "opencl")]
 impl<T: Word> Sealed for crate::opencl::Buffer<T> {}
 
+impl<K, V> Sealed for BucketizedOf<K, V> {}
+impl<L: Layout> Sealed for LinePlan<L> {}
 impl Sealed for AnyScheme {}
 impl Sealed for AnyPlan {}
 

@@ -113,7 +113,7 @@ fn sweep_of<T, R>(
     panic!("{what} makes more than {MOST} large allocations");
 }
 
-fn all_operations<S: Scheme>(scheme: &S)
+fn all_operations<S: Scheme<Key = u32, Value = u32>>(scheme: &S)
 where
     Cpu: Runs<S>,
 {

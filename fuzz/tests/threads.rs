@@ -35,7 +35,7 @@ fn inside(test: impl FnOnce() + Send) {
 }
 
 /// As many pairs as the scheme has room for, within its limits.
-fn pairs<S: Scheme>(kind: Kind) -> (Vec<u32>, Vec<u32>) {
+fn pairs<S: Scheme<Key = u32, Value = u32>>(kind: Kind) -> (Vec<u32>, Vec<u32>) {
     let limits = S::of_kind(kind).limits();
     let load = Workload::new(PAIRS.min(limits.pairs.try_into().unwrap_or(PAIRS)), 3);
     let keys = load.keys().into_iter().map(|key| key & limits.greatest_key());
@@ -43,7 +43,7 @@ fn pairs<S: Scheme>(kind: Kind) -> (Vec<u32>, Vec<u32>) {
     pairs.into_iter().unzip()
 }
 
-fn table_of<S: Scheme>(kind: Kind)
+fn table_of<S: Scheme<Key = u32, Value = u32>>(kind: Kind)
 where
     Cpu: Runs<S>,
 {

@@ -11,7 +11,7 @@
 
 use rayon::prelude::*;
 
-use super::{DeviceBuffer, HashBackend};
+use super::{BufferOf, DeviceBuffer, HashBackend, Word, bitmap_words};
 use crate::error::{Error, Result};
 use crate::threads;
 
@@ -36,53 +36,77 @@ pub(crate) fn make<T: Send>(to: &mut Vec<T>, len: usize, answer: impl Fn(usize) 
     Ok(())
 }
 
-/// Where a column of answers goes on the host.
+/// Where answers go on the host: bits, columns of words, or both.
 #[derive(Debug)]
-pub struct Answers<'a> {
-    /// Room for all of them.
-    pub(crate) to: &'a mut [u32],
-    /// Queries that one word answers: 1, or 32 in a bitmap.
-    pub(crate) each: usize,
+pub struct Answers<'a, A> {
+    /// Room for a bit for each query.
+    pub(crate) bits: Option<&'a mut [u32]>,
+    /// Room for a word for each query, column by column.
+    pub(crate) words: Vec<&'a mut [A]>,
 }
 
-impl<'a> Answers<'a> {
-    /// A word for each query.
-    pub fn words(to: &'a mut [u32]) -> Self {
-        Answers { to, each: 1 }
+impl<'a, A> Answers<'a, A> {
+    /// A word for each query in each column.
+    pub fn words<const N: usize>(columns: [&'a mut [A]; N]) -> Self {
+        Answers { bits: None, words: columns.into() }
     }
 
     /// A bit for each query.
     pub fn bits(to: &'a mut [u32]) -> Self {
-        Answers { to, each: 32 }
+        Answers { bits: Some(to), words: Vec::new() }
     }
 
-    /// Refuses a column whose length is not that of the answers to so many queries.
+    /// A bit and a word for each query.
+    pub fn bits_and_words(bits: &'a mut [u32], words: &'a mut [A]) -> Self {
+        Answers { bits: Some(bits), words: vec![words] }
+    }
+
+    /// Refuses columns whose lengths are not those of the answers to so many queries.
     pub(crate) fn check(&self, queries: usize) -> Result<()> {
-        Error::check_length("the answers", self.to.len(), queries.div_ceil(self.each))
+        let bits = self.bits.iter().map(|bits| (bits.len(), bitmap_words(queries)));
+        let words = self.words.iter().map(|words| (words.len(), queries));
+        bits.chain(words).try_for_each(|(found, wanted)| Error::check_length("the answers", found, wanted))
     }
 }
 
 /// A chunk on the device.
 #[derive(Debug)]
-pub struct Chunk<Column> {
+pub struct Chunk<Queries, Bits, Words> {
     /// The number of its first query.
     pub first: usize,
     /// Its queries.
-    pub queries: Column,
-    /// Columns of answers: what a pass over an earlier chunk of the same length left there, to be written over or
-    /// replaced; or none.
-    pub answers: Vec<Column>,
+    pub queries: Queries,
+    /// Answers: what a pass over an earlier chunk of the same length left there, to be written over or replaced; or none.
+    pub bits: Option<Bits>,
+    /// The same, column by column.
+    pub words: Vec<Words>,
+}
+
+/// A chunk of `Q` queries with `A` answers on backend `B`.
+pub type ChunkOf<B, Q, A> = Chunk<BufferOf<B, Q>, BufferOf<B, u32>, BufferOf<B, A>>;
+
+impl<Queries, Bits, Words> Chunk<Queries, Bits, Words> {
+    /// A chunk without answers.
+    pub(crate) fn asking(first: usize, queries: Queries) -> Self {
+        Chunk { first, queries, bits: None, words: Vec::new() }
+    }
+
+    /// Refuses a chunk that came back with fewer columns of answers than are wanted.
+    pub(crate) fn check(&self, bits: bool, words: usize) -> Result<()> {
+        let found = self.words.len().min(words) + usize::from(bits && self.bits.is_some());
+        Error::check_length("the columns of answers", found, words + usize::from(bits))
+    }
 }
 
 /// [`HashBackend::in_chunks`] one after the other: upload, pass, read.
-pub(crate) fn one_by_one<B: HashBackend>(
+pub(crate) fn one_by_one<B: HashBackend, Q: Word, A: Word>(
     backend: &B,
-    queries: &[u32],
-    mut answers: Vec<Answers<'_>>,
-    mut pass: impl FnMut(Chunk<B::Buffer<u32>>) -> Result<Chunk<B::Buffer<u32>>>,
+    queries: &[Q],
+    mut answers: Answers<'_, A>,
+    mut pass: impl FnMut(ChunkOf<B, Q, A>) -> Result<ChunkOf<B, Q, A>>,
 ) -> Result<()> {
-    answers.iter().try_for_each(|column| column.check(queries.len()))?;
-    let mut last: Option<Chunk<B::Buffer<u32>>> = None;
+    answers.check(queries.len())?;
+    let mut last: Option<ChunkOf<B, Q, A>> = None;
     for (i, asked) in queries.chunks(QUERIES_AT_ONCE).enumerate() {
         let first = i * QUERIES_AT_ONCE;
         let chunk = match last.take() {
@@ -90,20 +114,17 @@ pub(crate) fn one_by_one<B: HashBackend>(
                 backend.write(&mut chunk.queries, 0, asked)?;
                 Chunk { first, ..chunk }
             }
-            _ => Chunk { first, queries: backend.upload(asked)?, answers: Vec::new() },
+            _ => Chunk::asking(first, backend.upload(asked)?),
         };
         let chunk = pass(chunk)?;
-        check_columns(&chunk, answers.len())?;
-        for (answers, column) in answers.iter_mut().zip(&chunk.answers) {
-            let (first, len) = (first / answers.each, asked.len().div_ceil(answers.each));
-            backend.read(column, 0, &mut answers.to[first..first + len])?;
+        chunk.check(answers.bits.is_some(), answers.words.len())?;
+        if let (Some(to), Some(bits)) = (&mut answers.bits, &chunk.bits) {
+            backend.read(bits, 0, &mut to[first / 32..][..bitmap_words(asked.len())])?;
+        }
+        for (to, words) in answers.words.iter_mut().zip(&chunk.words) {
+            backend.read(words, 0, &mut to[first..][..asked.len()])?;
         }
         last = Some(chunk);
     }
     Ok(())
-}
-
-/// Refuses a chunk that came back with fewer columns of answers than are wanted.
-pub(crate) fn check_columns<Column>(chunk: &Chunk<Column>, wanted: usize) -> Result<()> {
-    Error::check_length("the columns of answers", chunk.answers.len().min(wanted), wanted)
 }

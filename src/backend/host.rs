@@ -1,7 +1,7 @@
 //! Classic builds that are sequential by their paper: the image is read to this machine, changed by the scheme's own
 //! rule on one thread, and written back. The ledger says so.
 
-use super::{HashBackend, Placed, Removed};
+use super::{HashBackend, Placed, PlacedOf, Removed};
 use crate::error::Result;
 use crate::scheme::{Placing, Plan, Scheme};
 
@@ -10,9 +10,9 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     backend: &B,
     plan: &S::Plan,
     image: &mut B::Buffer<u64>,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
-) -> Result<Placed> {
+    keys: &B::Buffer<S::Key>,
+    values: &B::Buffer<S::Value>,
+) -> Result<PlacedOf<S>> {
     let (keys, values) = (backend.download(keys)?, backend.download(values)?);
     let mut words = backend.download(image)?;
     backend.ledger().host("place", keys.len());
@@ -47,7 +47,7 @@ pub(crate) fn remove<B: HashBackend, S: Scheme>(
     backend: &B,
     plan: &S::Plan,
     image: &mut B::Buffer<u64>,
-    keys: &B::Buffer<u32>,
+    keys: &B::Buffer<S::Key>,
 ) -> Result<Removed> {
     let keys = backend.download(keys)?;
     let mut words = backend.download(image)?;

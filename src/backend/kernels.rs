@@ -1,6 +1,6 @@
 //! The passes over tables, and what is checked before each: once, for all backends and schemes.
 
-use super::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, bitmap_words};
+use super::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::scheme::{Plan, Scheme, Updates};
 
@@ -21,9 +21,9 @@ pub trait Kernels<S: Scheme>: HashBackend {
     fn build(
         &self,
         plan: &S::Plan,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<(Self::Buffer<u64>, Placed)>;
+        keys: &Self::Buffer<S::Key>,
+        values: &Self::Buffer<S::Value>,
+    ) -> Result<(Self::Buffer<u64>, PlacedOf<S>)>;
 
     /// A copy of an image with these pairs added, and what became of them: what [`place`](Self::place) makes of a copy; a
     /// backend may have a faster way. Of copies it says what [`build`](Self::build) does. The image itself stays as it is.
@@ -34,28 +34,28 @@ pub trait Kernels<S: Scheme>: HashBackend {
         &self,
         plan: &S::Plan,
         image: &Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<(Self::Buffer<u64>, Placed)>;
+        keys: &Self::Buffer<S::Key>,
+        values: &Self::Buffer<S::Value>,
+    ) -> Result<(Self::Buffer<u64>, PlacedOf<S>)>;
 
     /// Adds pairs to an image that may hold others already, unless the kind's updates are
     /// [`Updates::Rebuild`](crate::scheme::Updates). Pairs that share a key: one of them stays, or the image is of no use
-    /// ([`Placed::copies`]).
+    /// ([`Placed::copies`](super::Placed::copies)).
     fn place(
         &self,
         plan: &S::Plan,
         image: &mut Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<Placed>;
+        keys: &Self::Buffer<S::Key>,
+        values: &Self::Buffer<S::Value>,
+    ) -> Result<PlacedOf<S>>;
 
     /// Answers `queries`: `values[i]` is the value or 0, bit i of `found` tells which.
     fn lookup(
         &self,
         plan: &S::Plan,
         image: &Self::Buffer<u64>,
-        queries: &Self::Buffer<u32>,
-        values: &mut Self::Buffer<u32>,
+        queries: &Self::Buffer<S::Key>,
+        values: &mut Self::Buffer<S::Value>,
         found: &mut Self::Buffer<u32>,
     ) -> Result<()>;
 
@@ -65,7 +65,7 @@ pub trait Kernels<S: Scheme>: HashBackend {
         &self,
         plan: &S::Plan,
         image: &Self::Buffer<u64>,
-        queries: &Self::Buffer<u32>,
+        queries: &Self::Buffer<S::Key>,
     ) -> Result<Self::Buffer<u32>>;
 
     /// Overwrites the values of keys. The keys are distinct; one that is absent, or stands outside the image, is passed
@@ -74,25 +74,25 @@ pub trait Kernels<S: Scheme>: HashBackend {
         &self,
         plan: &S::Plan,
         image: &mut Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
+        keys: &Self::Buffer<S::Key>,
+        values: &Self::Buffer<S::Value>,
     ) -> Result<()>;
 
     /// The pair of each of the words.
-    fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
+    fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<DecodedOf<Self, S>>;
 
     /// Takes the pairs of these keys out of the image. A key that is absent or comes again does nothing.
     ///
     /// Kinds whose updates are [`Updates::Rebuild`](crate::scheme::Updates) refuse with
     /// [`crate::Error::InvalidParameter`].
-    fn remove(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>, keys: &Self::Buffer<u32>) -> Result<Removed>;
+    fn remove(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>, keys: &Self::Buffer<S::Key>) -> Result<Removed>;
 
     /// The first half of compacting: empties the slots of all tombstones and of all pairs above age 1, and returns
     /// those pairs, which are then placed again.
     ///
     /// Kinds whose updates are not [`Updates::Tombstones`](crate::scheme::Updates) refuse with
     /// [`crate::Error::InvalidParameter`].
-    fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
+    fn lift(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>) -> Result<DecodedOf<Self, S>>;
 }
 
 /// Refuses an image that has not the words of its plan.
@@ -118,9 +118,9 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
     fn build(
         &self,
         plan: &S::Plan,
-        keys: &B::Buffer<u32>,
-        values: &B::Buffer<u32>,
-    ) -> Result<(B::Buffer<u64>, Placed)> {
+        keys: &B::Buffer<S::Key>,
+        values: &B::Buffer<S::Value>,
+    ) -> Result<(B::Buffer<u64>, PlacedOf<S>)> {
         check_pairs(keys, values)?;
         Passes::build(self, plan, keys, values)
     }
@@ -129,9 +129,9 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         &self,
         plan: &S::Plan,
         image: &B::Buffer<u64>,
-        keys: &B::Buffer<u32>,
-        values: &B::Buffer<u32>,
-    ) -> Result<(B::Buffer<u64>, Placed)> {
+        keys: &B::Buffer<S::Key>,
+        values: &B::Buffer<S::Value>,
+    ) -> Result<(B::Buffer<u64>, PlacedOf<S>)> {
         check_image(plan, image)?;
         check_pairs(keys, values)?;
         Passes::extended(self, plan, image, keys, values)
@@ -141,9 +141,9 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         &self,
         plan: &S::Plan,
         image: &mut B::Buffer<u64>,
-        keys: &B::Buffer<u32>,
-        values: &B::Buffer<u32>,
-    ) -> Result<Placed> {
+        keys: &B::Buffer<S::Key>,
+        values: &B::Buffer<S::Value>,
+    ) -> Result<PlacedOf<S>> {
         check_image(plan, image)?;
         check_pairs(keys, values)?;
         Passes::place(self, plan, image, keys, values)
@@ -153,8 +153,8 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         &self,
         plan: &S::Plan,
         image: &B::Buffer<u64>,
-        queries: &B::Buffer<u32>,
-        values: &mut B::Buffer<u32>,
+        queries: &B::Buffer<S::Key>,
+        values: &mut B::Buffer<S::Value>,
         found: &mut B::Buffer<u32>,
     ) -> Result<()> {
         check_image(plan, image)?;
@@ -163,7 +163,7 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         Passes::lookup(self, plan, image, queries, values, found)
     }
 
-    fn contains(&self, plan: &S::Plan, image: &B::Buffer<u64>, queries: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    fn contains(&self, plan: &S::Plan, image: &B::Buffer<u64>, queries: &B::Buffer<S::Key>) -> Result<B::Buffer<u32>> {
         check_image(plan, image)?;
         Passes::contains(self, plan, image, queries)
     }
@@ -172,20 +172,20 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         &self,
         plan: &S::Plan,
         image: &mut B::Buffer<u64>,
-        keys: &B::Buffer<u32>,
-        values: &B::Buffer<u32>,
+        keys: &B::Buffer<S::Key>,
+        values: &B::Buffer<S::Value>,
     ) -> Result<()> {
         check_image(plan, image)?;
         check_pairs(keys, values)?;
         Passes::assign(self, plan, image, keys, values)
     }
 
-    fn decode(&self, plan: &S::Plan, image: &B::Buffer<u64>) -> Result<Decoded<B::Buffer<u32>>> {
+    fn decode(&self, plan: &S::Plan, image: &B::Buffer<u64>) -> Result<DecodedOf<B, S>> {
         check_image(plan, image)?;
         Passes::decode(self, plan, image)
     }
 
-    fn remove(&self, plan: &S::Plan, image: &mut B::Buffer<u64>, keys: &B::Buffer<u32>) -> Result<Removed> {
+    fn remove(&self, plan: &S::Plan, image: &mut B::Buffer<u64>, keys: &B::Buffer<S::Key>) -> Result<Removed> {
         check_image(plan, image)?;
         match S::from_plan(plan).updates() {
             Updates::Rebuild => Err(rebuilt::<S>(plan)),
@@ -193,7 +193,7 @@ impl<B: Passes<S>, S: Scheme> Kernels<S> for B {
         }
     }
 
-    fn lift(&self, plan: &S::Plan, image: &mut B::Buffer<u64>) -> Result<Decoded<B::Buffer<u32>>> {
+    fn lift(&self, plan: &S::Plan, image: &mut B::Buffer<u64>) -> Result<DecodedOf<B, S>> {
         check_image(plan, image)?;
         match S::from_plan(plan).updates() {
             Updates::Tombstones => Passes::lift(self, plan, image),

@@ -36,8 +36,10 @@ pub(crate) mod relational_tests;
 pub(crate) mod set_tests;
 #[cfg(test)]
 pub(crate) mod wall_tests;
+#[cfg(test)]
+pub(crate) mod wide_tests;
 
-pub use chunks::{Answers, Chunk, QUERIES_AT_ONCE};
+pub use chunks::{Answers, Chunk, ChunkOf, QUERIES_AT_ONCE};
 pub use info::{DeviceInfo, DeviceKind, Listed};
 pub use kernels::Kernels;
 pub use ledger::{Allocations, Ledger, Stage, StageTime};
@@ -53,13 +55,30 @@ use std::fmt;
 
 use crate::error::Result;
 use crate::memory;
-use crate::scheme::{Cuckoo, Scheme};
+use crate::scheme::{Key, Scheme};
 use crate::sealed::Sealed;
 
 /// An integer that buffers hold: `u32` or `u64`.
-pub trait Word: bytemuck::Pod + PartialEq + fmt::Debug + Send + Sync + Sealed {}
-impl Word for u32 {}
-impl Word for u64 {}
+pub trait Word: bytemuck::Pod + Ord + Into<u64> + fmt::Debug + Send + Sync + Sealed {
+    /// Bits of one.
+    const BITS: u32;
+    /// The lowest bits of an integer.
+    fn low(of: u64) -> Self;
+}
+impl Word for u32 {
+    const BITS: u32 = u32::BITS;
+    #[inline(always)]
+    fn low(of: u64) -> Self {
+        of as u32
+    }
+}
+impl Word for u64 {
+    const BITS: u32 = u64::BITS;
+    #[inline(always)]
+    fn low(of: u64) -> Self {
+        of
+    }
+}
 
 /// Memory of one device. Sealed: the backends of this crate implement it.
 pub trait DeviceBuffer: Sealed + Send + Sync + fmt::Debug {
@@ -117,26 +136,34 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// Replaces every x by `!x`, which reverses the order of integers.
     fn complement(&self, buffer: &mut Self::Buffer<u32>) -> Result<()>;
     /// `from[index[0]], from[index[1]], ..`; an index past the end reads as 0.
-    fn gather(&self, from: &Self::Buffer<u32>, index: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>>;
+    fn gather<T: Word>(&self, from: &Self::Buffer<T>, index: &Self::Buffer<u32>) -> Result<Self::Buffer<T>>;
     /// The greatest element; 0 of an empty buffer.
-    fn greatest(&self, buffer: &Self::Buffer<u32>) -> Result<u32>;
-    /// The elements of each of `columns` whose bit in `bits` equals `keep`, in their order.
-    fn select(
+    fn greatest<T: Word>(&self, buffer: &Self::Buffer<T>) -> Result<T>;
+    /// The elements of a column whose bit in `bits` equals `keep`, in their order.
+    fn select<T: Word>(
         &self,
         bits: &Self::Buffer<u32>,
         keep: bool,
-        columns: &[&Self::Buffer<u32>],
-    ) -> Result<Vec<Self::Buffer<u32>>>;
+        column: &Self::Buffer<T>,
+    ) -> Result<Self::Buffer<T>>;
+    /// [`select`](Self::select) of two columns by one bitmap, whose ones are counted once.
+    fn select_pairs<K: Word, V: Word>(
+        &self,
+        bits: &Self::Buffer<u32>,
+        keep: bool,
+        keys: &Self::Buffer<K>,
+        values: &Self::Buffer<V>,
+    ) -> Result<(Self::Buffer<K>, Self::Buffer<V>)>;
     /// The pairs `(keys[i], values[i])` in ascending order of keys, pairs of one key in the order in which they stood.
     ///
     /// Cost: 16 bytes of memory a pair, the result among them, and also where keys crowd. On the CPU two passes through
     /// memory, and more only where keys crowd; on OpenCL one pass of 20 bytes a pair for every 8 bits in which keys
     /// differ. Keys that ascend already are copied. OpenCL devices sort fewer than 2^32 pairs.
-    fn sort_pairs(
+    fn sort_pairs<K: Word, V: Word>(
         &self,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<(Self::Buffer<u32>, Self::Buffer<u32>)>;
+        keys: &Self::Buffer<K>,
+        values: &Self::Buffer<V>,
+    ) -> Result<(Self::Buffer<K>, Self::Buffer<V>)>;
 
     /// Answers queries from the host to the host, [`QUERIES_AT_ONCE`] (or fewer) at a time. `pass` is handed each chunk in
     /// the order of the queries, with what it left in an earlier one, and hands it back with its columns of answers, the
@@ -146,11 +173,11 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`crate::Error::LengthMismatch`] for columns that are not as long as the answers; the first of `pass`, after which
     /// it is unspecified which answers have arrived.
-    fn in_chunks(
+    fn in_chunks<Q: Word, A: Word>(
         &self,
-        queries: &[u32],
-        answers: Vec<Answers<'_>>,
-        pass: impl FnMut(Chunk<Self::Buffer<u32>>) -> Result<Chunk<Self::Buffer<u32>>>,
+        queries: &[Q],
+        answers: Answers<'_, A>,
+        pass: impl FnMut(ChunkOf<Self, Q, A>) -> Result<ChunkOf<Self, Q, A>>,
     ) -> Result<()> {
         chunks::one_by_one(self, queries, answers, pass)
     }
@@ -173,8 +200,8 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     }
 
     /// One buffer with the elements of `first`, then those of `second`.
-    fn concat(&self, first: &Self::Buffer<u32>, second: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>> {
-        let mut both = self.filled(first.len() + second.len(), 0)?;
+    fn concat<T: Word>(&self, first: &Self::Buffer<T>, second: &Self::Buffer<T>) -> Result<Self::Buffer<T>> {
+        let mut both = self.filled(first.len() + second.len(), T::zeroed())?;
         self.copy(first, 0, &mut both, 0, first.len())?;
         self.copy(second, 0, &mut both, first.len(), second.len())?;
         Ok(both)
@@ -183,28 +210,41 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
 
 /// What became of a batch of pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
+pub struct Placed<K = u32, V = u32> {
     /// Pairs without a slot (classic: chains that were cut). Above 0 the attempt has failed and the image is of no
     /// use.
     pub unplaced: u64,
     /// Pairs beyond the first of each key, the image's own pairs counted; exact if nothing is unplaced.
     pub copies: u64,
     /// The smallest key with copies; exact if nothing is unplaced.
-    pub least_copy: Option<u32>,
+    pub least_copy: Option<K>,
     /// The value that came with the key that cannot stand in the image (classic: the empty marker's).
-    pub outside: Option<u32>,
+    pub outside: Option<V>,
 }
 
-/// The pairs of an image, word by word.
+/// [`Placed`] of a batch of tables of scheme `S`.
+pub type PlacedOf<S> = Placed<<S as Scheme>::Key, <S as Scheme>::Value>;
+
+/// The pairs of an image, cell by cell.
 #[derive(Debug)]
-pub struct Decoded<Column> {
-    /// The key in each word, 0 where there is none.
-    pub keys: Column,
-    /// The value in each word, 0 where there is none.
-    pub values: Column,
-    /// A bitmap of the words that hold a pair.
-    pub taken: Column,
+pub struct Decoded<Keys, Values = Keys, Bits = Keys> {
+    /// The key in each cell, 0 where there is none.
+    pub keys: Keys,
+    /// The value in each cell, 0 where there is none.
+    pub values: Values,
+    /// A bitmap of the cells that hold a pair.
+    pub taken: Bits,
 }
+
+/// [`Decoded`] of an image of scheme `S` on backend `B`.
+pub type DecodedOf<B, S> =
+    Decoded<BufferOf<B, <S as Scheme>::Key>, BufferOf<B, <S as Scheme>::Value>, BufferOf<B, u32>>;
+
+/// Two columns of backend `B` that belong together.
+pub type BuffersOf<B, T, U> = (BufferOf<B, T>, BufferOf<B, U>);
+
+/// A buffer of backend `B`.
+pub type BufferOf<B, T> = <B as HashBackend>::Buffer<T>;
 
 /// What was taken out of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,7 +255,7 @@ pub struct Removed {
     pub outside: bool,
 }
 
-/// A backend that can hold tables of scheme `S`: it runs `S`, the cuckoo table with which copies of keys are told
-/// apart, and the passes that group and join.
-pub trait Runs<S: Scheme>: Kernels<S> + Kernels<Cuckoo> + Relational {}
-impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<Cuckoo> + Relational {}
+/// A backend that can hold tables of scheme `S`: it runs `S`, the table by which duplicates of its keys are told apart,
+/// and the passes that group and join.
+pub trait Runs<S: Scheme>: Kernels<S> + Kernels<<S::Key as Key>::Rows> + Relational {}
+impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<<S::Key as Key>::Rows> + Relational {}

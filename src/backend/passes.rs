@@ -1,7 +1,7 @@
 //! What a device must provide to run a scheme. It trusts what it is given.
 
 use super::kernels::{no_tombstones, rebuilt};
-use super::{Decoded, DeviceBuffer, HashBackend, Placed, Removed, bitmap_words};
+use super::{DecodedOf, DeviceBuffer, HashBackend, PlacedOf, Removed, bitmap_words};
 use crate::error::Result;
 use crate::scheme::{Plan, Scheme};
 
@@ -12,9 +12,9 @@ pub trait Passes<S: Scheme>: HashBackend {
     fn build(
         &self,
         plan: &S::Plan,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<(Self::Buffer<u64>, Placed)> {
+        keys: &Self::Buffer<S::Key>,
+        values: &Self::Buffer<S::Value>,
+    ) -> Result<(Self::Buffer<u64>, PlacedOf<S>)> {
         filled_and_placed::<S, Self>(self, plan, keys, values)
     }
 
@@ -23,9 +23,9 @@ pub trait Passes<S: Scheme>: HashBackend {
         &self,
         plan: &S::Plan,
         image: &Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<(Self::Buffer<u64>, Placed)> {
+        keys: &Self::Buffer<S::Key>,
+        values: &Self::Buffer<S::Value>,
+    ) -> Result<(Self::Buffer<u64>, PlacedOf<S>)> {
         copied_and_placed::<S, Self>(self, plan, image, keys, values)
     }
 
@@ -34,17 +34,17 @@ pub trait Passes<S: Scheme>: HashBackend {
         &self,
         plan: &S::Plan,
         image: &mut Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
-    ) -> Result<Placed>;
+        keys: &Self::Buffer<S::Key>,
+        values: &Self::Buffer<S::Value>,
+    ) -> Result<PlacedOf<S>>;
 
     /// See [`Kernels::lookup`](super::Kernels::lookup).
     fn lookup(
         &self,
         plan: &S::Plan,
         image: &Self::Buffer<u64>,
-        queries: &Self::Buffer<u32>,
-        values: &mut Self::Buffer<u32>,
+        queries: &Self::Buffer<S::Key>,
+        values: &mut Self::Buffer<S::Value>,
         found: &mut Self::Buffer<u32>,
     ) -> Result<()>;
 
@@ -53,7 +53,7 @@ pub trait Passes<S: Scheme>: HashBackend {
         &self,
         plan: &S::Plan,
         image: &Self::Buffer<u64>,
-        queries: &Self::Buffer<u32>,
+        queries: &Self::Buffer<S::Key>,
     ) -> Result<Self::Buffer<u32>> {
         let (mut values, mut found) = (self.unwritten(queries.len())?, self.unwritten(bitmap_words(queries.len()))?);
         self.lookup(plan, image, queries, &mut values, &mut found)?;
@@ -65,20 +65,20 @@ pub trait Passes<S: Scheme>: HashBackend {
         &self,
         plan: &S::Plan,
         image: &mut Self::Buffer<u64>,
-        keys: &Self::Buffer<u32>,
-        values: &Self::Buffer<u32>,
+        keys: &Self::Buffer<S::Key>,
+        values: &Self::Buffer<S::Value>,
     ) -> Result<()>;
 
     /// See [`Kernels::decode`](super::Kernels::decode).
-    fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>>;
+    fn decode(&self, plan: &S::Plan, image: &Self::Buffer<u64>) -> Result<DecodedOf<Self, S>>;
 
     /// See [`Kernels::remove`](super::Kernels::remove); for kinds that are built afresh instead, what is provided.
-    fn remove(&self, plan: &S::Plan, _image: &mut Self::Buffer<u64>, _keys: &Self::Buffer<u32>) -> Result<Removed> {
+    fn remove(&self, plan: &S::Plan, _image: &mut Self::Buffer<u64>, _keys: &Self::Buffer<S::Key>) -> Result<Removed> {
         Err(rebuilt::<S>(plan))
     }
 
     /// See [`Kernels::lift`](super::Kernels::lift); for kinds without tombstones, what is provided.
-    fn lift(&self, plan: &S::Plan, _image: &mut Self::Buffer<u64>) -> Result<Decoded<Self::Buffer<u32>>> {
+    fn lift(&self, plan: &S::Plan, _image: &mut Self::Buffer<u64>) -> Result<DecodedOf<Self, S>> {
         Err(no_tombstones::<S>(plan))
     }
 }
@@ -87,9 +87,9 @@ pub trait Passes<S: Scheme>: HashBackend {
 pub(crate) fn filled_and_placed<S: Scheme, B: Passes<S>>(
     backend: &B,
     plan: &S::Plan,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
-) -> Result<(B::Buffer<u64>, Placed)> {
+    keys: &B::Buffer<S::Key>,
+    values: &B::Buffer<S::Value>,
+) -> Result<(B::Buffer<u64>, PlacedOf<S>)> {
     let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;
     let placed = Passes::<S>::place(backend, plan, &mut image, keys, values)?;
     Ok((image, placed))
@@ -100,9 +100,9 @@ pub(crate) fn copied_and_placed<S: Scheme, B: Passes<S>>(
     backend: &B,
     plan: &S::Plan,
     image: &B::Buffer<u64>,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
-) -> Result<(B::Buffer<u64>, Placed)> {
+    keys: &B::Buffer<S::Key>,
+    values: &B::Buffer<S::Value>,
+) -> Result<(B::Buffer<u64>, PlacedOf<S>)> {
     let mut image = backend.clone_buffer(image)?;
     let placed = Passes::<S>::place(backend, plan, &mut image, keys, values)?;
     Ok((image, placed))

@@ -12,7 +12,7 @@
 //! group are added up near the processor first (but for two heavy groups whose numbers agree in their low bits, which
 //! there share an entry in turns).
 
-use super::HashBackend;
+use super::{HashBackend, Word};
 use crate::error::Result;
 
 /// Where the run of each query stands, and how long it is.
@@ -86,10 +86,10 @@ pub trait Relational: HashBackend {
     fn mark(&self, places: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
 
     /// A bitmap of the places at which an element differs from the one before it. The first one does.
-    fn heads(&self, column: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>>;
+    fn heads<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<u32>>;
 
     /// A bitmap of the places at which an element differs from the one behind it. The last one does.
-    fn tails(&self, column: &Self::Buffer<u32>) -> Result<Self::Buffer<u32>>;
+    fn tails<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<u32>>;
 
     /// For each of the first `len` places of a bitmap how many ones there are up to it and on it, less one. Before the
     /// first one that is all ones.
@@ -97,7 +97,12 @@ pub trait Relational: HashBackend {
 
     /// `len` zeros, over which `values[i]` is written at `places[i]`. The places are distinct; one past the end is
     /// passed over.
-    fn scatter(&self, values: &Self::Buffer<u32>, places: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
+    fn scatter<T: Word>(
+        &self,
+        values: &Self::Buffer<T>,
+        places: &Self::Buffer<u32>,
+        len: usize,
+    ) -> Result<Self::Buffer<T>>;
 
     /// The run of each query: run `ids[i]` goes from `starts[ids[i]]` to `starts[ids[i] + 1]` (one more start than
     /// runs), for queries whose bit in `found` is one. For others, and numbers that no run has, it is empty; or, with

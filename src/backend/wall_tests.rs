@@ -9,7 +9,7 @@ use crate::scheme::{Plan as _, Request, Scheme, Updates};
 const KEYS: usize = 70;
 
 /// One of each of what passes take.
-struct Asked<S: Scheme, B: Kernels<S>> {
+struct Asked<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> {
     plan: S::Plan,
     image: B::Buffer<u64>,
     keys: B::Buffer<u32>,
@@ -45,7 +45,7 @@ enum Part {
     Found,
 }
 
-impl<S: Scheme, B: Kernels<S>> Asked<S, B> {
+impl<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>> Asked<S, B> {
     fn new(backend: &B, plan: S::Plan, lengths: Lengths) -> Result<Self> {
         Ok(Asked {
             plan,
@@ -74,7 +74,10 @@ impl<S: Scheme, B: Kernels<S>> Asked<S, B> {
 }
 
 /// Every pass refuses what is wrong, each for its own reason, and nothing else.
-pub(crate) fn what_does_not_fit_is_refused<S: Scheme, B: Kernels<S>>(backend: &B, scheme: &S) -> Result<()> {
+pub(crate) fn what_does_not_fit_is_refused<S: Scheme<Key = u32, Value = u32>, B: Kernels<S>>(
+    backend: &B,
+    scheme: &S,
+) -> Result<()> {
     let pairs = KEYS as u64;
     let plan = scheme.plan(Request { slots: scheme.default_load().slots_for(pairs), pairs, seed: 6, attempt: 0 })?;
     let right = Lengths { image: plan.word_count()?, values: KEYS, found: bitmap_words(KEYS) };

@@ -27,7 +27,7 @@ pub struct CompactingBuilder<S: Scheme> {
 
 table_settings!(CompactingBuilder, "Distinct keys");
 
-impl<S: Scheme> CompactingBuilder<S> {
+impl<S: Scheme<Value = u32>> CompactingBuilder<S> {
     pub(super) fn new(scheme: S) -> Self {
         CompactingBuilder { table: HashTable::builder(scheme).contents(Contents::Compact), order: IdOrder::default() }
     }
@@ -45,7 +45,7 @@ impl<S: Scheme> CompactingBuilder<S> {
     /// # Errors
     /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`]:
     /// [`crate::Error::TooWide`], for one, if there are more distinct keys than the scheme's values have numbers.
-    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32]) -> Result<CompactingTable<B, S>> {
+    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key]) -> Result<CompactingTable<B, S>> {
         Error::check_rows("rows", keys.len())?;
         self.table.check()?;
         self.build_on(backend, &backend.upload(keys)?)
@@ -63,10 +63,10 @@ impl<S: Scheme> CompactingBuilder<S> {
     ///
     /// # Errors
     /// As [`build`](Self::build).
-    pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<u32>) -> Result<CompactingTable<B, S>> {
+    pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<S::Key>) -> Result<CompactingTable<B, S>> {
         Error::check_rows("rows", keys.len())?;
         self.table.check()?;
-        let unique = distinct_keys(backend, keys, self.order)?;
+        let unique = distinct_keys::<B, S::Key>(backend, keys, self.order)?;
         let table = self.table.build_on(backend, &unique, &backend.iota(unique.len())?)?;
         Ok(CompactingTable { table, unique })
     }

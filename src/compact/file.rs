@@ -10,7 +10,7 @@ use crate::file::Section;
 use crate::scheme::Scheme;
 use crate::table::{Contents, Digest, HashTable};
 
-impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
     /// Writes the table to a file, and returns its digest; as [`HashTable::save`].
     ///
     /// ```
@@ -51,7 +51,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     }
 }
 
-impl<S: Scheme> CompactingTable<Cpu, S>
+impl<S: Scheme<Value = u32>> CompactingTable<Cpu, S>
 where
     Cpu: Runs<S>,
 {

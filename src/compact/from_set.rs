@@ -15,7 +15,6 @@
 use super::CompactingTable;
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
 use crate::error::Result;
-use crate::group;
 use crate::scheme::{Cuckoo, CuckooSet, Plan};
 use crate::set::HashSet;
 use crate::table::{Contents, Duplicates, HashTable, Image};
@@ -49,7 +48,7 @@ impl<B: Runs<CuckooSet>> CompactingTable<B, Cuckoo> {
         let ids = backend.ranks(&taken, keys.len())?;
         let image = backend.interleave(set.image(), &ids, &taken, plan.empty_word())?;
         drop(ids);
-        let mut unique = group::only(backend.select(&taken, true, &[&keys])?)?;
+        let mut unique = backend.select(&taken, true, &keys)?;
         let mut outside = None;
         if let Some((key, _)) = plan.outside() {
             // Keys are fewer than 2^32, so the last one's number fits.

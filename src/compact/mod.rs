@@ -42,18 +42,18 @@ pub struct CompactingTable<B: HashBackend, S: Scheme = Cuckoo> {
     /// Key -> id.
     table: HashTable<B, S>,
     /// Id -> key.
-    unique: B::Buffer<u32>,
+    unique: B::Buffer<S::Key>,
 }
 
 /// Written for one backend so that `CompactingTable::builder(..)` needs no type; it builds on any.
-impl<S: Scheme> CompactingTable<Cpu, S> {
+impl<S: Scheme<Value = u32>> CompactingTable<Cpu, S> {
     /// Starts a table with these parameters, for any backend; see [`CompactingBuilder`].
     pub fn builder(scheme: S) -> CompactingBuilder<S> {
         CompactingBuilder::new(scheme)
     }
 }
 
-impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
     /// The number of distinct keys: ids are below it.
     pub fn len(&self) -> usize {
         self.unique.len()

@@ -4,22 +4,22 @@ use super::CompactingTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::group::{self, Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
+use crate::group::{Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
 use crate::memory;
 use crate::scheme::{Scheme, Violation};
 use crate::table::HashTable;
 
-impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
     /// The distinct keys: the one with id 0, the one with id 1, ..
     ///
     /// # Errors
     /// What the device reports.
-    pub fn unique(&self) -> Result<Vec<u32>> {
+    pub fn unique(&self) -> Result<Vec<S::Key>> {
         self.backend().download(&self.unique)
     }
 
     /// [`unique`](Self::unique) where it is.
-    pub fn unique_on(&self) -> &B::Buffer<u32> {
+    pub fn unique_on(&self) -> &B::Buffer<S::Key> {
         &self.unique
     }
 
@@ -27,7 +27,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
-    pub fn ids(&self, keys: &[u32]) -> Result<Vec<Option<u32>>> {
+    pub fn ids(&self, keys: &[S::Key]) -> Result<Vec<Option<u32>>> {
         self.table.get(keys)
     }
 
@@ -35,7 +35,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     ///
     /// # Errors
     /// As [`HashTable::get_on`].
-    pub fn ids_on(&self, keys: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+    pub fn ids_on(&self, keys: &B::Buffer<S::Key>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
         self.table.get_on(keys)
     }
 
@@ -55,7 +55,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// As [`HashTable::get_on_into`].
     pub fn ids_on_into(
         &self,
-        keys: &B::Buffer<u32>,
+        keys: &B::Buffer<S::Key>,
         ids: &mut B::Buffer<u32>,
         found: &mut B::Buffer<u32>,
     ) -> Result<()> {
@@ -68,13 +68,13 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
-    pub fn keys(&self, ids: &[u32]) -> Result<Vec<Option<u32>>> {
+    pub fn keys(&self, ids: &[u32]) -> Result<Vec<Option<S::Key>>> {
         let mut block = memory::zeroed(ids.len().min(QUERIES_OF_A_BLOCK))?;
         let mut all = memory::reserved(ids.len())?;
         for ids in ids.chunks(QUERIES_OF_A_BLOCK) {
             let keys = &mut block[..ids.len()];
-            self.backend().in_chunks(ids, vec![Answers::words(keys)], |mut chunk| {
-                chunk.answers = vec![self.keys_on(&chunk.queries)?];
+            self.backend().in_chunks(ids, Answers::words([keys]), |mut chunk| {
+                chunk.words = vec![self.keys_on(&chunk.queries)?];
                 Ok(chunk)
             })?;
             make(&mut all, ids.len(), |i| ((ids[i] as usize) < self.len()).then_some(keys[i]))?;
@@ -86,7 +86,7 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
-    pub fn keys_on(&self, ids: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    pub fn keys_on(&self, ids: &B::Buffer<u32>) -> Result<B::Buffer<S::Key>> {
         self.backend().gather(&self.unique, ids)
     }
 
@@ -105,10 +105,10 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     ///
     /// # Errors
     /// [`Error::UnknownKey`] with the first key that has no id; [`Error::OutOfMemory`] or what the device reports.
-    pub fn inverse(&self, keys: &[u32]) -> Result<Vec<u32>> {
+    pub fn inverse(&self, keys: &[S::Key]) -> Result<Vec<u32>> {
         let mut ids = memory::zeroed(keys.len())?;
-        self.backend().in_chunks(keys, vec![Answers::words(&mut ids)], |mut chunk| {
-            chunk.answers = vec![self.inverse_from(&chunk.queries, chunk.first as u64)?];
+        self.backend().in_chunks(keys, Answers::words([&mut ids]), |mut chunk| {
+            chunk.words = vec![self.inverse_from(&chunk.queries, chunk.first as u64)?];
             Ok(chunk)
         })?;
         Ok(ids)
@@ -127,22 +127,22 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     ///
     /// # Errors
     /// As [`inverse`](Self::inverse).
-    pub fn inverse_on(&self, keys: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    pub fn inverse_on(&self, keys: &B::Buffer<S::Key>) -> Result<B::Buffer<u32>> {
         self.inverse_from(keys, 0)
     }
 
     /// The inverse of rows that are those from `first` on.
-    fn inverse_from(&self, keys: &B::Buffer<u32>, first: u64) -> Result<B::Buffer<u32>> {
+    fn inverse_from(&self, keys: &B::Buffer<S::Key>, first: u64) -> Result<B::Buffer<u32>> {
         let (ids, found) = self.table.get_on(keys)?;
-        let unknown = group::only(self.backend().select(&found, false, &[keys])?)?;
+        let unknown = self.backend().select(&found, false, keys)?;
         if unknown.is_empty() {
             return Ok(ids);
         }
-        let mut key = [0];
+        let mut key = [S::Key::default()];
         self.backend().read(&unknown, 0, &mut key)?;
         let found = self.backend().download(&found)?;
         let (word, bits) = (0..).zip(&found).find(|&(_, &bits)| bits != u32::MAX).unwrap_or((0, &0));
-        Err(Error::UnknownKey { key: key[0], position: first + 32 * word + u64::from(bits.trailing_ones()) })
+        Err(Error::UnknownKey { key: key[0].into(), position: first + 32 * word + u64::from(bits.trailing_ones()) })
     }
 
     /// Aggregates of the values of each key, in the order of the ids, for rows whose keys are all the table's. A key
@@ -159,8 +159,8 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownKey`] with the first key that has no id; otherwise as [`group_by`](group::group_by).
-    pub fn aggregate(&self, keys: &[u32], values: &[u32], aggregates: &[Aggregate]) -> Result<Groups> {
+    /// [`Error::UnknownKey`] with the first key that has no id; otherwise as [`group_by`](crate::group::group_by).
+    pub fn aggregate(&self, keys: &[S::Key], values: &[u32], aggregates: &[Aggregate]) -> Result<Groups<S::Key>> {
         check_values(values.len(), keys.len(), aggregates)?;
         Error::check_rows("rows", keys.len())?;
         let values = if wanted(aggregates).values() { values } else { &[] };
@@ -174,10 +174,10 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
     /// As [`aggregate`](Self::aggregate).
     pub fn aggregate_on(
         &self,
-        keys: &B::Buffer<u32>,
+        keys: &B::Buffer<S::Key>,
         values: &B::Buffer<u32>,
         aggregates: &[Aggregate],
-    ) -> Result<DeviceGroups<B>> {
+    ) -> Result<DeviceGroups<B, S::Key>> {
         check_values(values.len(), keys.len(), aggregates)?;
         Error::check_rows("rows", keys.len())?;
         let ids = self.inverse_on(keys)?;
@@ -189,13 +189,12 @@ impl<B: Runs<S>, S: Scheme> CompactingTable<B, S> {
 ///
 /// # Errors
 /// [`Violation::Number`] unless each number below the number of keys is the value of one of them.
-pub(super) fn list_of<B: Runs<S>, S: Scheme>(table: &HashTable<B, S>) -> Result<B::Buffer<u32>> {
+pub(super) fn list_of<B: Runs<S>, S: Scheme<Value = u32>>(table: &HashTable<B, S>) -> Result<B::Buffer<S::Key>> {
     let backend = table.backend();
     let (keys, ids) = table.pairs_on()?;
     // As many numbers as there are, all below it, are each there once: so many ones.
     let numbers = backend.mark(&ids, ids.len())?;
-    let missing = backend.select(&numbers, false, &[&backend.iota(ids.len())?])?;
-    let missing = group::only(missing)?;
+    let missing = backend.select(&numbers, false, &backend.iota(ids.len())?)?;
     if !missing.is_empty() {
         let mut number = [0];
         backend.read(&missing, 0, &mut number)?;
@@ -205,7 +204,10 @@ pub(super) fn list_of<B: Runs<S>, S: Scheme>(table: &HashTable<B, S>) -> Result<
 }
 
 /// Checks that a list is the one of its table.
-pub(super) fn check_list<B: Runs<S>, S: Scheme>(table: &HashTable<B, S>, unique: &B::Buffer<u32>) -> Result<()> {
+pub(super) fn check_list<B: Runs<S>, S: Scheme<Value = u32>>(
+    table: &HashTable<B, S>,
+    unique: &B::Buffer<S::Key>,
+) -> Result<()> {
     let (listed, held) = (table.backend().download(unique)?, table.backend().download(&list_of(table)?)?);
     if listed.len() != held.len() {
         return Err(Violation::Length { expected: held.len() as u64, found: listed.len() as u64 }.into());

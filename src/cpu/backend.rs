@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::block::Pairs;
 use super::memory::copy;
+use super::primitives::Kept;
 use super::{Cpu, Memory, primitives, sort};
 use crate::backend::{DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word, bitmap_words};
 use crate::error::{Error, Result};
@@ -87,7 +87,7 @@ impl HashBackend for Cpu {
         Ok(())
     }
 
-    fn gather(&self, from: &Memory<u32>, index: &Memory<u32>) -> Result<Memory<u32>> {
+    fn gather<T: Word>(&self, from: &Memory<T>, index: &Memory<u32>) -> Result<Memory<T>> {
         self.ledger().kernel("gather", index.len());
         let mut to = Memory::zeroed(index.len())?;
         let words = to.words_mut()?;
@@ -95,26 +95,37 @@ impl HashBackend for Cpu {
         Ok(to)
     }
 
-    fn greatest(&self, buffer: &Memory<u32>) -> Result<u32> {
+    fn greatest<T: Word>(&self, buffer: &Memory<T>) -> Result<T> {
         self.ledger().kernel("greatest", buffer.len());
         self.run(|| primitives::greatest(buffer.words()))
     }
 
-    fn select(&self, bits: &Memory<u32>, keep: bool, columns: &[&Memory<u32>]) -> Result<Vec<Memory<u32>>> {
-        let Some(first) = columns.first() else { return Ok(Vec::new()) };
-        Error::check_length("the bitmap", bits.len(), bitmap_words(first.len()))?;
-        for column in columns {
-            Error::check_length("a column", column.len(), first.len())?;
-        }
-        self.ledger().kernel("select", first.len());
-        let columns: Vec<&[u32]> = columns.iter().map(|column| column.words()).collect();
-        self.run(|| primitives::select(bits.words(), keep, &columns)).flatten()
+    fn select<T: Word>(&self, bits: &Memory<u32>, keep: bool, column: &Memory<T>) -> Result<Memory<T>> {
+        Error::check_length("the bitmap", bits.len(), bitmap_words(column.len()))?;
+        self.ledger().kernel("select", column.len());
+        self.run(|| Kept::new(bits.words(), keep, column.len())?.of(column.words())).flatten()
     }
 
-    fn sort_pairs(&self, keys: &Memory<u32>, values: &Memory<u32>) -> Result<(Memory<u32>, Memory<u32>)> {
+    fn select_pairs<K: Word, V: Word>(
+        &self,
+        bits: &Memory<u32>,
+        keep: bool,
+        keys: &Memory<K>,
+        values: &Memory<V>,
+    ) -> Result<(Memory<K>, Memory<V>)> {
+        Error::check_length("the bitmap", bits.len(), bitmap_words(keys.len()))?;
+        Error::check_length("the values", values.len(), keys.len())?;
+        self.ledger().kernel("select", keys.len());
+        self.run(|| {
+            let kept = Kept::new(bits.words(), keep, keys.len())?;
+            Ok((kept.of(keys.words())?, kept.of(values.words())?))
+        })
+        .flatten()
+    }
+
+    fn sort_pairs<K: Word, V: Word>(&self, keys: &Memory<K>, values: &Memory<V>) -> Result<(Memory<K>, Memory<V>)> {
         Error::check_length("the values", values.len(), keys.len())?;
         self.ledger().kernel("sort_pairs", keys.len());
-        let pairs = Pairs { keys: keys.words(), values: values.words() };
-        self.run(|| sort::sort_pairs(pairs)).flatten()
+        self.run(|| sort::sort_pairs(keys.words(), values.words())).flatten()
     }
 }

@@ -1,7 +1,7 @@
 //! The pairs of an image as columns, on all threads: what `decode` and `lift` are for every scheme.
 
 use super::{CHUNK, Cpu, Memory};
-use crate::backend::{Decoded, bitmap_words};
+use crate::backend::{Decoded, Word, bitmap_words};
 use crate::error::Result;
 use crate::parallel::{Divide, Per, each};
 use crate::scheme::cuckoo::Cell;
@@ -18,11 +18,11 @@ impl Cpu {
     }
 
     /// The pair that `pair` sees in each of so many cells.
-    pub(super) fn decode_cells(
+    pub(super) fn decode_cells<K: Word, V: Word>(
         &self,
         cells: usize,
-        pair: impl Fn(usize) -> Option<(u32, u32)> + Sync,
-    ) -> Result<Decoded<Memory<u32>>> {
+        pair: impl Fn(usize) -> Option<(K, V)> + Sync,
+    ) -> Result<Decoded<Memory<K>, Memory<V>, Memory<u32>>> {
         let mut columns = Columns::zeroed(cells)?;
         let into = columns.parts()?;
         self.run(|| {
@@ -63,26 +63,26 @@ impl Cpu {
     }
 }
 
-struct Columns(Decoded<Memory<u32>>);
+struct Columns<K: Word, V: Word>(Decoded<Memory<K>, Memory<V>, Memory<u32>>);
 
-/// What becomes of the words of a chunk: keys, values, and a bit for each pair.
-struct Part<'a>(&'a mut [u32], &'a mut [u32], Per<&'a mut [u32]>);
+/// What becomes of the cells of a chunk: keys, values, and a bit for each pair.
+struct Part<'a, K, V>(&'a mut [K], &'a mut [V], Per<&'a mut [u32]>);
 
-impl Columns {
-    fn zeroed(words: usize) -> Result<Columns> {
-        let (keys, values) = (Memory::zeroed(words)?, Memory::zeroed(words)?);
-        Ok(Columns(Decoded { keys, values, taken: Memory::zeroed(bitmap_words(words))? }))
+impl<K: Word, V: Word> Columns<K, V> {
+    fn zeroed(cells: usize) -> Result<Self> {
+        let (keys, values) = (Memory::zeroed(cells)?, Memory::zeroed(cells)?);
+        Ok(Columns(Decoded { keys, values, taken: Memory::zeroed(bitmap_words(cells))? }))
     }
 
-    fn parts(&mut self) -> Result<Part<'_>> {
+    fn parts(&mut self) -> Result<Part<'_, K, V>> {
         let Decoded { keys, values, taken } = &mut self.0;
         Ok(Part(keys.words_mut()?, values.words_mut()?, Per(32, taken.words_mut()?)))
     }
 }
 
-impl Part<'_> {
+impl<K: Word, V: Word> Part<'_, K, V> {
     #[inline(always)]
-    fn put(&mut self, i: usize, pair: Option<(u32, u32)>) {
+    fn put(&mut self, i: usize, pair: Option<(K, V)>) {
         if let Some(pair) = pair {
             (self.0[i], self.1[i]) = pair;
             self.2.1[i / 32] |= 1 << (i % 32);
@@ -90,7 +90,7 @@ impl Part<'_> {
     }
 }
 
-impl Divide for Part<'_> {
+impl<K: Word, V: Word> Divide for Part<'_, K, V> {
     fn len(&self) -> usize {
         self.0.len()
     }

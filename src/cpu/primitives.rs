@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::memory::{Memory, prefetch};
 use super::{BLOCK, CHUNK};
+use crate::backend::Word;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{Per, collect, each, fold};
@@ -25,46 +26,63 @@ pub(super) fn complement(words: &mut [u32]) {
 }
 
 /// The greatest of them; 0 if there is none.
-pub(super) fn greatest(words: &[u32]) -> u32 {
-    fold(words, CHUNK, |_, chunk| chunk.iter().copied().max().unwrap_or(0), u32::max)
+pub(super) fn greatest<T: Word>(words: &[T]) -> T {
+    let of_chunk = |_, chunk: &[T]| chunk.iter().copied().max();
+    fold(words, CHUNK, of_chunk, Option::max).unwrap_or(T::zeroed())
 }
 
 /// `from[index[i]]`, or 0 past the end.
-pub(super) fn gather(from: &[u32], index: &[u32], to: &mut [u32]) {
+pub(super) fn gather<T: Word>(from: &[T], index: &[u32], to: &mut [T]) {
     each((to, index), CHUNK, |_, (to, index)| {
         for (i, to) in to.iter_mut().enumerate() {
             if let Some(&ahead) = index.get(i + BLOCK) {
                 prefetch(from, ahead as usize);
             }
-            *to = from.get(index[i] as usize).copied().unwrap_or(0);
+            *to = from.get(index[i] as usize).copied().unwrap_or(T::zeroed());
         }
     });
 }
 
-/// The elements of each column whose bit equals `keep`, in their order.
-///
-/// Count the kept ones of each chunk, cut the output where the chunks' shares begin, and let each chunk fill its own.
-pub(super) fn select(bits: &[u32], keep: bool, columns: &[&[u32]]) -> Result<Vec<Memory<u32>>> {
-    let len = columns.first().map_or(0, |column| column.len());
-    let kept = |word: usize| {
-        let wanted = if keep { bits[word] } else { !bits[word] };
-        let past = 32 - (len - 32 * word).min(32) as u32;
-        wanted & (u32::MAX >> past)
-    };
-    let count = |_, words: Range<usize>| words.map(|word| kept(word).count_ones() as usize).sum();
-    let counts: Vec<usize> = collect(0..bits.len(), CHUNK_WORDS, count)?;
-    let select_column = |column: &&[u32]| {
-        let mut selected = Memory::zeroed(counts.iter().sum())?;
+/// Which elements a bitmap keeps: counted once, for any number of columns.
+pub(super) struct Kept<'a> {
+    bits: &'a [u32],
+    flip: u32,
+    len: usize,
+    /// How many of each chunk.
+    counts: Vec<usize>,
+}
+
+impl<'a> Kept<'a> {
+    /// Those of `len` elements whose bit equals `keep`.
+    pub(super) fn new(bits: &'a [u32], keep: bool, len: usize) -> Result<Self> {
+        let flip = if keep { 0 } else { u32::MAX };
+        let mut kept = Kept { bits, flip, len, counts: Vec::new() };
+        let count = |_, words: Range<usize>| words.map(|word| kept.in_word(word).count_ones() as usize).sum();
+        kept.counts = collect(0..bits.len(), CHUNK_WORDS, count)?;
+        Ok(kept)
+    }
+
+    /// The kept ones of 32 elements, a bit each.
+    #[inline(always)]
+    fn in_word(&self, word: usize) -> u32 {
+        let past = 32 - (self.len - 32 * word).min(32) as u32;
+        (self.bits[word] ^ self.flip) & (u32::MAX >> past)
+    }
+
+    /// The kept elements of a column, in their order: the output is cut where the chunks' shares begin, and each chunk
+    /// fills its own.
+    pub(super) fn of<T: Word>(&self, column: &[T]) -> Result<Memory<T>> {
+        let mut selected = Memory::zeroed(self.counts.iter().sum())?;
         let mut rest = selected.words_mut()?;
-        let mut shares = memory::reserved(counts.len())?;
-        for &count in &counts {
+        let mut shares = memory::reserved(self.counts.len())?;
+        for &count in &self.counts {
             shares.push(rest.split_off_mut(..count).unwrap_or_default());
         }
-        let columns = (0..bits.len(), Per(CHUNK_WORDS, &mut shares[..]));
+        let columns = (0..self.bits.len(), Per(CHUNK_WORDS, &mut shares[..]));
         each(columns, CHUNK_WORDS, |_, (words, Per(_, share))| {
             let mut share = share[0].iter_mut();
             for word in words {
-                let mut left = kept(word);
+                let mut left = self.in_word(word);
                 while left != 0 {
                     let bit = left.trailing_zeros() as usize;
                     if let Some(to) = share.next() {
@@ -75,6 +93,5 @@ pub(super) fn select(bits: &[u32], keep: bool, columns: &[&[u32]]) -> Result<Vec
             }
         });
         Ok(selected)
-    };
-    columns.iter().map(select_column).collect()
+    }
 }

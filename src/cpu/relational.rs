@@ -13,9 +13,11 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use bytemuck::{cast_slice, cast_slice_mut};
+
 use super::memory::{atomic, atomic_u32};
 use super::{CHUNK, Cpu, Memory};
-use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
+use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, Word, bitmap_words};
 use crate::error::{Error, Result};
 use crate::parallel::{Divide, Per, collect, each};
 
@@ -60,12 +62,12 @@ impl Relational for Cpu {
         Ok(bits)
     }
 
-    fn heads(&self, column: &Memory<u32>) -> Result<Memory<u32>> {
+    fn heads<T: Word>(&self, column: &Memory<T>) -> Result<Memory<u32>> {
         let column = column.words();
         self.bits_where("heads", column.len(), |i| i == 0 || column[i] != column[i - 1])
     }
 
-    fn tails(&self, column: &Memory<u32>) -> Result<Memory<u32>> {
+    fn tails<T: Word>(&self, column: &Memory<T>) -> Result<Memory<u32>> {
         let column = column.words();
         self.bits_where("tails", column.len(), |i| i + 1 == column.len() || column[i] != column[i + 1])
     }
@@ -94,19 +96,20 @@ impl Relational for Cpu {
         Ok(ranks)
     }
 
-    fn scatter(&self, values: &Memory<u32>, places: &Memory<u32>, len: usize) -> Result<Memory<u32>> {
+    fn scatter<T: Word>(&self, values: &Memory<T>, places: &Memory<u32>, len: usize) -> Result<Memory<T>> {
         Error::check_length("the places", places.len(), values.len())?;
         self.ledger().kernel("scatter", places.len());
         let mut to = Memory::zeroed(len)?;
-        let words = atomic_u32(to.words_mut()?);
-        self.run(|| {
-            each((places.words(), values.words()), CHUNK, |_, (places, values)| {
-                for (&place, &value) in places.iter().zip(values) {
-                    if let Some(word) = words.get(place as usize) {
-                        word.store(value, Relaxed);
-                    }
-                }
-            });
+        let (words, values) = (to.words_mut()?, values.words());
+        self.run(|| match T::BITS {
+            u32::BITS => {
+                let (to, values) = (atomic_u32(cast_slice_mut(words)), cast_slice::<T, u32>(values));
+                put_each(places.words(), to, |i, to| to.store(values[i], Relaxed));
+            }
+            _ => {
+                let (to, values) = (atomic(cast_slice_mut(words)), cast_slice::<T, u64>(values));
+                put_each(places.words(), to, |i, to| to.store(values[i], Relaxed));
+            }
         })?;
         Ok(to)
     }
@@ -258,6 +261,17 @@ impl Relational for Cpu {
         })?;
         Ok(words)
     }
+}
+
+/// Row by row, the cell at its place, if there is one.
+fn put_each<T: Sync>(places: &[u32], to: &[T], put: impl Fn(usize, &T) + Sync) {
+    each((places, 0..places.len()), CHUNK, |_, (places, rows)| {
+        for (&place, row) in places.iter().zip(rows) {
+            if let Some(cell) = to.get(place as usize) {
+                put(row, cell);
+            }
+        }
+    });
 }
 
 /// The sum of all before each.

@@ -1,5 +1,7 @@
 //! A stable radix sort of pairs by key, on all threads.
 //!
+//! A pair is N words of 64 bits: one, `[key][value]`, where both have 32 bits, and otherwise a word each.
+//!
 //! ```text
 //! spread(from, to):  digit = the top bits in which keys differ, as many as give buckets of some 2^14 words
 //!                    count the digits of each chunk;  prefix sums over (digit, chunk) tell where each goes;  scatter
@@ -23,13 +25,16 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
+use bytemuck::cast_slice;
+
 use super::CHUNK;
 use super::block::Pairs;
 use super::memory::{Memory, atomic};
+use crate::backend::Word;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{any, each, fold, fold_with};
-use crate::scheme::sorted::search::{key, word};
+use crate::scheme::sorted::search::word;
 
 /// Words of a bucket, about, as its logarithm: with a thread's scratch a quarter of an L2 cache.
 const BUCKET_BITS: u32 = 14;
@@ -44,83 +49,122 @@ const FEW_COUNTS: usize = 1 << 8;
 const FEW: usize = 1 << 11;
 /// Words that are sorted by insertion.
 const INSERTED: usize = 32;
-/// Passes that 32 bits take at most.
+/// Passes that keys of 32 and of 64 bits take at most.
 const PASSES: usize = 4;
+const WIDE_PASSES: usize = 8;
 
-/// Where pairs come from: two columns, or words.
-pub(super) trait Source: Sync {
-    fn len(&self) -> usize;
-    fn key(&self, i: usize) -> u32;
-    fn word(&self, i: usize) -> u64;
+/// The key of a pair.
+#[inline(always)]
+fn key<const N: usize>(pair: [u64; N]) -> u64 {
+    if N == 1 { pair[0] >> 32 } else { pair[0] }
 }
 
-impl Source for Pairs<'_> {
+/// Where pairs come from: two columns, or pairs.
+pub(super) trait Source<const N: usize>: Sync {
+    fn len(&self) -> usize;
+    fn key(&self, i: usize) -> u64;
+    fn pair(&self, i: usize) -> [u64; N];
+}
+
+impl Source<1> for Pairs<'_> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.keys.len()
     }
     #[inline(always)]
-    fn key(&self, i: usize) -> u32 {
-        self.keys[i]
+    fn key(&self, i: usize) -> u64 {
+        self.keys[i].into()
     }
     #[inline(always)]
-    fn word(&self, i: usize) -> u64 {
-        word(self.keys[i], self.values[i])
+    fn pair(&self, i: usize) -> [u64; 1] {
+        [word(self.keys[i], self.values[i])]
     }
 }
 
-impl Source for [u64] {
+/// Columns of which one at least has 64 bits.
+struct Wide<'a, K, V> {
+    keys: &'a [K],
+    values: &'a [V],
+}
+
+impl<K: Word, V: Word> Source<2> for Wide<'_, K, V> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+    #[inline(always)]
+    fn key(&self, i: usize) -> u64 {
+        self.keys[i].into()
+    }
+    #[inline(always)]
+    fn pair(&self, i: usize) -> [u64; 2] {
+        [self.keys[i].into(), self.values[i].into()]
+    }
+}
+
+impl<const N: usize> Source<N> for [[u64; N]] {
     #[inline(always)]
     fn len(&self) -> usize {
         self.len()
     }
     #[inline(always)]
-    fn key(&self, i: usize) -> u32 {
+    fn key(&self, i: usize) -> u64 {
         key(self[i])
     }
     #[inline(always)]
-    fn word(&self, i: usize) -> u64 {
+    fn pair(&self, i: usize) -> [u64; N] {
         self[i]
     }
 }
 
-/// The pairs as `[key][value]` in ascending order of keys, pairs of one key in the order in which they come. `to` is as
-/// long as they are.
-pub(super) fn sort_words<S: Source + ?Sized>(from: &S, to: &mut [u64]) -> Result<()> {
+/// The pairs in ascending order of keys, pairs of one key in the order in which they come. `to` is as long as they are.
+pub(super) fn sort_words<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &mut [[u64; N]]) -> Result<()> {
     if is_ascending(from) {
         each((0..from.len(), to), CHUNK, |_, (places, to)| {
-            places.zip(to).for_each(|(i, to)| *to = from.word(i));
+            places.zip(to).for_each(|(i, to)| *to = from.pair(i));
         });
         return Ok(());
     }
     if from.len() > 1 << BUCKET_BITS {
         return spread(from, to);
     }
-    to.iter_mut().enumerate().for_each(|(i, to)| *to = from.word(i));
+    to.iter_mut().enumerate().for_each(|(i, to)| *to = from.pair(i));
     settle(to, &mut Vec::new())
 }
 
 /// [`sort_words`], as columns.
-pub(super) fn sort_pairs(pairs: Pairs<'_>) -> Result<(Memory<u32>, Memory<u32>)> {
-    let len = pairs.keys.len();
-    let mut words = Memory::zeroed(len)?;
-    sort_words(&pairs, words.words_mut()?)?;
+pub(super) fn sort_pairs<K: Word, V: Word>(keys: &[K], values: &[V]) -> Result<(Memory<K>, Memory<V>)> {
+    if K::BITS == u32::BITS && V::BITS == u32::BITS {
+        let pairs = Pairs { keys: cast_slice(keys), values: cast_slice(values) };
+        return sorted_columns(&pairs, |[word]| (K::low(word >> 32), V::low(word)));
+    }
+    sorted_columns(&Wide { keys, values }, |[key, value]| (K::low(key), V::low(value)))
+}
+
+fn sorted_columns<const N: usize, K: Word, V: Word>(
+    pairs: &impl Source<N>,
+    split: impl Fn([u64; N]) -> (K, V) + Sync,
+) -> Result<(Memory<K>, Memory<V>)> {
+    let len = pairs.len();
+    let mut words = Memory::zeroed(N * len)?;
+    sort_words(pairs, words.words_mut()?.as_chunks_mut().0)?;
     let (mut keys, mut values) = (Memory::zeroed(len)?, Memory::zeroed(len)?);
-    each((words.words(), keys.words_mut()?, values.words_mut()?), CHUNK, |_, (words, keys, values)| {
-        for ((&word, to_key), to_value) in words.iter().zip(keys).zip(values) {
-            (*to_key, *to_value) = (key(word), word as u32);
+    let columns = (words.words().as_chunks().0, keys.words_mut()?, values.words_mut()?);
+    each(columns, CHUNK, |_, (pairs, keys, values)| {
+        for ((&pair, to_key), to_value) in pairs.iter().zip(keys).zip(values) {
+            (*to_key, *to_value) = split(pair);
         }
     });
     Ok((keys, values))
 }
 
 /// Whether there is nothing to do. It is soon known where there is.
-fn is_ascending<S: Source + ?Sized>(from: &S) -> bool {
+fn is_ascending<const N: usize, S: Source<N> + ?Sized>(from: &S) -> bool {
     !any(1..from.len().max(1), CHUNK, |_, mut pairs| pairs.any(|i| from.key(i - 1) > from.key(i)))
 }
 
 /// The bits in which keys differ.
-fn differing<S: Source + ?Sized>(from: &S) -> u32 {
+fn differing<const N: usize, S: Source<N> + ?Sized>(from: &S) -> u64 {
     // The bits that are one in some key, and those that are zero in some.
     let of_chunk =
         |_, range: Range<usize>| range.fold((0, 0), |(ones, zeros), i| (ones | from.key(i), zeros | !from.key(i)));
@@ -129,29 +173,34 @@ fn differing<S: Source + ?Sized>(from: &S) -> u32 {
 }
 
 /// Pairs in buckets by the top bits in which they differ, on all threads, and each bucket sorted.
-fn spread<S: Source + ?Sized>(from: &S, to: &mut [u64]) -> Result<()> {
+fn spread<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &mut [[u64; N]]) -> Result<()> {
     let sizes = deal(from, to, differing(from))?;
     settle_each(to, sizes)
 }
 
 /// Pairs in buckets by the top of the bits in which they differ; how many pairs each bucket has.
-fn deal<S: Source + ?Sized>(from: &S, to: &mut [u64], differing: u32) -> Result<Vec<usize>> {
-    let width = u32::BITS - differing.leading_zeros();
+fn deal<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &mut [[u64; N]], differing: u64) -> Result<Vec<usize>> {
+    let width = u64::BITS - differing.leading_zeros();
     let bits = from.len().max(1).ilog2().saturating_sub(BUCKET_BITS).clamp(1, SPREAD_BITS).min(width);
     scatter(from, to, width - bits, bits)
 }
 
 /// Sorts buckets of these sizes.
-fn settle_each(words: &mut [u64], sizes: Vec<usize>) -> Result<()> {
+fn settle_each<const N: usize>(words: &mut [[u64; N]], sizes: Vec<usize>) -> Result<()> {
     let mut rest = words;
     let mut buckets = memory::reserved(sizes.len())?;
     buckets.extend(sizes.into_iter().map(|size| rest.split_off_mut(..size).unwrap_or_default()));
-    let settle_one = |scratch: &mut Vec<u64>, _, bucket: &mut [&mut [u64]]| settle(bucket[0], scratch).err();
+    let settle_one = |scratch: &mut Vec<[u64; N]>, _, bucket: &mut [&mut [[u64; N]]]| settle(bucket[0], scratch).err();
     fold_with(&mut buckets[..], 1, Vec::new, settle_one, Option::or).flatten().map_or(Ok(()), Err)
 }
 
 /// Every pair to the bucket of its digit, `bits` bits from `shift` on; how many pairs each bucket has.
-fn scatter<S: Source + ?Sized>(from: &S, to: &mut [u64], shift: u32, bits: u32) -> Result<Vec<usize>> {
+fn scatter<const N: usize, S: Source<N> + ?Sized>(
+    from: &S,
+    to: &mut [[u64; N]],
+    shift: u32,
+    bits: u32,
+) -> Result<Vec<usize>> {
     let len = from.len();
     let mask = (1usize << bits) - 1;
     let digit = |i: usize| (from.key(i) >> shift) as usize & mask;
@@ -171,26 +220,28 @@ fn scatter<S: Source + ?Sized>(from: &S, to: &mut [u64], shift: u32, bits: u32) 
             *size += count;
         }
     }
-    let to = atomic(to);
+    let to = atomic(to.as_flattened_mut());
     each(&mut places[..], mask + 1, |number, places| {
         for i in range(number) {
             let place = &mut places[digit(i)];
-            to[*place].store(from.word(i), Relaxed);
+            for (cell, word) in to[N * *place..][..N].iter().zip(from.pair(i)) {
+                cell.store(word, Relaxed);
+            }
             *place += 1;
         }
     });
     Ok(sizes)
 }
 
-/// Sorts the words of one bucket by key.
-fn settle(words: &mut [u64], scratch: &mut Vec<u64>) -> Result<()> {
+/// Sorts the pairs of one bucket by key.
+fn settle<const N: usize>(words: &mut [[u64; N]], scratch: &mut Vec<[u64; N]>) -> Result<()> {
     if words.len() > SETTLED {
         let differing = differing(words);
         if differing == 0 {
             return Ok(());
         }
-        let copy = Memory::of(words)?;
-        let sizes = deal(copy.words(), words, differing)?;
+        let copy = Memory::of(words.as_flattened())?;
+        let sizes = deal(copy.words().as_chunks().0, words, differing)?;
         drop(copy);
         return settle_each(words, sizes);
     }
@@ -199,19 +250,20 @@ fn settle(words: &mut [u64], scratch: &mut Vec<u64>) -> Result<()> {
         return Ok(());
     }
     if scratch.len() < words.len() {
-        scratch.try_reserve(words.len() - scratch.len()).map_err(|_| memory::no_room::<u64>(words.len()))?;
-        scratch.resize(words.len(), 0);
+        scratch.try_reserve(words.len() - scratch.len()).map_err(|_| memory::no_room::<[u64; N]>(words.len()))?;
+        scratch.resize(words.len(), [0; N]);
     }
-    if words.len() <= FEW {
-        sort_in_cache::<FEW_COUNTS>(words, scratch);
-    } else {
-        sort_in_cache::<COUNTS>(words, scratch);
+    match (N, words.len() <= FEW) {
+        (1, true) => sort_in_cache::<N, FEW_COUNTS, PASSES>(words, scratch),
+        (1, false) => sort_in_cache::<N, COUNTS, PASSES>(words, scratch),
+        (_, true) => sort_in_cache::<N, FEW_COUNTS, WIDE_PASSES>(words, scratch),
+        (_, false) => sort_in_cache::<N, COUNTS, WIDE_PASSES>(words, scratch),
     }
     Ok(())
 }
 
 /// Insertion sort.
-fn insert_each(words: &mut [u64]) {
+fn insert_each<const N: usize>(words: &mut [[u64; N]]) {
     for sorted in 1..words.len() {
         let mine = words[sorted];
         let mut at = sorted;
@@ -225,18 +277,21 @@ fn insert_each(words: &mut [u64]) {
 
 /// One thread, least digit first. The digits are equally wide and cover the bits in which keys differ; each has one of
 /// `COUNTS` values at most. The scratch is as long as they are, or longer.
-fn sort_in_cache<const COUNTS: usize>(words: &mut [u64], scratch: &mut [u64]) {
-    let (or, and) = words.iter().fold((0, u64::MAX), |(or, and), &word| (or | word, and & word));
-    let differing = key(or & !and);
+fn sort_in_cache<const N: usize, const COUNTS: usize, const PASSES: usize>(
+    words: &mut [[u64; N]],
+    scratch: &mut [[u64; N]],
+) {
+    let (or, and) = words.iter().fold((0, u64::MAX), |(or, and), &pair| (or | key(pair), and & key(pair)));
+    let differing = or & !and;
     if differing == 0 {
         return;
     }
     let first = differing.trailing_zeros();
-    let width = u32::BITS - differing.leading_zeros() - first;
+    let width = u64::BITS - differing.leading_zeros() - first;
     let passes = width.div_ceil(COUNTS.ilog2());
     let bits = width.div_ceil(passes);
     let mask = ((1 << bits) - 1) & (COUNTS - 1);
-    let digit = |word: u64, pass: usize| (key(word) >> (first + pass as u32 * bits)) as usize & mask;
+    let digit = |pair: [u64; N], pass: usize| (key(pair) >> (first + pass as u32 * bits)) as usize & mask;
     // All counts at once: which words have a digit does not depend on their order.
     let mut tables = [[0u32; COUNTS]; PASSES];
     let tables = &mut tables[..passes as usize];

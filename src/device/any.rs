@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::backend::{
-    Accumulated, Answers, Chunk, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Passes, Placed,
-    Probe, Relational, Removed, Spans, StageTime, Wanted, Word,
+    Accumulated, Answers, Chunk, ChunkOf, Decoded, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger,
+    Passes, PlacedOf, Probe, Relational, Removed, Spans, StageTime, Wanted, Word,
 };
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::error::Result;
 #[cfg(feature = "opencl")]
 use crate::opencl::{Buffer, OpenCl};
-use crate::scheme;
+use crate::scheme::bucketized::wide::{Column, Layout};
+use crate::scheme::{self, BucketizedOf, Scheme};
 
 /// The CPU or an OpenCL device, whichever was chosen when the program ran.
 #[derive(Clone, Debug)]
@@ -136,18 +137,19 @@ impl HashBackend for Any {
     ) -> Result<()> {
         on_device!(self, |device, side| device.copy(side::of(from)?, from_at, side::of_mut(to)?, to_at, len))
     }
-    fn in_chunks(
+    fn in_chunks<Q: Word, A: Word>(
         &self,
-        queries: &[u32],
-        answers: Vec<Answers<'_>>,
-        mut pass: impl FnMut(Chunk<AnyBuffer<u32>>) -> Result<Chunk<AnyBuffer<u32>>>,
+        queries: &[Q],
+        answers: Answers<'_, A>,
+        mut pass: impl FnMut(ChunkOf<Any, Q, A>) -> Result<ChunkOf<Any, Q, A>>,
     ) -> Result<()> {
         on_device!(self, |device, side| device.in_chunks(queries, answers, |chunk| {
-            let Chunk { first, queries, answers } = chunk;
-            let answers = answers.into_iter().map(side::wrap).collect();
-            let Chunk { first, queries, answers } = pass(Chunk { first, queries: side::wrap(queries), answers })?;
-            let answers = answers.into_iter().map(side::unwrap).collect::<Result<_>>()?;
-            Ok(Chunk { first, queries: side::unwrap(queries)?, answers })
+            let Chunk { first, queries, bits, words } = chunk;
+            let (bits, words) = (bits.map(side::wrap), words.into_iter().map(side::wrap).collect());
+            let chunk = pass(Chunk { first, queries: side::wrap(queries), bits, words })?;
+            let bits = chunk.bits.map(side::unwrap).transpose()?;
+            let words = chunk.words.into_iter().map(side::unwrap).collect::<Result<_>>()?;
+            Ok(Chunk { first: chunk.first, queries: side::unwrap(chunk.queries)?, bits, words })
         }))
     }
     fn finish(&self) -> Result<()> {
@@ -159,20 +161,32 @@ impl HashBackend for Any {
     fn complement(&self, buffer: &mut AnyBuffer<u32>) -> Result<()> {
         on_device!(self, |device, side| device.complement(side::of_mut(buffer)?))
     }
-    fn gather(&self, from: &AnyBuffer<u32>, index: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+    fn gather<T: Word>(&self, from: &AnyBuffer<T>, index: &AnyBuffer<u32>) -> Result<AnyBuffer<T>> {
         on_device!(self, |device, side| device.gather(side::of(from)?, side::of(index)?).map(side::wrap))
     }
-    fn greatest(&self, buffer: &AnyBuffer<u32>) -> Result<u32> {
+    fn greatest<T: Word>(&self, buffer: &AnyBuffer<T>) -> Result<T> {
         on_device!(self, |device, side| device.greatest(side::of(buffer)?))
     }
-    fn select(&self, bits: &AnyBuffer<u32>, keep: bool, columns: &[&AnyBuffer<u32>]) -> Result<Vec<AnyBuffer<u32>>> {
+    fn select<T: Word>(&self, bits: &AnyBuffer<u32>, keep: bool, column: &AnyBuffer<T>) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.select(side::of(bits)?, keep, side::of(column)?).map(side::wrap))
+    }
+    fn select_pairs<K: Word, V: Word>(
+        &self,
+        bits: &AnyBuffer<u32>,
+        keep: bool,
+        keys: &AnyBuffer<K>,
+        values: &AnyBuffer<V>,
+    ) -> Result<(AnyBuffer<K>, AnyBuffer<V>)> {
         on_device!(self, |device, side| {
-            let columns = columns.iter().map(|column| side::of(column)).collect::<Result<Vec<_>>>()?;
-            let selected = device.select(side::of(bits)?, keep, &columns)?;
-            Ok(selected.into_iter().map(side::wrap).collect())
+            let (keys, values) = device.select_pairs(side::of(bits)?, keep, side::of(keys)?, side::of(values)?)?;
+            Ok((side::wrap(keys), side::wrap(values)))
         })
     }
-    fn sort_pairs(&self, keys: &AnyBuffer<u32>, values: &AnyBuffer<u32>) -> Result<(AnyBuffer<u32>, AnyBuffer<u32>)> {
+    fn sort_pairs<K: Word, V: Word>(
+        &self,
+        keys: &AnyBuffer<K>,
+        values: &AnyBuffer<V>,
+    ) -> Result<(AnyBuffer<K>, AnyBuffer<V>)> {
         on_device!(self, |device, side| {
             let (keys, values) = device.sort_pairs(side::of(keys)?, side::of(values)?)?;
             Ok((side::wrap(keys), side::wrap(values)))
@@ -205,17 +219,17 @@ impl Relational for Any {
     fn mark(&self, places: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.mark(side::of(places)?, len).map(side::wrap))
     }
-    fn heads(&self, column: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+    fn heads<T: Word>(&self, column: &AnyBuffer<T>) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.heads(side::of(column)?).map(side::wrap))
     }
 
-    fn tails(&self, column: &AnyBuffer<u32>) -> Result<AnyBuffer<u32>> {
+    fn tails<T: Word>(&self, column: &AnyBuffer<T>) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.tails(side::of(column)?).map(side::wrap))
     }
     fn ranks(&self, bits: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
         on_device!(self, |device, side| device.ranks(side::of(bits)?, len).map(side::wrap))
     }
-    fn scatter(&self, values: &AnyBuffer<u32>, places: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<u32>> {
+    fn scatter<T: Word>(&self, values: &AnyBuffer<T>, places: &AnyBuffer<u32>, len: usize) -> Result<AnyBuffer<T>> {
         on_device!(self, |device, side| device.scatter(side::of(values)?, side::of(places)?, len).map(side::wrap))
     }
     fn spans(
@@ -277,30 +291,31 @@ impl Relational for Any {
     }
 }
 
-macro_rules! kernels_of_any {
-    ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
-        impl Passes<scheme::$scheme> for Any {
+/// The passes of a scheme, with its type parameters and their bounds if it has any.
+macro_rules! passes_of_any {
+    (($($parameters:tt)*) $scheme:ty, ($($bounds:tt)*)) => {
+        impl<$($parameters)*> Passes<$scheme> for Any $($bounds)* {
             fn build(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
-                keys: &AnyBuffer<u32>,
-                values: &AnyBuffer<u32>,
-            ) -> Result<(AnyBuffer<u64>, Placed)> {
+                plan: &<$scheme as Scheme>::Plan,
+                keys: &AnyBuffer<<$scheme as Scheme>::Key>,
+                values: &AnyBuffer<<$scheme as Scheme>::Value>,
+            ) -> Result<(AnyBuffer<u64>, PlacedOf<$scheme>)> {
                 on_device!(self, |device, side| {
                     let (image, placed) =
-                        Passes::<scheme::$scheme>::build(device, plan, side::of(keys)?, side::of(values)?)?;
+                        Passes::<$scheme>::build(device, plan, side::of(keys)?, side::of(values)?)?;
                     Ok((side::wrap(image), placed))
                 })
             }
             fn extended(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &AnyBuffer<u64>,
-                keys: &AnyBuffer<u32>,
-                values: &AnyBuffer<u32>,
-            ) -> Result<(AnyBuffer<u64>, Placed)> {
+                keys: &AnyBuffer<<$scheme as Scheme>::Key>,
+                values: &AnyBuffer<<$scheme as Scheme>::Value>,
+            ) -> Result<(AnyBuffer<u64>, PlacedOf<$scheme>)> {
                 on_device!(self, |device, side| {
-                    let (image, placed) = Passes::<scheme::$scheme>::extended(
+                    let (image, placed) = Passes::<$scheme>::extended(
                         device, plan, side::of(image)?, side::of(keys)?, side::of(values)?,
                     )?;
                     Ok((side::wrap(image), placed))
@@ -308,82 +323,98 @@ macro_rules! kernels_of_any {
             }
             fn place(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &mut AnyBuffer<u64>,
-                keys: &AnyBuffer<u32>,
-                values: &AnyBuffer<u32>,
-            ) -> Result<Placed> {
-                on_device!(self, |device, side| Passes::<scheme::$scheme>::place(
+                keys: &AnyBuffer<<$scheme as Scheme>::Key>,
+                values: &AnyBuffer<<$scheme as Scheme>::Value>,
+            ) -> Result<PlacedOf<$scheme>> {
+                on_device!(self, |device, side| Passes::<$scheme>::place(
                     device, plan, side::of_mut(image)?, side::of(keys)?, side::of(values)?,
                 ))
             }
             fn lookup(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &AnyBuffer<u64>,
-                queries: &AnyBuffer<u32>,
-                values: &mut AnyBuffer<u32>,
+                queries: &AnyBuffer<<$scheme as Scheme>::Key>,
+                values: &mut AnyBuffer<<$scheme as Scheme>::Value>,
                 found: &mut AnyBuffer<u32>,
             ) -> Result<()> {
-                on_device!(self, |device, side| Passes::<scheme::$scheme>::lookup(
+                on_device!(self, |device, side| Passes::<$scheme>::lookup(
                     device, plan, side::of(image)?, side::of(queries)?, side::of_mut(values)?, side::of_mut(found)?,
                 ))
             }
             fn contains(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &AnyBuffer<u64>,
-                queries: &AnyBuffer<u32>,
+                queries: &AnyBuffer<<$scheme as Scheme>::Key>,
             ) -> Result<AnyBuffer<u32>> {
                 on_device!(self, |device, side| {
-                    Passes::<scheme::$scheme>::contains(device, plan, side::of(image)?, side::of(queries)?)
+                    Passes::<$scheme>::contains(device, plan, side::of(image)?, side::of(queries)?)
                         .map(side::wrap)
                 })
             }
             fn assign(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &mut AnyBuffer<u64>,
-                keys: &AnyBuffer<u32>,
-                values: &AnyBuffer<u32>,
+                keys: &AnyBuffer<<$scheme as Scheme>::Key>,
+                values: &AnyBuffer<<$scheme as Scheme>::Value>,
             ) -> Result<()> {
-                on_device!(self, |device, side| Passes::<scheme::$scheme>::assign(
+                on_device!(self, |device, side| Passes::<$scheme>::assign(
                     device, plan, side::of_mut(image)?, side::of(keys)?, side::of(values)?,
                 ))
             }
             fn decode(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &AnyBuffer<u64>,
-            ) -> Result<Decoded<AnyBuffer<u32>>> {
+            ) -> Result<DecodedOf<Any, $scheme>> {
                 on_device!(self, |device, side| {
                     let Decoded { keys, values, taken } =
-                        Passes::<scheme::$scheme>::decode(device, plan, side::of(image)?)?;
+                        Passes::<$scheme>::decode(device, plan, side::of(image)?)?;
                     Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
                 })
             }
             fn remove(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &mut AnyBuffer<u64>,
-                keys: &AnyBuffer<u32>,
+                keys: &AnyBuffer<<$scheme as Scheme>::Key>,
             ) -> Result<Removed> {
-                on_device!(self, |device, side| Passes::<scheme::$scheme>::remove(
+                on_device!(self, |device, side| Passes::<$scheme>::remove(
                     device, plan, side::of_mut(image)?, side::of(keys)?,
                 ))
             }
             fn lift(
                 &self,
-                plan: &<scheme::$scheme as scheme::Scheme>::Plan,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &mut AnyBuffer<u64>,
-            ) -> Result<Decoded<AnyBuffer<u32>>> {
+            ) -> Result<DecodedOf<Any, $scheme>> {
                 on_device!(self, |device, side| {
                     let Decoded { keys, values, taken } =
-                        Passes::<scheme::$scheme>::lift(device, plan, side::of_mut(image)?)?;
+                        Passes::<$scheme>::lift(device, plan, side::of_mut(image)?)?;
                     Ok(Decoded { keys: side::wrap(keys), values: side::wrap(values), taken: side::wrap(taken) })
                 })
             }
         }
-    )*};
+    };
 }
-crate::for_each_scheme!(kernels_of_any);
+
+macro_rules! passes_of_registry {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {
+        $(passes_of_any! { () scheme::$scheme, () })*
+    };
+}
+crate::for_each_scheme!(passes_of_registry);
+
+#[cfg(feature = "opencl")]
+passes_of_any! {
+    (K: Column, V: Column) BucketizedOf<K, V>,
+    (where (K, V): Layout, Cpu: Passes<BucketizedOf<K, V>>, OpenCl: Passes<BucketizedOf<K, V>>)
+}
+#[cfg(not(feature = "opencl"))]
+passes_of_any! {
+    (K: Column, V: Column) BucketizedOf<K, V>, (where (K, V): Layout, Cpu: Passes<BucketizedOf<K, V>>)
+}

@@ -9,11 +9,9 @@
 //!
 //! [`Relational::accumulate`]: crate::backend::Relational::accumulate
 
-use super::groups::{check_values, wanted};
-use super::numbering::{Numbered, numbered, of_sorted};
-use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated};
-use crate::backend::{DeviceBuffer, Runs};
-use crate::error::{Error, Result};
+use super::{Aggregate, DeviceGroups, Groups, IdOrder, wide};
+use crate::backend::Runs;
+use crate::error::Result;
 use crate::scheme::Cuckoo;
 
 /// Groups rows by key, and takes the aggregates of the values of each group. The order of groups is that of `order`.
@@ -43,11 +41,7 @@ pub fn group_by<B: Runs<Cuckoo>>(
     aggregates: &[Aggregate],
     order: IdOrder,
 ) -> Result<Groups> {
-    check_values(values.len(), keys.len(), aggregates)?;
-    Error::check_rows("rows", keys.len())?;
-    let values = if wanted(aggregates).values() { values } else { &[] };
-    let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
-    group_by_on(backend, &keys, &values, aggregates, order)?.download(backend)
+    wide::group_by(backend, keys, values, aggregates, order)
 }
 
 /// [`group_by`] of columns on the device; nothing is transferred.
@@ -70,16 +64,5 @@ pub fn group_by_on<B: Runs<Cuckoo>>(
     aggregates: &[Aggregate],
     order: IdOrder,
 ) -> Result<DeviceGroups<B>> {
-    check_values(values.len(), keys.len(), aggregates)?;
-    Error::check_rows("rows", keys.len())?;
-    if order == IdOrder::FirstSeen {
-        let Numbered { unique, ids } = numbered(backend, keys, order)?;
-        return aggregated(backend, unique, &ids, values, aggregates);
-    }
-    // Where no values are wanted, the keys stand in for them.
-    let brought = if wanted(aggregates).values() { values } else { keys };
-    let (sorted, brought) = backend.sort_pairs(keys, brought)?;
-    let Numbered { unique, ids } = of_sorted(backend, &sorted)?;
-    drop(sorted);
-    aggregated(backend, unique, &ids, &brought, aggregates)
+    wide::group_by_on::<B, u32>(backend, keys, values, aggregates, order)
 }

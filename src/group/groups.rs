@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::backend::{Accumulated, HashBackend, Relational, Wanted};
 use crate::error::{Error, Result};
+use crate::scheme::Key;
 
 /// What is wanted of the values of each key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,9 +40,9 @@ impl Aggregate {
 /// others are as long as `keys`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Groups {
+pub struct Groups<K = u32> {
     /// The key of each group.
-    pub keys: Vec<u32>,
+    pub keys: Vec<K>,
     /// Rows of each group.
     pub counts: Vec<u32>,
     /// The sum of its values.
@@ -52,7 +53,7 @@ pub struct Groups {
     pub maxs: Vec<u32>,
 }
 
-impl Groups {
+impl<K> Groups<K> {
     /// The number of groups.
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -66,9 +67,9 @@ impl Groups {
 
 /// [`Groups`] whose columns are buffers on the device that made them.
 #[non_exhaustive]
-pub struct DeviceGroups<B: HashBackend> {
+pub struct DeviceGroups<B: HashBackend, K: Key = u32> {
     /// The key of each group.
-    pub keys: B::Buffer<u32>,
+    pub keys: B::Buffer<K>,
     /// Rows of each group.
     pub counts: B::Buffer<u32>,
     /// The sum of its values.
@@ -79,12 +80,12 @@ pub struct DeviceGroups<B: HashBackend> {
     pub maxs: B::Buffer<u32>,
 }
 
-impl<B: HashBackend> DeviceGroups<B> {
+impl<B: HashBackend, K: Key> DeviceGroups<B, K> {
     /// The columns, read to this machine.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn download(&self, backend: &B) -> Result<Groups> {
+    pub fn download(&self, backend: &B) -> Result<Groups<K>> {
         Ok(Groups {
             keys: backend.download(&self.keys)?,
             counts: backend.download(&self.counts)?,
@@ -95,7 +96,7 @@ impl<B: HashBackend> DeviceGroups<B> {
     }
 }
 
-impl<B: HashBackend> fmt::Debug for DeviceGroups<B> {
+impl<B: HashBackend, K: Key> fmt::Debug for DeviceGroups<B, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DeviceGroups { keys, counts, sums, mins, maxs } = self;
         let mut shown = f.debug_struct("DeviceGroups");
@@ -124,13 +125,13 @@ pub(crate) fn check_values(values: usize, rows: usize, aggregates: &[Aggregate])
 }
 
 /// The groups with these keys: row `i` belongs to group `ids[i]`, and brings `values[i]`.
-pub(crate) fn aggregated<B: Relational>(
+pub(crate) fn aggregated<B: Relational, K: Key>(
     backend: &B,
-    keys: B::Buffer<u32>,
+    keys: B::Buffer<K>,
     ids: &B::Buffer<u32>,
     values: &B::Buffer<u32>,
     aggregates: &[Aggregate],
-) -> Result<DeviceGroups<B>> {
+) -> Result<DeviceGroups<B, K>> {
     let wanted = wanted(aggregates);
     let groups = crate::backend::DeviceBuffer::len(&keys);
     let none;

@@ -5,6 +5,7 @@
 //! reduce.rs      unique, factorize
 //! group_by.rs    count, sum, least and greatest of the values of each key
 //! groups.rs      Aggregate, Groups
+//! wide.rs        all of it for keys of either width
 //! ```
 //!
 //! Everything here is made of the passes of one device ([`Relational`](crate::backend::Relational)) and of one hash
@@ -14,13 +15,14 @@ mod group_by;
 mod groups;
 mod numbering;
 mod reduce;
+pub mod wide;
 
 pub use group_by::{group_by, group_by_on};
 pub use groups::{Aggregate, DeviceGroups, Groups};
 pub use reduce::{factorize, factorize_on, unique, unique_on};
 
 pub(crate) use groups::{aggregated, check_values, wanted};
-pub(crate) use numbering::{distinct_keys, only};
+pub(crate) use numbering::distinct_keys;
 
 /// In which order distinct keys are numbered, from 0. Both are the same on every device.
 ///

@@ -18,38 +18,42 @@
 use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::Result;
 use crate::group::IdOrder;
-use crate::scheme::Cuckoo;
+use crate::scheme::Key;
 use crate::table::Pairs;
 use crate::table::distinct::{Positions, occupied, positions};
 
 /// The distinct keys of a column, and the number of each row's key among them.
-pub(super) struct Numbered<B: Runs<Cuckoo>> {
-    pub(super) unique: B::Buffer<u32>,
+pub(super) struct Numbered<B: Runs<K::Rows>, K: Key> {
+    pub(super) unique: B::Buffer<K>,
     pub(super) ids: B::Buffer<u32>,
 }
 
 /// The distinct keys of a column.
-pub(crate) fn distinct_keys<B: Runs<Cuckoo>>(
+pub(crate) fn distinct_keys<B: Runs<K::Rows>, K: Key>(
     backend: &B,
-    keys: &B::Buffer<u32>,
+    keys: &B::Buffer<K>,
     order: IdOrder,
-) -> Result<B::Buffer<u32>> {
+) -> Result<B::Buffer<K>> {
     match order {
         IdOrder::FirstSeen => match FirstSeen::of(backend, keys)? {
-            Some(seen) => only(backend.select(&seen.first, true, &[keys])?),
+            Some(seen) => backend.select(&seen.first, true, keys),
             None => backend.clone_buffer(keys),
         },
         IdOrder::Ascending => {
             // The values are not wanted, and the keys are as good as any.
             let (sorted, _) = backend.sort_pairs(keys, keys)?;
             let begins = backend.heads(&sorted)?;
-            only(backend.select(&begins, true, &[&sorted])?)
+            backend.select(&begins, true, &sorted)
         }
     }
 }
 
 /// The distinct keys of a column, and the number of each row's key.
-pub(super) fn numbered<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdOrder) -> Result<Numbered<B>> {
+pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
+    backend: &B,
+    keys: &B::Buffer<K>,
+    order: IdOrder,
+) -> Result<Numbered<B, K>> {
     match order {
         IdOrder::FirstSeen => match FirstSeen::of(backend, keys)? {
             Some(seen) => seen.numbered(backend, keys),
@@ -65,25 +69,25 @@ pub(super) fn numbered<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, orde
 }
 
 /// The same of a column in which equal keys stand together, as they stand.
-pub(super) fn of_sorted<B: Runs<Cuckoo>>(backend: &B, sorted: &B::Buffer<u32>) -> Result<Numbered<B>> {
+pub(super) fn of_sorted<B: Runs<K::Rows>, K: Key>(backend: &B, sorted: &B::Buffer<K>) -> Result<Numbered<B, K>> {
     let begins = backend.heads(sorted)?;
-    let unique = only(backend.select(&begins, true, &[sorted])?)?;
+    let unique = backend.select(&begins, true, sorted)?;
     Ok(Numbered { unique, ids: backend.ranks(&begins, sorted.len())? })
 }
 
 /// Where each key of a column appears first.
-struct FirstSeen<B: Runs<Cuckoo>> {
+struct FirstSeen<B: Runs<K::Rows>, K: Key> {
     /// A table of the distinct keys.
-    table: Positions<B>,
+    table: Positions<B, K>,
     /// They in its order, with their first positions.
-    slots: Pairs<B>,
+    slots: Pairs<B, K, u32>,
     /// A bitmap of the rows, with a one at each first position.
     first: B::Buffer<u32>,
 }
 
-impl<B: Runs<Cuckoo>> FirstSeen<B> {
+impl<B: Runs<K::Rows>, K: Key> FirstSeen<B, K> {
     /// `None` if all keys are distinct: then each row is the first of its key.
-    fn of(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<Self>> {
+    fn of(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Self>> {
         let mut position = backend.iota(keys.len())?;
         backend.complement(&mut position)?;
         let table = positions(backend, keys, &position)?;
@@ -91,31 +95,23 @@ impl<B: Runs<Cuckoo>> FirstSeen<B> {
         if table.least_copy.is_none() {
             return Ok(None);
         }
-        let mut slots = occupied::<B, Cuckoo>(backend, &table.plan, &table.image)?;
+        let mut slots = occupied::<B, K::Rows>(backend, &table.plan, &table.image)?;
         backend.complement(&mut slots.values)?;
         let first = backend.mark(&slots.values, keys.len())?;
         Ok(Some(FirstSeen { table, slots, first }))
     }
 
     /// The distinct keys, and the id of each row.
-    fn numbered(self, backend: &B, keys: &B::Buffer<u32>) -> Result<Numbered<B>> {
+    fn numbered(self, backend: &B, keys: &B::Buffer<K>) -> Result<Numbered<B, K>> {
         let FirstSeen { table, slots, first } = self;
         let Positions { plan, mut image, .. } = table;
-        let unique = only(backend.select(&first, true, &[keys])?)?;
+        let unique = backend.select(&first, true, keys)?;
         let ids = backend.gather(&backend.ranks(&first, keys.len())?, &slots.values)?;
-        Kernels::<Cuckoo>::assign(backend, &plan, &mut image, &slots.keys, &ids)?;
+        Kernels::<K::Rows>::assign(backend, &plan, &mut image, &slots.keys, &ids)?;
         drop((slots, first, ids));
         let mut ids = backend.unwritten(keys.len())?;
         let mut found = backend.unwritten(bitmap_words(keys.len()))?;
-        Kernels::<Cuckoo>::lookup(backend, &plan, &image, keys, &mut ids, &mut found)?;
+        Kernels::<K::Rows>::lookup(backend, &plan, &image, keys, &mut ids, &mut found)?;
         Ok(Numbered { unique, ids })
-    }
-}
-
-/// The one column that was selected.
-pub(crate) fn only<C>(columns: Vec<C>) -> Result<C> {
-    match columns.into_iter().next() {
-        Some(column) => Ok(column),
-        None => unreachable!("`select` returns as many columns as it is given"),
     }
 }

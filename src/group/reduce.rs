@@ -1,9 +1,8 @@
 //! The distinct keys of a column, and the column as numbers of them.
 
-use super::IdOrder;
-use super::numbering::{Numbered, distinct_keys, numbered};
-use crate::backend::{DeviceBuffer, Runs};
-use crate::error::{Error, Result};
+use super::{IdOrder, wide};
+use crate::backend::Runs;
+use crate::error::Result;
 use crate::scheme::Cuckoo;
 
 /// The distinct keys of a column, each once.
@@ -22,8 +21,7 @@ use crate::scheme::Cuckoo;
 /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows (by first appearance, for more than 3.4 G, the most that a
 /// cuckoo table takes at load 0.8); [`crate::Error::OutOfMemory`], or what the device reports.
 pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<Vec<u32>> {
-    Error::check_rows("rows", keys.len())?;
-    backend.download(&distinct_keys(backend, &backend.upload(keys)?, order)?)
+    wide::unique(backend, keys, order)
 }
 
 /// [`unique`] of a column on the device; nothing is transferred.
@@ -39,8 +37,7 @@ pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Res
 /// # Errors
 /// As [`unique`].
 pub fn unique_on<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdOrder) -> Result<B::Buffer<u32>> {
-    Error::check_rows("rows", keys.len())?;
-    distinct_keys(backend, keys, order)
+    wide::unique_on::<B, u32>(backend, keys, order)
 }
 
 /// The distinct keys of a column, and the inverse index: `keys[i] == unique[inverse[i]]`.
@@ -57,9 +54,7 @@ pub fn unique_on<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>, order: IdO
 /// # Errors
 /// As [`unique`].
 pub fn factorize<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<(Vec<u32>, Vec<u32>)> {
-    Error::check_rows("rows", keys.len())?;
-    let (unique, inverse) = factorize_on(backend, &backend.upload(keys)?, order)?;
-    Ok((backend.download(&unique)?, backend.download(&inverse)?))
+    wide::factorize(backend, keys, order)
 }
 
 /// [`factorize`] of a column on the device; nothing is transferred.
@@ -79,7 +74,5 @@ pub fn factorize_on<B: Runs<Cuckoo>>(
     keys: &B::Buffer<u32>,
     order: IdOrder,
 ) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
-    Error::check_rows("rows", keys.len())?;
-    let Numbered { unique, ids } = numbered(backend, keys, order)?;
-    Ok((unique, ids))
+    wide::factorize_on::<B, u32>(backend, keys, order)
 }

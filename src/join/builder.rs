@@ -22,7 +22,7 @@ pub struct JoinBuilder<S: Scheme> {
 
 table_settings!(JoinBuilder, "Distinct keys");
 
-impl<S: Scheme> JoinBuilder<S> {
+impl<S: Scheme<Value = u32>> JoinBuilder<S> {
     pub(super) fn new(scheme: S) -> Self {
         JoinBuilder { table: HashTable::builder(scheme) }
     }
@@ -33,7 +33,7 @@ impl<S: Scheme> JoinBuilder<S> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 rows on; otherwise as [`MultiBuilder::build`].
-    pub fn build<B: Runs<S>>(&self, backend: &B, right: &[u32]) -> Result<JoinIndex<B, S>> {
+    pub fn build<B: Runs<S>>(&self, backend: &B, right: &[S::Key]) -> Result<JoinIndex<B, S>> {
         self.check(right.len())?;
         let right = backend.upload(right)?;
         self.build_on(backend, &right)
@@ -43,7 +43,7 @@ impl<S: Scheme> JoinBuilder<S> {
     ///
     /// # Errors
     /// As [`build`](Self::build), and [`Error::WrongDevice`].
-    pub fn build_on<B: Runs<S>>(&self, backend: &B, right: &B::Buffer<u32>) -> Result<JoinIndex<B, S>> {
+    pub fn build_on<B: Runs<S>>(&self, backend: &B, right: &B::Buffer<S::Key>) -> Result<JoinIndex<B, S>> {
         self.check(right.len())?;
         let grouped = Grouped::of(backend, right, &backend.iota(right.len())?)?;
         JoinIndex::of_rows(MultiBuilder::of(self.table.clone()).build_grouped(backend, grouped)?)

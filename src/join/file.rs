@@ -13,7 +13,7 @@ use crate::multi::MultiTable;
 use crate::scheme::{Audit, Scheme, Violation};
 use crate::table::{Digest, Stats};
 
-impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     /// The same index on another device: the bytes are copied, nothing is built again.
     ///
     /// # Errors
@@ -92,7 +92,9 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
 }
 
 /// Whether the values are the numbers of rows. The runs have been checked.
-fn check_rows<B: Runs<S>, S: Scheme>(rows: &MultiTable<B, S>) -> Result<std::result::Result<(), Violation>> {
+fn check_rows<B: Runs<S>, S: Scheme<Value = u32>>(
+    rows: &MultiTable<B, S>,
+) -> Result<std::result::Result<(), Violation>> {
     let (starts, values) = (rows.starts()?, rows.values()?);
     let mut there: Vec<u8> = memory::zeroed(rows.len())?;
     let ascend = starts.windows(2).all(|run| {

@@ -28,7 +28,6 @@ pub use rows::{Chunks, Join, JoinRows, JoinRowsOn};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
-use crate::group::only;
 use crate::multi::{Listing, MultiTable, Numbers};
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::HashTable;
@@ -113,14 +112,14 @@ pub struct JoinIndex<B: HashBackend, S: Scheme = Cuckoo> {
 }
 
 /// Written for one backend so that `JoinIndex::builder(..)` needs no type; it builds on any.
-impl<S: Scheme> JoinIndex<Cpu, S> {
+impl<S: Scheme<Value = u32>> JoinIndex<Cpu, S> {
     /// Starts an index with these parameters, for any backend; see [`JoinBuilder`].
     pub fn builder(scheme: S) -> JoinBuilder<S> {
         JoinBuilder::new(scheme)
     }
 }
 
-impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     /// The number of right rows.
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -160,7 +159,7 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 rows on; [`Error::OutOfMemory`] or what the device reports.
-    pub fn join(&self, left: &[u32], kind: JoinKind) -> Result<Join<'_, B, S>> {
+    pub fn join(&self, left: &[S::Key], kind: JoinKind) -> Result<Join<'_, B, S>> {
         Error::check_rows("left rows of a join", left.len())?;
         let left = self.backend().upload(left)?;
         self.join_on(&left, kind)
@@ -180,7 +179,7 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`], or as [`join`](Self::join).
-    pub fn join_on(&self, left: &B::Buffer<u32>, kind: JoinKind) -> Result<Join<'_, B, S>> {
+    pub fn join_on(&self, left: &B::Buffer<S::Key>, kind: JoinKind) -> Result<Join<'_, B, S>> {
         Error::check_rows("left rows of a join", left.len())?;
         match kind {
             // The number of right rows is the place behind them, where `NO_ROW` stands.
@@ -200,14 +199,14 @@ impl<B: Runs<S>, S: Scheme> JoinIndex<B, S> {
     fn without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<u32>> {
         let backend = self.backend();
         let rows = backend.mark(&self.rows.values_without(numbers)?, self.len())?;
-        only(backend.select(&rows, true, &[&backend.iota(self.len())?])?)
+        backend.select(&rows, true, &backend.iota(self.len())?)
     }
 
     /// The left rows whose keys are there, or are not.
-    fn chosen(&self, left: &B::Buffer<u32>, there: bool) -> Result<Join<'_, B, S>> {
+    fn chosen(&self, left: &B::Buffer<S::Key>, there: bool) -> Result<Join<'_, B, S>> {
         let (_, found) = self.rows.numbers(left)?;
         let numbers = self.backend().iota(left.len())?;
-        let rows = only(self.backend().select(&found, there, &[&numbers])?)?;
+        let rows = self.backend().select(&found, there, &numbers)?;
         Ok(Join::chosen(&self.rows, rows))
     }
 }

@@ -12,7 +12,7 @@ const PIECE: usize = 1 << 24;
 
 /// A join that has been worked out and not been written down: it knows how many rows it has, and makes those that are
 /// asked for.
-pub struct Join<'a, B: Runs<S>, S: Scheme> {
+pub struct Join<'a, B: Runs<S>, S: Scheme<Value = u32>> {
     right: &'a MultiTable<B, S>,
     rows: Rows<B>,
 }
@@ -63,7 +63,7 @@ impl<B: HashBackend> std::fmt::Debug for JoinRowsOn<B> {
     }
 }
 
-impl<'a, B: Runs<S>, S: Scheme> Join<'a, B, S> {
+impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     pub(super) fn listed(right: &'a MultiTable<B, S>, listing: Listing<B>, alone: B::Buffer<u32>) -> Self {
         Join { right, rows: Rows::Listed { listing, alone } }
     }
@@ -179,19 +179,19 @@ fn piece_of<B: HashBackend>(backend: &B, column: &B::Buffer<u32>, first: u64, le
     Ok(piece)
 }
 
-impl<B: Runs<S>, S: Scheme> std::fmt::Debug for Join<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> std::fmt::Debug for Join<'_, B, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Join").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
 /// The pieces of [`Join::chunks`].
-pub struct Chunks<'j, 'a, B: Runs<S>, S: Scheme> {
+pub struct Chunks<'j, 'a, B: Runs<S>, S: Scheme<Value = u32>> {
     join: &'j Join<'a, B, S>,
     walk: Walk,
 }
 
-impl<B: Runs<S>, S: Scheme> Iterator for Chunks<'_, '_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for Chunks<'_, '_, B, S> {
     type Item = Result<JoinRows>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -213,7 +213,7 @@ impl<B: Runs<S>, S: Scheme> Iterator for Chunks<'_, '_, B, S> {
     }
 }
 
-impl<B: Runs<S>, S: Scheme> std::fmt::Debug for Chunks<'_, '_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> std::fmt::Debug for Chunks<'_, '_, B, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chunks").field("join", &self.join).field("walk", &self.walk).finish()
     }

@@ -14,7 +14,7 @@ use crate::memory;
 use crate::scheme::{Audit, Scheme, Violation};
 use crate::threads;
 
-impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// Checks every invariant of the table of keys ([`HashTable::audit`](crate::HashTable::audit)), that runs begin one
     /// behind the other and none is empty, and that the keys number them in ascending order.
     ///

@@ -13,7 +13,7 @@
 use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
-use crate::scheme::Scheme;
+use crate::scheme::{Key, Scheme};
 use crate::table::{Contents, HashTable, TableBuilder, table_settings};
 
 /// Builds multivalue tables; made by [`MultiTable::builder`].
@@ -31,9 +31,9 @@ pub struct MultiBuilder<S: Scheme> {
 }
 
 /// Pairs in the order of their keys.
-pub(crate) struct Grouped<B: HashBackend> {
+pub(crate) struct Grouped<B: HashBackend, K: Key> {
     /// The distinct keys, ascending.
-    pub(crate) keys: B::Buffer<u32>,
+    pub(crate) keys: B::Buffer<K>,
     /// Where the run of each begins, and behind them the number of pairs.
     pub(crate) starts: B::Buffer<u32>,
     /// The values, run by run.
@@ -42,7 +42,7 @@ pub(crate) struct Grouped<B: HashBackend> {
 
 table_settings!(MultiBuilder, "Distinct keys");
 
-impl<S: Scheme> MultiBuilder<S> {
+impl<S: Scheme<Value = u32>> MultiBuilder<S> {
     pub(crate) fn new(scheme: S) -> Self {
         MultiBuilder::of(HashTable::builder(scheme))
     }
@@ -61,7 +61,7 @@ impl<S: Scheme> MultiBuilder<S> {
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::TooLarge`] from 2^32 pairs on; otherwise as [`TableBuilder::build`] of the
     /// distinct keys, with their numbers as values.
-    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32], values: &[u32]) -> Result<MultiTable<B, S>> {
+    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key], values: &[u32]) -> Result<MultiTable<B, S>> {
         self.check_pairs(keys.len(), values.len())?;
         let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
         let grouped = Grouped::of(backend, &keys, &values)?;
@@ -85,7 +85,7 @@ impl<S: Scheme> MultiBuilder<S> {
     pub fn build_on<B: Runs<S>>(
         &self,
         backend: &B,
-        keys: &B::Buffer<u32>,
+        keys: &B::Buffer<S::Key>,
         values: &B::Buffer<u32>,
     ) -> Result<MultiTable<B, S>> {
         self.check_pairs(keys.len(), values.len())?;
@@ -104,7 +104,11 @@ impl<S: Scheme> MultiBuilder<S> {
     }
 
     /// The table of pairs that stand in the order of their keys.
-    pub(crate) fn build_grouped<B: Runs<S>>(&self, backend: &B, grouped: Grouped<B>) -> Result<MultiTable<B, S>> {
+    pub(crate) fn build_grouped<B: Runs<S>>(
+        &self,
+        backend: &B,
+        grouped: Grouped<B, S::Key>,
+    ) -> Result<MultiTable<B, S>> {
         let Grouped { keys, starts, values } = grouped;
         let pairs = values.len();
         let table = self.table.build_on(backend, &keys, &backend.iota(keys.len())?)?;
@@ -112,16 +116,13 @@ impl<S: Scheme> MultiBuilder<S> {
     }
 }
 
-impl<B: Relational> Grouped<B> {
+impl<B: Relational, K: Key> Grouped<B, K> {
     /// Sorts pairs by key, and finds where the keys change.
-    pub(crate) fn of(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Self> {
+    pub(crate) fn of(backend: &B, keys: &B::Buffer<K>, values: &B::Buffer<u32>) -> Result<Self> {
         let (sorted, values) = backend.sort_pairs(keys, values)?;
         let heads = backend.heads(&sorted)?;
         let places = backend.iota(sorted.len())?;
-        let mut columns = backend.select(&heads, true, &[&sorted, &places])?.into_iter();
-        let (Some(keys), Some(starts)) = (columns.next(), columns.next()) else {
-            unreachable!("`select` returns as many columns as it is given")
-        };
+        let (keys, starts) = backend.select_pairs(&heads, true, &sorted, &places)?;
         drop((sorted, places));
         let end = backend.upload(&[values.len() as u32])?;
         Ok(Grouped { keys, starts: backend.concat(&starts, &end)?, values })

@@ -19,7 +19,7 @@ use crate::threads;
 /// Elements that pass through the host at a time: 8 MiB.
 const CHUNK: usize = 1 << 21;
 
-impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// The digest of everything: keys, where their values stand, and the values.
     ///
     /// For canonical tables it is a function of scheme, parameters, seed, number of slots, and of each key's values in

@@ -17,7 +17,7 @@ use crate::scheme::Scheme;
 use crate::table::{Contents, Digest, HashTable};
 use crate::threads;
 
-impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// Writes the table to a file, and returns its digest. Files are replaced as by [`HashTable::save`].
     ///
     /// Cost: all of it is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
@@ -86,7 +86,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     }
 }
 
-impl<S: Scheme> MultiTable<Cpu, S>
+impl<S: Scheme<Value = u32>> MultiTable<Cpu, S>
 where
     Cpu: Runs<S>,
 {

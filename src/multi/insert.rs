@@ -13,7 +13,7 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
 
-impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// Adds pairs. The values of a key that is there already come behind those that it has.
     ///
     /// Cost: a build of all pairs ([`MultiBuilder::build`](super::MultiBuilder::build)): collect small batches before.
@@ -31,7 +31,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`MultiBuilder::build`](super::MultiBuilder::build). The table, its contents and its digest are then as before.
-    pub fn insert(&mut self, keys: &[u32], values: &[u32]) -> Result<()> {
+    pub fn insert(&mut self, keys: &[S::Key], values: &[u32]) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
         self.insert_on(&keys, &values)
@@ -41,7 +41,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`insert`](Self::insert), and [`Error::WrongDevice`].
-    pub fn insert_on(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<()> {
+    pub fn insert_on(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<u32>) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         if keys.is_empty() {
             return Ok(());
@@ -59,7 +59,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     }
 
     /// The key of each value, in the order of the values.
-    fn keys_of_values(&self) -> Result<B::Buffer<u32>> {
+    fn keys_of_values(&self) -> Result<B::Buffer<S::Key>> {
         let backend = self.backend();
         // The last start is the place behind all values, which is passed over.
         let heads = backend.mark(&self.starts, self.pairs)?;

@@ -71,14 +71,14 @@ pub struct MultiTable<B: HashBackend, S: Scheme = Cuckoo> {
 }
 
 /// Written for one backend so that `MultiTable::builder(..)` needs no type; it builds on any.
-impl<S: Scheme> MultiTable<Cpu, S> {
+impl<S: Scheme<Value = u32>> MultiTable<Cpu, S> {
     /// Starts a table with these parameters, for any backend; see [`MultiBuilder`].
     pub fn builder(scheme: S) -> MultiBuilder<S> {
         MultiBuilder::new(scheme)
     }
 }
 
-impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// The number of pairs: of all values. Fewer than 2^32.
     ///
     /// ```

@@ -12,7 +12,7 @@ use crate::scheme::Scheme;
 /// The number of each query's run, and a bitmap of the queries that have one.
 pub(crate) type Numbers<B> = (<B as HashBackend>::Buffer<u32>, <B as HashBackend>::Buffer<u32>);
 
-impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// Where the values of each query stand in [`values`](Self::values); an empty range for a key that is absent.
     ///
     /// Cost: a lookup and two neighbouring reads a query; queries and answers travel in chunks.
@@ -26,15 +26,15 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.
-    pub fn get(&self, queries: &[u32]) -> Result<Vec<Range<usize>>> {
+    pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Range<usize>>> {
         let block = queries.len().min(QUERIES_OF_A_BLOCK);
         let (mut starts, mut counts) = (memory::zeroed(block)?, memory::zeroed(block)?);
         let mut ranges = memory::reserved(queries.len())?;
         for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
             let (starts, counts) = (&mut starts[..queries.len()], &mut counts[..queries.len()]);
-            self.backend().in_chunks(queries, vec![Answers::words(starts), Answers::words(counts)], |mut chunk| {
+            self.backend().in_chunks(queries, Answers::words([starts, counts]), |mut chunk| {
                 let spans = self.get_on(&chunk.queries)?;
-                chunk.answers = vec![spans.starts, spans.counts];
+                chunk.words = vec![spans.starts, spans.counts];
                 Ok(chunk)
             })?;
             make(&mut ranges, queries.len(), |i| {
@@ -59,7 +59,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// [`crate::Error::WrongDevice`], or as [`get`](Self::get).
-    pub fn get_on(&self, queries: &B::Buffer<u32>) -> Result<Spans<B::Buffer<u32>>> {
+    pub fn get_on(&self, queries: &B::Buffer<S::Key>) -> Result<Spans<B::Buffer<u32>>> {
         self.spans(queries, None)
     }
 
@@ -74,10 +74,10 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn count(&self, queries: &[u32]) -> Result<Vec<u32>> {
+    pub fn count(&self, queries: &[S::Key]) -> Result<Vec<u32>> {
         let mut counts = memory::zeroed(queries.len())?;
-        self.backend().in_chunks(queries, vec![Answers::words(&mut counts)], |mut chunk| {
-            chunk.answers = vec![self.get_on(&chunk.queries)?.counts];
+        self.backend().in_chunks(queries, Answers::words([&mut counts]), |mut chunk| {
+            chunk.words = vec![self.get_on(&chunk.queries)?.counts];
             Ok(chunk)
         })?;
         Ok(counts)
@@ -122,7 +122,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn keys(&self) -> Result<Vec<u32>> {
+    pub fn keys(&self) -> Result<Vec<S::Key>> {
         self.backend().download(&self.keys_on()?)
     }
 
@@ -130,7 +130,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn keys_on(&self) -> Result<B::Buffer<u32>> {
+    pub fn keys_on(&self) -> Result<B::Buffer<S::Key>> {
         let (keys, runs) = self.table.pairs_on()?;
         self.backend().scatter(&keys, &runs, keys.len())
     }
@@ -148,7 +148,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn to_pairs(&self) -> Result<Vec<(u32, u32)>> {
+    pub fn to_pairs(&self) -> Result<Vec<(S::Key, u32)>> {
         let (keys, starts, values) = (self.keys()?, self.starts()?, self.values()?);
         let runs = keys.into_iter().zip(starts.windows(2));
         let keys = runs.flat_map(|(key, run)| std::iter::repeat_n(key, run[1].saturating_sub(run[0]) as usize));
@@ -158,7 +158,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     }
 
     /// The run of each query; of one without a run the value at `missing`, if that is given.
-    pub(crate) fn spans(&self, queries: &B::Buffer<u32>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
+    pub(crate) fn spans(&self, queries: &B::Buffer<S::Key>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
         self.spans_of(&self.numbers(queries)?, missing)
     }
 
@@ -168,7 +168,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     }
 
     /// The number of each query's run, and a bitmap of the queries that have one.
-    pub(crate) fn numbers(&self, queries: &B::Buffer<u32>) -> Result<Numbers<B>> {
+    pub(crate) fn numbers(&self, queries: &B::Buffer<S::Key>) -> Result<Numbers<B>> {
         self.table.get_on(queries)
     }
 }

@@ -17,10 +17,9 @@ use super::reading::Numbers;
 use super::{Listing, MultiTable};
 use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
-use crate::group::only;
 use crate::scheme::Scheme;
 
-impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// Takes out all values of these keys, and tells how many there were. Keys that are absent or come again do
     /// nothing. The values of the rest keep their order, and the table is that of one build of the rest.
     ///
@@ -39,7 +38,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As a build. The table, its contents and its digest are then as before.
-    pub fn remove(&mut self, keys: &[u32]) -> Result<usize> {
+    pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = self.backend().upload(keys)?;
         self.remove_on(&keys)
     }
@@ -48,15 +47,12 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`remove`](Self::remove), and [`crate::Error::WrongDevice`].
-    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<usize> {
+    pub fn remove_on(&mut self, keys: &B::Buffer<S::Key>) -> Result<usize> {
         let backend = self.backend();
         let gone = self.runs_of(keys)?;
         let unique = self.keys_on()?;
         let numbers = backend.iota(unique.len())?;
-        let mut columns = backend.select(&gone, false, &[&unique, &numbers])?.into_iter();
-        let (Some(keys), Some(kept)) = (columns.next(), columns.next()) else {
-            unreachable!("`select` returns as many columns as it is given")
-        };
+        let (keys, kept) = backend.select_pairs(&gone, false, &unique, &numbers)?;
         if kept.len() == unique.len() {
             return Ok(0);
         }
@@ -70,13 +66,13 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     }
 
     /// A bitmap of the runs that these keys have.
-    fn runs_of(&self, keys: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    fn runs_of(&self, keys: &B::Buffer<S::Key>) -> Result<B::Buffer<u32>> {
         self.marked(&self.numbers(keys)?)
     }
 
     fn marked(&self, (runs, found): &Numbers<B>) -> Result<B::Buffer<u32>> {
         let backend = self.backend();
-        let places = only(backend.select(found, true, &[runs])?)?;
+        let places = backend.select(found, true, runs)?;
         backend.mark(&places, self.starts.len().saturating_sub(1))
     }
 
@@ -84,13 +80,13 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     pub(crate) fn values_without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<u32>> {
         let backend = self.backend();
         let gone = self.marked(numbers)?;
-        let kept = only(backend.select(&gone, false, &[&backend.iota(self.keys_len())?])?)?;
+        let kept = backend.select(&gone, false, &backend.iota(self.keys_len())?)?;
         let every = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
         Listing::of(backend, backend.spans(&self.starts, &kept, &every, None)?)?.all_on(backend, &self.values)
     }
 
     /// The runs `kept`, one behind the other; `keys` are theirs.
-    fn runs_kept(&self, keys: B::Buffer<u32>, kept: &B::Buffer<u32>) -> Result<Grouped<B>> {
+    fn runs_kept(&self, keys: B::Buffer<S::Key>, kept: &B::Buffer<u32>) -> Result<Grouped<B, S::Key>> {
         let backend = self.backend();
         let all = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
         let Spans { starts, counts } = backend.spans(&self.starts, kept, &all, None)?;
@@ -106,7 +102,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
         let heads = backend.heads(&expanded.runs)?;
         drop(expanded.runs);
         let places = backend.iota(len)?;
-        let starts = only(backend.select(&heads, true, &[&places])?)?;
+        let starts = backend.select(&heads, true, &places)?;
         let starts = backend.concat(&starts, &backend.upload(&[len as u32])?)?;
         Ok(Grouped { keys, starts, values })
     }

@@ -90,7 +90,7 @@ pub struct RetrievedRows {
     pub values: Vec<u32>,
 }
 
-impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// All values of all queries, those of one in the order of the input. A query that comes again has its values
     /// again, and an absent key has none.
     ///
@@ -109,7 +109,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 values on, which [`retrieve_chunks`](Self::retrieve_chunks) gives; or from 2^32
     /// queries on; [`Error::OutOfMemory`] or what the device reports.
-    pub fn retrieve(&self, queries: &[u32]) -> Result<Retrieved> {
+    pub fn retrieve(&self, queries: &[S::Key]) -> Result<Retrieved> {
         let listing = self.listing(queries)?;
         let mut values = memory::zeroed(len_at_once(listing.len())?)?;
         listing.read_all(self.backend(), &self.values, &mut values)?;
@@ -135,7 +135,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// # Errors
     /// [`Error::TooShort`] with the size needed, where `values` is shorter: nothing is written then, to either slice.
     /// [`Error::LengthMismatch`] for `offsets` of another length; otherwise as [`retrieve`](Self::retrieve).
-    pub fn retrieve_into(&self, queries: &[u32], offsets: &mut [u64], values: &mut [u32]) -> Result<u64> {
+    pub fn retrieve_into(&self, queries: &[S::Key], offsets: &mut [u64], values: &mut [u32]) -> Result<u64> {
         Error::check_length("offsets", offsets.len(), queries.len().saturating_add(1))?;
         let listing = self.listing(queries)?;
         let (given, needed) = (values.len() as u64, listing.len());
@@ -161,7 +161,7 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`], or as [`retrieve`](Self::retrieve).
-    pub fn retrieve_on(&self, queries: &B::Buffer<u32>) -> Result<RetrievedOn<B>> {
+    pub fn retrieve_on(&self, queries: &B::Buffer<S::Key>) -> Result<RetrievedOn<B>> {
         let listing = self.listing_on(queries)?;
         let values = listing.all_on(self.backend(), &self.values)?;
         Ok(RetrievedOn { offsets: listing.into_offsets(), values })
@@ -187,31 +187,31 @@ impl<B: Runs<S>, S: Scheme> MultiTable<B, S> {
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 queries on; [`Error::OutOfMemory`] or what the device reports. Each piece may fail
     /// for the last two reasons as well, and is then the last one.
-    pub fn retrieve_chunks(&self, queries: &[u32], len: usize) -> Result<RetrieveChunks<'_, B, S>> {
+    pub fn retrieve_chunks(&self, queries: &[S::Key], len: usize) -> Result<RetrieveChunks<'_, B, S>> {
         let listing = self.listing(queries)?;
         Ok(RetrieveChunks { table: self, walk: Walk::new(listing.len(), len), listing })
     }
 
-    fn listing(&self, queries: &[u32]) -> Result<Listing<B>> {
+    fn listing(&self, queries: &[S::Key]) -> Result<Listing<B>> {
         Error::check_rows("queries at once", queries.len())?;
         let queries = self.backend().upload(queries)?;
         self.listing_on(&queries)
     }
 
-    fn listing_on(&self, queries: &B::Buffer<u32>) -> Result<Listing<B>> {
+    fn listing_on(&self, queries: &B::Buffer<S::Key>) -> Result<Listing<B>> {
         Error::check_rows("queries at once", queries.len())?;
         Listing::of(self.backend(), self.get_on(queries)?)
     }
 }
 
 /// The pieces of [`MultiTable::retrieve_chunks`].
-pub struct RetrieveChunks<'a, B: Runs<S>, S: Scheme> {
+pub struct RetrieveChunks<'a, B: Runs<S>, S: Scheme<Value = u32>> {
     table: &'a MultiTable<B, S>,
     listing: Listing<B>,
     walk: Walk,
 }
 
-impl<B: Runs<S>, S: Scheme> RetrieveChunks<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> RetrieveChunks<'_, B, S> {
     /// The number of values in all pieces together.
     pub fn total(&self) -> u64 {
         self.walk.total()
@@ -226,7 +226,7 @@ impl<B: Runs<S>, S: Scheme> RetrieveChunks<'_, B, S> {
     }
 }
 
-impl<B: Runs<S>, S: Scheme> Iterator for RetrieveChunks<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for RetrieveChunks<'_, B, S> {
     type Item = Result<RetrievedRows>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -248,7 +248,7 @@ impl<B: Runs<S>, S: Scheme> Iterator for RetrieveChunks<'_, B, S> {
     }
 }
 
-impl<B: Runs<S>, S: Scheme> std::fmt::Debug for RetrieveChunks<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>> std::fmt::Debug for RetrieveChunks<'_, B, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RetrieveChunks").field("table", &self.table).field("walk", &self.walk).finish_non_exhaustive()
     }

@@ -10,7 +10,7 @@ use ocl::core::{self, Event};
 use super::passes::primitives::{MOST_FILLED, MOST_FILLERS};
 use super::runtime::commands;
 use super::{Buffer, OpenCl};
-use crate::backend::{Answers, Chunk, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word};
+use crate::backend::{Answers, ChunkOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Word};
 use crate::error::{Error, Result};
 
 impl HashBackend for OpenCl {
@@ -116,11 +116,11 @@ impl HashBackend for OpenCl {
         copied.map_err(|error| self.failed_using(format!("copying {len} elements"), from.bytes() + to.bytes(), error))
     }
 
-    fn in_chunks(
+    fn in_chunks<Q: Word, A: Word>(
         &self,
-        queries: &[u32],
-        answers: Vec<Answers<'_>>,
-        pass: impl FnMut(Chunk<Buffer<u32>>) -> Result<Chunk<Buffer<u32>>>,
+        queries: &[Q],
+        answers: Answers<'_, A>,
+        pass: impl FnMut(ChunkOf<OpenCl, Q, A>) -> Result<ChunkOf<OpenCl, Q, A>>,
     ) -> Result<()> {
         self.stream(queries, answers, pass)
     }
@@ -131,7 +131,7 @@ impl HashBackend for OpenCl {
         Ok(copy)
     }
 
-    fn concat(&self, first: &Buffer<u32>, second: &Buffer<u32>) -> Result<Buffer<u32>> {
+    fn concat<T: Word>(&self, first: &Buffer<T>, second: &Buffer<T>) -> Result<Buffer<T>> {
         let mut both = Buffer::allocate(self, first.len() + second.len())?;
         self.copy(first, 0, &mut both, 0, first.len())?;
         self.copy(second, 0, &mut both, first.len(), second.len())?;
@@ -150,19 +150,30 @@ impl HashBackend for OpenCl {
         self.run_complement(buffer)
     }
 
-    fn gather(&self, from: &Buffer<u32>, index: &Buffer<u32>) -> Result<Buffer<u32>> {
+    fn gather<T: Word>(&self, from: &Buffer<T>, index: &Buffer<u32>) -> Result<Buffer<T>> {
         self.run_gather(from, index)
     }
 
-    fn greatest(&self, buffer: &Buffer<u32>) -> Result<u32> {
+    fn greatest<T: Word>(&self, buffer: &Buffer<T>) -> Result<T> {
         self.run_greatest(buffer)
     }
 
-    fn select(&self, bits: &Buffer<u32>, keep: bool, columns: &[&Buffer<u32>]) -> Result<Vec<Buffer<u32>>> {
-        self.run_select(bits, keep, columns)
+    fn select<T: Word>(&self, bits: &Buffer<u32>, keep: bool, column: &Buffer<T>) -> Result<Buffer<T>> {
+        self.kept(bits, keep, column.len())?.of(column)
     }
 
-    fn sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u32>, Buffer<u32>)> {
+    fn select_pairs<K: Word, V: Word>(
+        &self,
+        bits: &Buffer<u32>,
+        keep: bool,
+        keys: &Buffer<K>,
+        values: &Buffer<V>,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let kept = self.kept(bits, keep, keys.len())?;
+        Ok((kept.of(keys)?, kept.of(values)?))
+    }
+
+    fn sort_pairs<K: Word, V: Word>(&self, keys: &Buffer<K>, values: &Buffer<V>) -> Result<(Buffer<K>, Buffer<V>)> {
         self.run_sort_pairs(keys, values)
     }
 }

@@ -7,6 +7,7 @@ mod aliases;
 mod bucketized;
 mod bucketized_insert;
 mod bucketized_parts;
+mod bucketized_wide;
 mod copies;
 mod cuckoo;
 mod cuckoo_set;
@@ -31,7 +32,7 @@ use super::passes::sort::Way;
 use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::runtime::sizes::Sizes;
 use super::*;
-use crate::backend::{Answers, Chunk, DeviceBuffer, HashBackend, Probe, Wanted, Word, bitmap_words, wall_tests};
+use crate::backend::{Answers, ChunkOf, DeviceBuffer, HashBackend, Probe, Wanted, Word, bitmap_words, wall_tests};
 use crate::device::Any;
 use crate::error::Error;
 use crate::for_each_scheme;
@@ -138,22 +139,21 @@ fn primitives_agree_with_plain_rust() -> Result<()> {
 fn select_keeps_order_and_ignores_bits_past_the_end() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for len in sizes() {
-        let (first, second) = (noise(3, len), noise(4, len));
-        let columns = [&cl.upload(&first)?, &cl.upload(&second)?];
+        let first = noise(3, len);
+        // Its halves differ, so that no half passes for the whole.
+        let second: Vec<u64> = noise(4, len).into_iter().map(|x| u64::from(x) << 32 | u64::from(!x >> 3)).collect();
+        let (on_device, wide) = (cl.upload(&first)?, cl.upload(&second)?);
         for bits in [noise(5, bitmap_words(len)), vec![0; bitmap_words(len)], vec![u32::MAX; bitmap_words(len)]] {
-            let on_device = cl.upload(&bits)?;
+            let chosen = cl.upload(&bits)?;
             for keep in [true, false] {
-                let kept = |column: &[u32]| -> Vec<u32> {
-                    let chosen = (0..len).filter(|&i| (bits[i / 32] >> (i % 32) & 1 == 1) == keep);
-                    chosen.map(|i| column[i]).collect()
-                };
-                let selected = cl.select(&on_device, keep, &columns)?;
-                assert_eq!(cl.download(&selected[0])?, kept(&first));
-                assert_eq!(cl.download(&selected[1])?, kept(&second));
+                let kept = |i: &usize| (bits[i / 32] >> (i % 32) & 1 == 1) == keep;
+                let (narrow, selected) = cl.select_pairs(&chosen, keep, &on_device, &wide)?;
+                assert_eq!(cl.download(&narrow)?, (0..len).filter(kept).map(|i| first[i]).collect::<Vec<_>>());
+                assert_eq!(cl.download(&selected)?, (0..len).filter(kept).map(|i| second[i]).collect::<Vec<_>>());
+                assert_eq!(cl.download(&cl.select(&chosen, keep, &on_device)?)?, cl.download(&narrow)?);
             }
         }
     }
-    assert!(cl.select(&cl.filled(0, 0)?, true, &[])?.is_empty());
     Ok(())
 }
 
@@ -297,8 +297,8 @@ fn what_does_not_fit_is_refused() -> Result<()> {
     refused(cl.read(&to, 5, &mut []));
     refused(cl.copy(&from, 0, &mut to, 0, 5));
     refused(cl.copy(&from, 8, &mut to, 0, 2));
-    refused(cl.select(&from, true, &[&to]).map(drop));
-    refused(cl.select(&cl.filled(1, 0)?, true, &[&to, &from]).map(drop));
+    refused(cl.select(&from, true, &to).map(drop));
+    refused(cl.select_pairs(&cl.filled(1, 0)?, true, &to, &from).map(drop));
     if let Some(most) = cl.info().largest_buffer {
         let too_large = cl.filled(most as usize / 4 + 1, 0u32);
         assert!(matches!(too_large, Err(Error::TooLarge { .. })), "{too_large:?}");
@@ -349,7 +349,20 @@ fn the_ledger_names_kernels_and_items() -> Result<()> {
 fn compilers_have_nothing_to_say() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let mut programs = vec![cl.program(ATOMICS, &[])?];
-    programs.extend([cl.primitives()?, cl.sort_program(Way::Alone)?, cl.sort_program(Way::Together)?, cl.sorted()?]);
+    programs.extend([cl.primitives()?, cl.columns::<u32>()?, cl.columns::<u64>()?, cl.sorted()?]);
+    for way in [Way::Alone, Way::Together] {
+        programs.extend([cl.sort_program::<u32, u32>(way)?, cl.sort_program::<u32, u64>(way)?]);
+        programs.extend([cl.sort_program::<u64, u32>(way)?, cl.sort_program::<u64, u64>(way)?]);
+    }
+    macro_rules! lines {
+        ($($layout:ty),*) => {
+            $(programs.push(cl.lines_program::<$layout>()?);
+            for shape in [LookupShape::Alone, LookupShape::Together] {
+                programs.extend([cl.lines_lookup::<$layout>(shape, true)?, cl.lines_lookup::<$layout>(shape, false)?]);
+            })*
+        };
+    }
+    lines!((u64, u64), (u64, u32), (u32, u64), (u64, ()));
     programs.extend([cl.scan_program(false)?, cl.scan_program(true)?]);
     programs.extend([cl.relational()?, cl.accumulate_program(Wanted::ALL)?]);
     programs.push(cl.accumulate_program(Wanted { count: true, ..Wanted::default() })?);

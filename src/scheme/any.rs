@@ -100,6 +100,9 @@ macro_rules! any_scheme {
         }
 
         impl Plan for AnyPlan {
+            type Key = u32;
+            type Value = u32;
+
             fn stored(&self) -> &[u8] {
                 of_plan!(self, |plan, S| plan.stored())
             }
@@ -163,6 +166,8 @@ macro_rules! any_scheme {
             const NAME: &'static str = "any";
             const ID: u32 = 0;
             const KINDS: &'static [Kind] = &Kind::ALL;
+            type Key = u32;
+            type Value = u32;
             type Plan = AnyPlan;
 
             fn of_kind(kind: Kind) -> Self {

@@ -48,7 +48,7 @@ pub enum Violation {
         /// Where.
         slot: u64,
         /// Whose.
-        key: u32,
+        key: u64,
     },
     /// A pair that stands at a later place though an earlier one would have taken it.
     #[error("slot {slot} holds key {key} at age {age}, but its place at age {earlier} should have kept it")]
@@ -56,7 +56,7 @@ pub enum Violation {
         /// Where.
         slot: u64,
         /// Whose.
-        key: u32,
+        key: u64,
         /// Its age there.
         age: u32,
         /// The earlier age at which it was stronger than what stands there.
@@ -70,7 +70,7 @@ pub enum Violation {
         /// The slot that a lookup finds.
         other: u64,
         /// Whose.
-        key: u32,
+        key: u64,
     },
     /// Words of a bucket that do not stand in their order.
     #[error("the words of bucket {bucket} do not stand in order")]

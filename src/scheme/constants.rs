@@ -20,13 +20,11 @@ use std::fmt;
 
 use bytemuck::NoUninit;
 
-use super::Plan;
-use super::hash::{MixKeys, SplitMix64};
+use super::hash::{MixKeys, MixKeys64, SplitMix64};
+use super::{Key, Plan};
 
 /// The first attempt whose constants are drawn from a salt, in schemes that take part ([`Plan::takes_salt`]).
 pub const FIRST_SALTED: u32 = 8;
-/// Bits of a key.
-const KEY_BITS: u32 = u32::BITS;
 
 /// A hash of all keys of a table, from which the constants of attempts from [`FIRST_SALTED`] on are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, NoUninit)]
@@ -40,12 +38,12 @@ impl Salt {
     pub(super) const NONE: Salt = Salt([0; Salt::BYTES]);
 
     /// The salt of these keys, which are distinct and ascend.
-    pub fn of(seed: u64, keys: &[u32]) -> Salt {
+    pub fn of<K: Key>(seed: u64, keys: &[K]) -> Salt {
         debug_assert!(keys.windows(2).all(|two| two[0] < two[1]), "keys ascend, each once");
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"koel salt");
         hasher.update(&seed.to_le_bytes());
-        hasher.update(&KEY_BITS.to_le_bytes());
+        hasher.update(&K::BITS.to_le_bytes());
         hasher.update(&(keys.len() as u64).to_le_bytes());
         hasher.update_rayon(bytemuck::cast_slice(keys));
         let mut bytes = [0; Salt::BYTES];
@@ -71,7 +69,7 @@ impl fmt::Debug for Salt {
 }
 
 /// The stream of one attempt's constants.
-pub(super) enum Constants {
+pub enum Constants {
     Seeded(SplitMix64),
     /// Boxed, because a reader is 30 times as large as a state.
     Salted(Box<blake3::OutputReader>),
@@ -102,6 +100,12 @@ impl Constants {
                 u64::from_le_bytes(bytes)
             }
         }
+    }
+
+    /// The next keys of a mixer of 64 bits.
+    pub(super) fn next_mix_keys_64(&mut self) -> MixKeys64 {
+        let [before, times, between] = [(); 3].map(|()| self.next_u64());
+        MixKeys64::new(before, times, between)
     }
 
     /// The next 32 bits.
@@ -137,7 +141,8 @@ mod tests {
 
     #[test]
     fn every_part_of_the_input_matters() {
-        let salts = [salt(), Salt::of(2027, &[1, 2, 3, u32::MAX]), Salt::of(2026, &[1, 2, 3]), Salt::of(2026, &[])];
+        let salts =
+            [salt(), Salt::of(2027, &[1, 2, 3, u32::MAX]), Salt::of(2026, &[1, 2, 3u32]), Salt::of::<u32>(2026, &[])];
         let plan = |slots, attempt, salt| {
             let request = Request { slots, pairs: 4, seed: 2026, attempt };
             Cuckoo::canonical(4).plan(request).expect("a plan").with_salt(salt)

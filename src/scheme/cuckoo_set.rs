@@ -114,6 +114,9 @@ impl CuckooSetPlan {
 }
 
 impl Plan for CuckooSetPlan {
+    type Key = u32;
+    type Value = u32;
+
     fn stored(&self) -> &[u8] {
         self.0.stored()
     }
@@ -204,6 +207,8 @@ impl Scheme for CuckooSet {
     const NAME: &'static str = "cuckoo_set";
     const ID: u32 = 9;
     const KINDS: &'static [Kind] = Cuckoo::KINDS;
+    type Key = u32;
+    type Value = u32;
     type Plan = CuckooSetPlan;
 
     fn host_built(&self) -> bool {

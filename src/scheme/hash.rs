@@ -202,6 +202,59 @@ pub fn unmix(y: u32, keys: MixKeys) -> u32 {
     y.wrapping_mul(keys.back) ^ keys.before
 }
 
+/// The multipliers of a mixer of 64 bits, in order: those of MurmurHash3's public 64-bit finaliser.
+pub const MIX_64: [u64; 2] = [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
+/// Every shift of a mixer of 64 bits.
+pub const MIX_64_SHIFT: u32 = 33;
+/// The inverses of [`MIX_64`] modulo 2^64.
+pub const MIX_64_INVERSE: [u64; 2] = [inverse_64(MIX_64[0]), inverse_64(MIX_64[1])];
+
+/// The inverse of an odd number modulo 2^64.
+const fn inverse_64(odd: u64) -> u64 {
+    // The lower half is known; one more step doubles its bits.
+    let x = inverse(odd as u32) as u64;
+    x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)))
+}
+
+/// The three secret numbers of one mixer of 64 bits; as [`MixKeys`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MixKeys64 {
+    /// XOR-ed in first.
+    pub before: u64,
+    /// Multiplied by next; odd.
+    pub times: u64,
+    /// The inverse of `times` modulo 2^64.
+    pub back: u64,
+    /// XOR-ed in between the two fixed multiplications.
+    pub between: u64,
+}
+
+impl MixKeys64 {
+    /// Keys of a mixer; the lowest bit of `times` is set if it was not.
+    pub const fn new(before: u64, times: u64, between: u64) -> Self {
+        let times = times | 1;
+        MixKeys64 { before, times, back: inverse_64(times), between }
+    }
+}
+
+/// A seeded bijection of the 64-bit integers: [`mix`] with the constants of 64 bits.
+#[inline(always)]
+pub fn mix_64(x: u64, keys: MixKeys64) -> u64 {
+    let x = (x ^ keys.before).wrapping_mul(keys.times);
+    let x = (x ^ (x >> MIX_64_SHIFT)).wrapping_mul(MIX_64[0]) ^ keys.between;
+    let x = (x ^ (x >> MIX_64_SHIFT)).wrapping_mul(MIX_64[1]);
+    x ^ (x >> MIX_64_SHIFT)
+}
+
+/// The inverse of [`mix_64`].
+#[inline(always)]
+pub fn unmix_64(y: u64, keys: MixKeys64) -> u64 {
+    // A shift by more than half of the bits is its own inverse.
+    let y = (y ^ (y >> MIX_64_SHIFT)).wrapping_mul(MIX_64_INVERSE[1]);
+    let y = ((y ^ (y >> MIX_64_SHIFT)) ^ keys.between).wrapping_mul(MIX_64_INVERSE[0]);
+    (y ^ (y >> MIX_64_SHIFT)).wrapping_mul(keys.back) ^ keys.before
+}
+
 /// Maps a mixed key to `0..n` by the high half of a multiplication: even for any `n`, and no division.
 #[inline(always)]
 pub fn reduce<L: Lane>(x: L, n: u32) -> L {
@@ -288,6 +341,16 @@ mod tests {
         assert_eq!(mix(0xffff_ffffu32, none), 0x81f1_6f39);
     }
 
+    /// Computed in Python from the public definition of MurmurHash3's 64-bit finaliser.
+    #[test]
+    fn without_keys_the_wide_mixer_is_murmur3_finaliser() {
+        let none = MixKeys64::new(0, 1, 0);
+        assert_eq!(mix_64(0, none), 0);
+        assert_eq!(mix_64(1, none), 0xb456_bcfc_34c2_cb2c);
+        assert_eq!(mix_64(2, none), 0x3abf_2a20_6506_83e7);
+        assert_eq!(mix_64(u64::MAX, none), 0x64b5_720b_4b82_5f21);
+    }
+
     /// The public vectors of SplitMix64 for seed 1234567.
     #[test]
     fn splitmix64_known_answers() {
@@ -326,6 +389,11 @@ mod tests {
         fn unmix_undoes_mix(x: u32, before: u32, times: u32, between: u32) -> bool {
             let keys = MixKeys::new(before, times, between);
             unmix(mix(x, keys), keys) == x && mix(unmix(x, keys), keys) == x
+        }
+
+        fn unmix_64_undoes_mix_64(x: u64, before: u64, times: u64, between: u64) -> bool {
+            let keys = MixKeys64::new(before, times, between);
+            unmix_64(mix_64(x, keys), keys) == x && mix_64(unmix_64(x, keys), keys) == x
         }
 
         fn wrapping_is_a_modulo(x: u32, n: u32) -> bool {

@@ -22,6 +22,7 @@ pub mod fks;
 pub mod hash;
 mod head;
 pub mod horton;
+mod key;
 pub mod perfect;
 pub mod quadratic;
 pub mod robin_hood;
@@ -31,12 +32,13 @@ mod stored;
 
 pub use any::{AnyPlan, AnyScheme};
 pub use audit::{Audit, Violation};
-pub use bucketized::{Bucketized, BucketizedPlan, Insertion, LookupMode};
+pub use bucketized::{Bucketized, BucketizedOf, BucketizedPlan, Insertion, LookupMode};
 pub use constants::{FIRST_SALTED, Salt};
 pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
 pub use cuckoo_set::{CuckooSet, CuckooSetPlan};
 pub use fks::{Fks, FksFamily, FksPlan};
 pub use horton::{Horton, HortonFamily, HortonPlan};
+pub use key::{Key, Value};
 pub use perfect::{Perfect, PerfectPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
 pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};
@@ -197,6 +199,10 @@ pub struct Request {
 /// let plan: koel::scheme::CuckooPlan = bytemuck::pod_read_unaligned(&[0xff; 64]);
 /// ```
 pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The keys of its tables.
+    type Key: Key;
+    /// Their values.
+    type Value: Value;
     /// The bytes that files and digests hold, at most 64: the plan without its salt, which they hold apart.
     fn stored(&self) -> &[u8];
     /// The plan with these stored bytes, of tables of the scheme with this number. The bytes may come from anyone.
@@ -254,15 +260,15 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The attempt at which the build succeeded, from 0: how often it was restarted.
     fn attempt(&self) -> u32;
     /// The key that marks empty slots and so cannot stand in the image, if there is one.
-    fn outside_key(&self) -> Option<u32> {
+    fn outside_key(&self) -> Option<Self::Key> {
         None
     }
     /// The pair that stands beside the image because its key marks empty slots there, if the table holds that key.
-    fn outside(&self) -> Option<(u32, u32)> {
+    fn outside(&self) -> Option<(Self::Key, Self::Value)> {
         None
     }
     /// The same plan with another pair, or none, beside the image; where no key stands there, as it is.
-    fn with_outside(self, _value: Option<u32>) -> Self {
+    fn with_outside(self, _value: Option<Self::Value>) -> Self {
         self
     }
     /// The salt that the constants are drawn from, if it is not the seed alone. Attempts below [`FIRST_SALTED`] have
@@ -293,8 +299,12 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     const ID: u32;
     /// The kinds this scheme can be built as.
     const KINDS: &'static [Kind];
+    /// The keys of its tables.
+    type Key: Key;
+    /// Their values. Tables of keys alone have values of some type, all of them 0 ([`Limits::value_bits`]).
+    type Value: Value;
     /// Its plan.
-    type Plan: Plan;
+    type Plan: Plan<Key = Self::Key, Value = Self::Value>;
 
     /// The default parameters of a kind.
     fn of_kind(kind: Kind) -> Self;
@@ -334,19 +344,19 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn from_plan(plan: &Self::Plan) -> Self;
 
     /// The value of a key.
-    fn find(plan: &Self::Plan, image: &[u64], key: u32) -> Option<u32>;
+    fn find(plan: &Self::Plan, image: &[u64], key: Self::Key) -> Option<Self::Value>;
     /// How many buckets a lookup of this key reads.
-    fn reads(plan: &Self::Plan, image: &[u64], key: u32) -> u32;
+    fn reads(plan: &Self::Plan, image: &[u64], key: Self::Key) -> u32;
     /// The pair in a cell of the image.
-    fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(u32, u32)>;
+    fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(Self::Key, Self::Value)>;
     /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 where there is none.
     fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32;
     /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the
     /// kind's updates are [`Updates::Rebuild`].
-    fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing;
+    fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key>;
     /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair beside the image is not
     /// its concern, and neither are kinds whose updates are [`Updates::Rebuild`]: it does nothing there.
-    fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[u32]) -> u64;
+    fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[Self::Key]) -> u64;
     /// Checks every invariant of the pairs in some of the image's cells; the image is as long as the plan says, and
     /// the range begins and ends with a bucket.
     ///
@@ -368,7 +378,7 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     }
     /// What tables of these parameters can hold, where that is not everything.
     fn limits(&self) -> Limits {
-        Limits::NONE
+        Limits::of::<Self::Key, Self::Value>()
     }
     /// The greatest load that the functions can do, in schemes that tell alike on every device how many pairs an attempt
     /// leaves over. Above it an attempt that leaves many says that no constants will do. Schemes whose attempts can fail
@@ -388,7 +398,7 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     }
     /// The crowd of keys that stood in the way of an attempt, where it was one: asked after the last attempt, with all
     /// keys, for the error's sake.
-    fn crowd(_plan: &Self::Plan, _keys: &[u32]) -> Option<Crowd> {
+    fn crowd(_plan: &Self::Plan, _keys: &[Self::Key]) -> Option<Crowd> {
         None
     }
     /// What the paper's model predicts for a table of so many pairs under this plan, where it has one.
@@ -410,14 +420,19 @@ pub struct Limits {
 
 impl Limits {
     /// Every key and every value of 32 bits, and as many pairs as there is room for.
-    pub const NONE: Limits = Limits { key_bits: 32, value_bits: 32, pairs: u64::MAX };
+    pub const NONE: Limits = Limits::of::<u32, u32>();
 
-    /// The greatest key: as many ones.
+    /// Every key and every value of these types, and as many pairs as there is room for.
+    pub const fn of<K: Key, V: Value>() -> Limits {
+        Limits { key_bits: K::BITS, value_bits: V::BITS, pairs: u64::MAX }
+    }
+
+    /// The greatest `u32` key: as many ones.
     pub fn greatest_key(self) -> u32 {
         greatest(self.key_bits)
     }
 
-    /// The greatest value: as many ones.
+    /// The greatest `u32` value: as many ones.
     pub fn greatest_value(self) -> u32 {
         greatest(self.value_bits)
     }
@@ -432,7 +447,7 @@ impl Limits {
     }
 }
 
-/// The greatest number of so many bits.
+/// The greatest number of so many bits, and of 32 at most.
 fn greatest(bits: u32) -> u32 {
     u32::MAX.checked_shr(u32::BITS.saturating_sub(bits)).unwrap_or(0)
 }
@@ -461,20 +476,20 @@ pub struct Model {
 
 /// What became of pairs that were placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placing {
+pub enum Placing<K = u32> {
     /// Each has a slot, and so has every pair they displaced.
     Placed,
     /// All of them, but for copies: some keys came more than once or were there, and this is the least of them. Of each
     /// key one pair stands in the image.
-    Copy(u32),
+    Copy(K),
     /// Some pair ran out of slots to go to: this attempt failed, and the image is of no use.
     Unplaced,
 }
 
-impl Placing {
-    /// Places pairs one by one: `Unplaced` ends it, and of the keys that were there the least is told.
-    pub fn of_each(pairs: &[(u32, u32)], mut place: impl FnMut(u32, u32) -> Placing) -> Placing {
-        let mut least: Option<u32> = None;
+impl<K: Ord + Copy> Placing<K> {
+    /// Places pairs one by one: `Unplaced` ends it, and of the keys that were there the least is reported.
+    pub fn of_each<V: Copy>(pairs: &[(K, V)], mut place: impl FnMut(K, V) -> Placing<K>) -> Placing<K> {
+        let mut least: Option<K> = None;
         for &(key, value) in pairs {
             match place(key, value) {
                 Placing::Placed => {}

@@ -70,6 +70,9 @@ impl QuadraticPlan {
 }
 
 impl Plan for QuadraticPlan {
+    type Key = u32;
+    type Value = u32;
+
     head!();
     stored!(Quadratic, salted, [pairs, attempt, seed]);
 
@@ -99,6 +102,8 @@ impl Scheme for Quadratic {
     const NAME: &'static str = "quadratic";
     const ID: u32 = 8;
     const KINDS: &'static [Kind] = &[Kind::Canonical];
+    type Key = u32;
+    type Value = u32;
     type Plan = QuadraticPlan;
 
     fn updates(&self) -> Updates {

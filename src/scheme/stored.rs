@@ -120,7 +120,7 @@ mod tests {
 
     /// Of a plan whose bits were turned over one by one, none is left that its parameters would not make; nor does a plan
     /// become one on the way of [`Plan::with_outside`].
-    fn hostile_bytes_make_no_plan<S: Scheme>(scheme: &S) {
+    fn hostile_bytes_make_no_plan<S: Scheme<Key = u32, Value = u32>>(scheme: &S) {
         let good = plan(scheme, 2);
         let (mut refused, mut accepted) = (0, 0);
         for bit in 0..8 * good.stored().len() {

@@ -14,7 +14,6 @@
 use super::{HashSet, SetBuilder};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::Result;
-use crate::group;
 use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
@@ -125,13 +124,13 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     }
 
     /// This set's keys that are in the other, or those that are not.
-    fn among(&self, other: &Self, there: bool) -> Result<B::Buffer<u32>> {
+    fn among(&self, other: &Self, there: bool) -> Result<B::Buffer<S::Key>> {
         let keys = self.keys_on()?;
-        group::only(self.backend().select(&other.contains_on(&keys)?, there, &[&keys])?)
+        self.backend().select(&other.contains_on(&keys)?, there, &keys)
     }
 
     /// The set of these distinct keys of the two, with this one's parameters.
-    fn with(&self, other: &Self, keys: &B::Buffer<u32>) -> Result<Self> {
+    fn with(&self, other: &Self, keys: &B::Buffer<S::Key>) -> Result<Self> {
         let key_type = self.key_type().of_both(other.key_type());
         SetBuilder::of(self.table.builder_like()).key_type(key_type).build_on(self.backend(), keys)
     }

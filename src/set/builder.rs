@@ -39,7 +39,7 @@ impl<S: Scheme> SetBuilder<S> {
     ///
     /// # Errors
     /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`].
-    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32]) -> Result<HashSet<B, S>> {
+    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key]) -> Result<HashSet<B, S>> {
         Error::check_rows("rows", keys.len())?;
         self.table.check()?;
         self.build_on(backend, &backend.upload(keys)?)
@@ -57,7 +57,7 @@ impl<S: Scheme> SetBuilder<S> {
     ///
     /// # Errors
     /// As [`build`](Self::build).
-    pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<u32>) -> Result<HashSet<B, S>> {
+    pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<S::Key>) -> Result<HashSet<B, S>> {
         Error::check_rows("rows", keys.len())?;
         Ok(HashSet { table: self.table.build_of_keys(backend, keys)? })
     }

@@ -21,7 +21,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As a build. The set is then as before.
-    pub fn insert(&mut self, keys: &[u32]) -> Result<usize> {
+    pub fn insert(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = self.backend().upload(keys)?;
         self.insert_on(&keys)
     }
@@ -30,8 +30,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
-    pub fn insert_on(&mut self, keys: &B::Buffer<u32>) -> Result<usize> {
-        let zeros = self.backend().filled(keys.len(), 0)?;
+    pub fn insert_on(&mut self, keys: &B::Buffer<S::Key>) -> Result<usize> {
+        let zeros = self.backend().filled(keys.len(), S::Value::default())?;
         Ok(self.table.insert_on(keys, &zeros)?.added)
     }
 
@@ -52,7 +52,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As [`HashTable::remove`](crate::HashTable::remove). The set is then as before.
-    pub fn remove(&mut self, keys: &[u32]) -> Result<usize> {
+    pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         self.table.remove(keys)
     }
 
@@ -60,7 +60,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
-    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<usize> {
+    pub fn remove_on(&mut self, keys: &B::Buffer<S::Key>) -> Result<usize> {
         self.table.remove_on(keys)
     }
 

@@ -76,7 +76,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         let path = path.as_ref();
         let table = HashTable::open_part(backend, Section::whole(path)?, Contents::Set)?;
         // Equal sets would differ otherwise.
-        if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != 0 {
+        if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != S::Value::default() {
             return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
         }
         Ok(HashSet { table })

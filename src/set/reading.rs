@@ -11,7 +11,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.
-    pub fn contains(&self, queries: &[u32]) -> Result<Vec<bool>> {
+    pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
         self.table.contains(queries)
     }
 
@@ -31,7 +31,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// [`crate::Error::WrongDevice`], [`crate::Error::OutOfMemory`], or what the device reports.
-    pub fn contains_on(&self, queries: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    pub fn contains_on(&self, queries: &B::Buffer<S::Key>) -> Result<B::Buffer<u32>> {
         self.table.contains_on(queries)
     }
 
@@ -49,7 +49,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.
-    pub fn to_keys(&self) -> Result<Vec<u32>> {
+    pub fn to_keys(&self) -> Result<Vec<S::Key>> {
         self.backend().download(&self.keys_on()?)
     }
 
@@ -57,7 +57,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     ///
     /// # Errors
     /// As [`to_keys`](Self::to_keys).
-    pub fn keys_on(&self) -> Result<B::Buffer<u32>> {
+    pub fn keys_on(&self) -> Result<B::Buffer<S::Key>> {
         self.table.pairs_on().map(|(keys, _)| keys)
     }
 }

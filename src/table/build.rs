@@ -21,7 +21,7 @@
 use super::builder::{Contents, Settings};
 use super::rows::Rows;
 use super::{Image, salt};
-use crate::backend::{HashBackend, Kernels, Runs};
+use crate::backend::{HashBackend, Kernels, Runs, Word};
 use crate::error::{Error, Result};
 use crate::scheme::{FIRST_SALTED, Limits, Plan, Request, Scheme};
 
@@ -29,7 +29,7 @@ use crate::scheme::{FIRST_SALTED, Limits, Plan, Request, Scheme};
 pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
     Built(Image<B, S>),
     /// Some key comes more than once; the smallest such key.
-    Copies(u32),
+    Copies(S::Key),
 }
 
 impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
@@ -37,7 +37,7 @@ impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
     pub(super) fn of_distinct(self) -> Result<Image<B, S>> {
         match self {
             Outcome::Built(image) => Ok(image),
-            Outcome::Copies(key) => Err(Error::DuplicateKey { key }),
+            Outcome::Copies(key) => Err(Error::DuplicateKey { key: key.into() }),
         }
     }
 }
@@ -47,11 +47,11 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     backend: &B,
     scheme: &S,
     settings: &Settings,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
+    keys: &B::Buffer<S::Key>,
+    values: &B::Buffer<S::Value>,
 ) -> Result<Image<B, S>> {
     check_limits(backend, scheme, settings.contents, keys, values)?;
-    let try_all = |rows: &mut Rows<'_, B>| {
+    let try_all = |rows: &mut Rows<'_, B, S>| {
         let slots = settings.slots(scheme, rows.len());
         attempts(backend, scheme, settings, slots, 0, rows)
     };
@@ -67,8 +67,8 @@ pub(super) fn check_limits<B: HashBackend, S: Scheme>(
     backend: &B,
     scheme: &S,
     contents: Contents,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
+    keys: &B::Buffer<S::Key>,
+    values: &B::Buffer<S::Value>,
 ) -> Result<()> {
     let Limits { key_bits, value_bits, .. } = scheme.limits();
     let advice = match (contents, value_bits) {
@@ -76,13 +76,18 @@ pub(super) fn check_limits<B: HashBackend, S: Scheme>(
         (_, 0) => "a set holds keys alone: give values of 0, or take another scheme",
         _ => "take canonical tables, or another scheme",
     };
-    for (what, column, bits) in [("key", keys, key_bits), ("value", values, value_bits)] {
-        if bits < u32::BITS {
-            let given = backend.greatest(column)?;
-            if given >> bits != 0 {
-                return Err(Error::TooWide { what, given, bits, advice });
-            }
-        }
+    let wide = |what, given: u64, bits: u32| {
+        given.checked_shr(bits).is_some_and(|above| above != 0).then_some(Error::TooWide { what, given, bits, advice })
+    };
+    if key_bits < <S::Key as Word>::BITS
+        && let Some(error) = wide("key", backend.greatest(keys)?.into(), key_bits)
+    {
+        return Err(error);
+    }
+    if value_bits < <S::Value as Word>::BITS
+        && let Some(error) = wide("value", backend.greatest(values)?.into(), value_bits)
+    {
+        return Err(error);
     }
     Ok(())
 }
@@ -94,7 +99,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     settings: &Settings,
     slots: u64,
     first: u32,
-    rows: &mut Rows<'_, B>,
+    rows: &mut Rows<'_, B, S>,
 ) -> Result<Outcome<B, S>> {
     let pairs = rows.len();
     let most = scheme.limits().pairs;

@@ -1,6 +1,6 @@
 //! What a user says before a build: parameters, size, seed, what to do with copies.
 
-use super::{HashTable, KeyType, Pairs, build, random_seed};
+use super::{HashTable, KeyType, Pairs, PairsOf, build, random_seed};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::{Load, Plan, Request, Scheme, Updates, sorted};
@@ -266,7 +266,7 @@ impl<S: Scheme> TableBuilder<S> {
     /// [`Error::LengthMismatch`], [`Error::InvalidParameter`], [`Error::DuplicateKey`], [`Error::TooFull`] or, where
     /// too many keys share their places, [`Error::Crowded`], [`Error::TooWide`] for keys and values that the slots have
     /// no room for, [`Error::TooLarge`], [`Error::OutOfMemory`], or what the device reports.
-    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[u32], values: &[u32]) -> Result<HashTable<B, S>> {
+    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key], values: &[S::Value]) -> Result<HashTable<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         self.settings()?;
         let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
@@ -289,8 +289,8 @@ impl<S: Scheme> TableBuilder<S> {
     pub fn build_on<B: Runs<S>>(
         &self,
         backend: &B,
-        keys: &B::Buffer<u32>,
-        values: &B::Buffer<u32>,
+        keys: &B::Buffer<S::Key>,
+        values: &B::Buffer<S::Value>,
     ) -> Result<HashTable<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         let settings = self.settings()?;
@@ -429,7 +429,7 @@ impl MemoryEstimate {
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The pairs of two host slices on this table's device.
-    pub(super) fn upload_pairs(&self, keys: &[u32], values: &[u32]) -> Result<Pairs<B>> {
+    pub(super) fn upload_pairs(&self, keys: &[S::Key], values: &[S::Value]) -> Result<PairsOf<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         Ok(Pairs { keys: self.backend.upload(keys)?, values: self.backend.upload(values)? })
     }

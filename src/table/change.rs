@@ -1,10 +1,10 @@
 //! What every change of a table has in common: it is made beside the table, and becomes it when all went well.
 
 use super::rows::Rows;
-use super::{HashTable, Image, Pairs, build};
-use crate::backend::{HashBackend, Runs};
+use super::{HashTable, Image, Pairs, PairsOf, build};
+use crate::backend::{HashBackend, Runs, Word};
 use crate::error::Result;
-use crate::scheme::{Request, Scheme};
+use crate::scheme::{Key, Request, Scheme};
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Lets the table be what was made beside it, if the device has really finished that.
@@ -20,17 +20,17 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// All pairs, those of the image in table order, then the one beside it.
-    pub(super) fn all_pairs(&self) -> Result<Pairs<B>> {
+    pub(super) fn all_pairs(&self) -> Result<PairsOf<B, S>> {
         self.image.all_pairs(&self.backend)
     }
 
     /// A table of these pairs with so many slots, from the first attempt.
-    pub(super) fn built_afresh(&self, slots: u64, pairs: &Pairs<B>) -> Result<Image<B, S>> {
+    pub(super) fn built_afresh(&self, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
         self.built_from(0, slots, pairs)
     }
 
     /// The same, where all attempts before this one are known to fail.
-    pub(super) fn built_from(&self, attempt: u32, slots: u64, pairs: &Pairs<B>) -> Result<Image<B, S>> {
+    pub(super) fn built_from(&self, attempt: u32, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
         // Distinct they are, unless a mapped file lies.
         let mut rows = Rows::of(&pairs.keys, &pairs.values);
         build::attempts(&self.backend, &self.scheme, &self.settings, slots, attempt, &mut rows)?.of_distinct()
@@ -41,9 +41,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 }
 
-impl<B: HashBackend> Pairs<B> {
+impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
     /// These pairs, then others.
-    pub(super) fn followed_by(&self, backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Pairs<B>> {
+    pub(super) fn followed_by(&self, backend: &B, keys: &B::Buffer<K>, values: &B::Buffer<V>) -> Result<Self> {
         Ok(Pairs { keys: backend.concat(&self.keys, keys)?, values: backend.concat(&self.values, values)? })
     }
 }

@@ -15,10 +15,10 @@
 use std::cmp::Ordering;
 
 use super::builder::Duplicates;
-use super::{Pairs, salt};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, Runs};
+use super::{Pairs, PairsOf, salt};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Kernels, Relational, Runs, Word};
 use crate::error::{Error, Result};
-use crate::scheme::{Cuckoo, FIRST_SALTED, Load, Plan, Request, Scheme};
+use crate::scheme::{FIRST_SALTED, Key, Kind, Load, Plan, Request, Scheme, Value};
 
 /// Far from where four functions fail, so that a second attempt is rare.
 const LOAD: Load = Load::from_millionths(800_000);
@@ -29,38 +29,43 @@ const SALTED_ATTEMPTS: u32 = 64;
 const SEED: u64 = 0x0064_6973_7469_6e63;
 
 /// The smallest key that comes more than once.
-pub(super) fn least_copy<B: Runs<Cuckoo>>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<u32>> {
-    match positions_by_table(backend, keys, keys)? {
+pub(super) fn least_copy<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<K>> {
+    let rows = backend.iota(keys.len())?;
+    match positions_by_table(backend, keys, &rows)? {
         Some(table) => Ok(table.least_copy),
-        None => sorted(backend, keys, keys)?.least_copy(backend),
+        None => sorted(backend, keys, &rows)?.least_copy(backend),
     }
 }
 
 /// A bitmap of which `keys` are among `wanted`, whose keys may come more than once.
-pub(super) fn among<B: Runs<Cuckoo>>(
+pub(super) fn among<B: Runs<K::Rows>, K: Key>(
     backend: &B,
-    keys: &B::Buffer<u32>,
-    wanted: &B::Buffer<u32>,
+    keys: &B::Buffer<K>,
+    wanted: &B::Buffer<K>,
 ) -> Result<B::Buffer<u32>> {
-    let table = positions(backend, wanted, wanted)?;
+    let table = positions(backend, wanted, &backend.filled(wanted.len(), 0)?)?;
     backend.contains(&table.plan, &table.image, keys)
 }
 
 /// The pairs that stay under `rule`, in ascending order of keys.
-pub(super) fn one_of_each<B: Relational>(
+pub(super) fn one_of_each<B: Relational, K: Key, V: Value>(
     backend: &B,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
+    keys: &B::Buffer<K>,
+    values: &B::Buffer<V>,
     rule: Duplicates,
-) -> Result<Pairs<B>> {
+) -> Result<Pairs<B, K, V>> {
     let (keys, values) = backend.sort_pairs(keys, values)?;
     let staying = if rule == Duplicates::KeepFirst { backend.heads(&keys)? } else { backend.tails(&keys)? };
     Pairs { keys, values }.select(backend, &staying, true)
 }
 
 /// What pairs in ascending order of keys hold for one key. A read from the device a step of the halving.
-pub(super) fn value_of<B: HashBackend>(backend: &B, sorted: &Pairs<B>, key: u32) -> Result<Option<u32>> {
-    let mut word = [0];
+pub(super) fn value_of<B: HashBackend, K: Key, V: Value>(
+    backend: &B,
+    sorted: &Pairs<B, K, V>,
+    key: K,
+) -> Result<Option<V>> {
+    let mut word = [K::default()];
     let (mut low, mut high) = (0, sorted.keys.len());
     while low < high {
         let middle = low.midpoint(high);
@@ -69,8 +74,9 @@ pub(super) fn value_of<B: HashBackend>(backend: &B, sorted: &Pairs<B>, key: u32)
             Ordering::Less => low = middle + 1,
             Ordering::Greater => high = middle,
             Ordering::Equal => {
-                backend.read(&sorted.values, middle, &mut word)?;
-                return Ok(Some(word[0]));
+                let mut value = [V::default()];
+                backend.read(&sorted.values, middle, &mut value)?;
+                return Ok(Some(value[0]));
             }
         }
     }
@@ -82,27 +88,24 @@ pub(crate) fn occupied<B: Kernels<S>, S: Scheme>(
     backend: &B,
     plan: &S::Plan,
     image: &B::Buffer<u64>,
-) -> Result<Pairs<B>> {
+) -> Result<PairsOf<B, S>> {
     let Decoded { keys, values, taken } = backend.decode(plan, image)?;
     Pairs { keys, values }.select(backend, &taken, true)
 }
 
-impl<B: HashBackend> Pairs<B> {
+impl<B: HashBackend, K: Key, V: Word> Pairs<B, K, V> {
     /// The pairs whose bit is `keep`, in their order.
-    pub(super) fn select(&self, backend: &B, bits: &B::Buffer<u32>, keep: bool) -> Result<Pairs<B>> {
-        let mut columns = backend.select(bits, keep, &[&self.keys, &self.values])?.into_iter();
-        match (columns.next(), columns.next()) {
-            (Some(keys), Some(values)) => Ok(Pairs { keys, values }),
-            _ => unreachable!("`select` returns as many columns as it is given"),
-        }
+    pub(super) fn select(&self, backend: &B, bits: &B::Buffer<u32>, keep: bool) -> Result<Self> {
+        let (keys, values) = backend.select_pairs(bits, keep, &self.keys, &self.values)?;
+        Ok(Pairs { keys, values })
     }
 }
 
-impl<B: Relational> Pairs<B> {
+impl<B: Relational, K: Key, V: Word> Pairs<B, K, V> {
     /// The smallest key that comes more than once, of pairs in ascending order of keys.
-    fn least_copy(&self, backend: &B) -> Result<Option<u32>> {
-        let copies = self.select(backend, &backend.heads(&self.keys)?, false)?.keys;
-        let mut least = [0];
+    fn least_copy(&self, backend: &B) -> Result<Option<K>> {
+        let copies = backend.select(&backend.heads(&self.keys)?, false, &self.keys)?;
+        let mut least = [K::default()];
         if copies.is_empty() {
             return Ok(None);
         }
@@ -112,10 +115,10 @@ impl<B: Relational> Pairs<B> {
 }
 
 /// A canonical cuckoo table, and whether keys came more than once.
-pub(crate) struct Positions<B: Kernels<Cuckoo>> {
-    pub(crate) plan: <Cuckoo as Scheme>::Plan,
+pub(crate) struct Positions<B: Kernels<K::Rows>, K: Key> {
+    pub(crate) plan: <K::Rows as Scheme>::Plan,
     pub(crate) image: B::Buffer<u64>,
-    pub(crate) least_copy: Option<u32>,
+    pub(crate) least_copy: Option<K>,
 }
 
 /// A table in which of all pairs with one key the one with the greatest value stays.
@@ -123,11 +126,11 @@ pub(crate) struct Positions<B: Kernels<Cuckoo>> {
 /// The seed is fixed, so keys can be chosen for which all attempts fail. Then a sort finds the copies, and the table is
 /// made of one pair of each key with salted constants. Who uses the table sees no difference but another order of its
 /// slots.
-pub(crate) fn positions<B: Runs<Cuckoo>>(
+pub(crate) fn positions<B: Runs<K::Rows>, K: Key>(
     backend: &B,
-    keys: &B::Buffer<u32>,
+    keys: &B::Buffer<K>,
     values: &B::Buffer<u32>,
-) -> Result<Positions<B>> {
+) -> Result<Positions<B, K>> {
     match positions_by_table(backend, keys, values)? {
         Some(table) => Ok(table),
         None => positions_by_sort(backend, keys, values),
@@ -135,17 +138,17 @@ pub(crate) fn positions<B: Runs<Cuckoo>>(
 }
 
 /// `None` if all attempts fail, or no table has room for so many rows.
-fn positions_by_table<B: Runs<Cuckoo>>(
+fn positions_by_table<B: Runs<K::Rows>, K: Key>(
     backend: &B,
-    keys: &B::Buffer<u32>,
+    keys: &B::Buffer<K>,
     values: &B::Buffer<u32>,
-) -> Result<Option<Positions<B>>> {
+) -> Result<Option<Positions<B, K>>> {
     for attempt in 0..ATTEMPTS {
-        let plan = match plan(keys, attempt) {
+        let plan = match plan::<K>(keys, attempt) {
             Err(Error::TooLarge { .. }) => return Ok(None),
             plan => plan?,
         };
-        let (image, placed) = Kernels::<Cuckoo>::build(backend, &plan, keys, values)?;
+        let (image, placed) = Kernels::<K::Rows>::build(backend, &plan, keys, values)?;
         if placed.unplaced == 0 {
             return Ok(Some(Positions { plan, image, least_copy: placed.least_copy }));
         }
@@ -154,7 +157,11 @@ fn positions_by_table<B: Runs<Cuckoo>>(
 }
 
 /// The pairs by ascending keys, those of a key by ascending values.
-fn sorted<B: Relational>(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Pairs<B>> {
+fn sorted<B: Relational, K: Key>(
+    backend: &B,
+    keys: &B::Buffer<K>,
+    values: &B::Buffer<u32>,
+) -> Result<Pairs<B, K, u32>> {
     // The sort by keys is stable, so the values of a key stay in order.
     let (values, keys) = backend.sort_pairs(values, keys)?;
     let (keys, values) = backend.sort_pairs(&keys, &values)?;
@@ -162,11 +169,11 @@ fn sorted<B: Relational>(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<
 }
 
 /// The same for keys of any choice: by two sorts and, once or so, a table.
-fn positions_by_sort<B: Runs<Cuckoo>>(
+fn positions_by_sort<B: Runs<K::Rows>, K: Key>(
     backend: &B,
-    keys: &B::Buffer<u32>,
+    keys: &B::Buffer<K>,
     values: &B::Buffer<u32>,
-) -> Result<Positions<B>> {
+) -> Result<Positions<B, K>> {
     let sorted = sorted(backend, keys, values)?;
     let least_copy = sorted.least_copy(backend)?;
     let pairs = sorted.select(backend, &backend.tails(&sorted.keys)?, true)?;
@@ -174,8 +181,8 @@ fn positions_by_sort<B: Runs<Cuckoo>>(
     let salt = salt::of(backend, SEED, &pairs.keys)?;
     let mut unplaced = 0;
     for attempt in (FIRST_SALTED..).take(SALTED_ATTEMPTS as usize) {
-        let plan = plan(&pairs.keys, attempt)?.with_salt(Some(salt));
-        let (image, placed) = Kernels::<Cuckoo>::build(backend, &plan, &pairs.keys, &pairs.values)?;
+        let plan = plan::<K>(&pairs.keys, attempt)?.with_salt(Some(salt));
+        let (image, placed) = Kernels::<K::Rows>::build(backend, &plan, &pairs.keys, &pairs.values)?;
         if placed.unplaced == 0 {
             return Ok(Positions { plan, image, least_copy });
         }
@@ -186,9 +193,9 @@ fn positions_by_sort<B: Runs<Cuckoo>>(
 }
 
 /// The plan of an attempt at a table of so many keys.
-fn plan(keys: &impl DeviceBuffer, attempt: u32) -> Result<<Cuckoo as Scheme>::Plan> {
+fn plan<K: Key>(keys: &impl DeviceBuffer, attempt: u32) -> Result<<K::Rows as Scheme>::Plan> {
     let pairs = keys.len() as u64;
-    Cuckoo::canonical(4).plan(Request { slots: LOAD.slots_for(pairs), pairs, seed: SEED, attempt })
+    K::Rows::of_kind(Kind::Canonical).plan(Request { slots: LOAD.slots_for(pairs), pairs, seed: SEED, attempt })
 }
 
 #[cfg(test)]
@@ -211,7 +218,7 @@ mod tests {
             assert_eq!(sorted.least_copy, direct.least_copy, "{len} rows");
             let mut lists = Vec::new();
             for table in [direct, sorted] {
-                let pairs = occupied::<Cpu, Cuckoo>(&cpu, &table.plan, &table.image)?;
+                let pairs = occupied::<Cpu, crate::Cuckoo>(&cpu, &table.plan, &table.image)?;
                 let (keys, values) = (cpu.download(&pairs.keys)?, cpu.download(&pairs.values)?);
                 let mut list: Vec<_> = keys.into_iter().zip(values).collect();
                 list.sort_unstable();

@@ -14,7 +14,7 @@ use super::{Pairs, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::error::Result;
 use crate::memory;
-use crate::scheme::Cuckoo;
+use crate::scheme::{Key, Value};
 
 /// Rows at the beginning or the end among which the pair that stays is looked for: a key with a 64th of all rows in any
 /// order is missing there once in e^256 columns.
@@ -22,13 +22,13 @@ const WINDOW: usize = 1 << 14;
 
 /// The pairs without those of these heavy keys that do not stay under `rule`, the ones that do at the end. Nothing if
 /// there are no such keys, or none where it is looked for.
-pub(super) fn left_out<B: Runs<Cuckoo>>(
+pub(super) fn left_out<B: Runs<K::Rows>, K: Key, V: Value>(
     backend: &B,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
+    keys: &B::Buffer<K>,
+    values: &B::Buffer<V>,
     rule: Duplicates,
-    heavy: &[u32],
-) -> Result<Option<Pairs<B>>> {
+    heavy: &[K],
+) -> Result<Option<Pairs<B, K, V>>> {
     if heavy.is_empty() {
         return Ok(None);
     }
@@ -36,28 +36,27 @@ pub(super) fn left_out<B: Runs<Cuckoo>>(
     if staying.is_empty() {
         return Ok(None);
     }
-    let (kept_keys, kept_values): (Vec<u32>, Vec<u32>) = staying.into_iter().unzip();
-    let kept = Pairs::<B> { keys: backend.upload(&kept_keys)?, values: backend.upload(&kept_values)? };
-    let out = distinct::among(backend, keys, &kept.keys)?;
-    let others = backend.select(&out, false, &[keys, values])?;
-    let [keys, values] = &others[..] else { unreachable!("`select` returns as many columns as it is given") };
-    Ok(Some(Pairs { keys: backend.concat(keys, &kept.keys)?, values: backend.concat(values, &kept.values)? }))
+    let (kept_keys, kept_values): (Vec<K>, Vec<V>) = staying.into_iter().unzip();
+    let kept = Pairs::<B, K, V> { keys: backend.upload(&kept_keys)?, values: backend.upload(&kept_values)? };
+    let out = distinct::among::<B, K>(backend, keys, &kept.keys)?;
+    let (keys, values) = backend.select_pairs(&out, false, keys, values)?;
+    Pairs { keys, values }.followed_by(backend, &kept.keys, &kept.values).map(Some)
 }
 
 /// The pair that stays of each of these keys that comes among the first rows, or the last.
-fn staying<B: HashBackend>(
+fn staying<B: HashBackend, K: Key, V: Value>(
     backend: &B,
-    keys: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
+    keys: &B::Buffer<K>,
+    values: &B::Buffer<V>,
     rule: Duplicates,
-    heavy: &[u32],
-) -> Result<Vec<(u32, u32)>> {
+    heavy: &[K],
+) -> Result<Vec<(K, V)>> {
     let len = keys.len().min(WINDOW);
     let at = if rule == Duplicates::KeepFirst { 0 } else { keys.len() - len };
     let (mut some_keys, mut some_values) = (memory::zeroed(len)?, memory::zeroed(len)?);
     backend.read(keys, at, &mut some_keys)?;
     backend.read(values, at, &mut some_values)?;
-    let place = |key: &u32| match rule {
+    let place = |key: &K| match rule {
         Duplicates::KeepFirst => some_keys.iter().position(|other| other == key),
         _ => some_keys.iter().rposition(|other| other == key),
     };

@@ -2,7 +2,7 @@
 //!
 //! Builds and batches make a new one beside the table's, and the table takes it when all went well.
 
-use super::{Pairs, distinct};
+use super::{PairsOf, distinct};
 use crate::backend::{HashBackend, Runs};
 use crate::error::Result;
 use crate::scheme::{Plan, Scheme};
@@ -19,7 +19,7 @@ pub(crate) struct Image<B: HashBackend, S: Scheme> {
 
 impl<B: HashBackend, S: Scheme> Image<B, S> {
     /// An image without tombstones that holds so many pairs, that of `outside` included, which stands beside it.
-    pub(crate) fn of_pairs(plan: S::Plan, buffer: B::Buffer<u64>, pairs: u64, outside: Option<u32>) -> Self {
+    pub(crate) fn of_pairs(plan: S::Plan, buffer: B::Buffer<u64>, pairs: u64, outside: Option<S::Value>) -> Self {
         let pairs = pairs.saturating_sub(outside.is_some().into());
         Image { plan: plan.with_outside(outside), buffer, pairs, tombstones: 0 }
     }
@@ -43,12 +43,12 @@ impl<B: HashBackend, S: Scheme> Image<B, S> {
 
 impl<B: Runs<S>, S: Scheme> Image<B, S> {
     /// The pairs in slot order, but for the one beside the image.
-    pub(super) fn occupied(&self, backend: &B) -> Result<Pairs<B>> {
+    pub(super) fn occupied(&self, backend: &B) -> Result<PairsOf<B, S>> {
         distinct::occupied::<B, S>(backend, &self.plan, &self.buffer)
     }
 
     /// All pairs: those of the image in slot order, then the one beside it.
-    pub(super) fn all_pairs(&self, backend: &B) -> Result<Pairs<B>> {
+    pub(super) fn all_pairs(&self, backend: &B) -> Result<PairsOf<B, S>> {
         let pairs = self.occupied(backend)?;
         let Some((key, value)) = self.plan.outside() else { return Ok(pairs) };
         pairs.followed_by(backend, &backend.upload(&[key])?, &backend.upload(&[value])?)

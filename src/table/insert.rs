@@ -15,7 +15,7 @@
 
 use super::builder::{Duplicates, Size};
 use super::sample::Sample;
-use super::{HashTable, Image, Pairs, build, distinct};
+use super::{HashTable, Image, PairsOf, build, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::{FIRST_SALTED, Plan, Scheme, Updates};
@@ -33,17 +33,17 @@ pub struct Inserted {
 }
 
 /// A batch of distinct keys, split by whether the table holds them.
-struct Split<B: HashBackend> {
-    fresh: Pairs<B>,
+struct Split<B: HashBackend, S: Scheme> {
+    fresh: PairsOf<B, S>,
     /// What is to be overwritten, if anything is.
-    known: Option<Known<B>>,
+    known: Option<Known<B, S>>,
 }
 
 /// Keys that the table holds, with their new values.
-struct Known<B: HashBackend> {
-    pairs: Pairs<B>,
+struct Known<B: HashBackend, S: Scheme> {
+    pairs: PairsOf<B, S>,
     /// The new value of the pair beside the image, if its key is among them; kernels pass it over.
-    outside: Option<u32>,
+    outside: Option<S::Value>,
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
@@ -70,7 +70,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As a build. The table, its contents and its digest are then as before.
-    pub fn insert(&mut self, keys: &[u32], values: &[u32]) -> Result<Inserted> {
+    pub fn insert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
         let batch = self.upload_pairs(keys, values)?;
         self.merge(&batch.keys, &batch.values, self.settings.duplicates)
     }
@@ -90,7 +90,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As a build. The table, its contents and its digest are then as before.
-    pub fn upsert(&mut self, keys: &[u32], values: &[u32]) -> Result<Inserted> {
+    pub fn upsert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
         let batch = self.upload_pairs(keys, values)?;
         self.merge(&batch.keys, &batch.values, Duplicates::KeepLast)
     }
@@ -108,7 +108,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
-    pub fn insert_on(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Inserted> {
+    pub fn insert_on(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>) -> Result<Inserted> {
         self.merge(keys, values, self.settings.duplicates)
     }
 
@@ -125,22 +125,22 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As [`upsert`](Self::upsert).
-    pub fn upsert_on(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Inserted> {
+    pub fn upsert_on(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>) -> Result<Inserted> {
         self.merge(keys, values, Duplicates::KeepLast)
     }
 
-    fn merge(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Inserted> {
+    fn merge(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>, rule: Duplicates) -> Result<Inserted> {
         Error::check_length("values", values.len(), keys.len())?;
         if keys.is_empty() {
             return Ok(Inserted::default());
         }
         build::check_limits(&self.backend, &self.scheme, self.settings.contents, keys, values)?;
         if rule == Duplicates::Error {
-            if Sample::with_copies(&self.backend, keys)?.is_some() {
+            if Sample::<S::Key>::with_copies(&self.backend, keys)?.is_some() {
                 // The least key of all that come more than once, in the batch or in the table.
                 let all = self.backend.concat(&self.all_pairs()?.keys, keys)?;
-                if let Some(key) = distinct::least_copy(&self.backend, &all)? {
-                    return Err(Error::DuplicateKey { key });
+                if let Some(key) = distinct::least_copy::<B, S::Key>(&self.backend, &all)? {
+                    return Err(Error::DuplicateKey { key: key.into() });
                 }
             }
             return self.change(keys, values, None);
@@ -150,8 +150,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// One pair of each key of the batch: the new keys, and those whose values are to be overwritten.
-    fn split(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Split<B>> {
-        let pairs = distinct::one_of_each(&self.backend, keys, values, rule)?;
+    fn split(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>, rule: Duplicates) -> Result<Split<B, S>> {
+        let pairs = distinct::one_of_each::<B, S::Key, S::Value>(&self.backend, keys, values, rule)?;
         let found = self.contains_on(&pairs.keys)?;
         let fresh = pairs.select(&self.backend, &found, false)?;
         let known = match rule {
@@ -169,7 +169,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// Places new keys, overwrites known ones, and only then lets the table be the result.
-    fn change(&mut self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, known: Option<&Known<B>>) -> Result<Inserted> {
+    fn change(
+        &mut self,
+        keys: &B::Buffer<S::Key>,
+        values: &B::Buffer<S::Value>,
+        known: Option<&Known<B, S>>,
+    ) -> Result<Inserted> {
         let before = self.len();
         let slots = match self.settings.size {
             Size::Slots(_) => self.plan().asked_slots(),
@@ -222,7 +227,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// New keys placed in a copy of the image; `None` if this attempt's constants have no room for them.
-    fn place_in_copy(&self, keys: &B::Buffer<u32>, values: &B::Buffer<u32>) -> Result<Option<Image<B, S>>> {
+    fn place_in_copy(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>) -> Result<Option<Image<B, S>>> {
         let Image { plan: ref old, ref buffer, pairs, tombstones } = self.image;
         let pairs = pairs.saturating_add(keys.len() as u64);
         if pairs > build::room(old) {
@@ -235,7 +240,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             return Ok(None);
         }
         if let Some(key) = placed.least_copy {
-            return Err(Error::DuplicateKey { key });
+            return Err(Error::DuplicateKey { key: key.into() });
         }
         let pairs = pairs - u64::from(placed.outside.is_some());
         let outside = placed.outside.or(old.outside().map(|(_, value)| value));

@@ -6,7 +6,7 @@
 use std::ops::{Add, Range};
 
 use super::{HashTable, salt};
-use crate::backend::Runs;
+use crate::backend::{Runs, Word};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{fold, fold_with};
@@ -136,8 +136,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let tally = fold(0..(plan.cells() / size) as usize, AT_ONCE, of_buckets, Tally::join);
         let mut stream = SplitMix64::new(!plan.seed());
         let mut absent = memory::reserved(MISSES)?;
-        absent.extend((0..MISSES).map(|_| stream.next_u32()).filter(|&key| S::find(plan, &image, key).is_none()));
-        let reads_of = |_, keys: &[u32]| keys.iter().map(|&key| u64::from(S::reads(plan, &image, key))).sum();
+        let mut some_key = || S::Key::low(stream.next_u64() >> (u64::BITS - S::Key::BITS));
+        absent.extend((0..MISSES).map(|_| some_key()).filter(|&key| S::find(plan, &image, key).is_none()));
+        let reads_of = |_, keys: &[S::Key]| keys.iter().map(|&key| u64::from(S::reads(plan, &image, key))).sum();
         let miss_reads: u64 = fold(&absent[..], AT_ONCE, reads_of, u64::add);
         let hit_reads = tally.reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum();
         let names = S::bucket_types(plan).iter().copied().chain(std::iter::repeat(""));

@@ -20,8 +20,8 @@ impl<S: Scheme> TableBuilder<S> {
     ///
     /// # Errors
     /// As [`build_on`](Self::build_on).
-    pub(crate) fn build_of_keys<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<u32>) -> Result<HashTable<B, S>> {
-        let zeros = backend.filled(keys.len(), 0)?;
+    pub(crate) fn build_of_keys<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<S::Key>) -> Result<HashTable<B, S>> {
+        let zeros = backend.filled(keys.len(), S::Value::default())?;
         let Some((table, sized)) = self.one_pass(backend, keys, &zeros)? else {
             return self.build_on(backend, keys, &zeros);
         };
@@ -38,8 +38,8 @@ impl<S: Scheme> TableBuilder<S> {
     fn one_pass<B: Runs<S>>(
         &self,
         backend: &B,
-        keys: &B::Buffer<u32>,
-        zeros: &B::Buffer<u32>,
+        keys: &B::Buffer<S::Key>,
+        zeros: &B::Buffer<S::Value>,
     ) -> Result<Option<(HashTable<B, S>, bool)>> {
         let (scheme, settings) = self.parts()?;
         let rows = keys.len() as u64;

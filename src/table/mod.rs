@@ -53,10 +53,10 @@ pub use inspect::{Buckets, Stats};
 pub use keys::KeyType;
 pub use seed::random_seed;
 
-use crate::backend::{HashBackend, Runs};
+use crate::backend::{HashBackend, Runs, Word};
 use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::scheme::{Cuckoo, Plan, Scheme};
+use crate::scheme::{Cuckoo, Key, Plan, Scheme};
 use builder::Settings;
 
 /// A hash table from `u32` keys to `u32` values on backend `B`, laid out by scheme `S`.
@@ -79,10 +79,13 @@ pub struct HashTable<B: HashBackend, S: Scheme = Cuckoo> {
 }
 
 /// Keys and values of equal length on one device.
-pub(crate) struct Pairs<B: HashBackend> {
-    pub(crate) keys: B::Buffer<u32>,
-    pub(crate) values: B::Buffer<u32>,
+pub(crate) struct Pairs<B: HashBackend, K: Key, V: Word> {
+    pub(crate) keys: B::Buffer<K>,
+    pub(crate) values: B::Buffer<V>,
 }
+
+/// The pairs of a table of scheme `S`.
+pub(crate) type PairsOf<B, S> = Pairs<B, <S as Scheme>::Key, <S as Scheme>::Value>;
 
 /// Written for one backend so that `HashTable::builder(..)` needs no type; it builds on any.
 impl<S: Scheme> HashTable<Cpu, S> {

@@ -2,7 +2,7 @@
 
 use super::HashTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, DeviceBuffer, Kernels, Runs, bitmap_words};
+use crate::backend::{Answers, BuffersOf, Chunk, DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::{Plan, Scheme};
@@ -21,7 +21,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
-    pub fn get(&self, queries: &[u32]) -> Result<Vec<Option<u32>>> {
+    pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Option<S::Value>>> {
         let block = queries.len().min(QUERIES_OF_A_BLOCK);
         let (mut values, mut found) = (memory::zeroed(block)?, memory::zeroed(bitmap_words(block))?);
         let mut all = memory::reserved(queries.len())?;
@@ -48,23 +48,21 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up
     /// to whole words; otherwise as [`get`](Self::get).
-    pub fn get_into(&self, queries: &[u32], values: &mut [u32], found: &mut [u32]) -> Result<()> {
+    pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         Error::check_length("values", values.len(), queries.len())?;
         Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
-        self.answer(queries, vec![Answers::bits(found), Answers::words(values)])
+        self.answer(queries, Answers::bits_and_words(found, values))
     }
 
-    /// The bitmap of what is found and, if a second column is wanted, the values.
-    fn answer(&self, queries: &[u32], answers: Vec<Answers<'_>>) -> Result<()> {
-        self.backend.in_chunks(queries, answers, |mut chunk| {
-            let len = chunk.queries.len();
-            if chunk.answers.is_empty() {
-                chunk.answers = vec![self.backend.unwritten(bitmap_words(len))?, self.backend.unwritten(len)?];
-            }
-            if let [found, values] = &mut chunk.answers[..] {
-                self.get_on_into(&chunk.queries, values, found)?;
-            }
-            Ok(chunk)
+    /// The bitmap of what is found, the values, or both.
+    fn answer(&self, queries: &[S::Key], answers: Answers<'_, S::Value>) -> Result<()> {
+        self.backend.in_chunks(queries, answers, |chunk| {
+            let Chunk { first, queries, bits, words } = chunk;
+            let (len, values) = (queries.len(), words.into_iter().next());
+            let mut found = bits.map_or_else(|| self.backend.unwritten(bitmap_words(len)), Ok)?;
+            let mut values = values.map_or_else(|| self.backend.unwritten(len), Ok)?;
+            self.get_on_into(&queries, &mut values, &mut found)?;
+            Ok(Chunk { first, queries, bits: Some(found), words: vec![values] })
         })
     }
 
@@ -83,7 +81,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
-    pub fn get_on(&self, queries: &B::Buffer<u32>) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+    pub fn get_on(&self, queries: &B::Buffer<S::Key>) -> Result<BuffersOf<B, S::Value, u32>> {
         let mut values = self.backend.unwritten(queries.len())?;
         let mut found = self.backend.unwritten(bitmap_words(queries.len()))?;
         self.get_on_into(queries, &mut values, &mut found)?;
@@ -107,8 +105,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// [`Error::LengthMismatch`] as [`get_into`](Self::get_into), [`Error::WrongDevice`], or what the device reports.
     pub fn get_on_into(
         &self,
-        queries: &B::Buffer<u32>,
-        values: &mut B::Buffer<u32>,
+        queries: &B::Buffer<S::Key>,
+        values: &mut B::Buffer<S::Value>,
         found: &mut B::Buffer<u32>,
     ) -> Result<()> {
         Kernels::<S>::lookup(&self.backend, self.plan(), self.image(), queries, values, found)
@@ -125,12 +123,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn contains(&self, queries: &[u32]) -> Result<Vec<bool>> {
+    pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
         let mut found = memory::zeroed(bitmap_words(queries.len().min(QUERIES_OF_A_BLOCK)))?;
         let mut all = memory::reserved(queries.len())?;
         for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
             let found = &mut found[..bitmap_words(queries.len())];
-            self.answer(queries, vec![Answers::bits(found)])?;
+            self.answer(queries, Answers::bits(found))?;
             make(&mut all, queries.len(), |i| is_set(found, i))?;
         }
         Ok(all)
@@ -153,7 +151,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
-    pub fn contains_on(&self, queries: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    pub fn contains_on(&self, queries: &B::Buffer<S::Key>) -> Result<B::Buffer<u32>> {
         Kernels::<S>::contains(&self.backend, self.plan(), self.image(), queries)
     }
 
@@ -173,7 +171,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.
-    pub fn to_pairs(&self) -> Result<Vec<(u32, u32)>> {
+    pub fn to_pairs(&self) -> Result<Vec<(S::Key, S::Value)>> {
         let pairs = self.image.occupied(&self.backend)?;
         let keys = self.backend.download(&pairs.keys)?;
         let values = self.backend.download(&pairs.values)?;
@@ -198,7 +196,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As [`to_pairs`](Self::to_pairs).
-    pub fn pairs_on(&self) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+    pub fn pairs_on(&self) -> Result<BuffersOf<B, S::Key, S::Value>> {
         self.all_pairs().map(|pairs| (pairs.keys, pairs.values))
     }
 
@@ -213,7 +211,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As [`to_pairs`](Self::to_pairs).
-    pub fn iter(&self) -> Result<std::vec::IntoIter<(u32, u32)>> {
+    pub fn iter(&self) -> Result<std::vec::IntoIter<(S::Key, S::Value)>> {
         Ok(self.to_pairs()?.into_iter())
     }
 }

@@ -48,7 +48,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports; where it is built afresh as a build. The table, its
     /// contents and its digest are then as before.
-    pub fn remove(&mut self, keys: &[u32]) -> Result<usize> {
+    pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = self.backend.upload(keys)?;
         self.remove_on(&keys)
     }
@@ -65,7 +65,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
-    pub fn remove_on(&mut self, keys: &B::Buffer<u32>) -> Result<usize> {
+    pub fn remove_on(&mut self, keys: &B::Buffer<S::Key>) -> Result<usize> {
         if keys.is_empty() {
             return Ok(0);
         }
@@ -163,7 +163,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// The keys' pairs taken out of a copy of the image.
-    fn taken_out(&self, keys: &B::Buffer<u32>) -> Result<Image<B, S>> {
+    fn taken_out(&self, keys: &B::Buffer<S::Key>) -> Result<Image<B, S>> {
         let mut image = self.copied()?;
         let removed = Kernels::<S>::remove(&self.backend, &image.plan, &mut image.buffer, keys)?;
         // Saturating, because a mapped file may lie about the number of its pairs.
@@ -178,9 +178,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// The pairs of all other keys, built afresh; `None` if none of the keys is there.
-    fn without(&self, keys: &B::Buffer<u32>) -> Result<Option<Image<B, S>>> {
+    fn without(&self, keys: &B::Buffer<S::Key>) -> Result<Option<Image<B, S>>> {
         let all = self.all_pairs()?;
-        let gone = distinct::among(&self.backend, &all.keys, keys)?;
+        let gone = distinct::among::<B, S::Key>(&self.backend, &all.keys, keys)?;
         let rest = all.select(&self.backend, &gone, false)?;
         if rest.keys.len() == all.keys.len() {
             return Ok(None);

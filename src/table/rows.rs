@@ -20,50 +20,50 @@
 
 use super::builder::Duplicates;
 use super::sample::Sample;
-use super::{Pairs, distinct, heavy};
+use super::{PairsOf, distinct, heavy};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::scheme::Cuckoo;
+use crate::scheme::Scheme;
 
 /// What is known of copies.
-enum Copies {
+enum Copies<K> {
     Unknown,
     Distinct,
-    Least(u32),
+    Least(K),
 }
 
 /// Keys and their values: the caller's, or what became of them.
-enum Columns<'a, B: Runs<Cuckoo>> {
-    Given { keys: &'a B::Buffer<u32>, values: &'a B::Buffer<u32> },
-    Made(Pairs<B>),
+enum Columns<'a, B: Runs<S>, S: Scheme> {
+    Given { keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value> },
+    Made(PairsOf<B, S>),
 }
 
 /// Pairs that a table is to be built of.
-pub(super) struct Rows<'a, B: Runs<Cuckoo>> {
-    columns: Columns<'a, B>,
-    copies: Copies,
+pub(super) struct Rows<'a, B: Runs<S>, S: Scheme> {
+    columns: Columns<'a, B, S>,
+    copies: Copies<S::Key>,
 }
 
-impl<'a, B: Runs<Cuckoo>> Rows<'a, B> {
+impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
     /// Rows of which nothing is known.
-    pub(super) fn of(keys: &'a B::Buffer<u32>, values: &'a B::Buffer<u32>) -> Self {
+    pub(super) fn of(keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value>) -> Self {
         Rows { columns: Columns::Given { keys, values }, copies: Copies::Unknown }
     }
 
     /// One pair of each key.
-    fn distinct(backend: &B, keys: &B::Buffer<u32>, values: &B::Buffer<u32>, rule: Duplicates) -> Result<Self> {
-        let pairs = distinct::one_of_each(backend, keys, values, rule)?;
+    fn distinct(backend: &B, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>, rule: Duplicates) -> Result<Self> {
+        let pairs = distinct::one_of_each::<B, S::Key, S::Value>(backend, keys, values, rule)?;
         Ok(Rows { columns: Columns::Made(pairs), copies: Copies::Distinct })
     }
 
-    pub(super) fn keys(&self) -> &B::Buffer<u32> {
+    pub(super) fn keys(&self) -> &B::Buffer<S::Key> {
         match &self.columns {
             Columns::Given { keys, .. } => keys,
             Columns::Made(pairs) => &pairs.keys,
         }
     }
 
-    pub(super) fn values(&self) -> &B::Buffer<u32> {
+    pub(super) fn values(&self) -> &B::Buffer<S::Value> {
         match &self.columns {
             Columns::Given { values, .. } => values,
             Columns::Made(pairs) => &pairs.values,
@@ -79,22 +79,30 @@ impl<'a, B: Runs<Cuckoo>> Rows<'a, B> {
     /// # Errors
     /// [`Error::DuplicateKey`] if it shows some and the rule says so; what the device reports.
     pub(super) fn prepared(mut self, backend: &B, rule: Duplicates) -> Result<Self> {
-        let Some(sample) = Sample::with_copies(backend, self.keys())? else { return Ok(self) };
+        let Some(sample) = Sample::<S::Key>::with_copies(backend, self.keys())? else { return Ok(self) };
         if rule == Duplicates::Error {
             self.least_copy(backend)?;
             return self.settled(backend, rule);
         }
-        Ok(match heavy::left_out(backend, self.keys(), self.values(), rule, &sample.heavy_keys())? {
-            // Whether lighter keys come more than once, an attempt will tell.
-            Some(pairs) => Rows { columns: Columns::Made(pairs), copies: Copies::Unknown },
-            None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
-        })
+        Ok(
+            match heavy::left_out::<B, S::Key, S::Value>(
+                backend,
+                self.keys(),
+                self.values(),
+                rule,
+                &sample.heavy_keys(),
+            )? {
+                // Whether lighter keys come more than once, an attempt will tell.
+                Some(pairs) => Rows { columns: Columns::Made(pairs), copies: Copies::Unknown },
+                None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
+            },
+        )
     }
 
     /// The smallest key that comes more than once. All keys are looked at, unless it is known.
-    pub(super) fn least_copy(&mut self, backend: &B) -> Result<Option<u32>> {
+    pub(super) fn least_copy(&mut self, backend: &B) -> Result<Option<S::Key>> {
         if let Copies::Unknown = self.copies {
-            let least = distinct::least_copy(backend, self.keys())?;
+            let least = distinct::least_copy::<B, S::Key>(backend, self.keys())?;
             self.copies = least.map_or(Copies::Distinct, Copies::Least);
         }
         Ok(match self.copies {
@@ -104,7 +112,7 @@ impl<'a, B: Runs<Cuckoo>> Rows<'a, B> {
     }
 
     /// Keeps what an attempt found: the smallest key that comes more than once.
-    pub(super) fn found(&mut self, least: u32) {
+    pub(super) fn found(&mut self, least: S::Key) {
         self.copies = Copies::Least(least);
     }
 
@@ -114,7 +122,7 @@ impl<'a, B: Runs<Cuckoo>> Rows<'a, B> {
     /// [`Error::DuplicateKey`] if the rule says so; what the device reports.
     pub(super) fn settled(self, backend: &B, rule: Duplicates) -> Result<Self> {
         match self.copies {
-            Copies::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key }),
+            Copies::Least(key) if rule == Duplicates::Error => Err(Error::DuplicateKey { key: key.into() }),
             Copies::Least(_) => Rows::distinct(backend, self.keys(), self.values(), rule),
             _ => Ok(self),
         }

@@ -1,13 +1,13 @@
 //! The salt of a table's keys: taken before a salted attempt, and recomputed by an audit.
 //!
-//! Both sort the keys on this machine, 4 bytes a key. Few builds come so far (`scheme/constants.rs`), and those have given
+//! Both sort the keys on this machine. Few builds come so far (`scheme/constants.rs`), and those have given
 //! back the memory of their image, so no device needs more than its build does anyway.
 
 use rayon::prelude::*;
 
 use crate::backend::{DeviceBuffer, HashBackend};
 use crate::error::Result;
-use crate::scheme::{Kind, Plan, Salt, Scheme};
+use crate::scheme::{Key, Kind, Plan, Salt, Scheme};
 use crate::{memory, threads};
 
 /// Keys that are read from the device at a time.
@@ -16,9 +16,9 @@ const CHUNK: usize = 1 << 21;
 /// The salt of a column of distinct keys.
 ///
 /// Cost: the column is read to this machine, which holds it once, and sorted by all threads.
-pub(super) fn of<B: HashBackend>(backend: &B, seed: u64, keys: &B::Buffer<u32>) -> Result<Salt> {
+pub(super) fn of<B: HashBackend, K: Key>(backend: &B, seed: u64, keys: &B::Buffer<K>) -> Result<Salt> {
     threads::ready()?;
-    let mut sorted = memory::zeroed(keys.len())?;
+    let mut sorted = memory::zeroed::<K>(keys.len())?;
     for (piece, i) in sorted.chunks_mut(CHUNK).zip(0..) {
         backend.read(keys, i * CHUNK, piece)?;
     }
@@ -82,7 +82,7 @@ mod tests {
         let own = of(&cpu, 3, &cpu.upload(&KEYS)?)?;
         let right = table(FIRST_SALTED, Some(own))?;
         right.audit()?;
-        let wrong = table(FIRST_SALTED, Some(Salt::of(3, &[1, 2])))?;
+        let wrong = table(FIRST_SALTED, Some(Salt::of(3, &[1, 2u32])))?;
         assert!(matches!(wrong.audit(), Err(Error::Damaged(Violation::Salt))));
         let (_folder, path, bytes) = saved(&wrong)?;
         assert_eq!(bytes[8], 3);

@@ -5,6 +5,7 @@
 
 use crate::backend::{DeviceBuffer, HashBackend};
 use crate::error::Result;
+use crate::scheme::Key;
 
 /// Neighbours in a sample, and how many such runs.
 const RUN: u32 = 64;
@@ -15,12 +16,12 @@ const LEAST_SAMPLED: u64 = 1 << 18;
 const SHARE: usize = 64;
 
 /// Some of the keys of a column, in ascending order.
-pub(super) struct Sample(Vec<u32>);
+pub(super) struct Sample<K>(Vec<K>);
 
-impl Sample {
+impl<K: Key> Sample<K> {
     /// The sample of keys that are many enough for one. It is so small that a device would take longer to look through
     /// it than it takes to come to the host.
-    fn of<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<Sample>> {
+    fn of<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         let len = keys.len() as u64;
         if !(LEAST_SAMPLED..=u64::from(u32::MAX)).contains(&len) {
             return Ok(None);
@@ -35,12 +36,12 @@ impl Sample {
 
     /// The sample, if it holds copies. Then the column does: runs do not overlap. Of most columns in which few keys come
     /// more than once, it holds none.
-    pub(super) fn with_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<u32>) -> Result<Option<Sample>> {
+    pub(super) fn with_copies<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         Ok(Sample::of(backend, keys)?.filter(|sample| sample.0.windows(2).any(|two| two[0] == two[1])))
     }
 
     /// The heavy keys, ascending; none if lighter ones come more than once.
-    pub(super) fn heavy_keys(&self) -> Vec<u32> {
+    pub(super) fn heavy_keys(&self) -> Vec<K> {
         let mut heavy = Vec::new();
         for copies in self.0.chunk_by(|one, other| one == other) {
             if copies.len() >= self.0.len().div_ceil(SHARE) {
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
     use crate::Cpu;
 
-    fn sample(keys: &[u32]) -> Result<Option<Sample>> {
+    fn sample(keys: &[u32]) -> Result<Option<Sample<u32>>> {
         let cpu = Cpu::new();
         Sample::with_copies(&cpu, &cpu.upload(keys)?)
     }

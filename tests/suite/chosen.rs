@@ -29,7 +29,7 @@ impl Attack {
     /// along.
     pub fn new<S>(scheme: S, slots: u64, crowd: impl Fn(&S::Plan) -> Vec<u32> + Sync) -> Self
     where
-        S: Scheme + Into<AnyScheme>,
+        S: Scheme<Key = u32, Value = u32> + Into<AnyScheme>,
     {
         let mut keys = chosen(&scheme, slots, SEED, 0..FIRST_SALTED, crowd);
         keys.push(u32::MAX);
@@ -53,7 +53,7 @@ impl Attack {
 }
 
 /// Keys with a crowd for each of these attempts, in no order that a table would like.
-pub fn chosen<S: Scheme>(
+pub fn chosen<S: Scheme<Key = u32, Value = u32>>(
     scheme: &S,
     slots: u64,
     seed: u64,
@@ -67,7 +67,7 @@ pub fn chosen<S: Scheme>(
     keys
 }
 
-pub fn plan_of<S: Scheme>(scheme: &S, slots: u64, seed: u64, attempt: u32) -> S::Plan {
+pub fn plan_of<S: Scheme<Key = u32, Value = u32>>(scheme: &S, slots: u64, seed: u64, attempt: u32) -> S::Plan {
     scheme.plan(Request { slots, pairs: slots / 2, seed, attempt }).expect("a plan")
 }
 

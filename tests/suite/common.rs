@@ -95,14 +95,17 @@ pub fn size(large: u32, small: u32) -> u32 {
 }
 
 /// The image that the one-key-at-a-time rule builds from these pairs under `plan`; `None` if they do not fit.
-pub fn reference<S: Scheme>(plan: &S::Plan, pairs: impl IntoIterator<Item = (u32, u32)>) -> Option<Vec<u64>> {
+pub fn reference<S: Scheme<Key = u32, Value = u32>>(
+    plan: &S::Plan,
+    pairs: impl IntoIterator<Item = (u32, u32)>,
+) -> Option<Vec<u64>> {
     let mut image = vec![plan.empty_word(); plan.words() as usize];
     let pairs: Vec<_> = pairs.into_iter().filter(|&(key, _)| Some(key) != plan.outside_key()).collect();
     (S::place(plan, &mut image, &pairs) != koel::scheme::Placing::Unplaced).then_some(image)
 }
 
 /// The image of a table, read from its device.
-pub fn image<S: Scheme>(table: &HashTable<Any, S>) -> Vec<u64>
+pub fn image<S: Scheme<Key = u32, Value = u32>>(table: &HashTable<Any, S>) -> Vec<u64>
 where
     Any: backend::Runs<S>,
 {
@@ -140,7 +143,7 @@ pub fn label(scheme: &AnyScheme, device: &Any) -> String {
 }
 
 /// Every question a table can be asked, against a map.
-pub fn holds_exactly<S: Scheme>(table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, at: &str)
+pub fn holds_exactly<S: Scheme<Key = u32, Value = u32>>(table: &HashTable<Any, S>, model: &BTreeMap<u32, u32>, at: &str)
 where
     Any: Runs<S>,
 {
@@ -213,7 +216,7 @@ pub fn in_one_thread<R: Send>(run: impl FnOnce(&Any) -> R + Send) -> R {
 }
 
 /// No build of a tiny table fails at the default load: n = 1..64, so many seeds each.
-pub fn tiny_tables<S: Scheme>(device: &Any, scheme: &S, seeds: u64)
+pub fn tiny_tables<S: Scheme<Key = u32, Value = u32>>(device: &Any, scheme: &S, seeds: u64)
 where
     Any: Runs<S>,
 {
@@ -235,7 +238,7 @@ where
 
 /// Maps a table file. Tests write to such files only while no table of theirs is mapped.
 #[expect(unsafe_code, reason = "what is tested")]
-pub fn open_mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
+pub fn open_mapped<S: Scheme<Key = u32, Value = u32>>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
 where
     Cpu: Runs<S>,
 {

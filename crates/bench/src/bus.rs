@@ -70,7 +70,7 @@ impl OnDevice<'_> {
 
     /// How long lookups from and to pinned memory take, on devices that have such.
     #[cfg(feature = "opencl")]
-    pub(super) fn pinned_lookup<S: Scheme>(
+    pub(super) fn pinned_lookup<S: Scheme<Key = u32, Value = u32>>(
         &self,
         table: &HashTable<Any, S>,
         Questions { queries, .. }: &Questions,
@@ -94,7 +94,11 @@ impl OnDevice<'_> {
     }
 
     #[cfg(not(feature = "opencl"))]
-    pub(super) fn pinned_lookup<S: Scheme>(&self, _: &HashTable<Any, S>, _: &Questions) -> Result<Option<Duration>>
+    pub(super) fn pinned_lookup<S: Scheme<Key = u32, Value = u32>>(
+        &self,
+        _: &HashTable<Any, S>,
+        _: &Questions,
+    ) -> Result<Option<Duration>>
     where
         Any: Runs<S>,
     {

@@ -34,6 +34,7 @@ mod stages;
 mod tables;
 mod timer;
 mod walk;
+mod wide;
 
 use std::io;
 use std::path::PathBuf;
@@ -109,6 +110,7 @@ Examples:
   koel-bench --all --n 2^31 --rows 2^31
   koel-bench --paper alcantara2011 --figure 4.4,4.7
   koel-bench --paper breslow --n 2^26 --device opencl --json
+  koel-bench --wide --n 2^20,2^26 --load 0.9
   koel-bench --n 2^16..2^24 --device all --plots folder
   koel-bench --draw docs/plots/rates-gpu.json,docs/plots/rates-cpu.json --plots docs/plots";
 
@@ -160,6 +162,15 @@ pub(crate) struct Args {
     /// Draws rates that were measured before: each file is one plot, in the directory of --plots. docs/plots/ has examples
     #[arg(long, value_name = "FILES", value_delimiter = ',', requires = "plots", conflicts_with_all = ["all", "paper"])]
     draw: Vec<PathBuf>,
+    /// Canonical bucketized tables of 64-bit keys or values, and sets of 64-bit keys, on the device
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "all", "paper", "draw", "plots", "insert", "walk", "stages", "table", "duplicates", "scheme", "kind", "SchemeOptions",
+            "queries", "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
+        ]
+    )]
+    wide: bool,
     /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
     /// largest table [default: such as take a few minutes on two cores]
     #[arg(
@@ -234,6 +245,11 @@ fn run(args: &Args) -> Result<Verdict> {
     }
     let devices = koel::device::choose(&args.device, None)?;
     let progress = Progress::line();
+    if args.wide {
+        let (text, json) = wide::run(args, &devices, &progress)?;
+        drop(progress);
+        return if args.json { Told::Json(json) } else { Told::Text(text) }.with(None, || Ok(Vec::new()));
+    }
     if let Some(paper) = args.paper {
         return paper::run(args, paper, &devices, progress);
     }

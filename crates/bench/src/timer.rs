@@ -31,7 +31,7 @@ impl Timer<'_> {
     }
 
     /// How long a build or a removal takes the device; where the host does it, how long until the device has it.
-    pub(super) fn timed<S: Scheme, R>(
+    pub(super) fn timed<S: Scheme<Key = u32, Value = u32>, R>(
         &self,
         scheme: &S,
         work: impl FnOnce() -> koel::Result<R>,
@@ -48,7 +48,7 @@ impl Timer<'_> {
     }
 
     /// Builds from pairs that are there; the last table.
-    pub(super) fn build<S: Scheme>(
+    pub(super) fn build<S: Scheme<Key = u32, Value = u32>>(
         &self,
         builder: &TableBuilder<S>,
         (keys, values): (&Column, &Column),
@@ -71,7 +71,7 @@ impl Timer<'_> {
     }
 
     /// Lookups of queries that are sent there first; `right(i)` is what query i must be answered with.
-    pub(super) fn lookup<S: Scheme>(
+    pub(super) fn lookup<S: Scheme<Key = u32, Value = u32>>(
         &self,
         table: &HashTable<Any, S>,
         queries: &[u32],

@@ -28,7 +28,7 @@ pub(super) fn type_b_share(stats: &Stats) -> f64 {
 type Beside = (&'static str, f64, Option<f64>);
 
 impl Walked {
-    pub(super) fn of<S: Scheme>(table: &HashTable<Any, S>, n: u32) -> Result<Walked>
+    pub(super) fn of<S: Scheme<Key = u32, Value = u32>>(table: &HashTable<Any, S>, n: u32) -> Result<Walked>
     where
         Any: Runs<S>,
     {

@@ -62,7 +62,7 @@ impl SizeOptions {
     }
 
     /// The slots for so many pairs, worked out here once more and not by the builder.
-    pub fn slots<S: Scheme>(&self, scheme: &S, pairs: u64) -> Result<u64> {
+    pub fn slots<S: Scheme<Key = u32, Value = u32>>(&self, scheme: &S, pairs: u64) -> Result<u64> {
         let load = self.load.map_or(Ok(scheme.default_load()), Load::new)?;
         Ok(self.slots.unwrap_or_else(|| load.slots_for(self.capacity.unwrap_or(pairs))))
     }

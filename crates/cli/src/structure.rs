@@ -24,7 +24,7 @@ pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
 }
 
 /// What all of them can do.
-pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
+pub trait Structure<B: Runs<S>, S: Scheme<Key = u32, Value = u32>>: Sized {
     /// What the pairs of its table are.
     const CONTENTS: Contents;
     fn open(backend: &B, path: &Path) -> koel::Result<Self>;
@@ -56,7 +56,7 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
 
 macro_rules! structure {
     ($structure:ident, $contents:ident { $($more:item)* }) => {
-        impl<B: Runs<S>, S: Scheme> Structure<B, S> for $structure<B, S> {
+        impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Structure<B, S> for $structure<B, S> {
             const CONTENTS: Contents = Contents::$contents;
             fn open(backend: &B, path: &Path) -> koel::Result<Self> {
                 $structure::open(backend, path)

@@ -296,9 +296,9 @@ fn removing_and_compacting_give_the_table_of_the_rest() {
             assert!(found.iter().all(Option::is_none));
 
             let Decoded { keys, values, taken } = Kernels::<RobinHood>::lift(&cpu, &plan, &mut memory).expect("lifted");
-            let lifted = cpu.select(&taken, true, &[&keys, &values]).expect("selected");
-            assert!(lifted[0].words().len() > 1000);
-            Kernels::<RobinHood>::place(&cpu, &plan, &mut memory, &lifted[0], &lifted[1]).expect("placed");
+            let lifted = cpu.select_pairs(&taken, true, &keys, &values).expect("selected");
+            assert!(lifted.0.words().len() > 1000);
+            Kernels::<RobinHood>::place(&cpu, &plan, &mut memory, &lifted.0, &lifted.1).expect("placed");
             assert!(memory.words() == referenced(&plan, &rest), "{scheme:?}");
         }
         // Nothing to be placed again, and yet other maximum ages.

@@ -35,7 +35,7 @@ impl Passes<Sorted> for Cpu {
         self.ledger().kernel("sorted_place", len);
         let (words, rest) = image.words_mut()?.split_at_mut(len);
         self.run(|| {
-            sort_words(&pairs, words)?;
+            sort_words(&pairs, words.as_chunks_mut().0)?;
             each(rest, CHUNK, |_, rest| rest.fill(0));
             Ok(copies(words))
         })

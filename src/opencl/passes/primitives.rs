@@ -1,11 +1,11 @@
-//! The host side of cl/primitives.cl.
+//! The host side of cl/primitives.cl, and of selections by cl/columns.cl.
 
 use ocl::prm::Uint4;
 
 use super::scan::Scan;
 use crate::backend::{DeviceBuffer, HashBackend, Word, bitmap_words};
 use crate::error::{Error, Result};
-use crate::opencl::runtime::program::PRIMITIVES;
+use crate::opencl::runtime::program::{COLUMNS, PRIMITIVES};
 use crate::opencl::{Buffer, OpenCl};
 
 /// Work-items of a group: wide ones make tiles large, and what is done once a tile rare.
@@ -20,6 +20,29 @@ pub(super) const READS_EACH: usize = 8;
 pub(in crate::opencl) const MOST_FILLED: u64 = 1 << 30;
 /// Work-items that fill a long buffer in turn.
 pub(in crate::opencl) const MOST_FILLERS: usize = 1 << 22;
+
+/// A selection: counted once, for any number of columns.
+pub(in crate::opencl) struct Kept<'a> {
+    device: &'a OpenCl,
+    bits: &'a Buffer<u32>,
+    flip: u32,
+    len: usize,
+    offsets: Buffer<u64>,
+    total: usize,
+}
+
+impl Kept<'_> {
+    /// The elements of a column that are kept.
+    pub(in crate::opencl) fn of<T: Word>(&self, column: &Buffer<T>) -> Result<Buffer<T>> {
+        let Kept { device, bits, flip, len, ref offsets, total } = *self;
+        Error::check_length("a column", column.len(), len)?;
+        let selected = Buffer::allocate(device, total)?;
+        let launch = device.kernel(&device.columns::<T>()?, "select_move")?.buffer(bits).value(len as u64).value(flip);
+        let launch = launch.buffer(offsets).buffer(column).buffer(&selected);
+        launch.over_groups_of(GROUP, bitmap_words(len), len)?;
+        Ok(selected)
+    }
+}
 
 impl OpenCl {
     pub(in crate::opencl) fn primitives(&self) -> Result<ocl::core::Program> {
@@ -49,49 +72,37 @@ impl OpenCl {
         launch.over_groups_of(GROUP, len, len)
     }
 
-    pub(in crate::opencl) fn run_gather(&self, from: &Buffer<u32>, index: &Buffer<u32>) -> Result<Buffer<u32>> {
+    /// The program for columns of this type.
+    pub(in crate::opencl) fn columns<T: Word>(&self) -> Result<ocl::core::Program> {
+        self.program(COLUMNS, &[("GROUP", GROUP as u32), ("WIDE", 1), ("WORD_BITS", T::BITS)])
+    }
+
+    pub(in crate::opencl) fn run_gather<T: Word>(&self, from: &Buffer<T>, index: &Buffer<u32>) -> Result<Buffer<T>> {
         let len = index.len();
         let to = Buffer::allocate(self, len)?;
-        let launch = self.kernel(&self.primitives()?, "gather")?.buffer(from).value(from.len() as u64);
+        let launch = self.kernel(&self.columns::<T>()?, "gather")?.buffer(from).value(from.len() as u64);
         launch.buffer(index).buffer(&to).value(len as u64).over_groups_of(GROUP, len, len)?;
         Ok(to)
     }
 
-    pub(in crate::opencl) fn run_greatest(&self, words: &Buffer<u32>) -> Result<u32> {
+    pub(in crate::opencl) fn run_greatest<T: Word>(&self, words: &Buffer<T>) -> Result<T> {
         let len = words.len();
-        let result: Buffer<u32> = self.filled(1, 0)?;
-        let launch = self.kernel(&self.primitives()?, "greatest")?.buffer(words).value(len as u64).buffer(&result);
+        let result: Buffer<T> = self.filled(1, T::zeroed())?;
+        let launch = self.kernel(&self.columns::<T>()?, "greatest")?.buffer(words).value(len as u64).buffer(&result);
         launch.over_groups_of(GROUP, len.div_ceil(READS_EACH), len)?;
-        let mut greatest = [0];
+        let mut greatest = [T::zeroed()];
         self.read(&result, 0, &mut greatest)?;
         Ok(greatest[0])
     }
 
-    pub(in crate::opencl) fn run_select(
-        &self,
-        bits: &Buffer<u32>,
-        keep: bool,
-        columns: &[&Buffer<u32>],
-    ) -> Result<Vec<Buffer<u32>>> {
-        let Some(first) = columns.first() else { return Ok(Vec::new()) };
-        let len = first.len();
+    /// Which elements of a column a bitmap keeps, and where they go.
+    pub(in crate::opencl) fn kept<'a>(&'a self, bits: &'a Buffer<u32>, keep: bool, len: usize) -> Result<Kept<'a>> {
         Error::check_length("the bitmap", bits.len(), bitmap_words(len))?;
-        for column in columns {
-            Error::check_length("a column", column.len(), len)?;
-        }
         let flip = if keep { 0 } else { u32::MAX };
         let offsets = self.tile_offsets(bits, len, flip, "select_count")?;
         let mut total = [0];
         self.read(&offsets, offsets.len() - 1, &mut total)?;
-        let program = self.primitives()?;
-        let select_column = |column: &&Buffer<u32>| {
-            let selected = Buffer::allocate(self, total[0] as usize)?;
-            let launch = self.kernel(&program, "select_move")?.buffer(bits).value(len as u64).value(flip);
-            let launch = launch.buffer(&offsets).buffer(column).buffer(&selected);
-            launch.over_groups_of(GROUP, bitmap_words(len), len)?;
-            Ok(selected)
-        };
-        columns.iter().map(select_column).collect()
+        Ok(Kept { device: self, bits, flip, len, offsets, total: total[0] as usize })
     }
 
     pub(in crate::opencl) fn run_ranks(&self, bits: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {

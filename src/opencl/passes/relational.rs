@@ -1,8 +1,8 @@
-//! The host side of cl/relational.cl and cl/accumulate.cl. `ranks` is by the tiles of selection, in primitives.rs.
+//! The host side of cl/relational.cl, cl/accumulate.cl and, for borders and `scatter`, cl/columns.cl. `ranks` is by the tiles of selection, in primitives.rs.
 
 use super::primitives::GROUP;
 use super::scan::Scan;
-use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, bitmap_words};
+use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, Word, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::runtime::program::{ACCUMULATE, RELATIONAL};
 use crate::opencl::{Buffer, OpenCl};
@@ -45,10 +45,10 @@ impl OpenCl {
     }
 
     /// The ends of runs that the kernel of this name marks.
-    fn borders(&self, column: &Buffer<u32>, name: &'static str) -> Result<Buffer<u32>> {
+    fn borders<T: Word>(&self, column: &Buffer<T>, name: &'static str) -> Result<Buffer<u32>> {
         let len = column.len();
         let bits = Buffer::allocate(self, bitmap_words(len))?;
-        let launch = self.kernel(&self.relational()?, name)?.buffer(column).value(len as u64);
+        let launch = self.kernel(&self.columns::<T>()?, name)?.buffer(column).value(len as u64);
         launch.buffer(&bits).over_groups_of(GROUP, bitmap_words(len) * size_of::<u32>(), len)?;
         Ok(bits)
     }
@@ -62,11 +62,11 @@ impl Relational for OpenCl {
         Ok(bits)
     }
 
-    fn heads(&self, column: &Buffer<u32>) -> Result<Buffer<u32>> {
+    fn heads<T: Word>(&self, column: &Buffer<T>) -> Result<Buffer<u32>> {
         self.borders(column, "heads")
     }
 
-    fn tails(&self, column: &Buffer<u32>) -> Result<Buffer<u32>> {
+    fn tails<T: Word>(&self, column: &Buffer<T>) -> Result<Buffer<u32>> {
         self.borders(column, "tails")
     }
 
@@ -74,11 +74,11 @@ impl Relational for OpenCl {
         self.run_ranks(bits, len)
     }
 
-    fn scatter(&self, values: &Buffer<u32>, places: &Buffer<u32>, len: usize) -> Result<Buffer<u32>> {
+    fn scatter<T: Word>(&self, values: &Buffer<T>, places: &Buffer<u32>, len: usize) -> Result<Buffer<T>> {
         let count = values.len();
         Error::check_length("the places", places.len(), count)?;
-        let to = self.filled(len, 0)?;
-        let launch = self.kernel(&self.relational()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
+        let to = self.filled(len, T::zeroed())?;
+        let launch = self.kernel(&self.columns::<T>()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
         launch.buffer(&to).value(len as u64).over_groups_of(GROUP, count, count)?;
         Ok(to)
     }

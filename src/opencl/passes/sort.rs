@@ -2,7 +2,7 @@
 
 use super::primitives::GROUP;
 use super::scan::Scan;
-use crate::backend::{DeviceBuffer, DeviceKind, HashBackend};
+use crate::backend::{DeviceBuffer, DeviceKind, HashBackend, Word};
 use crate::error::{Error, Result};
 use crate::opencl::runtime::program::{SORT, SORT_ALONE};
 use crate::opencl::{Buffer, OpenCl};
@@ -30,7 +30,7 @@ const _: () = assert!(TILE == 4096 && DIGITS == 256 && MOST_CHUNKS == 1024 && MO
 const MOST_PAIRS: u64 = u32::MAX as u64;
 
 /// Keys and their values.
-type Columns = (Buffer<u32>, Buffer<u32>);
+type Columns<K, V> = (Buffer<K>, Buffer<V>);
 
 /// Who works on a chunk. The order is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,43 +71,54 @@ struct Passes<'a> {
 }
 
 impl OpenCl {
-    pub(in crate::opencl) fn sort_program(&self, way: Way) -> Result<ocl::core::Program> {
+    pub(in crate::opencl) fn sort_program<K: Word, V: Word>(&self, way: Way) -> Result<ocl::core::Program> {
+        let words = [("KEY_WORDS", K::BITS / u32::BITS), ("VALUE_WORDS", V::BITS / u32::BITS)];
+        let mut parameters = words.to_vec();
+        parameters.push(("DIGIT_BITS", DIGIT_BITS));
         match way {
-            Way::Alone => self.program(SORT_ALONE, &[("GROUP", 1), ("DIGIT_BITS", DIGIT_BITS)]),
+            Way::Alone => {
+                parameters.push(("GROUP", 1));
+                self.program(SORT_ALONE, &parameters)
+            }
             Way::Together => {
-                let (group, each) = (("GROUP", GROUP as u32), ("EACH", EACH as u32));
-                let counts_each = ("COUNTS_EACH", COUNTS_EACH as u32);
-                self.program(SORT, &[group, each, counts_each, ("DIGIT_BITS", DIGIT_BITS), ("WIDE", 0)])
+                let each = [("EACH", EACH as u32), ("COUNTS_EACH", COUNTS_EACH as u32)];
+                parameters.extend([("GROUP", GROUP as u32), ("WIDE", 0)].into_iter().chain(each));
+                self.program(SORT, &parameters)
             }
         }
     }
 
-    /// One read of 12 bytes; then, unless keys ascend, for each of at most four digits, a count, a scan and a scatter.
-    pub(in crate::opencl) fn run_sort_pairs(&self, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<Columns> {
+    /// One read of some words; then, unless keys ascend, for each of at most four or eight digits, a count, a scan and a
+    /// scatter.
+    pub(in crate::opencl) fn run_sort_pairs<K: Word, V: Word>(
+        &self,
+        keys: &Buffer<K>,
+        values: &Buffer<V>,
+    ) -> Result<Columns<K, V>> {
         let cpu = self.0.info.kind == DeviceKind::Cpu;
         let way = if cpu { Way::Alone } else { Way::Together };
         self.sort_pairs_by(way, way.most_chunks(), keys, values)
     }
 
     /// The same this way, in so many chunks at most.
-    pub(in crate::opencl) fn sort_pairs_by(
+    pub(in crate::opencl) fn sort_pairs_by<K: Word, V: Word>(
         &self,
         way: Way,
         most_chunks: usize,
-        keys: &Buffer<u32>,
-        values: &Buffer<u32>,
-    ) -> Result<Columns> {
+        keys: &Buffer<K>,
+        values: &Buffer<V>,
+    ) -> Result<Columns<K, V>> {
         let len = keys.len();
         Error::check_length("the values", values.len(), len)?;
         if len as u64 > MOST_PAIRS {
             return Err(Error::TooLarge { what: "pairs to sort", asked: len as u64, most: MOST_PAIRS });
         }
-        let shifts = digits(self.differing(keys)?);
+        let shifts = digits(self.differing::<K, V>(keys)?);
         if shifts.is_empty() {
             return Ok((self.clone_buffer(keys)?, self.clone_buffer(values)?));
         }
         let passes = Passes::of(self, way, chunks_of(len, most_chunks), len, shifts.len())?;
-        let room = || -> Result<Columns> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
+        let room = || -> Result<Columns<K, V>> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
         // What the last pass wrote, and what the next one writes to.
         let (mut sorted, mut spare) = (None, None);
         for (pass, shift) in (0..).zip(shifts) {
@@ -123,16 +134,16 @@ impl OpenCl {
     }
 
     /// The bits in which keys differ; none if they ascend.
-    fn differing(&self, keys: &Buffer<u32>) -> Result<u32> {
+    fn differing<K: Word, V: Word>(&self, keys: &Buffer<K>) -> Result<u64> {
         let len = keys.len();
-        let result: Buffer<u32> = self.filled(3, 0)?;
-        let program = self.sort_program(Way::Together)?;
+        let result: Buffer<u32> = self.filled(5, 0)?;
+        let program = self.sort_program::<K, V>(Way::Together)?;
         let launch = self.kernel(&program, "sort_differing")?.buffer(keys).value(len as u64);
         launch.buffer(&result).over_groups_of(GROUP, len.div_ceil(LOOKS_EACH), len)?;
-        let mut found = [0; 3];
+        let mut found = [0; 5];
         self.read(&result, 0, &mut found)?;
-        let [ones, zeros, falls] = found;
-        Ok(if falls == 0 { 0 } else { ones & zeros })
+        let [ones, zeros, falls, high_ones, high_zeros] = found;
+        Ok(if falls == 0 { 0 } else { u64::from(high_ones & high_zeros) << 32 | u64::from(ones & zeros) })
     }
 }
 
@@ -161,15 +172,15 @@ impl<'a> Passes<'a> {
     }
 
     /// The pass of this number, over the digit that begins at bit `shift`.
-    fn together(
+    fn together<K: Word, V: Word>(
         &self,
         pass: u32,
         shift: u32,
-        (keys, values): (&Buffer<u32>, &Buffer<u32>),
-        to: &Columns,
+        (keys, values): (&Buffer<K>, &Buffer<V>),
+        to: &Columns<K, V>,
     ) -> Result<()> {
         let (device, len, each) = (self.device, self.len as u32, self.each as u32);
-        let program = device.sort_program(self.way)?;
+        let program = device.sort_program::<K, V>(self.way)?;
         let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(each).value(pass).value(shift);
         let count = count.buffer(&self.befores).buffer(&self.counts).buffer(&self.totals);
         count.over_groups_of(GROUP, GROUP * self.chunks, self.len)?;
@@ -182,9 +193,14 @@ impl<'a> Passes<'a> {
     }
 
     /// The same by work-items each on its own.
-    fn alone(&self, shift: u32, (keys, values): (&Buffer<u32>, &Buffer<u32>), to: &Columns) -> Result<()> {
+    fn alone<K: Word, V: Word>(
+        &self,
+        shift: u32,
+        (keys, values): (&Buffer<K>, &Buffer<V>),
+        to: &Columns<K, V>,
+    ) -> Result<()> {
         let (device, len, chunk) = (self.device, self.len as u64, (self.each * TILE) as u64);
-        let program = device.sort_program(self.way)?;
+        let program = device.sort_program::<K, V>(self.way)?;
         let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(chunk).value(shift);
         count.buffer(&self.counts).over_groups_of(1, self.chunks, self.len)?;
         Scan::of(device, self.counts.len())?.run(&self.counts)?;
@@ -200,13 +216,15 @@ fn chunks_of(pairs: usize, most: usize) -> (usize, usize) {
     (tiles, tiles.div_ceil(most).max(1))
 }
 
-/// Where digits begin that cover these bits, from the lowest up.
-fn digits(mut bits: u32) -> Vec<u32> {
+/// Where digits begin that cover these bits, from the lowest up. None lies in both halves.
+fn digits(bits: u64) -> Vec<u32> {
     let mut shifts = Vec::new();
-    while bits != 0 {
-        let shift = bits.trailing_zeros().min(u32::BITS - DIGIT_BITS);
-        shifts.push(shift);
-        bits &= !((DIGITS as u32 - 1) << shift);
+    for (mut half, begin) in [(bits as u32, 0), ((bits >> 32) as u32, u32::BITS)] {
+        while half != 0 {
+            let shift = half.trailing_zeros().min(u32::BITS - DIGIT_BITS);
+            shifts.push(begin + shift);
+            half &= !((DIGITS as u32 - 1) << shift);
+        }
     }
     shifts
 }
@@ -228,24 +246,26 @@ mod tests {
     }
 
     #[test]
-    fn digits_cover_the_bits_that_differ_and_no_more_than_four_are_needed() {
-        let known: [(u32, &[u32]); 8] = [
+    fn digits_cover_the_bits_that_differ_and_no_more_than_four_a_half_are_needed() {
+        let known: [(u64, &[u32]); 10] = [
             (0, &[]),
             (1, &[0]),
             (1 << 31, &[24]),
             (0xff00, &[8]),
             (0x1ff0, &[4, 12]),
             (0x8000_0001, &[0, 24]),
-            (u32::MAX, &[0, 8, 16, 24]),
+            (u32::MAX.into(), &[0, 8, 16, 24]),
             (0x7fff_fffe, &[1, 9, 17, 24]),
+            (0xff_8000_0000, &[24, 32]),
+            (u64::MAX, &[0, 8, 16, 24, 32, 40, 48, 56]),
         ];
         for (bits, shifts) in known {
             assert_eq!(digits(bits), shifts, "{bits:#x}");
         }
-        for bits in (0..100_000u32).map(|i| i.wrapping_mul(0x9e37_79b9)) {
+        for bits in (0..100_000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
             let shifts = digits(bits);
             let covered = shifts.iter().fold(0, |covered, shift| covered | 0xff << shift);
-            assert!(shifts.len() <= 4 && bits & !covered == 0 && shifts.is_sorted(), "{bits:#x}");
+            assert!(shifts.len() <= 8 && bits & !covered == 0 && shifts.is_sorted(), "{bits:#x}");
         }
     }
 }

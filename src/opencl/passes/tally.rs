@@ -1,7 +1,7 @@
 //! What became of a batch: the counts that the kernels of all schemes leave, and what they mean. The other side of
 //! cl/tally.clh.
 
-use crate::backend::{HashBackend, Placed, Removed};
+use crate::backend::{HashBackend, Placed, Removed, Word};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::cuckoo::classic;
@@ -73,6 +73,14 @@ impl Tally {
             outside: (came_outside > 0).then(|| count(Status::OutsideValue) as u32),
         };
         Ok((placed, count(Status::Escaped)))
+    }
+
+    /// The same of a batch into lines (cl/bucketized_wide.cl), where no pair stands beside the image.
+    pub(in crate::opencl) fn placed_in_lines<K: Word, V>(&self, device: &OpenCl) -> Result<Placed<K, V>> {
+        let counts = self.read(device)?;
+        let count = |status: Status| counts[status as usize];
+        let least_copy = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));
+        Ok(Placed { unplaced: count(Status::Unplaced), copies: count(Status::Copies), least_copy, outside: None })
     }
 
     /// What was taken out by the kernels that counted here.

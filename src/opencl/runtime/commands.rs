@@ -291,7 +291,7 @@ pub(in crate::opencl) struct Straight<'a> {
     queue: &'a ocl::Queue,
     /// The ends of those that may not be over, in the order of the queue.
     under_way: VecDeque<Event>,
-    borrowed: PhantomData<&'a mut [u32]>,
+    borrowed: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> Straight<'a> {
@@ -299,10 +299,10 @@ impl<'a> Straight<'a> {
         Straight { queue, under_way: VecDeque::new(), borrowed: PhantomData }
     }
 
-    pub(in crate::opencl) fn send(
+    pub(in crate::opencl) fn send<T: Word>(
         &mut self,
-        data: &'a [u32],
-        to: &Buffer<u32>,
+        data: &'a [T],
+        to: &Buffer<T>,
         at: usize,
         after: &[Event],
     ) -> Done<Event> {
@@ -312,10 +312,10 @@ impl<'a> Straight<'a> {
         self.queued(event)
     }
 
-    pub(in crate::opencl) fn fetch(
+    pub(in crate::opencl) fn fetch<T: Word>(
         &mut self,
-        data: &'a mut [u32],
-        from: &Buffer<u32>,
+        data: &'a mut [T],
+        from: &Buffer<T>,
         at: usize,
         after: &[Event],
     ) -> Done<Event> {
@@ -326,11 +326,11 @@ impl<'a> Straight<'a> {
     }
 
     /// [`Pinned::send`] in this queue. The guard keeps the device's memory from being given to others meanwhile.
-    pub(in crate::opencl) fn send_pinned(
+    pub(in crate::opencl) fn send_pinned<T: Word>(
         &mut self,
         slot: &mut Pinned,
         len: usize,
-        to: &Buffer<u32>,
+        to: &Buffer<T>,
         after: &[Event],
     ) -> Done<Event> {
         let event = slot.queue_sending(self.queue, len, to, 0, after)?;
@@ -338,11 +338,11 @@ impl<'a> Straight<'a> {
     }
 
     /// [`Pinned::fetch`] in this queue. The guard keeps the device's memory from being given to others meanwhile.
-    pub(in crate::opencl) fn fetch_pinned(
+    pub(in crate::opencl) fn fetch_pinned<T: Word>(
         &mut self,
         slot: &mut Pinned,
         len: usize,
-        from: &Buffer<u32>,
+        from: &Buffer<T>,
         after: &[Event],
     ) -> Done<Event> {
         let event = slot.queue_fetching(self.queue, len, from, 0, after)?;

@@ -123,11 +123,14 @@ impl Launch<'_> {
         self
     }
 
-    /// Runs it over the words of an image; its last three arguments are the columns of their pairs, which are returned.
-    pub(in crate::opencl) fn into_columns(self, words: usize) -> Result<Decoded<Buffer<u32>>> {
-        let (keys, values) = (Buffer::allocate(self.device, words)?, Buffer::allocate(self.device, words)?);
-        let taken = Buffer::allocate(self.device, bitmap_words(words))?;
-        self.buffer(&keys).buffer(&values).buffer(&taken).over(words)?;
+    /// Runs it over the cells of an image; its last three arguments are the columns of their pairs, which are returned.
+    pub(in crate::opencl) fn into_columns<K: Word, V: Word>(
+        self,
+        cells: usize,
+    ) -> Result<Decoded<Buffer<K>, Buffer<V>, Buffer<u32>>> {
+        let (keys, values) = (Buffer::allocate(self.device, cells)?, Buffer::allocate(self.device, cells)?);
+        let taken = Buffer::allocate(self.device, bitmap_words(cells))?;
+        self.buffer(&keys).buffer(&values).buffer(&taken).over(cells)?;
         Ok(Decoded { keys, values, taken })
     }
 

@@ -62,8 +62,11 @@ const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
 const PERFECT_SPEC: Source = source!("perfect.clh");
 const KEYS_IN_RUNS: Source = source!("runs.clh");
 const LINES: Source = source!("lines.clh");
+const LINES_OF_PAIRS: Source = source!("bucketized_wide.clh");
+const KEPT: Source = source!("kept.clh");
 pub(in crate::opencl) const ATOMICS: Source = source!("atomics.cl");
-pub(in crate::opencl) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS);
+pub(in crate::opencl) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS, KEPT);
+pub(in crate::opencl) const COLUMNS: Source = source!("columns.cl", PREFIX_SUMS, KEPT);
 pub(in crate::opencl) const SCAN: Source = source!("scan.cl", PREFIX_SUMS);
 pub(in crate::opencl) const SORT: Source = source!("sort.cl", PREFIX_SUMS);
 pub(in crate::opencl) const SORT_ALONE: Source = source!("sort_alone.cl");
@@ -84,6 +87,10 @@ pub(in crate::opencl) const BUCKETIZED_LOOKUP: Source =
     source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(in crate::opencl) const BUCKETIZED_RUNS: Source =
     source!("bucketized_runs.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, KEYS_IN_RUNS, LINES);
+pub(in crate::opencl) const BUCKETIZED_WIDE: Source =
+    source!("bucketized_wide.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
+pub(in crate::opencl) const BUCKETIZED_WIDE_LOOKUP: Source =
+    source!("bucketized_wide_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
 pub(in crate::opencl) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
 pub(in crate::opencl) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, HEAVY, FKS_SPEC);
 pub(in crate::opencl) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
@@ -140,6 +147,7 @@ fn numbers() -> String {
         ("MIX_SHIFT_0", hash::MIX_SHIFTS[0]),
         ("MIX_SHIFT_1", hash::MIX_SHIFTS[1]),
         ("MIX_SHIFT_2", hash::MIX_SHIFTS[2]),
+        ("MIX_64_SHIFT", hash::MIX_64_SHIFT),
         ("ALCANTARA_PRIME", hash::ALCANTARA_PRIME),
         ("GOLDEN", hash::GOLDEN),
         ("AGE_BITS", slot::AGE_BITS),
@@ -171,6 +179,10 @@ fn numbers() -> String {
     for (name, word) in [
         ("SLOT_EMPTY", slot::EMPTY),
         ("TOMBSTONE", slot::TOMBSTONE),
+        ("MIX_64_FIRST", hash::MIX_64[0]),
+        ("MIX_64_SECOND", hash::MIX_64[1]),
+        ("MIX_64_FIRST_INVERSE", hash::MIX_64_INVERSE[0]),
+        ("MIX_64_SECOND_INVERSE", hash::MIX_64_INVERSE[1]),
         ("CLASSIC_EMPTY", classic::EMPTY),
         ("HORTON_NO_PROPOSAL", tokens::NO_PROPOSAL),
         ("ROBIN_HOOD_TOMBSTONE", robin_hood::cell::TOMBSTONE),

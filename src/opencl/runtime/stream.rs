@@ -21,12 +21,14 @@
 //! Buffers are given back only when no queue but the device's own can still have commands on them: whatever happens,
 //! both queues of transfers are waited for (by the two [`Straight`]) before the lanes go.
 
+use std::slice::ChunksMut;
+
 use ocl::core::{self, Event};
 
 use super::commands::Straight;
 use super::staging::{Queues, Slot, copy};
-use crate::backend::chunks::{check_columns, one_by_one};
-use crate::backend::{Answers, Chunk, DeviceBuffer, QUERIES_AT_ONCE};
+use crate::backend::chunks::one_by_one;
+use crate::backend::{Answers, Chunk, ChunkOf, DeviceBuffer, QUERIES_AT_ONCE, Word};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
 
@@ -36,77 +38,95 @@ const LANES: usize = 4;
 const SMALLEST_SHARE: usize = 8;
 
 /// A chunk on the device, and what is under way for it.
-struct Lane<'a> {
-    chunk: Option<Chunk<Buffer<u32>>>,
-    /// A slot for the queries and one for each column of answers; none where the caller's memory is pinned.
+struct Lane<'a, Q: Word, A: Word> {
+    chunk: Option<ChunkOf<OpenCl, Q, A>>,
+    /// A slot for the queries; none where the caller's memory is pinned.
     queries: Option<Slot>,
-    answers: Vec<Option<Slot>>,
+    bits: Vec<Way<'a, u32>>,
+    words: Vec<Way<'a, A>>,
     /// The end of the latest pass.
     passed: Option<Event>,
-    /// Where the answers go that are under way, and when they have come.
-    coming: Vec<(&'a mut [u32], Option<Event>)>,
+}
+
+/// How one column of answers comes to the host.
+struct Way<'a, T: Word> {
+    /// A slot; none where the caller's memory is pinned.
+    slot: Option<Slot>,
+    coming: Option<Coming<'a, T>>,
+}
+
+/// Answers that are under way.
+enum Coming<'a, T: Word> {
+    /// To a slot, and where they go from there.
+    ToSlot(&'a mut [T]),
+    /// To the caller's memory, and when they have come.
+    Straight(Event),
 }
 
 impl OpenCl {
-    pub(in crate::opencl) fn stream(
+    pub(in crate::opencl) fn stream<Q: Word, A: Word>(
         &self,
-        queries: &[u32],
-        answers: Vec<Answers<'_>>,
-        mut pass: impl FnMut(Chunk<Buffer<u32>>) -> Result<Chunk<Buffer<u32>>>,
+        queries: &[Q],
+        answers: Answers<'_, A>,
+        mut pass: impl FnMut(ChunkOf<OpenCl, Q, A>) -> Result<ChunkOf<OpenCl, Q, A>>,
     ) -> Result<()> {
-        answers.iter().try_for_each(|column| column.check(queries.len()))?;
-        let len = self.chunk_len(queries.len());
+        answers.check(queries.len())?;
+        let each = size_of::<Q>().max(size_of::<A>());
+        let len = self.chunk_len(queries.len(), each);
         let lanes = if queries.len() > len { self.lanes(queries, &answers) } else { None };
         let Some((queues, mut lanes)) = lanes else { return one_by_one(self, queries, answers, pass) };
-        let bytes = (len * size_of::<u32>()) as u64;
-        let failed = |error: ocl::Error| self.failed_using("transferring queries and answers", bytes, error);
+        let failed =
+            |error: ocl::Error| self.failed_using("transferring queries and answers", (len * each) as u64, error);
 
-        let wanted = answers.len();
-        let mut places: Vec<_> = answers.into_iter().map(|column| column.to.chunks_mut(len / column.each)).collect();
+        let (bits, words) = (answers.bits.is_some(), answers.words.len());
+        let mut to_bits: Vec<_> = answers.bits.into_iter().map(|to| to.chunks_mut(len / 32)).collect();
+        let mut to_words: Vec<_> = answers.words.into_iter().map(|to| to.chunks_mut(len)).collect();
         // These go before the lanes, and wait until nothing is under way.
         let (mut up, mut down) = (Straight::new(&queues.up), Straight::new(&queues.down));
         for (i, asked) in queries.chunks(len).enumerate() {
             let lane = &mut lanes[i % LANES];
             let chunk = lane.chunk_for(self, i * len, asked.len())?;
             lane.load(self, chunk, asked, &mut up).map_err(failed)?;
-            let to: Vec<_> = places.iter_mut().map(|places| places.next().unwrap_or_default()).collect();
             if let Some(chunk) = lane.chunk.take() {
-                let chunk = lane.chunk.insert(pass(chunk)?);
-                check_columns(chunk, wanted)?;
-                for (to, from) in to.iter().zip(&chunk.answers) {
-                    self.check_owner(from)?;
-                    Error::check_length("a column of answers", from.len().min(to.len()), to.len())?;
-                }
+                lane.chunk.insert(pass(chunk)?).check(bits, words)?;
             }
-            lane.fetch(self, to, &mut down).map_err(failed)?;
+            lane.fetch(self, next_of(&mut to_bits), next_of(&mut to_words), &mut down, failed)?;
             lanes[(i + 1) % LANES].take_out().map_err(failed)?;
         }
         let count = queries.len().div_ceil(len);
         (count..count + LANES).try_for_each(|i| lanes[i % LANES].take_out()).map_err(failed)
     }
 
-    /// Queries of a chunk: fewer than usual where there are few, so that they overlap all the same.
-    fn chunk_len(&self, queries: usize) -> usize {
-        let most = QUERIES_AT_ONCE.min(self.0.sizes.slot / size_of::<u32>()) / 32 * 32;
+    /// Queries of a chunk, of which, or of whose answers, one has so many bytes: fewer than usual where there are few, so
+    /// that they overlap all the same.
+    fn chunk_len(&self, queries: usize, bytes: usize) -> usize {
+        let most = QUERIES_AT_ONCE.min(self.0.sizes.slot / bytes) / 32 * 32;
         let share = queries.div_ceil(LANES + 1).next_multiple_of(32);
         share.clamp((most / SMALLEST_SHARE).next_multiple_of(32), most.max(32))
     }
 
     /// Empty lanes with slots, if they can be had.
-    fn lanes<'a>(&self, queries: &[u32], answers: &[Answers<'_>]) -> Option<(&Queues, Vec<Lane<'a>>)> {
+    fn lanes<'a, Q: Word, A: Word>(
+        &self,
+        queries: &[Q],
+        answers: &Answers<'_, A>,
+    ) -> Option<(&Queues, Vec<Lane<'a, Q, A>>)> {
         let (queues, staging) = (self.transfer_queues()?, &self.0.staging);
-        let straight: Vec<bool> = answers.iter().map(|column| staging.is_pinned(column.to)).collect();
-        let from_slots = !staging.is_pinned(queries);
-        let of_a_lane = usize::from(from_slots) + straight.iter().filter(|&&straight| !straight).count();
+        let by_slot = |pinned: bool| !pinned;
+        let queries = by_slot(staging.is_pinned(queries));
+        let bits: Vec<bool> = answers.bits.iter().map(|bits| by_slot(staging.is_pinned(bits))).collect();
+        let words: Vec<bool> = answers.words.iter().map(|words| by_slot(staging.is_pinned(words))).collect();
+        let of_a_lane = [queries].iter().chain(&bits).chain(&words).filter(|&&by_slot| by_slot).count();
         let mut slots = self.slots(LANES * of_a_lane)?.into_iter();
-        let lane = |_| Lane {
+        let mut slot = |by_slot: bool| if by_slot { slots.next() } else { None };
+        let lanes = (0..LANES).map(|_| Lane {
             chunk: None,
-            queries: from_slots.then(|| slots.next()).flatten(),
-            answers: straight.iter().map(|&straight| if straight { None } else { slots.next() }).collect(),
+            queries: slot(queries),
+            bits: bits.iter().map(|&by_slot| Way { slot: slot(by_slot), coming: None }).collect(),
+            words: words.iter().map(|&by_slot| Way { slot: slot(by_slot), coming: None }).collect(),
             passed: None,
-            coming: Vec::new(),
-        };
-        Some((queues, (0..LANES).map(lane).collect()))
+        });
+        Some((queues, lanes.collect()))
     }
 
     /// An event that comes when all is done that this device's queue holds now.
@@ -118,23 +138,28 @@ impl OpenCl {
     }
 }
 
-impl<'a> Lane<'a> {
+/// The next piece of each column.
+fn next_of<'a, T>(columns: &mut [ChunksMut<'a, T>]) -> Vec<&'a mut [T]> {
+    columns.iter_mut().map(|pieces| pieces.next().unwrap_or_default()).collect()
+}
+
+impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
     /// The chunk that was here, if it is as long, or a new one.
-    fn chunk_for(&mut self, device: &OpenCl, first: usize, len: usize) -> Result<Chunk<Buffer<u32>>> {
+    fn chunk_for(&mut self, device: &OpenCl, first: usize, len: usize) -> Result<ChunkOf<OpenCl, Q, A>> {
         if let Some(chunk) = self.chunk.take().filter(|chunk| chunk.queries.len() == len) {
             return Ok(Chunk { first, ..chunk });
         }
         // Its memory may have been another's a moment ago.
         self.passed = None;
-        Ok(Chunk { first, queries: Buffer::allocate(device, len)?, answers: Vec::new() })
+        Ok(Chunk::asking(first, Buffer::allocate(device, len)?))
     }
 
     /// Queues the transfer of a chunk's queries, and lets the device's queue wait for it.
     fn load(
         &mut self,
         device: &OpenCl,
-        chunk: Chunk<Buffer<u32>>,
-        asked: &'a [u32],
+        chunk: ChunkOf<OpenCl, Q, A>,
+        asked: &'a [Q],
         up: &mut Straight<'a>,
     ) -> ocl::Result<()> {
         // After the pass that read what is written over; in new memory, after all that is queued.
@@ -155,34 +180,64 @@ impl<'a> Lane<'a> {
     }
 
     /// Queues the transfers of the answers of the pass that was queued last.
-    fn fetch(&mut self, device: &OpenCl, to: Vec<&'a mut [u32]>, down: &mut Straight<'a>) -> ocl::Result<()> {
-        let passed = self.passed.insert(device.mark()?);
+    fn fetch(
+        &mut self,
+        device: &OpenCl,
+        to_bits: Vec<&'a mut [u32]>,
+        to_words: Vec<&'a mut [A]>,
+        down: &mut Straight<'a>,
+        failed: impl Fn(ocl::Error) -> Error,
+    ) -> Result<()> {
+        let passed = self.passed.insert(device.mark().map_err(&failed)?);
         let Some(chunk) = &self.chunk else { return Ok(()) };
-        for ((to, slot), from) in to.into_iter().zip(&mut self.answers).zip(&chunk.answers) {
-            let after = std::slice::from_ref(passed);
-            match slot.as_mut().and_then(Slot::pinned) {
-                Some(slot) => {
-                    down.fetch_pinned(slot, to.len(), from, after)?;
-                    self.coming.push((to, None));
-                }
-                None => {
-                    let come = down.fetch(to, from, 0, after)?;
-                    self.coming.push((&mut [], Some(come)));
-                }
-            }
+        for ((way, to), from) in self.bits.iter_mut().zip(to_bits).zip(&chunk.bits) {
+            way.fetch(device, to, from, down, passed, &failed)?;
+        }
+        for ((way, to), from) in self.words.iter_mut().zip(to_words).zip(&chunk.words) {
+            way.fetch(device, to, from, down, passed, &failed)?;
         }
         Ok(())
     }
 
     /// Waits for the answers that are under way, and puts them where they are wanted.
     fn take_out(&mut self) -> ocl::Result<()> {
-        for ((to, come), slot) in self.coming.drain(..).zip(&mut self.answers) {
-            if let Some(come) = come {
-                core::wait_for_event(&come)?;
-            } else if let Some(slot) = slot.as_mut().and_then(Slot::pinned) {
-                let here = slot.words()?;
-                copy(&here[..to.len()], to);
+        self.bits.iter_mut().try_for_each(Way::take_out)?;
+        self.words.iter_mut().try_for_each(Way::take_out)
+    }
+}
+
+impl<'a, T: Word> Way<'a, T> {
+    fn fetch(
+        &mut self,
+        device: &OpenCl,
+        to: &'a mut [T],
+        from: &Buffer<T>,
+        down: &mut Straight<'a>,
+        after: &Event,
+        failed: impl Fn(ocl::Error) -> Error,
+    ) -> Result<()> {
+        device.check_owner(from)?;
+        Error::check_length("a column of answers", from.len().min(to.len()), to.len())?;
+        let after = std::slice::from_ref(after);
+        self.coming = Some(match self.slot.as_mut().and_then(Slot::pinned) {
+            Some(slot) => {
+                down.fetch_pinned(slot, to.len(), from, after).map_err(failed)?;
+                Coming::ToSlot(to)
             }
+            None => Coming::Straight(down.fetch(to, from, 0, after).map_err(failed)?),
+        });
+        Ok(())
+    }
+
+    fn take_out(&mut self) -> ocl::Result<()> {
+        match self.coming.take() {
+            Some(Coming::Straight(come)) => core::wait_for_event(&come)?,
+            Some(Coming::ToSlot(to)) => {
+                if let Some(slot) = self.slot.as_mut().and_then(Slot::pinned) {
+                    copy(&slot.words()?[..to.len()], to);
+                }
+            }
+            None => {}
         }
         Ok(())
     }

@@ -267,9 +267,9 @@ fn compacting_gives_the_image_of_what_is_left() -> Result<()> {
         assert_eq!(remove(cl, &plan, &mut image, &new_keys)?.pairs, 2);
 
         let lifted = Kernels::<Bucketized>::lift(cl, &plan, &mut image)?;
-        let chosen = cl.select(&lifted.taken, true, &[&lifted.keys, &lifted.values])?;
+        let chosen = cl.select_pairs(&lifted.taken, true, &lifted.keys, &lifted.values)?;
         assert!(cl.download(&image)?.iter().all(|&word| slot::age(word) <= 1), "tombstones and late pairs are out");
-        Kernels::<Bucketized>::place(cl, &plan, &mut image, &chosen[0], &chosen[1])?;
+        Kernels::<Bucketized>::place(cl, &plan, &mut image, &chosen.0, &chosen.1)?;
         let stay = (0..500).filter(|i| i % 4 > 0);
         let (keys, values): (Vec<u32>, Vec<u32>) = stay.map(|i| (keys[i], values[i])).unzip();
         assert_eq!(Some(cl.download(&image)?), reference(&plan, &keys, &values), "S = {bucket_slots}");

@@ -39,7 +39,7 @@ fn counted(keys: &[u32], values: &[u32], outside: Option<u32>) -> Placed {
     Placed { unplaced: 0, copies: copies.len() as u64, least_copy: copies.first().copied(), outside: aside.max() }
 }
 
-fn agree<S: Scheme>(cl: &OpenCl, cpu: &Cpu) -> Result<()>
+fn agree<S: Scheme<Key = u32, Value = u32>>(cl: &OpenCl, cpu: &Cpu) -> Result<()>
 where
     OpenCl: Kernels<S>,
     Cpu: Kernels<S>,

@@ -12,7 +12,7 @@ fn pairs() -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Builds and looks up twice; the second time allocates nothing.
-fn second_build_allocates_nothing<S: Scheme>(scheme: S) -> Result<()>
+fn second_build_allocates_nothing<S: Scheme<Key = u32, Value = u32>>(scheme: S) -> Result<()>
 where
     OpenCl: Runs<S>,
 {

@@ -254,8 +254,8 @@ fn removed_pairs_leave_tombstones_and_compacting_takes_them_away() -> Result<()>
         let lifted = Kernels::<RobinHood>::lift(cl, &plan, &mut image)?;
         let above = |at| RobinHood::pair(&plan, &expected, at).filter(|_| RobinHood::age(&plan, &expected, at) > 1);
         compare_columns(cl, &plan, &lifted, above)?;
-        let columns = cl.select(&lifted.taken, true, &[&lifted.keys, &lifted.values])?;
-        let placed = Kernels::<RobinHood>::place(cl, &plan, &mut image, &columns[0], &columns[1])?;
+        let columns = cl.select_pairs(&lifted.taken, true, &lifted.keys, &lifted.values)?;
+        let placed = Kernels::<RobinHood>::place(cl, &plan, &mut image, &columns.0, &columns.1)?;
         assert_eq!(placed, Placed::default());
         let (keys_left, values_left): (Vec<u32>, Vec<u32>) =
             zipped(&keys, &values).into_iter().enumerate().filter(|(i, _)| i % 3 != 0).map(|(_, pair)| pair).unzip();

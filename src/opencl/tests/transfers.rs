@@ -159,7 +159,7 @@ fn structures_answer_in_chunks_and_errors_name_the_first_row() -> Result<()> {
     (wrong[at], wrong[at + 280]) = (stranger, stranger);
     let error = ids.inverse(&wrong).expect_err("a stranger");
     assert!(
-        matches!(error, Error::UnknownKey { key, position } if key == stranger && position == at as u64),
+        matches!(error, Error::UnknownKey { key, position } if key == u64::from(stranger) && position == at as u64),
         "{error}"
     );
     assert_eq!(ids.inverse(&again)?, inverse, "the device works on after an error in the middle");
@@ -173,18 +173,18 @@ fn columns_of_the_wrong_length_are_refused() -> Result<()> {
         let asked = noise(1, 2_000);
         let mut to = vec![0; 2_000];
         let refused = |done: Result<()>| assert!(matches!(done, Err(Error::LengthMismatch { .. })), "{done:?}");
-        refused(cl.in_chunks(&asked, vec![Answers::words(&mut to[1..])], Ok));
-        refused(cl.in_chunks(&asked, vec![Answers::words(&mut to)], Ok));
-        let short = |mut chunk: Chunk<Buffer<u32>>| {
-            chunk.answers = vec![cl.filled(chunk.queries.len() - 1, 0)?];
+        refused(cl.in_chunks(&asked, Answers::words([&mut to[1..]]), Ok));
+        refused(cl.in_chunks(&asked, Answers::words([&mut to[..]]), Ok));
+        let short = |mut chunk: ChunkOf<OpenCl, u32, u32>| {
+            chunk.words = vec![cl.filled(chunk.queries.len() - 1, 0)?];
             Ok(chunk)
         };
-        refused(cl.in_chunks(&asked, vec![Answers::words(&mut to)], short));
-        let echo = |mut chunk: Chunk<Buffer<u32>>| {
-            chunk.answers = vec![cl.clone_buffer(&chunk.queries)?];
+        refused(cl.in_chunks(&asked, Answers::words([&mut to[..]]), short));
+        let echo = |mut chunk: ChunkOf<OpenCl, u32, u32>| {
+            chunk.words = vec![cl.clone_buffer(&chunk.queries)?];
             Ok(chunk)
         };
-        cl.in_chunks(&asked, vec![Answers::words(&mut to)], echo)?;
+        cl.in_chunks(&asked, Answers::words([&mut to[..]]), echo)?;
         assert_eq!(to, asked);
     }
     Ok(())

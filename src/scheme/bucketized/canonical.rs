@@ -144,11 +144,11 @@ fn check(
     let word = slot::word(age, rem, value);
     let slots = u64::from(plan.bucket_slots);
     if u64::from(bucket_at(age)) != slot / slots || image[slot as usize] != word {
-        return Err(Violation::Misplaced { slot, key });
+        return Err(Violation::Misplaced { slot, key: key.into() });
     }
     for earlier in 1..age {
         if plan.bucket(image, bucket_at(earlier)).iter().any(|&there| there < slot::word(earlier, rem, value)) {
-            return Err(Violation::Blocking { slot, key, age, earlier });
+            return Err(Violation::Blocking { slot, key: key.into(), age, earlier });
         }
     }
     for turn in 0..3 {
@@ -156,7 +156,7 @@ fn check(
         for (i, &there) in plan.bucket(image, bucket).iter().enumerate() {
             let other = u64::from(bucket) * slots + i as u64;
             if other != slot && pair(functions, bucket, there).is_some_and(|(k, _)| k == key) {
-                return Err(Violation::Twice { slot, other, key });
+                return Err(Violation::Twice { slot, other, key: key.into() });
             }
         }
     }

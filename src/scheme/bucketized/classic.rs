@@ -147,10 +147,10 @@ pub fn audit(
         };
         let age = age(functions, bucket, word);
         if age == 0 {
-            return Err(Violation::Misplaced { slot, key: key_here });
+            return Err(Violation::Misplaced { slot, key: key_here.into() });
         }
         if let Some(other) = search(plan, functions, image, key_here).1.filter(|&other| other != slot) {
-            return Err(Violation::Twice { slot, other, key: key_here });
+            return Err(Violation::Twice { slot, other, key: key_here.into() });
         }
         audit.pairs += 1;
         audit.greatest_age = audit.greatest_age.max(age);

@@ -17,10 +17,12 @@ pub mod classic;
 mod functions;
 mod params;
 mod plan;
+pub mod wide;
 
 pub use functions::{Functions, MAX_FUNCTIONS, PART_SLOTS};
 pub use params::{Bucketized, Insertion, LookupMode};
 pub use plan::BucketizedPlan;
+pub use wide::BucketizedOf;
 
 use std::ops::Range;
 
@@ -41,6 +43,8 @@ impl Scheme for Bucketized {
     const NAME: &'static str = "bucketized";
     const ID: u32 = 2;
     const KINDS: &'static [Kind] = &Kind::ALL;
+    type Key = u32;
+    type Value = u32;
     type Plan = BucketizedPlan;
 
     fn updates(&self) -> Updates {

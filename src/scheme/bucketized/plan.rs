@@ -78,6 +78,9 @@ impl BucketizedPlan {
 }
 
 impl Plan for BucketizedPlan {
+    type Key = u32;
+    type Value = u32;
+
     head!(kind);
     outside!(classic);
     stored!(

@@ -100,20 +100,20 @@ pub fn audit<C: Cell>(functions: &Functions, image: &[C], slots: Range<u64>) -> 
             continue;
         };
         if functions.probe(functions.turn(age), key) != (at as u32, slot::remainder(word)) {
-            return Err(Violation::Misplaced { slot, key });
+            return Err(Violation::Misplaced { slot, key: key.into() });
         }
         for earlier in 1..age {
             let (other, rem) = functions.probe(functions.turn(earlier), key);
             let there = image[other as usize].word();
             if there < slot::word(earlier, rem, value) {
-                return Err(Violation::Blocking { slot, key, age, earlier });
+                return Err(Violation::Blocking { slot, key: key.into(), age, earlier });
             }
         }
         for i in 0..functions.count as usize {
             let (other, _) = functions.probe(i, key);
             let there = pair(functions, other, image[other as usize].word());
             if other as usize != at && there.is_some_and(|(k, _)| k == key) {
-                return Err(Violation::Twice { slot, other: u64::from(other), key });
+                return Err(Violation::Twice { slot, other: u64::from(other), key: key.into() });
             }
         }
         audit.pairs += 1;

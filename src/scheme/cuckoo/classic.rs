@@ -154,11 +154,11 @@ pub fn audit<C: Cell>(functions: &Functions, image: &[C], slots: Range<u64>) -> 
             continue;
         };
         if !functions.locations(key_here).any(|location| location as usize == at) {
-            return Err(Violation::Misplaced { slot, key: key_here });
+            return Err(Violation::Misplaced { slot, key: key_here.into() });
         }
         let first = functions.locations(key_here).find(|&l| key(image[l as usize].word()) == key_here);
         if let Some(other) = first.filter(|&l| l as usize != at) {
-            return Err(Violation::Twice { slot, other: u64::from(other), key: key_here });
+            return Err(Violation::Twice { slot, other: u64::from(other), key: key_here.into() });
         }
         audit.pairs += 1;
         audit.greatest_age = audit.greatest_age.max(age(functions, at as u32, word));

@@ -36,7 +36,7 @@ pub const MAX_FUNCTIONS: usize = 5;
 
 /// Schemes whose images are those of a cuckoo table, so that its passes fill and read them: the cuckoo table itself,
 /// what is one with a single function, and the set of keys alone.
-pub(crate) trait CuckooImage: Scheme {
+pub(crate) trait CuckooImage: Scheme<Key = u32, Value = u32> {
     /// What a slot is stored as.
     type Cell: Cell;
 
@@ -57,6 +57,8 @@ impl Scheme for Cuckoo {
     const NAME: &'static str = "cuckoo";
     const ID: u32 = 1;
     const KINDS: &'static [Kind] = &Kind::ALL;
+    type Key = u32;
+    type Value = u32;
     type Plan = CuckooPlan;
 
     fn updates(&self) -> Updates {

@@ -85,6 +85,9 @@ impl CuckooPlan {
 }
 
 impl Plan for CuckooPlan {
+    type Key = u32;
+    type Value = u32;
+
     head!(kind);
     outside!(classic);
     stored!(

@@ -137,20 +137,20 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
         let tweak = tweak(seed);
         let stands = (standing.at, slot::remainder(word));
         if functions.bucket(key) != standing.bucket || functions.probe(standing.subtable, tweak, key) != stands {
-            return Err(Violation::Misplaced { slot, key });
+            return Err(Violation::Misplaced { slot, key: key.into() });
         }
         let age = slot::age(word);
         for earlier in 1..age {
             let (other, rem) = functions.probe(turn(earlier), tweak, key);
             let there = image[Functions::word(standing.bucket, turn(earlier), other)];
             if there < slot::word(earlier, rem, value) {
-                return Err(Violation::Blocking { slot, key, age, earlier });
+                return Err(Violation::Blocking { slot, key: key.into(), age, earlier });
             }
         }
         for i in (0..SUBTABLES).filter(|&i| i != standing.subtable) {
             let other = Functions::word(standing.bucket, i, functions.probe(i, tweak, key).0) as u64;
             if pair_at(functions, image, other).is_some_and(|(there, _)| there == key) {
-                return Err(Violation::Twice { slot, other, key });
+                return Err(Violation::Twice { slot, other, key: key.into() });
             }
         }
         audit.pairs += 1;

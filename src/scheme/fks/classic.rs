@@ -136,11 +136,11 @@ pub fn audit(functions: &Functions, image: &[u64], words: Range<u64>) -> Result<
         };
         let location = functions.location(standing.subtable, functions.seed(image, standing.bucket), key_here);
         if functions.bucket(key_here) != standing.bucket || location != standing.at {
-            return Err(Violation::Misplaced { slot, key: key_here });
+            return Err(Violation::Misplaced { slot, key: key_here.into() });
         }
         let first = words_of(functions, image, key_here).find(|&at| key(image[at]) == key_here);
         if let Some(other) = first.filter(|&other| other as u64 != slot) {
-            return Err(Violation::Twice { slot, other: other as u64, key: key_here });
+            return Err(Violation::Twice { slot, other: other as u64, key: key_here.into() });
         }
         audit.pairs += 1;
         audit.greatest_age = audit.greatest_age.max(standing.subtable + 1);

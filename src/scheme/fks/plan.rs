@@ -53,6 +53,9 @@ impl FksPlan {
 }
 
 impl Plan for FksPlan {
+    type Key = u32;
+    type Value = u32;
+
     head!(kind);
     outside!(classic);
     stored!(Fks, salted, [kind, family, buckets, iterations, attempt, outside, outside_value, reserved, seed]);

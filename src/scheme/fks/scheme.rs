@@ -33,6 +33,8 @@ impl Scheme for Fks {
     const NAME: &'static str = "fks";
     const ID: u32 = 5;
     const KINDS: &'static [Kind] = &Kind::ALL;
+    type Key = u32;
+    type Value = u32;
     type Plan = FksPlan;
 
     fn updates(&self) -> Updates {

@@ -158,7 +158,7 @@ impl Check<'_> {
             if !self.refuses(target, tokens::proposal(earlier, home, token)) {
                 let key = group.least(tag).map_or(0, |item| tokens::key(item.word));
                 let slot = bucket::search(functions, self.image, key).1.unwrap_or(0) as u64;
-                return Err(Violation::Blocking { slot, key, age, earlier });
+                return Err(Violation::Blocking { slot, key: key.into(), age, earlier });
             }
         }
         Ok(())

@@ -152,17 +152,17 @@ pub fn audit(functions: &Functions, image: &[u64], bucket: u32) -> Result<u32, V
             continue;
         };
         if pairs_here.get(at + 1).is_some_and(|&next| tokens::key(next) == key) {
-            return Err(Violation::Twice { slot: slot + 1, other: slot, key });
+            return Err(Violation::Twice { slot: slot + 1, other: slot, key: key.into() });
         }
         let (home, tag) = functions.home(key);
         let other = elsewhere(functions, image, key, home, tag);
         if home != bucket && other != Some(bucket) {
-            return Err(Violation::Misplaced { slot, key });
+            return Err(Violation::Misplaced { slot, key: key.into() });
         }
         // The one other place where a lookup may find it.
         let twin = if home == bucket { other } else { Some(home) };
         if let Some((twin, there)) = twin.and_then(|b| slot_of(functions, image, b, key).map(|s| (b, s))) {
-            return Err(Violation::Twice { slot, other: first_slot(functions, twin) + there as u64, key });
+            return Err(Violation::Twice { slot, other: first_slot(functions, twin) + there as u64, key: key.into() });
         }
         greatest = greatest.max(age(functions, image, bucket, key));
     }

@@ -81,6 +81,9 @@ impl HortonPlan {
 }
 
 impl Plan for HortonPlan {
+    type Key = u32;
+    type Value = u32;
+
     head!(kind);
     outside!(tokens::EMPTY_KEY);
     stored!(

@@ -26,6 +26,8 @@ impl Scheme for Horton {
     const NAME: &'static str = "horton";
     const ID: u32 = 3;
     const KINDS: &'static [Kind] = &Kind::ALL;
+    type Key = u32;
+    type Value = u32;
     type Plan = HortonPlan;
 
     fn host_built(&self) -> bool {

@@ -122,7 +122,7 @@ pub fn audit(functions: &Functions, image: &[u64], range: Range<u64>) -> Result<
             continue;
         };
         if u64::from(functions.location(image, key)) != slot {
-            return Err(Violation::Misplaced { slot, key });
+            return Err(Violation::Misplaced { slot, key: key.into() });
         }
         audit.pairs += 1;
         audit.greatest_age = 1;

@@ -72,6 +72,9 @@ impl PerfectPlan {
 }
 
 impl Plan for PerfectPlan {
+    type Key = u32;
+    type Value = u32;
+
     head!();
     outside!(EMPTY_KEY);
     stored!(Perfect, [kind, axes, width, height, side, offset_side, attempt, outside, outside_value, reserved, seed]);

@@ -19,6 +19,8 @@ impl Scheme for Perfect {
     const NAME: &'static str = "perfect";
     const ID: u32 = 7;
     const KINDS: &'static [Kind] = &[Kind::Canonical];
+    type Key = u32;
+    type Value = u32;
     type Plan = PerfectPlan;
 
     /// Always: each offset depends on all that were chosen before it.

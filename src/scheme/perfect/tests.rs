@@ -279,7 +279,7 @@ fn the_audit_notices_what_no_build_leaves() {
     let taken = functions.location(&image, keys[0]) as usize;
     let free = image[..functions.slots as usize].iter().position(|&word| word == EMPTY).expect("a free slot");
     let moved = audit(&|image| image.swap(taken, free));
-    assert_eq!(moved, Err(Violation::Misplaced { slot: free as u64, key: keys[0] }));
+    assert_eq!(moved, Err(Violation::Misplaced { slot: free as u64, key: keys[0].into() }));
     let marked = audit(&|image| image[free] = entry(EMPTY_KEY, 1));
     assert!(matches!(marked, Err(Violation::Word { .. })), "{marked:?}");
     // An offset of M in some axis; another offset for a cell with points; bits behind the last offset.

@@ -60,7 +60,7 @@ impl Rule {
         let age = self.age(at, cell);
         let packed = matches!(self.max_ages, MaxAges::Packed(_));
         if age == 0 || self.functions.place(home, age) != at || name != self.layout.name(cell) {
-            return Err(Violation::Misplaced { slot, key });
+            return Err(Violation::Misplaced { slot, key: key.into() });
         }
         for earlier in 1..age {
             let other = self.functions.place(home, earlier);
@@ -68,10 +68,10 @@ impl Rule {
             let mine = self.layout.cell(earlier, name, value);
             let is_mine = there != EMPTY && self.layout.name(there) == name;
             if is_mine && (packed || self.layout.age(there) == earlier) {
-                return Err(Violation::Twice { slot, other: u64::from(other), key });
+                return Err(Violation::Twice { slot, other: u64::from(other), key: key.into() });
             }
             if there == EMPTY || !packed && there < mine {
-                return Err(Violation::Blocking { slot, key, age, earlier });
+                return Err(Violation::Blocking { slot, key: key.into(), age, earlier });
             }
         }
         if self.bound(image, home) < age {

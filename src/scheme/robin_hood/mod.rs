@@ -44,6 +44,8 @@ impl Scheme for RobinHood {
     const NAME: &'static str = "robin_hood";
     const ID: u32 = 4;
     const KINDS: &'static [Kind] = &Kind::ALL;
+    type Key = u32;
+    type Value = u32;
     type Plan = RobinHoodPlan;
 
     /// The paper builds anew too: its second pass writes over the ages.

@@ -77,6 +77,9 @@ impl RobinHoodPlan {
 }
 
 impl Plan for RobinHoodPlan {
+    type Key = u32;
+    type Value = u32;
+
     head!(kind);
     stored!(RobinHood, [kind, sequence, keys_alone, max_ages, base, slots, attempt, reserved, seed]);
 

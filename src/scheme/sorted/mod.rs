@@ -44,6 +44,8 @@ impl Scheme for Sorted {
     const NAME: &'static str = "sorted";
     const ID: u32 = 6;
     const KINDS: &'static [Kind] = &[Kind::Canonical];
+    type Key = u32;
+    type Value = u32;
     type Plan = SortedPlan;
 
     fn updates(&self) -> Updates {
@@ -139,7 +141,7 @@ impl Scheme for Sorted {
             }
             if let Some(&before) = at.checked_sub(1).and_then(|before| image.get(before)) {
                 if key(before) == key(word) {
-                    return Err(Violation::Twice { slot, other: slot - 1, key: key(word) });
+                    return Err(Violation::Twice { slot, other: slot - 1, key: key(word).into() });
                 }
                 if key(before) > key(word) {
                     return Err(Violation::Unsorted { bucket: slot });

@@ -48,6 +48,9 @@ impl SortedPlan {
 }
 
 impl Plan for SortedPlan {
+    type Key = u32;
+    type Value = u32;
+
     stored!(Sorted, [kind, slots, pairs, reserved, seed]);
 
     fn kind(&self) -> Kind {

@@ -32,7 +32,7 @@ fn it_reaches_its_limit_and_no_further() {
     assert!(matches!(refused, Err(Error::TooLarge { asked: 4097, most: 4096, .. })), "{refused:?}");
     keys[4096] = keys[0];
     let refused = HashTable::builder(Quadratic).build(&one_thread(), &keys, &keys);
-    assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == keys[0]), "{refused:?}");
+    assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == u64::from(keys[0])), "{refused:?}");
     let refused = HashTable::builder(Quadratic).slots(4097).build(&one_thread(), &[1], &[1]);
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
 }

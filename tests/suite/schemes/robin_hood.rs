@@ -201,7 +201,9 @@ fn what_is_too_wide_for_a_cell_is_refused() {
         let mut table = classic().build(&device, &[u32::MAX, 0], &[most, 0]).unwrap();
         assert_eq!(table.get(&[0, u32::MAX]).unwrap(), [Some(0), Some(most)]);
         let is = |refused: koel::Result<()>, what: &str, given: u32, bits: u32| match refused {
-            Err(Error::TooWide { what: w, given: g, bits: b, .. }) => assert_eq!((w, g, b), (what, given, bits)),
+            Err(Error::TooWide { what: w, given: g, bits: b, .. }) => {
+                assert_eq!((w, g, b), (what, u64::from(given), bits))
+            }
             other => panic!("{other:?}"),
         };
         is(classic().build(&device, &[5, 6], &[7, 1 << 28]).map(drop), "value", 1 << 28, 28);

@@ -71,7 +71,7 @@ fn chosen_keys_are_told_apart() {
             let least = rows.iter().find(|(_, rows)| rows.len() > 1).map(|(&key, _)| key);
             match (refused, least) {
                 (Ok(_), None) => {}
-                (Err(Error::DuplicateKey { key }), Some(least)) => assert_eq!(key, least),
+                (Err(Error::DuplicateKey { key }), Some(least)) => assert_eq!(key, u64::from(least)),
                 (other, least) => panic!("{other:?}, and the least copy is {least:?}"),
             }
         }

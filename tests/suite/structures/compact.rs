@@ -36,7 +36,7 @@ fn has_room(scheme: &AnyScheme, ids: usize) -> bool {
 }
 
 /// Every question a compacting table can be asked, against its list.
-fn numbers<S: Scheme>(table: &CompactingTable<Any, S>, unique: &[u32], column: &[u32], at: &str)
+fn numbers<S: Scheme<Key = u32, Value = u32>>(table: &CompactingTable<Any, S>, unique: &[u32], column: &[u32], at: &str)
 where
     Any: Runs<S>,
 {
@@ -68,7 +68,7 @@ where
             let refused = table.inverse(&column);
             let position = place as u64;
             assert!(
-                matches!(refused, Err(Error::UnknownKey { key: k, position: p }) if (k, p) == (key, position)),
+                matches!(refused, Err(Error::UnknownKey { key: k, position: p }) if (k, p) == (u64::from(key), position)),
                 "{at}"
             );
         }

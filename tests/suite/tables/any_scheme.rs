@@ -8,7 +8,7 @@ use koel::device::Any;
 use koel::scheme::{AnyPlan, Plan};
 use koel::{AnyScheme, Cpu, Cuckoo, Error, HashTable, Horton, Kind, Scheme};
 
-fn same<S: Scheme>(kind: Kind)
+fn same<S: Scheme<Key = u32, Value = u32>>(kind: Kind)
 where
     Any: Runs<S>,
 {

@@ -111,7 +111,10 @@ impl Check for Copies {
                 (0..copied.0.len() - 2).filter(|&i| copied.0[i] != 0 && copied.0[i] != u32::MAX).collect();
             let some: (Vec<_>, Vec<_>) = without_extremes.iter().map(|&i| (copied.0[i], copied.1[i])).unzip();
             let refused = builder(scheme).build(&device, &some.0, &some.1);
-            assert!(matches!(&refused, Err(Error::DuplicateKey { key }) if *key == a.min(b)), "{at}: {refused:?}");
+            assert!(
+                matches!(&refused, Err(Error::DuplicateKey { key }) if *key == u64::from(a.min(b))),
+                "{at}: {refused:?}"
+            );
             let rules = [(Duplicates::KeepFirst, true), (Duplicates::KeepLast, false)];
             for &(rule, keep_first) in &rules[..size(2, 1) as usize] {
                 let table = build(rule).unwrap_or_else(|e| panic!("{at}, {rule:?}: {e}"));
@@ -142,7 +145,10 @@ impl Check for OneKey {
                 let values: Vec<u32> = (0..n).map(|value| fitting(scheme, value)).collect();
                 let keys = vec![key; n as usize];
                 let build = |rule| builder(scheme).duplicates(rule).build(&device, &keys, &values);
-                assert!(matches!(build(Duplicates::Error), Err(Error::DuplicateKey { key: k }) if k == key), "{at}");
+                assert!(
+                    matches!(build(Duplicates::Error), Err(Error::DuplicateKey { key: k }) if k == u64::from(key)),
+                    "{at}"
+                );
                 let last = fitting(scheme, n - 1);
                 for (rule, value) in [(Duplicates::KeepFirst, 0), (Duplicates::KeepLast, last)] {
                     holds_exactly(&build(rule).unwrap(), &BTreeMap::from([(key, value)]), &at);
@@ -229,7 +235,10 @@ impl Check for Batches {
                 let before = table.digest().unwrap();
                 let refused = table.insert(&[keys[3].wrapping_add(1), keys[5], keys[4]], &[0, 0, 0]);
                 let least = keys[4].min(keys[5]);
-                assert!(matches!(&refused, Err(Error::DuplicateKey { key }) if *key == least), "{at}: {refused:?}");
+                assert!(
+                    matches!(&refused, Err(Error::DuplicateKey { key }) if *key == u64::from(least)),
+                    "{at}: {refused:?}"
+                );
                 assert_eq!(table.digest().unwrap(), before, "{at}: after a refusal");
                 holds_exactly(&table, &model, &at);
             }

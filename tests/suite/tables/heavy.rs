@@ -40,7 +40,7 @@ fn two_rows_alike_among_many_are_found() {
     *keys.last_mut().expect("rows") = twice;
     for device in devices() {
         let build = |rule| HashTable::builder(Cuckoo::canonical(4)).duplicates(rule).build(&device, &keys, &keys);
-        assert!(matches!(build(Duplicates::Error), Err(Error::DuplicateKey { key }) if key == twice));
+        assert!(matches!(build(Duplicates::Error), Err(Error::DuplicateKey { key }) if key == u64::from(twice)));
         assert_eq!(build(Duplicates::KeepFirst).expect("a table").len(), rows() as usize - 1);
     }
 }
@@ -109,7 +109,10 @@ impl Check for Crowds {
                 let at = format!("{}: {what}", label(scheme, &device));
                 let builder = |rule| HashTable::builder(scheme.clone()).seed(3).duplicates(rule);
                 let refused = builder(Duplicates::Error).build(&device, &keys, &values);
-                assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == least), "{at}: {refused:?}");
+                assert!(
+                    matches!(refused, Err(Error::DuplicateKey { key }) if key == u64::from(least)),
+                    "{at}: {refused:?}"
+                );
                 for (rule, model) in [(Duplicates::KeepFirst, &first), (Duplicates::KeepLast, &last)] {
                     let table = builder(rule).build(&device, &keys, &values).unwrap_or_else(|e| panic!("{at}: {e}"));
                     holds_exactly(&table, model, &at);

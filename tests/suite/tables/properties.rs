@@ -87,7 +87,7 @@ fn agrees(scheme: &AnyScheme, devices: &[Any], rule: Duplicates, fixed: bool, st
                 let (keys, values): (Vec<_>, Vec<_>) = batch.iter().copied().unzip();
                 match (table.insert(&keys, &values), insert(&mut model, batch, rule)) {
                     (Ok(_), Ok(())) => {}
-                    (Err(Error::DuplicateKey { key }), Err(least)) => assert_eq!(key, least),
+                    (Err(Error::DuplicateKey { key }), Err(least)) => assert_eq!(key, u64::from(least)),
                     (got, want) => panic!("{got:?} where the model has {want:?}"),
                 }
             }

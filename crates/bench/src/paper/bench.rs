@@ -49,7 +49,7 @@ pub(super) struct Random {
 }
 
 /// A table, and how long its build took.
-pub(super) struct Built<S: Scheme> {
+pub(super) struct Built<S: Scheme<Key = u32, Value = u32>> {
     pub(super) table: HashTable<Any, S>,
     pub(super) time: Duration,
 }
@@ -108,7 +108,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// Inside: why there is no such table.
-    pub(super) fn table<S: Scheme>(
+    pub(super) fn table<S: Scheme<Key = u32, Value = u32>>(
         &self,
         scheme: S,
         load: Option<f64>,
@@ -135,7 +135,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// As [`table`](Self::table).
-    pub(super) fn build<S: Scheme>(
+    pub(super) fn build<S: Scheme<Key = u32, Value = u32>>(
         &self,
         scheme: S,
         load: Option<f64>,
@@ -154,7 +154,7 @@ impl<'a> Bench<'a> {
     }
 
     /// How long each stage of a build takes; the pairs are known to make a table.
-    pub(super) fn stages<S: Scheme>(&self, scheme: S, pairs: &Pairs) -> Result<Vec<StageTime>>
+    pub(super) fn stages<S: Scheme<Key = u32, Value = u32>>(&self, scheme: S, pairs: &Pairs) -> Result<Vec<StageTime>>
     where
         Any: Runs<S>,
     {
@@ -167,7 +167,7 @@ impl<'a> Bench<'a> {
         Ok(stages::medians(&runs).0)
     }
 
-    fn builder<S: Scheme>(&self, scheme: S, load: Option<f64>) -> TableBuilder<S> {
+    fn builder<S: Scheme<Key = u32, Value = u32>>(&self, scheme: S, load: Option<f64>) -> TableBuilder<S> {
         let builder = HashTable::builder(scheme).seed(self.seed());
         match load {
             Some(load) => builder.load_factor(load),
@@ -176,7 +176,11 @@ impl<'a> Bench<'a> {
     }
 
     /// How long a pass takes that finds each key of a table and writes its value; every pair is looked up after it.
-    pub(super) fn assign<S: Scheme>(&self, table: &HashTable<Any, S>, pairs: &Pairs) -> Result<Duration>
+    pub(super) fn assign<S: Scheme<Key = u32, Value = u32>>(
+        &self,
+        table: &HashTable<Any, S>,
+        pairs: &Pairs,
+    ) -> Result<Duration>
     where
         Any: Runs<S>,
     {
@@ -199,7 +203,12 @@ impl<'a> Bench<'a> {
     }
 
     /// How long lookups of so many hits in a hundred take, of as many queries as pairs.
-    pub(super) fn lookup<S: Scheme>(&self, table: &HashTable<Any, S>, pairs: &Random, hits: u32) -> Result<Duration>
+    pub(super) fn lookup<S: Scheme<Key = u32, Value = u32>>(
+        &self,
+        table: &HashTable<Any, S>,
+        pairs: &Random,
+        hits: u32,
+    ) -> Result<Duration>
     where
         Any: Runs<S>,
     {
@@ -207,7 +216,12 @@ impl<'a> Bench<'a> {
     }
 
     /// How long lookups of these queries take.
-    pub(super) fn ask<S: Scheme>(&self, table: &HashTable<Any, S>, pairs: &Pairs, queries: &[u32]) -> Result<Duration>
+    pub(super) fn ask<S: Scheme<Key = u32, Value = u32>>(
+        &self,
+        table: &HashTable<Any, S>,
+        pairs: &Pairs,
+        queries: &[u32],
+    ) -> Result<Duration>
     where
         Any: Runs<S>,
     {

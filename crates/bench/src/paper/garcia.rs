@@ -177,7 +177,7 @@ struct Both<'a, P> {
 }
 
 impl Both<'_, Random> {
-    fn rates<S: Scheme>(&mut self, label: &str, scheme: S, load: Option<f64>) -> Result<()>
+    fn rates<S: Scheme<Key = u32, Value = u32>>(&mut self, label: &str, scheme: S, load: Option<f64>) -> Result<()>
     where
         Any: Runs<S>,
     {
@@ -269,7 +269,7 @@ fn over_load(
 }
 
 impl Both<'_, Domain> {
-    fn times<S: Scheme>(&mut self, label: &str, load: f64, scheme: S) -> Result<()>
+    fn times<S: Scheme<Key = u32, Value = u32>>(&mut self, label: &str, load: f64, scheme: S) -> Result<()>
     where
         Any: Runs<S>,
     {

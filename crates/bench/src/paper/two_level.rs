@@ -119,7 +119,7 @@ struct Curves<'a> {
 
 impl Curves<'_> {
     /// The times of construction, if it has a name, and of retrieval.
-    fn add<S: Scheme>(&mut self, [construction, retrieval]: [&str; 2], scheme: S) -> Result<()>
+    fn add<S: Scheme<Key = u32, Value = u32>>(&mut self, [construction, retrieval]: [&str; 2], scheme: S) -> Result<()>
     where
         Any: Runs<S>,
     {

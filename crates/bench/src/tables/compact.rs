@@ -58,7 +58,7 @@ fn from_set(timing: &mut Timing<'_>, scheme: &CuckooSet) -> Result<()> {
 }
 
 /// Ids of keys, of all rows, and back.
-fn asks<S: Scheme>(
+fn asks<S: Scheme<Key = u32, Value = u32>>(
     timing: &mut Timing<'_>,
     table: &CompactingTable<Any, S>,
     ids: &Ids<'_>,

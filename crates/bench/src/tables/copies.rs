@@ -10,7 +10,7 @@ use crate::wrong;
 use koel_cli::answers;
 use koel_cli::failure::Result;
 
-pub(super) fn measure<S: Scheme>(timing: &mut Timing<'_>, scheme: S) -> Result<()>
+pub(super) fn measure<S: Scheme<Key = u32, Value = u32>>(timing: &mut Timing<'_>, scheme: S) -> Result<()>
 where
     Any: Runs<S>,
 {

@@ -11,7 +11,7 @@ use super::timing::{Doing, Timing, all_right, same};
 use crate::data::Copies;
 use koel_cli::failure::Result;
 
-pub(super) fn measure<S: Scheme>(timing: &mut Timing<'_>, scheme: S) -> Result<()>
+pub(super) fn measure<S: Scheme<Key = u32, Value = u32>>(timing: &mut Timing<'_>, scheme: S) -> Result<()>
 where
     Any: Runs<S>,
 {
@@ -60,7 +60,7 @@ where
 }
 
 /// All values of all keys, each key asked for once and as many absent ones.
-fn retrieves<S: Scheme>(timing: &mut Timing<'_>, table: &MultiTable<Any, S>) -> Result<()>
+fn retrieves<S: Scheme<Key = u32, Value = u32>>(timing: &mut Timing<'_>, table: &MultiTable<Any, S>) -> Result<()>
 where
     Any: Runs<S>,
 {

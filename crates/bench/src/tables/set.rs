@@ -8,7 +8,7 @@ use super::sized;
 use super::timing::{Doing, Timing, all_right, same};
 use koel_cli::failure::Result;
 
-pub(super) fn measure<S: Scheme>(timing: &mut Timing<'_>, scheme: S) -> Result<()>
+pub(super) fn measure<S: Scheme<Key = u32, Value = u32>>(timing: &mut Timing<'_>, scheme: S) -> Result<()>
 where
     Any: Runs<S>,
 {

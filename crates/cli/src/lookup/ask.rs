@@ -24,21 +24,21 @@ pub(super) trait Ask {
 }
 
 /// One value a key.
-pub(super) struct Values<'t, B: Runs<S>, S: Scheme> {
+pub(super) struct Values<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>> {
     table: &'t HashTable<B, S>,
     name: &'static str,
     values: Vec<u32>,
     found: Vec<u32>,
 }
 
-impl<'t, B: Runs<S>, S: Scheme> Values<'t, B, S> {
+impl<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Values<'t, B, S> {
     /// The values in a table, under a name.
     pub(super) fn new(table: &'t HashTable<B, S>, name: &'static str) -> Self {
         Values { table, name, values: Vec::new(), found: Vec::new() }
     }
 }
 
-impl<B: Runs<S>, S: Scheme> Ask for Values<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for Values<'_, B, S> {
     fn columns(&self) -> [Column; 2] {
         [Column::Word("key"), Column::Maybe(self.name, "found")]
     }
@@ -56,9 +56,9 @@ impl<B: Runs<S>, S: Scheme> Ask for Values<'_, B, S> {
 }
 
 /// Whether a key is in a set.
-pub(super) struct Members<'t, B: Runs<S>, S: Scheme>(pub(super) &'t HashSet<B, S>);
+pub(super) struct Members<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>>(pub(super) &'t HashSet<B, S>);
 
-impl<B: Runs<S>, S: Scheme> Ask for Members<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for Members<'_, B, S> {
     fn columns(&self) -> [Column; 2] {
         [Column::Word("key"), Column::Flag("found")]
     }
@@ -73,9 +73,9 @@ impl<B: Runs<S>, S: Scheme> Ask for Members<'_, B, S> {
 }
 
 /// The keys of ids.
-pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme>(pub(super) &'t CompactingTable<B, S>);
+pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>>(pub(super) &'t CompactingTable<B, S>);
 
-impl<B: Runs<S>, S: Scheme> Ask for KeysOfIds<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for KeysOfIds<'_, B, S> {
     fn columns(&self) -> [Column; 2] {
         [Column::Word("id"), Column::Maybe("key", "found")]
     }
@@ -93,9 +93,9 @@ impl<B: Runs<S>, S: Scheme> Ask for KeysOfIds<'_, B, S> {
 }
 
 /// How many values a key has.
-pub(super) struct Counts<'t, B: Runs<S>, S: Scheme>(pub(super) &'t MultiTable<B, S>);
+pub(super) struct Counts<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>>(pub(super) &'t MultiTable<B, S>);
 
-impl<B: Runs<S>, S: Scheme> Ask for Counts<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for Counts<'_, B, S> {
     fn columns(&self) -> [Column; 2] {
         [Column::Word("key"), Column::Word("count")]
     }
@@ -110,9 +110,9 @@ impl<B: Runs<S>, S: Scheme> Ask for Counts<'_, B, S> {
 }
 
 /// All values of a key.
-pub(super) struct AllValues<'t, B: Runs<S>, S: Scheme>(pub(super) &'t MultiTable<B, S>);
+pub(super) struct AllValues<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>>(pub(super) &'t MultiTable<B, S>);
 
-impl<B: Runs<S>, S: Scheme> Ask for AllValues<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for AllValues<'_, B, S> {
     fn columns(&self) -> [Column; 2] {
         [Column::Word("key"), Column::Maybe("value", "found")]
     }

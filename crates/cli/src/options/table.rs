@@ -24,7 +24,7 @@ pub trait Builder: Sized {
 
 macro_rules! builders {
     ($($builder:ident),*) => {$(
-        impl<S: Scheme> Builder for $builder<S> {
+        impl<S: Scheme<Key = u32, Value = u32>> Builder for $builder<S> {
             fn with_load(self, load: f64) -> Self {
                 self.load_factor(load)
             }
@@ -49,7 +49,7 @@ fn words(count: u64) -> usize {
 
 /// The scheme for users who ask for none: the library's own.
 pub fn usual(contents: Contents) -> &'static str {
-    fn of<S: Scheme, T: Structure<Cpu, S>>(contents: Contents) -> &'static str
+    fn of<S: Scheme<Key = u32, Value = u32>, T: Structure<Cpu, S>>(contents: Contents) -> &'static str
     where
         Cpu: Runs<S>,
     {

@@ -20,7 +20,7 @@ use super::failure::{Failure, Result};
 use super::options::SchemeOptions;
 
 /// A scheme's parameters, from the command line.
-trait Parameters: Scheme {
+trait Parameters: Scheme<Key = u32, Value = u32> {
     /// The options that tables of this kind take.
     fn options(kind: Kind) -> &'static [&'static str];
     /// The scheme of this kind with these options; others than those that it takes are not given.
@@ -28,7 +28,7 @@ trait Parameters: Scheme {
 }
 
 /// A scheme's parameters, for people.
-pub trait Described: Scheme {
+pub trait Described: Scheme<Key = u32, Value = u32> {
     /// Names and values of the parameters in a plan.
     fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
 }

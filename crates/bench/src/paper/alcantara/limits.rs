@@ -123,7 +123,7 @@ fn can_be_had(bench: &Bench<'_>, scheme: &Cuckoo, pairs: &Pairs, hundredths: u32
 }
 
 /// How often one build was started again; nothing if every attempt failed.
-fn restarts_of<S: Scheme>(
+fn restarts_of<S: Scheme<Key = u32, Value = u32>>(
     bench: &Bench<'_>,
     scheme: &S,
     pairs: &Pairs,

@@ -24,7 +24,13 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-fn curve<S: Scheme>(bench: &Bench<'_>, figure: &mut Figure, pairs: &Random, label: &str, scheme: S) -> Result<()>
+fn curve<S: Scheme<Key = u32, Value = u32>>(
+    bench: &Bench<'_>,
+    figure: &mut Figure,
+    pairs: &Random,
+    label: &str,
+    scheme: S,
+) -> Result<()>
 where
     Any: Runs<S>,
 {

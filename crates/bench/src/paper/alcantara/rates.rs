@@ -47,7 +47,7 @@ struct Both<'a> {
 }
 
 impl Both<'_> {
-    fn curve<S: Scheme>(&mut self, label: &str, scheme: S, load: Option<f64>) -> Result<()>
+    fn curve<S: Scheme<Key = u32, Value = u32>>(&mut self, label: &str, scheme: S, load: Option<f64>) -> Result<()>
     where
         Any: Runs<S>,
     {

@@ -71,7 +71,7 @@ struct Both<'a> {
 }
 
 impl Both<'_> {
-    fn curve<S: Scheme>(&mut self, label: &str, scheme: S) -> Result<()>
+    fn curve<S: Scheme<Key = u32, Value = u32>>(&mut self, label: &str, scheme: S) -> Result<()>
     where
         Any: Runs<S>,
     {

@@ -135,7 +135,7 @@ pub(super) fn validation(bench: &Bench<'_>) -> Result<Vec<Figure>> {
 }
 
 /// The counts of a table.
-fn walked<S: Scheme>(
+fn walked<S: Scheme<Key = u32, Value = u32>>(
     bench: &Bench<'_>,
     scheme: S,
     load: f64,

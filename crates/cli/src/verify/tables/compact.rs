@@ -66,7 +66,7 @@ impl Subject for Compacting {
 }
 
 /// Everything that a table says of keys and ids, where key `unique[i]` has id `i`.
-pub(super) fn says<S: Scheme>(
+pub(super) fn says<S: Scheme<Key = u32, Value = u32>>(
     case: &Case<'_>,
     table: &CompactingTable<Device, S>,
     unique: &[u32],
@@ -103,7 +103,9 @@ where
     let stranger = columns.absent.first().map(|&absent| (absent, [&columns.keys[..], &[absent; 2]].concat()));
     if let Some((absent, keys)) = stranger {
         let refused = match table.inverse(&keys) {
-            Err(Error::UnknownKey { key, position }) if (key, position) == (absent, columns.keys.len() as u64) => {
+            Err(Error::UnknownKey { key, position })
+                if (key, position) == (absent.into(), columns.keys.len() as u64) =>
+            {
                 Ok(())
             }
             Err(error) => Err(format!("it should name key {absent}, and says: {error}")),

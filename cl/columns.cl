@@ -1,0 +1,105 @@
+// What is the same for columns of 32 and of 64 bits: elements moved by number or by a bitmap, and where they differ from
+// their neighbours.
+//
+//   KOEL_WORD_BITS   bits of an element: 32 or 64
+//
+//   gather         the elements of these numbers
+//   scatter        each element to its place
+//   greatest       the greatest element
+//   select_move    one group a tile: writes the kept elements from offsets[tile] on (primitives.cl has the counts)
+//   heads, tails   ones where an element differs from the one before it, and from the one behind it
+//
+// KOEL_GROUP, the work-items of a group, is a power of two, 32 at least. All lengths are 64 bits wide, and the global size
+// is a multiple of the group's: work-items past the end do nothing, but reach every barrier.
+
+#if KOEL_WORD_BITS == 64
+typedef ulong cell;
+typedef ulong4 cell4;
+#define MAX_CELL(at, value) atom_max(at, value)
+#else
+typedef uint cell;
+typedef uint4 cell4;
+#define MAX_CELL(at, value) atomic_max(at, value)
+#endif
+
+__kernel GROUP_SIZE void gather(__global const cell *from, const ulong from_len, __global const uint *index,
+                                __global cell *to, const ulong len) {
+    ulong i = get_global_id(0);
+    if (i >= len) return;
+    uint at = index[i];
+    to[i] = at < from_len ? from[at] : 0;
+}
+
+// Several words a work-item and one atomic a group.
+__kernel GROUP_SIZE void greatest(__global const cell *words, const ulong len, __global cell *result) {
+    __local cell parts[KOEL_GROUP];
+    uint me = get_local_id(0);
+    cell part = 0;
+    for (ulong i = get_global_id(0); i < len; i += get_global_size(0)) part = max(part, words[i]);
+    parts[me] = part;
+    for (uint below = KOEL_GROUP / 2; below > 0; below /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (me < below) parts[me] = max(parts[me], parts[me + below]);
+    }
+    if (me == 0) MAX_CELL(result, parts[0]);
+}
+
+// The words and their prefix sums stay in local memory, and the group walks its elements in order: neighbours read and
+// write neighbours.
+__kernel GROUP_SIZE void select_move(__global const uint *bits, const ulong len, const uint flip,
+                                     __global const sum *offsets, __global const cell *from, __global cell *to) {
+    __local sum sums[KOEL_GROUP];
+    __local uint words[KOEL_GROUP];
+    uint me = get_local_id(0);
+    words[me] = kept(bits, get_global_id(0), len, flip);
+    sums[me] = popcount(words[me]);
+    prefix_sums(sums);
+    ulong first = (ulong)get_group_id(0) * KOEL_GROUP * 32;
+    ulong out = offsets[get_group_id(0)];
+    for (uint round = 0; round < 32; round++) {
+        uint element = round * KOEL_GROUP + me;
+        // What its word of the bitmap has from here on.
+        uint rest = words[element / 32] >> (element % 32);
+        if (!(rest & 1)) continue;
+        to[out + sums[element / 32] - popcount(rest)] = from[first + element];
+    }
+}
+
+// A byte of a bitmap for each work-item: the ones among eight neighbours that differ from the one before them, or behind
+// them. The bytes past the end of the column, up to the end of the bitmap's last word, are 0.
+
+__kernel GROUP_SIZE void heads(__global const cell *column, const ulong len, __global uint *bits) {
+    ulong first = 8 * get_global_id(0);
+    if (first >= (len + 31) / 32 * 32) return;
+    uint ones = 0;
+    if (first + 8 <= len) {
+        cell4 a = ((__global const cell4 *)(column + first))[0], b = ((__global const cell4 *)(column + first))[1];
+        cell before = first > 0 ? column[first - 1] : ~a.x;
+        ones = (a.x != before) | (a.y != a.x) << 1 | (a.z != a.y) << 2 | (a.w != a.z) << 3 | (b.x != a.w) << 4 |
+               (b.y != b.x) << 5 | (b.z != b.y) << 6 | (b.w != b.z) << 7;
+    } else {
+        for (ulong i = first; i < len; i++) ones |= (uint)(i == 0 || column[i] != column[i - 1]) << (i - first);
+    }
+    ((__global uchar *)bits)[first / 8] = (uchar)ones;
+}
+
+__kernel GROUP_SIZE void tails(__global const cell *column, const ulong len, __global uint *bits) {
+    ulong first = 8 * get_global_id(0);
+    if (first >= (len + 31) / 32 * 32) return;
+    uint ones = 0;
+    if (first + 8 <= len) {
+        cell4 a = ((__global const cell4 *)(column + first))[0], b = ((__global const cell4 *)(column + first))[1];
+        cell behind = first + 8 < len ? column[first + 8] : ~b.w;
+        ones = (a.x != a.y) | (a.y != a.z) << 1 | (a.z != a.w) << 2 | (a.w != b.x) << 3 | (b.x != b.y) << 4 |
+               (b.y != b.z) << 5 | (b.z != b.w) << 6 | (b.w != behind) << 7;
+    } else {
+        for (ulong i = first; i < len; i++) ones |= (uint)(i + 1 == len || column[i] != column[i + 1]) << (i - first);
+    }
+    ((__global uchar *)bits)[first / 8] = (uchar)ones;
+}
+
+__kernel GROUP_SIZE void scatter(__global const cell *values, __global const uint *places, const ulong count,
+                                 __global cell *to, const ulong len) {
+    ulong i = get_global_id(0);
+    if (i < count && places[i] < len) to[places[i]] = values[i];
+}

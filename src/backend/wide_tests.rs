@@ -1,0 +1,368 @@
+//! Cases for every backend: primitives on columns of 64 bits, and tables of lines beside the scheme's own rule, byte for
+//! byte.
+
+use std::collections::BTreeMap;
+
+use super::{Answers, ChunkOf, DeviceBuffer, Kernels, Runs, Word};
+use crate::error::Result;
+use crate::scheme::bucketized::wide::{Column, Layout, LinePlan};
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::{Bucketized, BucketizedOf, Placing, Plan, Request, Scheme};
+use crate::{Aggregate, CompactingTable, Cuckoo, HashSet, HashTable, IdOrder, JoinIndex, JoinKind, MultiTable, group};
+
+/// Integers without a pattern.
+fn noise<T: Word>(seed: u64, len: usize) -> Vec<T> {
+    let mut stream = SplitMix64::new(seed);
+    (0..len).map(|_| T::low(stream.next_u64())).collect()
+}
+
+/// Keys of 64 bits: random ones, some that differ in one half, few of them, in order, and extremes.
+fn keys_of_every_sort(len: usize) -> [(&'static str, Vec<u64>); 6] {
+    let of = |key: fn(u64) -> u64| (0..len as u64).map(key).collect();
+    let random: Vec<u64> = noise(len as u64, len);
+    [
+        ("in the upper half", random.iter().map(|key| key << 32).collect()),
+        ("in the lower half", random.iter().map(|key| key >> 40 | 7 << 60).collect()),
+        ("across the halves", random.iter().map(|key| key >> 30 & 0xff_ff00_0000).collect()),
+        ("few", random.iter().map(|key| ((key % 5) << 62) | (key % 3)).collect()),
+        ("in order", of(|i| i << 33)),
+        ("random", random),
+    ]
+}
+
+/// Sorts of every two widths.
+pub(crate) fn sorts<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize]) -> Result<()> {
+    for &len in lengths {
+        for (name, keys) in keys_of_every_sort(len) {
+            let mut expected: Vec<(u64, u32)> = keys.iter().copied().zip(0..).collect();
+            expected.sort_by_key(|&(key, _)| key);
+            let said = format!("{len} keys, {name}");
+            let on_device = backend.upload(&keys)?;
+            let (sorted, rows) = backend.sort_pairs(&on_device, &backend.iota(len)?)?;
+            let rows = backend.download(&rows)?;
+            let found = backend.download(&sorted)?.into_iter().zip(rows.iter().copied());
+            assert!(expected.iter().copied().eq(found), "{said}, values of 32 bits");
+            let values: Vec<u64> = noise(3, len);
+            let (sorted, moved) = backend.sort_pairs(&on_device, &backend.upload(&values)?)?;
+            assert!(expected.iter().map(|&(key, _)| key).eq(backend.download(&sorted)?), "{said}");
+            let in_order = rows.iter().map(|&row| values[row as usize]);
+            assert!(in_order.eq(backend.download(&moved)?), "{said}, values of 64 bits");
+            let short: Vec<u32> = keys.iter().map(|key| (key ^ key >> 32) as u32).collect();
+            let mut expected: Vec<(u32, u64)> = short.iter().copied().zip(values).collect();
+            expected.sort_by_key(|&(key, _)| key);
+            let (sorted, moved) =
+                backend.sort_pairs(&backend.upload(&short)?, &backend.upload(&noise::<u64>(3, len))?)?;
+            let found = backend.download(&sorted)?.into_iter().zip(backend.download(&moved)?);
+            assert!(expected.into_iter().eq(found), "{said}, keys of 32 bits");
+        }
+    }
+    Ok(())
+}
+
+/// What moves elements and compares neighbours.
+pub(crate) fn columns<B: Runs<Cuckoo>>(backend: &B, lengths: &[usize]) -> Result<()> {
+    for &len in lengths {
+        let column: Vec<u64> = noise::<u64>(1, len).into_iter().map(|x| x >> 62 << 40).collect();
+        let on_device = backend.upload(&column)?;
+        let is_one = |bits: &[u32], i: usize| bits[i / 32] >> (i % 32) & 1 == 1;
+        let heads = backend.download(&backend.heads(&on_device)?)?;
+        assert!((0..len).all(|i| is_one(&heads, i) == (i == 0 || column[i] != column[i - 1])), "heads of {len}");
+        let tails = backend.download(&backend.tails(&on_device)?)?;
+        assert!((0..len).all(|i| is_one(&tails, i) == (i + 1 == len || column[i] != column[i + 1])), "tails of {len}");
+        assert!((len..32 * heads.len()).all(|i| !is_one(&heads, i) && !is_one(&tails, i)));
+        assert_eq!(backend.greatest(&on_device)?, column.iter().copied().max().unwrap_or(0));
+        let index: Vec<u32> = (0..len as u32 + 3).rev().collect();
+        let gathered = backend.download(&backend.gather(&on_device, &backend.upload(&index)?)?)?;
+        assert!(index.iter().map(|&i| column.get(i as usize).copied().unwrap_or(0)).eq(gathered), "gather of {len}");
+        let places: Vec<u32> = (0..len as u32).map(|i| 2 * i).collect();
+        let moved = backend.download(&backend.scatter(&on_device, &backend.upload(&places)?, len)?)?;
+        let expected = (0..len).map(|i| if i % 2 == 0 { column[i / 2] } else { 0 });
+        assert!(expected.eq(moved), "scatter of {len}");
+        let both = backend.download(&backend.concat(&on_device, &on_device)?)?;
+        assert!(column.iter().chain(&column).copied().eq(both));
+    }
+    Ok(())
+}
+
+/// Queries and answers of either width, in chunks.
+pub(crate) fn chunks<B: Runs<Cuckoo>>(backend: &B, len: usize) -> Result<()> {
+    let (wide, narrow) = (noise::<u64>(8, len), noise::<u32>(9, len));
+    let mut to = vec![0; len];
+    backend.in_chunks(&wide, Answers::words([&mut to[..]]), |mut chunk: ChunkOf<B, u64, u64>| {
+        chunk.words = vec![backend.clone_buffer(&chunk.queries)?];
+        Ok(chunk)
+    })?;
+    assert!(to == wide);
+    let (mut first, mut second) = (vec![0; len], vec![0; len]);
+    backend.in_chunks(&narrow, Answers::words([&mut first[..], &mut second]), |mut chunk: ChunkOf<B, u32, u64>| {
+        let rows: Vec<u64> = (0..chunk.queries.len()).map(|i| (chunk.first + i) as u64).collect();
+        let keys = backend.download(&chunk.queries)?.into_iter().map(|key| u64::from(key) << 32).collect::<Vec<_>>();
+        chunk.words = vec![backend.upload(&rows)?, backend.upload(&keys)?];
+        Ok(chunk)
+    })?;
+    assert!(first.iter().copied().eq(0..len as u64));
+    assert!(second.iter().zip(&narrow).all(|(&to, &from)| to == u64::from(from) << 32));
+    Ok(())
+}
+
+type Columns<L> = (Vec<<L as Layout>::Key>, Vec<<L as Layout>::Value>);
+
+/// Distinct keys, in no order, the extremes among them, and values.
+fn pairs<L: Layout>(count: usize, seed: u64) -> Columns<L> {
+    let key = |i: usize| L::Key::low((i as u64 + (seed << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(31));
+    let mut keys: Vec<L::Key> = (1..=count).map(key).collect();
+    if seed == 1 {
+        keys.iter_mut().zip([0, u64::MAX]).for_each(|(key, extreme)| *key = L::Key::low(extreme));
+    }
+    let values = if L::VALUES.is_some() { noise(seed, count) } else { vec![L::Value::low(0); count] };
+    (keys, values)
+}
+
+fn reference<K: Column, V: Column>(plan: &LinePlan<(K, V)>, image: &mut [u64], columns: &Columns<(K, V)>)
+where
+    (K, V): Layout,
+{
+    let pairs: Vec<_> = columns.0.iter().copied().zip(columns.1.iter().copied()).collect();
+    assert_eq!(BucketizedOf::<K, V>::place(plan, image, &pairs), Placing::Placed);
+}
+
+/// Builds, batches, answers, removals and compaction of one layout, at these numbers of pairs and loads.
+pub(crate) fn lines<B, K: Column, V: Column>(backend: &B, sizes: &[(usize, f64)]) -> Result<()>
+where
+    (K, V): Layout,
+    B: Runs<BucketizedOf<K, V>>,
+{
+    type Of<K, V> = BucketizedOf<K, V>;
+    let scheme = Bucketized::default().of::<K, V>();
+    for &(count, load) in sizes {
+        let all = pairs::<(K, V)>(count, 1);
+        let half = count / 2;
+        let plan = Request { slots: (count as f64 / load) as u64, pairs: count as u64, seed: 3, attempt: 0 };
+        let plan = scheme.plan(plan)?;
+        let mut expected = vec![0; plan.words() as usize];
+        reference::<K, V>(&plan, &mut expected, &all);
+        let clean = |placed: super::PlacedOf<Of<K, V>>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
+
+        let (keys, values) = (backend.upload(&all.0)?, backend.upload(&all.1)?);
+        let (image, placed) = Kernels::<Of<K, V>>::build(backend, &plan, &keys, &values)?;
+        clean(placed);
+        assert!(backend.download(&image)? == expected, "{count} at {load}");
+
+        // In two batches, of which the first is displaced by the second: values go along.
+        let (keys, values) = (backend.upload(&all.0[..half])?, backend.upload(&all.1[..half])?);
+        let (one, placed) = Kernels::<Of<K, V>>::build(backend, &plan, &keys, &values)?;
+        clean(placed);
+        let (keys, values) = (backend.upload(&all.0[half..])?, backend.upload(&all.1[half..])?);
+        let (two, placed) = Kernels::<Of<K, V>>::extended(backend, &plan, &one, &keys, &values)?;
+        clean(placed);
+        assert!(backend.download(&two)? == expected, "{count} at {load}, in two batches");
+
+        let mut worn = backend.clone_buffer(&image)?;
+        let gone: Vec<_> = all.0.iter().copied().step_by(3).collect();
+        let twice = [&gone[..], &gone[..gone.len() / 2]].concat();
+        let removed = Kernels::<Of<K, V>>::remove(backend, &plan, &mut worn, &backend.upload(&twice)?)?;
+        assert_eq!(removed.pairs, gone.len() as u64);
+        let mut expected_worn = expected.clone();
+        assert_eq!(Of::<K, V>::remove(&plan, &mut expected_worn, &gone), gone.len() as u64);
+        assert!(backend.download(&worn)? == expected_worn, "{count} at {load}, worn");
+
+        let queries = [&all.0[..], &pairs::<(K, V)>(count / 2 + 9, 2).0].concat();
+        let on_device = backend.upload(&queries)?;
+        for (image, words) in [(&image, &expected), (&worn, &expected_worn)] {
+            let mut values = backend.filled(queries.len(), <(K, V) as Layout>::Value::low(9))?;
+            let mut found = backend.filled(queries.len().div_ceil(32), 9)?;
+            Kernels::<Of<K, V>>::lookup(backend, &plan, image, &on_device, &mut values, &mut found)?;
+            let (values, found) = (backend.download(&values)?, backend.download(&found)?);
+            let bits = Kernels::<Of<K, V>>::contains(backend, &plan, image, &on_device)?;
+            assert!(backend.download(&bits)? == found);
+            for (i, &key) in queries.iter().enumerate() {
+                let answer = (found[i / 32] >> (i % 32) & 1 == 1).then_some(values[i]);
+                assert_eq!(answer, Of::<K, V>::find(&plan, words, key), "query {i}");
+                assert!(answer.is_some() || values[i] == Word::low(0));
+            }
+            let decoded = Kernels::<Of<K, V>>::decode(backend, &plan, image)?;
+            let columns = (backend.download(&decoded.keys)?, backend.download(&decoded.values)?);
+            let taken = backend.download(&decoded.taken)?;
+            for cell in 0..plan.cells() as usize {
+                let pair = (taken[cell / 32] >> (cell % 32) & 1 == 1).then_some((columns.0[cell], columns.1[cell]));
+                assert_eq!(pair, Of::<K, V>::pair(&plan, words, cell as u64), "cell {cell}");
+            }
+        }
+
+        // Compacted, it is the table of what is left.
+        let lifted = Kernels::<Of<K, V>>::lift(backend, &plan, &mut worn)?;
+        let (keys, values) = backend.select_pairs(&lifted.taken, true, &lifted.keys, &lifted.values)?;
+        clean(Kernels::<Of<K, V>>::place(backend, &plan, &mut worn, &keys, &values)?);
+        let left = (0..count).filter(|i| !i.is_multiple_of(3));
+        let rest = left.map(|i| (all.0[i], all.1[i])).unzip();
+        let mut expected = vec![0; plan.words() as usize];
+        reference::<K, V>(&plan, &mut expected, &rest);
+        assert!(backend.download(&worn)? == expected, "{count} at {load}, compacted");
+
+        let others = pairs::<(K, V)>(gone.len(), 5).1;
+        let mut image = backend.clone_buffer(&image)?;
+        let (keys, values) = (backend.upload(&gone)?, backend.upload(&others)?);
+        Kernels::<Of<K, V>>::assign(backend, &plan, &mut image, &keys, &values)?;
+        let image = backend.download(&image)?;
+        assert!(gone.iter().zip(&others).all(|(&key, &value)| Of::<K, V>::find(&plan, &image, key) == Some(value)));
+        Of::<K, V>::audit(&plan, &image, 0..plan.cells()).expect("a sound image");
+    }
+    Ok(())
+}
+
+/// Every layout.
+pub(crate) fn every_layout<B>(backend: &B, sizes: &[(usize, f64)]) -> Result<()>
+where
+    B: Runs<BucketizedOf<u64, u64>> + Runs<BucketizedOf<u64, u32>> + Runs<BucketizedOf<u32, u64>>,
+    B: Runs<BucketizedOf<u64, ()>>,
+{
+    lines::<B, u64, u64>(backend, sizes)?;
+    lines::<B, u64, u32>(backend, sizes)?;
+    lines::<B, u32, u64>(backend, sizes)?;
+    lines::<B, u64, ()>(backend, sizes)
+}
+
+/// Duplicates are counted, and of each key the greatest value stays.
+pub(crate) fn duplicates<B: Runs<BucketizedOf<u64, u64>>>(backend: &B, keys: u64) -> Result<()> {
+    let rows = 3 * keys + keys / 3;
+    let column: Vec<u64> = (0..rows).map(|i| (i % keys) << 33 | 5).collect();
+    let values: Vec<u64> = (0..rows).collect();
+    let request = Request { slots: keys + keys / 9, pairs: keys, seed: 1, attempt: 0 };
+    let plan = Bucketized::default().of::<u64, u64>().plan(request)?;
+    let (on_device, values) = (backend.upload(&column)?, backend.upload(&values)?);
+    let (image, placed) = Kernels::<BucketizedOf<u64, u64>>::build(backend, &plan, &on_device, &values)?;
+    assert_eq!((placed.unplaced, placed.copies, placed.least_copy), (0, rows - keys, Some(5)));
+    let image = backend.download(&image)?;
+    let greatest = |i: u64| Some(i + keys * ((rows - 1 - i) / keys));
+    assert!((0..keys).all(|i| BucketizedOf::<u64, u64>::find(&plan, &image, i << 33 | 5) == greatest(i)));
+    Ok(())
+}
+
+/// A table as users have it: built, asked, changed, read back.
+pub(crate) fn tables<B: Runs<BucketizedOf<u64, u64>>>(backend: &B, count: u64) -> Result<()> {
+    let keys: Vec<u64> = (0..count).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let values: Vec<u64> = keys.iter().map(|key| !key).collect();
+    let builder = HashTable::builder(Bucketized::default().of::<u64, u64>()).seed(7).capacity(2 * count as usize);
+    let mut table = builder.build(backend, &keys, &values)?;
+    assert!(table.get(&keys)?.into_iter().eq(values.iter().copied().map(Some)));
+    assert_eq!(table.contains(&[1, keys[1], 3])?, [false, true, false]);
+    let whole = table.digest()?;
+    let (first, second) = keys.split_at(keys.len() / 3);
+    let mut in_two = builder.build(backend, first, &values[..first.len()])?;
+    in_two.insert(second, &values[first.len()..])?;
+    assert_eq!(in_two.digest()?, whole);
+    assert!(matches!(in_two.insert(&keys[5..6], &[0]), Err(crate::Error::DuplicateKey { key }) if key == keys[5]));
+    assert_eq!(in_two.upsert(&keys[..2], &[1, 2])?.overwritten, 2);
+    assert_eq!(in_two.get(&keys[..2])?, [Some(1), Some(2)]);
+    assert_eq!(table.remove(&keys[..7])?, 7);
+    table.compact()?;
+    assert_eq!(table.digest()?, builder.build(backend, &keys[7..], &values[7..])?.digest()?);
+    table.audit()?;
+    let mut pairs = table.to_pairs()?;
+    pairs.sort_unstable();
+    let mut expected: Vec<_> = keys[7..].iter().copied().zip(values[7..].iter().copied()).collect();
+    expected.sort_unstable();
+    assert!(pairs == expected);
+    Ok(())
+}
+
+/// Sets, ids, groups, multivalue tables and joins of 64-bit keys, against the standard library's.
+pub(crate) fn structures<B>(backend: &B, rows: usize) -> Result<()>
+where
+    B: Runs<BucketizedOf<u64, u32>> + Runs<BucketizedOf<u64, ()>>,
+{
+    // A third as many keys as rows; many differ in one half alone.
+    let column: Vec<u64> = noise::<u64>(4, rows)
+        .into_iter()
+        .map(|x| match x % 3 {
+            0 => (x % (rows as u64 / 3 + 1)) << 32,
+            1 => x >> 8 & 0xff,
+            _ => u64::MAX - x % 50,
+        })
+        .collect();
+    let mut first_seen = Vec::new();
+    let mut rows_of: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    for (&key, row) in column.iter().zip(0..) {
+        let rows = rows_of.entry(key).or_default();
+        if rows.is_empty() {
+            first_seen.push(key);
+        }
+        rows.push(row);
+    }
+    let ascending: Vec<u64> = rows_of.keys().copied().collect();
+
+    for (order, expected) in [(IdOrder::FirstSeen, &first_seen), (IdOrder::Ascending, &ascending)] {
+        assert!(group::wide::unique(backend, &column, order)? == *expected);
+        let (unique, inverse) = group::wide::factorize(backend, &column, order)?;
+        assert!(unique == *expected);
+        assert!(inverse.iter().zip(&column).all(|(&id, key)| unique[id as usize] == *key));
+        let values: Vec<u32> = noise(5, rows);
+        let groups = group::wide::group_by(backend, &column, &values, &Aggregate::ALL, order)?;
+        assert!(groups.keys == *expected);
+        for (at, key) in groups.keys.iter().enumerate() {
+            let of_key = || rows_of[key].iter().map(|&row| values[row as usize]);
+            assert_eq!(groups.counts[at] as usize, rows_of[key].len());
+            assert_eq!(groups.sums[at], of_key().map(u64::from).sum::<u64>());
+            assert_eq!((Some(groups.mins[at]), Some(groups.maxs[at])), (of_key().min(), of_key().max()));
+        }
+        let counted = group::wide::group_by(backend, &column, &[], &[Aggregate::Count], order)?;
+        assert!(counted.counts == groups.counts);
+    }
+
+    let set = HashSet::builder(Bucketized::default().of::<u64, ()>()).build(backend, &column)?;
+    assert_eq!(set.len(), ascending.len());
+    let asked: Vec<u64> = column.iter().flat_map(|key| [*key, key ^ 1 << 40]).collect();
+    assert!(set.contains(&asked)?.into_iter().eq(asked.iter().map(|key| rows_of.contains_key(key))));
+    let other = HashSet::builder(Bucketized::default().of::<u64, ()>()).build(backend, &asked[..asked.len() / 2])?;
+    let mut both = set.intersection(&other)?.to_keys()?;
+    both.sort_unstable();
+    let mut expected = other.to_keys()?;
+    expected.retain(|key| rows_of.contains_key(key));
+    expected.sort_unstable();
+    assert!(both == expected);
+
+    let of_rows = Bucketized::default().of::<u64, u32>();
+    let table = CompactingTable::builder(of_rows.clone()).build(backend, &column)?;
+    assert!(table.unique()? == first_seen);
+    assert!(table.inverse(&column)? == group::wide::factorize(backend, &column, IdOrder::FirstSeen)?.1);
+    let stranger = u64::MAX / 3;
+    let refused = table.inverse(&[column[0], stranger]);
+    assert!(matches!(refused, Err(crate::Error::UnknownKey { key, position: 1 }) if key == stranger));
+
+    let numbers: Vec<u32> = (0..rows as u32).collect();
+    let multi = MultiTable::builder(of_rows.clone()).build(backend, &column, &numbers)?;
+    assert!(multi.keys()? == ascending);
+    let retrieved = multi.retrieve(&asked)?;
+    assert!(asked.iter().enumerate().all(|(i, key)| retrieved.of(i) == rows_of.get(key).map_or(&[][..], |rows| rows)));
+
+    let index = JoinIndex::builder(of_rows).build(backend, &column)?;
+    let joined = index.join(&asked, JoinKind::Inner)?.collect()?;
+    let expected = (0..)
+        .zip(&asked)
+        .flat_map(|(left, key)| rows_of.get(key).into_iter().flatten().map(move |&right| (Some(left), Some(right))));
+    assert!(joined.iter().eq(expected));
+    Ok(())
+}
+
+/// The digests of tables, sets and structures: the same on every device.
+#[cfg(feature = "opencl")]
+pub(crate) fn digests<B>(backend: &B) -> Result<Vec<String>>
+where
+    B: Runs<BucketizedOf<u64, u64>> + Runs<BucketizedOf<u64, u32>> + Runs<BucketizedOf<u32, u64>>,
+    B: Runs<BucketizedOf<u64, ()>>,
+{
+    fn table<B: Runs<BucketizedOf<K, V>>, K: Column, V: Column>(backend: &B) -> Result<String>
+    where
+        (K, V): Layout,
+    {
+        let (keys, values) = pairs::<(K, V)>(5000, 1);
+        let builder = HashTable::builder(Bucketized::default().of::<K, V>()).seed(2026);
+        Ok(builder.build(backend, &keys, &values)?.digest()?.to_string())
+    }
+    Ok(vec![
+        table::<B, u64, u64>(backend)?,
+        table::<B, u64, u32>(backend)?,
+        table::<B, u32, u64>(backend)?,
+        table::<B, u64, ()>(backend)?,
+    ])
+}

@@ -1,0 +1,185 @@
+//! Values, to where their words came to stand.
+//!
+//! ```text
+//! bring:   the old image's pairs:   in a line whose words are as they were, values stay; others are looked up
+//!          the batch:               each key is looked up, and its value written
+//! ```
+//!
+//! All values are 0 before, and each is raised to what is brought: of copies the greatest stays, in any order of events.
+//! A lookup in a finished image costs what a lookup costs; words that stay where they were, which most do, cost nothing.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::{Shared, lookup, per_line};
+use crate::cpu::CHUNK;
+use crate::cpu::memory::Memory;
+use crate::error::Result;
+use crate::memory;
+use crate::parallel::{each, fold};
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, LineFunctions, lines, lines_mut, pair, slot};
+
+/// The cell of a key that is nowhere.
+const NOWHERE: u64 = u64::MAX;
+
+/// Where the words, or the values, of cells stand, in integers of their width.
+pub(super) struct Places<L> {
+    line: usize,
+    first: usize,
+    stride: usize,
+    layout: PhantomData<L>,
+}
+
+impl<L: Layout> Places<L> {
+    /// Of values, if there are any.
+    pub(super) fn new() -> Option<Self> {
+        let (first, stride) = L::VALUES?;
+        Some(Places { line: per_line::<L::Value>(), first, stride, layout: PhantomData })
+    }
+
+    /// Of words.
+    pub(super) fn words() -> Self {
+        Places { line: per_line::<L::Key>(), first: 0, stride: L::WORD_STRIDE, layout: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(super) fn at(&self, line: usize, slot: usize) -> usize {
+        line * self.line + self.first + slot * self.stride
+    }
+
+    /// Of a number that [`places_of`] gave.
+    #[inline(always)]
+    pub(super) fn of_cell(&self, cell: u64) -> Option<usize> {
+        let slots = L::SLOTS as u64;
+        (cell != NOWHERE).then(|| self.at((cell / slots) as usize, (cell % slots) as usize))
+    }
+}
+
+/// The cell of each key.
+pub(super) fn places_of<L: Layout>(
+    functions: &LineFunctions<L::Key>,
+    lines: &[Line],
+    keys: &[L::Key],
+) -> Result<Memory<u64>> {
+    let mut places = Memory::filled(keys.len(), NOWHERE)?;
+    each((keys, places.words_mut()?), CHUNK, |_, (keys, places)| {
+        lookup::each_found::<L>(functions, lines, keys, |i, line, slot| places[i] = (line * L::SLOTS + slot) as u64);
+    });
+    Ok(places)
+}
+
+/// Sets all values to 0.
+pub(super) fn clear<L: Layout>(image: &mut [u64]) {
+    each(lines_mut(image), CHUNK / LINE_WORDS, |_, lines| {
+        for line in lines {
+            (0..L::SLOTS).for_each(|i| L::put_value(line, i, crate::backend::Word::low(0)));
+        }
+    });
+}
+
+/// Brings values to a finished image whose values are 0.
+pub(super) fn bring<L: Layout>(
+    functions: &LineFunctions<L::Key>,
+    image: &mut [u64],
+    old: Option<&[u64]>,
+    keys: &[L::Key],
+    values: &[L::Value],
+) -> Result<()>
+where
+    L::Value: Shared,
+{
+    let Some(places) = Places::<L>::new() else { return Ok(()) };
+    if let Some(old) = old {
+        carry::<L>(functions, image, lines(old), &places)?;
+    }
+    let cells = places_of::<L>(functions, lines(image), keys)?;
+    raise::<L>(image, &places, cells.words(), values);
+    Ok(())
+}
+
+/// Raises the values of cells.
+fn raise<L: Layout>(image: &mut [u64], places: &Places<L>, cells: &[u64], values: &[L::Value])
+where
+    L::Value: Shared,
+{
+    let image = L::Value::cells(image);
+    each((cells, values), CHUNK, |_, (cells, values)| {
+        for (&cell, &value) in cells.iter().zip(values) {
+            if let Some(at) = places.of_cell(cell) {
+                L::Value::raise(&image[at], value);
+            }
+        }
+    });
+}
+
+/// The values of the pairs of an old image, to where their keys stand now.
+fn carry<L: Layout>(
+    functions: &LineFunctions<L::Key>,
+    image: &mut [u64],
+    old: &[Line],
+    places: &Places<L>,
+) -> Result<()>
+where
+    L::Value: Shared,
+{
+    each((lines_mut(image), old), CHUNK / LINE_WORDS, |_, (new, old)| {
+        for (new, old) in new.iter_mut().zip(old).filter(|(new, old)| same_words::<L>(new, old)) {
+            (0..L::SLOTS).for_each(|i| L::put_value(new, i, L::value(old, i)));
+        }
+    });
+    let new = lines(image);
+    let of_chunk = |_, range| Some(moved::<L>(functions, new, old, range));
+    let both = |first: Option<Result<Moved<_>>>, second: Option<Result<Moved<_>>>| match (first, second) {
+        (Some(first), Some(second)) => Some(first.and_then(|first| first.followed_by(second?))),
+        (first, second) => first.or(second),
+    };
+    let Some(moved) = fold(0..old.len(), CHUNK / LINE_WORDS, of_chunk, both).transpose()? else { return Ok(()) };
+    raise::<L>(image, places, &moved.cells, &moved.values);
+    Ok(())
+}
+
+/// Values of pairs that stand elsewhere than before.
+struct Moved<V> {
+    cells: Vec<u64>,
+    values: Vec<V>,
+}
+
+impl<V> Moved<V> {
+    fn followed_by(mut self, mut other: Moved<V>) -> Result<Self> {
+        let len = self.cells.len() + other.cells.len();
+        let room = |reserved: bool| if reserved { Ok(()) } else { Err(memory::no_room::<u64>(len)) };
+        room(self.cells.try_reserve(other.cells.len()).is_ok())?;
+        room(self.values.try_reserve(other.values.len()).is_ok())?;
+        self.cells.append(&mut other.cells);
+        self.values.append(&mut other.values);
+        Ok(self)
+    }
+}
+
+fn same_words<L: Layout>(new: &Line, old: &Line) -> bool {
+    (0..L::SLOTS).all(|i| L::word(new, i) == L::word(old, i))
+}
+
+/// Of some old lines, the values of pairs in those whose words are others now.
+fn moved<L: Layout>(
+    functions: &LineFunctions<L::Key>,
+    new: &[Line],
+    old: &[Line],
+    range: Range<usize>,
+) -> Result<Moved<L::Value>> {
+    let changed = || range.clone().filter(|&line| !same_words::<L>(&new[line], &old[line]));
+    let most = changed().count() * L::SLOTS;
+    let (mut keys, mut values) = (memory::reserved(most)?, memory::reserved(most)?);
+    for line in changed() {
+        for (word, value) in (0..L::SLOTS).map(|i| pair::<L>(&old[line], i)) {
+            if slot::is_pair::<L::Key>(word) {
+                keys.push(functions.key_of(line as u32, word));
+                values.push(value);
+            }
+        }
+    }
+    let mut cells = memory::reserved(keys.len())?;
+    cells.resize(keys.len(), NOWHERE);
+    lookup::each_found::<L>(functions, new, &keys, |i, line, slot| cells[i] = (line * L::SLOTS + slot) as u64);
+    Ok(Moved { cells, values })
+}

@@ -1,0 +1,252 @@
+//! The host side of cl/bucketized_wide.cl and cl/bucketized_wide_lookup.cl.
+//!
+//! ```text
+//! place      words offered; lines put in order; duplicates looked for
+//! values     an old image's, carried to where their keys stand now; the batch's, brought
+//! ```
+
+use ocl::core::Program;
+use ocl::prm::Ulong4;
+
+use crate::backend::{BufferOf, DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, Word, bitmap_words};
+use crate::error::Result;
+use crate::opencl::passes::tally::Tally;
+use crate::opencl::runtime::launch::Launch;
+use crate::opencl::runtime::program::{BUCKETIZED_WIDE, BUCKETIZED_WIDE_LOOKUP};
+use crate::opencl::{Buffer, LookupShape, OpenCl};
+use crate::scheme::bucketized::wide::{Column, Layout, LineFunctions, LinePlan, SlotKey};
+use crate::scheme::hash::{MixKeys, MixKeys64};
+use crate::scheme::{BucketizedOf, Plan};
+
+/// Work-items that read a line together, where they do.
+const LANES: u32 = 4;
+
+/// Keys whose mixers kernels can be given.
+pub(in crate::opencl) trait DeviceKey: SlotKey {
+    /// The constants of a mixer, of which one is of no account: that of 32 bits or that of 64.
+    fn constants(mixer: Self::Mixer) -> (MixKeys, [u64; 4]);
+}
+
+impl DeviceKey for u32 {
+    fn constants(mixer: MixKeys) -> (MixKeys, [u64; 4]) {
+        (mixer, [0; 4])
+    }
+}
+
+impl DeviceKey for u64 {
+    fn constants(MixKeys64 { before, times, back, between }: MixKeys64) -> (MixKeys, [u64; 4]) {
+        (MixKeys::default(), [before, times, back, between])
+    }
+}
+
+/// What cl/bucketized_wide.clh wants to know when a program is built.
+pub(in crate::opencl) fn parameters<L: Layout>(group: usize) -> Vec<(&'static str, u32)> {
+    let (first, stride) = L::VALUES.unwrap_or((0, 1));
+    vec![
+        ("CLASSIC", 0),
+        ("FUNCTIONS", 3),
+        ("SLOTS", L::SLOTS as u32),
+        ("PART_BITS", L::PART_BITS),
+        ("KEY_BITS", L::Key::BITS),
+        ("VALUE_BITS", if L::VALUES.is_some() { L::Value::BITS } else { 0 }),
+        ("WORD_STRIDE", L::WORD_STRIDE as u32),
+        ("FIRST_VALUE", first as u32),
+        ("VALUE_STRIDE", stride as u32),
+        ("GROUP", group as u32),
+    ]
+}
+
+impl OpenCl {
+    /// The program of such tables.
+    pub(in crate::opencl) fn lines_program<L: Layout>(&self) -> Result<Program> {
+        self.program(BUCKETIZED_WIDE, &parameters::<L>(self.0.sizes.group))
+    }
+
+    /// The program of their lookups, with values or for bits alone.
+    pub(in crate::opencl) fn lines_lookup<L: Layout>(&self, shape: LookupShape, values: bool) -> Result<Program> {
+        let mut parameters = parameters::<L>(self.lines_group(shape));
+        let lanes = if shape == LookupShape::Together { LANES } else { 1 };
+        parameters.extend([("LANES", lanes), ("BITS_ALONE", u32::from(!values))]);
+        self.program(BUCKETIZED_WIDE_LOOKUP, &parameters)
+    }
+
+    /// Work-items of a group of lookups.
+    fn lines_group(&self, shape: LookupShape) -> usize {
+        if shape == LookupShape::Together { self.lookup_group(shape) } else { self.0.sizes.group }
+    }
+
+    /// A kernel with the arguments that all of them begin with: the image, and `LINE_TABLE`.
+    fn lines_kernel<'a, L: Layout>(
+        &'a self,
+        program: &Program,
+        plan: &LinePlan<L>,
+        name: &'static str,
+        image: &Buffer<u64>,
+    ) -> Result<Launch<'a>>
+    where
+        L::Key: DeviceKey,
+    {
+        let LineFunctions { mixer, steps } = plan.functions();
+        let (narrow, wide) = L::Key::constants(mixer);
+        let [_, second, third, ..] = steps.keys;
+        let launch = self.kernel(program, name)?.buffer(image).value(plan.buckets());
+        Ok(launch.mixers(&[narrow, second, third]).value(Ulong4::from(wide)))
+    }
+
+    /// Adds pairs to an image, whose pairs so far are those of `old`.
+    fn add_to_lines<L: Layout>(
+        &self,
+        plan: &LinePlan<L>,
+        image: &Buffer<u64>,
+        old: Option<&Buffer<u64>>,
+        keys: &Buffer<L::Key>,
+        values: &Buffer<L::Value>,
+    ) -> Result<crate::backend::Placed<L::Key, L::Value>>
+    where
+        L::Key: DeviceKey,
+    {
+        let (tally, program, pairs) = (Tally::new(self)?, self.lines_program::<L>()?, keys.len());
+        let kernel = |name| self.lines_kernel(&program, plan, name, image);
+        let (lines, cells) = (plan.buckets() as usize, plan.cells() as usize);
+        if old.is_some() && L::VALUES.is_some() {
+            kernel("lines_clear")?.over(lines)?;
+        }
+        kernel("lines_place")?.buffer(keys).value(pairs as u64).buffer(tally.status()).over(pairs)?;
+        kernel("lines_sort")?.over(lines)?;
+        if pairs > 0 {
+            kernel("lines_copies")?.buffer(tally.status()).over(cells)?;
+        }
+        if L::VALUES.is_some() {
+            if let Some(old) = old {
+                kernel("lines_carry")?.buffer(old).over(cells)?;
+            }
+            kernel("lines_bring")?.buffer(keys).buffer(values).value(pairs as u64).over(pairs)?;
+        }
+        tally.placed_in_lines(self)
+    }
+
+    fn answers_of_lines<L: Layout>(
+        &self,
+        plan: &LinePlan<L>,
+        image: &Buffer<u64>,
+        queries: &Buffer<L::Key>,
+        values: Option<&Buffer<L::Value>>,
+        found: &Buffer<u32>,
+    ) -> Result<()>
+    where
+        L::Key: DeviceKey,
+    {
+        let shape = self.lookup_shape()?;
+        let program = self.lines_lookup::<L>(shape, values.is_some())?;
+        let launch = self.lines_kernel(&program, plan, "lines_lookup", image)?.stage("bucketized_lookup");
+        let launch = launch.buffer(queries).value(queries.len() as u64);
+        match values {
+            Some(values) => launch.buffer(values),
+            None => launch,
+        }
+        .buffer(found)
+        .over_groups_of(self.lines_group(shape), queries.len(), queries.len())
+    }
+}
+
+impl<K: Column, V: Column> Passes<BucketizedOf<K, V>> for OpenCl
+where
+    (K, V): Layout,
+    <(K, V) as Layout>::Key: DeviceKey,
+{
+    fn build(
+        &self,
+        plan: &LinePlan<(K, V)>,
+        keys: &BufferOf<Self, <(K, V) as Layout>::Key>,
+        values: &BufferOf<Self, <(K, V) as Layout>::Value>,
+    ) -> Result<(Buffer<u64>, PlacedOf<BucketizedOf<K, V>>)> {
+        let image = self.filled(plan.word_count()?, 0)?;
+        let placed = self.add_to_lines(plan, &image, None, keys, values)?;
+        Ok((image, placed))
+    }
+
+    fn extended(
+        &self,
+        plan: &LinePlan<(K, V)>,
+        image: &Buffer<u64>,
+        keys: &BufferOf<Self, <(K, V) as Layout>::Key>,
+        values: &BufferOf<Self, <(K, V) as Layout>::Value>,
+    ) -> Result<(Buffer<u64>, PlacedOf<BucketizedOf<K, V>>)> {
+        let new = self.clone_buffer(image)?;
+        let placed = self.add_to_lines(plan, &new, Some(image), keys, values)?;
+        Ok((new, placed))
+    }
+
+    fn place(
+        &self,
+        plan: &LinePlan<(K, V)>,
+        image: &mut Buffer<u64>,
+        keys: &BufferOf<Self, <(K, V) as Layout>::Key>,
+        values: &BufferOf<Self, <(K, V) as Layout>::Value>,
+    ) -> Result<PlacedOf<BucketizedOf<K, V>>> {
+        let old = self.clone_buffer(image)?;
+        self.add_to_lines(plan, image, Some(&old), keys, values)
+    }
+
+    fn lookup(
+        &self,
+        plan: &LinePlan<(K, V)>,
+        image: &Buffer<u64>,
+        queries: &BufferOf<Self, <(K, V) as Layout>::Key>,
+        values: &mut BufferOf<Self, <(K, V) as Layout>::Value>,
+        found: &mut Buffer<u32>,
+    ) -> Result<()> {
+        self.answers_of_lines(plan, image, queries, Some(values), found)
+    }
+
+    fn contains(
+        &self,
+        plan: &LinePlan<(K, V)>,
+        image: &Buffer<u64>,
+        queries: &BufferOf<Self, <(K, V) as Layout>::Key>,
+    ) -> Result<Buffer<u32>> {
+        let found = self.unwritten(bitmap_words(queries.len()))?;
+        self.answers_of_lines(plan, image, queries, None, &found)?;
+        Ok(found)
+    }
+
+    fn assign(
+        &self,
+        plan: &LinePlan<(K, V)>,
+        image: &mut Buffer<u64>,
+        keys: &BufferOf<Self, <(K, V) as Layout>::Key>,
+        values: &BufferOf<Self, <(K, V) as Layout>::Value>,
+    ) -> Result<()> {
+        if <(K, V)>::VALUES.is_none() {
+            return Ok(());
+        }
+        let launch = self.lines_kernel(&self.lines_program::<(K, V)>()?, plan, "lines_assign", image)?;
+        launch.buffer(keys).buffer(values).value(keys.len() as u64).over(keys.len())
+    }
+
+    fn decode(&self, plan: &LinePlan<(K, V)>, image: &Buffer<u64>) -> Result<DecodedOf<Self, BucketizedOf<K, V>>> {
+        let program = self.lines_program::<(K, V)>()?;
+        self.lines_kernel(&program, plan, "lines_decode", image)?.into_columns(plan.cells() as usize)
+    }
+
+    /// One kernel, one fill and one read of the status.
+    fn remove(
+        &self,
+        plan: &LinePlan<(K, V)>,
+        image: &mut Buffer<u64>,
+        keys: &BufferOf<Self, <(K, V) as Layout>::Key>,
+    ) -> Result<Removed> {
+        let tally = Tally::new(self)?;
+        let launch = self.lines_kernel(&self.lines_program::<(K, V)>()?, plan, "lines_remove", image)?;
+        launch.buffer(keys).value(keys.len() as u64).buffer(tally.status()).over(keys.len())?;
+        tally.removed(self)
+    }
+
+    /// Two kernels: the second closes the gaps in the lines.
+    fn lift(&self, plan: &LinePlan<(K, V)>, image: &mut Buffer<u64>) -> Result<DecodedOf<Self, BucketizedOf<K, V>>> {
+        let program = self.lines_program::<(K, V)>()?;
+        let lifted = self.lines_kernel(&program, plan, "lines_lift", image)?.into_columns(plan.cells() as usize)?;
+        self.lines_kernel(&program, plan, "lines_sort", image)?.over(plan.buckets() as usize)?;
+        Ok(lifted)
+    }
+}

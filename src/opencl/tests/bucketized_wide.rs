@@ -1,0 +1,41 @@
+//! Lines and columns of 64 bits on the device.
+
+use super::{device, small};
+use crate::backend::wide_tests;
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::opencl::LookupShape;
+
+#[test]
+fn lines_are_those_of_the_rule() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let sizes: &[(usize, f64)] = if small() { &[(7, 0.5), (150, 0.95)] } else { &[(0, 0.5), (7, 0.5), (20_000, 0.95)] };
+    wide_tests::every_layout(cl, sizes)?;
+    // As GPUs read lines: several work-items each.
+    let together = cl.with_group(64);
+    together.set_lookup_shape(Some(LookupShape::Together));
+    wide_tests::every_layout(&together, &sizes[1..])?;
+    wide_tests::duplicates(cl, if small() { 60 } else { 5000 })
+}
+
+#[test]
+fn tables_of_lines_answer_and_change() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    wide_tests::tables(cl, if small() { 60 } else { 10_000 })
+}
+
+#[test]
+fn structures_of_64_bit_keys_are_the_cpus() -> Result<()> {
+    let Some(cl) = device().filter(|_| !small()) else { return Ok(()) };
+    wide_tests::structures(cl, 9000)?;
+    assert_eq!(wide_tests::digests(cl)?, wide_tests::digests(&Cpu::new())?);
+    Ok(())
+}
+
+#[test]
+fn columns_of_64_bits_are_moved_and_sorted() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    wide_tests::sorts(cl, if small() { &[2, 70] } else { &[0, 1, 33, 4097, 70_000] })?;
+    wide_tests::columns(cl, if small() { &[1, 70] } else { &[0, 1, 31, 33, 9000, 70_000] })?;
+    wide_tests::chunks(&cl.with_slots(1 << 12), if small() { 5000 } else { 70_000 })
+}

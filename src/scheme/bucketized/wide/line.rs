@@ -1,0 +1,186 @@
+//! How a line of 64 bytes, eight words of an image, holds the pairs of a bucket.
+//!
+//! ```text
+//! keys, values   slots   the line, in bytes
+//! u64, u64         4     4 x [word 8][value 8]
+//! u64, u32         5     5 x [word 8], 5 x [value 4], 4 spare
+//! u32, u64         5     5 x [word 4], 4 spare, 5 x [value 8]
+//! u64, none        8     8 x [word 8]
+//! ```
+//!
+//! All that a lookup needs of a bucket is one line, because a second access costs as much as the first, also next to it.
+//! Spare bytes, and the values of slots that hold no pair, are 0. Words and values of 32 bits stand as in a little-endian
+//! array: the lower half of an image's word first.
+
+use std::fmt::Debug;
+
+use super::slot::SlotKey;
+use crate::backend::Word;
+use crate::scheme::Value;
+
+/// A bucket.
+pub type Line = [u64; LINE_WORDS];
+
+/// Words of a bucket.
+pub const LINE_WORDS: usize = 8;
+
+/// What a type parameter that names a column must be.
+pub trait Column: Copy + Debug + PartialEq + Send + Sync + 'static {}
+impl<T: Copy + Debug + PartialEq + Send + Sync + 'static> Column for T {}
+
+/// Where words and values stand in a line. Places are counted in words, or values, of their own width.
+pub trait Layout: Column {
+    /// The keys.
+    type Key: SlotKey;
+    /// The values; where there are none, of some type, and 0.
+    type Value: Value;
+    /// Pairs of a line.
+    const SLOTS: usize;
+    /// From one slot's word to the next one's.
+    const WORD_STRIDE: usize;
+    /// The place of the first value, and from one to the next; none where there are no values.
+    const VALUES: Option<(usize, usize)>;
+    /// Which of the sixteen 32-bit integers of a line belongs to no slot.
+    const SPARE: Option<usize>;
+    /// The base-2 logarithm of the lines of a part: 2,048 to 2,560 words, which fit any device's local memory.
+    const PART_BITS: u32;
+    /// What stands beside the scheme's number in files: bits 0 to 3 say what keys are, bits 4 to 7 what values are.
+    const CODE: u32;
+
+    /// The word of a slot.
+    #[inline(always)]
+    fn word(line: &Line, slot: usize) -> u64 {
+        read::<Self::Key>(line, Self::WORD_STRIDE * slot).into()
+    }
+    /// Writes the word of a slot.
+    #[inline(always)]
+    fn put_word(line: &mut Line, slot: usize, word: u64) {
+        write::<Self::Key>(line, Self::WORD_STRIDE * slot, Self::Key::low(word));
+    }
+    /// The value of a slot.
+    #[inline(always)]
+    fn value(line: &Line, slot: usize) -> Self::Value {
+        Self::VALUES.map_or(Self::Value::default(), |(first, stride)| read(line, first + stride * slot))
+    }
+    /// Writes the value of a slot.
+    #[inline(always)]
+    fn put_value(line: &mut Line, slot: usize, value: Self::Value) {
+        if let Some((first, stride)) = Self::VALUES {
+            write(line, first + stride * slot, value);
+        }
+    }
+    /// The bits of a line that belong to no slot.
+    fn spare(line: &Line) -> u32 {
+        Self::SPARE.map_or(0, |half| read(line, half))
+    }
+}
+
+/// Number `at` of the integers of this width that a line holds.
+#[inline(always)]
+fn read<T: Word>(line: &Line, at: usize) -> T {
+    if T::BITS == u64::BITS { T::low(line[at]) } else { T::low(line[at / 2] >> (32 * (at % 2))) }
+}
+
+#[inline(always)]
+fn write<T: Word>(line: &mut Line, at: usize, value: T) {
+    if T::BITS == u64::BITS {
+        line[at] = value.into();
+    } else {
+        let shift = 32 * (at % 2);
+        line[at / 2] = line[at / 2] & !(u64::from(u32::MAX) << shift) | value.into() << shift;
+    }
+}
+
+impl Layout for (u64, u64) {
+    type Key = u64;
+    type Value = u64;
+    const SLOTS: usize = 4;
+    const WORD_STRIDE: usize = 2;
+    const VALUES: Option<(usize, usize)> = Some((1, 2));
+    const SPARE: Option<usize> = None;
+    const PART_BITS: u32 = 9;
+    const CODE: u32 = 0x11;
+}
+
+impl Layout for (u64, u32) {
+    type Key = u64;
+    type Value = u32;
+    const SLOTS: usize = 5;
+    const WORD_STRIDE: usize = 1;
+    const VALUES: Option<(usize, usize)> = Some((10, 1));
+    const SPARE: Option<usize> = Some(15);
+    const PART_BITS: u32 = 9;
+    const CODE: u32 = 0x01;
+}
+
+impl Layout for (u32, u64) {
+    type Key = u32;
+    type Value = u64;
+    const SLOTS: usize = 5;
+    const WORD_STRIDE: usize = 1;
+    const VALUES: Option<(usize, usize)> = Some((3, 1));
+    const SPARE: Option<usize> = Some(5);
+    const PART_BITS: u32 = 9;
+    const CODE: u32 = 0x10;
+}
+
+impl Layout for (u64, ()) {
+    type Key = u64;
+    type Value = u32;
+    const SLOTS: usize = 8;
+    const WORD_STRIDE: usize = 1;
+    const VALUES: Option<(usize, usize)> = None;
+    const SPARE: Option<usize> = None;
+    const PART_BITS: u32 = 8;
+    const CODE: u32 = 0x21;
+}
+
+/// Word and value of a slot.
+#[inline(always)]
+pub fn pair<L: Layout>(line: &Line, slot: usize) -> (u64, L::Value) {
+    (L::word(line, slot), L::value(line, slot))
+}
+
+/// Writes word and value of a slot.
+#[inline(always)]
+pub fn put<L: Layout>(line: &mut Line, slot: usize, (word, value): (u64, L::Value)) {
+    L::put_word(line, slot, word);
+    L::put_value(line, slot, value);
+}
+
+/// The lines of an image.
+pub fn lines(image: &[u64]) -> &[Line] {
+    image.as_chunks().0
+}
+
+/// The lines of an image, to be written to.
+pub fn lines_mut(image: &mut [u64]) -> &mut [Line] {
+    image.as_chunks_mut().0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each slot's word and value come back, and nothing else changes.
+    fn slots_are_apart<L: Layout>() {
+        let words = |i: usize| u64::MAX >> (64 - L::Key::BITS) ^ (1 << i);
+        let values = |i: usize| if L::VALUES.is_some() { L::Value::low(u64::MAX << i) } else { L::Value::default() };
+        let mut line = [0; 8];
+        (0..L::SLOTS).for_each(|i| put::<L>(&mut line, i, (words(i), values(i))));
+        assert!((0..L::SLOTS).all(|i| pair::<L>(&line, i) == (words(i), values(i))));
+        assert_eq!(L::spare(&line), 0);
+        (0..L::SLOTS).for_each(|i| put::<L>(&mut line, i, (0, L::Value::default())));
+        assert_eq!(line, [0; 8]);
+    }
+
+    #[test]
+    fn words_and_values_have_places_of_their_own() {
+        slots_are_apart::<(u64, u64)>();
+        slots_are_apart::<(u64, u32)>();
+        slots_are_apart::<(u32, u64)>();
+        slots_are_apart::<(u64, ())>();
+        assert_ne!(<(u64, u32)>::spare(&[u64::MAX; 8]), 0);
+        assert_ne!(<(u32, u64)>::spare(&[u64::MAX; 8]), 0);
+    }
+}

@@ -1,0 +1,176 @@
+//! The arithmetic of slots whose value stands apart: `[age 4][remainder]`, in as many bits as the key has.
+//!
+//! ```text
+//! x      = mix(key)                          a bijection, so x is as good as the key
+//! bucket = high half of x * n                the place says part of x ..
+//! rem    = low half of x * n, >> AGE_BITS    .. and this says the rest
+//! word   = [age][rem]                        age 1, 2, 3, ..; an empty slot is 0
+//! ```
+//!
+//! It is the rule of `scheme/slot.rs` with the value left out, at 32 and at 64 bits: lossless from
+//! [`MIN_BUCKETS`](crate::scheme::slot::MIN_BUCKETS) on, for the same reason. Words of 32 bits stand in the low half of a
+//! `u64` wherever one is passed around.
+
+use std::fmt::Debug;
+
+use crate::scheme::Key;
+use crate::scheme::constants::Constants;
+use crate::scheme::hash::{MixKeys, MixKeys64, mix, mix_64, unmix, unmix_64};
+use crate::scheme::slot::{AGE_BITS, MAX_AGE, join, split};
+
+/// A key that stands in slots whose value stands apart.
+pub trait SlotKey: Key {
+    /// The constants of its mixer.
+    type Mixer: Copy + Debug + PartialEq + Send + Sync + 'static;
+
+    /// The next mixer of a stream of constants.
+    #[doc(hidden)]
+    fn next_mixer(stream: &mut Constants) -> Self::Mixer;
+    /// A bijection of the keys.
+    fn mixed(self, mixer: Self::Mixer) -> Self;
+    /// Its inverse.
+    fn unmixed(self, mixer: Self::Mixer) -> Self;
+    /// Bucket and remainder of a mixed key.
+    fn split(self, buckets: u32) -> (u32, Self);
+    /// The mixed key that [`split`](Self::split) into these.
+    fn join(bucket: u32, remainder: Self, buckets: u32) -> Self;
+    /// 32 bits of a remainder, on which further buckets depend.
+    fn folded(self) -> u32;
+}
+
+impl SlotKey for u32 {
+    type Mixer = MixKeys;
+
+    fn next_mixer(stream: &mut Constants) -> MixKeys {
+        stream.next_mix_keys()
+    }
+    #[inline(always)]
+    fn mixed(self, mixer: MixKeys) -> u32 {
+        mix(self, mixer)
+    }
+    #[inline(always)]
+    fn unmixed(self, mixer: MixKeys) -> u32 {
+        unmix(self, mixer)
+    }
+    #[inline(always)]
+    fn split(self, buckets: u32) -> (u32, u32) {
+        split(self, buckets)
+    }
+    #[inline(always)]
+    fn join(bucket: u32, remainder: u32, buckets: u32) -> u32 {
+        join(bucket, remainder, buckets)
+    }
+    #[inline(always)]
+    fn folded(self) -> u32 {
+        self
+    }
+}
+
+impl SlotKey for u64 {
+    type Mixer = MixKeys64;
+
+    fn next_mixer(stream: &mut Constants) -> MixKeys64 {
+        stream.next_mix_keys_64()
+    }
+    #[inline(always)]
+    fn mixed(self, mixer: MixKeys64) -> u64 {
+        mix_64(self, mixer)
+    }
+    #[inline(always)]
+    fn unmixed(self, mixer: MixKeys64) -> u64 {
+        unmix_64(self, mixer)
+    }
+    #[inline(always)]
+    fn split(self, buckets: u32) -> (u32, u64) {
+        let product = u128::from(self) * u128::from(buckets);
+        ((product >> 64) as u32, product as u64 >> AGE_BITS)
+    }
+    #[inline(always)]
+    fn join(bucket: u32, remainder: u64, buckets: u32) -> u64 {
+        let numerator = u128::from(bucket) << 64 | u128::from(remainder << AGE_BITS);
+        numerator.div_ceil(u128::from(buckets.max(1))) as u64
+    }
+    #[inline(always)]
+    fn folded(self) -> u32 {
+        (self ^ self >> 32) as u32
+    }
+}
+
+/// Where the age of a word begins.
+pub const fn age_shift<K: SlotKey>() -> u32 {
+    K::BITS - AGE_BITS
+}
+
+/// The word of a pair of this age.
+#[inline(always)]
+pub fn word<K: SlotKey>(age: u32, remainder: K) -> u64 {
+    u64::from(age) << age_shift::<K>() | remainder.into()
+}
+
+/// The age in a word; 0 for an empty slot.
+#[inline(always)]
+pub fn age<K: SlotKey>(word: u64) -> u32 {
+    (word >> age_shift::<K>()) as u32
+}
+
+/// The remainder in a word.
+#[inline(always)]
+pub fn remainder<K: SlotKey>(word: u64) -> K {
+    K::low(word & !(u64::MAX << age_shift::<K>()))
+}
+
+/// Whether a word is a pair's: neither an empty slot nor a tombstone.
+#[inline(always)]
+pub fn is_pair<K: SlotKey>(word: u64) -> bool {
+    (1..=MAX_AGE).contains(&age::<K>(word))
+}
+
+/// The word of a slot whose pair was removed; above every pair's.
+pub const fn tombstone<K: SlotKey>() -> u64 {
+    (MAX_AGE as u64 + 1) << age_shift::<K>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::slot::{EMPTY, MIN_BUCKETS};
+    use quickcheck::quickcheck;
+
+    fn survives<K: SlotKey>() {
+        for age_in in [1, MAX_AGE] {
+            for rem in [0, 1, u64::MAX >> (64 - age_shift::<K>())] {
+                let word = word(age_in, K::low(rem));
+                assert!(is_pair::<K>(word) && word < tombstone::<K>());
+                assert_eq!((age::<K>(word), remainder::<K>(word)), (age_in, K::low(rem)));
+                assert!(K::BITS == u64::BITS || word >> K::BITS == 0);
+            }
+        }
+        assert!(!is_pair::<K>(EMPTY) && !is_pair::<K>(tombstone::<K>()));
+    }
+
+    #[test]
+    fn every_field_survives_at_its_extremes() {
+        survives::<u32>();
+        survives::<u64>();
+    }
+
+    #[test]
+    fn too_few_buckets_would_lose_bits() {
+        let lossless = |n: u32| {
+            (0..1u64 << 12).all(|x| {
+                let (bucket, rem) = (x << 52 | x).split(n);
+                u64::join(bucket, rem, n) == (x << 52 | x)
+            })
+        };
+        assert!(lossless(MIN_BUCKETS));
+        assert!(!lossless(3));
+    }
+
+    quickcheck! {
+        fn join_undoes_split(x: u64, n: u32, small: bool) -> bool {
+            let n = (if small { n % 256 } else { n }).max(MIN_BUCKETS);
+            let (bucket, rem) = x.split(n);
+            bucket < n && rem >> (64 - AGE_BITS) == 0 && u64::join(bucket, rem, n) == x
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What keys and values can be.
+
+use std::fmt;
+use std::hash::Hash;
+
+use super::{BucketizedOf, Cuckoo, Scheme};
+use crate::backend::Word;
+
+/// The keys that tables can have: `u32` and `u64`.
+pub trait Key: Word + Hash + Default + fmt::Display {
+    /// The table by which keys of a column are told apart and numbered: a row number for each.
+    type Rows: Scheme<Key = Self, Value = u32>;
+}
+
+/// The values that tables can have: `u32` and `u64`.
+pub trait Value: Word + Default + fmt::Display {}
+
+impl Key for u32 {
+    type Rows = Cuckoo;
+}
+
+impl Key for u64 {
+    type Rows = BucketizedOf<u64, u32>;
+}
+
+impl Value for u32 {}
+impl Value for u64 {}
