@@ -12,10 +12,16 @@
 // Which group has a place is a matter of schedule, and so is the order in which parts meet: neither shows in sums
 // modulo 2^64, minima and maxima.
 //
+// Sums of 64-bit integers may pass 64 bits. So they have 96: beside each sum stands how often it passed 2^64, up or down,
+// which is no matter of order either. Least and greatest values are found by integers in the order of the numbers
+// (src/backend/numbers.rs); `settle` makes values of these, and finds the first group whose sum does not fit.
+//
 // What it is not: a hash table. Numbers of groups are dense, so their low bits spread them, and nobody looks for
 // another place.
 //
 //   KOEL_WANT_COUNT, _SUM, _LEAST, _GREATEST   1 for each column that is wanted
+//   KOEL_VALUE_BITS                            of a value: 32 or 64
+//   KOEL_NUMBERS                               what 64 bits are: 0 unsigned, 1 signed, 2 doubles (which have no sums)
 //   KOEL_ENTRIES                               of a tile's table, a power of two
 // A tile is KOEL_EACH rows for each of KOEL_GROUP work-items. Work-items past the end reach every barrier.
 
@@ -23,11 +29,67 @@
 // The number that no group has.
 #define NOBODY 0xffffffffu
 
+#if KOEL_VALUE_BITS == 64
+#define WIDE_SUM KOEL_WANT_SUM
+typedef ulong number;
+#define NUMBER_MAX 0xffffffffffffffffUL
+#define MIN_CELL(at, number) atom_min(at, number)
+#define MAX_CELL(at, number) atom_max(at, number)
+// 64-bit atomics on local memory are a loop on many devices, and the least of many is seldom a new one: see heavy.clh.
+#ifdef KOEL_WATCHED
+#define MIN_ENTRY(at, number) atom_min(at, number)
+#define MAX_ENTRY(at, number) atom_max(at, number)
+#else
+#define MIN_ENTRY(at, number) if (number < *(volatile __local ulong *)(at)) atom_min(at, number)
+#define MAX_ENTRY(at, number) if (number > *(volatile __local ulong *)(at)) atom_max(at, number)
+#endif
+#else
+#define WIDE_SUM 0
+typedef uint number;
+#define NUMBER_MAX 0xffffffffu
+#define MIN_CELL(at, number) atomic_min(at, number)
+#define MAX_CELL(at, number) atomic_max(at, number)
+#define MIN_ENTRY(at, number) atomic_min(at, number)
+#define MAX_ENTRY(at, number) atomic_max(at, number)
+#endif
+
+// The integers by which the least and the greatest value are found, and back.
+#define SIGN 0x8000000000000000UL
+#if KOEL_VALUE_BITS == 64 && KOEL_NUMBERS == 1
+static inline ulong low_code(ulong bits) { return bits ^ SIGN; }
+static inline ulong high_code(ulong bits) { return bits ^ SIGN; }
+static inline ulong of_low_code(ulong code) { return code ^ SIGN; }
+static inline ulong of_high_code(ulong code) { return code ^ SIGN; }
+#elif KOEL_VALUE_BITS == 64 && KOEL_NUMBERS == 2
+#define INFINITE 0x7ff0000000000000UL
+#define ONE_NAN 0x7ff8000000000000UL
+static inline bool nan_bits(ulong bits) { return (bits & ~SIGN) > INFINITE; }
+static inline ulong ordered(ulong bits) { return bits ^ (bits & SIGN ? NUMBER_MAX : SIGN); }
+static inline ulong unordered(ulong code) { return code ^ (code & SIGN ? SIGN : NUMBER_MAX); }
+static inline ulong low_code(ulong bits) { return nan_bits(bits) ? 0 : ordered(bits); }
+static inline ulong high_code(ulong bits) { return nan_bits(bits) ? NUMBER_MAX : ordered(bits); }
+static inline ulong of_low_code(ulong code) {
+    return code == 0 ? ONE_NAN : code == NUMBER_MAX ? INFINITE : unordered(code);
+}
+static inline ulong of_high_code(ulong code) {
+    return code == NUMBER_MAX ? ONE_NAN : code == 0 ? INFINITE | SIGN : unordered(code);
+}
+#else
+#define low_code(bits) (bits)
+#define high_code(bits) (bits)
+#define of_low_code(code) (code)
+#define of_high_code(code) (code)
+#endif
+
 // The groups' cells. Columns that are not wanted are not touched.
 typedef struct {
     __global uint *counts;
     __global ulong *sums;
-    __global uint *least, *greatest;
+    __global number *least, *greatest;
+#if WIDE_SUM
+    // How often sums passed 2^64.
+    __global uint *carries;
+#endif
 } cells_of_all;
 
 // A tile's table.
@@ -36,18 +98,24 @@ typedef struct {
     __local uint *counts;
     // Two halves: 64-bit atomics on local memory are a loop on many devices.
     __local uint *sums_low, *sums_high;
-    __local uint *least, *greatest;
+    __local number *least, *greatest;
+#if WIDE_SUM
+    __local uint *carries;
+#endif
 } entries_of_tile;
 
 // What is known of one group.
 typedef struct {
     uint group, count;
     ulong sum;
-    uint least, greatest;
+    number least, greatest;
+#if WIDE_SUM
+    uint carry;
+#endif
 } part;
 
 static inline part nothing_of(uint group) {
-    part none = {group, 0, 0, 0xffffffffu, 0};
+    part none = {group, 0, 0, NUMBER_MAX, 0};
     return none;
 }
 
@@ -55,14 +123,18 @@ static inline void add_to_cells(cells_of_all cells, part p) {
 #if KOEL_WANT_COUNT
     atomic_add(&cells.counts[p.group], p.count);
 #endif
-#if KOEL_WANT_SUM
+#if WIDE_SUM
+    ulong before = atom_add(&cells.sums[p.group], p.sum);
+    uint carry = p.carry + (before + p.sum < before);
+    if (carry) atomic_add(&cells.carries[p.group], carry);
+#elif KOEL_WANT_SUM
     atom_add(&cells.sums[p.group], p.sum);
 #endif
 #if KOEL_WANT_LEAST
-    atomic_min(&cells.least[p.group], p.least);
+    MIN_CELL(&cells.least[p.group], p.least);
 #endif
 #if KOEL_WANT_GREATEST
-    atomic_max(&cells.greatest[p.group], p.greatest);
+    MAX_CELL(&cells.greatest[p.group], p.greatest);
 #endif
 }
 
@@ -75,13 +147,22 @@ INLINED void add_to_entry(entries_of_tile entries, uint at, part p) {
     uint low = (uint)p.sum;
     uint before = atomic_add(&entries.sums_low[at], low);
     uint high = (uint)(p.sum >> 32) + (before + low < low);
+#if WIDE_SUM
+    uint carry = p.carry + (high < (uint)(p.sum >> 32));
+    if (high) {
+        uint before_high = atomic_add(&entries.sums_high[at], high);
+        carry += before_high + high < high;
+    }
+    if (carry) atomic_add(&entries.carries[at], carry);
+#else
     if (high) atomic_add(&entries.sums_high[at], high);
 #endif
+#endif
 #if KOEL_WANT_LEAST
-    atomic_min(&entries.least[at], p.least);
+    MIN_ENTRY(&entries.least[at], p.least);
 #endif
 #if KOEL_WANT_GREATEST
-    atomic_max(&entries.greatest[at], p.greatest);
+    MAX_ENTRY(&entries.greatest[at], p.greatest);
 #endif
 }
 
@@ -96,16 +177,28 @@ INLINED void give(entries_of_tile entries, cells_of_all cells, part p) {
     }
 }
 
-__kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const uint *values, const ulong len,
+__kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const number *values, const ulong len,
                                     const uint groups, __global uint *counts, __global ulong *sums,
-                                    __global uint *least, __global uint *greatest) {
+                                    __global number *least, __global number *greatest
+#if KOEL_VALUE_BITS == 64
+                                    , __global uint *carries
+#endif
+) {
     __local uint owners[KOEL_ENTRIES];
     // Of a column that is not wanted, one: no array is empty.
     __local uint entry_counts[KOEL_WANT_COUNT ? KOEL_ENTRIES : 1];
     __local uint entry_lows[KOEL_WANT_SUM ? KOEL_ENTRIES : 1], entry_highs[KOEL_WANT_SUM ? KOEL_ENTRIES : 1];
-    __local uint entry_least[KOEL_WANT_LEAST ? KOEL_ENTRIES : 1], entry_greatest[KOEL_WANT_GREATEST ? KOEL_ENTRIES : 1];
+    __local number entry_least[KOEL_WANT_LEAST ? KOEL_ENTRIES : 1];
+    __local number entry_greatest[KOEL_WANT_GREATEST ? KOEL_ENTRIES : 1];
+#if WIDE_SUM
+    __local uint entry_carries[KOEL_ENTRIES];
+    entries_of_tile entries = {owners,      entry_counts,   entry_lows,   entry_highs,
+                               entry_least, entry_greatest, entry_carries};
+    cells_of_all cells = {counts, sums, least, greatest, carries};
+#else
     entries_of_tile entries = {owners, entry_counts, entry_lows, entry_highs, entry_least, entry_greatest};
     cells_of_all cells = {counts, sums, least, greatest};
+#endif
     uint me = get_local_id(0);
     for (uint at = me; at < KOEL_ENTRIES; at += KOEL_GROUP) {
         owners[at] = NOBODY;
@@ -116,8 +209,11 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const uin
         entry_lows[at] = 0;
         entry_highs[at] = 0;
 #endif
+#if WIDE_SUM
+        entry_carries[at] = 0;
+#endif
 #if KOEL_WANT_LEAST
-        entry_least[at] = 0xffffffffu;
+        entry_least[at] = NUMBER_MAX;
 #endif
 #if KOEL_WANT_GREATEST
         entry_greatest[at] = 0;
@@ -137,10 +233,14 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const uin
         }
         hand.count++;
 #if VALUES
-        uint value = values[i];
+        number value = values[i];
         hand.sum += value;
-        hand.least = min(hand.least, value);
-        hand.greatest = max(hand.greatest, value);
+#if WIDE_SUM
+        // A negative number is itself and 2^64 more, which it is said not to be.
+        hand.carry += (hand.sum < value) - (KOEL_NUMBERS == 1 && value >= SIGN);
+#endif
+        hand.least = min(hand.least, low_code(value));
+        hand.greatest = max(hand.greatest, high_code(value));
 #endif
     }
     give(entries, cells, hand);
@@ -154,6 +254,9 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const uin
 #if KOEL_WANT_SUM
         all.sum = ((ulong)entry_highs[at] << 32) | entry_lows[at];
 #endif
+#if WIDE_SUM
+        all.carry = entry_carries[at];
+#endif
 #if KOEL_WANT_LEAST
         all.least = entry_least[at];
 #endif
@@ -163,3 +266,22 @@ __kernel GROUP_SIZE void accumulate(__global const uint *ids, __global const uin
         add_to_cells(cells, all);
     }
 }
+
+#if KOEL_VALUE_BITS == 64
+// One work-item a group. `overflow` is the first group whose sum does not fit, or NOBODY.
+__kernel GROUP_SIZE void settle(const ulong groups, __global const ulong *sums, __global const uint *carries,
+                                __global ulong *least, __global ulong *greatest, __global uint *overflow) {
+    ulong group = get_global_id(0);
+    if (group >= groups) return;
+#if WIDE_SUM
+    uint fitting = KOEL_NUMBERS == 1 && sums[group] >= SIGN ? 0xffffffffu : 0;
+    if (carries[group] != fitting) atomic_min(overflow, (uint)group);
+#endif
+#if KOEL_WANT_LEAST
+    least[group] = of_low_code(least[group]);
+#endif
+#if KOEL_WANT_GREATEST
+    greatest[group] = of_high_code(greatest[group]);
+#endif
+}
+#endif

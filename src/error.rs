@@ -110,6 +110,15 @@ pub enum Error {
         /// What to do instead.
         advice: &'static str,
     },
+    /// An integer sum that 64 bits do not hold.
+    #[error(
+        "the sum of the values of key {key} does not fit 64 bits: group fewer rows at a time, or give the values as f64, \
+         whose sums round"
+    )]
+    SumTooLarge {
+        /// The first such key, in the order of the groups.
+        key: u64,
+    },
     /// A size beyond what the format or the device can hold.
     #[error("{asked} is too many {what}; the most is {most}")]
     TooLarge {

@@ -17,8 +17,8 @@
 use std::ffi::OsStr;
 
 use crate::backend::{
-    Accumulated, Answers, ChunkOf, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Passes, Placed,
-    Relational, Removed, Spans, Wanted, Word,
+    Accumulated, Answers, ChunkOf, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Numbers, Passes,
+    Placed, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
 };
 use crate::error::{Error, Result};
 use crate::scheme::{self, Perfect, PerfectPlan, Plan, Request, Scheme};
@@ -107,11 +107,11 @@ impl<B: HashBackend> Faulty<B> {
     }
 
     /// The rows of a column that are looked at.
-    fn rows(&self, column: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    fn rows<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<T>> {
         if self.fault == Some(Fault::Rows) { self.without_last(column) } else { self.inner.clone_buffer(column) }
     }
 
-    fn without_last(&self, column: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    fn without_last<T: Word>(&self, column: &B::Buffer<T>) -> Result<B::Buffer<T>> {
         let mut rest = self.inner.unwritten(column.len().saturating_sub(1))?;
         self.inner.copy(column, 0, &mut rest, 0, column.len().saturating_sub(1))?;
         Ok(rest)
@@ -221,6 +221,7 @@ impl<B: Relational> Relational for Faulty<B> {
         fn ranks(&self, bits: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>>;
         fn scatter<T: Word>(&self, values: &B::Buffer<T>, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<T>>;
         fn offsets(&self, counts: &B::Buffer<u32>) -> Result<B::Buffer<u64>>;
+        fn tree_sums(&self, values: &B::Buffer<u64>, offsets: &B::Buffer<u64>) -> Result<B::Buffer<u64>>;
     }
 
     fn mark(&self, places: &B::Buffer<u32>, len: usize) -> Result<B::Buffer<u32>> {
@@ -258,6 +259,19 @@ impl<B: Relational> Relational for Faulty<B> {
         let Accumulated { counts, sums, least, greatest } =
             self.inner.accumulate(&self.rows(ids)?, &self.rows(values)?, groups, wanted)?;
         Ok(Accumulated { counts, sums, least, greatest })
+    }
+
+    fn accumulate_wide(
+        &self,
+        ids: &B::Buffer<u32>,
+        values: &B::Buffer<u64>,
+        of: Numbers,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<WideAccumulated<Self>> {
+        let WideAccumulated { counts, sums, least, greatest, overflow } =
+            self.inner.accumulate_wide(&self.rows(ids)?, &self.rows(values)?, of, groups, wanted)?;
+        Ok(WideAccumulated { counts, sums, least, greatest, overflow })
     }
 
     fn interleave(

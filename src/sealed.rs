@@ -13,6 +13,8 @@ pub trait Sealed {}
 
 impl Sealed for u32 {}
 impl Sealed for u64 {}
+impl Sealed for i64 {}
+impl Sealed for f64 {}
 
 impl Sealed for Cpu {}
 impl<T: Word> Sealed for Memory<T> {}

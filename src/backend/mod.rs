@@ -21,12 +21,15 @@
 //!   the next call that waits.
 //! - Every pass over keys runs in kernels; where the host must loop over keys, it says so in the [`Ledger`].
 
+#[cfg(test)]
+pub(crate) mod aggregate_tests;
 mod any_scheme;
 pub(crate) mod chunks;
 pub(crate) mod host;
 mod info;
 mod kernels;
 mod ledger;
+pub(crate) mod numbers;
 mod passes;
 mod probe;
 mod relational;
@@ -34,6 +37,7 @@ mod relational;
 pub(crate) mod relational_tests;
 #[cfg(test)]
 pub(crate) mod set_tests;
+pub(crate) mod tree;
 #[cfg(test)]
 pub(crate) mod wall_tests;
 #[cfg(test)]
@@ -43,11 +47,12 @@ pub use chunks::{Answers, Chunk, ChunkOf, QUERIES_AT_ONCE};
 pub use info::{DeviceInfo, DeviceKind, Listed};
 pub use kernels::Kernels;
 pub use ledger::{Allocations, Ledger, Stage, StageTime};
+pub use numbers::Numbers;
 #[cfg(feature = "opencl")]
 pub(crate) use passes::copied_and_placed;
 pub(crate) use passes::{Passes, filled_and_placed};
 pub use probe::Probe;
-pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted};
+pub use relational::{Accumulated, Expanded, Relational, Spans, Wanted, WideAccumulated};
 
 pub use crate::tuning::BuildRoute;
 

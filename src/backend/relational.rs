@@ -4,7 +4,8 @@
 //! bitmaps   mark (ones at these places), heads and tails (where runs of equal elements begin and end), ranks (ones up
 //!           to a place)
 //! runs      spans (the run of each query), offsets (where each begins in a list of all), expand (a piece of that list)
-//! groups    scatter (to where each belongs), accumulate (count, sum, least, greatest of each group)
+//! groups    scatter (to where each belongs), accumulate and accumulate_wide (count, sum, least, greatest of each group),
+//!           tree_sums (of doubles, whose order is fixed: tree.rs)
 //! images    interleave (cells of 32 bits and values to words of 64)
 //! ```
 //!
@@ -12,7 +13,7 @@
 //! group are added up near the processor first (but for two heavy groups whose numbers agree in their low bits, which
 //! there share an entry in turns).
 
-use super::{HashBackend, Word};
+use super::{HashBackend, Numbers, Word};
 use crate::error::Result;
 
 /// Where the run of each query stands, and how long it is.
@@ -73,6 +74,29 @@ impl<B: HashBackend> std::fmt::Debug for Accumulated<B> {
         let Accumulated { counts, sums, least, greatest } = self;
         let mut shown = f.debug_struct("Accumulated");
         shown.field("counts", counts).field("sums", sums).field("least", least).field("greatest", greatest).finish()
+    }
+}
+
+/// Aggregates of groups of 64-bit values, a column each; a column that was not wanted has length 0.
+pub struct WideAccumulated<B: HashBackend> {
+    /// Rows.
+    pub counts: B::Buffer<u32>,
+    /// Sums of integers, modulo 2^64. None of doubles.
+    pub sums: B::Buffer<u64>,
+    /// Least values; the greatest number of all for a group without rows.
+    pub least: B::Buffer<u64>,
+    /// Greatest values; the least number of all for a group without rows.
+    pub greatest: B::Buffer<u64>,
+    /// The first group whose sum does not fit 64 bits.
+    pub overflow: Option<u32>,
+}
+
+impl<B: HashBackend> std::fmt::Debug for WideAccumulated<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let WideAccumulated { counts, sums, least, greatest, overflow } = self;
+        let mut shown = f.debug_struct("WideAccumulated");
+        shown.field("counts", counts).field("sums", sums).field("least", least).field("greatest", greatest);
+        shown.field("overflow", overflow).finish()
     }
 }
 
@@ -141,6 +165,25 @@ pub trait Relational: HashBackend {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Accumulated<Self>>;
+
+    /// The same of values of 64 bits. Of doubles a group with a NaN has NaN as its least and its greatest value, -0.0 is
+    /// less than 0.0, and there are no sums: those are a matter of order ([`tree_sums`](Self::tree_sums)).
+    fn accumulate_wide(
+        &self,
+        ids: &Self::Buffer<u32>,
+        values: &Self::Buffer<u64>,
+        of: Numbers,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<WideAccumulated<Self>>;
+
+    /// The sum of each run of doubles: run `r` is `values[offsets[r]..offsets[r + 1]]` (rising; one more offset than
+    /// runs), as far as there are values. Additions are those of one tree over the positions in a run, so sums have the
+    /// same bits on every device; a NaN is 0x7ff8000000000000. [`group::wide`](crate::group::wide) says which tree.
+    ///
+    /// Cost: a pass over the values, and short ones over the sums of blocks of long runs. On a device without doubles the
+    /// host does it.
+    fn tree_sums(&self, values: &Self::Buffer<u64>, offsets: &Self::Buffer<u64>) -> Result<Self::Buffer<u64>>;
 
     /// A word for each of `lower`: cell `i` of `cells` (two of 32 bits to a word, the lower half first) as its upper
     /// half and `lower[i]` as its lower one, where bit `i` of `bits` is one; `empty` elsewhere.

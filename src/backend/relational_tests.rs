@@ -10,7 +10,7 @@ fn noise(seed: u64, len: usize) -> Vec<u32> {
     (0..len).map(|_| stream.next_u32()).collect()
 }
 
-fn below(most: usize, seed: u64, len: usize) -> Vec<u32> {
+pub(super) fn below(most: usize, seed: u64, len: usize) -> Vec<u32> {
     noise(seed, len).iter().map(|&x| reduce(x, most as u32)).collect()
 }
 
@@ -25,7 +25,7 @@ fn bitmap(ones: impl IntoIterator<Item = usize>, len: usize) -> Vec<u32> {
 }
 
 /// A name and a column, or two.
-type Named<T> = Vec<(&'static str, T)>;
+pub(super) type Named<T> = Vec<(&'static str, T)>;
 
 /// Marks, heads, tails and ranks of columns of these lengths.
 pub(crate) fn bitmaps<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
@@ -157,7 +157,7 @@ pub(crate) fn long_lists<B: Relational>(backend: &B) -> Result<()> {
 }
 
 /// Which group so many rows belong to, and how many groups there are.
-fn groups_of_every_sort(rows: usize) -> Named<(Vec<u32>, usize)> {
+pub(super) fn groups_of_every_sort(rows: usize) -> Named<(Vec<u32>, usize)> {
     let some = below(1000, 7, rows);
     let half = |x: u32| if x & 1 == 0 { 77 } else { x >> 1 };
     vec![

@@ -305,7 +305,7 @@ where
             assert_eq!(groups.sums[at], of_key().map(u64::from).sum::<u64>());
             assert_eq!((Some(groups.mins[at]), Some(groups.maxs[at])), (of_key().min(), of_key().max()));
         }
-        let counted = group::wide::group_by(backend, &column, &[], &[Aggregate::Count], order)?;
+        let counted = group::wide::group_by::<B, u64, u32>(backend, &column, &[], &[Aggregate::Count], order)?;
         assert!(counted.counts == groups.counts);
     }
 

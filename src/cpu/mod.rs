@@ -16,6 +16,7 @@
 //! route.rs       which tables are built part by part
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! relational.rs  what grouping and joining need besides
+//! aggregate.rs   the part of it for values of 64 bits: aggregates of groups, and sums of doubles
 //! sort.rs        the one of them that is long: a radix sort of pairs
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! probe.rs       `Probe`: clocks, random accesses, and in strided.rs updates near each other and far apart, for benches
@@ -37,6 +38,7 @@
 //! x86-64; `lanes.rs` says what of AVX2 such a program uses all the same.
 
 mod acceptance;
+mod aggregate;
 mod ahead;
 mod atomic;
 mod backend;

@@ -17,7 +17,10 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::memory::{atomic, atomic_u32};
 use super::{CHUNK, Cpu, Memory};
-use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, Word, bitmap_words};
+use crate::backend::{
+    Accumulated, DeviceBuffer, Expanded, HashBackend, Numbers, Relational, Spans, Wanted, WideAccumulated, Word,
+    bitmap_words,
+};
 use crate::error::{Error, Result};
 use crate::parallel::{Divide, Per, collect, each};
 
@@ -237,6 +240,25 @@ impl Relational for Cpu {
             });
         })?;
         Ok(all)
+    }
+
+    fn accumulate_wide(
+        &self,
+        ids: &Memory<u32>,
+        values: &Memory<u64>,
+        of: Numbers,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<WideAccumulated<Cpu>> {
+        let needed = if wanted.values() { ids.len() } else { 0 };
+        Error::check_length("the values", values.len(), needed)?;
+        self.ledger().kernel("accumulate", ids.len());
+        self.run_accumulate_wide(ids.words(), values.words(), of, groups, wanted)
+    }
+
+    fn tree_sums(&self, values: &Memory<u64>, offsets: &Memory<u64>) -> Result<Memory<u64>> {
+        self.ledger().kernel("tree_sums", values.len());
+        self.run_tree_sums(values.words(), offsets.words())
     }
 
     fn interleave(

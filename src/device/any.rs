@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::backend::{
     Accumulated, Answers, Chunk, ChunkOf, Decoded, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger,
-    Passes, PlacedOf, Probe, Relational, Removed, Spans, StageTime, Wanted, Word,
+    Numbers, Passes, PlacedOf, Probe, Relational, Removed, Spans, StageTime, Wanted, WideAccumulated, Word,
 };
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
@@ -277,6 +277,25 @@ impl Relational for Any {
                 greatest: side::wrap(greatest),
             })
         })
+    }
+    fn accumulate_wide(
+        &self,
+        ids: &AnyBuffer<u32>,
+        values: &AnyBuffer<u64>,
+        of: Numbers,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<WideAccumulated<Any>> {
+        on_device!(self, |device, side| {
+            let WideAccumulated { counts, sums, least, greatest, overflow } =
+                device.accumulate_wide(side::of(ids)?, side::of(values)?, of, groups, wanted)?;
+            let (counts, sums) = (side::wrap(counts), side::wrap(sums));
+            let (least, greatest) = (side::wrap(least), side::wrap(greatest));
+            Ok(WideAccumulated { counts, sums, least, greatest, overflow })
+        })
+    }
+    fn tree_sums(&self, values: &AnyBuffer<u64>, offsets: &AnyBuffer<u64>) -> Result<AnyBuffer<u64>> {
+        on_device!(self, |device, side| device.tree_sums(side::of(values)?, side::of(offsets)?).map(side::wrap))
     }
     fn interleave(
         &self,

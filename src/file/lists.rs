@@ -1,9 +1,10 @@
 //! What stands before the table in the file of a multivalue table: a header, and two lists of which it tells the lengths.
 //!
 //! ```text
-//! offset 0     magic "koelmult", version u32, 0 u32, keys K u64, pairs P u64, zeros up to 64
+//! offset 0     magic "koelmult", version u32, values u32, keys K u64, pairs P u64, zeros up to 64
 //!        64    starts: K + 1 numbers of 32 bits
-//!        ..    values: P numbers of 32 bits
+//!        ..    version 2: zeros up to a multiple of 8
+//!        ..    values: P numbers of 32 bits (version 1, values 0) or of 64 (version 2, values 1)
 //!        ..    32 bytes: BLAKE3 of all before them
 //!        ..    zeros up to a multiple of 64
 //!        base  the table of the keys: a table file (`table/file.rs`), to the end
@@ -18,9 +19,12 @@ use bytemuck::{Pod, Zeroable};
 use super::kind::{FileKind, Magic};
 use super::section::Section;
 use crate::error::Result;
+use crate::scheme::Value;
 
-/// The format's version. It changes with any change of what stands before the table.
+/// The version of files with values of 32 bits. It changes with any change of what stands before the table.
 const VERSION: u32 = 1;
+/// The version of files with values of 64 bits, which older koels refuse by it.
+const WIDE_VERSION: u32 = 2;
 pub(crate) const SUM_BYTES: u64 = 32;
 /// What the table's place in the file is a multiple of.
 pub(crate) const ALIGNED: u64 = 64;
@@ -31,7 +35,8 @@ pub(crate) const ALIGNED: u64 = 64;
 pub(crate) struct ListsHeader {
     magic: Magic,
     version: u32,
-    zero: u32,
+    /// What values are: 0 = u32, 1 = u64.
+    value: u32,
     /// Distinct keys: one less than starts.
     keys: u64,
     /// Pairs: values.
@@ -43,8 +48,23 @@ const HEADER_BYTES: usize = size_of::<ListsHeader>();
 const _: () = assert!(HEADER_BYTES == 64);
 
 impl ListsHeader {
-    pub(crate) fn new(keys: u64, pairs: u64) -> ListsHeader {
-        ListsHeader { magic: FileKind::Multi.magic(), version: VERSION, zero: 0, keys, pairs, zeros: [0; 4] }
+    pub(crate) fn new<V: Value>(keys: u64, pairs: u64) -> ListsHeader {
+        ListsHeader::of(V::BITS == u64::BITS, keys, pairs)
+    }
+
+    fn of(wide: bool, keys: u64, pairs: u64) -> ListsHeader {
+        let (version, value) = if wide { (WIDE_VERSION, 1) } else { (VERSION, 0) };
+        ListsHeader { magic: FileKind::Multi.magic(), version, value, keys, pairs, zeros: [0; 4] }
+    }
+
+    fn is_wide(&self) -> bool {
+        self.version == WIDE_VERSION
+    }
+
+    /// The zeros between starts and values.
+    pub(crate) fn gap(&self) -> &'static [u8] {
+        let odd = self.is_wide() && self.keys.is_multiple_of(2);
+        if odd { &[0; 4] } else { &[] }
     }
 }
 
@@ -78,22 +98,35 @@ impl<'a> Lists<'a> {
         if FileKind::of(magic) != Some(FileKind::Multi) {
             return Err(section.bad("it does not begin with `koelmult`: it is no multivalue table"));
         }
-        if version != VERSION {
-            let reads = format!("this koel reads format {VERSION}: build it again");
+        if ![VERSION, WIDE_VERSION].contains(&version) {
+            let reads = format!("this koel reads formats {VERSION} and {WIDE_VERSION}: build it again");
             return Err(section.bad(format!("it has format {version}; {reads}")));
         }
         let sizes = keys <= pairs && (keys > 0 || pairs == 0) && pairs <= u32::MAX.into();
-        if !sizes || header != ListsHeader::new(keys, pairs) {
+        if !sizes || header != ListsHeader::of(header.is_wide(), keys, pairs) {
             return Err(section.bad(format!("{keys} keys and {pairs} pairs make no multivalue table")));
         }
         // Small numbers now: no sum of them overflows.
-        let base = (HEADER_BYTES as u64 + 4 * (keys + 1 + pairs) + SUM_BYTES).next_multiple_of(ALIGNED);
+        let columns = 4 * (keys + 1) + header.gap().len() as u64 + if header.is_wide() { 8 } else { 4 } * pairs;
+        let base = (HEADER_BYTES as u64 + columns + SUM_BYTES).next_multiple_of(ALIGNED);
         let here = |words: u64| usize::try_from(words).map_err(|_| section.bad("it is too large for this machine"));
         let (starts, values) = (here(keys + 1)?, here(pairs)?);
         if length < base {
             return Err(section.bad(format!("its header speaks of {pairs} pairs, which {length} bytes do not hold")));
         }
         Ok(Lists { section, header, starts, values, base })
+    }
+
+    /// Refuses values of another type than `V`.
+    ///
+    /// # Errors
+    /// [`Error::BadFile`](crate::Error::BadFile).
+    pub(crate) fn check_values<V: Value>(&self) -> Result<()> {
+        match (V::BITS == u64::BITS, self.header.is_wide()) {
+            (true, false) => Err(self.section.bad("its values are u32, and u64 ones were asked for")),
+            (false, true) => Err(self.section.bad("its values are u64, and u32 ones were asked for")),
+            _ => Ok(()),
+        }
     }
 
     /// The table of the keys, behind all that stands here.

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::scheme::Cuckoo;
 
 /// Groups rows by key, and takes the aggregates of the values of each group. The order of groups is that of `order`.
+/// [`wide::group_by`] takes keys of 64 bits too, and values of `u64`, `i64` and `f64`.
 ///
 /// Cost: by first appearance that of [`factorize`](super::factorize), without a sort; ascending that of a sort of the
 /// pairs. Then a pass over the rows, whose groups are added up near the processor before they meet in memory.
@@ -64,5 +65,5 @@ pub fn group_by_on<B: Runs<Cuckoo>>(
     aggregates: &[Aggregate],
     order: IdOrder,
 ) -> Result<DeviceGroups<B>> {
-    wide::group_by_on::<B, u32>(backend, keys, values, aggregates, order)
+    wide::group_by_on::<B, u32, u32>(backend, keys, values, aggregates, order)
 }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use crate::backend::{Accumulated, HashBackend, Relational, Wanted};
+use super::number::{Columns, Number};
+use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Relational, Wanted};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::scheme::Key;
 
 /// What is wanted of the values of each key.
@@ -12,12 +14,13 @@ use crate::scheme::Key;
 pub enum Aggregate {
     /// How many rows there are.
     Count,
-    /// The sum of their values in 64 bits. It is exact, neither wrapping nor checked: fewer than 2^32 rows of 32 bits
-    /// stay below 2^64.
+    /// The sum of their values in 64 bits. Of `u32` values it is exact: fewer than 2^32 rows of 32 bits stay below 2^64. A
+    /// sum of `u64` or `i64` values that passes 64 bits is [`Error::SumTooLarge`]. Of `f64` values the additions have one
+    /// order on every device: see [`group::wide`](super::wide).
     Sum,
-    /// The least value.
+    /// The least value; of `f64` values NaN, if one of them is, and -0.0 before 0.0.
     Min,
-    /// The greatest value.
+    /// The greatest value; of `f64` values NaN, if one of them is, and 0.0 before -0.0.
     Max,
 }
 
@@ -40,20 +43,20 @@ impl Aggregate {
 /// others are as long as `keys`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Groups<K = u32> {
+pub struct Groups<K = u32, V: Number = u32> {
     /// The key of each group.
     pub keys: Vec<K>,
     /// Rows of each group.
     pub counts: Vec<u32>,
     /// The sum of its values.
-    pub sums: Vec<u64>,
-    /// Its least value; `u32::MAX` if it has no rows.
-    pub mins: Vec<u32>,
-    /// Its greatest value; 0 if it has no rows.
-    pub maxs: Vec<u32>,
+    pub sums: Vec<V::Sum>,
+    /// Its least value; if it has no rows, the greatest integer, or infinity.
+    pub mins: Vec<V>,
+    /// Its greatest value; if it has no rows, the least integer, or minus infinity.
+    pub maxs: Vec<V>,
 }
 
-impl<K> Groups<K> {
+impl<K, V: Number> Groups<K, V> {
     /// The number of groups.
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -67,36 +70,43 @@ impl<K> Groups<K> {
 
 /// [`Groups`] whose columns are buffers on the device that made them.
 #[non_exhaustive]
-pub struct DeviceGroups<B: HashBackend, K: Key = u32> {
+pub struct DeviceGroups<B: HashBackend, K: Key = u32, V: Number = u32> {
     /// The key of each group.
     pub keys: B::Buffer<K>,
     /// Rows of each group.
     pub counts: B::Buffer<u32>,
-    /// The sum of its values.
+    /// The sum of its values; signed numbers and doubles by their bits.
     pub sums: B::Buffer<u64>,
-    /// Its least value; `u32::MAX` if it has no rows.
-    pub mins: B::Buffer<u32>,
-    /// Its greatest value; 0 if it has no rows.
-    pub maxs: B::Buffer<u32>,
+    /// Its least value, by its bits; if it has no rows, the greatest integer, or infinity.
+    pub mins: BufferOf<B, V::Word>,
+    /// Its greatest value, by its bits; if it has no rows, the least integer, or minus infinity.
+    pub maxs: BufferOf<B, V::Word>,
 }
 
-impl<B: HashBackend, K: Key> DeviceGroups<B, K> {
+impl<B: HashBackend, K: Key, V: Number> DeviceGroups<B, K, V> {
     /// The columns, read to this machine.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn download(&self, backend: &B) -> Result<Groups<K>> {
+    pub fn download(&self, backend: &B) -> Result<Groups<K, V>> {
         Ok(Groups {
             keys: backend.download(&self.keys)?,
             counts: backend.download(&self.counts)?,
-            sums: backend.download(&self.sums)?,
-            mins: backend.download(&self.mins)?,
-            maxs: backend.download(&self.maxs)?,
+            sums: numbers(backend, &self.sums)?,
+            mins: numbers(backend, &self.mins)?,
+            maxs: numbers(backend, &self.maxs)?,
         })
     }
 }
 
-impl<B: HashBackend, K: Key> fmt::Debug for DeviceGroups<B, K> {
+/// Reads numbers whose bits are on the device.
+fn numbers<B: HashBackend, V: Number>(backend: &B, bits: &B::Buffer<V::Word>) -> Result<Vec<V>> {
+    let mut numbers = memory::zeroed(bits.len())?;
+    backend.read(bits, 0, bytemuck::cast_slice_mut::<V, V::Word>(&mut numbers))?;
+    Ok(numbers)
+}
+
+impl<B: HashBackend, K: Key, V: Number> fmt::Debug for DeviceGroups<B, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DeviceGroups { keys, counts, sums, mins, maxs } = self;
         let mut shown = f.debug_struct("DeviceGroups");
@@ -125,22 +135,22 @@ pub(crate) fn check_values(values: usize, rows: usize, aggregates: &[Aggregate])
 }
 
 /// The groups with these keys: row `i` belongs to group `ids[i]`, and brings `values[i]`.
-pub(crate) fn aggregated<B: Relational, K: Key>(
+///
+/// # Errors
+/// [`Error::SumTooLarge`] with the key of the first group whose sum is.
+pub(crate) fn aggregated<B: Relational, K: Key, V: Number>(
     backend: &B,
     keys: B::Buffer<K>,
     ids: &B::Buffer<u32>,
-    values: &B::Buffer<u32>,
+    values: &B::Buffer<V::Word>,
     aggregates: &[Aggregate],
-) -> Result<DeviceGroups<B, K>> {
-    let wanted = wanted(aggregates);
-    let groups = crate::backend::DeviceBuffer::len(&keys);
-    let none;
-    let values = if wanted.values() {
-        values
-    } else {
-        none = backend.filled(0, 0)?;
-        &none
-    };
-    let Accumulated { counts, sums, least, greatest } = backend.accumulate(ids, values, groups, wanted)?;
+) -> Result<DeviceGroups<B, K, V>> {
+    let Columns { counts, sums, least, greatest, overflow } =
+        V::columns(backend, ids, values, keys.len(), wanted(aggregates))?;
+    if let Some(group) = overflow {
+        let mut key = [K::default()];
+        backend.read(&keys, group as usize, &mut key)?;
+        return Err(Error::SumTooLarge { key: key[0].into() });
+    }
     Ok(DeviceGroups { keys, counts, sums, mins: least, maxs: greatest })
 }

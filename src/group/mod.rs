@@ -5,7 +5,8 @@
 //! reduce.rs      unique, factorize
 //! group_by.rs    count, sum, least and greatest of the values of each key
 //! groups.rs      Aggregate, Groups
-//! wide.rs        all of it for keys of either width
+//! number.rs      what values can be, and how each is aggregated
+//! wide.rs        all of it for keys of either width, and values of any type
 //! ```
 //!
 //! Everything here is made of the passes of one device ([`Relational`](crate::backend::Relational)) and of one hash
@@ -13,12 +14,14 @@
 
 mod group_by;
 mod groups;
+mod number;
 mod numbering;
 mod reduce;
 pub mod wide;
 
 pub use group_by::{group_by, group_by_on};
 pub use groups::{Aggregate, DeviceGroups, Groups};
+pub use number::Number;
 pub use reduce::{factorize, factorize_on, unique, unique_on};
 
 pub(crate) use groups::{aggregated, check_values, wanted};

@@ -1,7 +1,7 @@
-//! The functions of [`group`](super) for keys of either width: a column's type says which.
+//! The functions of [`group`](super) for keys of either width and values of any type: a column's type says which.
 //!
-//! Those of `group` itself take `u32` keys, so that literals need no type there. For columns on a device the type is given
-//! in the call, `unique_on::<_, u64>`, because a buffer's type does not tell it.
+//! Those of `group` itself take `u32` columns, so that literals need no type there. For columns on a device the types are
+//! given in the call, `unique_on::<_, u64>` or `group_by_on::<_, u64, f64>`, because a buffer's type does not tell them.
 //!
 //! ```
 //! use koel::{Cpu, IdOrder, group};
@@ -12,10 +12,46 @@
 //! # Ok::<(), koel::Error>(())
 //! ```
 //!
+//! # Values
+//!
+//! Values are `u32`, `u64`, `i64` or `f64`; `i32` and `f32` columns are given as `i64` and `f64`, by `as`. A group's sum
+//! is a `u64` of unsigned values, an `i64` of `i64` and an `f64` of `f64`. An integer sum that 64 bits do not hold is
+//! [`Error::SumTooLarge`], whatever the order of rows: on the way to a sum that fits, nothing overflows.
+//!
+//! ```
+//! use koel::{Aggregate, Cpu, IdOrder, group};
+//! let (keys, change) = ([7_u64, 3, 7], [-0.5, 8.0, 1e300]);
+//! let wanted = [Aggregate::Sum, Aggregate::Min];
+//! let groups = group::wide::group_by(&Cpu::new(), &keys, &change, &wanted, IdOrder::FirstSeen)?;
+//! assert_eq!((groups.sums, groups.mins), (vec![1e300, 8.0], vec![-0.5, 8.0]));
+//! # Ok::<(), koel::Error>(())
+//! ```
+//!
+//! # Sums of doubles
+//!
+//! They have the same bits on every device, and are a function of the values of a group in the order of its rows: they are
+//! added up by one tree over the positions in the group, whatever stands between its rows.
+//!
+//! ```text
+//! sum(positions i * 2^k .. (i + 1) * 2^k) = sum(the first half) + sum(the second half)
+//! sum(one position)                       = its value
+//! ```
+//!
+//! from the smallest run of 2^k positions that holds the group down; a half that lies behind the last row adds nothing.
+//! Seven values are `((0 + 1) + (2 + 3)) + ((4 + 5) + 6)`. Each `+` is one addition of IEEE 754, rounded to nearest, as
+//! Rust's. So the sum of one value is that value, and of -0.0 alone -0.0. A sum that is NaN has the bits 0x7ff8000000000000,
+//! whichever NaN came in, and a group with a NaN has it as its least and greatest value too: nothing is left out silently.
+//! Rows that are in another order may give another sum, as near to the true one.
+//!
+//! # Costs
+//!
 //! Errors and costs are those of the functions of the same names; a key of 64 bits takes 8 bytes where one of 32 takes 4, and
-//! columns by first appearance a bucketized table where those of `u32` take a cuckoo table.
+//! columns by first appearance a bucketized table where those of `u32` take a cuckoo table. Sums of `f64` cost a sort of
+//! the values by group besides, at 28 bytes of memory a row; by ascending keys they stand so already, and are copied. A
+//! device without doubles (`cl_khr_fp64`) leaves the additions to one thread of this machine.
 
 use super::groups::{check_values, wanted};
+use super::number::Number;
 use super::numbering::{Numbered, distinct_keys, numbered, of_sorted};
 use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated};
 use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, Runs};
@@ -71,32 +107,43 @@ pub fn factorize_on<B: Runs<K::Rows>, K: Key>(
 /// As [`group::group_by`](super::group_by).
 ///
 /// # Errors
-/// As there.
-pub fn group_by<B: Runs<K::Rows>, K: Key>(
+/// As there, and [`Error::SumTooLarge`] with the first key, in the order of the groups, whose sum does not fit 64 bits.
+pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     backend: &B,
     keys: &[K],
-    values: &[u32],
+    values: &[V],
     aggregates: &[Aggregate],
     order: IdOrder,
-) -> Result<Groups<K>> {
+) -> Result<Groups<K, V>> {
     check_values(values.len(), keys.len(), aggregates)?;
     Error::check_rows("rows", keys.len())?;
     let values = if wanted(aggregates).values() { values } else { &[] };
-    let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
-    group_by_on::<B, K>(backend, &keys, &values, aggregates, order)?.download(backend)
+    let (keys, values) = (backend.upload(keys)?, backend.upload(bytemuck::cast_slice::<V, V::Word>(values))?);
+    group_by_on::<B, K, V>(backend, &keys, &values, aggregates, order)?.download(backend)
 }
 
-/// As [`group::group_by_on`](super::group_by_on).
+/// As [`group::group_by_on`](super::group_by_on). `values` holds the bits of values.
+///
+/// ```
+/// use koel::{Aggregate, Cpu, HashBackend, IdOrder, group};
+/// let cpu = Cpu::new();
+/// let values = [0.1_f64, 0.2, 0.3].map(f64::to_bits);
+/// let (keys, values) = (cpu.upload(&[7_u64, 7, 7])?, cpu.upload(&values)?);
+/// let groups =
+///     group::wide::group_by_on::<_, u64, f64>(&cpu, &keys, &values, &[Aggregate::Sum], IdOrder::FirstSeen)?;
+/// assert_eq!(groups.download(&cpu)?.sums, [(0.1 + 0.2) + 0.3]);
+/// # Ok::<(), koel::Error>(())
+/// ```
 ///
 /// # Errors
-/// As there.
-pub fn group_by_on<B: Runs<K::Rows>, K: Key>(
+/// As [`group_by`].
+pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
     backend: &B,
     keys: &BufferOf<B, K>,
-    values: &BufferOf<B, u32>,
+    values: &BufferOf<B, V::Word>,
     aggregates: &[Aggregate],
     order: IdOrder,
-) -> Result<DeviceGroups<B, K>> {
+) -> Result<DeviceGroups<B, K, V>> {
     check_values(values.len(), keys.len(), aggregates)?;
     Error::check_rows("rows", keys.len())?;
     if order == IdOrder::FirstSeen {

@@ -11,10 +11,10 @@ use super::MultiTable;
 use crate::backend::Runs;
 use crate::error::Result;
 use crate::memory;
-use crate::scheme::{Audit, Scheme, Violation};
+use crate::scheme::{Audit, Scheme, Value, Violation};
 use crate::threads;
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Checks every invariant of the table of keys ([`HashTable::audit`](crate::HashTable::audit)), that runs begin one
     /// behind the other and none is empty, and that the keys number them in ascending order.
     ///

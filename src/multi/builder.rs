@@ -10,10 +10,12 @@
 //! Nothing here depends on how often a key comes: not the passes, not their work, and the table is sized by the keys
 //! that there are, not by the pairs.
 
+use std::marker::PhantomData;
+
 use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
-use crate::scheme::{Key, Scheme};
+use crate::scheme::{Key, Scheme, Value};
 use crate::table::{Contents, HashTable, TableBuilder, table_settings};
 
 /// Builds multivalue tables; made by [`MultiTable::builder`].
@@ -26,45 +28,65 @@ use crate::table::{Contents, HashTable, TableBuilder, table_settings};
 /// # Ok::<(), koel::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct MultiBuilder<S: Scheme> {
+pub struct MultiBuilder<S: Scheme, V: Value = u32> {
     table: TableBuilder<S>,
+    of: PhantomData<V>,
 }
 
 /// Pairs in the order of their keys.
-pub(crate) struct Grouped<B: HashBackend, K: Key> {
+pub(crate) struct Grouped<B: HashBackend, K: Key, V: Value = u32> {
     /// The distinct keys, ascending.
     pub(crate) keys: B::Buffer<K>,
     /// Where the run of each begins, and behind them the number of pairs.
     pub(crate) starts: B::Buffer<u32>,
     /// The values, run by run.
-    pub(crate) values: B::Buffer<u32>,
+    pub(crate) values: B::Buffer<V>,
 }
 
-table_settings!(MultiBuilder, "Distinct keys");
+table_settings!(MultiBuilder<V: Value>, "Distinct keys");
 
 impl<S: Scheme<Value = u32>> MultiBuilder<S> {
     pub(crate) fn new(scheme: S) -> Self {
         MultiBuilder::of(HashTable::builder(scheme))
     }
 
+    /// The same of tables whose values are `V`: `u64`, or `u32` again.
+    ///
+    /// ```
+    /// use koel::{Bucketized, Cpu, MultiTable};
+    /// let scheme = Bucketized::default().of::<u64, u32>();
+    /// let builder = MultiTable::builder(scheme).values::<u64>();
+    /// let table = builder.build(&Cpu::new(), &[7 << 40, 5, 7 << 40], &[u64::MAX, 2, 1 << 50])?;
+    /// assert_eq!(table.retrieve(&[7 << 40])?.values, [u64::MAX, 1 << 50]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// The scheme's own values number the runs of values, and stay `u32`.
+    pub fn values<V: Value>(self) -> MultiBuilder<S, V> {
+        MultiBuilder { table: self.table, of: PhantomData }
+    }
+}
+
+impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
     /// A builder of multivalue tables with the parameters of tables.
     pub(crate) fn of(table: TableBuilder<S>) -> Self {
-        MultiBuilder { table: table.contents(Contents::Multi) }
+        MultiBuilder { table: table.contents(Contents::Multi), of: PhantomData }
     }
 
     /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input.
     ///
-    /// Cost: a sort of all pairs and a build of the distinct keys ([`TableBuilder::build`]); 8 bytes a pair travel to
-    /// the device. Memory there: 28 bytes a pair while it is sorted, its input among them; then 4 bytes a pair and 4 a
-    /// distinct key stay, and the table of the keys.
+    /// Cost: a sort of all pairs and a build of the distinct keys ([`TableBuilder::build`]); the pairs travel to the
+    /// device. Memory there, of keys and values of 32 bits: 28 bytes a pair while it is sorted, its input among them; then
+    /// 4 bytes a pair and 4 a distinct key stay, and the table of the keys. Where keys or values have 64 bits, three
+    /// times 4 bytes more each while it is sorted, and 4 bytes a pair more stay for such values.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::TooLarge`] from 2^32 pairs on; otherwise as [`TableBuilder::build`] of the
     /// distinct keys, with their numbers as values.
-    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key], values: &[u32]) -> Result<MultiTable<B, S>> {
+    pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key], values: &[V]) -> Result<MultiTable<B, S, V>> {
         self.check_pairs(keys.len(), values.len())?;
         let (keys, values) = (backend.upload(keys)?, backend.upload(values)?);
-        let grouped = Grouped::of(backend, &keys, &values)?;
+        let grouped = Grouped::<B, S::Key, V>::of(backend, &keys, &values)?;
         drop((keys, values));
         self.build_grouped(backend, grouped)
     }
@@ -86,8 +108,8 @@ impl<S: Scheme<Value = u32>> MultiBuilder<S> {
         &self,
         backend: &B,
         keys: &B::Buffer<S::Key>,
-        values: &B::Buffer<u32>,
-    ) -> Result<MultiTable<B, S>> {
+        values: &B::Buffer<V>,
+    ) -> Result<MultiTable<B, S, V>> {
         self.check_pairs(keys.len(), values.len())?;
         self.build_grouped(backend, Grouped::of(backend, keys, values)?)
     }
@@ -107,8 +129,8 @@ impl<S: Scheme<Value = u32>> MultiBuilder<S> {
     pub(crate) fn build_grouped<B: Runs<S>>(
         &self,
         backend: &B,
-        grouped: Grouped<B, S::Key>,
-    ) -> Result<MultiTable<B, S>> {
+        grouped: Grouped<B, S::Key, V>,
+    ) -> Result<MultiTable<B, S, V>> {
         let Grouped { keys, starts, values } = grouped;
         let pairs = values.len();
         let table = self.table.build_on(backend, &keys, &backend.iota(keys.len())?)?;
@@ -116,9 +138,9 @@ impl<S: Scheme<Value = u32>> MultiBuilder<S> {
     }
 }
 
-impl<B: Relational, K: Key> Grouped<B, K> {
+impl<B: Relational, K: Key, V: Value> Grouped<B, K, V> {
     /// Sorts pairs by key, and finds where the keys change.
-    pub(crate) fn of(backend: &B, keys: &B::Buffer<K>, values: &B::Buffer<u32>) -> Result<Self> {
+    pub(crate) fn of(backend: &B, keys: &B::Buffer<K>, values: &B::Buffer<V>) -> Result<Self> {
         let (sorted, values) = backend.sort_pairs(keys, values)?;
         let heads = backend.heads(&sorted)?;
         let places = backend.iota(sorted.len())?;

@@ -1,25 +1,25 @@
 //! The header that tells the sizes of a multivalue table, and the digest over all of it.
 //!
 //! ```text
-//! sum    = BLAKE3( header of 64 bytes | starts | values )         what stands beside the table
+//! sum    = BLAKE3( header of 64 bytes | starts | gap | values )   what stands beside the table (file/lists.rs)
 //! digest = BLAKE3( sum | digest of the table )
 //! ```
 //!
 //! A file holds `sum` behind what it is the sum of, and the table's file tells the other half.
 
 use super::MultiTable;
-use crate::backend::{DeviceBuffer, Runs};
+use crate::backend::{DeviceBuffer, HashBackend, Runs, Word};
 use crate::error::Result;
 use crate::file::ListsHeader;
 use crate::memory;
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, Value};
 use crate::table::Digest;
 use crate::threads;
 
-/// Elements that pass through the host at a time: 8 MiB.
-const CHUNK: usize = 1 << 21;
+/// Bytes that pass through the host at a time: 8 MiB.
+const CHUNK: usize = 8 << 20;
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// The digest of everything: keys, where their values stand, and the values.
     ///
     /// For canonical tables it is a function of scheme, parameters, seed, number of slots, and of each key's values in
@@ -49,17 +49,30 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
             hasher.update_rayon(bytes);
             sink(bytes)
         };
-        take(bytemuck::bytes_of(&ListsHeader::new(self.keys_len() as u64, self.len() as u64)))?;
-        for (column, len) in [(&self.starts, self.starts.len()), (&self.values, self.pairs)] {
-            let mut piece = memory::zeroed(CHUNK.min(len))?;
-            for at in (0..len).step_by(CHUNK) {
-                let piece = &mut piece[..CHUNK.min(len - at)];
-                self.backend().read(column, at, piece)?;
-                take(bytemuck::cast_slice(piece))?;
-            }
-        }
+        let header = ListsHeader::new::<V>(self.keys_len() as u64, self.len() as u64);
+        take(bytemuck::bytes_of(&header))?;
+        read_pieces(self.backend(), &self.starts, self.starts.len(), &mut take)?;
+        take(header.gap())?;
+        read_pieces(self.backend(), &self.values, self.pairs, &mut take)?;
         Ok(*hasher.finalize().as_bytes())
     }
+}
+
+/// Hands the first `len` elements of a column to `take`.
+fn read_pieces<B: HashBackend, T: Word>(
+    backend: &B,
+    column: &B::Buffer<T>,
+    len: usize,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let most = (CHUNK / size_of::<T>()).min(len);
+    let mut piece = memory::zeroed(most)?;
+    for at in (0..len).step_by(most.max(1)) {
+        let piece: &mut [T] = &mut piece[..most.min(len - at)];
+        backend.read(column, at, piece)?;
+        take(bytemuck::cast_slice(piece))?;
+    }
+    Ok(())
 }
 
 /// The sum of what stands beside a table, and the table's digest, in one.

@@ -13,11 +13,11 @@ use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::file::{ALIGNED, Lists, SUM_BYTES, Section, write_whole};
 use crate::memory;
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, Value};
 use crate::table::{Contents, Digest, HashTable};
 use crate::threads;
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Writes the table to a file, and returns its digest. Files are replaced as by [`HashTable::save`].
     ///
     /// Cost: all of it is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
@@ -58,8 +58,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// Cost: the file is read once into this machine's memory, hashed and audited, and uploaded.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no multivalue table of this scheme, is damaged, or
-    /// contradicts itself; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is no multivalue table of this scheme and of such values, is
+    /// damaged, or contradicts itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::open_with(backend, path, |section| HashTable::open_part(backend, section, Contents::Multi))
@@ -74,9 +74,15 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
         let bad = |reason: &str| Error::BadFile { path: path.into(), reason: reason.into() };
         threads::ready()?;
         let mut source = Source::open(path)?;
-        let (starts, values) = (source.column(source.lists.starts)?, source.column(source.lists.values)?);
+        source.lists.check_values::<V>()?;
+        let starts: Vec<u32> = source.column(source.lists.starts)?;
+        let gap: Vec<u8> = source.column(source.lists.header.gap().len())?;
+        let values: Vec<V> = source.column(source.lists.values)?;
         if !source.is_sound()? {
             return Err(bad("its checksum is wrong: it was damaged after it was written"));
+        }
+        if gap.iter().any(|&byte| byte != 0) {
+            return Err(bad("what stands between its columns is not zero"));
         }
         let table = open_table(source.lists.into_table())?;
         let pairs = values.len();
@@ -86,7 +92,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     }
 }
 
-impl<S: Scheme<Value = u32>> MultiTable<Cpu, S>
+impl<S: Scheme<Value = u32>, V: Value> MultiTable<Cpu, S, V>
 where
     Cpu: Runs<S>,
 {
@@ -123,10 +129,10 @@ impl<'a> Source<'a> {
         Ok(Source { lists, hasher })
     }
 
-    /// The next so many numbers.
-    fn column(&mut self, len: usize) -> Result<Vec<u32>> {
+    /// The next so many elements.
+    fn column<T: bytemuck::Pod>(&mut self, len: usize) -> Result<Vec<T>> {
         let mut column = memory::zeroed(len)?;
-        let bytes = bytemuck::cast_slice_mut(&mut column);
+        let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut column);
         let read = self.lists.section.file.read_exact(bytes);
         read.map_err(|error| self.lists.section.io(error))?;
         self.hasher.update_rayon(bytes);

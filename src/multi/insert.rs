@@ -11,9 +11,9 @@ use super::MultiTable;
 use super::builder::{Grouped, MultiBuilder};
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, Value};
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Adds pairs. The values of a key that is there already come behind those that it has.
     ///
     /// Cost: a build of all pairs ([`MultiBuilder::build`](super::MultiBuilder::build)): collect small batches before.
@@ -31,7 +31,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`MultiBuilder::build`](super::MultiBuilder::build). The table, its contents and its digest are then as before.
-    pub fn insert(&mut self, keys: &[S::Key], values: &[u32]) -> Result<()> {
+    pub fn insert(&mut self, keys: &[S::Key], values: &[V]) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
         self.insert_on(&keys, &values)
@@ -41,7 +41,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`insert`](Self::insert), and [`Error::WrongDevice`].
-    pub fn insert_on(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<u32>) -> Result<()> {
+    pub fn insert_on(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<V>) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         if keys.is_empty() {
             return Ok(());
@@ -50,7 +50,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
         let backend = self.backend();
         let keys = backend.concat(&self.keys_of_values()?, keys)?;
         let values = backend.concat(&self.values, values)?;
-        let grouped = Grouped::of(backend, &keys, &values)?;
+        let grouped = Grouped::<B, S::Key, V>::of(backend, &keys, &values)?;
         drop((keys, values));
         let all = MultiBuilder::of(self.table.builder_like()).build_grouped(backend, grouped)?;
         backend.finish()?;

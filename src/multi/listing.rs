@@ -9,9 +9,9 @@
 //! ```
 //!
 //! What is held are the offsets and where each run starts: 12 bytes a query, however long the runs are. A piece takes
-//! 12 bytes an element, and is given back before the next one.
+//! 8 bytes an element besides its value, and is given back before the next one.
 
-use crate::backend::{DeviceBuffer, HashBackend, Relational, Spans};
+use crate::backend::{DeviceBuffer, HashBackend, Relational, Spans, Word};
 use crate::error::{Error, Result};
 
 /// Elements that are made at a time when a whole listing is wanted.
@@ -27,11 +27,11 @@ pub(crate) struct Listing<B: HashBackend> {
 }
 
 /// A piece of a listing.
-pub(crate) struct Piece<B: HashBackend> {
+pub(crate) struct Piece<B: HashBackend, V: Word = u32> {
     /// The query of each element.
     pub(crate) runs: B::Buffer<u32>,
     /// The elements.
-    pub(crate) values: B::Buffer<u32>,
+    pub(crate) values: B::Buffer<V>,
 }
 
 impl<B: Relational> Listing<B> {
@@ -57,7 +57,13 @@ impl<B: Relational> Listing<B> {
     }
 
     /// Elements `first..first + len`, as many of them as there are.
-    pub(crate) fn piece(&self, backend: &B, values: &B::Buffer<u32>, first: u64, len: usize) -> Result<Piece<B>> {
+    pub(crate) fn piece<V: Word>(
+        &self,
+        backend: &B,
+        values: &B::Buffer<V>,
+        first: u64,
+        len: usize,
+    ) -> Result<Piece<B, V>> {
         let left = self.len.saturating_sub(first);
         let len = usize::try_from(left).map_or(len, |left| left.min(len));
         let expanded = backend.expand(&self.offsets, &self.starts, first, len)?;
@@ -65,23 +71,23 @@ impl<B: Relational> Listing<B> {
     }
 
     /// All elements, on the device.
-    pub(crate) fn all_on(&self, backend: &B, values: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
+    pub(crate) fn all_on<V: Word>(&self, backend: &B, values: &B::Buffer<V>) -> Result<B::Buffer<V>> {
         let len = len_at_once(self.len)?;
         if len <= PIECE {
-            return Ok(self.piece(backend, values, 0, len)?.values);
+            return Ok(self.piece::<V>(backend, values, 0, len)?.values);
         }
-        let mut all = backend.filled(len, 0)?;
+        let mut all = backend.filled(len, V::zeroed())?;
         for first in (0..len).step_by(PIECE) {
-            let piece = self.piece(backend, values, first as u64, PIECE)?.values;
+            let piece = self.piece::<V>(backend, values, first as u64, PIECE)?.values;
             backend.copy(&piece, 0, &mut all, first, piece.len())?;
         }
         Ok(all)
     }
 
     /// Writes all elements over the beginning of `to`, which has room for them.
-    pub(crate) fn read_all(&self, backend: &B, values: &B::Buffer<u32>, to: &mut [u32]) -> Result<()> {
+    pub(crate) fn read_all<V: Word>(&self, backend: &B, values: &B::Buffer<V>, to: &mut [V]) -> Result<()> {
         for (i, to) in to.chunks_mut(PIECE).enumerate() {
-            let piece = self.piece(backend, values, (i * PIECE) as u64, to.len())?.values;
+            let piece = self.piece::<V>(backend, values, (i * PIECE) as u64, to.len())?.values;
             if piece.is_empty() {
                 break;
             }

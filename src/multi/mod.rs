@@ -42,10 +42,11 @@ pub(crate) use reading::Numbers;
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::scheme::{Cuckoo, Scheme};
+use crate::scheme::{Cuckoo, Scheme, Value};
 use crate::table::{HashTable, KeyType, Stats};
 
-/// A table from `u32` keys to any number of `u32` values each, on backend `B`; the keys are found by scheme `S`.
+/// A table from keys to any number of values each, on backend `B`; the keys are found by scheme `S`, whose type of keys they
+/// have. Values are `u32`, or `u64` by [`MultiBuilder::values`].
 ///
 /// The values of a key keep the order of the input. Keys that come once, or a million times, are all the same to it.
 ///
@@ -60,25 +61,25 @@ use crate::table::{HashTable, KeyType, Stats};
 /// assert!(found[2].is_empty());
 /// # Ok::<(), koel::Error>(())
 /// ```
-pub struct MultiTable<B: HashBackend, S: Scheme = Cuckoo> {
+pub struct MultiTable<B: HashBackend, S: Scheme = Cuckoo, V: Value = u32> {
     /// Each key's run. Its capacity, seed and so on are the multivalue table's.
     table: HashTable<B, S>,
     /// One more than runs; rising, from 0 to the number of pairs.
     starts: B::Buffer<u32>,
     /// As many as pairs, and what [`with_spare`](MultiTable::with_spare) put behind them.
-    values: B::Buffer<u32>,
+    values: B::Buffer<V>,
     pairs: usize,
 }
 
 /// Written for one backend so that `MultiTable::builder(..)` needs no type; it builds on any.
 impl<S: Scheme<Value = u32>> MultiTable<Cpu, S> {
-    /// Starts a table with these parameters, for any backend; see [`MultiBuilder`].
+    /// Starts a table with these parameters and values of `u32`, for any backend; see [`MultiBuilder`].
     pub fn builder(scheme: S) -> MultiBuilder<S> {
         MultiBuilder::new(scheme)
     }
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// The number of pairs: of all values. Fewer than 2^32.
     ///
     /// ```
@@ -143,14 +144,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or [`crate::Error::Device`] of either device.
-    pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<MultiTable<C, S>> {
-        let copied = |column| other.upload(&self.backend().download(column)?);
-        let (starts, values) = (copied(&self.starts)?, copied(&self.values)?);
+    pub fn to_backend<C: Runs<S>>(&self, other: &C) -> Result<MultiTable<C, S, V>> {
+        let starts = other.upload(&self.backend().download(&self.starts)?)?;
+        let values = other.upload(&self.backend().download(&self.values)?)?;
         Ok(MultiTable { table: self.table.to_backend(other)?, starts, values, pairs: self.pairs })
     }
 
     /// The table with one element more behind its values, which belongs to no key.
-    pub(crate) fn with_spare(mut self, value: u32) -> Result<Self> {
+    pub(crate) fn with_spare(mut self, value: V) -> Result<Self> {
         debug_assert_eq!(self.values.len(), self.pairs, "one is enough");
         let spare = self.backend().upload(&[value])?;
         self.values = self.backend().concat(&self.values, &spare)?;
@@ -158,7 +159,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     }
 }
 
-impl<B: HashBackend, S: Scheme> std::fmt::Debug for MultiTable<B, S> {
+impl<B: HashBackend, S: Scheme, V: Value> std::fmt::Debug for MultiTable<B, S, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MultiTable").field("table", &self.table).field("pairs", &self.pairs).finish()
     }

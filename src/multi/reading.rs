@@ -7,12 +7,12 @@ use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
 use crate::backend::{Answers, DeviceBuffer, HashBackend, Runs, Spans};
 use crate::error::Result;
 use crate::memory;
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, Value};
 
 /// The number of each query's run, and a bitmap of the queries that have one.
 pub(crate) type Numbers<B> = (<B as HashBackend>::Buffer<u32>, <B as HashBackend>::Buffer<u32>);
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Where the values of each query stand in [`values`](Self::values); an empty range for a key that is absent.
     ///
     /// Cost: a lookup and two neighbouring reads a query; queries and answers travel in chunks.
@@ -87,12 +87,12 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn values(&self) -> Result<Vec<u32>> {
+    pub fn values(&self) -> Result<Vec<V>> {
         self.backend().download(&self.values)
     }
 
     /// [`values`](Self::values), where they are.
-    pub fn values_on(&self) -> &B::Buffer<u32> {
+    pub fn values_on(&self) -> &B::Buffer<V> {
         &self.values
     }
 
@@ -137,7 +137,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
 
     /// All pairs: by key, ascending, and those of one key in the order of the input.
     ///
-    /// Cost: as [`keys`](Self::keys), and 4 bytes a pair are read.
+    /// Cost: as [`keys`](Self::keys), and the values are read.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -148,7 +148,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn to_pairs(&self) -> Result<Vec<(S::Key, u32)>> {
+    pub fn to_pairs(&self) -> Result<Vec<(S::Key, V)>> {
         let (keys, starts, values) = (self.keys()?, self.starts()?, self.values()?);
         let runs = keys.into_iter().zip(starts.windows(2));
         let keys = runs.flat_map(|(key, run)| std::iter::repeat_n(key, run[1].saturating_sub(run[0]) as usize));

@@ -17,9 +17,9 @@ use super::reading::Numbers;
 use super::{Listing, MultiTable};
 use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, Value};
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Takes out all values of these keys, and tells how many there were. Keys that are absent or come again do
     /// nothing. The values of the rest keep their order, and the table is that of one build of the rest.
     ///
@@ -77,7 +77,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     }
 
     /// The values of all runs that are not those of queries with these numbers, by key.
-    pub(crate) fn values_without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<u32>> {
+    pub(crate) fn values_without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<V>> {
         let backend = self.backend();
         let gone = self.marked(numbers)?;
         let kept = backend.select(&gone, false, &backend.iota(self.keys_len())?)?;
@@ -86,7 +86,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     }
 
     /// The runs `kept`, one behind the other; `keys` are theirs.
-    fn runs_kept(&self, keys: B::Buffer<S::Key>, kept: &B::Buffer<u32>) -> Result<Grouped<B, S::Key>> {
+    fn runs_kept(&self, keys: B::Buffer<S::Key>, kept: &B::Buffer<u32>) -> Result<Grouped<B, S::Key, V>> {
         let backend = self.backend();
         let all = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
         let Spans { starts, counts } = backend.spans(&self.starts, kept, &all, None)?;

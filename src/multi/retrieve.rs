@@ -2,23 +2,23 @@
 
 use super::MultiTable;
 use super::listing::{Listing, Piece, Walk, len_at_once};
-use crate::backend::{DeviceBuffer, HashBackend, Runs};
+use crate::backend::{DeviceBuffer, HashBackend, Runs, Word};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, Value};
 
 /// The values of many queries, those of one behind those of the one before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Retrieved {
+pub struct Retrieved<V = u32> {
     /// Where the values of each query begin, and behind them the number of all: one more than queries.
     pub offsets: Vec<u64>,
     /// The values.
-    pub values: Vec<u32>,
+    pub values: Vec<V>,
 }
 
-impl Retrieved {
+impl<V> Retrieved<V> {
     /// The values of query `i`; none of a query that there was not.
-    pub fn of(&self, i: usize) -> &[u32] {
+    pub fn of(&self, i: usize) -> &[V] {
         let run = || {
             let offset = |i: usize| usize::try_from(*self.offsets.get(i)?).ok();
             self.values.get(offset(i)?..offset(i.checked_add(1)?)?)
@@ -37,26 +37,26 @@ impl Retrieved {
 /// assert_eq!(values, [&[2][..], &[], &[1, 3]]);
 /// # Ok::<(), koel::Error>(())
 /// ```
-impl<'a> IntoIterator for &'a Retrieved {
-    type Item = &'a [u32];
-    type IntoIter = RetrievedIter<'a>;
+impl<'a, V> IntoIterator for &'a Retrieved<V> {
+    type Item = &'a [V];
+    type IntoIter = RetrievedIter<'a, V>;
 
-    fn into_iter(self) -> RetrievedIter<'a> {
+    fn into_iter(self) -> RetrievedIter<'a, V> {
         RetrievedIter { retrieved: self, queries: 0..self.offsets.len().saturating_sub(1) }
     }
 }
 
 /// The values of each query of a [`Retrieved`].
 #[derive(Clone, Debug)]
-pub struct RetrievedIter<'a> {
-    retrieved: &'a Retrieved,
+pub struct RetrievedIter<'a, V = u32> {
+    retrieved: &'a Retrieved<V>,
     queries: std::ops::Range<usize>,
 }
 
-impl<'a> Iterator for RetrievedIter<'a> {
-    type Item = &'a [u32];
+impl<'a, V> Iterator for RetrievedIter<'a, V> {
+    type Item = &'a [V];
 
-    fn next(&mut self) -> Option<&'a [u32]> {
+    fn next(&mut self) -> Option<&'a [V]> {
         self.queries.next().map(|i| self.retrieved.of(i))
     }
 
@@ -65,17 +65,17 @@ impl<'a> Iterator for RetrievedIter<'a> {
     }
 }
 
-impl ExactSizeIterator for RetrievedIter<'_> {}
+impl<V> ExactSizeIterator for RetrievedIter<'_, V> {}
 
 /// [`Retrieved`] on a device.
-pub struct RetrievedOn<B: HashBackend> {
+pub struct RetrievedOn<B: HashBackend, V: Word = u32> {
     /// Where the values of each query begin, and behind them the number of all.
     pub offsets: B::Buffer<u64>,
     /// The values.
-    pub values: B::Buffer<u32>,
+    pub values: B::Buffer<V>,
 }
 
-impl<B: HashBackend> std::fmt::Debug for RetrievedOn<B> {
+impl<B: HashBackend, V: Word> std::fmt::Debug for RetrievedOn<B, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RetrievedOn").field("offsets", &self.offsets).field("values", &self.values).finish()
     }
@@ -83,19 +83,19 @@ impl<B: HashBackend> std::fmt::Debug for RetrievedOn<B> {
 
 /// A piece of what was retrieved: values, and the query of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RetrievedRows {
+pub struct RetrievedRows<V = u32> {
     /// Which query each value belongs to, by its number; ascending.
     pub queries: Vec<u32>,
     /// The values.
-    pub values: Vec<u32>,
+    pub values: Vec<V>,
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// All values of all queries, those of one in the order of the input. A query that comes again has its values
     /// again, and an absent key has none.
     ///
     /// Cost: a lookup a query, and a read and a write a value. Memory on the device: 16 bytes a query, and pieces of
-    /// the list, 12 bytes a value, at most 192 MiB.
+    /// the list, 8 bytes a value and the value, at most 16 M values at a time.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -109,10 +109,10 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 values on, which [`retrieve_chunks`](Self::retrieve_chunks) gives; or from 2^32
     /// queries on; [`Error::OutOfMemory`] or what the device reports.
-    pub fn retrieve(&self, queries: &[S::Key]) -> Result<Retrieved> {
+    pub fn retrieve(&self, queries: &[S::Key]) -> Result<Retrieved<V>> {
         let listing = self.listing(queries)?;
         let mut values = memory::zeroed(len_at_once(listing.len())?)?;
-        listing.read_all(self.backend(), &self.values, &mut values)?;
+        listing.read_all::<V>(self.backend(), &self.values, &mut values)?;
         Ok(Retrieved { offsets: self.backend().download(listing.offsets())?, values })
     }
 
@@ -135,7 +135,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// # Errors
     /// [`Error::TooShort`] with the size needed, where `values` is shorter: nothing is written then, to either slice.
     /// [`Error::LengthMismatch`] for `offsets` of another length; otherwise as [`retrieve`](Self::retrieve).
-    pub fn retrieve_into(&self, queries: &[S::Key], offsets: &mut [u64], values: &mut [u32]) -> Result<u64> {
+    pub fn retrieve_into(&self, queries: &[S::Key], offsets: &mut [u64], values: &mut [V]) -> Result<u64> {
         Error::check_length("offsets", offsets.len(), queries.len().saturating_add(1))?;
         let listing = self.listing(queries)?;
         let (given, needed) = (values.len() as u64, listing.len());
@@ -143,7 +143,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
             return Err(Error::TooShort { what: "the slice of values", given, needed });
         }
         // No more than `values` is long, which a `usize` counts.
-        listing.read_all(self.backend(), &self.values, &mut values[..needed as usize])?;
+        listing.read_all::<V>(self.backend(), &self.values, &mut values[..needed as usize])?;
         self.backend().read(listing.offsets(), 0, offsets)?;
         Ok(needed)
     }
@@ -161,9 +161,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`], or as [`retrieve`](Self::retrieve).
-    pub fn retrieve_on(&self, queries: &B::Buffer<S::Key>) -> Result<RetrievedOn<B>> {
+    pub fn retrieve_on(&self, queries: &B::Buffer<S::Key>) -> Result<RetrievedOn<B, V>> {
         let listing = self.listing_on(queries)?;
-        let values = listing.all_on(self.backend(), &self.values)?;
+        let values = listing.all_on::<V>(self.backend(), &self.values)?;
         Ok(RetrievedOn { offsets: listing.into_offsets(), values })
     }
 
@@ -171,7 +171,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// totals that do not fit, 2^32 values and more among them.
     ///
     /// Cost: the lookups are made at once, and each piece when it is asked for. Memory on the device: 12 bytes a query
-    /// for as long as the pieces last, and 12 bytes a value of a piece.
+    /// for as long as the pieces last, and of a piece 8 bytes a value and the value.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -187,7 +187,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 queries on; [`Error::OutOfMemory`] or what the device reports. Each piece may fail
     /// for the last two reasons as well, and is then the last one.
-    pub fn retrieve_chunks(&self, queries: &[S::Key], len: usize) -> Result<RetrieveChunks<'_, B, S>> {
+    pub fn retrieve_chunks(&self, queries: &[S::Key], len: usize) -> Result<RetrieveChunks<'_, B, S, V>> {
         let listing = self.listing(queries)?;
         Ok(RetrieveChunks { table: self, walk: Walk::new(listing.len(), len), listing })
     }
@@ -205,13 +205,13 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> MultiTable<B, S> {
 }
 
 /// The pieces of [`MultiTable::retrieve_chunks`].
-pub struct RetrieveChunks<'a, B: Runs<S>, S: Scheme<Value = u32>> {
-    table: &'a MultiTable<B, S>,
+pub struct RetrieveChunks<'a, B: Runs<S>, S: Scheme<Value = u32>, V: Value = u32> {
+    table: &'a MultiTable<B, S, V>,
     listing: Listing<B>,
     walk: Walk,
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> RetrieveChunks<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> RetrieveChunks<'_, B, S, V> {
     /// The number of values in all pieces together.
     pub fn total(&self) -> u64 {
         self.walk.total()
@@ -226,8 +226,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> RetrieveChunks<'_, B, S> {
     }
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for RetrieveChunks<'_, B, S> {
-    type Item = Result<RetrievedRows>;
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> Iterator for RetrieveChunks<'_, B, S, V> {
+    type Item = Result<RetrievedRows<V>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.nth(0)
@@ -238,7 +238,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for RetrieveChunks<'_, B, S> {
         let RetrieveChunks { table, listing, walk } = self;
         let backend = table.backend();
         walk.piece(passed, |first, len| {
-            let Piece { runs, values } = listing.piece(backend, &table.values, first, len)?;
+            let Piece { runs, values } = listing.piece::<V>(backend, &table.values, first, len)?;
             Ok(RetrievedRows { queries: backend.download(&runs)?, values: backend.download(&values)? })
         })
     }
@@ -248,7 +248,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for RetrieveChunks<'_, B, S> {
     }
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> std::fmt::Debug for RetrieveChunks<'_, B, S> {
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> std::fmt::Debug for RetrieveChunks<'_, B, S, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RetrieveChunks").field("table", &self.table).field("walk", &self.walk).finish_non_exhaustive()
     }

@@ -32,7 +32,9 @@ use super::passes::sort::Way;
 use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::runtime::sizes::Sizes;
 use super::*;
-use crate::backend::{Answers, ChunkOf, DeviceBuffer, HashBackend, Probe, Wanted, Word, bitmap_words, wall_tests};
+use crate::backend::{
+    Answers, ChunkOf, DeviceBuffer, HashBackend, Numbers, Probe, Wanted, Word, bitmap_words, wall_tests,
+};
 use crate::device::Any;
 use crate::error::Error;
 use crate::for_each_scheme;
@@ -364,8 +366,11 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     }
     lines!((u64, u64), (u64, u32), (u32, u64), (u64, ()));
     programs.extend([cl.scan_program(false)?, cl.scan_program(true)?]);
-    programs.extend([cl.relational()?, cl.accumulate_program(Wanted::ALL)?]);
-    programs.push(cl.accumulate_program(Wanted { count: true, ..Wanted::default() })?);
+    programs.extend([cl.relational()?, cl.accumulate_program(None, Wanted::ALL)?, cl.tree_program()?]);
+    programs.push(cl.accumulate_program(None, Wanted { count: true, ..Wanted::default() })?);
+    for of in Numbers::ALL {
+        programs.push(cl.accumulate_program(Some(of), Wanted::ALL)?);
+    }
     programs.push(cl.program(MIRROR, &[("GROUP", 64)])?);
     for plan in cuckoo::plans(8) {
         for shape in [LookupShape::Alone, LookupShape::Runs] {

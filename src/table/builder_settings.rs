@@ -4,8 +4,8 @@
 ///
 /// `$what` is what a slot holds there, as the docs say it.
 macro_rules! table_settings {
-    ($builder:ident, $what:literal) => {
-        impl<S: $crate::scheme::Scheme> $builder<S> {
+    ($builder:ident $(<$V:ident: $bound:path>)?, $what:literal) => {
+        impl<S: $crate::scheme::Scheme $(, $V: $bound)?> $builder<S $(, $V)?> {
             #[doc = concat!($what, " per slot, above 0 and up to 1; see")]
             /// [`TableBuilder::load_factor`](crate::TableBuilder::load_factor).
             pub fn load_factor(mut self, load: f64) -> Self {

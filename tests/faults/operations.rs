@@ -1,7 +1,7 @@
 //! What koel is to do while a call fails.
 
 use koel::backend::Probe;
-use koel::group::group_by;
+use koel::group::{group_by, wide};
 use koel::{
     Aggregate, Bucketized, Cuckoo, Duplicates, Error, HashBackend, HashTable, IdOrder, JoinKind, OpenCl, Result, join,
 };
@@ -176,6 +176,29 @@ impl Operation for Group {
         let of = |key: u32| (0..PAIRS).filter(move |i| i % 60 == key).map(|i| u64::from(values(i, 1)[0]));
         let right = |key: u32| groups.counts[key as usize] == 10 && groups.sums[key as usize] == of(key).sum::<u64>();
         Ok(groups.keys.iter().copied().eq(0..60) && (0..60).all(right))
+    }
+
+    fn unchanged(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Sums of doubles, in runs that are one block and in one of many.
+pub struct GroupDoubles(OpenCl);
+
+impl Operation for GroupDoubles {
+    fn prepare(device: &OpenCl) -> Result<Self> {
+        Ok(GroupDoubles(device.clone()))
+    }
+
+    fn run(&mut self) -> Result<bool> {
+        let keys: Vec<u64> = (0..u64::from(PAIRS)).map(|i| i % 60 * u64::from(i % 2 == 0)).collect();
+        let values: Vec<f64> = keys.iter().map(|&key| key as f64 + 0.5).collect();
+        let groups = wide::group_by(&self.0, &keys, &values, &Aggregate::ALL, IdOrder::Ascending)?;
+        // They are exact in any order.
+        let right = |i: usize| groups.sums[i] == f64::from(groups.counts[i]) * groups.maxs[i];
+        let counted: u32 = groups.counts.iter().sum();
+        Ok(groups.keys.iter().copied().eq((0..60).step_by(2)) && (0..30).all(right) && counted == PAIRS)
     }
 
     fn unchanged(&self) -> Result<bool> {

@@ -7,7 +7,8 @@ use koel::{HashBackend, OpenCl};
 
 use crate::driver::{self, KNOWN, NO_MEMORY, References, UNKNOWN, arm, disarm};
 use crate::operations::{
-    Build, Get, GetMany, GetPinned, Group, Insert, Join, Operation, Remove, Timed, Transfer, Upsert, is_right,
+    Build, Get, GetMany, GetPinned, Group, GroupDoubles, Insert, Join, Operation, Remove, Timed, Transfer, Upsert,
+    is_right,
 };
 use crate::{device, in_child, is_child};
 
@@ -130,6 +131,7 @@ fn every_call_of_every_operation_can_fail() {
             on::<Timed>(&device),
             on::<Join>(&device),
             on::<Group>(&device),
+            on::<GroupDoubles>(&device),
             on_slots::<Transfer>(&device),
             on_slots::<GetMany>(&device),
             on_slots::<GetPinned>(&device),

@@ -43,9 +43,11 @@ mod structures {
     mod chosen;
     mod compact;
     mod group;
+    mod group_values;
     mod join;
     mod multi;
     mod multi_files;
+    mod multi_values;
     mod set;
 }
 

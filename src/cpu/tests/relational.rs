@@ -1,7 +1,7 @@
 //! What grouping and joining are made of, against plain loops.
 
 use super::cpus;
-use crate::backend::relational_tests as reference;
+use crate::backend::{aggregate_tests as wide, relational_tests as reference};
 use crate::error::Result;
 
 /// Round the borders of words and of chunks.
@@ -28,11 +28,23 @@ fn aggregates_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
+fn aggregates_of_wide_values_agree_with_plain_loops() -> Result<()> {
+    cpus().iter().try_for_each(|cpu| wide::wide(cpu, &[0, 1, 33, 1000, 16_385]))
+}
+
+/// Up to runs that several threads add up.
+#[test]
+fn sums_of_doubles_are_those_of_the_tree() -> Result<()> {
+    cpus().iter().try_for_each(|cpu| wide::trees(cpu, 1 << 17))
+}
+
+#[test]
 fn values_go_to_their_places() -> Result<()> {
     cpus().iter().try_for_each(|cpu| reference::moves(cpu, &SIZES))
 }
 
 #[test]
 fn lengths_that_contradict_each_other_are_refused() -> Result<()> {
-    cpus().iter().try_for_each(reference::refusals)
+    cpus().iter().try_for_each(reference::refusals)?;
+    cpus().iter().try_for_each(wide::refusals)
 }

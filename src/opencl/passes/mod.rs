@@ -6,12 +6,14 @@
 //! scan.rs        prefix sums of any number of counts
 //! sort.rs        a radix sort of pairs
 //! relational.rs  what grouping and joining are made of
+//! aggregate.rs   the part of it that adds up: aggregates of groups, and sums of doubles
 //! tally.rs       what became of a batch: the counts of all schemes' kernels
 //! parts.rs       dealing pairs to the parts of a table
 //! route.rs       pairs one by one, or part by part: how a table is built
 //! shape.rs       one work-item a key, several, or one for many keys: which is faster here
 //! ```
 
+pub(super) mod aggregate;
 pub(super) mod parts;
 pub(super) mod primitives;
 mod probe;

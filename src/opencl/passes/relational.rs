@@ -1,10 +1,15 @@
-//! The host side of cl/relational.cl, cl/accumulate.cl and, for borders and `scatter`, cl/columns.cl. `ranks` is by the tiles of selection, in primitives.rs.
+//! The host side of cl/relational.cl and, for borders and `scatter`, cl/columns.cl. `ranks` is by the tiles of selection,
+//! in primitives.rs; aggregates are in aggregate.rs.
 
+use super::aggregate::Adder;
 use super::primitives::GROUP;
 use super::scan::Scan;
-use crate::backend::{Accumulated, DeviceBuffer, Expanded, HashBackend, Relational, Spans, Wanted, Word, bitmap_words};
+use crate::backend::{
+    Accumulated, DeviceBuffer, Expanded, HashBackend, Numbers, Relational, Spans, Wanted, WideAccumulated, Word,
+    bitmap_words,
+};
 use crate::error::{Error, Result};
-use crate::opencl::runtime::program::{ACCUMULATE, RELATIONAL};
+use crate::opencl::runtime::program::RELATIONAL;
 use crate::opencl::{Buffer, OpenCl};
 
 /// Elements of one work-item where a list is expanded.
@@ -12,36 +17,12 @@ const EXPANDS_EACH: usize = 8;
 /// Elements of one group there.
 pub(in crate::opencl) const EXPAND_TILE: usize = GROUP * EXPANDS_EACH;
 
-/// Rows of one work-item where aggregates are taken.
-pub(in crate::opencl) const ROWS_EACH: usize = 32;
-/// Entries of a group's own table.
-pub(in crate::opencl) const ENTRIES: usize = 1024;
-
-// An owner, a count, a sum in two halves, a least and a greatest value: what every device has.
-const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES * 6 * size_of::<u32>() <= 32 << 10);
-
 /// The most runs and groups: their numbers have 32 bits, and one of them is nobody's.
 const MOST: u64 = u32::MAX as u64;
 
 impl OpenCl {
     pub(in crate::opencl) fn relational(&self) -> Result<ocl::core::Program> {
         self.program(RELATIONAL, &[("GROUP", GROUP as u32), ("EACH", EXPANDS_EACH as u32)])
-    }
-
-    pub(in crate::opencl) fn accumulate_program(&self, wanted: Wanted) -> Result<ocl::core::Program> {
-        let Wanted { count, sum, least, greatest } = wanted;
-        self.program(
-            ACCUMULATE,
-            &[
-                ("WANT_COUNT", count.into()),
-                ("WANT_SUM", sum.into()),
-                ("WANT_LEAST", least.into()),
-                ("WANT_GREATEST", greatest.into()),
-                ("ENTRIES", ENTRIES as u32),
-                ("GROUP", GROUP as u32),
-                ("EACH", ROWS_EACH as u32),
-            ],
-        )
     }
 
     /// The ends of runs that the kernel of this name marks.
@@ -143,24 +124,26 @@ impl Relational for OpenCl {
         groups: usize,
         wanted: Wanted,
     ) -> Result<Accumulated<OpenCl>> {
-        let len = ids.len();
-        Error::check_length("the values", values.len(), if wanted.values() { len } else { 0 })?;
         check_most("groups", groups)?;
-        let cells = |wanted: bool| if wanted { groups } else { 0 };
-        let all = Accumulated::<OpenCl> {
-            counts: self.filled(cells(wanted.count), 0)?,
-            sums: self.filled(cells(wanted.sum), 0)?,
-            least: self.filled(cells(wanted.least), u32::MAX)?,
-            greatest: self.filled(cells(wanted.greatest), 0)?,
-        };
-        if wanted == Wanted::default() {
-            return Ok(all);
-        }
-        let launch = self.kernel(&self.accumulate_program(wanted)?, "accumulate")?.buffer(ids).buffer(values);
-        let launch = launch.value(len as u64).value(groups as u32).buffer(&all.counts).buffer(&all.sums);
-        let launch = launch.buffer(&all.least).buffer(&all.greatest);
-        launch.over_groups_of(GROUP, len.div_ceil(ROWS_EACH), len)?;
-        Ok(all)
+        self.run_accumulate(ids, values, groups, wanted)
+    }
+
+    fn accumulate_wide(
+        &self,
+        ids: &Buffer<u32>,
+        values: &Buffer<u64>,
+        of: Numbers,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<WideAccumulated<OpenCl>> {
+        check_most("groups", groups)?;
+        self.run_accumulate_wide(ids, values, of, groups, wanted)
+    }
+
+    fn tree_sums(&self, values: &Buffer<u64>, offsets: &Buffer<u64>) -> Result<Buffer<u64>> {
+        check_most("values", values.len())?;
+        let adder = if self.has_doubles() { Adder::Device } else { Adder::Host };
+        self.tree_sums_by(adder, values, offsets)
     }
 
     fn interleave(

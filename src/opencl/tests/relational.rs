@@ -1,11 +1,14 @@
 //! What grouping and joining are made of, against plain loops and against the CPU.
 
 use super::{device, noise, small};
-use crate::backend::{HashBackend, Relational, Wanted, relational_tests as reference};
+use crate::backend::{
+    HashBackend, Numbers, Relational, Wanted, aggregate_tests as wide, relational_tests as reference,
+};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
+use crate::opencl::passes::aggregate::{Adder, ENTRIES, ROWS_EACH, WIDE_ENTRIES};
 use crate::opencl::passes::primitives::{GROUP, TILE};
-use crate::opencl::passes::relational::{ENTRIES, EXPAND_TILE, ROWS_EACH};
+use crate::opencl::passes::relational::EXPAND_TILE;
 
 /// Round the borders of words, groups and a tile.
 fn round(tile: usize) -> Vec<usize> {
@@ -42,6 +45,26 @@ fn aggregates_agree_with_plain_loops() -> Result<()> {
 }
 
 #[test]
+fn aggregates_of_wide_values_agree_with_plain_loops() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let tile = GROUP * ROWS_EACH;
+    let sizes = if small() { vec![300] } else { vec![0, 1, 33, 1000, tile - 1, tile + 1, 3 * tile + 5] };
+    wide::wide(cl, &sizes)
+}
+
+/// By the device, and by the host as for devices without doubles.
+#[test]
+fn sums_of_doubles_are_those_of_the_tree() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let longest = if small() { 300 } else { 1 << 17 };
+    wide::trees(cl, longest)?;
+    for adder in [Adder::Device, Adder::Host] {
+        wide::trees_by(cl, longest, |values, offsets| cl.tree_sums_by(adder, values, offsets))?;
+    }
+    Ok(())
+}
+
+#[test]
 fn values_go_to_their_places() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     reference::moves(cl, &round(TILE))
@@ -50,7 +73,8 @@ fn values_go_to_their_places() -> Result<()> {
 #[test]
 fn lengths_that_contradict_each_other_are_refused() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    reference::refusals(cl)
+    reference::refusals(cl)?;
+    wide::refusals(cl)
 }
 
 /// A run of millions, and millions of empty ones, next to each other and in one tile.
@@ -89,6 +113,19 @@ fn groups_that_meet_in_an_entry_are_told_apart() -> Result<()> {
     assert_eq!(cl.download(&there.sums)?, here.sums.words());
     assert_eq!(cl.download(&there.least)?, here.least.words());
     assert_eq!(cl.download(&there.greatest)?, here.greatest.words());
+
+    let values: Vec<u64> = noise.iter().map(|&x| u64::from(x) << 31 | u64::from(!x)).collect();
+    let groups = 8 * WIDE_ENTRIES + 3;
+    let ids: Vec<u32> = ids.iter().map(|&id| id % groups as u32).collect();
+    for of in Numbers::ALL {
+        let there = cl.accumulate_wide(&cl.upload(&ids)?, &cl.upload(&values)?, of, groups, Wanted::ALL)?;
+        let here = cpu.accumulate_wide(&cpu.upload(&ids)?, &cpu.upload(&values)?, of, groups, Wanted::ALL)?;
+        assert_eq!(cl.download(&there.counts)?, here.counts.words());
+        assert_eq!(cl.download(&there.sums)?, here.sums.words());
+        assert_eq!(cl.download(&there.least)?, here.least.words());
+        assert_eq!(cl.download(&there.greatest)?, here.greatest.words());
+        assert_eq!(there.overflow, here.overflow);
+    }
     Ok(())
 }
 
@@ -97,6 +134,8 @@ fn more_groups_than_numbers_are_refused() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let none = cl.filled(0, 0u32)?;
     let refused = cl.accumulate(&none, &none, 1 << 32, Wanted::ALL);
+    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    let refused = cl.accumulate_wide(&none, &cl.filled(0, 0u64)?, Numbers::Double, 1 << 32, Wanted::ALL);
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
     Ok(())
 }

@@ -1,0 +1,199 @@
+//! Aggregates of 64-bit values and sums of doubles against plain loops, for the tests of every device.
+
+use std::cmp::Ordering;
+
+use super::relational_tests::{below, groups_of_every_sort};
+use super::tree::{LEAVES, plain_sum};
+use super::{Numbers, Relational, Wanted};
+use crate::error::{Error, Result};
+use crate::scheme::hash::SplitMix64;
+
+const NAN: u64 = 0x7ff8_0000_0000_0000;
+
+fn noise(seed: u64, len: usize) -> Vec<u64> {
+    let mut stream = SplitMix64::new(seed);
+    (0..len).map(|_| stream.next_u64()).collect()
+}
+
+/// Doubles of all sizes, among them, as far as there are rows, what goes wrong first.
+fn doubles(seed: u64, len: usize) -> Vec<u64> {
+    let special = [1e16, 1.0, -1e16, -0.0, 0.0, 5e-324, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, -f64::NAN];
+    let double = |bits: u64| match bits % 64 {
+        0 => special[(bits >> 8) as usize % special.len()],
+        1 => f64::from_bits(bits | f64::INFINITY.to_bits()),
+        _ => (bits as i64 >> 20) as f64 * 2f64.powi((bits >> 10 & 63) as i32 - 32),
+    };
+    noise(seed, len).into_iter().map(|bits| double(bits).to_bits()).collect()
+}
+
+/// Columns of values of each sort.
+fn columns(of: Numbers, len: usize) -> Vec<Vec<u64>> {
+    let some = noise(21, len);
+    match of {
+        Numbers::Double => vec![
+            doubles(22, len),
+            some.iter().map(|bits| if bits & 1 == 0 { 0.0 } else { -0.0 }).map(f64::to_bits).collect(),
+            some.iter().map(|bits| (*bits as i64 >> 30) as f64).map(f64::to_bits).collect(),
+        ],
+        // Sums of the first kind pass 64 bits, both ways where there are signs; those of the others do not.
+        _ => vec![
+            some.clone(),
+            some.iter().map(|bits| bits >> 24).collect(),
+            some.iter().map(|bits| (*bits as i64 >> 24) as u64).collect(),
+            vec![u64::MAX; len],
+            vec![1 << 63; len],
+            vec![0; len],
+        ],
+    }
+}
+
+/// What comes first of two numbers: by themselves, and not by any code.
+fn order(of: Numbers, a: u64, b: u64) -> Ordering {
+    match of {
+        Numbers::Unsigned => a.cmp(&b),
+        Numbers::Signed => (a as i64).cmp(&(b as i64)),
+        Numbers::Double => {
+            let (a, b) = (f64::from_bits(a), f64::from_bits(b));
+            a.partial_cmp(&b).expect("no NaN").then(b.is_sign_negative().cmp(&a.is_sign_negative()))
+        }
+    }
+}
+
+/// The value that stays of two, or the NaN that either is.
+fn stays(of: Numbers, wins: Ordering, a: u64, b: u64) -> u64 {
+    let is_nan = |bits: u64| of == Numbers::Double && f64::from_bits(bits).is_nan();
+    if is_nan(a) || is_nan(b) {
+        return NAN;
+    }
+    if order(of, a, b) == wins { a } else { b }
+}
+
+/// Aggregates of so many rows.
+pub(crate) fn wide<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
+    for &rows in sizes {
+        for of in Numbers::ALL {
+            // Few rows are for simulators, which take a second for what a CPU does in a millisecond.
+            let (sorts, thorough) = if rows < 1000 { (2, false) } else { (usize::MAX, true) };
+            for (name, (ids, groups)) in groups_of_every_sort(rows) {
+                for (sort, values) in columns(of, rows).iter().enumerate().take(sorts) {
+                    agrees(backend, of, (&ids, values), groups, Wanted::ALL, &format!("{name}, values {sort}"))?;
+                }
+            }
+            let (ids, values) = (below(40, 11, rows), columns(of, rows).swap_remove(1));
+            for which in (0..16).filter(|which| thorough || [0, 6, 11].contains(which)) {
+                let is = |bit: u32| which >> bit & 1 == 1;
+                let wanted = Wanted { count: is(0), sum: is(1), least: is(2), greatest: is(3) };
+                agrees(backend, of, (&ids, if wanted.values() { &values } else { &[] }), 41, wanted, "some columns")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn agrees<B: Relational>(
+    backend: &B,
+    of: Numbers,
+    (ids, values): (&[u32], &[u64]),
+    groups: usize,
+    wanted: Wanted,
+    name: &str,
+) -> Result<()> {
+    let (highest, lowest) = match of {
+        Numbers::Unsigned => (u64::MAX, 0),
+        Numbers::Signed => (i64::MAX as u64, i64::MIN as u64),
+        Numbers::Double => (f64::INFINITY.to_bits(), f64::NEG_INFINITY.to_bits()),
+    };
+    let is_summed = wanted.sum && of != Numbers::Double;
+    let cells = |wanted: bool| if wanted { groups } else { 0 };
+    let (mut counts, mut sums) = (vec![0; cells(wanted.count)], vec![0_i128; cells(is_summed)]);
+    let (mut least, mut greatest) = (vec![highest; cells(wanted.least)], vec![lowest; cells(wanted.greatest)]);
+    for (row, &id) in ids.iter().enumerate() {
+        let (id, bits) = (id as usize, values.get(row).copied().unwrap_or(0));
+        let integer = if of == Numbers::Signed { i128::from(bits as i64) } else { i128::from(bits) };
+        counts.iter_mut().skip(id).take(1).for_each(|count| *count += 1);
+        sums.iter_mut().skip(id).take(1).for_each(|sum| *sum += integer);
+        least.iter_mut().skip(id).take(1).for_each(|least| *least = stays(of, Ordering::Less, bits, *least));
+        greatest.iter_mut().skip(id).take(1).for_each(|most| *most = stays(of, Ordering::Greater, bits, *most));
+    }
+    let fits = |sum: i128| match of {
+        Numbers::Signed => i64::try_from(sum).is_ok(),
+        _ => u64::try_from(sum).is_ok(),
+    };
+    let overflow = sums.iter().position(|&sum| !fits(sum)).map(|group| group as u32);
+    let found = backend.accumulate_wide(&backend.upload(ids)?, &backend.upload(values)?, of, groups, wanted)?;
+    let said = format!("of {} rows, {of:?}, {name}, {wanted:?}", ids.len());
+    assert!(backend.download(&found.counts)? == counts, "counts {said}");
+    assert!(sums.iter().map(|&sum| sum as u64).eq(backend.download(&found.sums)?), "sums {said}");
+    assert!(backend.download(&found.least)? == least, "least {said}");
+    assert!(backend.download(&found.greatest)? == greatest, "greatest {said}");
+    assert_eq!(found.overflow, overflow, "{said}");
+    Ok(())
+}
+
+/// Lengths of runs that end before, at and behind every border of blocks, up to `longest`, shuffled among short ones.
+fn runs(longest: usize) -> Vec<usize> {
+    let powers = (0..usize::BITS).map(|bits| 1 << bits).take_while(|&power| power <= longest);
+    let mut lengths: Vec<usize> = powers.flat_map(|power: usize| [power - 1, power, power + 1, 0]).collect();
+    lengths.extend((0..3 * LEAVES + 2).flat_map(|len| [len, 1]));
+    let order = noise(31, lengths.len());
+    for (at, other) in order.iter().enumerate() {
+        lengths.swap(at, (other % order.len() as u64) as usize);
+    }
+    lengths
+}
+
+/// Sums of doubles as `sums` makes them, in runs of every length up to `longest`, beside the plain tree.
+pub(crate) fn trees_by<B: Relational>(
+    backend: &B,
+    longest: usize,
+    sums: impl Fn(&B::Buffer<u64>, &B::Buffer<u64>) -> Result<B::Buffer<u64>>,
+) -> Result<()> {
+    for lengths in [vec![], vec![0], vec![1], vec![longest], vec![0, longest, 0, 0], vec![1; 3000], runs(longest)] {
+        let mut offsets = vec![0];
+        for len in &lengths {
+            offsets.push(offsets[offsets.len() - 1] + *len as u64);
+        }
+        let len = offsets[lengths.len()] as usize;
+        // With what is rare they are mostly NaN; without, the order of additions shows.
+        let (rare, plain) = (doubles(41, len), columns(Numbers::Double, len).swap_remove(2));
+        let spread: Vec<u64> = (plain.iter().zip(&rare))
+            .map(|(&plain, &rare)| if f64::from_bits(rare).is_finite() { rare } else { plain })
+            .collect();
+        for values in [rare, spread] {
+            let on_device = (backend.upload(&values)?, backend.upload(&offsets)?);
+            let found = backend.download(&sums(&on_device.0, &on_device.1)?)?;
+            let of_run = |run: &[u64]| {
+                let run: Vec<f64> =
+                    values[run[0] as usize..run[1] as usize].iter().copied().map(f64::from_bits).collect();
+                let sum = plain_sum(&run);
+                if sum.is_nan() { NAN } else { sum.to_bits() }
+            };
+            let expected: Vec<u64> = offsets.windows(2).map(of_run).collect();
+            assert_eq!(found.len(), expected.len());
+            for ((run, &len), (found, expected)) in lengths.iter().enumerate().zip(found.iter().zip(&expected)) {
+                assert_eq!(found, expected, "run {run}, {len} of {} values", values.len());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same by the backend's own choice; and offsets that there are no values for.
+pub(crate) fn trees<B: Relational>(backend: &B, longest: usize) -> Result<()> {
+    trees_by(backend, longest, |values, offsets| backend.tree_sums(values, offsets))?;
+    let values = backend.upload(&[1.0, 2.0, 4.0].map(f64::to_bits))?;
+    let sums = backend.tree_sums(&values, &backend.upload(&[1, 2, 9, 1 << 40, u64::MAX])?)?;
+    assert_eq!(backend.download(&sums)?, [2.0, 4.0, 0.0, 0.0].map(f64::to_bits));
+    Ok(())
+}
+
+/// Columns that contradict each other.
+pub(crate) fn refusals<B: Relational>(backend: &B) -> Result<()> {
+    let (none, three, wide) = (backend.filled(0, 0u64)?, backend.filled(3, 0u32)?, backend.filled(3, 0u64)?);
+    for (values, wanted) in [(&none, Wanted::ALL), (&wide, Wanted { count: true, ..Wanted::default() })] {
+        let refused = backend.accumulate_wide(&three, values, Numbers::Signed, 1, wanted);
+        assert!(matches!(refused, Err(Error::LengthMismatch { .. })), "{refused:?}");
+    }
+    assert!(backend.download(&backend.tree_sums(&wide, &none)?)?.is_empty(), "no offset, no run");
+    Ok(())
+}

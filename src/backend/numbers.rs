@@ -1,0 +1,171 @@
+//! What the 64 bits of a value are, and values as integers in the order of the numbers.
+//!
+//! ```text
+//! unsigned   the bits                                            0 <= .. <= 2^64 - 1
+//! signed     the bits with the sign turned                       -2^63, .., -1, 0, 1, ..
+//! double     negative: all bits turned; else the sign alone      -inf, .., -0, +0, .., +inf
+//!            NaN, whichever: 0 where the least is looked for, all ones where the greatest is
+//! ```
+//!
+//! So the least and the greatest of all three are those of unsigned integers, which atomics find in any order. No number
+//! has the code of NaN, since all codes of doubles lie between those of the infinities. The other end of each is left for
+//! a group without rows. cl/accumulate.cl has the twins of these functions.
+
+/// What values of 64 bits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Numbers {
+    /// `u64`.
+    Unsigned,
+    /// `i64`.
+    Signed,
+    /// `f64`.
+    Double,
+}
+
+const SIGN: u64 = 1 << 63;
+
+/// The one NaN of all results.
+pub(crate) const NAN: u64 = 0x7ff8_0000_0000_0000;
+
+impl Numbers {
+    /// All of them.
+    pub const ALL: [Numbers; 3] = [Numbers::Unsigned, Numbers::Signed, Numbers::Double];
+
+    /// The number that cl/ has for it.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Numbers::Unsigned => 0,
+            Numbers::Signed => 1,
+            Numbers::Double => 2,
+        }
+    }
+
+    /// The integer by which the least is found.
+    #[inline(always)]
+    pub(crate) fn low_code(self, bits: u64) -> u64 {
+        match self {
+            Numbers::Double if is_nan(bits) => 0,
+            _ => self.ordered(bits),
+        }
+    }
+
+    /// The integer by which the greatest is found.
+    #[inline(always)]
+    pub(crate) fn high_code(self, bits: u64) -> u64 {
+        match self {
+            Numbers::Double if is_nan(bits) => u64::MAX,
+            _ => self.ordered(bits),
+        }
+    }
+
+    /// The value that [`low_code`](Self::low_code) made this of; of all ones, which is no row's but the greatest
+    /// integer's, that one, or infinity.
+    #[inline(always)]
+    pub(crate) fn of_low_code(self, code: u64) -> u64 {
+        match (self, code) {
+            (Numbers::Double, 0) => NAN,
+            (Numbers::Double, u64::MAX) => f64::INFINITY.to_bits(),
+            _ => self.unordered(code),
+        }
+    }
+
+    /// The value that [`high_code`](Self::high_code) made this of; of 0, the least integer, or minus infinity.
+    #[inline(always)]
+    pub(crate) fn of_high_code(self, code: u64) -> u64 {
+        match (self, code) {
+            (Numbers::Double, u64::MAX) => NAN,
+            (Numbers::Double, 0) => f64::NEG_INFINITY.to_bits(),
+            _ => self.unordered(code),
+        }
+    }
+
+    #[inline(always)]
+    fn ordered(self, bits: u64) -> u64 {
+        match self {
+            Numbers::Unsigned => bits,
+            Numbers::Signed => bits ^ SIGN,
+            Numbers::Double => bits ^ if bits & SIGN == 0 { SIGN } else { u64::MAX },
+        }
+    }
+
+    #[inline(always)]
+    fn unordered(self, code: u64) -> u64 {
+        match self {
+            Numbers::Unsigned => code,
+            Numbers::Signed => code ^ SIGN,
+            Numbers::Double => code ^ if code & SIGN == 0 { u64::MAX } else { SIGN },
+        }
+    }
+
+    /// A value as an integer of any sign; of doubles, the bits.
+    #[inline(always)]
+    pub(crate) fn integer(self, bits: u64) -> i128 {
+        match self {
+            Numbers::Signed => i128::from(bits as i64),
+            _ => i128::from(bits),
+        }
+    }
+
+    /// Whether a sum fits 64 bits that has these lower ones, and above them `carries`.
+    #[inline(always)]
+    pub(crate) fn fits(self, sum: u64, carries: u32) -> bool {
+        match self {
+            Numbers::Signed => carries == if sum & SIGN == 0 { 0 } else { u32::MAX },
+            _ => carries == 0,
+        }
+    }
+}
+
+/// Whether the bits are those of a NaN.
+#[inline(always)]
+pub(crate) fn is_nan(bits: u64) -> bool {
+    bits & !SIGN > f64::INFINITY.to_bits()
+}
+
+/// The bits of a double, of any NaN those of [`NAN`].
+#[inline(always)]
+pub(crate) fn bits_of(number: f64) -> u64 {
+    if number.is_nan() { NAN } else { number.to_bits() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_stand_in_the_order_of_the_numbers_and_lead_back() {
+        let doubles = [f64::NEG_INFINITY, f64::MIN, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, f64::MAX, f64::INFINITY];
+        let signed = [i64::MIN, -1, 0, 1, i64::MAX];
+        for (of, rising) in [
+            (Numbers::Double, doubles.map(f64::to_bits).to_vec()),
+            (Numbers::Signed, signed.map(|number| number as u64).to_vec()),
+            (Numbers::Unsigned, vec![0, 1, SIGN - 1, SIGN, u64::MAX]),
+        ] {
+            let codes: Vec<u64> = rising.iter().map(|&bits| of.low_code(bits)).collect();
+            assert!(codes.is_sorted_by(|a, b| a < b), "{of:?}");
+            assert!(rising.iter().all(|&bits| of.low_code(bits) == of.high_code(bits)));
+            assert!(rising.iter().all(|&bits| of.of_low_code(of.low_code(bits)) == bits));
+            assert!(rising.iter().all(|&bits| of.of_high_code(of.high_code(bits)) == bits));
+        }
+        for nan in [f64::NAN, -f64::NAN, f64::from_bits(1 | f64::INFINITY.to_bits()), f64::from_bits(u64::MAX)] {
+            let of = Numbers::Double;
+            let (low, high) = (of.low_code(nan.to_bits()), of.high_code(nan.to_bits()));
+            assert!(low < of.low_code(f64::NEG_INFINITY.to_bits()) && high > of.high_code(f64::INFINITY.to_bits()));
+            assert_eq!((of.of_low_code(low), of.of_high_code(high), bits_of(nan)), (NAN, NAN, NAN));
+        }
+        let of = Numbers::Double;
+        assert_eq!(of.of_low_code(u64::MAX), f64::INFINITY.to_bits());
+        assert_eq!(of.of_high_code(0), f64::NEG_INFINITY.to_bits());
+    }
+
+    #[test]
+    fn a_sum_fits_where_its_integer_does() {
+        let edges = [0, 1, -1, i128::from(i64::MAX), i128::from(i64::MIN), i128::from(u64::MAX)];
+        for sum in edges.iter().flat_map(|&edge| [edge - 1, edge, edge + 1]) {
+            let (low, carries) = (sum as u64, (sum >> 64) as u32);
+            assert_eq!(Numbers::Unsigned.fits(low, carries), u64::try_from(sum).is_ok(), "{sum}");
+            assert_eq!(Numbers::Signed.fits(low, carries), i64::try_from(sum).is_ok(), "{sum}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What values can be, and how each is aggregated.
+//!
+//! ```text
+//! u32         one pass, whose sums are exact
+//! u64, i64    one pass, whose sums have 96 bits; the first group whose sum does not fit 64 is told
+//! f64         one pass for counts, least and greatest values; for sums the rows are brought together by group, in their
+//!             order, and added up by a tree over their positions there (backend/tree.rs)
+//! ```
+
+use std::fmt;
+
+use crate::backend::{Accumulated, HashBackend, Numbers, Relational, Wanted, WideAccumulated, Word};
+use crate::error::Result;
+use crate::sealed::Sealed;
+
+/// The values that can be aggregated: `u32`, `u64`, `i64` and `f64`.
+///
+/// Narrower ones are given as one of these: `i32` as `i64` and `f32` as `f64`, by `as`, and no value changes.
+pub trait Number: bytemuck::Pod + Default + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + Passed {
+    /// The integer that has its bits on a device.
+    type Word: Word;
+    /// What its sums are: `u64` of both unsigned integers, `i64` of `i64`, `f64` of `f64`.
+    type Sum: Number<Word = u64>;
+}
+
+/// What was asked of the values of each group.
+pub struct Columns<B: HashBackend, W: Word> {
+    pub(super) counts: B::Buffer<u32>,
+    pub(super) sums: B::Buffer<u64>,
+    pub(super) least: B::Buffer<W>,
+    pub(super) greatest: B::Buffer<W>,
+    /// The first group whose sum does not fit.
+    pub(super) overflow: Option<u32>,
+}
+
+/// The passes by which a type is aggregated. Nobody outside can call it.
+pub trait Passed: Sealed + Sized {
+    /// Row `i` belongs to group `ids[i]` and brings `values[i]`.
+    #[doc(hidden)]
+    fn columns<B: Relational>(
+        backend: &B,
+        ids: &B::Buffer<u32>,
+        values: &B::Buffer<<Self as Number>::Word>,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<Columns<B, <Self as Number>::Word>>
+    where
+        Self: Number;
+}
+
+impl Number for u32 {
+    type Word = u32;
+    type Sum = u64;
+}
+
+impl Passed for u32 {
+    fn columns<B: Relational>(
+        backend: &B,
+        ids: &B::Buffer<u32>,
+        values: &B::Buffer<u32>,
+        groups: usize,
+        wanted: Wanted,
+    ) -> Result<Columns<B, u32>> {
+        let none;
+        let values = if wanted.values() {
+            values
+        } else {
+            none = backend.filled(0, 0)?;
+            &none
+        };
+        let Accumulated { counts, sums, least, greatest } = backend.accumulate(ids, values, groups, wanted)?;
+        Ok(Columns { counts, sums, least, greatest, overflow: None })
+    }
+}
+
+macro_rules! wide {
+    ($($number:ty, $sum:ty, $numbers:expr;)*) => {$(
+        impl Number for $number {
+            type Word = u64;
+            type Sum = $sum;
+        }
+
+        impl Passed for $number {
+            fn columns<B: Relational>(
+                backend: &B,
+                ids: &B::Buffer<u32>,
+                values: &B::Buffer<u64>,
+                groups: usize,
+                wanted: Wanted,
+            ) -> Result<Columns<B, u64>> {
+                if wanted.values() {
+                    of_wide(backend, $numbers, ids, values, groups, wanted)
+                } else {
+                    counted(backend, ids, groups, wanted)
+                }
+            }
+        }
+    )*};
+}
+wide! {
+    u64, u64, Numbers::Unsigned;
+    i64, i64, Numbers::Signed;
+    f64, f64, Numbers::Double;
+}
+
+fn of_wide<B: Relational>(
+    backend: &B,
+    of: Numbers,
+    ids: &B::Buffer<u32>,
+    values: &B::Buffer<u64>,
+    groups: usize,
+    wanted: Wanted,
+) -> Result<Columns<B, u64>> {
+    // Sums of doubles need to know where each group ends.
+    let in_order = of == Numbers::Double && wanted.sum;
+    let passed = Wanted { count: wanted.count || in_order, ..wanted };
+    let WideAccumulated { mut counts, mut sums, least, greatest, overflow } =
+        backend.accumulate_wide(ids, values, of, groups, passed)?;
+    if in_order {
+        let (_, values) = backend.sort_pairs(ids, values)?;
+        sums = backend.tree_sums(&values, &backend.offsets(&counts)?)?;
+        if !wanted.count {
+            counts = backend.filled(0, 0)?;
+        }
+    }
+    Ok(Columns { counts, sums, least, greatest, overflow })
+}
+
+/// Where no values are wanted.
+fn counted<B: Relational>(backend: &B, ids: &B::Buffer<u32>, groups: usize, wanted: Wanted) -> Result<Columns<B, u64>> {
+    let counts = backend.accumulate(ids, &backend.filled(0, 0)?, groups, wanted)?.counts;
+    let none = || backend.filled(0, 0u64);
+    Ok(Columns { counts, sums: none()?, least: none()?, greatest: none()?, overflow: None })
+}
