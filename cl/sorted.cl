@@ -20,19 +20,6 @@ __kernel GROUP_SIZE void sorted_place(__global ulong *image, const uint slots, _
     report_tally(tally, status);
 }
 
-// The twin of `find` in src/scheme/sorted/search.rs, where the steps are explained. Returns `pairs` where there is no
-// such key.
-// `steps` is the number of them; it bounds the loop.
-static inline uint find(__global const uint *halves, uint pairs, uint steps, uint key) {
-    uint base = 0, len = pairs;
-    for (uint step = 0; step < steps; step++) {
-        uint half_len = len / 2 - len / KOEL_SORTED_OFF_MIDDLE;
-        base += halves[2 * (ulong)(base + half_len) + 1] <= key ? half_len : 0;
-        len -= half_len;
-    }
-    return pairs > 0 && halves[2 * (ulong)base + 1] == key ? base : pairs;
-}
-
 __kernel GROUP_SIZE void sorted_lookup(__global const uint *halves, const uint pairs, const uint steps,
                                        __global const uint *queries, const ulong count, __global uint *values,
                                        __global uint *found) {
@@ -40,7 +27,7 @@ __kernel GROUP_SIZE void sorted_lookup(__global const uint *halves, const uint p
     ulong item = get_global_id(0);
     bool hit = false;
     if (item < count) {
-        uint at = find(halves, pairs, steps, queries[item]);
+        uint at = find(halves + 1, pairs, steps, queries[item]);
         hit = at < pairs;
         values[item] = hit ? halves[2 * (ulong)at] : 0;
     }
@@ -54,7 +41,7 @@ __kernel GROUP_SIZE void sorted_assign(__global uint *halves, const uint pairs, 
                                        __global const uint *keys, __global const uint *values, const ulong count) {
     ulong item = get_global_id(0);
     if (item >= count) return;
-    uint at = find(halves, pairs, steps, keys[item]);
+    uint at = find(halves + 1, pairs, steps, keys[item]);
     if (at < pairs) halves[2 * (ulong)at] = values[item];
 }
 

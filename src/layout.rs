@@ -11,7 +11,7 @@
 //!
 //! Every layout is a bijection between its cells and its keys. A cell without a key of 32 bits is none here: sizes are
 //! checked when a [`Rows2`] or [`Rows3`] is made, and the coordinates of the others are as wide as their keys have room
-//! for.
+//! for. Morton codes of 64 bits, for larger pictures and boxes: [`wide`].
 //!
 //! ```
 //! use koel::layout::{self, Rows2};
@@ -22,6 +22,8 @@
 //! assert_eq!(layout::morton2_cell(0b0111), (0b11, 0b01));
 //! # Ok::<(), koel::Error>(())
 //! ```
+
+pub mod wide;
 
 use std::fmt;
 

@@ -6,7 +6,9 @@ use crate::cpu::{Cpu, Memory};
 use crate::device::{Any, AnyBuffer};
 use crate::for_each_scheme;
 use crate::scheme::bucketized::wide::{Layout, LinePlan};
-use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf};
+use crate::scheme::cuckoo::wide::CuckooLinePlan;
+use crate::scheme::sorted::wide::ColumnsPlan;
+use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, SortedOf};
 
 /// Nobody outside can name it.
 pub trait Sealed {}
@@ -27,6 +29,10 @@ impl<T: Word> Sealed for crate::opencl::Buffer<T> {}
 
 impl<K, V> Sealed for BucketizedOf<K, V> {}
 impl<L: Layout> Sealed for LinePlan<L> {}
+impl<K, V> Sealed for CuckooOf<K, V> {}
+impl<L: Layout> Sealed for CuckooLinePlan<L> {}
+impl<K, V> Sealed for SortedOf<K, V> {}
+impl<L: Layout> Sealed for ColumnsPlan<L> {}
 impl Sealed for AnyScheme {}
 impl Sealed for AnyPlan {}
 

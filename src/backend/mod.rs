@@ -41,6 +41,8 @@ pub(crate) mod tree;
 #[cfg(test)]
 pub(crate) mod wall_tests;
 #[cfg(test)]
+pub(crate) mod wide_table_tests;
+#[cfg(test)]
 pub(crate) mod wide_tests;
 
 pub use chunks::{Answers, Chunk, ChunkOf, QUERIES_AT_ONCE};

@@ -1,14 +1,24 @@
-//! Cases for every backend: primitives on columns of 64 bits, and tables of lines beside the scheme's own rule, byte for
-//! byte.
+//! Cases for every backend: primitives on columns of 64 bits, and images of schemes of 64-bit keys or values beside the
+//! scheme's own rule, byte for byte. Tables as users have them: `wide_table_tests.rs`.
 
 use std::collections::BTreeMap;
 
 use super::{Answers, ChunkOf, DeviceBuffer, Kernels, Runs, Word};
 use crate::error::Result;
-use crate::scheme::bucketized::wide::{Column, Layout, LinePlan};
 use crate::scheme::hash::SplitMix64;
-use crate::scheme::{Bucketized, BucketizedOf, Placing, Plan, Request, Scheme};
-use crate::{Aggregate, CompactingTable, Cuckoo, HashSet, HashTable, IdOrder, JoinIndex, JoinKind, MultiTable, group};
+use crate::scheme::{Placing, Plan, Request, Scheme, Updates};
+use crate::{Aggregate, CompactingTable, Cuckoo, HashSet, IdOrder, JoinIndex, JoinKind, MultiTable, group};
+
+/// A check of schemes, for every pair of types that a scheme of 64-bit keys or values can have.
+macro_rules! every_layout {
+    ($check:path, $backend:expr, $scheme:expr $(, $argument:expr)*) => {{
+        $check($backend, &$scheme.of::<u64, u64>() $(, $argument)*)?;
+        $check($backend, &$scheme.of::<u64, u32>() $(, $argument)*)?;
+        $check($backend, &$scheme.of::<u32, u64>() $(, $argument)*)?;
+        $check($backend, &$scheme.of::<u64, ()>() $(, $argument)*)?;
+    }};
+}
+pub(crate) use every_layout;
 
 /// Integers without a pattern.
 fn noise<T: Word>(seed: u64, len: usize) -> Vec<T> {
@@ -105,171 +115,159 @@ pub(crate) fn chunks<B: Runs<Cuckoo>>(backend: &B, len: usize) -> Result<()> {
     Ok(())
 }
 
-type Columns<L> = (Vec<<L as Layout>::Key>, Vec<<L as Layout>::Value>);
+type Columns<S> = (Vec<<S as Scheme>::Key>, Vec<<S as Scheme>::Value>);
 
 /// Distinct keys, in no order, the extremes among them, and values.
-fn pairs<L: Layout>(count: usize, seed: u64) -> Columns<L> {
-    let key = |i: usize| L::Key::low((i as u64 + (seed << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(31));
-    let mut keys: Vec<L::Key> = (1..=count).map(key).collect();
+fn pairs<S: Scheme>(scheme: &S, count: usize, seed: u64) -> Columns<S> {
+    let key = |i: usize| S::Key::low((i as u64 + (seed << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(31));
+    let mut keys: Vec<S::Key> = (1..=count).map(key).collect();
     if seed == 1 {
-        keys.iter_mut().zip([0, u64::MAX]).for_each(|(key, extreme)| *key = L::Key::low(extreme));
+        keys.iter_mut().zip([0, u64::MAX]).for_each(|(key, extreme)| *key = S::Key::low(extreme));
     }
-    let values = if L::VALUES.is_some() { noise(seed, count) } else { vec![L::Value::low(0); count] };
+    let values = if scheme.limits().value_bits > 0 { noise(seed, count) } else { vec![S::Value::low(0); count] };
     (keys, values)
 }
 
-fn reference<K: Column, V: Column>(plan: &LinePlan<(K, V)>, image: &mut [u64], columns: &Columns<(K, V)>)
-where
-    (K, V): Layout,
-{
+fn reference<S: Scheme>(plan: &S::Plan, columns: &Columns<S>) -> Vec<u64> {
     let pairs: Vec<_> = columns.0.iter().copied().zip(columns.1.iter().copied()).collect();
-    assert_eq!(BucketizedOf::<K, V>::place(plan, image, &pairs), Placing::Placed);
+    let mut image = vec![plan.empty_word(); plan.words() as usize];
+    assert_eq!(S::place(plan, &mut image, &pairs), Placing::Placed);
+    image
 }
 
-/// Builds, batches, answers, removals and compaction of one layout, at these numbers of pairs and loads.
-pub(crate) fn lines<B, K: Column, V: Column>(backend: &B, sizes: &[(usize, f64)]) -> Result<()>
-where
-    (K, V): Layout,
-    B: Runs<BucketizedOf<K, V>>,
-{
-    type Of<K, V> = BucketizedOf<K, V>;
-    let scheme = Bucketized::default().of::<K, V>();
+/// Builds, batches, answers, removals and compaction of one scheme, at these numbers of pairs and loads.
+pub(crate) fn images<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, sizes: &[(usize, f64)]) -> Result<()> {
     for &(count, load) in sizes {
-        let all = pairs::<(K, V)>(count, 1);
-        let half = count / 2;
+        let said = format!("{} {count} at {load}", S::NAME);
+        let all = pairs(scheme, count, 1);
         let plan = Request { slots: (count as f64 / load) as u64, pairs: count as u64, seed: 3, attempt: 0 };
         let plan = scheme.plan(plan)?;
-        let mut expected = vec![0; plan.words() as usize];
-        reference::<K, V>(&plan, &mut expected, &all);
-        let clean = |placed: super::PlacedOf<Of<K, V>>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
+        let expected = reference::<S>(&plan, &all);
+        let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
 
         let (keys, values) = (backend.upload(&all.0)?, backend.upload(&all.1)?);
-        let (image, placed) = Kernels::<Of<K, V>>::build(backend, &plan, &keys, &values)?;
+        let (image, placed) = Kernels::<S>::build(backend, &plan, &keys, &values)?;
         clean(placed);
-        assert!(backend.download(&image)? == expected, "{count} at {load}");
-
-        // In two batches, of which the first is displaced by the second: values go along.
-        let (keys, values) = (backend.upload(&all.0[..half])?, backend.upload(&all.1[..half])?);
-        let (one, placed) = Kernels::<Of<K, V>>::build(backend, &plan, &keys, &values)?;
-        clean(placed);
-        let (keys, values) = (backend.upload(&all.0[half..])?, backend.upload(&all.1[half..])?);
-        let (two, placed) = Kernels::<Of<K, V>>::extended(backend, &plan, &one, &keys, &values)?;
-        clean(placed);
-        assert!(backend.download(&two)? == expected, "{count} at {load}, in two batches");
-
-        let mut worn = backend.clone_buffer(&image)?;
-        let gone: Vec<_> = all.0.iter().copied().step_by(3).collect();
-        let twice = [&gone[..], &gone[..gone.len() / 2]].concat();
-        let removed = Kernels::<Of<K, V>>::remove(backend, &plan, &mut worn, &backend.upload(&twice)?)?;
-        assert_eq!(removed.pairs, gone.len() as u64);
-        let mut expected_worn = expected.clone();
-        assert_eq!(Of::<K, V>::remove(&plan, &mut expected_worn, &gone), gone.len() as u64);
-        assert!(backend.download(&worn)? == expected_worn, "{count} at {load}, worn");
-
-        let queries = [&all.0[..], &pairs::<(K, V)>(count / 2 + 9, 2).0].concat();
-        let on_device = backend.upload(&queries)?;
-        for (image, words) in [(&image, &expected), (&worn, &expected_worn)] {
-            let mut values = backend.filled(queries.len(), <(K, V) as Layout>::Value::low(9))?;
-            let mut found = backend.filled(queries.len().div_ceil(32), 9)?;
-            Kernels::<Of<K, V>>::lookup(backend, &plan, image, &on_device, &mut values, &mut found)?;
-            let (values, found) = (backend.download(&values)?, backend.download(&found)?);
-            let bits = Kernels::<Of<K, V>>::contains(backend, &plan, image, &on_device)?;
-            assert!(backend.download(&bits)? == found);
-            for (i, &key) in queries.iter().enumerate() {
-                let answer = (found[i / 32] >> (i % 32) & 1 == 1).then_some(values[i]);
-                assert_eq!(answer, Of::<K, V>::find(&plan, words, key), "query {i}");
-                assert!(answer.is_some() || values[i] == Word::low(0));
-            }
-            let decoded = Kernels::<Of<K, V>>::decode(backend, &plan, image)?;
-            let columns = (backend.download(&decoded.keys)?, backend.download(&decoded.values)?);
-            let taken = backend.download(&decoded.taken)?;
-            for cell in 0..plan.cells() as usize {
-                let pair = (taken[cell / 32] >> (cell % 32) & 1 == 1).then_some((columns.0[cell], columns.1[cell]));
-                assert_eq!(pair, Of::<K, V>::pair(&plan, words, cell as u64), "cell {cell}");
-            }
+        assert!(backend.download(&image)? == expected, "{said}");
+        answers::<B, S>(backend, scheme, &plan, &image, &expected, &all.0)?;
+        if scheme.updates() == Updates::Tombstones {
+            changes::<B, S>(backend, scheme, &plan, &image, &expected, &all)?;
         }
 
-        // Compacted, it is the table of what is left.
-        let lifted = Kernels::<Of<K, V>>::lift(backend, &plan, &mut worn)?;
-        let (keys, values) = backend.select_pairs(&lifted.taken, true, &lifted.keys, &lifted.values)?;
-        clean(Kernels::<Of<K, V>>::place(backend, &plan, &mut worn, &keys, &values)?);
-        let left = (0..count).filter(|i| !i.is_multiple_of(3));
-        let rest = left.map(|i| (all.0[i], all.1[i])).unzip();
-        let mut expected = vec![0; plan.words() as usize];
-        reference::<K, V>(&plan, &mut expected, &rest);
-        assert!(backend.download(&worn)? == expected, "{count} at {load}, compacted");
-
-        let others = pairs::<(K, V)>(gone.len(), 5).1;
+        let gone: Vec<_> = all.0.iter().copied().step_by(3).collect();
+        let others = pairs(scheme, gone.len(), 5).1;
         let mut image = backend.clone_buffer(&image)?;
         let (keys, values) = (backend.upload(&gone)?, backend.upload(&others)?);
-        Kernels::<Of<K, V>>::assign(backend, &plan, &mut image, &keys, &values)?;
+        Kernels::<S>::assign(backend, &plan, &mut image, &keys, &values)?;
         let image = backend.download(&image)?;
-        assert!(gone.iter().zip(&others).all(|(&key, &value)| Of::<K, V>::find(&plan, &image, key) == Some(value)));
-        Of::<K, V>::audit(&plan, &image, 0..plan.cells()).expect("a sound image");
+        assert!(gone.iter().zip(&others).all(|(&key, &value)| S::find(&plan, &image, key) == Some(value)));
+        let rest = all.0.iter().zip(&all.1).enumerate().filter(|(i, _)| !i.is_multiple_of(3));
+        assert!(rest.into_iter().all(|(_, (&key, &value))| S::find(&plan, &image, key) == Some(value)));
+        S::audit(&plan, &image, 0..plan.cells()).expect("a sound image");
     }
     Ok(())
 }
 
-/// Every layout.
-pub(crate) fn every_layout<B>(backend: &B, sizes: &[(usize, f64)]) -> Result<()>
-where
-    B: Runs<BucketizedOf<u64, u64>> + Runs<BucketizedOf<u64, u32>> + Runs<BucketizedOf<u32, u64>>,
-    B: Runs<BucketizedOf<u64, ()>>,
-{
-    lines::<B, u64, u64>(backend, sizes)?;
-    lines::<B, u64, u32>(backend, sizes)?;
-    lines::<B, u32, u64>(backend, sizes)?;
-    lines::<B, u64, ()>(backend, sizes)
+/// Two batches, removal and compaction, in tables that are changed in place; of an image that holds all pairs.
+fn changes<B: Runs<S>, S: Scheme>(
+    backend: &B,
+    scheme: &S,
+    plan: &S::Plan,
+    image: &B::Buffer<u64>,
+    expected: &[u64],
+    all: &Columns<S>,
+) -> Result<()> {
+    let (count, half) = (all.0.len(), all.0.len() / 2);
+    let said = format!("{} {count}", S::NAME);
+    let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
+    // In two batches, of which the first is displaced by the second: values go along.
+    let (keys, values) = (backend.upload(&all.0[..half])?, backend.upload(&all.1[..half])?);
+    let (one, placed) = Kernels::<S>::build(backend, plan, &keys, &values)?;
+    clean(placed);
+    let (keys, values) = (backend.upload(&all.0[half..])?, backend.upload(&all.1[half..])?);
+    let (two, placed) = Kernels::<S>::extended(backend, plan, &one, &keys, &values)?;
+    clean(placed);
+    assert!(backend.download(&two)? == expected, "{said}, in two batches");
+
+    let mut worn = backend.clone_buffer(image)?;
+    let gone: Vec<_> = all.0.iter().copied().step_by(3).collect();
+    let twice = [&gone[..], &gone[..gone.len() / 2]].concat();
+    let removed = Kernels::<S>::remove(backend, plan, &mut worn, &backend.upload(&twice)?)?;
+    assert_eq!(removed.pairs, gone.len() as u64);
+    let mut expected_worn = expected.to_vec();
+    assert_eq!(S::remove(plan, &mut expected_worn, &gone), gone.len() as u64);
+    assert!(backend.download(&worn)? == expected_worn, "{said}, worn");
+    answers::<B, S>(backend, scheme, plan, &worn, &expected_worn, &all.0)?;
+
+    // Compacted, it is the table of what is left.
+    let lifted = Kernels::<S>::lift(backend, plan, &mut worn)?;
+    let (keys, values) = backend.select_pairs(&lifted.taken, true, &lifted.keys, &lifted.values)?;
+    clean(Kernels::<S>::place(backend, plan, &mut worn, &keys, &values)?);
+    let left = (0..count).filter(|i| !i.is_multiple_of(3));
+    let rest = left.map(|i| (all.0[i], all.1[i])).unzip();
+    assert!(backend.download(&worn)? == reference::<S>(plan, &rest), "{said}, compacted");
+    Ok(())
 }
 
-/// Duplicates are counted, and of each key the greatest value stays.
-pub(crate) fn duplicates<B: Runs<BucketizedOf<u64, u64>>>(backend: &B, keys: u64) -> Result<()> {
+/// What an image on a device says, beside what the same words say to the scheme.
+fn answers<B: Runs<S>, S: Scheme>(
+    backend: &B,
+    scheme: &S,
+    plan: &S::Plan,
+    image: &B::Buffer<u64>,
+    words: &[u64],
+    keys: &[S::Key],
+) -> Result<()> {
+    let queries = [keys, &pairs(scheme, keys.len() / 2 + 9, 2).0].concat();
+    let on_device = backend.upload(&queries)?;
+    let mut values = backend.filled(queries.len(), S::Value::low(9))?;
+    let mut found = backend.filled(queries.len().div_ceil(32), 9)?;
+    Kernels::<S>::lookup(backend, plan, image, &on_device, &mut values, &mut found)?;
+    let (values, found) = (backend.download(&values)?, backend.download(&found)?);
+    let bits = Kernels::<S>::contains(backend, plan, image, &on_device)?;
+    assert!(backend.download(&bits)? == found);
+    for (i, &key) in queries.iter().enumerate() {
+        let answer = (found[i / 32] >> (i % 32) & 1 == 1).then_some(values[i]);
+        assert_eq!(answer, S::find(plan, words, key), "query {i}");
+        assert!(answer.is_some() || values[i] == Word::low(0));
+    }
+    let decoded = Kernels::<S>::decode(backend, plan, image)?;
+    let columns = (backend.download(&decoded.keys)?, backend.download(&decoded.values)?);
+    let taken = backend.download(&decoded.taken)?;
+    for cell in 0..plan.cells() as usize {
+        let pair = (taken[cell / 32] >> (cell % 32) & 1 == 1).then_some((columns.0[cell], columns.1[cell]));
+        assert_eq!(pair, S::pair(plan, words, cell as u64), "cell {cell}");
+    }
+    Ok(())
+}
+
+/// Duplicates are counted, and of each key the greatest value stays, in schemes that keep one of each key by themselves.
+pub(crate) fn duplicates<B, S>(backend: &B, scheme: &S, keys: u64) -> Result<()>
+where
+    B: Runs<S>,
+    S: Scheme<Key = u64, Value = u64>,
+{
     let rows = 3 * keys + keys / 3;
     let column: Vec<u64> = (0..rows).map(|i| (i % keys) << 33 | 5).collect();
     let values: Vec<u64> = (0..rows).collect();
-    let request = Request { slots: keys + keys / 9, pairs: keys, seed: 1, attempt: 0 };
-    let plan = Bucketized::default().of::<u64, u64>().plan(request)?;
+    let request = Request { slots: scheme.default_load().slots_for(keys), pairs: rows, seed: 1, attempt: 0 };
+    let plan = scheme.plan(request)?;
     let (on_device, values) = (backend.upload(&column)?, backend.upload(&values)?);
-    let (image, placed) = Kernels::<BucketizedOf<u64, u64>>::build(backend, &plan, &on_device, &values)?;
+    let (image, placed) = Kernels::<S>::build(backend, &plan, &on_device, &values)?;
     assert_eq!((placed.unplaced, placed.copies, placed.least_copy), (0, rows - keys, Some(5)));
     let image = backend.download(&image)?;
     let greatest = |i: u64| Some(i + keys * ((rows - 1 - i) / keys));
-    assert!((0..keys).all(|i| BucketizedOf::<u64, u64>::find(&plan, &image, i << 33 | 5) == greatest(i)));
+    assert!((0..keys).all(|i| S::find(&plan, &image, i << 33 | 5) == greatest(i)));
     Ok(())
 }
 
-/// A table as users have it: built, asked, changed, read back.
-pub(crate) fn tables<B: Runs<BucketizedOf<u64, u64>>>(backend: &B, count: u64) -> Result<()> {
-    let keys: Vec<u64> = (0..count).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-    let values: Vec<u64> = keys.iter().map(|key| !key).collect();
-    let builder = HashTable::builder(Bucketized::default().of::<u64, u64>()).seed(7).capacity(2 * count as usize);
-    let mut table = builder.build(backend, &keys, &values)?;
-    assert!(table.get(&keys)?.into_iter().eq(values.iter().copied().map(Some)));
-    assert_eq!(table.contains(&[1, keys[1], 3])?, [false, true, false]);
-    let whole = table.digest()?;
-    let (first, second) = keys.split_at(keys.len() / 3);
-    let mut in_two = builder.build(backend, first, &values[..first.len()])?;
-    in_two.insert(second, &values[first.len()..])?;
-    assert_eq!(in_two.digest()?, whole);
-    assert!(matches!(in_two.insert(&keys[5..6], &[0]), Err(crate::Error::DuplicateKey { key }) if key == keys[5]));
-    assert_eq!(in_two.upsert(&keys[..2], &[1, 2])?.overwritten, 2);
-    assert_eq!(in_two.get(&keys[..2])?, [Some(1), Some(2)]);
-    assert_eq!(table.remove(&keys[..7])?, 7);
-    table.compact()?;
-    assert_eq!(table.digest()?, builder.build(backend, &keys[7..], &values[7..])?.digest()?);
-    table.audit()?;
-    let mut pairs = table.to_pairs()?;
-    pairs.sort_unstable();
-    let mut expected: Vec<_> = keys[7..].iter().copied().zip(values[7..].iter().copied()).collect();
-    expected.sort_unstable();
-    assert!(pairs == expected);
-    Ok(())
-}
-
-/// Sets, ids, groups, multivalue tables and joins of 64-bit keys, against the standard library's.
-pub(crate) fn structures<B>(backend: &B, rows: usize) -> Result<()>
+/// Sets, ids, groups, multivalue tables and joins of 64-bit keys, against the standard library's: in tables of these
+/// schemes.
+pub(crate) fn structures<B, S, T>(backend: &B, of_rows: &S, of_keys: &T, rows: usize) -> Result<()>
 where
-    B: Runs<BucketizedOf<u64, u32>> + Runs<BucketizedOf<u64, ()>>,
+    B: Runs<S> + Runs<T>,
+    S: Scheme<Key = u64, Value = u32>,
+    T: Scheme<Key = u64>,
 {
     // A third as many keys as rows; many differ in one half alone.
     let column: Vec<u64> = noise::<u64>(4, rows)
@@ -309,11 +307,11 @@ where
         assert!(counted.counts == groups.counts);
     }
 
-    let set = HashSet::builder(Bucketized::default().of::<u64, ()>()).build(backend, &column)?;
+    let set = HashSet::builder(of_keys.clone()).build(backend, &column)?;
     assert_eq!(set.len(), ascending.len());
     let asked: Vec<u64> = column.iter().flat_map(|key| [*key, key ^ 1 << 40]).collect();
     assert!(set.contains(&asked)?.into_iter().eq(asked.iter().map(|key| rows_of.contains_key(key))));
-    let other = HashSet::builder(Bucketized::default().of::<u64, ()>()).build(backend, &asked[..asked.len() / 2])?;
+    let other = HashSet::builder(of_keys.clone()).build(backend, &asked[..asked.len() / 2])?;
     let mut both = set.intersection(&other)?.to_keys()?;
     both.sort_unstable();
     let mut expected = other.to_keys()?;
@@ -321,7 +319,6 @@ where
     expected.sort_unstable();
     assert!(both == expected);
 
-    let of_rows = Bucketized::default().of::<u64, u32>();
     let table = CompactingTable::builder(of_rows.clone()).build(backend, &column)?;
     assert!(table.unique()? == first_seen);
     assert!(table.inverse(&column)? == group::wide::factorize(backend, &column, IdOrder::FirstSeen)?.1);
@@ -335,34 +332,11 @@ where
     let retrieved = multi.retrieve(&asked)?;
     assert!(asked.iter().enumerate().all(|(i, key)| retrieved.of(i) == rows_of.get(key).map_or(&[][..], |rows| rows)));
 
-    let index = JoinIndex::builder(of_rows).build(backend, &column)?;
+    let index = JoinIndex::builder(of_rows.clone()).build(backend, &column)?;
     let joined = index.join(&asked, JoinKind::Inner)?.collect()?;
     let expected = (0..)
         .zip(&asked)
         .flat_map(|(left, key)| rows_of.get(key).into_iter().flatten().map(move |&right| (Some(left), Some(right))));
     assert!(joined.iter().eq(expected));
     Ok(())
-}
-
-/// The digests of tables, sets and structures: the same on every device.
-#[cfg(feature = "opencl")]
-pub(crate) fn digests<B>(backend: &B) -> Result<Vec<String>>
-where
-    B: Runs<BucketizedOf<u64, u64>> + Runs<BucketizedOf<u64, u32>> + Runs<BucketizedOf<u32, u64>>,
-    B: Runs<BucketizedOf<u64, ()>>,
-{
-    fn table<B: Runs<BucketizedOf<K, V>>, K: Column, V: Column>(backend: &B) -> Result<String>
-    where
-        (K, V): Layout,
-    {
-        let (keys, values) = pairs::<(K, V)>(5000, 1);
-        let builder = HashTable::builder(Bucketized::default().of::<K, V>()).seed(2026);
-        Ok(builder.build(backend, &keys, &values)?.digest()?.to_string())
-    }
-    Ok(vec![
-        table::<B, u64, u64>(backend)?,
-        table::<B, u64, u32>(backend)?,
-        table::<B, u32, u64>(backend)?,
-        table::<B, u64, ()>(backend)?,
-    ])
 }

@@ -11,6 +11,7 @@
 //! acceptance.rs  building by atomic maximum, and
 //! search.rs      looking up, in tables of single slots
 //! columns.rs     an image's pairs as columns, for every scheme
+//! lines.rs       the passes over images of lines: tables of 64-bit keys or values
 //! network.rs     sorting one bucket without branches
 //! parts.rs       pairs dealt to the parts of a new table
 //! route.rs       which tables are built part by part
@@ -50,6 +51,7 @@ mod cuckoo;
 mod fks;
 mod horton;
 mod lanes;
+mod lines;
 mod memory;
 mod network;
 mod parts;

@@ -83,7 +83,7 @@ shared!(AtomicU32, u32, atomic_u32);
 
 /// [`Shared::raise`] of what is stored.
 #[inline(always)]
-fn raise<A: Atomic>(place: &A, mine: A::Word) -> A::Word {
+pub(super) fn raise<A: Atomic>(place: &A, mine: A::Word) -> A::Word {
     let mut there = place.load(Relaxed);
     while there < mine {
         match place.compare_exchange_weak(there, mine, Relaxed, Relaxed) {

@@ -134,28 +134,33 @@ pub(super) fn sort_words<const N: usize, S: Source<N> + ?Sized>(from: &S, to: &m
 
 /// [`sort_words`], as columns.
 pub(super) fn sort_pairs<K: Word, V: Word>(keys: &[K], values: &[V]) -> Result<(Memory<K>, Memory<V>)> {
+    let (mut to_keys, mut to_values) = (Memory::zeroed(keys.len())?, Memory::zeroed(keys.len())?);
+    sort_into(keys, values, (to_keys.words_mut()?, to_values.words_mut()?))?;
+    Ok((to_keys, to_values))
+}
+
+/// [`sort_words`], from columns to columns, all equally long.
+pub(super) fn sort_into<K: Word, V: Word>(keys: &[K], values: &[V], to: (&mut [K], &mut [V])) -> Result<()> {
     if K::BITS == u32::BITS && V::BITS == u32::BITS {
         let pairs = Pairs { keys: cast_slice(keys), values: cast_slice(values) };
-        return sorted_columns(&pairs, |[word]| (K::low(word >> 32), V::low(word)));
+        return sorted_columns(&pairs, to, |[word]| (K::low(word >> 32), V::low(word)));
     }
-    sorted_columns(&Wide { keys, values }, |[key, value]| (K::low(key), V::low(value)))
+    sorted_columns(&Wide { keys, values }, to, |[key, value]| (K::low(key), V::low(value)))
 }
 
 fn sorted_columns<const N: usize, K: Word, V: Word>(
     pairs: &impl Source<N>,
+    (keys, values): (&mut [K], &mut [V]),
     split: impl Fn([u64; N]) -> (K, V) + Sync,
-) -> Result<(Memory<K>, Memory<V>)> {
-    let len = pairs.len();
-    let mut words = Memory::zeroed(N * len)?;
+) -> Result<()> {
+    let mut words = Memory::zeroed(N * pairs.len())?;
     sort_words(pairs, words.words_mut()?.as_chunks_mut().0)?;
-    let (mut keys, mut values) = (Memory::zeroed(len)?, Memory::zeroed(len)?);
-    let columns = (words.words().as_chunks().0, keys.words_mut()?, values.words_mut()?);
-    each(columns, CHUNK, |_, (pairs, keys, values)| {
+    each((words.words().as_chunks().0, keys, values), CHUNK, |_, (pairs, keys, values)| {
         for ((&pair, to_key), to_value) in pairs.iter().zip(keys).zip(values) {
             (*to_key, *to_value) = split(pair);
         }
     });
-    Ok((keys, values))
+    Ok(())
 }
 
 /// Whether there is nothing to do. It is soon known where there is.

@@ -13,7 +13,7 @@ use crate::error::Result;
 #[cfg(feature = "opencl")]
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::bucketized::wide::{Column, Layout};
-use crate::scheme::{self, BucketizedOf, Scheme};
+use crate::scheme::{self, BucketizedOf, CuckooOf, Scheme, SortedOf};
 
 /// The CPU or an OpenCL device, whichever was chosen when the program ran.
 #[derive(Clone, Debug)]
@@ -428,12 +428,16 @@ macro_rules! passes_of_registry {
 }
 crate::for_each_scheme!(passes_of_registry);
 
-#[cfg(feature = "opencl")]
-passes_of_any! {
-    (K: Column, V: Column) BucketizedOf<K, V>,
-    (where (K, V): Layout, Cpu: Passes<BucketizedOf<K, V>>, OpenCl: Passes<BucketizedOf<K, V>>)
+/// The passes of schemes of 64-bit keys or values.
+macro_rules! passes_of_wide {
+    ($($scheme:ident),*) => {$(
+        #[cfg(feature = "opencl")]
+        passes_of_any! {
+            (K: Column, V: Column) $scheme<K, V>,
+            (where (K, V): Layout, Cpu: Passes<$scheme<K, V>>, OpenCl: Passes<$scheme<K, V>>)
+        }
+        #[cfg(not(feature = "opencl"))]
+        passes_of_any! { (K: Column, V: Column) $scheme<K, V>, (where (K, V): Layout, Cpu: Passes<$scheme<K, V>>) }
+    )*};
 }
-#[cfg(not(feature = "opencl"))]
-passes_of_any! {
-    (K: Column, V: Column) BucketizedOf<K, V>, (where (K, V): Layout, Cpu: Passes<BucketizedOf<K, V>>)
-}
+passes_of_wide!(BucketizedOf, CuckooOf, SortedOf);

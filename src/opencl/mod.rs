@@ -5,11 +5,11 @@
 //! passes/        what schemes share: scans, sorts, bitmaps, parts of a table
 //! interop.rs     handles of OpenCL, in and out
 //! backend.rs     `HashBackend`: transfers; the rest by passes/primitives.rs
-//! cuckoo.rs      `Passes<Cuckoo>`, and of what is one with a single function
+//! cuckoo/        `Passes<Cuckoo>`, and of what is one with a single function
 //! bucketized/    `Passes<Bucketized>`; its builds and batches part by part: parts.rs
 //! fks.rs         `Passes<Fks>`
 //! horton/        `Passes<Horton>`; its builds part by part: parts.rs
-//! sorted.rs      `Passes<Sorted>`
+//! sorted/        `Passes<Sorted>`
 //! robin_hood.rs  `Passes<RobinHood>`
 //! perfect.rs     `Passes<Perfect>`
 //! mirror/        tests: each function of cl/ beside its twin in Rust, bit for bit

@@ -11,6 +11,7 @@ mod bucketized_wide;
 mod copies;
 mod cuckoo;
 mod cuckoo_set;
+mod cuckoo_wide;
 mod fks;
 mod heavy;
 mod horton;
@@ -358,7 +359,8 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     }
     macro_rules! lines {
         ($($layout:ty),*) => {
-            $(programs.push(cl.lines_program::<$layout>()?);
+            $(programs.extend([cl.lines_program::<$layout>()?, cl.sorted_columns::<$layout>()?]);
+            programs.extend([cl.cuckoo_lines::<$layout>(2)?, cl.cuckoo_lines::<$layout>(5)?]);
             for shape in [LookupShape::Alone, LookupShape::Together] {
                 programs.extend([cl.lines_lookup::<$layout>(shape, true)?, cl.lines_lookup::<$layout>(shape, false)?]);
             })*

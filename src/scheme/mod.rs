@@ -34,7 +34,7 @@ pub use any::{AnyPlan, AnyScheme};
 pub use audit::{Audit, Violation};
 pub use bucketized::{Bucketized, BucketizedOf, BucketizedPlan, Insertion, LookupMode};
 pub use constants::{FIRST_SALTED, Salt};
-pub use cuckoo::{Cuckoo, CuckooPlan, HashFamily, Reinsertion};
+pub use cuckoo::{Cuckoo, CuckooOf, CuckooPlan, HashFamily, Reinsertion};
 pub use cuckoo_set::{CuckooSet, CuckooSetPlan};
 pub use fks::{Fks, FksFamily, FksPlan};
 pub use horton::{Horton, HortonFamily, HortonPlan};
@@ -42,7 +42,7 @@ pub use key::{Key, Value};
 pub use perfect::{Perfect, PerfectPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
 pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};
-pub use sorted::{Sorted, SortedPlan};
+pub use sorted::{Sorted, SortedOf, SortedPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
 ///

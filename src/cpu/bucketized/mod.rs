@@ -15,7 +15,7 @@ mod lookup;
 mod parts;
 #[cfg(test)]
 mod tests;
-mod wide;
+pub(super) mod wide;
 
 use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -4,6 +4,7 @@
 //! ```text
 //! canonical.rs  its lists for `acceptance.rs` and `search.rs`
 //! classic.rs    the same for `search.rs`;  place by atomic swap, and the passes that find copies and clean sets up
+//! wide/         tables of 64-bit keys or values
 //! ```
 
 mod canonical;
@@ -12,6 +13,7 @@ mod classic;
 mod set_tests;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use self::canonical::Canonical;
 use self::classic::Classic;

@@ -9,36 +9,75 @@ use std::hint::select_unpredictable;
 
 use super::super::BLOCK;
 use super::super::memory::prefetch;
+use crate::backend::Word;
 use crate::scheme::sorted::search::{half, key, word};
 
-/// Looks up to [`BLOCK`] keys up among ascending words: for each the word that stands where its own would, and its
-/// place. Nothing is found where there are no words.
+/// What a cell of an image says, as a number of which the key is the upper part or all.
+pub(super) trait Says<K>: Copy {
+    /// The greatest number that a cell of this key says.
+    fn greatest(self, key: K) -> u64;
+    /// The key of a cell that says this.
+    fn key(self, says: u64) -> K;
+}
+
+/// `[key][value]`.
+#[derive(Clone, Copy)]
+pub(super) struct Pairs;
+
+impl Says<u32> for Pairs {
+    #[inline(always)]
+    fn greatest(self, key: u32) -> u64 {
+        word(key, u32::MAX)
+    }
+    #[inline(always)]
+    fn key(self, says: u64) -> u32 {
+        key(says)
+    }
+}
+
+/// A key alone.
+#[derive(Clone, Copy)]
+pub(super) struct Keys;
+
+impl<K: Word> Says<K> for Keys {
+    #[inline(always)]
+    fn greatest(self, key: K) -> u64 {
+        key.into()
+    }
+    #[inline(always)]
+    fn key(self, says: u64) -> K {
+        K::low(says)
+    }
+}
+
+/// Looks up to [`BLOCK`] keys up among ascending cells: for each what the cell says that stands where its own would, and
+/// its place. Nothing is found where there are no cells.
 #[inline(always)]
-pub(super) fn search<T>(
-    words: &[T],
+pub(super) fn search<T, K: Copy + PartialEq>(
+    cells: &[T],
+    as_what: impl Says<K>,
     read: impl Fn(&T) -> u64,
-    keys: &[u32],
+    keys: &[K],
     mut answer: impl FnMut(usize, usize, u64, bool),
 ) {
     let lanes = keys.len().min(BLOCK);
-    // The greatest word that a key can have.
     let mut last = [0; BLOCK];
-    last.iter_mut().zip(keys).for_each(|(last, &key)| *last = word(key, u32::MAX));
+    last.iter_mut().zip(keys).for_each(|(last, &key)| *last = as_what.greatest(key));
     let mut bases = [0usize; BLOCK];
-    let mut len = words.len();
+    let mut len = cells.len();
     while len > 1 {
         let step = half(len);
         len -= step;
         let next = half(len);
         for (base, &last) in bases[..lanes].iter_mut().zip(&last) {
             let right = *base + step;
-            *base = select_unpredictable(read(&words[right]) <= last, right, *base);
-            prefetch(words, *base + next);
+            *base = select_unpredictable(read(&cells[right]) <= last, right, *base);
+            prefetch(cells, *base + next);
         }
     }
     for (i, (&base, &wanted)) in bases.iter().zip(keys).enumerate() {
-        let there = words.get(base).map(&read);
-        answer(i, base, there.unwrap_or(0), there.is_some_and(|there| key(there) == wanted));
+        let there = cells.get(base).map(&read);
+        answer(i, base, there.unwrap_or(0), there.is_some_and(|there| as_what.key(there) == wanted));
     }
 }
 
@@ -49,6 +88,7 @@ pub(super) fn answer(words: &[u64], queries: &[u32], values: &mut [u32], found: 
         found.fill(0);
         search(
             words,
+            Pairs,
             |&word| word,
             queries,
             |i, _, word, hit| {
@@ -56,5 +96,42 @@ pub(super) fn answer(words: &[u64], queries: &[u32], values: &mut [u32], found: 
                 found[i / 32] |= u32::from(hit) << (i % 32);
             },
         );
+    }
+}
+
+/// The same where keys and values stand in columns. The values of a block are asked for before the first is read.
+pub(super) fn answer_columns<K: Word, V: Word>(
+    (column, values): (&[K], &[V]),
+    queries: &[K],
+    to: &mut [V],
+    found: &mut [u32],
+) {
+    for ((queries, to), found) in queries.chunks(BLOCK).zip(to.chunks_mut(BLOCK)).zip(found.chunks_mut(BLOCK / 32)) {
+        let mut places = [usize::MAX; BLOCK];
+        search(
+            column,
+            Keys,
+            |&key| key.into(),
+            queries,
+            |i, at, _, hit| {
+                prefetch(values, at);
+                places[i] = if hit { at } else { usize::MAX };
+            },
+        );
+        found.fill(0);
+        for (i, (to, &at)) in to.iter_mut().zip(&places).enumerate() {
+            found[i / 32] |= u32::from(at != usize::MAX) << (i % 32);
+            // Where keys stand alone, there are no values.
+            *to = values.get(at).copied().unwrap_or(V::low(0));
+        }
+    }
+}
+
+/// Found bits of one chunk of queries.
+pub(super) fn contains<K: Word>(column: &[K], queries: &[K], found: &mut [u32]) {
+    for (queries, found) in queries.chunks(BLOCK).zip(found.chunks_mut(BLOCK / 32)) {
+        found.fill(0);
+        let bit = |i: usize, _, _, hit| found[i / 32] |= u32::from(hit) << (i % 32);
+        search(column, Keys, |&key| key.into(), queries, bit);
     }
 }

@@ -1,8 +1,10 @@
-//! The sorted array on the CPU: `sort.rs` makes it, in the image itself; `lookup.rs` searches it.
+//! The sorted array on the CPU: `sort.rs` makes it, in the image itself; `lookup.rs` searches it. `wide.rs` is the same
+//! for 64-bit keys or values.
 
 mod lookup;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -37,7 +39,7 @@ impl Passes<Sorted> for Cpu {
         self.run(|| {
             sort_words(&pairs, words.as_chunks_mut().0)?;
             each(rest, CHUNK, |_, rest| rest.fill(0));
-            Ok(copies(words))
+            Ok(copies(words, |&word| key(word)))
         })
         .flatten()
     }
@@ -73,6 +75,7 @@ impl Passes<Sorted> for Cpu {
             each((keys.words(), values.words()), BLOCK, |_, (keys, values)| {
                 lookup::search(
                     words,
+                    lookup::Pairs,
                     |word| word.load(Relaxed),
                     keys,
                     |i, at, _, hit| {
@@ -93,15 +96,15 @@ impl Passes<Sorted> for Cpu {
     }
 }
 
-/// Words that have the key of the one before them, and the least such key.
-fn copies(words: &[u64]) -> Placed {
-    let is_copy = |at: usize| at > 0 && key(words[at - 1]) == key(words[at]);
+/// Cells that have the key of the one before them, and the least such key.
+fn copies<T: Sync, K: Copy + PartialEq, V>(cells: &[T], key: impl Fn(&T) -> K + Sync) -> Placed<K, V> {
+    let is_copy = |at: usize| at > 0 && key(&cells[at - 1]) == key(&cells[at]);
     let of_chunk = |_, range: Range<usize>| {
         let copies = range.clone().filter(|&at| is_copy(at)).count() as u64;
         let least = if copies > 0 { range.clone().find(|&at| is_copy(at)) } else { None };
         (copies, least)
     };
     let least = |a: Option<usize>, b: Option<usize>| a.into_iter().chain(b).min();
-    let (copies, least) = fold(0..words.len(), CHUNK, of_chunk, |a, b| (a.0 + b.0, least(a.1, b.1)));
-    Placed { copies, least_copy: least.map(|at| key(words[at])), ..Placed::default() }
+    let (copies, least) = fold(0..cells.len(), CHUNK, of_chunk, |a, b| (a.0 + b.0, least(a.1, b.1)));
+    Placed { unplaced: 0, copies, least_copy: least.map(|at| key(&cells[at])), outside: None }
 }

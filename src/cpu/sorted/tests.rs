@@ -1,9 +1,11 @@
 //! The CPU's sorted tables against the sequential reference, on one thread and on more than the machine has.
 
+use crate::backend::wide_table_tests::{digests_of_sorted_tables, tables};
+use crate::backend::wide_tests::{every_layout, images, structures};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::scheme::{Placing, Plan, Request, Scheme, Sorted, SortedPlan};
+use crate::scheme::{Placing, Plan, Request, Scheme, Sorted, SortedOf, SortedPlan};
 use crate::workload::Workload;
 
 fn cpus() -> [Cpu; 3] {
@@ -136,5 +138,33 @@ fn damaged_images_are_survived() -> Result<()> {
         Err(Error::InvalidParameter { .. })
     ));
     assert!(matches!(Kernels::<Sorted>::lift(&cpu, &plan, &mut image), Err(Error::InvalidParameter { .. })));
+    Ok(())
+}
+
+#[test]
+fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
+    for cpu in cpus() {
+        every_layout!(images, &cpu, Sorted, &[(0, 1.0), (1, 1.0), (7, 0.5), (129, 1.0), (40_000, 0.95)]);
+        every_layout!(tables, &cpu, Sorted, 10_001);
+        digests_of_sorted_tables(&cpu)?;
+        structures(&cpu, &Sorted.of::<u64, u32>(), &Sorted.of::<u64, ()>(), 9000)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn copies_of_64_bit_keys_are_counted_exactly() -> Result<()> {
+    let keys: Vec<u64> = (0..50_000u64).map(|i| (i % 30_000) << 33 | 7).collect();
+    for cpu in cpus() {
+        let request = Request { slots: 50_000, pairs: 50_000, seed: 0, attempt: 0 };
+        let plan = Sorted.of::<u64, u64>().plan(request)?;
+        let mut image = cpu.filled(plan.words() as usize, 9u64)?;
+        let (keys, values) = (cpu.upload(&keys)?, cpu.upload(&keys)?);
+        let placed = Kernels::<SortedOf<u64, u64>>::place(&cpu, &plan, &mut image, &keys, &values)?;
+        assert_eq!((placed.copies, placed.least_copy, placed.unplaced), (20_000, Some(7), 0));
+        let few = Sorted.of::<u64, u64>().plan(Request { slots: 1000, ..request })?;
+        let mut image = cpu.filled(few.words() as usize, 9u64)?;
+        assert_eq!(Kernels::<SortedOf<u64, u64>>::place(&cpu, &few, &mut image, &keys, &values)?.unplaced, 49_000);
+    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! bucketized_parts.rs.
 
 mod parts;
-mod wide;
+pub(super) mod wide;
 
 use super::passes::tally::Tally;
 use super::runtime::launch::Launch;

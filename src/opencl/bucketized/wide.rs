@@ -122,7 +122,7 @@ impl OpenCl {
             }
             kernel("lines_bring")?.buffer(keys).buffer(values).value(pairs as u64).over(pairs)?;
         }
-        tally.placed_in_lines(self)
+        tally.placed_wide(self)
     }
 
     fn answers_of_lines<L: Layout>(

@@ -5,6 +5,7 @@ mod fks;
 mod horton;
 mod perfect;
 mod robin_hood;
+mod wide;
 
 use super::Buffer;
 use super::bucketized;

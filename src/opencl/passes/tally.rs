@@ -75,8 +75,8 @@ impl Tally {
         Ok((placed, count(Status::Escaped)))
     }
 
-    /// The same of a batch into lines (cl/bucketized_wide.cl), where no pair stands beside the image.
-    pub(in crate::opencl) fn placed_in_lines<K: Word, V>(&self, device: &OpenCl) -> Result<Placed<K, V>> {
+    /// The same of a batch of 64-bit keys or values (cl/tally_wide.clh), where no pair stands beside the image.
+    pub(in crate::opencl) fn placed_wide<K: Word, V>(&self, device: &OpenCl) -> Result<Placed<K, V>> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
         let least_copy = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));

@@ -64,6 +64,8 @@ const KEYS_IN_RUNS: Source = source!("runs.clh");
 const LINES: Source = source!("lines.clh");
 const LINES_OF_PAIRS: Source = source!("bucketized_wide.clh");
 const KEPT: Source = source!("kept.clh");
+const SORTED_SEARCH: Source = source!("sorted.clh");
+const WIDE_TALLY: Source = source!("tally_wide.clh");
 pub(in crate::opencl) const ATOMICS: Source = source!("atomics.cl");
 pub(in crate::opencl) const PRIMITIVES: Source = source!("primitives.cl", PREFIX_SUMS, KEPT);
 pub(in crate::opencl) const COLUMNS: Source = source!("columns.cl", PREFIX_SUMS, KEPT);
@@ -92,6 +94,8 @@ pub(in crate::opencl) const BUCKETIZED_WIDE: Source =
     source!("bucketized_wide.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
 pub(in crate::opencl) const BUCKETIZED_WIDE_LOOKUP: Source =
     source!("bucketized_wide_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
+pub(in crate::opencl) const CUCKOO_WIDE: Source =
+    source!("cuckoo_wide.cl", FUNCTIONS, TALLY, HEAVY, WIDE_TALLY, DIVISOR, BUCKET, LINES_OF_PAIRS);
 pub(in crate::opencl) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
 pub(in crate::opencl) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, HEAVY, FKS_SPEC);
 pub(in crate::opencl) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
@@ -115,7 +119,8 @@ pub(in crate::opencl) const HORTON_STASH: Source = source!("horton_stash.cl", FU
 pub(in crate::opencl) const HORTON_LOOKUP: Source = source!("horton_lookup.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
 pub(in crate::opencl) const HORTON_RUNS: Source =
     source!("horton_runs.cl", FUNCTIONS, DIVISOR, HORTON_SPEC, KEYS_IN_RUNS, LINES);
-pub(in crate::opencl) const SORTED: Source = source!("sorted.cl", TALLY);
+pub(in crate::opencl) const SORTED: Source = source!("sorted.cl", TALLY, SORTED_SEARCH);
+pub(in crate::opencl) const SORTED_WIDE: Source = source!("sorted_wide.cl", TALLY, HEAVY, WIDE_TALLY, SORTED_SEARCH);
 pub(in crate::opencl) const ROBIN_HOOD: Source =
     source!("robin_hood.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, CELL, ROBIN_HOOD_SPEC, KEYS_IN_RUNS);
 pub(in crate::opencl) const PERFECT: Source = source!("perfect.cl", DIVISOR, PERFECT_SPEC);
@@ -125,6 +130,9 @@ pub(in crate::opencl) const MIRROR: Source = source!("mirror.cl");
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_BUCKETIZED: Source =
     source!("mirror_bucketized.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_WIDE: Source =
+    source!("mirror_wide.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SPEC);
 #[cfg(test)]

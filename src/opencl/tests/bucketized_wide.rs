@@ -1,35 +1,36 @@
 //! Lines and columns of 64 bits on the device.
 
 use super::{device, small};
-use crate::backend::wide_tests;
-use crate::cpu::Cpu;
+use crate::backend::wide_table_tests::tables;
+use crate::backend::wide_tests::{self, every_layout, images};
 use crate::error::Result;
 use crate::opencl::LookupShape;
+use crate::scheme::Bucketized;
 
 #[test]
 fn lines_are_those_of_the_rule() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[(usize, f64)] = if small() { &[(7, 0.5), (150, 0.95)] } else { &[(0, 0.5), (7, 0.5), (20_000, 0.95)] };
-    wide_tests::every_layout(cl, sizes)?;
+    every_layout!(images, cl, Bucketized::default(), sizes);
     // As GPUs read lines: several work-items each.
     let together = cl.with_group(64);
     together.set_lookup_shape(Some(LookupShape::Together));
-    wide_tests::every_layout(&together, &sizes[1..])?;
-    wide_tests::duplicates(cl, if small() { 60 } else { 5000 })
+    every_layout!(images, &together, Bucketized::default(), &sizes[1..]);
+    wide_tests::duplicates(cl, &Bucketized::default().of::<u64, u64>(), if small() { 60 } else { 5000 })
 }
 
 #[test]
 fn tables_of_lines_answer_and_change() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
-    wide_tests::tables(cl, if small() { 60 } else { 10_000 })
+    every_layout!(tables, cl, Bucketized::default(), if small() { 60 } else { 10_000 });
+    Ok(())
 }
 
 #[test]
 fn structures_of_64_bit_keys_are_the_cpus() -> Result<()> {
     let Some(cl) = device().filter(|_| !small()) else { return Ok(()) };
-    wide_tests::structures(cl, 9000)?;
-    assert_eq!(wide_tests::digests(cl)?, wide_tests::digests(&Cpu::new())?);
-    Ok(())
+    let scheme = Bucketized::default();
+    wide_tests::structures(cl, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), 9000)
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Sorted tables of the device against the sequential functions of src/scheme/sorted.
 
 use super::{device, noise, small};
+use crate::backend::wide_table_tests::{digests_of_sorted_tables, tables};
+use crate::backend::wide_tests::{every_layout, images, structures};
 use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
-use crate::scheme::{Placing, Plan, Request, Scheme, Sorted, SortedPlan};
+use crate::scheme::{Placing, Plan, Request, Scheme, Sorted, SortedOf, SortedPlan};
 use crate::workload::Workload;
 
 /// Distinct keys, the extreme ones among them, with values.
@@ -120,5 +122,37 @@ fn damaged_images_are_survived() -> Result<()> {
     assert!(matches!(Kernels::<Sorted>::lift(cl, &plan, &mut image), Err(Error::InvalidParameter { .. })));
     let short = cl.filled(499, 0u64)?;
     assert!(matches!(Kernels::<Sorted>::decode(cl, &plan, &short), Err(Error::LengthMismatch { .. })));
+    Ok(())
+}
+
+#[test]
+fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let sizes: &[(usize, f64)] =
+        if small() { &[(7, 0.5), (65, 1.0)] } else { &[(0, 1.0), (1, 1.0), (7, 0.5), (129, 1.0), (20_000, 0.95)] };
+    every_layout!(images, cl, Sorted, sizes);
+    every_layout!(tables, cl, Sorted, if small() { 61 } else { 10_001 });
+    if !small() {
+        digests_of_sorted_tables(cl)?;
+        structures(cl, &Sorted.of::<u64, u32>(), &Sorted.of::<u64, ()>(), 9000)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn copies_of_64_bit_keys_are_counted_exactly() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let keys: u64 = if small() { 60 } else { 30_000 };
+    let column: Vec<u64> = (0..keys + keys / 2).map(|i| (i % keys) << 33 | 7).collect();
+    let request = Request { slots: column.len() as u64, pairs: column.len() as u64, seed: 0, attempt: 0 };
+    let plan = Sorted.of::<u64, u64>().plan(request)?;
+    let mut image = cl.filled(plan.words() as usize, 9u64)?;
+    let (column, values) = (cl.upload(&column)?, cl.upload(&column)?);
+    let placed = Kernels::<SortedOf<u64, u64>>::place(cl, &plan, &mut image, &column, &values)?;
+    assert_eq!((placed.copies, placed.least_copy, placed.unplaced), (keys / 2, Some(7), 0));
+    let few = Sorted.of::<u64, u64>().plan(Request { slots: 10, ..request })?;
+    let mut image = cl.filled(few.words() as usize, 9u64)?;
+    let placed = Kernels::<SortedOf<u64, u64>>::place(cl, &few, &mut image, &column, &values)?;
+    assert_eq!(placed.unplaced, keys + keys / 2 - 10);
     Ok(())
 }

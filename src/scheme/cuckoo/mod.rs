@@ -9,7 +9,7 @@
 //!
 //! `params.rs` is what a user chooses, `plan.rs` what is stored, `functions.rs` where keys go, `cell.rs` what a slot is
 //! stored as (sets, `cuckoo_set.rs`, leave the values out), `kinds.rs` either kind by one name; here they become a
-//! scheme.
+//! scheme. `wide/` has the canonical tables of 64-bit keys or values.
 
 pub mod canonical;
 mod cell;
@@ -19,11 +19,13 @@ pub mod kinds;
 pub mod model;
 mod params;
 mod plan;
+pub mod wide;
 
 pub use cell::Cell;
 pub use functions::Functions;
 pub use params::{Cuckoo, HashFamily, Reinsertion};
 pub use plan::CuckooPlan;
+pub use wide::CuckooOf;
 
 use std::ops::Range;
 

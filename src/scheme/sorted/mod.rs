@@ -12,11 +12,15 @@
 //!
 //! What it is not: a search tree that a lookup could pass in few lines of memory. A lookup reads some log2(pairs)
 //! words.
+//!
+//! Pairs of 64-bit keys or values do not fit a word: they stand in two columns (`wide/`).
 
 mod plan;
 pub mod search;
+pub mod wide;
 
 pub use plan::SortedPlan;
+pub use wide::SortedOf;
 
 use std::ops::Range;
 

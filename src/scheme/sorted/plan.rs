@@ -31,11 +31,7 @@ impl SortedPlan {
 
     /// How many of `pairs` are more than the slots. If none are, they must be as many as this plan was made for.
     pub(crate) fn pairs_beyond(&self, pairs: usize) -> Result<u64> {
-        let beyond = (pairs as u64).saturating_sub(self.slots());
-        if beyond == 0 {
-            Error::check_length("the keys", pairs, self.pairs as usize)?;
-        }
-        Ok(beyond)
+        pairs_beyond(self.slots, self.pairs, pairs)
     }
 
     /// The plan, if its parameters make it.
@@ -45,6 +41,15 @@ impl SortedPlan {
         }
         made_by(&Sorted, self, self.pairs.into())
     }
+}
+
+/// How many of `pairs` are more than the slots. If none are, they must be as many as the plan says.
+pub(super) fn pairs_beyond(slots: u32, planned: u32, pairs: usize) -> Result<u64> {
+    let beyond = (pairs as u64).saturating_sub(slots.into());
+    if beyond == 0 {
+        Error::check_length("the keys", pairs, planned as usize)?;
+    }
+    Ok(beyond)
 }
 
 impl Plan for SortedPlan {

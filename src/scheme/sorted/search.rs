@@ -47,15 +47,20 @@ pub fn word(key: u32, value: u32) -> u64 {
 
 /// Where a key stands. In words that do not ascend, somewhere or nowhere.
 pub fn find(words: &[u64], wanted: u32) -> Option<usize> {
-    let (mut base, mut len) = (0, words.len());
+    find_by(words, key, wanted)
+}
+
+/// [`find`] among cells that say their keys by `key`.
+pub fn find_by<T: Copy, K: Ord>(cells: &[T], key: impl Fn(T) -> K, wanted: K) -> Option<usize> {
+    let (mut base, mut len) = (0, cells.len());
     while len > 1 {
         let half = half(len);
-        if key(words[base + half]) <= wanted {
+        if key(cells[base + half]) <= wanted {
             base += half;
         }
         len -= half;
     }
-    words.get(base).is_some_and(|&there| key(there) == wanted).then_some(base)
+    cells.get(base).is_some_and(|&there| key(there) == wanted).then_some(base)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::cpu::BLOCK;
+use crate::cpu::lines::Finds;
 use crate::cpu::memory::prefetch;
 use crate::scheme::bucketized::wide::{Layout, Line, LineFunctions, slot};
 use crate::scheme::slot::MAX_AGE;
@@ -41,9 +42,20 @@ fn ask<L: Layout>(line: &Line, turn: usize, ages: u32, remainder: L::Key) -> Sai
     if last < slot::word(turn as u32 + 1, remainder) { Said::Absent } else { Said::Open }
 }
 
+impl<L: Layout> Finds<L> for LineFunctions<L::Key> {
+    #[inline(always)]
+    fn each_found(&self, lines: &[Line], keys: &[L::Key], then: impl FnMut(usize, usize, usize)) {
+        each_found::<L>(self, lines, keys, then);
+    }
+    #[inline(always)]
+    fn key_of(&self, line: usize, _: usize, word: u64) -> L::Key {
+        LineFunctions::key_of(self, line as u32, word)
+    }
+}
+
 /// Number of the key, line and slot of each key that is found.
 #[inline(always)]
-pub(super) fn each_found<L: Layout>(
+fn each_found<L: Layout>(
     functions: &LineFunctions<L::Key>,
     lines: &[Line],
     keys: &[L::Key],

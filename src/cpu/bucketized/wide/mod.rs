@@ -13,22 +13,18 @@ mod lookup;
 mod place;
 #[cfg(test)]
 mod tests;
-mod values;
+pub(in crate::cpu) mod values;
 
-use std::ops::Add;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 use super::super::atomic::Atomic;
 use super::super::memory::{Memory, atomic, atomic_u32};
 use super::super::{CHUNK, Cpu};
-use crate::backend::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, Word, bitmap_words};
+use crate::backend::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, Word};
 use crate::error::Result;
-use crate::parallel::{Per, each, fold};
-use crate::scheme::bucketized::wide::{
-    Column, LINE_WORDS, Layout, LinePlan, canonical, lines, lines_mut, pair, put, slot,
-};
-use crate::scheme::slot::EMPTY;
-use crate::scheme::{BucketizedOf, Plan, Scheme};
+use crate::parallel::each;
+use crate::scheme::bucketized::wide::{Column, LINE_WORDS, Layout, LinePlan, canonical, lines_mut};
+use crate::scheme::{BucketizedOf, Plan};
 
 /// Integers of lines that threads share.
 pub(in crate::cpu) trait Shared: Word {
@@ -70,7 +66,7 @@ shared!(u64, AtomicU64, |image| atomic(image));
 shared!(u32, AtomicU32, |image| atomic_u32(bytemuck::cast_slice_mut(image)));
 
 /// Integers of this width in a line.
-const fn per_line<T: Word>() -> usize {
+pub(in crate::cpu) const fn per_line<T: Word>() -> usize {
     LINE_WORDS * (u64::BITS / T::BITS) as usize
 }
 
@@ -123,19 +119,7 @@ where
         found: &mut Memory<u32>,
     ) -> Result<()> {
         self.ledger().kernel("bucketized_lookup", queries.len());
-        let (functions, lines) = (plan.functions(), lines(image.words()));
-        let columns = (queries.words(), values.words_mut()?, Per(32, found.words_mut()?));
-        self.run(|| {
-            each(columns, CHUNK, |_, (queries, values, Per(_, found))| {
-                values.fill(Word::low(0));
-                found.fill(0);
-                lookup::each_found::<(K, V)>(&functions, lines, queries, |i, line, slot| {
-                    values[i] = <(K, V)>::value(&lines[line], slot);
-                    found[i / 32] |= 1 << (i % 32);
-                });
-            });
-        })?;
-        Ok(())
+        self.lookup_in_lines::<(K, V)>(&plan.functions(), image, queries, values, found)
     }
 
     fn contains(
@@ -145,16 +129,7 @@ where
         queries: &Memory<<(K, V) as Layout>::Key>,
     ) -> Result<Memory<u32>> {
         self.ledger().kernel("bucketized_lookup", queries.len());
-        let (functions, lines) = (plan.functions(), lines(image.words()));
-        let mut found = Memory::zeroed(bitmap_words(queries.len()))?;
-        let columns = (queries.words(), Per(32, found.words_mut()?));
-        self.run(|| {
-            each(columns, CHUNK, |_, (queries, Per(_, found))| {
-                let hit = |i: usize, _, _| found[i / 32] |= 1 << (i % 32);
-                lookup::each_found::<(K, V)>(&functions, lines, queries, hit);
-            });
-        })?;
-        Ok(found)
+        self.contains_in_lines::<(K, V)>(&plan.functions(), image, queries)
     }
 
     fn assign(
@@ -165,28 +140,12 @@ where
         values: &Memory<<(K, V) as Layout>::Value>,
     ) -> Result<()> {
         self.ledger().kernel("bucketized_assign", keys.len());
-        let Some(values_at) = values::Places::<(K, V)>::new() else { return Ok(()) };
-        let functions = plan.functions();
-        // Found first and written then: while lines are read, nobody writes to them.
-        let places =
-            self.run(|| values::places_of::<(K, V)>(&functions, lines(image.words()), keys.words())).flatten()?;
-        let cells = <(K, V) as Layout>::Value::cells(image.words_mut()?);
-        self.run(|| {
-            each((places.words(), values.words()), CHUNK, |_, (places, values)| {
-                for (&place, &value) in places.iter().zip(values) {
-                    if let Some(at) = values_at.of_cell(place) {
-                        <(K, V) as Layout>::Value::set(&cells[at], value);
-                    }
-                }
-            });
-        })?;
-        Ok(())
+        self.assign_in_lines::<(K, V)>(&plan.functions(), image, keys, values)
     }
 
     fn decode(&self, plan: &LinePlan<(K, V)>, image: &Memory<u64>) -> Result<DecodedOf<Cpu, BucketizedOf<K, V>>> {
         self.ledger().kernel("bucketized_decode", image.len());
-        let image = image.words();
-        self.decode_cells(plan.cells() as usize, |cell| BucketizedOf::<K, V>::pair(plan, image, cell as u64))
+        self.decode_lines::<(K, V)>(&plan.functions(), image, plan.cells() as usize)
     }
 
     fn remove(
@@ -196,53 +155,15 @@ where
         keys: &Memory<<(K, V) as Layout>::Key>,
     ) -> Result<Removed> {
         self.ledger().kernel("bucketized_remove", keys.len());
-        let functions = plan.functions();
-        let places =
-            self.run(|| values::places_of::<(K, V)>(&functions, lines(image.words()), keys.words())).flatten()?;
-        let tombstone = <(K, V) as Layout>::Key::low(slot::tombstone::<<(K, V) as Layout>::Key>());
-        let cells = <(K, V) as Layout>::Key::cells(image.words_mut()?);
-        let words_at = values::Places::<(K, V)>::words();
-        // Of several with one key, one finds the word in the slot and the others the mark.
-        let pairs = self.run(|| {
-            let vacated = |_, places: &[u64]| {
-                let is_first = |at: usize| <(K, V) as Layout>::Key::swap(&cells[at], tombstone) != tombstone;
-                places.iter().filter_map(|&place| words_at.of_cell(place)).filter(|&at| is_first(at)).count() as u64
-            };
-            fold(places.words(), CHUNK, vacated, u64::add)
-        })?;
-        if let Some(values_at) = values::Places::<(K, V)>::new() {
-            let cells = <(K, V) as Layout>::Value::cells(image.words_mut()?);
-            self.run(|| {
-                each(places.words(), CHUNK, |_, places| {
-                    for at in places.iter().filter_map(|&place| values_at.of_cell(place)) {
-                        <(K, V) as Layout>::Value::set(&cells[at], Word::low(0));
-                    }
-                });
-            })?;
-        }
-        Ok(Removed { pairs, outside: false })
+        self.remove_from_lines::<(K, V)>(&plan.functions(), image, keys)
     }
 
     fn lift(&self, plan: &LinePlan<(K, V)>, image: &mut Memory<u64>) -> Result<DecodedOf<Cpu, BucketizedOf<K, V>>> {
         self.ledger().kernel("bucketized_lift", image.len());
-        let (old, slots) = (self.clone_buffer(image)?, <(K, V)>::SLOTS);
-        let is_lifted = |word: u64| slot::age::<<(K, V) as Layout>::Key>(word) > 1;
-        let cell_is_lifted = |cell: usize| is_lifted(<(K, V)>::word(&lines(old.words())[cell / slots], cell % slots));
-        let lifted = self.decode_cells(plan.cells() as usize, |cell| {
-            cell_is_lifted(cell).then(|| BucketizedOf::<K, V>::pair(plan, old.words(), cell as u64)).flatten()
-        })?;
+        let lifted = self.lift_from_lines::<(K, V)>(&plan.functions(), image, plan.cells() as usize)?;
         let words = lines_mut(image.words_mut()?);
         self.run(|| {
-            each(words, CHUNK / LINE_WORDS, |_, lines| {
-                for line in lines {
-                    for i in 0..slots {
-                        if is_lifted(pair::<(K, V)>(line, i).0) {
-                            put::<(K, V)>(line, i, (EMPTY, Word::low(0)));
-                        }
-                    }
-                    canonical::sort_line::<(K, V)>(line);
-                }
-            });
+            each(words, CHUNK / LINE_WORDS, |_, lines| lines.iter_mut().for_each(canonical::sort_line::<(K, V)>));
         })?;
         Ok(lifted)
     }

@@ -1,17 +1,20 @@
 //! The CPU's lines beside the scheme's own rule, on one thread and on several.
 
-use crate::backend::wide_tests;
+use crate::backend::{wide_table_tests, wide_tests};
 use crate::cpu::Cpu;
 use crate::error::Result;
+use crate::scheme::Bucketized;
 
 #[test]
 fn builds_batches_and_answers_are_those_of_the_rule() -> Result<()> {
     for threads in [1, 3] {
         let cpu = Cpu::with_threads(threads)?;
-        wide_tests::every_layout(&cpu, &[(0, 0.5), (7, 0.5), (40_000, 0.95)])?;
-        wide_tests::duplicates(&cpu, 9000)?;
-        wide_tests::tables(&cpu, 10_000)?;
-        wide_tests::structures(&cpu, 9000)?;
+        let scheme = Bucketized::default();
+        let sizes = &[(0, 0.5), (7, 0.5), (40_000, 0.95)];
+        wide_tests::every_layout!(wide_tests::images, &cpu, scheme, sizes);
+        wide_tests::every_layout!(wide_table_tests::tables, &cpu, scheme, 10_000);
+        wide_tests::duplicates(&cpu, &scheme.of::<u64, u64>(), 9000)?;
+        wide_tests::structures(&cpu, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), 9000)?;
     }
     Ok(())
 }

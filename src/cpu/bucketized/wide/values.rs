@@ -11,19 +11,20 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::{Shared, lookup, per_line};
+use super::{Shared, per_line};
 use crate::cpu::CHUNK;
+use crate::cpu::lines::Finds;
 use crate::cpu::memory::Memory;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{each, fold};
-use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, LineFunctions, lines, lines_mut, pair, slot};
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, slot};
 
 /// The cell of a key that is nowhere.
 const NOWHERE: u64 = u64::MAX;
 
 /// Where the words, or the values, of cells stand, in integers of their width.
-pub(super) struct Places<L> {
+pub(in crate::cpu) struct Places<L> {
     line: usize,
     first: usize,
     stride: usize,
@@ -32,44 +33,44 @@ pub(super) struct Places<L> {
 
 impl<L: Layout> Places<L> {
     /// Of values, if there are any.
-    pub(super) fn new() -> Option<Self> {
+    pub(in crate::cpu) fn new() -> Option<Self> {
         let (first, stride) = L::VALUES?;
         Some(Places { line: per_line::<L::Value>(), first, stride, layout: PhantomData })
     }
 
     /// Of words.
-    pub(super) fn words() -> Self {
+    pub(in crate::cpu) fn words() -> Self {
         Places { line: per_line::<L::Key>(), first: 0, stride: L::WORD_STRIDE, layout: PhantomData }
     }
 
     #[inline(always)]
-    pub(super) fn at(&self, line: usize, slot: usize) -> usize {
+    pub(in crate::cpu) fn at(&self, line: usize, slot: usize) -> usize {
         line * self.line + self.first + slot * self.stride
     }
 
     /// Of a number that [`places_of`] gave.
     #[inline(always)]
-    pub(super) fn of_cell(&self, cell: u64) -> Option<usize> {
+    pub(in crate::cpu) fn of_cell(&self, cell: u64) -> Option<usize> {
         let slots = L::SLOTS as u64;
         (cell != NOWHERE).then(|| self.at((cell / slots) as usize, (cell % slots) as usize))
     }
 }
 
 /// The cell of each key.
-pub(super) fn places_of<L: Layout>(
-    functions: &LineFunctions<L::Key>,
+pub(in crate::cpu) fn places_of<L: Layout>(
+    table: &impl Finds<L>,
     lines: &[Line],
     keys: &[L::Key],
 ) -> Result<Memory<u64>> {
     let mut places = Memory::filled(keys.len(), NOWHERE)?;
     each((keys, places.words_mut()?), CHUNK, |_, (keys, places)| {
-        lookup::each_found::<L>(functions, lines, keys, |i, line, slot| places[i] = (line * L::SLOTS + slot) as u64);
+        table.each_found(lines, keys, |i, line, slot| places[i] = (line * L::SLOTS + slot) as u64);
     });
     Ok(places)
 }
 
 /// Sets all values to 0.
-pub(super) fn clear<L: Layout>(image: &mut [u64]) {
+pub(in crate::cpu) fn clear<L: Layout>(image: &mut [u64]) {
     each(lines_mut(image), CHUNK / LINE_WORDS, |_, lines| {
         for line in lines {
             (0..L::SLOTS).for_each(|i| L::put_value(line, i, crate::backend::Word::low(0)));
@@ -78,8 +79,8 @@ pub(super) fn clear<L: Layout>(image: &mut [u64]) {
 }
 
 /// Brings values to a finished image whose values are 0.
-pub(super) fn bring<L: Layout>(
-    functions: &LineFunctions<L::Key>,
+pub(in crate::cpu) fn bring<L: Layout>(
+    table: &impl Finds<L>,
     image: &mut [u64],
     old: Option<&[u64]>,
     keys: &[L::Key],
@@ -90,9 +91,9 @@ where
 {
     let Some(places) = Places::<L>::new() else { return Ok(()) };
     if let Some(old) = old {
-        carry::<L>(functions, image, lines(old), &places)?;
+        carry::<L>(table, image, lines(old), &places)?;
     }
-    let cells = places_of::<L>(functions, lines(image), keys)?;
+    let cells = places_of::<L>(table, lines(image), keys)?;
     raise::<L>(image, &places, cells.words(), values);
     Ok(())
 }
@@ -113,12 +114,7 @@ where
 }
 
 /// The values of the pairs of an old image, to where their keys stand now.
-fn carry<L: Layout>(
-    functions: &LineFunctions<L::Key>,
-    image: &mut [u64],
-    old: &[Line],
-    places: &Places<L>,
-) -> Result<()>
+fn carry<L: Layout>(table: &impl Finds<L>, image: &mut [u64], old: &[Line], places: &Places<L>) -> Result<()>
 where
     L::Value: Shared,
 {
@@ -128,7 +124,7 @@ where
         }
     });
     let new = lines(image);
-    let of_chunk = |_, range| Some(moved::<L>(functions, new, old, range));
+    let of_chunk = |_, range| Some(moved::<L>(table, new, old, range));
     let both = |first: Option<Result<Moved<_>>>, second: Option<Result<Moved<_>>>| match (first, second) {
         (Some(first), Some(second)) => Some(first.and_then(|first| first.followed_by(second?))),
         (first, second) => first.or(second),
@@ -161,25 +157,20 @@ fn same_words<L: Layout>(new: &Line, old: &Line) -> bool {
 }
 
 /// Of some old lines, the values of pairs in those whose words are others now.
-fn moved<L: Layout>(
-    functions: &LineFunctions<L::Key>,
-    new: &[Line],
-    old: &[Line],
-    range: Range<usize>,
-) -> Result<Moved<L::Value>> {
+fn moved<L: Layout>(table: &impl Finds<L>, new: &[Line], old: &[Line], range: Range<usize>) -> Result<Moved<L::Value>> {
     let changed = || range.clone().filter(|&line| !same_words::<L>(&new[line], &old[line]));
     let most = changed().count() * L::SLOTS;
     let (mut keys, mut values) = (memory::reserved(most)?, memory::reserved(most)?);
     for line in changed() {
-        for (word, value) in (0..L::SLOTS).map(|i| pair::<L>(&old[line], i)) {
+        for (i, (word, value)) in (0..L::SLOTS).map(|i| pair::<L>(&old[line], i)).enumerate() {
             if slot::is_pair::<L::Key>(word) {
-                keys.push(functions.key_of(line as u32, word));
+                keys.push(table.key_of(line, i, word));
                 values.push(value);
             }
         }
     }
     let mut cells = memory::reserved(keys.len())?;
     cells.resize(keys.len(), NOWHERE);
-    lookup::each_found::<L>(functions, new, &keys, |i, line, slot| cells[i] = (line * L::SLOTS + slot) as u64);
+    table.each_found(new, &keys, |i, line, slot| cells[i] = (line * L::SLOTS + slot) as u64);
     Ok(Moved { cells, values })
 }

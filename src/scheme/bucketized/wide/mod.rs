@@ -119,9 +119,6 @@ where
     fn gives_up_above(&self) -> Option<Load> {
         Bucketized::canonical(if <(K, V)>::SLOTS == 8 { 8 } else { 4 }).gives_up_above()
     }
-    fn keeps_one(&self) -> bool {
-        <(K, V)>::VALUES.is_none()
-    }
 
     fn find(plan: &Self::Plan, image: &[u64], key: Self::Key) -> Option<Self::Value> {
         let (bucket, i) = canonical::search::<(K, V)>(&plan.functions(), image, key).1?;

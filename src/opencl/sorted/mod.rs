@@ -1,4 +1,7 @@
-//! The host side of cl/sorted.cl: a sort (`sort.rs`), and a kernel that makes words of the pairs.
+//! The host side of cl/sorted.cl: a sort (`passes/sort.rs`), and a kernel that makes words of the pairs. `wide.rs` is the
+//! same for 64-bit keys or values.
+
+mod wide;
 
 use super::passes::tally::Tally;
 use super::runtime::launch::Launch;
@@ -12,7 +15,8 @@ use crate::scheme::{Sorted, SortedPlan};
 impl OpenCl {
     /// The program of all sorted tables.
     pub(super) fn sorted(&self) -> Result<ocl::core::Program> {
-        self.program(SORTED, &[("GROUP", self.0.sizes.group as u32)])
+        let parameters = [("KEY_BITS", 32), ("KEY_STRIDE", 2), ("GROUP", self.0.sizes.group as u32)];
+        self.program(SORTED, &parameters)
     }
 
     /// A kernel with its first argument, the image, which the kernels trust to have all slots of the plan.

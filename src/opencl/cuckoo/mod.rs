@@ -1,5 +1,7 @@
 //! The host side of cl/cuckoo.cl: which program, and which arguments. The schemes with images of a cuckoo table, those
-//! with a single function and sets, run in its kernels.
+//! with a single function and sets, run in its kernels. `wide.rs` has the tables of 64-bit keys or values.
+
+mod wide;
 
 use super::passes::tally::Tally;
 use super::runtime::launch::Launch;

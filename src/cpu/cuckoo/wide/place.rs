@@ -1,0 +1,149 @@
+//! Words, on all threads at once: an atomic maximum an offer. Why no order of events shows in them, and why the count of
+//! copies is exact, is proved in `cpu/acceptance.rs`: a word here is what is called an upper half there, and no two
+//! copies differ.
+//!
+//! ```text
+//! each thread:   loop  offers = a whole block of those who lost, else fresh keys, else whoever lost; none: done
+//!                      find their slots, and ask for them
+//!                      raise each slot in turn; who is refused, or displaced, is on the list for the next age
+//! ```
+
+use std::ops::Range;
+
+use crate::backend::{Placed, Word};
+use crate::cpu::BLOCK;
+use crate::cpu::bucketized::wide::Shared;
+use crate::cpu::bucketized::wide::values::Places;
+use crate::cpu::crew::Crew;
+use crate::cpu::memory::prefetch;
+use crate::cpu::place::raise;
+use crate::error::Result;
+use crate::memory;
+use crate::scheme::bucketized::wide::{Layout, slot};
+use crate::scheme::cuckoo::wide::SlotFunctions;
+use crate::scheme::slot::{EMPTY, MAX_AGE};
+
+/// A key on its way.
+#[derive(Clone, Copy)]
+struct Offer<K> {
+    key: K,
+    age: u32,
+}
+
+/// Adds the words of keys to an image.
+pub(super) fn words<L: Layout>(
+    functions: &SlotFunctions<L::Key>,
+    image: &mut [u64],
+    keys: &[L::Key],
+) -> Result<Placed<L::Key, L::Value>>
+where
+    L::Key: Shared,
+{
+    let cells = <L::Key as Shared>::cells(image);
+    let work = |crew: &Crew| {
+        let open = memory::reserved(4 * BLOCK)?;
+        Placer::<L> { functions, cells, places: Places::words(), open, counted: Placed::default() }.place(keys, crew)
+    };
+    Crew::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(|| Ok(Placed::default()))
+}
+
+fn sum<K: Ord, V>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
+    let least_copy = a.least_copy.into_iter().chain(b.least_copy).min();
+    Placed { unplaced: a.unplaced + b.unplaced, copies: a.copies + b.copies, least_copy, outside: None }
+}
+
+/// One thread of a build.
+struct Placer<'a, L: Layout>
+where
+    L::Key: Shared,
+{
+    functions: &'a SlotFunctions<L::Key>,
+    cells: &'a [<L::Key as Shared>::Cell],
+    places: Places<L>,
+    /// Those who lost, and go on.
+    open: Vec<Offer<L::Key>>,
+    counted: Placed<L::Key, L::Value>,
+}
+
+impl<L: Layout> Placer<'_, L>
+where
+    L::Key: Shared,
+{
+    fn place(mut self, keys: &[L::Key], crew: &Crew) -> Result<Placed<L::Key, L::Value>> {
+        let mut chunk = 0..0;
+        let mut block = [Offer { key: L::Key::low(0), age: 1 }; BLOCK];
+        let mut aims = [(0, L::Key::low(0)); BLOCK];
+        loop {
+            let len = self.next_block(keys, crew, &mut chunk, &mut block)?;
+            if len == 0 {
+                return Ok(self.counted);
+            }
+            for (aim, offer) in aims.iter_mut().zip(&block[..len]) {
+                *aim = self.functions.probe(self.functions.turn(offer.age), offer.key);
+                prefetch(self.cells, self.word_of(aim.0));
+            }
+            for (&(slot, remainder), &offer) in aims.iter().zip(&block[..len]) {
+                self.settle(slot, remainder, offer);
+            }
+        }
+    }
+
+    /// Which of the image's integers the word of a slot is.
+    #[inline(always)]
+    fn word_of(&self, slot: u32) -> usize {
+        self.places.at(slot as usize / L::SLOTS, slot as usize % L::SLOTS)
+    }
+
+    /// Whole blocks of losers go first, which keeps their list short; others last.
+    fn next_block(
+        &mut self,
+        keys: &[L::Key],
+        crew: &Crew,
+        chunk: &mut Range<usize>,
+        block: &mut [Offer<L::Key>; BLOCK],
+    ) -> Result<usize> {
+        if chunk.start >= chunk.end && self.open.len() < BLOCK {
+            *chunk = crew.take().unwrap_or(0..0);
+        }
+        if self.open.len() >= BLOCK || chunk.start >= chunk.end {
+            let len = self.open.len().min(BLOCK);
+            block[..len].copy_from_slice(&self.open[self.open.len() - len..]);
+            self.open.truncate(self.open.len() - len);
+            return Ok(len);
+        }
+        let fresh = chunk.start..chunk.end.min(chunk.start + BLOCK);
+        chunk.start = fresh.end;
+        block.iter_mut().zip(&keys[fresh.clone()]).for_each(|(offer, &key)| *offer = Offer { key, age: 1 });
+        // Each offer leaves one loser at most.
+        self.open.try_reserve(BLOCK).map_err(|_| memory::no_room::<Offer<L::Key>>(self.open.len() + BLOCK))?;
+        Ok(fresh.len())
+    }
+
+    fn settle(&mut self, slot: u32, remainder: L::Key, offer: Offer<L::Key>) {
+        let mine = slot::word(offer.age, remainder);
+        let Some(cell) = self.cells.get(self.word_of(slot)) else {
+            self.counted.unplaced += 1;
+            return;
+        };
+        let there: u64 = raise(cell, L::Key::low(mine)).into();
+        if there == EMPTY {
+            return;
+        }
+        if there == mine {
+            self.counted.copies += 1;
+            let least = self.counted.least_copy.map_or(offer.key, |least| least.min(offer.key));
+            self.counted.least_copy = Some(least);
+            return;
+        }
+        let loser = if there < mine {
+            Offer { key: self.functions.key_of(slot, there), age: slot::age::<L::Key>(there) }
+        } else {
+            offer
+        };
+        if loser.age >= MAX_AGE {
+            self.counted.unplaced += 1;
+        } else {
+            self.open.push(Offer { age: loser.age + 1, ..loser });
+        }
+    }
+}

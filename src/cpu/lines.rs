@@ -1,0 +1,179 @@
+//! The passes over images of lines that no scheme owns: lookups, values, removal, and pairs as columns, by where a scheme
+//! finds its keys.
+
+use std::ops::Add;
+
+use super::bucketized::wide::Shared;
+use super::bucketized::wide::values::{Places, places_of};
+use super::memory::Memory;
+use super::{CHUNK, Cpu};
+use crate::backend::{Decoded, DeviceBuffer, Removed, Word, bitmap_words};
+use crate::error::Result;
+use crate::parallel::{Per, each, fold};
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, put, slot};
+use crate::scheme::slot::EMPTY;
+
+/// Where the keys of a table in lines stand.
+pub(super) trait Finds<L: Layout>: Sync {
+    /// Number of the key, line and slot of each key that is found.
+    fn each_found(&self, lines: &[Line], keys: &[L::Key], then: impl FnMut(usize, usize, usize));
+    /// The key of a pair's word in a slot of a line.
+    fn key_of(&self, line: usize, slot: usize, word: u64) -> L::Key;
+}
+
+/// The pairs of an image as columns.
+type Columns<L> = Decoded<Memory<<L as Layout>::Key>, Memory<<L as Layout>::Value>, Memory<u32>>;
+
+impl Cpu {
+    pub(super) fn lookup_in_lines<L: Layout>(
+        &self,
+        table: &impl Finds<L>,
+        image: &Memory<u64>,
+        queries: &Memory<L::Key>,
+        values: &mut Memory<L::Value>,
+        found: &mut Memory<u32>,
+    ) -> Result<()> {
+        let lines = lines(image.words());
+        let columns = (queries.words(), values.words_mut()?, Per(32, found.words_mut()?));
+        self.run(|| {
+            each(columns, CHUNK, |_, (queries, values, Per(_, found))| {
+                values.fill(Word::low(0));
+                found.fill(0);
+                table.each_found(lines, queries, |i, line, slot| {
+                    values[i] = L::value(&lines[line], slot);
+                    found[i / 32] |= 1 << (i % 32);
+                });
+            });
+        })?;
+        Ok(())
+    }
+
+    pub(super) fn contains_in_lines<L: Layout>(
+        &self,
+        table: &impl Finds<L>,
+        image: &Memory<u64>,
+        queries: &Memory<L::Key>,
+    ) -> Result<Memory<u32>> {
+        let lines = lines(image.words());
+        let mut found = Memory::zeroed(bitmap_words(queries.len()))?;
+        let columns = (queries.words(), Per(32, found.words_mut()?));
+        self.run(|| {
+            each(columns, CHUNK, |_, (queries, Per(_, found))| {
+                table.each_found(lines, queries, |i, _, _| found[i / 32] |= 1 << (i % 32));
+            });
+        })?;
+        Ok(found)
+    }
+
+    pub(super) fn assign_in_lines<L: Layout>(
+        &self,
+        table: &impl Finds<L>,
+        image: &mut Memory<u64>,
+        keys: &Memory<L::Key>,
+        values: &Memory<L::Value>,
+    ) -> Result<()>
+    where
+        L::Value: Shared,
+    {
+        let Some(values_at) = Places::<L>::new() else { return Ok(()) };
+        // Found first and written then: while lines are read, nobody writes to them.
+        let places = self.run(|| places_of::<L>(table, lines(image.words()), keys.words())).flatten()?;
+        let cells = L::Value::cells(image.words_mut()?);
+        self.run(|| {
+            each((places.words(), values.words()), CHUNK, |_, (places, values)| {
+                for (&place, &value) in places.iter().zip(values) {
+                    if let Some(at) = values_at.of_cell(place) {
+                        L::Value::set(&cells[at], value);
+                    }
+                }
+            });
+        })?;
+        Ok(())
+    }
+
+    pub(super) fn remove_from_lines<L: Layout>(
+        &self,
+        table: &impl Finds<L>,
+        image: &mut Memory<u64>,
+        keys: &Memory<L::Key>,
+    ) -> Result<Removed>
+    where
+        L::Key: Shared,
+        L::Value: Shared,
+    {
+        let places = self.run(|| places_of::<L>(table, lines(image.words()), keys.words())).flatten()?;
+        let tombstone = L::Key::low(slot::tombstone::<L::Key>());
+        let cells = L::Key::cells(image.words_mut()?);
+        let words_at = Places::<L>::words();
+        // Of several with one key, one finds the word in the slot and the others the mark.
+        let pairs = self.run(|| {
+            let vacated = |_, places: &[u64]| {
+                let is_first = |at: usize| L::Key::swap(&cells[at], tombstone) != tombstone;
+                places.iter().filter_map(|&place| words_at.of_cell(place)).filter(|&at| is_first(at)).count() as u64
+            };
+            fold(places.words(), CHUNK, vacated, u64::add)
+        })?;
+        if let Some(values_at) = Places::<L>::new() {
+            let cells = L::Value::cells(image.words_mut()?);
+            self.run(|| {
+                each(places.words(), CHUNK, |_, places| {
+                    for at in places.iter().filter_map(|&place| values_at.of_cell(place)) {
+                        L::Value::set(&cells[at], Word::low(0));
+                    }
+                });
+            })?;
+        }
+        Ok(Removed { pairs, outside: false })
+    }
+
+    /// The pairs of the first `cells` slots.
+    pub(super) fn decode_lines<L: Layout>(
+        &self,
+        table: &impl Finds<L>,
+        image: &Memory<u64>,
+        cells: usize,
+    ) -> Result<Columns<L>> {
+        self.pairs_of_lines::<L>(table, image, cells, slot::is_pair::<L::Key>)
+    }
+
+    /// Empties the slots of tombstones and of pairs above age 1; those pairs.
+    pub(super) fn lift_from_lines<L: Layout>(
+        &self,
+        table: &impl Finds<L>,
+        image: &mut Memory<u64>,
+        cells: usize,
+    ) -> Result<Columns<L>> {
+        let is_lifted = |word: u64| slot::age::<L::Key>(word) > 1;
+        let lifted =
+            self.pairs_of_lines::<L>(table, image, cells, |word| slot::is_pair::<L::Key>(word) && is_lifted(word))?;
+        let words = lines_mut(image.words_mut()?);
+        self.run(|| {
+            each(words, CHUNK / LINE_WORDS, |_, lines| {
+                for line in lines {
+                    for i in 0..L::SLOTS {
+                        if is_lifted(L::word(line, i)) {
+                            put::<L>(line, i, (EMPTY, Word::low(0)));
+                        }
+                    }
+                }
+            });
+        })?;
+        Ok(lifted)
+    }
+
+    /// The pairs whose words are wanted.
+    fn pairs_of_lines<L: Layout>(
+        &self,
+        table: &impl Finds<L>,
+        image: &Memory<u64>,
+        cells: usize,
+        is_wanted: impl Fn(u64) -> bool + Sync,
+    ) -> Result<Columns<L>> {
+        let lines = lines(image.words());
+        self.decode_cells(cells, |cell| {
+            let (line, i) = (cell / L::SLOTS, cell % L::SLOTS);
+            let (word, value) = pair::<L>(&lines[line], i);
+            is_wanted(word).then(|| (table.key_of(line, i, word), value))
+        })
+    }
+}

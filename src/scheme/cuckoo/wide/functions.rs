@@ -1,0 +1,63 @@
+//! Where the keys of a table of 64-bit keys or values go: the functions of `cuckoo/functions.rs`, with mixers of the keys'
+//! own width.
+
+use super::plan::CuckooLinePlan;
+use crate::scheme::Cuckoo;
+use crate::scheme::Scheme;
+use crate::scheme::bucketized::wide::Layout;
+use crate::scheme::bucketized::wide::slot::{self, SlotKey};
+use crate::scheme::constants::Constants;
+use crate::scheme::cuckoo::MAX_FUNCTIONS;
+use crate::scheme::slot::AGE_BITS;
+
+/// The H functions of one attempt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotFunctions<K: SlotKey> {
+    /// A mixer for each function, and more that nobody uses.
+    pub mixers: [K::Mixer; MAX_FUNCTIONS],
+    /// H.
+    pub count: u32,
+    /// Slots of the table.
+    pub slots: u32,
+    /// For each age the function it stands for, so that no division is needed.
+    turn: [u8; 1 << AGE_BITS],
+}
+
+impl<K: SlotKey> SlotFunctions<K> {
+    /// The functions of a plan, with the constants of its attempt.
+    pub(super) fn new<L: Layout<Key = K>>(plan: &CuckooLinePlan<L>) -> Self {
+        let (count, slots) = (plan.function_count(), plan.slot_count());
+        // What values are has no part in it: a set has the functions of the tables of its keys.
+        let keys = Cuckoo::ID | (L::CODE & 0xf) << 16;
+        let mut stream = Constants::of(plan, &[keys, count, slots]);
+        let mixers = std::array::from_fn(|_| K::next_mixer(&mut stream));
+        let turn = std::array::from_fn(|age| (age as u32).saturating_sub(1).rem_euclid(count) as u8);
+        SlotFunctions { mixers, count, slots, turn }
+    }
+
+    /// The function (from 0) that a proposal of this age uses.
+    #[inline(always)]
+    pub fn turn(&self, age: u32) -> usize {
+        usize::from(self.turn[age as usize % self.turn.len()])
+    }
+
+    /// Slot and remainder of a key under function `i`.
+    #[inline(always)]
+    pub fn probe(&self, i: usize, key: K) -> (u32, K) {
+        key.mixed(self.mixers[i]).split(self.slots)
+    }
+
+    /// The key of a pair's word that stands in `slot`.
+    #[inline(always)]
+    pub fn key_of(&self, slot: u32, word: u64) -> K {
+        let turn = self.turn(slot::age::<K>(word));
+        K::join(slot, slot::remainder::<K>(word), self.slots).unmixed(self.mixers[turn])
+    }
+
+    /// For each function the ages that stand for it, one bit an age.
+    pub fn ages(&self) -> [u32; MAX_FUNCTIONS] {
+        let mut ages = [0; MAX_FUNCTIONS];
+        (1..=crate::scheme::slot::MAX_AGE).for_each(|age| ages[self.turn(age)] |= 1 << age);
+        ages
+    }
+}

@@ -1,0 +1,118 @@
+//! The integers that fix what an image of slots in lines means; their bytes are what files and digests hold.
+
+use std::marker::PhantomData;
+
+use bytemuck::NoUninit;
+
+use super::functions::SlotFunctions;
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout};
+use crate::scheme::cuckoo::MAX_FUNCTIONS;
+use crate::scheme::stored::MOST_STORED;
+use crate::scheme::{Cuckoo, FIRST_SALTED, Kind, Plan, Salt, Scheme, slot};
+
+/// The integers that fix a canonical cuckoo image of 64-bit keys or values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CuckooLinePlan<L: Layout> {
+    numbers: Numbers,
+    layout: PhantomData<L>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
+#[repr(C)]
+struct Numbers {
+    functions: u32,
+    slots: u32,
+    attempt: u32,
+    reserved: u32,
+    seed: u64,
+    salt: Salt,
+}
+
+/// Bytes of a plan without its salt.
+const STORED: usize = std::mem::offset_of!(Numbers, salt);
+const _: () = assert!(STORED <= MOST_STORED && STORED + Salt::BYTES == size_of::<Numbers>());
+
+impl<L: Layout> CuckooLinePlan<L> {
+    /// The number of such tables in files and digests: the scheme's, and what keys and values are.
+    pub const ID: u32 = Cuckoo::ID | L::CODE << 16;
+
+    pub(super) fn new(functions: u32, slots: u32, seed: u64, attempt: u32) -> Self {
+        let numbers = Numbers { functions, slots, attempt, reserved: 0, seed, salt: Salt::NONE };
+        CuckooLinePlan { numbers, layout: PhantomData }
+    }
+
+    /// H.
+    pub fn function_count(&self) -> u32 {
+        self.numbers.functions
+    }
+
+    /// Slots, which always fit 32 bits.
+    pub fn slot_count(&self) -> u32 {
+        self.numbers.slots
+    }
+
+    /// Lines of 64 bytes: as many as hold the slots.
+    pub fn lines(&self) -> u32 {
+        self.numbers.slots.div_ceil(L::SLOTS as u32)
+    }
+
+    /// The functions with their constants.
+    pub fn functions(&self) -> SlotFunctions<L::Key> {
+        SlotFunctions::new(self)
+    }
+}
+
+impl<L: Layout> Plan for CuckooLinePlan<L> {
+    type Key = L::Key;
+    type Value = L::Value;
+
+    fn stored(&self) -> &[u8] {
+        &bytemuck::bytes_of(&self.numbers)[..STORED]
+    }
+    fn of_stored(scheme: u32, stored: &[u8]) -> Result<Self, String> {
+        if scheme != Self::ID {
+            return Err(format!("its plan is of scheme number {scheme}, not of {}", Self::ID));
+        }
+        let (numbers, []) = stored.as_chunks::<4>() else { return Err("its plan has the wrong length".into()) };
+        let &[functions, slots, attempt, reserved, low, high] = numbers else {
+            return Err("its plan has the wrong length".into());
+        };
+        let [functions, slots, attempt, reserved, low, high] =
+            [functions, slots, attempt, reserved, low, high].map(u32::from_le_bytes);
+        if !(2..=MAX_FUNCTIONS as u32).contains(&functions) || slots < slot::MIN_BUCKETS || reserved != 0 {
+            return Err(format!("no table of its scheme has {slots} slots and {functions} functions"));
+        }
+        Ok(CuckooLinePlan::new(functions, slots, u64::from(high) << 32 | u64::from(low), attempt))
+    }
+    fn takes_salt(&self) -> bool {
+        true
+    }
+    fn salt(&self) -> Option<Salt> {
+        Some(self.numbers.salt).filter(|&salt| salt != Salt::NONE)
+    }
+    fn with_salt(self, salt: Option<Salt>) -> Self {
+        let salt = salt.filter(|_| self.numbers.attempt >= FIRST_SALTED).unwrap_or(Salt::NONE);
+        CuckooLinePlan { numbers: Numbers { salt, ..self.numbers }, ..self }
+    }
+    fn kind(&self) -> Kind {
+        Kind::Canonical
+    }
+    fn slots(&self) -> u64 {
+        self.numbers.slots.into()
+    }
+    fn words(&self) -> u64 {
+        u64::from(self.lines()) * LINE_WORDS as u64
+    }
+    fn cells(&self) -> u64 {
+        self.slots()
+    }
+    fn empty_word(&self) -> u64 {
+        slot::EMPTY
+    }
+    fn seed(&self) -> u64 {
+        self.numbers.seed
+    }
+    fn attempt(&self) -> u32 {
+        self.numbers.attempt
+    }
+}

@@ -1,0 +1,100 @@
+//! The integers that fix what a sorted image of 64-bit keys or values means; their bytes are what files and digests hold.
+
+use std::marker::PhantomData;
+
+use bytemuck::NoUninit;
+
+use super::columns::{key_words, value_words};
+use crate::error::Result;
+use crate::scheme::bucketized::wide::Layout;
+use crate::scheme::sorted::plan::pairs_beyond;
+use crate::scheme::stored::MOST_STORED;
+use crate::scheme::{Kind, Plan, Scheme, Sorted};
+
+/// The integers that fix a sorted image of 64-bit keys or values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ColumnsPlan<L: Layout> {
+    numbers: Numbers,
+    layout: PhantomData<L>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
+#[repr(C)]
+struct Numbers {
+    slots: u32,
+    pairs: u32,
+    seed: u64,
+}
+const _: () = assert!(size_of::<Numbers>() <= MOST_STORED);
+
+impl<L: Layout> ColumnsPlan<L> {
+    /// The number of such tables in files and digests: the scheme's, and what keys and values are.
+    pub const ID: u32 = Sorted::ID | L::CODE << 16;
+
+    pub(super) fn new(slots: u32, pairs: u32, seed: u64) -> Self {
+        ColumnsPlan { numbers: Numbers { slots, pairs, seed }, layout: PhantomData }
+    }
+
+    /// The pairs, which stand in the first slots.
+    pub fn pairs(&self) -> u32 {
+        self.numbers.pairs
+    }
+
+    /// Slots, which always fit 32 bits.
+    pub fn slot_count(&self) -> u32 {
+        self.numbers.slots
+    }
+
+    /// How many of `pairs` are more than the slots. If none are, they must be as many as this plan was made for.
+    pub(crate) fn pairs_beyond(&self, pairs: usize) -> Result<u64> {
+        pairs_beyond(self.slot_count(), self.pairs(), pairs)
+    }
+}
+
+impl<L: Layout> Plan for ColumnsPlan<L> {
+    type Key = L::Key;
+    type Value = L::Value;
+
+    fn stored(&self) -> &[u8] {
+        bytemuck::bytes_of(&self.numbers)
+    }
+    fn of_stored(scheme: u32, stored: &[u8]) -> std::result::Result<Self, String> {
+        if scheme != Self::ID {
+            return Err(format!("its plan is of scheme number {scheme}, not of {}", Self::ID));
+        }
+        let Some((&[slots, pairs, low, high], [])) = stored.as_chunks::<4>().0.split_first_chunk::<4>() else {
+            return Err("its plan has the wrong length".into());
+        };
+        if stored.len() != size_of::<Numbers>() {
+            return Err("its plan has the wrong length".into());
+        }
+        let [slots, pairs, low, high] = [slots, pairs, low, high].map(u32::from_le_bytes);
+        if slots == 0 || pairs > slots {
+            return Err(format!("no sorted table has {pairs} pairs in {slots} slots"));
+        }
+        Ok(ColumnsPlan::new(slots, pairs, u64::from(high) << 32 | u64::from(low)))
+    }
+    fn kind(&self) -> Kind {
+        Kind::Canonical
+    }
+    fn slots(&self) -> u64 {
+        self.numbers.slots.into()
+    }
+    fn words(&self) -> u64 {
+        key_words::<L>(self.slot_count()) + value_words::<L>(self.slot_count())
+    }
+    fn cells(&self) -> u64 {
+        self.slots()
+    }
+    /// What stands behind the pairs. It marks nothing: the same word can be a pair's.
+    fn empty_word(&self) -> u64 {
+        0
+    }
+    fn seed(&self) -> u64 {
+        self.numbers.seed
+    }
+    /// There are no constants to draw, so there is one attempt.
+    fn attempt(&self) -> u32 {
+        0
+    }
+}
