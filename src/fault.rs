@@ -17,10 +17,11 @@
 use std::ffi::OsStr;
 
 use crate::backend::{
-    Accumulated, Answers, ChunkOf, Decoded, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Numbers, Passes,
-    Placed, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
+    Accumulated, Answers, ChunkOf, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger, Numbers, Passes,
+    Placed, PlacedOf, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
 };
 use crate::error::{Error, Result};
+use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::{self, Perfect, PerfectPlan, Plan, Request, Scheme};
 use crate::sealed::Sealed;
 
@@ -86,9 +87,10 @@ impl<B: HashBackend> Faulty<B> {
     fn placed<S: Scheme, R>(
         &self,
         plan: &S::Plan,
-        [keys, values]: [&B::Buffer<u32>; 2],
+        keys: &B::Buffer<S::Key>,
+        values: &B::Buffer<S::Value>,
         stale: impl FnOnce() -> Result<R>,
-        place: impl FnOnce(&S::Plan, &B::Buffer<u32>, &B::Buffer<u32>) -> Result<R>,
+        place: impl FnOnce(&S::Plan, &B::Buffer<S::Key>, &B::Buffer<S::Value>) -> Result<R>,
     ) -> Result<R> {
         match self.fault {
             Some(Fault::Stale) => stale(),
@@ -285,108 +287,118 @@ impl<B: Relational> Relational for Faulty<B> {
     }
 }
 
-type PlanOf<S> = <S as Scheme>::Plan;
-
+/// The passes of a scheme, with its type parameters and their bounds if it has any, and how its plan has a constant off.
 macro_rules! faulty_passes {
-    ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
-        impl<B: Passes<scheme::$scheme>> Passes<scheme::$scheme> for Faulty<B> {
+    (($($parameters:tt)*) $scheme:ty, ($($bounds:tt)*), $off:expr) => {
+        impl<B: Passes<$scheme>, $($parameters)*> Passes<$scheme> for Faulty<B> $($bounds)* {
             fn build(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
-                keys: &B::Buffer<u32>,
-                values: &B::Buffer<u32>,
-            ) -> Result<(B::Buffer<u64>, Placed)> {
-                let plan = &self.plan(plan, off!($scheme))?;
+                plan: &<$scheme as Scheme>::Plan,
+                keys: &B::Buffer<<$scheme as Scheme>::Key>,
+                values: &B::Buffer<<$scheme as Scheme>::Value>,
+            ) -> Result<(B::Buffer<u64>, PlacedOf<$scheme>)> {
+                let plan = &self.plan(plan, $off)?;
                 let stale = || Ok((self.filled(plan.word_count()?, plan.empty_word())?, Placed::default()));
-                self.placed::<scheme::$scheme, _>(plan, [keys, values], stale, |plan, keys, values| {
-                    Passes::<scheme::$scheme>::build(&self.inner, plan, keys, values)
+                self.placed::<$scheme, _>(plan, keys, values, stale, |plan, keys, values| {
+                    Passes::<$scheme>::build(&self.inner, plan, keys, values)
                 })
             }
             fn extended(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &B::Buffer<u64>,
-                keys: &B::Buffer<u32>,
-                values: &B::Buffer<u32>,
-            ) -> Result<(B::Buffer<u64>, Placed)> {
-                let plan = &self.plan(plan, off!($scheme))?;
+                keys: &B::Buffer<<$scheme as Scheme>::Key>,
+                values: &B::Buffer<<$scheme as Scheme>::Value>,
+            ) -> Result<(B::Buffer<u64>, PlacedOf<$scheme>)> {
+                let plan = &self.plan(plan, $off)?;
                 let stale = || Ok((self.clone_buffer(image)?, Placed::default()));
-                self.placed::<scheme::$scheme, _>(plan, [keys, values], stale, |plan, keys, values| {
-                    Passes::<scheme::$scheme>::extended(&self.inner, plan, image, keys, values)
+                self.placed::<$scheme, _>(plan, keys, values, stale, |plan, keys, values| {
+                    Passes::<$scheme>::extended(&self.inner, plan, image, keys, values)
                 })
             }
             fn place(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &mut B::Buffer<u64>,
-                keys: &B::Buffer<u32>,
-                values: &B::Buffer<u32>,
-            ) -> Result<Placed> {
-                let plan = &self.plan(plan, off!($scheme))?;
+                keys: &B::Buffer<<$scheme as Scheme>::Key>,
+                values: &B::Buffer<<$scheme as Scheme>::Value>,
+            ) -> Result<PlacedOf<$scheme>> {
+                let plan = &self.plan(plan, $off)?;
                 let stale = || Ok(Placed::default());
-                self.placed::<scheme::$scheme, _>(plan, [keys, values], stale, |plan, keys, values| {
-                    Passes::<scheme::$scheme>::place(&self.inner, plan, image, keys, values)
+                self.placed::<$scheme, _>(plan, keys, values, stale, |plan, keys, values| {
+                    Passes::<$scheme>::place(&self.inner, plan, image, keys, values)
                 })
             }
             fn lookup(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &B::Buffer<u64>,
-                queries: &B::Buffer<u32>,
-                values: &mut B::Buffer<u32>,
+                queries: &B::Buffer<<$scheme as Scheme>::Key>,
+                values: &mut B::Buffer<<$scheme as Scheme>::Value>,
                 found: &mut B::Buffer<u32>,
             ) -> Result<()> {
-                let plan = &self.plan(plan, off!($scheme))?;
-                Passes::<scheme::$scheme>::lookup(&self.inner, plan, image, queries, values, found)
+                let plan = &self.plan(plan, $off)?;
+                Passes::<$scheme>::lookup(&self.inner, plan, image, queries, values, found)
             }
             fn contains(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &B::Buffer<u64>,
-                queries: &B::Buffer<u32>,
+                queries: &B::Buffer<<$scheme as Scheme>::Key>,
             ) -> Result<B::Buffer<u32>> {
-                let plan = &self.plan(plan, off!($scheme))?;
-                Passes::<scheme::$scheme>::contains(&self.inner, plan, image, queries)
+                let plan = &self.plan(plan, $off)?;
+                Passes::<$scheme>::contains(&self.inner, plan, image, queries)
             }
             fn assign(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &mut B::Buffer<u64>,
-                keys: &B::Buffer<u32>,
-                values: &B::Buffer<u32>,
+                keys: &B::Buffer<<$scheme as Scheme>::Key>,
+                values: &B::Buffer<<$scheme as Scheme>::Value>,
             ) -> Result<()> {
-                let plan = &self.plan(plan, off!($scheme))?;
-                Passes::<scheme::$scheme>::assign(&self.inner, plan, image, keys, values)
+                let plan = &self.plan(plan, $off)?;
+                Passes::<$scheme>::assign(&self.inner, plan, image, keys, values)
             }
             fn decode(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &B::Buffer<u64>,
-            ) -> Result<Decoded<B::Buffer<u32>>> {
-                let plan = &self.plan(plan, off!($scheme))?;
-                Passes::<scheme::$scheme>::decode(&self.inner, plan, image)
+            ) -> Result<DecodedOf<B, $scheme>> {
+                let plan = &self.plan(plan, $off)?;
+                Passes::<$scheme>::decode(&self.inner, plan, image)
             }
             fn remove(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &mut B::Buffer<u64>,
-                keys: &B::Buffer<u32>,
+                keys: &B::Buffer<<$scheme as Scheme>::Key>,
             ) -> Result<Removed> {
-                let plan = &self.plan(plan, off!($scheme))?;
-                Passes::<scheme::$scheme>::remove(&self.inner, plan, image, keys)
+                let plan = &self.plan(plan, $off)?;
+                Passes::<$scheme>::remove(&self.inner, plan, image, keys)
             }
             fn lift(
                 &self,
-                plan: &PlanOf<scheme::$scheme>,
+                plan: &<$scheme as Scheme>::Plan,
                 image: &mut B::Buffer<u64>,
-            ) -> Result<Decoded<B::Buffer<u32>>> {
-                let plan = &self.plan(plan, off!($scheme))?;
-                Passes::<scheme::$scheme>::lift(&self.inner, plan, image)
+            ) -> Result<DecodedOf<B, $scheme>> {
+                let plan = &self.plan(plan, $off)?;
+                Passes::<$scheme>::lift(&self.inner, plan, image)
             }
         }
-    )*};
+    };
 }
-crate::for_each_scheme!(faulty_passes);
+
+macro_rules! faulty_passes_of_registry {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {
+        $(faulty_passes! { () scheme::$scheme, (), off!($scheme) })*
+    };
+}
+crate::for_each_scheme!(faulty_passes_of_registry);
+faulty_passes! {
+    (K: Column, V: Column) scheme::BucketizedOf<K, V>,
+    (where (K, V): Layout),
+    with_another_seed::<scheme::BucketizedOf<K, V>>
+}
 
 #[cfg(test)]
 mod tests {

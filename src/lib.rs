@@ -110,7 +110,7 @@ pub use scheme::{
     LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
-pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, random_seed};
+pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

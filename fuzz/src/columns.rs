@@ -3,8 +3,9 @@
 //! A second reader takes the text apart a byte at a time and holds all of it. The two must read the same, or both refuse.
 
 use koel_cli::input::{Header, ReadOptions, Want};
+use koel_cli::number::Number;
 
-use crate::input::{Read, is_told_by_its_bytes, packed, read};
+use crate::input::{Read, are_of_one_type, is_told_by_its_bytes, packed, read};
 
 /// How a text is read, by the bits of a byte.
 struct Ways {
@@ -22,7 +23,7 @@ impl Ways {
                 kmer: letters.then_some(u32::from(bits >> 4) + 1),
                 letters,
                 header: [None, Some(Header::Auto), Some(Header::Yes), Some(Header::No)][usize::from(bits >> 1 & 3)],
-                other_letters: None,
+                ..ReadOptions::default()
             },
             want: if bits & 0x80 != 0 { Want::Keys } else { Want::Pairs },
         }
@@ -75,8 +76,15 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
         _ => {}
     }
     let number = |field: &[u8]| {
-        let digits = std::str::from_utf8(field).ok()?;
-        digits.chars().all(|digit| digit.is_ascii_digit()).then(|| digits.parse::<u32>().ok())?
+        let text = std::str::from_utf8(field).ok()?;
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_number = !digits.is_empty() && digits.chars().all(|digit| digit.is_ascii_digit());
+        // Longer ones than 128 bits hold are no numbers of 64 bits either, but for zeros in front.
+        let digits = digits.trim_start_matches('0');
+        let magnitude = if digits.is_empty() { Some(0) } else { digits.parse::<Number>().ok() };
+        let number =
+            magnitude.filter(|_| is_number).map(|number| if text.starts_with('-') { -number } else { number })?;
+        (i64::MIN.into()..=u64::MAX.into()).contains(&number).then_some(number)
     };
     let key = |field: &[u8]| match k {
         Some(k) if letters(field) => packed(field).filter(|_| field.len() == k),
@@ -88,11 +96,14 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
             if row.len() == 2 {
                 number(&row[1])
             } else {
-                Some(i as u32)
+                Some(i as Number)
             }
         }
     };
-    rows.iter().enumerate().map(|(i, row)| Some((key(&row[0])?, value(row, i)?))).collect()
+    let rows: Vec<_> =
+        rows.iter().enumerate().map(|(i, row)| Some((key(&row[0])?, value(row, i)?))).collect::<Read>()?;
+    let is_legal = are_of_one_type(rows.iter().map(|row| row.0)) && are_of_one_type(rows.iter().map(|row| row.1));
+    is_legal.then_some(rows)
 }
 
 /// The fields of all rows, without blank space around them; nothing if a quote is open at the end.
@@ -134,7 +145,7 @@ fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
 
 /// Texts with headers, quotes and letters, each under the ways that it is meant for.
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
-    let texts: [(u8, &str); 13] = [
+    let texts: [(u8, &str); 16] = [
         (0, "1,2\n3,4\n4294967295,0\n"),
         (1, "key\tvalue\n1\t2\n3\t4"),
         (0, "key,value\r\n\"5\", 6\r\n\r\n 7 ,\"8\"\r\n"),
@@ -147,6 +158,9 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
         (0x38, "kmer\nACGTT\n"),
         (0, "1,\"2\n3,4\n"),
         (0, ",\n1,2,3\n4294967296,-1\n"),
+        (0, "4294967296,-1\n-9223372036854775808,18446744073709551615\n"),
+        (0, "-1,18446744073709551616\n"),
+        (0, "-1,2\n18446744073709551615,-0\n"),
         (0x38, "ACGR\nACGT\n"),
     ];
     let named = |(i, (bits, text)): (usize, (u8, &str))| (i.to_string(), [&[bits], text.as_bytes()].concat());

@@ -4,6 +4,7 @@
 //! the same, or both refuse.
 
 use koel_cli::input::{OtherLetters, ReadOptions, Want};
+use koel_cli::number::Number;
 
 use crate::input::{Read, is_told_by_its_bytes, packed, read};
 
@@ -13,7 +14,7 @@ pub fn fasta(data: &[u8]) {
     if is_told_by_its_bytes(text) {
         return;
     }
-    let k = u32::from(bits & 15) + 1;
+    let k = u32::from(bits & 15) + 1 + if bits & 32 != 0 { 16 } else { 0 };
     let skip = bits & 16 != 0;
     let other_letters = skip.then_some(OtherLetters::Skip);
     let options = ReadOptions { kmer: Some(k), other_letters, ..ReadOptions::default() };
@@ -45,7 +46,7 @@ fn slowly(text: &[u8], k: usize, skip: bool) -> Read {
     for record in &records {
         let windows = record.windows(k).zip(place..);
         pairs.extend(windows.filter_map(|(window, place)| Some((packed(window)?, place))));
-        place += record.len() as u32;
+        place += record.len() as Number;
     }
     // Records without a key are an error, and no records are none.
     Some(pairs).filter(|pairs| records.is_empty() || !pairs.is_empty())
@@ -53,12 +54,13 @@ fn slowly(text: &[u8], k: usize, skip: bool) -> Read {
 
 /// Sequences of several records, of RNA, of several bases, and of protein.
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
-    let texts: [(u8, &str); 10] = [
+    let texts: [(u8, &str); 11] = [
         (2, ">r one\nACGT\n"),
         (2, ">r\r\nac\r\ngu\r\n"),
         (1, ">r\nACGNACG\nRYac-gt\n"),
         (2, ";comment\n>a\nAC\n>b\nGA CG\n"),
         (15, ">r\nTTTTTTTTTTTTTTTTACGT"),
+        (0x2f, ">r\nTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTACGTN"),
         (0, "\n >r\rACGT\r;x\rA"),
         (2, ">p\nMKTAYIAKQR\n"),
         (0x12, ">p\nMKTAYIACGT*\n"),

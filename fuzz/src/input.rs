@@ -2,11 +2,12 @@
 //! wrong.
 
 use koel_cli::input::{Input, Pairs, ReadOptions, Want};
+use koel_cli::number::Number;
 
 use crate::memory;
 
 /// Keys and values, or nothing where the input is refused.
-pub(crate) type Read = Option<Vec<(u32, u32)>>;
+pub(crate) type Read = Option<Vec<(Number, Number)>>;
 
 /// What the command reads of the bytes of a file of that name.
 pub(crate) fn read(name: &str, bytes: &[u8], options: &ReadOptions, want: Want) -> Read {
@@ -15,7 +16,7 @@ pub(crate) fn read(name: &str, bytes: &[u8], options: &ReadOptions, want: Want) 
         let input = Input::of(bytes, name.as_ref()).ok()?;
         options.check(&[&input]).ok()?;
         input.scan(options, want, &mut pairs).ok()?;
-        Some(pairs.keys.into_iter().zip(pairs.values).collect())
+        Some(pairs.keys.iter().zip(pairs.values.iter()).collect())
     })
 }
 
@@ -25,7 +26,7 @@ pub(crate) fn is_told_by_its_bytes(bytes: &[u8]) -> bool {
 }
 
 /// A letter's two bits.
-fn base(letter: u8) -> Option<u32> {
+fn base(letter: u8) -> Option<u64> {
     [&b"Aa"[..], b"Cc", b"Gg", b"TtUu"]
         .iter()
         .zip(0..)
@@ -34,6 +35,12 @@ fn base(letter: u8) -> Option<u32> {
 }
 
 /// The key of some letters, if all of them are bases.
-pub(crate) fn packed(letters: &[u8]) -> Option<u32> {
-    letters.iter().try_fold(0, |key, &letter| Some(key << 2 | base(letter)?))
+pub(crate) fn packed(letters: &[u8]) -> Option<Number> {
+    letters.iter().try_fold(0, |key, &letter| Some(key << 2 | Number::from(base(letter)?)))
+}
+
+/// Whether all of some numbers are of one type: of 64 bits with a sign, or of as many without.
+pub(crate) fn are_of_one_type(numbers: impl Iterator<Item = Number> + Clone) -> bool {
+    numbers.clone().all(|number| i64::try_from(number).is_ok())
+        || numbers.clone().all(|number| u64::try_from(number).is_ok())
 }

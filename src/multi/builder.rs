@@ -16,7 +16,7 @@ use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::{Key, Scheme, Value};
-use crate::table::{Contents, HashTable, TableBuilder, table_settings};
+use crate::table::{Contents, HashTable, TableBuilder, ValueType, table_settings};
 
 /// Builds multivalue tables; made by [`MultiTable::builder`].
 ///
@@ -71,6 +71,12 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
     /// A builder of multivalue tables with the parameters of tables.
     pub(crate) fn of(table: TableBuilder<S>) -> Self {
         MultiBuilder { table: table.contents(Contents::Multi), of: PhantomData }
+    }
+
+    /// What the values stand for; see [`TableBuilder::value_type`].
+    pub fn value_type(mut self, value_type: ValueType) -> Self {
+        self.table = self.table.value_type(value_type);
+        self
     }
 
     /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input.

@@ -43,7 +43,7 @@ use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::scheme::{Cuckoo, Scheme, Value};
-use crate::table::{HashTable, KeyType, Stats};
+use crate::table::{HashTable, KeyType, Stats, ValueType};
 
 /// A table from keys to any number of values each, on backend `B`; the keys are found by scheme `S`, whose type of keys they
 /// have. Values are `u32`, or `u64` by [`MultiBuilder::values`].
@@ -118,6 +118,11 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// What the keys stand for.
     pub fn key_type(&self) -> KeyType {
         self.table.key_type()
+    }
+
+    /// What the values stand for.
+    pub fn value_type(&self) -> ValueType {
+        self.table.value_type()
     }
 
     /// The table of the keys, whose values are the numbers of their runs, in ascending order of keys.

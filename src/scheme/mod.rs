@@ -8,6 +8,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::backend::Word;
 use crate::error::{Error, Result};
 use crate::sealed::Sealed;
 
@@ -23,6 +24,8 @@ pub mod hash;
 mod head;
 pub mod horton;
 mod key;
+mod load;
+mod number;
 pub mod perfect;
 pub mod quadratic;
 pub mod robin_hood;
@@ -39,6 +42,8 @@ pub use cuckoo_set::{CuckooSet, CuckooSetPlan};
 pub use fks::{Fks, FksFamily, FksPlan};
 pub use horton::{Horton, HortonFamily, HortonPlan};
 pub use key::{Key, Value};
+pub use load::Load;
+pub(crate) use number::SchemeNumber;
 pub use perfect::{Perfect, PerfectPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
 pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};
@@ -121,47 +126,6 @@ pub enum Updates {
     /// The image depends on all pairs at once, so every batch and every removal makes it again: canonical Horton
     /// tables, classic Robin Hood tables, and two-level (fks), sorted and perfect ones of any kind.
     Rebuild,
-}
-
-/// A load factor, kept as parts in a million so that every size is computed in integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Load(u32);
-
-const MILLION: u64 = 1_000_000;
-
-impl Load {
-    /// The load `pairs / slots`, rounded to a millionth.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] unless `0.000001 <= load <= 1`.
-    pub fn new(load: f64) -> Result<Load> {
-        let millionths = (load * MILLION as f64).round();
-        if !(1.0..=MILLION as f64).contains(&millionths) {
-            return Err(Error::parameter("load factor", load, "give a number above 0 and up to 1"));
-        }
-        Ok(Load(millionths as u32))
-    }
-
-    /// A load written down in millionths; for constants and stored files.
-    pub(crate) const fn from_millionths(millionths: u32) -> Load {
-        Load(millionths)
-    }
-
-    pub(crate) fn millionths(self) -> u32 {
-        self.0
-    }
-
-    /// The load as a number.
-    pub fn get(self) -> f64 {
-        f64::from(self.0) / MILLION as f64
-    }
-
-    /// The fewest slots in which `pairs` are at most this load: `ceil(pairs / load)`. The one place where sizes come
-    /// from.
-    pub fn slots_for(self, pairs: u64) -> u64 {
-        let slots = (u128::from(pairs) * u128::from(MILLION)).div_ceil(u128::from(self.0.max(1)));
-        u64::try_from(slots).unwrap_or(u64::MAX)
-    }
 }
 
 /// What a plan is made for.
@@ -252,6 +216,16 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// Slots of a bucket: what one step of a lookup reads.
     fn bucket_slots(&self) -> u32 {
         1
+    }
+    /// Bytes of that. What a scheme has besides its cells is not counted.
+    fn bucket_bytes(&self) -> u64 {
+        let slots = u64::from(self.bucket_slots().max(1));
+        if Self::Key::BITS == u32::BITS && Self::Value::BITS == u32::BITS {
+            // A cell is a word or an equal part of one.
+            return slots * (8 / self.cells().div_ceil(self.words().max(1)).max(1));
+        }
+        // Images of 64-bit keys or values have nothing but cells.
+        (8 * self.words() * slots).checked_div(self.cells()).unwrap_or(0)
     }
     /// The word that fills an image without pairs.
     fn empty_word(&self) -> u64;

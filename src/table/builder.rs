@@ -1,7 +1,7 @@
 //! What a user says before a build: parameters, size, seed, what to do with copies.
 
-use super::{HashTable, KeyType, Pairs, PairsOf, build, random_seed};
-use crate::backend::{DeviceBuffer, Runs};
+use super::{HashTable, KeyType, Pairs, PairsOf, ValueType, build, random_seed};
+use crate::backend::{DeviceBuffer, Runs, Word};
 use crate::error::{Error, Result};
 use crate::scheme::{Load, Plan, Request, Scheme, Updates, sorted};
 
@@ -71,6 +71,7 @@ pub(super) struct Settings {
     pub(super) attempts: u32,
     pub(super) contents: Contents,
     pub(super) key_type: KeyType,
+    pub(super) value_type: ValueType,
 }
 
 /// What an empty table's load may ask for with its first pair, and the table have no slots for yet.
@@ -121,6 +122,7 @@ pub struct TableBuilder<S: Scheme> {
     attempts: u32,
     contents: Contents,
     key_type: KeyType,
+    value_type: ValueType,
 }
 
 /// A size that batches do not change.
@@ -150,18 +152,19 @@ impl<S: Scheme> TableBuilder<S> {
             attempts: DEFAULT_ATTEMPTS,
             contents: Contents::Map,
             key_type: KeyType::Numbers,
+            value_type: ValueType::Numbers,
         }
     }
 
     /// The builder that makes tables of this scheme and these settings.
     pub(super) fn of(scheme: S, settings: &Settings) -> Self {
-        let Settings { size, seed, duplicates, attempts, contents, key_type } = *settings;
+        let Settings { size, seed, duplicates, attempts, contents, key_type, value_type } = *settings;
         let (load, fixed) = match size {
             Size::Default => (None, None),
             Size::Load(load) => (Some(load.get()), None),
             Size::Slots(slots) => (None, Some(Fixed::Slots(slots))),
         };
-        TableBuilder { scheme, load, fixed, seed, duplicates, attempts, contents, key_type }
+        TableBuilder { scheme, load, fixed, seed, duplicates, attempts, contents, key_type, value_type }
     }
 
     /// Refuses parameters that no table can have, before anything is done for one.
@@ -176,8 +179,9 @@ impl<S: Scheme> TableBuilder<S> {
 
     /// The same parameters for tables of another scheme.
     pub(crate) fn of_scheme<T: Scheme>(self, scheme: impl FnOnce(&S) -> T) -> TableBuilder<T> {
-        let TableBuilder { scheme: ref from, load, fixed, seed, duplicates, attempts, contents, key_type } = self;
-        TableBuilder { scheme: scheme(from), load, fixed, seed, duplicates, attempts, contents, key_type }
+        let scheme = scheme(&self.scheme);
+        let TableBuilder { load, fixed, seed, duplicates, attempts, contents, key_type, value_type, .. } = self;
+        TableBuilder { scheme, load, fixed, seed, duplicates, attempts, contents, key_type, value_type }
     }
 
     /// What the table is to be to the structure that it becomes a part of.
@@ -252,6 +256,13 @@ impl<S: Scheme> TableBuilder<S> {
     /// nothing else: not the image, not the digest, no answer. The keys are not checked.
     pub fn key_type(mut self, key_type: KeyType) -> Self {
         self.key_type = key_type;
+        self
+    }
+
+    /// What the values stand for, otherwise numbers; as [`key_type`](Self::key_type) it goes into the table's file, and
+    /// changes nothing else.
+    pub fn value_type(mut self, value_type: ValueType) -> Self {
+        self.value_type = value_type;
         self
     }
 
@@ -350,7 +361,7 @@ impl<S: Scheme> TableBuilder<S> {
         if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
             return Err(Error::parameter("attempts", self.attempts, "give 1 to 1024"));
         }
-        self.key_type.check()?;
+        self.key_type.check(<S::Key as Word>::BITS)?;
         Ok(Settings {
             size,
             seed: self.seed,
@@ -358,6 +369,7 @@ impl<S: Scheme> TableBuilder<S> {
             attempts: self.attempts,
             contents: self.contents,
             key_type: self.key_type,
+            value_type: self.value_type,
         })
     }
 }

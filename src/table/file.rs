@@ -23,14 +23,14 @@ use std::path::Path;
 
 use super::builder::{Contents, Settings};
 use super::digest::{Digest, HEADER_BYTES, Header, SALT_AT, SALTED_VERSION, VERSION};
-use super::settings::Trailer;
-use super::{HashTable, Image, KeyType, inspect};
+use super::settings::{Trailer, Widths};
+use super::{HashTable, Image, KeyType, ValueType, inspect};
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
 use crate::file::{FileKind, Section, table_in, write_whole};
 use crate::memory;
-use crate::scheme::{AnyScheme, Kind, Plan, Salt, Scheme};
+use crate::scheme::{Kind, Plan, Salt, Scheme, SchemeNumber};
 use crate::threads;
 
 /// What a table file says of itself, known from its header and its settings.
@@ -43,12 +43,21 @@ pub struct FileInfo {
     pub kind: Kind,
     /// What its pairs are: a table of its own, or a part of a structure.
     pub contents: Contents,
+    /// Bits of its keys, 32 or 64.
+    pub key_bits: u32,
+    /// Bits of the values of its table, 32 or 64; 0 where there are none.
+    pub value_bits: u32,
     /// What its keys stand for.
     pub key_type: KeyType,
+    /// What its values stand for.
+    pub value_type: ValueType,
 }
 
 /// Reads what kind of table a file holds, so that it can be opened as that. Of a structure that is more than a table it
 /// is its table that tells.
+///
+/// Tables of 32-bit keys and values are opened as those of [`AnyScheme`](crate::AnyScheme), others by the bits that are
+/// told here as those of [`BucketizedOf`](crate::scheme::BucketizedOf).
 ///
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
@@ -59,11 +68,15 @@ pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
     let trailer = source.trailer()?;
     let contents = trailer.contents().map_err(|reason| source.bad(reason))?;
-    let key_type = trailer.key_type().map_err(|reason| source.bad(reason))?;
+    let number = SchemeNumber::of(source.header.scheme).ok_or_else(|| source.of_unknown_scheme())?;
+    let SchemeNumber { key_bits, value_bits, .. } = number;
+    let widths = Widths { keys: key_bits, values: value_bits.max(u32::BITS) };
+    let (key_type, value_type) = trailer.types(widths).map_err(|reason| source.bad(reason))?;
     if of_multi != (contents == Contents::Multi) {
         return Err(source.bad("its table belongs to another structure"));
     }
-    Ok(FileInfo { scheme: source.header.scheme, kind, contents, key_type })
+    let scheme = source.header.scheme;
+    Ok(FileInfo { scheme, kind, contents, key_bits, value_bits, key_type, value_type })
 }
 
 /// A table in a section of a file, whose header has been read and whose length agrees with it.
@@ -109,6 +122,11 @@ impl<'a> Source<'a> {
         self.section.bad(reason)
     }
 
+    fn of_unknown_scheme(&self) -> Error {
+        let number = self.header.scheme;
+        self.bad(format!("it holds scheme number {number}, which this koel does not know: use a newer one"))
+    }
+
     /// Where the image begins.
     fn image_at(&self) -> u64 {
         self.section.base + HEADER_BYTES as u64
@@ -118,12 +136,13 @@ impl<'a> Source<'a> {
     fn plan<S: Scheme>(&self) -> Result<(S::Plan, S)> {
         let header = &self.header;
         if !S::has_id(header.scheme) {
-            return Err(self.bad(match AnyScheme::name_of(header.scheme) {
-                Some(name) => format!("it holds a {name} table where a {} one was wanted", S::NAME),
-                None => {
-                    format!("it holds scheme number {}, which this koel does not know: use a newer one", header.scheme)
+            return Err(match (SchemeNumber::of(header.scheme), SchemeNumber::of(S::ID)) {
+                (Some(held), Some(wanted)) => self.bad(format!("it holds a {held} where a {wanted} was wanted")),
+                (Some(held), None) => {
+                    self.bad(format!("it holds a {held} where one of 32-bit keys and values was wanted"))
                 }
-            }));
+                (None, _) => self.of_unknown_scheme(),
+            });
         }
         let salted = header.version == SALTED_VERSION;
         let plan = &self.start[size_of::<Header>()..if salted { SALT_AT } else { HEADER_BYTES }];
@@ -164,7 +183,7 @@ impl<'a> Source<'a> {
     }
 
     /// What the file says of how the table goes on.
-    fn settings(&self, trailer: &Trailer, plan: &impl Plan, contents: Contents) -> Result<Settings> {
+    fn settings<P: Plan>(&self, trailer: &Trailer, plan: &P, contents: Contents) -> Result<Settings> {
         let pairs = self.header.pairs + u64::from(plan.outside().is_some());
         let settings = trailer.settings(plan, pairs).map_err(|reason| self.bad(reason))?;
         settings.expect(contents).map_err(|reason| self.bad(reason))?;
@@ -236,7 +255,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         })?;
         let digest = hasher.finalize().into();
         let settings = Settings { contents, ..self.settings.clone() };
-        let trailer = Trailer::new(&settings, self.scheme.default_load(), digest);
+        let trailer = Trailer::new(&settings, self.scheme.default_load(), Widths::of::<S::Plan>(), digest);
         file.write_all(&trailer.bytes()).map_err(io)?;
         Ok(digest)
     }

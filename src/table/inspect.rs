@@ -18,8 +18,8 @@ use crate::threads;
 const PARTS: u64 = 64;
 /// Buckets, or absent keys, that a thread takes at a time.
 const AT_ONCE: usize = 1 << 10;
-/// A multiple of the words of every bucket of 32-bit tables, also of those that do not say how many slots one has.
-const LARGEST_BUCKET: u64 = 16;
+/// A multiple of the cells of every bucket: 1, 4, 5, 8 and 16.
+const WHOLE_BUCKETS: u64 = 80;
 /// Absent keys that are walked to count the reads of a miss.
 const MISSES: usize = 1 << 16;
 
@@ -152,7 +152,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             keys_by_reads: tally.reads,
             reads_per_hit: mean(hit_reads, self.image.pairs),
             reads_per_miss: mean(miss_reads, absent.len() as u64),
-            bucket_bytes: bucket_bytes(plan, size),
+            bucket_bytes: plan.bucket_bytes(),
             buckets: tally.buckets.into_iter().zip(names).map(|(by_pairs, name)| Buckets { name, by_pairs }).collect(),
             model: S::model(plan, self.len() as u64),
         })
@@ -196,20 +196,10 @@ fn audited<S: Scheme>(plan: &S::Plan, image: &[u64]) -> std::result::Result<Audi
     }
     // Whole buckets, and few parts, because some schemes look the whole image over before they begin.
     let cells = plan.cells();
-    let part = cells.div_ceil(PARTS).next_multiple_of(LARGEST_BUCKET * u64::from(plan.bucket_slots().max(1)));
+    let part = cells.div_ceil(PARTS).next_multiple_of(WHOLE_BUCKETS);
     let audit_part = |i: usize| S::audit(plan, image, cells.min(i as u64 * part)..cells.min((i as u64 + 1) * part));
     let join = |a: std::result::Result<Audit, _>, b: std::result::Result<Audit, _>| Ok(a?.join(b?));
     fold_with(0..PARTS as usize, 1, || (), |(), i, _| audit_part(i), join).unwrap_or(Ok(Audit::default()))
-}
-
-/// Bytes of a bucket with so many cells. What a scheme has besides its cells is not counted.
-fn bucket_bytes<P: Plan>(plan: &P, cells: u64) -> u64 {
-    if P::Key::BITS == u32::BITS && P::Value::BITS == u32::BITS {
-        // A cell is a word or an equal part of one.
-        return cells * (8 / plan.cells().div_ceil(plan.words().max(1)).max(1));
-    }
-    // Images of 64-bit keys or values have nothing but cells.
-    (8 * plan.words() * cells).checked_div(plan.cells()).unwrap_or(0)
 }
 
 fn mean(sum: u64, count: u64) -> f64 {

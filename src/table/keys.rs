@@ -1,6 +1,6 @@
-//! What the keys of a table are, where they are more than numbers.
+//! What the keys and values of a table are, where they are more than numbers.
 //!
-//! A key type describes the keys. It changes no byte of the image, no digest and no answer, and nobody checks that the
+//! A type describes the keys. It changes no byte of the image, no digest and no answer, and nobody checks that the
 //! keys are of that type. Files keep it in their settings (`settings.rs`), so that a program that opens one knows how
 //! to make queries.
 
@@ -8,9 +8,6 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::layout::{self, Layout};
-
-/// The most letters of a k-mer: two bits each, in 32.
-const MOST_LETTERS: u32 = 16;
 
 /// What the keys of a table stand for.
 ///
@@ -30,25 +27,42 @@ pub enum KeyType {
     /// Numbers without a sign.
     #[default]
     Numbers,
-    /// Windows of `k` letters, 1 to 16. A letter has two bits, A C G T = 0 1 2 3, and the first letter has the highest.
+    /// Windows of `k` letters, 1 to 16, of 64-bit keys to 32. A letter has two bits, A C G T = 0 1 2 3, and the first letter has the highest.
     Kmers {
         /// Letters of a key.
         k: u32,
     },
     /// Cells of a picture or a box, see [`layout`].
     Cells(Layout),
+    /// Numbers with a sign, whose top bit is turned over in the key, so that keys ascend as the numbers do: the key of
+    /// `n: i64` is `n as u64 ^ 1 << 63`, and that of `n: i32` is `n as u32 ^ 1 << 31`.
+    ///
+    /// ```
+    /// use koel::{Bucketized, CompactingTable, Cpu, IdOrder, KeyType};
+    /// let keys = [5, -7, i64::MIN].map(|n: i64| n as u64 ^ 1 << 63);
+    /// let builder = CompactingTable::builder(Bucketized::default().of::<u64, u32>()).ids(IdOrder::Ascending);
+    /// let table = builder.key_type(KeyType::Signed).build(&Cpu::new(), &keys)?;
+    /// let numbers: Vec<i64> = table.unique()?.into_iter().map(|key| (key ^ 1 << 63) as i64).collect();
+    /// assert_eq!(numbers, [i64::MIN, -7, 5]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    Signed,
 }
 
 impl KeyType {
-    /// Refuses a type that no key can have.
+    /// Refuses a type that no key of so many bits can have.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for k-mers of 0 letters or of more than 16, and for reversed coordinates of more than
+    /// [`Error::InvalidParameter`] for k-mers of 0 letters or of more than fit, and for reversed coordinates of more than
     /// 16 bits.
-    pub(super) fn check(self) -> Result<()> {
+    pub(super) fn check(self, bits: u32) -> Result<()> {
         match self {
-            KeyType::Kmers { k } if !(1..=MOST_LETTERS).contains(&k) => {
-                Err(Error::parameter("k", k, "give 1 to 16: a letter has 2 of a key's 32 bits"))
+            KeyType::Kmers { k } if !(1..=bits / 2).contains(&k) => {
+                let advice = match bits {
+                    32 => "give 1 to 16: a letter has 2 of a key's 32 bits",
+                    _ => "give 1 to 32: a letter has 2 of a key's 64 bits",
+                };
+                Err(Error::parameter("k", k, advice))
             }
             KeyType::Cells(Layout::BitReversed2 { bits }) if bits > layout::BIT_REVERSED2_BITS => {
                 Err(Error::parameter("bits of a coordinate", bits, "give 16 at most"))
@@ -70,6 +84,27 @@ impl fmt::Display for KeyType {
             KeyType::Kmers { k: 1 } => f.write_str("k-mers of 1 letter"),
             KeyType::Kmers { k } => write!(f, "k-mers of {k} letters"),
             KeyType::Cells(layout) => write!(f, "cells of {layout}"),
+            KeyType::Signed => f.write_str("numbers with a sign"),
         }
+    }
+}
+
+/// What the values of a table stand for. Like [`KeyType`] it describes, and changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ValueType {
+    /// Numbers without a sign.
+    #[default]
+    Numbers,
+    /// Numbers with a sign in two's complement, as they are in memory: `value as i64`, or `value as i32`.
+    Signed,
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ValueType::Numbers => "numbers",
+            ValueType::Signed => "numbers with a sign",
+        })
     }
 }

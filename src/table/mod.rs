@@ -50,7 +50,7 @@ pub use digest::Digest;
 pub use file::{FileInfo, read_info};
 pub use insert::Inserted;
 pub use inspect::{Buckets, Stats};
-pub use keys::KeyType;
+pub use keys::{KeyType, ValueType};
 pub use seed::random_seed;
 
 use crate::backend::{HashBackend, Runs, Word};
@@ -147,6 +147,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// What the keys stand for: what [`TableBuilder::key_type`] said of them.
     pub fn key_type(&self) -> KeyType {
         self.settings.key_type
+    }
+
+    /// What the values stand for: what [`TableBuilder::value_type`] said of them.
+    pub fn value_type(&self) -> ValueType {
+        self.settings.value_type
     }
 
     /// How often a build of this table was started again with new constants.

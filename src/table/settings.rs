@@ -17,7 +17,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::builder::{Contents, Duplicates, MOST_ATTEMPTS, Settings, Size, slots_at};
 use super::digest::Digest;
-use super::keys::KeyType;
+use super::keys::{KeyType, ValueType};
+use crate::backend::Word;
 use crate::layout::{Layout, Rows2, Rows3};
 use crate::scheme::{Load, Plan};
 
@@ -66,15 +67,39 @@ struct Column {
 const NUMBERS: u16 = 0;
 const KMERS: u16 = 1;
 const CELLS: u16 = 2;
+const SIGNED: u16 = 3;
 /// Two bits a letter, A C G T = 0 1 2 3, the first in the highest bits.
 const TWO_BITS_FIRST_HIGHEST: u32 = 0;
 
-impl Column {
-    const PLAIN: Column = Column { bits: 32, code: NUMBERS, flags: 0, parameters: [0; 6] };
+/// Bits of the keys and values of a table. Where it has no values, those of the numbers that stand in for them.
+#[derive(Clone, Copy)]
+pub(super) struct Widths {
+    pub(super) keys: u32,
+    pub(super) values: u32,
+}
 
-    fn of(key_type: KeyType) -> Column {
+impl Widths {
+    pub(super) fn of<P: Plan>() -> Widths {
+        Widths { keys: P::Key::BITS, values: P::Value::BITS }
+    }
+}
+
+impl Column {
+    fn plain(bits: u32) -> Column {
+        Column { bits: bits as u16, code: NUMBERS, flags: 0, parameters: [0; 6] }
+    }
+
+    fn of_values(value_type: ValueType, bits: u32) -> Column {
+        match value_type {
+            ValueType::Numbers => Column::plain(bits),
+            ValueType::Signed => Column { code: SIGNED, ..Column::plain(bits) },
+        }
+    }
+
+    fn of_keys(key_type: KeyType, bits: u32) -> Column {
         let (code, parameters) = match key_type {
             KeyType::Numbers => (NUMBERS, [0; 4]),
+            KeyType::Signed => (SIGNED, [0; 4]),
             KeyType::Kmers { k } => (KMERS, [k, TWO_BITS_FIRST_HIGHEST, 0, 0]),
             KeyType::Cells(layout) => {
                 let parameters = match layout {
@@ -88,13 +113,14 @@ impl Column {
             }
         };
         let [a, b, c, d] = parameters;
-        Column { code, parameters: [a, b, c, d, 0, 0], ..Column::PLAIN }
+        Column { code, parameters: [a, b, c, d, 0, 0], ..Column::plain(bits) }
     }
 
-    fn key_type(&self) -> Checked<KeyType> {
+    fn key_type(&self, bits: u32) -> Checked<KeyType> {
         let [first, a, b, c, ..] = self.parameters;
         let key_type = match (self.code, first) {
             (NUMBERS, _) => KeyType::Numbers,
+            (SIGNED, _) => KeyType::Signed,
             (KMERS, k) => KeyType::Kmers { k },
             (CELLS, 0) => KeyType::Cells(Layout::Rows2(Rows2::new(a, b).map_err(|error| error.to_string())?)),
             (CELLS, 1) => KeyType::Cells(Layout::Rows3(Rows3::new(a, b, c).map_err(|error| error.to_string())?)),
@@ -104,24 +130,35 @@ impl Column {
             (CELLS, layout) => return Err(of_newer(&format!("keys that are cells of layout {layout}"))),
             (code, _) => return Err(of_newer(&format!("keys of type {code}"))),
         };
-        if Column::of(key_type) != *self {
+        if Column::of_keys(key_type, bits) != *self {
             return Err(of_newer("a key type with reserved fields in use"));
         }
-        key_type.check().map_err(|error| error.to_string())?;
+        key_type.check(bits).map_err(|error| error.to_string())?;
         Ok(key_type)
+    }
+
+    fn value_type(&self, bits: u32) -> Checked<ValueType> {
+        let known = [ValueType::Numbers, ValueType::Signed].into_iter();
+        let found = known.into_iter().find(|&value_type| Column::of_values(value_type, bits) == *self);
+        found.ok_or_else(|| of_newer(&format!("values of type {} and {} bits", self.code, self.bits)))
     }
 }
 
+/// What needs no saying.
+const PLAIN: (KeyType, ValueType) = (KeyType::Numbers, ValueType::Numbers);
+
 impl Types {
-    fn key_type(&self) -> Checked<KeyType> {
-        let key_type = self.key.key_type()?;
-        if self.value != Column::PLAIN {
-            return Err(of_newer(&format!("values of type {} and {} bits", self.value.code, self.value.bits)));
-        }
-        if key_type == KeyType::Numbers {
+    fn of(key_type: KeyType, value_type: ValueType, widths: Widths) -> Types {
+        let (key, value) = (Column::of_keys(key_type, widths.keys), Column::of_values(value_type, widths.values));
+        Types { key, value }
+    }
+
+    fn read(&self, widths: Widths) -> Checked<(KeyType, ValueType)> {
+        let types = (self.key.key_type(widths.keys)?, self.value.value_type(widths.values)?);
+        if types == PLAIN {
             return Err("its settings say at length what needs no saying".into());
         }
-        Ok(key_type)
+        Ok(types)
     }
 }
 
@@ -140,7 +177,7 @@ impl Trailer {
     pub(super) const SHORT_BYTES: usize = NUMBERS_BYTES + CHECK_BYTES;
     pub(super) const LONG_BYTES: usize = NUMBERS_BYTES + TYPES_BYTES + CHECK_BYTES;
 
-    pub(super) fn new(settings: &Settings, default_load: Load, digest: Digest) -> Trailer {
+    pub(super) fn new(settings: &Settings, default_load: Load, widths: Widths, digest: Digest) -> Trailer {
         let load_millionths = match settings.size {
             Size::Default => default_load.millionths(),
             Size::Load(load) => load.millionths(),
@@ -148,8 +185,8 @@ impl Trailer {
         };
         let duplicates = Duplicates::ALL.iter().position(|&rule| rule == settings.duplicates).unwrap_or(0) as u32;
         let contents = Contents::ALL.iter().position(|&contents| contents == settings.contents).unwrap_or(0) as u32;
-        let types = (settings.key_type != KeyType::Numbers)
-            .then(|| Types { key: Column::of(settings.key_type), value: Column::PLAIN });
+        let Settings { key_type, value_type, .. } = *settings;
+        let types = ((key_type, value_type) != PLAIN).then(|| Types::of(key_type, value_type, widths));
         let contents = contents | if types.is_some() { LONG_FORM } else { 0 };
         let numbers = Numbers { load_millionths, duplicates, attempts: settings.attempts, contents };
         let bare = Trailer { numbers, types, check: [0; CHECK_BYTES] };
@@ -203,15 +240,15 @@ impl Trailer {
         contents.ok_or_else(|| "what its pairs are is unknown".into())
     }
 
-    pub(super) fn key_type(&self) -> Checked<KeyType> {
-        self.types.map_or(Ok(KeyType::Numbers), |types| types.key_type())
+    pub(super) fn types(&self, widths: Widths) -> Checked<(KeyType, ValueType)> {
+        self.types.map_or(Ok(PLAIN), |types| types.read(widths))
     }
 
     /// The settings of a table with this plan that holds so many pairs.
     ///
     /// A load may ask for no more slots for them than the image has: every build and every batch sees to that, and
     /// removing pairs keeps the slots. So a small file cannot ask for a huge table at its first batch.
-    pub(super) fn settings(&self, plan: &impl Plan, pairs: u64) -> Checked<Settings> {
+    pub(super) fn settings<P: Plan>(&self, plan: &P, pairs: u64) -> Checked<Settings> {
         let Numbers { load_millionths, duplicates, attempts, .. } = self.numbers;
         let size = match load_millionths {
             0 => Size::Slots(plan.asked_slots()),
@@ -229,8 +266,8 @@ impl Trailer {
         if !(1..=MOST_ATTEMPTS).contains(&attempts) {
             return Err("its settings contradict each other".into());
         }
-        let (contents, key_type) = (self.contents()?, self.key_type()?);
-        Ok(Settings { size, seed: plan.seed(), duplicates, attempts, contents, key_type })
+        let (contents, (key_type, value_type)) = (self.contents()?, self.types(Widths::of::<P>())?);
+        Ok(Settings { size, seed: plan.seed(), duplicates, attempts, contents, key_type, value_type })
     }
 }
 

@@ -238,7 +238,7 @@ where
 
 /// Maps a table file. Tests write to such files only while no table of theirs is mapped.
 #[expect(unsafe_code, reason = "what is tested")]
-pub fn open_mapped<S: Scheme<Key = u32, Value = u32>>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
+pub fn open_mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
 where
     Cpu: Runs<S>,
 {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use koel::Kind;
 use koel::backend::{HashBackend, Probe, Runs, StageTime};
 use koel::device::Any;
 use koel::table::TableBuilder;
+use koel::{Kind, Scheme};
 
 use super::measure::{Row, Setup, median, wall};
 use koel_cli::failure::Result;
@@ -43,7 +43,11 @@ pub(super) struct Staged {
 
 impl Staged {
     /// Builds from pairs on the device, as often as everything is measured; of each stage the median counts.
-    pub(super) fn of<S: Described>(builder: &TableBuilder<S>, device: &Any, setup: &Setup<'_>) -> Result<Staged>
+    pub(super) fn of<S: Described + Scheme<Key = u32, Value = u32>>(
+        builder: &TableBuilder<S>,
+        device: &Any,
+        setup: &Setup<'_>,
+    ) -> Result<Staged>
     where
         Any: Runs<S>,
     {

@@ -2,25 +2,25 @@
 
 use rayon::prelude::*;
 
-use koel::backend::bitmap_words;
+use koel::backend::{Word, bitmap_words};
 
 /// What output buffers hold before a lookup, so that an answer that was never written is seen.
 pub const POISON: u32 = 0xdead_beef;
 
 /// Values and bitmap as a lookup fills them, poisoned.
-pub fn poisoned(queries: usize) -> (Vec<u32>, Vec<u32>) {
-    (vec![POISON; queries], vec![POISON; bitmap_words(queries)])
+pub fn poisoned<V: Word>(queries: usize) -> (Vec<V>, Vec<u32>) {
+    (vec![V::low(0xdead_beef_dead_beef); queries], vec![POISON; bitmap_words(queries)])
 }
 
 /// Checks the answers to `queries`; `right(i)` is what query `i` should give.
 ///
 /// # Errors
 /// A sentence on the first wrong answer, and how many are wrong.
-pub fn check(
-    queries: &[u32],
-    values: &[u32],
+pub fn check<K: Word, V: Word>(
+    queries: &[K],
+    values: &[V],
     found: &[u32],
-    right: impl Fn(usize) -> Option<u32> + Sync,
+    right: impl Fn(usize) -> Option<V> + Sync,
 ) -> Result<(), String> {
     if values.len() != queries.len() || found.len() != bitmap_words(queries.len()) {
         return Err(format!("{} answers to {} queries", values.len(), queries.len()));
@@ -28,19 +28,20 @@ pub fn check(
     let wrong = |&i: &usize| {
         let hit = found[i / 32] >> (i % 32) & 1 == 1;
         let expected = right(i);
-        hit != expected.is_some() || values[i] != expected.unwrap_or(0)
+        hit != expected.is_some() || values[i] != expected.unwrap_or(V::low(0))
     };
     let count = (0..queries.len()).into_par_iter().filter(wrong).count();
     if let Some(i) = (count > 0).then(|| (0..queries.len()).into_par_iter().find_first(wrong)).flatten() {
         let hit = found[i / 32] >> (i % 32) & 1 == 1;
-        let said = |hit: bool, value: u32| if hit { format!("found with value {value}") } else { "a miss".to_owned() };
+        let said = |hit: bool, value: u64| if hit { format!("found with value {value}") } else { "a miss".to_owned() };
         let (got, expected) =
-            (said(hit, values[i]), right(i).map_or_else(|| said(false, 0), |value| said(true, value)));
-        let stray = if !hit && values[i] != 0 { format!(" with {} beside it", values[i]) } else { String::new() };
+            (said(hit, values[i].into()), right(i).map_or_else(|| said(false, 0), |value| said(true, value.into())));
+        let value: u64 = values[i].into();
+        let stray = if !hit && value != 0 { format!(" with {value} beside it") } else { String::new() };
         return Err(format!(
             "{count} of {} answers are wrong; the first is key {}: {got}{stray}, and {expected} is right",
             queries.len(),
-            queries[i]
+            queries[i].into()
         ));
     }
     match found.last() {
@@ -57,8 +58,8 @@ mod tests {
 
     #[test]
     fn wrong_answers_are_seen() {
-        let right = |i: usize| [Some(7), None, Some(0)][i];
-        let queries = [1, 2, 3];
+        let right = |i: usize| [Some(7u32), None, Some(0)][i];
+        let queries = [1u32, 2, 3];
         assert_eq!(check(&queries, &[7, 0, 0], &[0b101], right), Ok(()));
         assert!(check(&queries, &[8, 0, 0], &[0b101], right).is_err(), "a wrong value");
         assert!(check(&queries, &[7, 0, 0], &[0b111], right).is_err(), "a false hit");

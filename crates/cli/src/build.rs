@@ -10,26 +10,31 @@ use koel::device::Any;
 use koel::table::Contents;
 use koel::{
     AnyScheme, CompactingTable, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, KeyType,
-    MultiTable, Scheme,
+    MultiTable, Scheme, ValueType,
 };
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, Pairs, ReadOptions, Want};
-use super::options::{self, OneDevice, TableOptions};
+use super::number::{Numbers, Type, Word};
+use super::options::{self, OneDevice, TableOptions, ValuesOption};
 use super::progress::Progress;
 use super::scheme::{self, Described};
-use super::structure::{About, Structure, key_type_json, unknown};
+use super::structure::{About, Structure, Types, key_type_json, unknown};
 use super::{files, out, text};
 
 const EXAMPLES: &str = "\
 INPUT is told by its content:
   CSV or TSV   rows `key,value`; keys alone take the number of their row, from 0, as value. A first row without a
                number is a header, if rows follow it; --header says so otherwise
-  .npy         integers of any width, of shape (n,), keys alone, or (n, 2); each must fit 32 bits
+  .npy         integers of any width, of shape (n,), keys alone, or (n, 2)
   FASTA        every window of K letters is a key (A C G T = 0..3, U is T, the first most significant), its place the
                value; the table records K. No key spans an N or another code of several bases; how many there are,
                stderr says
 A row of text has at most 1 MiB and 65,536 columns.
+
+Keys and values are numbers of 32 or 64 bits, with a sign or without: an array says which, of text it is the narrowest type
+that holds them all (stderr says so where that is not u32), and --keys and --values name another. Tables of 64-bit keys or
+values are canonical and bucketized. Those of --table multi have values of 32 bits.
 
 --table says what becomes of it:
   map          a value for each key
@@ -75,6 +80,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
+    values: ValuesOption,
+    #[command(flatten)]
     device: OneDevice,
 }
 
@@ -82,6 +89,17 @@ impl Args {
     /// Refuses options of other contents.
     fn check(&self) -> Result<()> {
         let table = self.table.name();
+        if self.values.values.is_some() && !self.has_values() {
+            return Err(Failure::Input(format!(
+                "--values is for tables with values, and {table} has none: leave it out"
+            )));
+        }
+        let is_wide = |kind: Option<Type>| kind.is_some_and(|kind| kind.bits() > u32::BITS);
+        if is_wide(self.reading.keys) || is_wide(self.values.values) {
+            self.options.check_wide()?;
+        } else {
+            self.options.check(self.table)?;
+        }
         if self.duplicates.is_some() && self.table != Contents::Map {
             let rest = if self.table == Contents::Multi { "keeps all pairs" } else { "keeps each key once" };
             return Err(Failure::Input(format!("--duplicates is for --table map, and {table} {rest}: leave it out")));
@@ -95,12 +113,16 @@ impl Args {
         }
         Ok(())
     }
+
+    /// Whether values of the rows go into the table.
+    fn has_values(&self) -> bool {
+        !matches!(self.table, Contents::Set | Contents::Compact)
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     // Options are checked before a large file is read.
     args.check()?;
-    args.options.check(args.table)?;
     let outputs = [("-o", Some(&*args.output))];
     files::check(&[&args.input], &outputs)?;
     files::check_summary(args.json, &outputs)?;
@@ -111,31 +133,39 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let start = Instant::now();
     let input = Input::open(&args.input)?;
     args.reading.check(&[&input])?;
-    let key_type = if input.is_fasta() { KeyType::Kmers { k: args.reading.k() } } else { KeyType::Numbers };
-    let pairs = match args.table {
-        Contents::Set | Contents::Compact => {
-            let mut keys = Vec::new();
-            input.read(&args.reading, Want::Keys, &mut keys)?;
-            Pairs { keys, values: Vec::new() }
-        }
-        _ => {
-            let mut pairs = Pairs::default();
-            input.read(&args.reading, Want::Pairs, &mut pairs)?;
-            pairs
-        }
+    let kmers = input.is_fasta().then(|| KeyType::Kmers { k: args.reading.k() });
+    let want = if args.has_values() { Want::Pairs } else { Want::Keys };
+    let Pairs { keys, mut values } = input.columns(&args.reading.with_values(args.values.values), want)?;
+    if args.table == Contents::Multi {
+        values = of_32_bits(values)?;
+    }
+    let numbers = if keys.kind().is_signed() { KeyType::Signed } else { KeyType::Numbers };
+    let types = Types {
+        key_type: kmers.unwrap_or(numbers),
+        keys: keys.kind(),
+        values: args.has_values().then_some(values.kind()),
     };
     let read_seconds = start.elapsed().as_secs_f64();
-    progress.say(format!("building a table of {}", text::counted(pairs.keys.len() as u64, "row")));
-    let progress = Some(progress);
-    let mut job = Build { args, device: &device, pairs: &pairs, key_type, read_seconds, to_stdout, progress };
-    job.run(args.options.scheme(args.table)?)
+    let rows = keys.len() as u64;
+    progress.say(format!("building a table of {}", text::counted(rows, "row")));
+    let mut job = Build { args, device: &device, types, rows, read_seconds, to_stdout, progress: Some(progress) };
+    job.run(keys, values)
+}
+
+/// Values of a structure that has 32 bits for each.
+fn of_32_bits(values: Numbers) -> Result<Numbers> {
+    let Some(kind) = values.narrow_kind() else {
+        let (name, advice) = (values.kind().name(), "give values that fit, or row numbers (keys alone)");
+        return Err(Failure::Input(format!("--table multi has values of 32 bits, and these are {name}: {advice}")));
+    };
+    values.into_kind(kind)
 }
 
 struct Build<'a> {
     args: &'a Args,
     device: &'a Any,
-    pairs: &'a Pairs,
-    key_type: KeyType,
+    types: Types,
+    rows: u64,
     read_seconds: f64,
     /// The table goes to stdout, and what is said of it to stderr.
     to_stdout: bool,
@@ -143,31 +173,96 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn run(&mut self, scheme: AnyScheme) -> Result<Verdict> {
-        let (args, device, Pairs { keys, values }) = (self.args, self.device, self.pairs);
-        let (options, key_type) = (&args.options, self.key_type);
-        match args.table {
-            Contents::Map => {
-                let builder = options.apply(HashTable::builder(scheme)).duplicates(args.duplicates.unwrap_or_default());
-                self.finish(|| builder.key_type(key_type).build(device, keys, values))
+    /// Chooses the scheme's type by the contents and the widths of the columns.
+    fn run(&mut self, keys: Numbers, values: Numbers) -> Result<Verdict> {
+        let (options, contents) = (&self.args.options, self.args.table);
+        let values_bits = self.types.values.map_or(0, Type::bits);
+        match (contents, keys.kind().bits(), values_bits) {
+            (Contents::Map, 32, 32) => self.map(options.scheme(contents)?, keys, values),
+            (Contents::Map, 64, 64) => self.map(options.wide::<u64, u64>()?, keys, values),
+            (Contents::Map, 64, _) => self.map(options.wide::<u64, u32>()?, keys, values),
+            (Contents::Map, ..) => self.map(options.wide::<u32, u64>()?, keys, values),
+            (Contents::Set, 32, _) => self.set(options.scheme(contents)?, keys),
+            (Contents::Set, ..) => self.set(options.wide::<u64, ()>()?, keys),
+            (Contents::Compact, 32, _) => match options.scheme(contents)? {
+                AnyScheme::CuckooSet(scheme) => self.compact_of_set(scheme, keys),
+                scheme => self.compact(scheme, keys),
+            },
+            (Contents::Compact, ..) => self.compact(options.wide::<u64, u32>()?, keys),
+            (Contents::Multi, 32, _) => self.multi(options.scheme(contents)?, keys, values),
+            (Contents::Multi, ..) => self.multi(options.wide::<u64, u32>()?, keys, values),
+            (other, ..) => Err(unknown(other)),
+        }
+    }
+
+    fn map<S: Described>(&mut self, scheme: S, keys: Numbers, values: Numbers) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+        S::Key: Word,
+        S::Value: Word,
+    {
+        let (args, device, value_type) = (self.args, self.device, self.value_type());
+        let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<S::Value>()?);
+        let builder = args.options.apply(HashTable::builder(scheme)).duplicates(args.duplicates.unwrap_or_default());
+        let builder = builder.key_type(self.types.key_type).value_type(value_type);
+        self.finish(|| builder.build(device, &keys, &values)).map_err(|failure| match failure {
+            // Of keys with a sign the library knows the bits alone.
+            Failure::Koel(koel::Error::DuplicateKey { key }) if self.types.keys.is_signed() => {
+                let key = self.types.keys.of_key(key);
+                let advice = "(it is the smallest such key): remove the copies, or give --duplicates first|last";
+                Failure::Input(format!("key {key} is given more than once {advice}"))
             }
-            Contents::Set => {
-                let builder = options.apply(HashSet::builder(scheme)).key_type(key_type);
-                self.finish(|| builder.build(device, keys))
-            }
-            Contents::Compact => {
-                if let AnyScheme::CuckooSet(scheme) = scheme {
-                    let builder = options.apply(HashSet::builder(scheme)).key_type(key_type);
-                    return self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, keys)?));
-                }
-                let builder = options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
-                self.finish(|| builder.key_type(key_type).build(device, keys))
-            }
-            Contents::Multi => {
-                let builder = options.apply(MultiTable::builder(scheme)).key_type(key_type);
-                self.finish(|| builder.build(device, keys, values))
-            }
-            other => Err(unknown(other)),
+            other => other,
+        })
+    }
+
+    fn set<S: Described>(&mut self, scheme: S, keys: Numbers) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+        S::Key: Word,
+    {
+        let (device, keys) = (self.device, keys.into_keys::<S::Key>()?);
+        let builder = self.args.options.apply(HashSet::builder(scheme)).key_type(self.types.key_type);
+        self.finish(|| builder.build(device, &keys))
+    }
+
+    fn compact_of_set(&mut self, scheme: CuckooSet, keys: Numbers) -> Result<Verdict> {
+        let (device, keys) = (self.device, keys.into_keys()?);
+        let builder = self.args.options.apply(HashSet::builder(scheme)).key_type(self.types.key_type);
+        self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, &keys)?))
+    }
+
+    fn compact<S: Described + Scheme<Value = u32>>(&mut self, scheme: S, keys: Numbers) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+        S::Key: Word,
+    {
+        let (args, device, keys) = (self.args, self.device, keys.into_keys::<S::Key>()?);
+        let builder = args.options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
+        let builder = builder.key_type(self.types.key_type);
+        self.finish(|| builder.build(device, &keys))
+    }
+
+    fn multi<S: Described + Scheme<Value = u32>>(
+        &mut self,
+        scheme: S,
+        keys: Numbers,
+        values: Numbers,
+    ) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+        S::Key: Word,
+    {
+        let (device, value_type) = (self.device, self.value_type());
+        let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<u32>()?);
+        let builder = self.args.options.apply(MultiTable::builder(scheme)).key_type(self.types.key_type);
+        self.finish(|| builder.value_type(value_type).build(device, &keys, &values))
+    }
+
+    fn value_type(&self) -> ValueType {
+        match self.types.values {
+            Some(kind) if kind.is_signed() => ValueType::Signed,
+            _ => ValueType::Numbers,
         }
     }
 }
@@ -207,8 +302,8 @@ impl Build<'_> {
         out::print_json(&json!({
             "output": args.output.display().to_string(), "table": about.contents.name(),
             "scheme": about.scheme, "kind": args.options.kind.name(),
-            "parameters": scheme::json(&about.parameters), "key_type": key_type_json(self.key_type),
-            "rows": self.pairs.keys.len(), "pairs": about.pairs, "keys": about.keys,
+            "parameters": scheme::json(&about.parameters), "key_type": key_type_json(self.types.key_type),
+            "types": self.types.json(), "rows": self.rows, "pairs": about.pairs, "keys": about.keys,
             "slots": about.slots, "load": about.load,
             "seed": about.seed, "restarts": about.restarts, "digest": built.digest.to_string(),
             "device": built.device.id, "image_bytes": about.image_bytes, "bytes": about.bytes,
@@ -218,7 +313,7 @@ impl Build<'_> {
 
     fn print(&self, built: &Built) -> Result<()> {
         let (args, about) = (self.args, &built.about);
-        let rows = self.pairs.keys.len() as u64;
+        let rows = self.rows;
         let dropped = match rows.saturating_sub(about.pairs) {
             0 => String::new(),
             copies => {
@@ -229,7 +324,7 @@ impl Build<'_> {
             "{}: {}{dropped} in {} (load {:.3}), {}\n\
              table     {}\n\
              keys      {}\n\
-             scheme    {} {}, {}\n\
+             {}scheme    {} {}, {}\n\
              device    {}\n\
              seed      {}\n\
              restarts  {}\n\
@@ -241,7 +336,8 @@ impl Build<'_> {
             about.load,
             text::bytes(about.bytes),
             about.contents.name(),
-            self.key_type,
+            self.types.keys_said(),
+            self.types.values_said(),
             about.scheme,
             args.options.kind,
             scheme::listed(&about.parameters),

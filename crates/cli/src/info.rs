@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use koel::backend::Runs;
 use koel::device::Any;
 use koel::scheme::Audit;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
-use koel::{AnyScheme, CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable};
+use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
-use super::scheme;
-use super::structure::{About, Structure, key_type_json, unknown};
+use super::scheme::{self, Described};
+use super::structure::{About, Structure, Types, key_type_json, of_any_table, of_numbering_table, unknown};
 use super::{out, text};
 
 /// Show and check a table's file
@@ -39,15 +40,18 @@ struct Info<'a> {
 impl Info<'_> {
     fn run(&self) -> Result<Verdict> {
         match self.info.contents {
-            Contents::Map => self.tell::<HashTable<Any, AnyScheme>>(),
-            Contents::Set => self.tell::<HashSet<Any, AnyScheme>>(),
-            Contents::Compact => self.tell::<CompactingTable<Any, AnyScheme>>(),
-            Contents::Multi => self.tell::<MultiTable<Any, AnyScheme>>(),
+            Contents::Map => of_any_table!(self.info, |S| self.tell::<S, HashTable<Any, S>>()),
+            Contents::Set => of_any_table!(self.info, |S| self.tell::<S, HashSet<Any, S>>()),
+            Contents::Compact => of_numbering_table!(self.info, |S| self.tell::<S, CompactingTable<Any, S>>()),
+            Contents::Multi => of_numbering_table!(self.info, |S| self.tell::<S, MultiTable<Any, S>>()),
             other => Err(unknown(other)),
         }
     }
 
-    fn tell<T: Structure<Any, AnyScheme>>(&self) -> Result<Verdict> {
+    fn tell<S: Described, T: Structure<Any, S>>(&self) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+    {
         let path = &self.args.table;
         let progress = Progress::line();
         progress.say("reading, checking and walking the table");
@@ -73,7 +77,7 @@ impl Info<'_> {
         out::print_json(&json!({
             "table": about.contents.name(), "scheme": about.scheme, "kind": self.info.kind.name(),
             "parameters": scheme::json(&about.parameters), "key_type": key_type_json(self.info.key_type),
-            "pairs": about.pairs, "keys": stats.pairs, "most_values": facts.most_values,
+            "types": Types::of(self.info).json(), "pairs": about.pairs, "keys": stats.pairs, "most_values": facts.most_values,
             "slots": stats.slots, "load": about.load, "seed": about.seed,
             "worn": about.is_worn, "tombstones": stats.tombstones,
             "restarts": stats.restarts, "digest": facts.digest.to_string(), "file_bytes": facts.file_bytes,
@@ -101,11 +105,12 @@ impl Info<'_> {
             }
             _ => String::new(),
         };
+        let types = Types::of(self.info);
         out::print(&format!(
             "{}: {} in {} (load {:.3})\n\
              table     {}{values}\n\
              keys      {}\n\
-             scheme    {} {}, {}\n\
+             {}scheme    {} {}, {}\n\
              seed      {}\n\
              restarts  {}\n\
              file      {} bytes, {:.2} a {}\n\
@@ -118,7 +123,8 @@ impl Info<'_> {
             text::counted(stats.slots, "slot"),
             about.load,
             about.contents.name(),
-            self.info.key_type,
+            types.keys_said(),
+            types.values_said(),
             about.scheme,
             self.info.kind,
             scheme::listed(&about.parameters),

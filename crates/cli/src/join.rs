@@ -5,15 +5,16 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use koel::backend::HashBackend;
+use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
 use koel::join::JoinRows;
 use koel::table::Contents;
-use koel::{AnyScheme, JoinIndex, JoinKind, Scheme};
+use koel::{JoinIndex, JoinKind, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, Pairs, ReadOptions, Want};
-use super::options::{self, OneDevice, TableOptions};
+use super::number::{Number, Numbers, Type, Word};
+use super::options::{self, OneDevice, TableOptions, ValuesOption};
 use super::output::{Column, RowOptions, Rows};
 use super::progress::Progress;
 use super::text;
@@ -34,7 +35,8 @@ their numbers, from 0. --header, --kmer and --other-letters hold for both files.
 Rows come in the order of left rows, then of right rows, on every device. The result is written in pieces and never held;
 what is in memory are the columns of both files and an index of the right one.
 -o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, left u4, right u4; --how left and full:
-found b1, of `right`; --how right and full: left_found b1).
+found b1, of `right`; --how right and full: left_found b1), where keys and values have the types of the files. Keys of two
+types are compared as numbers, and come out as the narrowest type that holds both.
 
 Examples:
   koel join orders.csv items.csv
@@ -61,29 +63,28 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
+    values: ValuesOption,
+    #[command(flatten)]
     device: OneDevice,
     #[command(flatten)]
     table: TableOptions,
 }
 
 impl Args {
-    fn columns(&self) -> Vec<Column> {
-        let right = if self.how.keeps_left() { Column::Maybe("right", "found") } else { Column::Word("right") };
-        let left = if self.how.keeps_right() { Column::Maybe("left", "left_found") } else { Column::Word("left") };
-        let mut columns = vec![Column::Word("key"), left, right];
+    fn columns(&self, keys: Type, left: Type, right: Type) -> Vec<Column> {
+        let right =
+            if self.how.keeps_left() { Column::Maybe("right", "found", right) } else { Column::Of("right", right) };
+        let left =
+            if self.how.keeps_right() { Column::Maybe("left", "left_found", left) } else { Column::Of("left", left) };
+        let mut columns = vec![Column::Of("key", keys), left, right];
         columns.truncate(if self.how.has_right() { 3 } else { 2 });
         columns
     }
 
     /// The rows of a file, with their values if those come out again.
     fn read(&self, input: Input<'_>, values: bool) -> Result<Pairs> {
-        let mut pairs = Pairs::default();
-        if values {
-            input.read(&self.reading, Want::Pairs, &mut pairs)?;
-        } else {
-            input.read(&self.reading, Want::Keys, &mut pairs.keys)?;
-        }
-        Ok(pairs)
+        let want = if values { Want::Pairs } else { Want::Keys };
+        input.columns(&self.reading.with_values(self.values.values), want)
     }
 }
 
@@ -104,50 +105,94 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.say(format!("reading {}", args.right.display()));
     let right = args.read(right, !args.rows && args.how.has_right())?;
     let read_seconds = start.elapsed().as_secs_f64();
-    let mut job = JoinFiles { args, device: &device, left, right, read_seconds, progress: Some(progress) };
-    job.run(args.table.scheme(Contents::Multi)?)
+    let kind = common(&left.keys, &right.keys)?;
+    let (left_keys, right_keys) = (left.keys.into_kind(kind)?, right.keys.into_kind(kind)?);
+    let job = JoinFiles {
+        args,
+        device: &device,
+        kind,
+        left: left.values,
+        right: right.values,
+        read_seconds,
+        progress: Some(progress),
+    };
+    match kind.bits() {
+        u32::BITS => job.run(args.table.scheme(Contents::Multi)?, left_keys.into_keys()?, right_keys.into_keys()?),
+        _ => job.run(args.table.wide::<u64, u32>()?, left_keys.into_keys()?, right_keys.into_keys()?),
+    }
 }
 
+/// The type as which keys of both columns are compared: one that holds all numbers of both types, or else those that
+/// there are.
+fn common(left: &Numbers, right: &Numbers) -> Result<Type> {
+    if left.kind() == right.kind() {
+        return Ok(left.kind());
+    }
+    let of_all = left.span().and(right.span());
+    left.kind().of_both(right.kind()).or(of_all.narrowest()).ok_or_else(|| {
+        let (left, right) = (left.kind().name(), right.kind().name());
+        Failure::Input(format!(
+            "left keys are {left} and right keys {right}, and no type holds both {} and {}: leave those out that can have no \
+             partner",
+            of_all.least, of_all.greatest
+        ))
+    })
+}
+
+/// The keys of both sides are of one type.
 struct JoinFiles<'a> {
     args: &'a Args,
     device: &'a Any,
-    left: Pairs,
-    right: Pairs,
+    kind: Type,
+    /// Values.
+    left: Numbers,
+    right: Numbers,
     read_seconds: f64,
     progress: Option<Progress>,
 }
 
 impl JoinFiles<'_> {
-    fn run(&mut self, scheme: AnyScheme) -> Result<Verdict> {
+    fn run<S: Scheme<Value = u32>>(
+        mut self,
+        scheme: S,
+        left_keys: Vec<S::Key>,
+        mut right_keys: Vec<S::Key>,
+    ) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+        S::Key: Word,
+    {
         let name = scheme.name();
         let (args, device) = (self.args, self.device);
-        let right_rows = self.right.keys.len() as u64;
+        let right_rows = right_keys.len() as u64;
         self.say(|| format!("indexing {}", text::counted(right_rows, "row")));
         let start = Instant::now();
-        let index = args.table.apply(JoinIndex::builder(scheme)).build(device, &self.right.keys)?;
+        let index = args.table.apply(JoinIndex::builder(scheme)).build(device, &right_keys)?;
         device.finish()?;
         if !args.how.keeps_right() {
             // The keys come out of the left rows.
-            self.right.keys = Vec::new();
+            right_keys = Vec::new();
         }
         let index_seconds = start.elapsed().as_secs_f64();
 
-        let left_rows = self.left.keys.len() as u64;
+        let left_rows = left_keys.len() as u64;
         self.say(|| format!("looking up {}", text::counted(left_rows, "row")));
         let start = Instant::now();
-        let join = index.join(&self.left.keys, args.how)?;
+        let join = index.join(&left_keys, args.how)?;
         let total = join.len();
         if args.output.output.is_none() {
             // Rows on a terminal are progress enough.
             self.progress = None;
         }
-        let mut rows = Rows::open(args.output.output.as_deref(), &args.columns())?;
+        let values = |column: &Numbers| if args.rows { Type::U32 } else { column.kind() };
+        let columns = args.columns(self.kind, values(&self.left), values(&self.right));
+        let mut rows = Rows::open(args.output.output.as_deref(), &columns)?;
         if let Some(progress) = &self.progress {
             progress.rows(total);
         }
         for piece in join.chunks(CHUNK) {
             let piece = piece?;
-            self.write(&piece, &mut rows)?;
+            self.write(&piece, [&left_keys, &right_keys], &mut rows)?;
         }
         rows.finish()?;
         self.progress = None;
@@ -172,16 +217,16 @@ impl JoinFiles<'_> {
         }
     }
 
-    fn write(&self, piece: &JoinRows, rows: &mut Rows) -> Result<()> {
-        let shown = |side: &Pairs, row: u32| {
-            if self.args.rows { row.into() } else { u64::from(side.values[row as usize]) }
+    fn write<K: Word>(&self, piece: &JoinRows, [left_keys, right_keys]: [&[K]; 2], rows: &mut Rows) -> Result<()> {
+        let shown = |values: &Numbers, row: u32| {
+            if self.args.rows { Number::from(row) } else { values.number(row as usize) }
         };
         for (left, right) in piece.iter() {
             let key = match (left, right) {
-                (Some(left), _) => self.left.keys.get(left as usize),
-                (None, right) => right.and_then(|right| self.right.keys.get(right as usize)),
+                (Some(left), _) => left_keys.get(left as usize),
+                (None, right) => right.and_then(|right| right_keys.get(right as usize)),
             };
-            let key = key.copied().map(u64::from);
+            let key = key.map(|&key| self.kind.of_key(key));
             rows.write(&[key, left.map(|row| shown(&self.left, row)), right.map(|row| shown(&self.right, row))])?;
         }
         Ok(())

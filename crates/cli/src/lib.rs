@@ -8,7 +8,7 @@
 //! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
 //! structure.rs    map, set, compacting and multivalue tables: what a file can hold
 //! scheme/         from option values to a scheme, through the registry; the one place that names schemes
-//! input/          tables as text, .npy and FASTA, streamed
+//! input/          tables as text, .npy and FASTA, streamed;   number/   what their numbers are, and columns of them
 //! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
@@ -31,6 +31,8 @@ mod info;
 pub mod input;
 mod join;
 mod lookup;
+#[doc(hidden)]
+pub mod number;
 #[doc(hidden)]
 pub mod options;
 #[doc(hidden)]
@@ -58,7 +60,7 @@ use failure::{Failure, Verdict};
 const EXAMPLES: &str = "\
 Examples:
   koel verify                                 check every device of this machine
-  koel build pairs.csv -o pairs.koel          build a table
+  koel build pairs.csv -o pairs.koel          build a table of 32-bit or 64-bit keys and values
   koel lookup pairs.koel queries.csv          ask it; rows `key,value`, the value empty for a miss
   koel build genome.fa --kmer 16 -o kmers.koel --table multi
   koel join orders.csv items.csv              rows `key,left,right` of equal keys

@@ -6,32 +6,35 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use koel::backend::Runs;
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{AnyScheme, CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{Input, ReadOptions, Sink, Want};
+use super::input::{Input, Named, ReadOptions, Sink, Want};
+use super::number::{Number, Type, Word};
 use super::options::{self, Threads};
-use super::output::{RowOptions, Rows};
+use super::output::{FileForm, RowOptions, Rows, form_of};
 use super::progress::Progress;
-use super::structure::unknown;
+use super::structure::{Types, of_any_table, of_numbering_table, unknown};
 use super::{out, text};
-use ask::{AllValues, Ask, Counts, KeysOfIds, Members, Values};
+use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
 
 /// Queries that are answered at a time; what is in memory is proportional to it.
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
 QUERIES is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used. A table that was built
-from FASTA knows its K.
+from FASTA knows its K. Queries may be of another type than the table's keys: those that it cannot hold are misses.
 Output is in the order of the queries. What a row is depends on what TABLE was built as (--table):
   map          `key,value`, the value empty for a miss
   set          `key,found`: 1 or 0
   compact      `key,id`, the id empty for a miss; with --reverse queries are ids, and rows `id,key`
   multi        `key,value`, a row for each value of the key, or one without for a miss; with --count `key,count`
 -o FILE.tsv separates by tabs; -o FILE.npy writes a structured array, where a miss is a 0 whose field `found` is false:
-(key u4, value u4, found b1), or the names above.
+(key u4, value u4, found b1), or the names above. Keys have the type of the queries' array, or else of --keys or of the
+table's keys; values that of the table.
 
 Examples:
   koel lookup pairs.koel queries.csv
@@ -74,11 +77,6 @@ pub(crate) struct Args {
 impl Args {
     /// Refuses options of other contents.
     fn check(&self, info: &FileInfo) -> Result<()> {
-        if AnyScheme::name_of(info.scheme).is_none() {
-            let (path, number) = (self.table.display(), info.scheme);
-            let advice = "which this koel does not know: use a newer one";
-            return Err(Failure::Input(format!("{path}: it holds scheme number {number}, {advice}")));
-        }
         let own = [
             ("count", self.count, Contents::Multi),
             ("reverse", self.reverse, Contents::Compact),
@@ -119,7 +117,7 @@ impl<'a> Queries<'a> {
         let are = if args.reverse {
             "the queries of --reverse are ids, which are numbers".into()
         } else {
-            format!("the keys of {} are {key_type}", args.table.display())
+            format!("the keys of {} are {}", args.table.display(), Types::of(info).keys_said())
         };
         // Older tables do not know that their keys are k-mers: there the user may say so.
         let may_be_kmers = key_type == KeyType::Numbers && !args.reverse;
@@ -141,13 +139,21 @@ impl<'a> Queries<'a> {
             };
             return Err(Failure::Input(format!("{}: this is FASTA, and {are}: {advice}", args.queries.display())));
         }
+        let is_array = args.output.output.as_deref().is_some_and(|path| form_of(path) == Some(FileForm::Array));
+        if is_array && reading.keys.is_none() && input.is_text() {
+            // An array has one type, which has to be known before the last query is.
+            reading.keys = Some(if args.reverse { Type::U32 } else { Types::of(info).keys });
+        }
         Ok(Queries { input, reading })
     }
 }
 
 /// Maps a table.
 #[expect(unsafe_code, reason = "only the user knows who else writes to the file")]
-fn mapped(path: &Path) -> koel::Result<HashTable<Cpu, AnyScheme>> {
+fn mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
+where
+    Cpu: Runs<S>,
+{
     // SAFETY: the user asked for it by --mapped, whose help says that nothing may write to the file or cut it short
     // meanwhile. This command does not: its answers go elsewhere.
     unsafe { HashTable::open_mapped(&Cpu::new(), path) }
@@ -163,48 +169,60 @@ impl Lookup<'_> {
         let (args, path) = (self.args, &self.args.table);
         // Queries that are not there are noticed before a large table is read, and before any output.
         let queries = Queries::open(args, self.info)?;
+        let types = Types::of(self.info);
         if args.mapped {
-            return answer(args, queries, &mut Values::new(&mapped(path)?, "value"));
+            return of_any_table!(self.info, |S| {
+                let table = mapped::<S>(path)?;
+                answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
+            });
         }
         let device = options::one_device_for(args.device.as_deref().unwrap_or("auto"), &[path, &args.queries])?;
         match self.info.contents {
-            Contents::Map => {
-                answer(args, queries, &mut Values::new(&HashTable::<Any, AnyScheme>::open(&device, path)?, "value"))
-            }
-            Contents::Set => answer(args, queries, &mut Members(&HashSet::<Any, AnyScheme>::open(&device, path)?)),
-            Contents::Compact => {
-                let table = CompactingTable::<Any, AnyScheme>::open(&device, path)?;
+            Contents::Map => of_any_table!(self.info, |S| {
+                let table = HashTable::<Any, S>::open(&device, path)?;
+                answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
+            }),
+            Contents::Set => of_any_table!(self.info, |S| {
+                answer(args, queries, types.keys, &mut Members(&HashSet::<Any, S>::open(&device, path)?))
+            }),
+            Contents::Compact => of_numbering_table!(self.info, |S| {
+                let table = CompactingTable::<Any, S>::open(&device, path)?;
                 if args.reverse {
-                    answer(args, queries, &mut KeysOfIds(&table))
+                    answer(args, queries, Type::U32, &mut KeysOfIds(&table, types.keys))
                 } else {
-                    answer(args, queries, &mut Values::new(table.table(), "id"))
+                    answer(args, queries, types.keys, &mut Values::new(table.table(), "id", Type::U32))
                 }
-            }
-            Contents::Multi => {
-                let table = MultiTable::<Any, AnyScheme>::open(&device, path)?;
+            }),
+            Contents::Multi => of_numbering_table!(self.info, |S| {
+                let table = MultiTable::<Any, S>::open(&device, path)?;
                 if args.count {
-                    answer(args, queries, &mut Counts(&table))
+                    answer(args, queries, types.keys, &mut Counts(&table))
                 } else {
-                    answer(args, queries, &mut AllValues(&table))
+                    answer(args, queries, types.keys, &mut AllValues(&table, self.values()))
                 }
-            }
+            }),
             other => Err(unknown(other)),
         }
     }
+
+    /// What the values are; of a table that has none, the numbers that stand in for them.
+    fn values(&self) -> Type {
+        Types::of(self.info).values.unwrap_or(Type::U32)
+    }
 }
 
-/// Answers all queries and says how many hit.
-fn answer(args: &Args, queries: Queries<'_>, table: &mut dyn Ask) -> Result<Verdict> {
-    let rows = Rows::open(args.output.output.as_deref(), &table.columns())?;
+/// Answers all queries, of which the table holds those of this type, and says how many hit.
+fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dyn Ask<K>) -> Result<Verdict> {
     // Rows on a terminal are progress enough.
     let progress = args.output.output.is_some().then(Progress::line);
     if let Some(progress) = &progress {
         progress.say("looking up");
     }
-    let mut answers = Answers { table, queries: Vec::new(), rows, asked: 0, missed: 0, progress };
+    let queries_of = Asked::new(kind);
+    let mut answers = Answers { args, table, queries: queries_of, rows: None, asked: 0, missed: 0, progress };
     let read = queries.input.read(&queries.reading, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
-    match read.and_then(|()| rows.finish()) {
+    match read.and_then(|()| rows.map_or(Ok(()), Rows::finish)) {
         // A reader that has seen enough does not undo the misses that were seen.
         Err(Failure::ClosedPipe) if args.strict && missed > 0 => return Ok(Verdict::CheckFailed),
         done => done?,
@@ -222,26 +240,35 @@ fn answer(args: &Args, queries: Queries<'_>, table: &mut dyn Ask) -> Result<Verd
 }
 
 /// Queries gathered to a chunk, answered, and written.
-struct Answers<'a> {
-    table: &'a mut dyn Ask,
-    queries: Vec<u32>,
-    rows: Rows,
+struct Answers<'a, K: Word> {
+    args: &'a Args,
+    table: &'a mut dyn Ask<K>,
+    queries: Asked<K>,
+    /// Opened when the type of the queries is known.
+    rows: Option<Rows>,
     asked: u64,
     missed: u64,
     progress: Option<Progress>,
 }
 
-impl Sink for Answers<'_> {
-    fn append(&mut self, keys: &[u32], _: &[u32]) -> Result<()> {
-        self.queries.extend_from_slice(keys);
+impl<K: Word> Sink for Answers<'_, K> {
+    fn begin(&mut self, named: Named) -> Result<()> {
+        let columns = self.table.columns(named.keys.unwrap_or(self.queries.kind()));
+        self.rows = Some(Rows::open(self.args.output.output.as_deref(), &columns)?);
+        Ok(())
+    }
+
+    fn append(&mut self, keys: &[Number], _: &[Number]) -> Result<()> {
+        keys.iter().for_each(|&key| self.queries.push(key));
         if self.queries.len() >= CHUNK { self.flush() } else { Ok(()) }
     }
 }
 
-impl Answers<'_> {
+impl<K: Word> Answers<'_, K> {
     fn flush(&mut self) -> Result<()> {
+        let Some(rows) = &mut self.rows else { return Ok(()) };
         let asked = self.queries.len() as u64;
-        let hits = self.table.answer(&self.queries, &mut self.rows)?;
+        let hits = self.table.answer(&self.queries, rows)?;
         self.asked += asked;
         self.missed += asked - hits;
         if let Some(progress) = &self.progress {

@@ -15,6 +15,7 @@ use super::scheme;
 pub use device::{OneDevice, Threads, one_device, one_device_for};
 pub use parameters::{Extent, SchemeOptions};
 pub use table::{Builder, TableOptions, scheme_help, usual};
+pub use values::ValuesOption;
 pub use values::{
     aggregate, by_name, contents, count, duplicates, id_order, join_kind, kind, named_rows_file, pair_count, rows_file,
     scheme_name, scheme_or_all, table_file,
@@ -62,7 +63,7 @@ impl SizeOptions {
     }
 
     /// The slots for so many pairs, worked out here once more and not by the builder.
-    pub fn slots<S: Scheme<Key = u32, Value = u32>>(&self, scheme: &S, pairs: u64) -> Result<u64> {
+    pub fn slots<S: Scheme>(&self, scheme: &S, pairs: u64) -> Result<u64> {
         let load = self.load.map_or(Ok(scheme.default_load()), Load::new)?;
         Ok(self.slots.unwrap_or_else(|| load.slots_for(self.capacity.unwrap_or(pairs))))
     }

@@ -23,6 +23,7 @@ use koel::file::WholeFile;
 
 use super::failure::{Failure, Result};
 use super::files::{self, Output};
+use super::number::{Number, Type};
 use super::{out, progress};
 
 /// Where rows go, and what is said of them.
@@ -86,20 +87,18 @@ pub(crate) fn form_of(path: &Path) -> Option<FileForm> {
 /// What a column is called and holds.
 #[derive(Clone, Copy)]
 pub(crate) enum Column {
-    /// Numbers of 32 bits.
-    Word(&'static str),
-    /// Numbers of 64 bits.
-    Long(&'static str),
+    /// Numbers of a type.
+    Of(&'static str, Type),
     /// 1 or 0, for yes and no.
     Flag(&'static str),
-    /// Numbers of 32 bits, where a row has one, and what an array calls the flag that says so.
-    Maybe(&'static str, &'static str),
+    /// Numbers of a type, where a row has one, and what an array calls the flag that says so.
+    Maybe(&'static str, &'static str, Type),
 }
 
 impl Column {
     fn name(self) -> &'static str {
         match self {
-            Column::Word(name) | Column::Long(name) | Column::Flag(name) | Column::Maybe(name, _) => name,
+            Column::Of(name, _) | Column::Flag(name) | Column::Maybe(name, ..) => name,
         }
     }
 }
@@ -157,7 +156,7 @@ impl Rows {
     }
 
     /// Writes a row: a number for each column that the row has; last ones that it has not may be left away.
-    pub(crate) fn write<C: Copy + Into<Option<u64>>>(&mut self, cells: &[C]) -> Result<()> {
+    pub(crate) fn write<C: Copy + Into<Option<Number>>>(&mut self, cells: &[C]) -> Result<()> {
         self.untold += 1;
         if self.untold == TOLD_AT_ONCE {
             progress::advance(std::mem::take(&mut self.untold));
@@ -198,14 +197,18 @@ fn failed(file: Option<&Target>, error: &io::Error) -> Failure {
 /// A line of so many columns, empty where there is no number.
 fn write_text<C>(writer: &mut impl Write, delimiter: char, columns: usize, cells: &[C]) -> io::Result<()>
 where
-    C: Copy + Into<Option<u64>>,
+    C: Copy + Into<Option<Number>>,
 {
     for column in 0..columns {
         if column > 0 {
             write!(writer, "{delimiter}")?;
         }
         if let Some(cell) = cells.get(column).copied().and_then(Into::into) {
-            write!(writer, "{cell}")?;
+            // Numbers of 128 bits are written slowly.
+            match u64::try_from(cell) {
+                Ok(cell) => write!(writer, "{cell}")?,
+                Err(_) => write!(writer, "{cell}")?,
+            }
         }
     }
     writeln!(writer)
@@ -216,17 +219,16 @@ where
 struct Row(Vec<u8>);
 
 impl Row {
-    fn fill<C: Copy + Into<Option<u64>>>(&mut self, columns: &[Column], cells: &[C]) {
+    fn fill<C: Copy + Into<Option<Number>>>(&mut self, columns: &[Column], cells: &[C]) {
         self.0.clear();
         for (i, column) in columns.iter().enumerate() {
-            let cell: Option<u64> = cells.get(i).copied().and_then(Into::into);
+            let cell: Option<Number> = cells.get(i).copied().and_then(Into::into);
             let bytes = cell.unwrap_or(0).to_le_bytes();
-            match column {
-                Column::Word(_) => self.0.extend(&bytes[..4]),
-                Column::Long(_) => self.0.extend(bytes),
+            match *column {
+                Column::Of(_, kind) => self.0.extend(&bytes[..kind.bits() as usize / 8]),
                 Column::Flag(_) => self.0.push(bytes[0]),
-                Column::Maybe(..) => {
-                    self.0.extend(&bytes[..4]);
+                Column::Maybe(_, _, kind) => {
+                    self.0.extend(&bytes[..kind.bits() as usize / 8]);
                     self.0.push(cell.is_some().into());
                 }
             }

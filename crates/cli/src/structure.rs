@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 
 use koel::backend::Runs;
 use koel::scheme::{Audit, Plan};
-use koel::table::Contents;
+use koel::table::{Contents, FileInfo};
 use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::Failure;
+use super::number::Type;
 use super::scheme::Described;
 use super::text;
 
 /// What keys stand for.
 pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
     match key_type {
-        KeyType::Numbers => json!({ "type": "numbers" }),
+        KeyType::Numbers | KeyType::Signed => json!({ "type": "numbers" }),
         KeyType::Kmers { k } => json!({ "type": "kmers", "k": k }),
         KeyType::Cells(layout) => json!({ "type": "cells", "layout": layout.to_string() }),
         other => json!({ "type": other.to_string() }),
@@ -24,7 +25,7 @@ pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
 }
 
 /// What all of them can do.
-pub trait Structure<B: Runs<S>, S: Scheme<Key = u32, Value = u32>>: Sized {
+pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
     /// What the pairs of its table are.
     const CONTENTS: Contents;
     fn open(backend: &B, path: &Path) -> koel::Result<Self>;
@@ -55,8 +56,8 @@ pub trait Structure<B: Runs<S>, S: Scheme<Key = u32, Value = u32>>: Sized {
 }
 
 macro_rules! structure {
-    ($structure:ident, $contents:ident { $($more:item)* }) => {
-        impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Structure<B, S> for $structure<B, S> {
+    ($structure:ident, $contents:ident $(, $number:ty)? { $($more:item)* }) => {
+        impl<B: Runs<S>, S: Scheme$(<Value = $number>)?> Structure<B, S> for $structure<B, S> {
             const CONTENTS: Contents = Contents::$contents;
             fn open(backend: &B, path: &Path) -> koel::Result<Self> {
                 $structure::open(backend, path)
@@ -86,15 +87,15 @@ structure!(HashSet, Set {
         self.table()
     }
 });
-structure!(CompactingTable, Compact {
+structure!(CompactingTable, Compact, u32 {
     fn table(&self) -> &HashTable<B, S> {
         self.table()
     }
     fn bytes(&self) -> u64 {
-        8 * self.table().plan().words() + 4 * self.pairs()
+        8 * self.table().plan().words() + size_of::<S::Key>() as u64 * self.pairs()
     }
 });
-structure!(MultiTable, Multi {
+structure!(MultiTable, Multi, u32 {
     const COUNTED: &'static str = "pair";
     fn table(&self) -> &HashTable<B, S> {
         self.table()
@@ -159,6 +160,88 @@ impl About {
             is_outside: plan.outside().is_some(),
         }
     }
+}
+
+/// The types of keys and values in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Types {
+    pub key_type: KeyType,
+    pub keys: Type,
+    /// None of sets, and of ids, which are the table's own.
+    pub values: Option<Type>,
+}
+
+impl Types {
+    /// Of a file.
+    pub fn of(info: &FileInfo) -> Types {
+        let values = Type::of_values(info.value_type, info.value_bits);
+        let has_values = matches!(info.contents, Contents::Map | Contents::Multi) && info.value_bits > 0;
+        let keys = Type::of_keys(info.key_type, info.key_bits);
+        Types { key_type: info.key_type, keys, values: has_values.then_some(values) }
+    }
+
+    /// What keys are, in words.
+    pub fn keys_said(&self) -> String {
+        match self.key_type {
+            KeyType::Numbers | KeyType::Signed => numbers(self.keys),
+            other => other.to_string(),
+        }
+    }
+
+    /// A line on values, where they are not what they mostly are.
+    pub fn values_said(&self) -> String {
+        self.values
+            .filter(|&kind| kind != Type::U32)
+            .map_or(String::new(), |kind| format!("values    {}\n", numbers(kind)))
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        json!({ "keys": self.keys.name(), "values": self.values.map(Type::name) })
+    }
+}
+
+/// Numbers of a type.
+fn numbers(kind: Type) -> String {
+    if kind == Type::U32 { "numbers".into() } else { format!("numbers ({})", kind.name()) }
+}
+
+/// The body with `$S` as the scheme of a file's table, which its keys' and values' bits tell.
+macro_rules! of_any_table {
+    ($info:expr, |$S:ident| $body:expr) => {
+        match ($info.key_bits, $info.value_bits) {
+            (32, 32) => $crate::structure::of_any_table!(@ koel::AnyScheme, $S, $body),
+            (64, 64) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u64, u64>, $S, $body),
+            (64, 32) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
+            (32, 64) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u32, u64>, $S, $body),
+            (64, 0) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u64, ()>, $S, $body),
+            _ => Err($crate::structure::unknown_widths($info)),
+        }
+    };
+    (@ $scheme:ty, $S:ident, $body:expr) => {{
+        type $S = $scheme;
+        $body
+    }};
+}
+pub(crate) use of_any_table;
+
+/// The same of tables whose values are numbers of the table's own: ids, and those of runs.
+macro_rules! of_numbering_table {
+    ($info:expr, |$S:ident| $body:expr) => {
+        match ($info.key_bits, $info.value_bits) {
+            (32, 32) => $crate::structure::of_any_table!(@ koel::AnyScheme, $S, $body),
+            (64, 32) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
+            _ => Err($crate::structure::unknown_widths($info)),
+        }
+    };
+}
+pub(crate) use of_numbering_table;
+
+/// What is said of a table of widths that no such structure has.
+pub fn unknown_widths(info: &FileInfo) -> Failure {
+    let (name, keys, values) = (info.contents.name(), info.key_bits, info.value_bits);
+    let what = format!("a {name} of keys of {keys} bits and values of {values}");
+    Failure::Input(format!("{what} is nothing that this command knows: use a newer koel"))
 }
 
 /// What is said of contents that this command does not know.

@@ -2,7 +2,10 @@
 //! `src/table/digest.rs` changes with it.
 
 use crate::chosen::{self, Attack};
+use koel::backend::{Runs, Word};
 use koel::device::Any;
+use koel::scheme::BucketizedOf;
+use koel::scheme::bucketized::wide::{Column, Layout};
 use koel::workload::Workload;
 use koel::{
     AnyScheme, Bucketized, Cpu, Cuckoo, CuckooSet, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme,
@@ -82,6 +85,35 @@ fn layouts_are_what_they_were() {
     ] {
         layout(RobinHood::canonical().sequence(sequence).max_ages(max_ages), golden);
     }
+}
+
+/// Tables of 64-bit keys or values: either half of such a number is that of 32 bits.
+#[test]
+fn wide_layouts_are_what_they_were() {
+    fn wide<T: Word>(numbers: &[u32]) -> Vec<T> {
+        numbers.iter().map(|&number| T::low(u64::from(number) << 32 | u64::from(number))).collect()
+    }
+    fn layout<K: Column, V: Column>(golden: &str)
+    where
+        (K, V): Layout,
+        Any: Runs<BucketizedOf<K, V>>,
+    {
+        let load = Workload::new(1000, 1);
+        let keys = wide(&load.keys());
+        let mut values = wide(&load.values());
+        if <(K, V)>::VALUES.is_none() {
+            values.fill(Word::low(0));
+        }
+        for device in std::iter::once(Any::Cpu(Cpu::new())).chain(crate::common::opencl_devices()) {
+            let builder = HashTable::builder(Bucketized::default().of::<K, V>()).seed(2026);
+            let table = builder.build(&device, &keys, &values).unwrap();
+            assert_eq!(table.digest().unwrap().to_string(), golden, "{:#x}", <(K, V)>::CODE);
+        }
+    }
+    layout::<u64, u64>("56f4c2fc2ee88dd3e64055dbee4cb003229ea27ea0cb8d319dc5932b6b56cad6");
+    layout::<u64, u32>("3ea03381e2a4c1796cddd3a1e8619236a48ba0870d07ce7d553b8d91c0484cb4");
+    layout::<u32, u64>("c68a5b010b2bea2c8ccad35dd1588fa7cc2c27ed4927e51924e4721d10e95146");
+    layout::<u64, ()>("8a4680eeeea42afa922428e443bf1a6fed99fbded79ac0a304c75124338702c8");
 }
 
 /// Tables at salted attempts, whose files have a version of their own.

@@ -5,8 +5,9 @@
 use std::io::BufRead;
 
 use super::records::{Record, Records};
-use super::{Batch, Header, Name, ReadOptions, Want, letters};
+use super::{Batch, Header, Name, Named, ReadOptions, Want, letters};
 use crate::failure::Result;
+use crate::number::{Number, Span, Type};
 
 /// Reads rows into a sink.
 pub(super) fn read(
@@ -19,6 +20,7 @@ pub(super) fn read(
 ) -> Result<()> {
     let header = options.header.unwrap_or_default();
     let k = options.k_of_text();
+    sink.begin(Named::of(options, Named::default()))?;
     let mut rows = Records::new(reader, delimiter)?;
     let (mut columns, mut index) = (None, 0u64);
     // The line of a first row that is a header if others follow.
@@ -49,7 +51,7 @@ pub(super) fn read(
             }
         }
         supposed = None;
-        let key = key(row.field(0), k).map_err(|mut reason| {
+        let key = key(row.field(0), k).and_then(|key| sink.admit_key(key)).map_err(|mut reason| {
             if is_first && header == Header::Auto && !looks_numeric(row.field(0)) {
                 reason += "; if this row is a header, give --header yes";
             }
@@ -58,10 +60,13 @@ pub(super) fn read(
         let value = match want {
             Want::Keys => 0,
             Want::Pairs if expected == 2 => {
-                number(row.field(1)).map_err(|reason| name.at(row.line(1), format!("the value {reason}")))?
+                let value = number(row.field(1)).and_then(|value| sink.admit_value(value));
+                value.map_err(|reason| name.at(row.line(1), format!("the value {reason}")))?
             }
             Want::Pairs => {
-                u32::try_from(index).map_err(|_| name.at(row.line(0), "there are more than 4294967296 rows"))?
+                let number = u32::try_from(index).map_err(|_| "there are more than 4294967296 rows".to_owned());
+                let number = number.and_then(|number| sink.admit_value(number.into()));
+                number.map_err(|reason| name.at(row.line(0), reason))?
             }
         };
         sink.push(key, value)?;
@@ -88,10 +93,10 @@ fn looks_numeric(field: &[u8]) -> bool {
 }
 
 /// A number, or where `k` says so as many letters.
-fn key(field: &[u8], k: Option<u32>) -> std::result::Result<u32, String> {
+fn key(field: &[u8], k: Option<u32>) -> std::result::Result<Number, String> {
     match k {
         Some(k) if letters::are_meant(field, k) => {
-            letters::kmer(field, k).map_err(|reason| format!("`{}` {reason}", shown(field)))
+            letters::kmer(field, k).map(Number::from).map_err(|reason| format!("`{}` {reason}", shown(field)))
         }
         _ => number(field).map_err(|reason| {
             let advice = "; letters are keys of tables of k-mers alone, or of FASTA files";
@@ -100,16 +105,21 @@ fn key(field: &[u8], k: Option<u32>) -> std::result::Result<u32, String> {
     }
 }
 
-/// A whole number of 32 bits.
-fn number(field: &[u8]) -> std::result::Result<u32, String> {
-    let digits_only = !field.is_empty() && field.iter().all(u8::is_ascii_digit);
-    let parsed = std::str::from_utf8(field).ok().filter(|_| digits_only).and_then(|digits| digits.parse().ok());
-    parsed.ok_or_else(|| match field {
+/// A whole number of 64 bits, with a sign or without.
+fn number(field: &[u8]) -> std::result::Result<Number, String> {
+    let (is_negative, digits) = field.strip_prefix(b"-").map_or((false, field), |digits| (true, digits));
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let add = |number: u64, digit: &u8| number.checked_mul(10)?.checked_add((digit - b'0').into());
+    let number = if is_number { digits.iter().try_fold(0, add) } else { None };
+    let number = number.map(|number| if is_negative { -Number::from(number) } else { number.into() });
+    let Span { least, greatest } = Span { least: Type::I64.span().least, ..Type::U64.span() };
+    number.filter(|&number| number >= least).ok_or_else(|| match field {
         [] => "is missing".into(),
-        _ if digits_only => format!("{} is above 4294967295: keys and values have 32 bits", shown(field)),
+        _ if is_number && is_negative => format!("{} is below {least}: numbers have 64 bits at most", shown(field)),
+        _ if is_number => format!("{} is above {greatest}: numbers have 64 bits at most", shown(field)),
         _ => {
             let advice = "columns are separated by commas or tabs";
-            format!("`{}` is no whole number from 0 to 4294967295 ({advice})", shown(field))
+            format!("`{}` is no whole number from {least} to {greatest} ({advice})", shown(field))
         }
     })
 }
@@ -122,12 +132,13 @@ fn shown(field: &[u8]) -> std::borrow::Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{pairs, read_with};
+    use super::super::tests::{pairs, read_with, zipped};
     use super::super::{Header, Pairs, ReadOptions};
+    use crate::number::{Number, Type};
 
     #[test]
     fn rows_are_read_with_and_without_header() {
-        let expected = Ok(vec![(5, 1), (0, u32::MAX)]);
+        let expected = Ok(vec![(5, 1), (0, u32::MAX.into())]);
         for text in ["5,1\n0,4294967295\n", "key,value\n5,1\n0,4294967295", "\"5\", 1\r\n\r\n 0 ,4294967295\r\n"] {
             assert_eq!(pairs("x.csv", text.as_bytes(), None), expected, "{text:?}");
         }
@@ -136,10 +147,41 @@ mod tests {
     }
 
     /// The pairs of a text, under options.
-    fn with(text: &str, options: &ReadOptions) -> Result<Vec<(u32, u32)>, String> {
+    fn with(text: &str, options: &ReadOptions) -> Result<Vec<(Number, Number)>, String> {
         let mut sink = Pairs::default();
         read_with("x.csv", text.as_bytes(), options, &mut sink)?;
-        Ok(sink.keys.into_iter().zip(sink.values).collect())
+        Ok(zipped(&sink))
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_numbers() {
+        for (text, keys, values) in [
+            ("1,2\n3,4\n", Type::U32, Type::U32),
+            ("1,2\n4294967296,-4\n", Type::U64, Type::I32),
+            ("-1,18446744073709551615\n9223372036854775807,0\n", Type::I64, Type::U64),
+            ("-0,-9223372036854775808\n", Type::U32, Type::I64),
+        ] {
+            let mut sink = Pairs::default();
+            assert_eq!(read_with("x.csv", text.as_bytes(), &ReadOptions::default(), &mut sink), Ok(None));
+            assert_eq!((sink.keys.kind(), sink.values.kind()), (keys, values), "{text}");
+            let named = ReadOptions { keys: Some(Type::I64), values: Some(Type::U64), ..ReadOptions::default() };
+            if with(text, &named).is_ok() {
+                let mut sink = Pairs::default();
+                let _ = read_with("x.csv", text.as_bytes(), &named, &mut sink);
+                assert_eq!((sink.keys.kind(), sink.values.kind()), (Type::I64, Type::U64), "{text}");
+            } else {
+                assert!(text.contains(",-"), "{text}");
+            }
+        }
+        let u32s = ReadOptions { keys: Some(Type::U32), values: Some(Type::I32), ..ReadOptions::default() };
+        for (text, line, part) in [
+            ("1,2\n-1,2\n", 2, "the key -1 is no u32, a whole number from 0 to 4294967295"),
+            ("4294967296,2\n", 1, "the key 4294967296 is no u32"),
+            ("1,2147483648\n", 1, "the value 2147483648 is no i32"),
+        ] {
+            let error = with(text, &u32s).expect_err(text);
+            assert!(error.starts_with(&format!("x.csv, line {line}: {part}")), "{error}");
+        }
     }
 
     #[test]
@@ -189,8 +231,13 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         for (text, line, part) in [
-            (&b"1,2\n4294967296,1\n"[..], 2, "above"),
-            (b"1,2\n3,-1\n", 2, "`-1`"),
+            (&b"1,2\n18446744073709551616,1\n"[..], 2, "the key 18446744073709551616 is above"),
+            (b"1,2\n3,-9223372036854775809\n", 2, "the value -9223372036854775809 is below"),
+            (b"-1,2\n9223372036854775808,1\n", 2, "the key 9223372036854775808 and -1, which"),
+            (b"1,18446744073709551615\n\n3,-2\n", 3, "the value -2 and 18446744073709551615, which"),
+            (b"1,2\n3,--1\n", 2, "`--1`"),
+            (b"1,2\n3,-\n", 2, "`-`"),
+            (b"1,2\n3,+1\n", 2, "`+1`"),
             (b"k,v\n1,2\n\n3,\n", 4, "missing"),
             (b"k,v\r\n\r\n1,2\r\n3,", 4, "missing"),
             (b"1,2\r3,4\r", 1, "columns"),

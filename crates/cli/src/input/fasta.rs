@@ -13,8 +13,9 @@
 use std::io::BufRead;
 
 use super::letters::{code, is_ambiguous};
-use super::{Batch, Name, OtherLetters, ReadOptions, Want};
+use super::{Batch, Name, Named, OtherLetters, ReadOptions, Want};
 use crate::failure::Result;
+use crate::number::Type;
 
 /// Where in the text a byte stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ enum Place {
     Sequence,
 }
 
-/// Reads windows of `k` letters, `1..=16`, into a sink. A sentence says what was skipped.
+/// Reads windows of `k` letters, `1..=32`, into a sink. A sentence says what was skipped.
 pub(super) fn read(
     mut reader: impl BufRead,
     name: &Name,
@@ -33,9 +34,10 @@ pub(super) fn read(
     sink: &mut Batch<'_>,
 ) -> Result<Option<String>> {
     let (k, others) = (options.k(), options.other_letters.unwrap_or_default());
-    let mask = u32::MAX >> (32 - 2 * k);
+    sink.begin(Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32) })?;
+    let mask = u64::MAX >> (64 - 2 * k);
     let (mut place, mut line, mut records) = (Place::LineStart, 1u64, 0u64);
-    let (mut key, mut letters, mut position) = (0u32, 0u32, 0u64);
+    let (mut key, mut letters, mut position) = (0u64, 0u32, 0u64);
     let mut seen = Seen::default();
     loop {
         let chunk = reader.fill_buf().map_err(|error| name.io(&error))?;
@@ -74,7 +76,7 @@ pub(super) fn read(
                     key = (key << 2 | base) & mask;
                     if letters == k {
                         let value = value(position - u64::from(k), want).map_err(|reason| name.at(line, reason))?;
-                        sink.push(key, value)?;
+                        sink.push(key.into(), value.into())?;
                     }
                 }
             }
@@ -145,11 +147,12 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{pairs, read_with};
+    use super::super::tests::{pairs, read_with, zipped};
     use super::super::{Input, OtherLetters, Pairs, ReadOptions, Want};
     use super::value;
+    use crate::number::Number;
 
-    fn kmers(text: &str, k: u32) -> Result<Vec<(u32, u32)>, String> {
+    fn kmers(text: &str, k: u32) -> Result<Vec<(Number, Number)>, String> {
         pairs("x.fa", text.as_bytes(), Some(k))
     }
 
@@ -169,7 +172,11 @@ mod tests {
         assert_eq!(kmers(">r\nACGNACG\n", 3), Ok(vec![(6, 0), (6, 4)]), "N takes a place and breaks windows");
         assert_eq!(kmers(">a\nAC\n>b\nGACG\n", 3), Ok(vec![(33, 2), (6, 3)]), "records break windows, places go on");
         assert_eq!(kmers(">r\nA\nC", 1), Ok(vec![(0, 0), (1, 1)]));
-        assert_eq!(kmers(">r\nTTTTTTTTTTTTTTTT", 16), Ok(vec![(u32::MAX, 0)]));
+        assert_eq!(kmers(">r\nTTTTTTTTTTTTTTTT", 16), Ok(vec![(u32::MAX.into(), 0)]));
+        let long = ">r\nTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTA";
+        let most = Number::from(u64::MAX);
+        assert_eq!(kmers(long, 32), Ok(vec![(most, 0), (most - 3, 1)]), "64 bits, of which the oldest go");
+        assert_eq!(kmers(long, 17).map(|rows| rows[16]), Ok(((1 << 34) - 4, 16)));
         assert_eq!(kmers(">r\nACGU\nacgu", 4), kmers(">r\nACGT\nacgt", 4), "RNA is read as DNA");
     }
 
@@ -179,7 +186,7 @@ mod tests {
         let mut pairs = Pairs::default();
         let read = Input::of(&b">r\nACGT\n"[..], "x.fa".as_ref());
         assert!(read.and_then(|input| input.scan(&options, Want::Keys, &mut pairs)).is_ok());
-        assert_eq!((pairs.keys, pairs.values), (vec![6, 27], vec![0, 0]));
+        assert_eq!(zipped(&pairs), [(6, 0), (27, 0)]);
         // The letters themselves would take minutes.
         let most = u64::from(u32::MAX);
         assert_eq!(value(most, Want::Pairs), Ok(u32::MAX));

@@ -1,11 +1,14 @@
 //! Letters of DNA and RNA: `A C G T = 0 1 2 3`, U is T, upper and lower case are one; the first letter of a k-mer is its
 //! most significant.
 
-/// The most letters that a key of 32 bits holds.
-pub(super) const MOST: u32 = 16;
+/// The most letters that a key of 64 bits holds.
+pub(super) const MOST: u32 = 32;
+
+/// The most letters that a key of 32 bits holds, and as many as keys have where nobody says.
+pub(super) const MOST_NARROW: u32 = 16;
 
 /// A letter's two bits.
-pub(super) fn code(letter: u8) -> Option<u32> {
+pub(super) fn code(letter: u8) -> Option<u64> {
     match letter.to_ascii_uppercase() {
         b'A' => Some(0),
         b'C' => Some(1),
@@ -35,7 +38,7 @@ pub(super) fn are_meant(field: &[u8], k: u32) -> bool {
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn kmer(letters: &[u8], k: u32) -> Result<u32, String> {
+pub(super) fn kmer(letters: &[u8], k: u32) -> Result<u64, String> {
     debug_assert!((1..=MOST).contains(&k));
     if letters.len() != k as usize {
         return Err(format!("has {} letters, and the k-mers of this table have {k}", letters.len()));
@@ -55,7 +58,8 @@ mod tests {
         // ACGT = 00 01 10 11
         assert_eq!(kmer(b"ACGT", 4), Ok(27));
         assert_eq!(kmer(b"acgu", 4), Ok(27), "U is T, case is ignored");
-        assert_eq!(kmer(&[b'T'; 16], 16), Ok(u32::MAX));
+        assert_eq!(kmer(&[b'T'; 16], 16), Ok(u32::MAX.into()));
+        assert_eq!(kmer(&[b'T'; 32], 32), Ok(u64::MAX));
         assert!(kmer(b"ACG", 4).is_err_and(|reason| reason.contains("3 letters")));
         assert!(kmer(b"ACGN", 4).is_err_and(|reason| reason.contains("letter N")));
         assert!(are_letters(b"acgtun") && !are_letters(b"") && !are_letters(b"ACE") && !are_letters(b"1"));

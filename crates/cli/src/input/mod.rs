@@ -1,6 +1,7 @@
 //! Reading keys and values: text, `.npy`, FASTA, told apart by their first bytes and, where those do not tell, by name.
 //!
-//! Everything is streamed: what is held of a file is a buffer of 64 KiB and the numbers that the caller keeps.
+//! Everything is streamed: what is held of a file is a buffer of 64 KiB and the numbers that the caller keeps. Readers check
+//! each number against its column's type, or against those that came before it, because they know where it stands.
 
 mod columns;
 mod fasta;
@@ -14,7 +15,8 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, Result};
-use super::progress;
+use super::number::{Admitted, Number, Numbers, Type};
+use super::{out, progress};
 
 pub use options::{Header, OtherLetters, ReadOptions};
 
@@ -33,9 +35,27 @@ pub enum Want {
     Keys,
 }
 
+/// The types of keys and values, where the user or the file says them.
+#[derive(Clone, Copy, Default)]
+pub struct Named {
+    pub keys: Option<Type>,
+    pub values: Option<Type>,
+}
+
+impl Named {
+    /// Of these options, and where they say nothing of the file.
+    fn of(options: &ReadOptions, file: Named) -> Named {
+        Named { keys: options.keys.or(file.keys), values: options.values.or(file.values) }
+    }
+}
+
 /// Where the numbers go, 4,096 rows at a time, the last ones fewer: readers are compiled once, whatever the sink.
 pub trait Sink {
-    fn append(&mut self, keys: &[u32], values: &[u32]) -> Result<()>;
+    /// What is known of the columns; called once, before the first rows.
+    fn begin(&mut self, _named: Named) -> Result<()> {
+        Ok(())
+    }
+    fn append(&mut self, keys: &[Number], values: &[Number]) -> Result<()>;
 }
 
 /// Rows that a sink is handed at once.
@@ -43,17 +63,37 @@ const BATCH: usize = 1 << 12;
 
 /// Rows on their way to a sink.
 struct Batch<'a> {
-    keys: Vec<u32>,
-    values: Vec<u32>,
+    keys: Vec<Number>,
+    values: Vec<Number>,
+    /// What keys, and values, may be.
+    admitted: [Admitted; 2],
     sink: &'a mut dyn Sink,
 }
 
 impl<'a> Batch<'a> {
     fn new(sink: &'a mut dyn Sink) -> Batch<'a> {
-        Batch { keys: Vec::with_capacity(BATCH), values: Vec::with_capacity(BATCH), sink }
+        let admitted = [Admitted::new(None); 2];
+        Batch { keys: Vec::with_capacity(BATCH), values: Vec::with_capacity(BATCH), admitted, sink }
     }
 
-    fn push(&mut self, key: u32, value: u32) -> Result<()> {
+    /// Before the first row, and once.
+    fn begin(&mut self, named: Named) -> Result<()> {
+        self.admitted = [named.keys, named.values].map(Admitted::new);
+        self.sink.begin(named)
+    }
+
+    /// Whether a key may stand beside those that came; if not, why.
+    fn admit_key(&mut self, key: Number) -> std::result::Result<Number, String> {
+        self.admitted[0].admit(key).map(|()| key)
+    }
+
+    /// The same of a value.
+    fn admit_value(&mut self, value: Number) -> std::result::Result<Number, String> {
+        self.admitted[1].admit(value).map(|()| value)
+    }
+
+    /// Hands on a row whose numbers were admitted.
+    fn push(&mut self, key: Number, value: Number) -> Result<()> {
         self.keys.push(key);
         self.values.push(value);
         if self.keys.len() == BATCH { self.flush() } else { Ok(()) }
@@ -71,47 +111,50 @@ impl<'a> Batch<'a> {
 /// Keys and values in memory.
 #[derive(Default)]
 pub struct Pairs {
-    pub keys: Vec<u32>,
-    pub values: Vec<u32>,
+    pub keys: Numbers,
+    pub values: Numbers,
 }
 
 impl Sink for Pairs {
-    fn append(&mut self, keys: &[u32], values: &[u32]) -> Result<()> {
-        append(&mut self.keys, keys)?;
-        append(&mut self.values, values)
+    fn begin(&mut self, named: Named) -> Result<()> {
+        self.keys.begin(named.keys);
+        self.values.begin(named.values);
+        Ok(())
+    }
+
+    fn append(&mut self, keys: &[Number], values: &[Number]) -> Result<()> {
+        self.keys.append(keys)?;
+        self.values.append(values)
     }
 }
 
 /// Keys alone.
-impl Sink for Vec<u32> {
-    fn append(&mut self, keys: &[u32], _: &[u32]) -> Result<()> {
-        append(self, keys)
+impl Sink for Numbers {
+    fn begin(&mut self, named: Named) -> Result<()> {
+        self.begin(named.keys);
+        Ok(())
+    }
+
+    fn append(&mut self, keys: &[Number], _: &[Number]) -> Result<()> {
+        self.append(keys)
     }
 }
 
-/// Appends to a column, or says that memory is not enough for it.
-fn append(column: &mut Vec<u32>, numbers: &[u32]) -> Result<()> {
-    let bytes = 4 * column.len().max(numbers.len()) as u64;
-    column.try_reserve(numbers.len()).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
-    column.extend_from_slice(numbers);
-    Ok(())
-}
-
-/// Reads a file (`-` is stdin) into a sink, in the file's order.
-pub fn read(path: &Path, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<()> {
+/// Reads a file (`-` is stdin) into columns, in the file's order.
+pub fn read(path: &Path, options: &ReadOptions, want: Want) -> Result<Pairs> {
     let input = Input::open(path)?;
     options.check(&[&input])?;
-    input.read(options, want, sink)
+    input.columns(options, want)
 }
 
 /// The keys and places of a FASTA text in memory.
-pub fn kmers(text: &[u8], name: &str, k: u32) -> Result<(Vec<u32>, Vec<u32>)> {
+pub fn kmers(text: &[u8], name: &str, k: u32) -> Result<Pairs> {
     let mut pairs = Pairs::default();
     let options = ReadOptions { kmer: Some(k), ..ReadOptions::default() };
     let mut batch = Batch::new(&mut pairs);
     fasta::read(text, &Name(name.into()), &options, Want::Pairs, &mut batch)?;
     batch.flush()?;
-    Ok((pairs.keys, pairs.values))
+    Ok(pairs)
 }
 
 /// A file whose format is known, and nothing else of it.
@@ -159,6 +202,28 @@ impl<'a> Input<'a> {
         self.format == Format::Fasta
     }
 
+    /// Whether it is CSV or TSV, whose numbers are of no type before all of them are read.
+    pub fn is_text(&self) -> bool {
+        matches!(self.format, Format::Text { .. })
+    }
+
+    /// Reads it into columns, and says on stderr of which types they are, where text asked for others than u32.
+    pub fn columns(self, options: &ReadOptions, want: Want) -> Result<Pairs> {
+        let name = self.name.shown();
+        let mut pairs = Pairs::default();
+        match want {
+            Want::Keys => self.read(options, want, &mut pairs.keys)?,
+            Want::Pairs => self.read(options, want, &mut pairs)?,
+        }
+        let wide = |column: &Numbers| !column.is_named() && column.kind() != Type::U32;
+        let said = [("keys", &pairs.keys), ("values", &pairs.values)].into_iter().filter(|(_, column)| wide(column));
+        let said: Vec<_> = said.map(|(what, column)| format!("{what} are {}", column.kind().name())).collect();
+        if !said.is_empty() && !out::is_quiet() {
+            progress::note(&format!("{name}: {}, the narrowest type that holds them", said.join(", ")));
+        }
+        Ok(pairs)
+    }
+
     /// Reads it into a sink, in its order, and says on stderr what of it was skipped.
     pub fn read(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<()> {
         let name = self.name.shown();
@@ -175,7 +240,7 @@ impl<'a> Input<'a> {
         let mut batch = Batch::new(sink);
         let sink = &mut batch;
         let read = match self.format {
-            Format::Npy => npy::read(self.reader, &self.name, want, sink).map(|()| None),
+            Format::Npy => npy::read(self.reader, &self.name, options, want, sink).map(|()| None),
             Format::Fasta => fasta::read(self.reader, &self.name, options, want, sink),
             Format::Text { delimiter } => {
                 columns::read(self.reader, &self.name, delimiter, options, want, sink).map(|()| None)
@@ -262,10 +327,19 @@ mod tests {
     use super::*;
 
     /// The pairs in some bytes that stand under a name.
-    pub(super) fn pairs(name: &str, bytes: &[u8], kmer: Option<u32>) -> std::result::Result<Vec<(u32, u32)>, String> {
+    pub(super) fn pairs(
+        name: &str,
+        bytes: &[u8],
+        kmer: Option<u32>,
+    ) -> std::result::Result<Vec<(Number, Number)>, String> {
         let mut sink = Pairs::default();
         read_with(name, bytes, &ReadOptions { kmer, ..ReadOptions::default() }, &mut sink)?;
-        Ok(sink.keys.into_iter().zip(sink.values).collect())
+        Ok(zipped(&sink))
+    }
+
+    /// The rows of some columns.
+    pub(super) fn zipped(pairs: &Pairs) -> Vec<(Number, Number)> {
+        pairs.keys.iter().zip(pairs.values.iter()).collect()
     }
 
     /// Reads them under some options; what was skipped.

@@ -4,12 +4,13 @@ use clap::ValueEnum;
 
 use super::{Format, Input, letters};
 use crate::failure::Result;
+use crate::number::Type;
 
 /// How files are read.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct ReadOptions {
-    /// Letters of a FASTA file that make a key, 1 to 16 [default: 16]
+    /// Letters of a FASTA file that make a key, 1 to 32; above 16 keys have 64 bits [default: 16]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=letters::MOST as i64))]
     pub kmer: Option<u32>,
     /// Keys are k-mers of `kmer` letters, whatever the format: text may have letters, besides numbers. This is no option
@@ -20,6 +21,12 @@ pub struct ReadOptions {
     /// [default: auto]
     #[arg(long, value_name = "WHEN")]
     pub header: Option<Header>,
+    /// What keys are: u32, i32, u64 or i64 [default: what the .npy file says; of text the narrowest that holds all]
+    #[arg(long, value_name = "TYPE", hide_possible_values = true)]
+    pub keys: Option<Type>,
+    /// What values are; set by commands that have values.
+    #[arg(skip)]
+    pub values: Option<Type>,
     /// Letters of FASTA that are no code of DNA or RNA: an error, or skipped as N is, and counted [default: error]
     #[arg(long, value_name = "RULE")]
     pub other_letters: Option<OtherLetters>,
@@ -50,7 +57,17 @@ pub enum OtherLetters {
 impl ReadOptions {
     /// Letters that make a key.
     pub fn k(&self) -> u32 {
-        self.kmer.unwrap_or(letters::MOST)
+        self.kmer.unwrap_or(letters::MOST_NARROW)
+    }
+
+    /// What keys of so many letters are.
+    pub(super) fn type_of_kmers(&self) -> Type {
+        if self.k() > letters::MOST_NARROW { Type::U64 } else { Type::U32 }
+    }
+
+    /// The same options, where values are of this type.
+    pub fn with_values(&self, values: Option<Type>) -> ReadOptions {
+        ReadOptions { values, ..self.clone() }
     }
 
     /// Letters that make a key of text, if any do.
@@ -64,11 +81,18 @@ impl ReadOptions {
         let is_text = |input: &Input<'_>| matches!(input.format, Format::Text { .. });
         let none = |is: &dyn Fn(&Input<'_>) -> bool| !inputs.iter().any(|input| is(input));
         let (no_fasta, no_text) = (none(&is_fasta), none(&is_text));
+        let all_fasta = inputs.iter().all(|input| is_fasta(input));
         let stray = [
             ("--kmer", "FASTA", self.kmer.is_some() && no_fasta && !self.letters),
             ("--other-letters", "FASTA", self.other_letters.is_some() && no_fasta),
             ("--header", "CSV and TSV", self.header.is_some() && no_text),
         ];
+        let of_numbers = [("--keys", self.keys.is_some()), ("--values", self.values.is_some())];
+        if let (Some(input), true, Some((option, _))) =
+            (inputs.first(), all_fasta, of_numbers.iter().find(|(_, given)| *given))
+        {
+            return Err(input.name.fail(format!("{option} is for numbers, and this is FASTA: leave it out")));
+        }
         match (inputs.first(), stray.iter().find(|(.., means_nothing)| *means_nothing)) {
             (Some(input), Some((option, whose, _))) => {
                 Err(input.name.fail(format!("{option} is for {whose} files, and this is none: leave it out")))

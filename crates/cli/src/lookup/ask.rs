@@ -5,87 +5,150 @@
 //! set                key,found; 1 or 0
 //! multi              key,value a value of the key; one row with an empty value for a miss      --count: key,count
 //! ```
+//!
+//! A query that is no number of the type of the table's keys, as -1 where they are u32, is a miss. It is not asked, and its
+//! row stands where it would.
 
 use koel::backend::{Runs, bitmap_words};
 use koel::{CompactingTable, HashSet, HashTable, MultiTable, Scheme};
 
 use crate::failure::Result;
+use crate::number::{Number, Type, Word};
 use crate::output::{Column, Rows};
 
 /// Values of a multivalue table that are retrieved at a time.
 const VALUES: usize = 1 << 20;
 
+/// Queries as keys of a table.
+pub(super) struct Asked<K> {
+    /// What the keys of the table are.
+    kind: Type,
+    /// The queries that are such numbers.
+    keys: Vec<K>,
+    /// Those that are not, and their places among all, which ascend.
+    strange: Vec<(usize, Number)>,
+}
+
+impl<K: Word> Asked<K> {
+    pub(super) fn new(kind: Type) -> Self {
+        Asked { kind, keys: Vec::new(), strange: Vec::new() }
+    }
+
+    pub(super) fn kind(&self) -> Type {
+        self.kind
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len() + self.strange.len()
+    }
+
+    pub(super) fn push(&mut self, query: Number) {
+        if self.kind.holds(query) {
+            self.keys.push(K::low(query as u64 ^ self.kind.turned()));
+        } else {
+            self.strange.push((self.len(), query));
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.keys.clear();
+        self.strange.clear();
+    }
+
+    /// Each query in their order, and its place among the keys that are asked, if it is one of them.
+    fn iter(&self) -> impl Iterator<Item = (Number, Option<usize>)> {
+        let mut strange = self.strange.iter().peekable();
+        let mut keys = self.keys.iter().enumerate();
+        (0..self.len()).filter_map(move |i| match strange.next_if(|(at, _)| *at == i) {
+            Some(&(_, query)) => Some((query, None)),
+            None => keys.next().map(|(place, &key)| (self.kind.of_key(key), Some(place))),
+        })
+    }
+}
+
 /// Something that can be asked.
-pub(super) trait Ask {
-    /// The columns of its answers.
-    fn columns(&self) -> [Column; 2];
+pub(super) trait Ask<K: Word> {
+    /// The columns of its answers to queries of this type.
+    fn columns(&self, queries: Type) -> [Column; 2];
     /// Writes the answers to these queries, in their order, and counts the queries that were found.
-    fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64>;
+    fn answer(&mut self, queries: &Asked<K>, rows: &mut Rows) -> Result<u64>;
 }
 
 /// One value a key.
-pub(super) struct Values<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>> {
+pub(super) struct Values<'t, B: Runs<S>, S: Scheme> {
     table: &'t HashTable<B, S>,
     name: &'static str,
-    values: Vec<u32>,
+    kind: Type,
+    values: Vec<S::Value>,
     found: Vec<u32>,
 }
 
-impl<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Values<'t, B, S> {
-    /// The values in a table, under a name.
-    pub(super) fn new(table: &'t HashTable<B, S>, name: &'static str) -> Self {
-        Values { table, name, values: Vec::new(), found: Vec::new() }
+impl<'t, B: Runs<S>, S: Scheme> Values<'t, B, S> {
+    /// The values in a table, which are of a type, under a name.
+    pub(super) fn new(table: &'t HashTable<B, S>, name: &'static str, kind: Type) -> Self {
+        Values { table, name, kind, values: Vec::new(), found: Vec::new() }
     }
 }
 
-impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for Values<'_, B, S> {
-    fn columns(&self) -> [Column; 2] {
-        [Column::Word("key"), Column::Maybe(self.name, "found")]
+impl<B: Runs<S>, S: Scheme> Ask<S::Key> for Values<'_, B, S>
+where
+    S::Key: Word,
+{
+    fn columns(&self, queries: Type) -> [Column; 2] {
+        [Column::Of("key", queries), Column::Maybe(self.name, "found", self.kind)]
     }
 
-    fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
-        self.values.resize(queries.len(), 0);
-        self.found.resize(bitmap_words(queries.len()), 0);
-        self.table.get_into(queries, &mut self.values, &mut self.found)?;
-        for (i, (&key, &value)) in queries.iter().zip(&self.values).enumerate() {
-            let hit = self.found[i / 32] >> (i % 32) & 1 == 1;
-            rows.write(&[u64::from(key), u64::from(value)][..1 + usize::from(hit)])?;
+    fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
+        self.values.resize(queries.keys.len(), S::Value::default());
+        self.found.resize(bitmap_words(queries.keys.len()), 0);
+        self.table.get_into(&queries.keys, &mut self.values, &mut self.found)?;
+        for (query, place) in queries.iter() {
+            match place.filter(|i| self.found[i / 32] >> (i % 32) & 1 == 1) {
+                Some(i) => rows.write(&[query, self.kind.number(self.values[i].into())])?,
+                None => rows.write(&[query])?,
+            }
         }
         Ok(self.found.iter().map(|word| u64::from(word.count_ones())).sum())
     }
 }
 
 /// Whether a key is in a set.
-pub(super) struct Members<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>>(pub(super) &'t HashSet<B, S>);
+pub(super) struct Members<'t, B: Runs<S>, S: Scheme>(pub(super) &'t HashSet<B, S>);
 
-impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for Members<'_, B, S> {
-    fn columns(&self) -> [Column; 2] {
-        [Column::Word("key"), Column::Flag("found")]
+impl<B: Runs<S>, S: Scheme> Ask<S::Key> for Members<'_, B, S>
+where
+    S::Key: Word,
+{
+    fn columns(&self, queries: Type) -> [Column; 2] {
+        [Column::Of("key", queries), Column::Flag("found")]
     }
 
-    fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
-        let found = self.0.contains(queries)?;
-        for (&key, &found) in queries.iter().zip(&found) {
-            rows.write(&[u64::from(key), u64::from(found)])?;
+    fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
+        let found = self.0.contains(&queries.keys)?;
+        for (query, place) in queries.iter() {
+            rows.write(&[query, place.is_some_and(|i| found[i]).into()])?;
         }
         Ok(found.iter().filter(|&&found| found).count() as u64)
     }
 }
 
-/// The keys of ids.
-pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>>(pub(super) &'t CompactingTable<B, S>);
+/// The keys of ids, which are of a type.
+pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme<Value = u32>>(
+    pub(super) &'t CompactingTable<B, S>,
+    pub(super) Type,
+);
 
-impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for KeysOfIds<'_, B, S> {
-    fn columns(&self) -> [Column; 2] {
-        [Column::Word("id"), Column::Maybe("key", "found")]
+impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<u32> for KeysOfIds<'_, B, S> {
+    fn columns(&self, queries: Type) -> [Column; 2] {
+        [Column::Of("id", queries), Column::Maybe("key", "found", self.1)]
     }
 
-    fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
-        let keys = self.0.keys(queries)?;
-        for (&id, key) in queries.iter().zip(&keys) {
-            match *key {
-                Some(key) => rows.write(&[u64::from(id), u64::from(key)])?,
-                None => rows.write(&[u64::from(id)])?,
+    fn answer(&mut self, queries: &Asked<u32>, rows: &mut Rows) -> Result<u64> {
+        let keys = self.0.keys(&queries.keys)?;
+        for (id, place) in queries.iter() {
+            match place.and_then(|i| keys[i]) {
+                Some(key) => rows.write(&[id, self.1.of_key(key)])?,
+                None => rows.write(&[id])?,
             }
         }
         Ok(keys.iter().flatten().count() as u64)
@@ -93,46 +156,57 @@ impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for KeysOfIds<'_, B, S> 
 }
 
 /// How many values a key has.
-pub(super) struct Counts<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>>(pub(super) &'t MultiTable<B, S>);
+pub(super) struct Counts<'t, B: Runs<S>, S: Scheme<Value = u32>>(pub(super) &'t MultiTable<B, S>);
 
-impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for Counts<'_, B, S> {
-    fn columns(&self) -> [Column; 2] {
-        [Column::Word("key"), Column::Word("count")]
+impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<S::Key> for Counts<'_, B, S>
+where
+    S::Key: Word,
+{
+    fn columns(&self, queries: Type) -> [Column; 2] {
+        [Column::Of("key", queries), Column::Of("count", Type::U32)]
     }
 
-    fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
-        let counts = self.0.count(queries)?;
-        for (&key, &count) in queries.iter().zip(&counts) {
-            rows.write(&[u64::from(key), u64::from(count)])?;
+    fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
+        let counts = self.0.count(&queries.keys)?;
+        for (query, place) in queries.iter() {
+            rows.write(&[query, place.map_or(0, |i| counts[i].into())])?;
         }
         Ok(counts.iter().filter(|&&count| count > 0).count() as u64)
     }
 }
 
-/// All values of a key.
-pub(super) struct AllValues<'t, B: Runs<S>, S: Scheme<Key = u32, Value = u32>>(pub(super) &'t MultiTable<B, S>);
+/// All values of a key, which are of a type.
+pub(super) struct AllValues<'t, B: Runs<S>, S: Scheme<Value = u32>>(pub(super) &'t MultiTable<B, S>, pub(super) Type);
 
-impl<B: Runs<S>, S: Scheme<Key = u32, Value = u32>> Ask for AllValues<'_, B, S> {
-    fn columns(&self) -> [Column; 2] {
-        [Column::Word("key"), Column::Maybe("value", "found")]
+impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<S::Key> for AllValues<'_, B, S>
+where
+    S::Key: Word,
+{
+    fn columns(&self, queries: Type) -> [Column; 2] {
+        [Column::Of("key", queries), Column::Maybe("value", "found", self.1)]
     }
 
-    fn answer(&mut self, queries: &[u32], rows: &mut Rows) -> Result<u64> {
-        // Queries without a value are passed over in what is retrieved: those before `next` have been written.
-        let (mut next, mut hits) = (0, 0);
-        let misses = |rows: &mut Rows, missed: &[u32]| missed.iter().try_for_each(|&key| rows.write(&[u64::from(key)]));
-        for piece in self.0.retrieve_chunks(queries, VALUES)? {
+    fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
+        // Queries without a value are passed over in what is retrieved, and so are those that were not asked.
+        let (mut asked, mut hits) = (queries.iter(), 0);
+        let mut current: Option<(usize, Number)> = None;
+        for piece in self.0.retrieve_chunks(&queries.keys, VALUES)? {
             let piece = piece?;
-            for (&query, &value) in piece.queries.iter().zip(&piece.values) {
-                let query = query as usize;
-                if query >= next {
-                    misses(rows, &queries[next..query])?;
-                    (next, hits) = (query + 1, hits + 1);
+            for (&place, &value) in piece.queries.iter().zip(&piece.values) {
+                let place = place as usize;
+                while current.is_none_or(|(before, _)| before != place) {
+                    let Some((query, at)) = asked.next() else { break };
+                    match at.filter(|&at| at == place) {
+                        Some(at) => (current, hits) = (Some((at, query)), hits + 1),
+                        None => rows.write(&[query])?,
+                    }
                 }
-                rows.write(&[u64::from(queries[query]), u64::from(value)])?;
+                if let Some((_, query)) = current {
+                    rows.write(&[query, self.1.number(value.into())])?;
+                }
             }
         }
-        misses(rows, &queries[next..])?;
+        asked.try_for_each(|(missed, _)| rows.write(&[missed]))?;
         Ok(hits)
     }
 }

@@ -3,10 +3,12 @@
 use clap::Args;
 
 use koel::join::JoinBuilder;
+use koel::scheme::BucketizedOf;
+use koel::scheme::bucketized::wide::{Column, Layout};
 use koel::table::{Contents, TableBuilder};
 use koel::{
-    AnyScheme, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable, Runs,
-    Scheme, SetBuilder,
+    AnyScheme, Bucketized, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable,
+    Runs, Scheme, SetBuilder,
 };
 
 use super::{SchemeOptions, SizeOptions, kind, scheme_name};
@@ -24,7 +26,7 @@ pub trait Builder: Sized {
 
 macro_rules! builders {
     ($($builder:ident),*) => {$(
-        impl<S: Scheme<Key = u32, Value = u32>> Builder for $builder<S> {
+        impl<S: Scheme> Builder for $builder<S> {
             fn with_load(self, load: f64) -> Self {
                 self.load_factor(load)
             }
@@ -49,7 +51,7 @@ fn words(count: u64) -> usize {
 
 /// The scheme for users who ask for none: the library's own.
 pub fn usual(contents: Contents) -> &'static str {
-    fn of<S: Scheme<Key = u32, Value = u32>, T: Structure<Cpu, S>>(contents: Contents) -> &'static str
+    fn of<S: Scheme, T: Structure<Cpu, S>>(contents: Contents) -> &'static str
     where
         Cpu: Runs<S>,
     {
@@ -95,6 +97,34 @@ impl TableOptions {
     pub fn scheme(&self, contents: Contents) -> Result<AnyScheme> {
         self.size.check()?;
         scheme::named(self.scheme.as_deref().unwrap_or(usual(contents)), self.kind, &self.parameters)
+    }
+
+    /// The scheme of tables of 64-bit keys or values. It has no parameters.
+    pub fn wide<K: Column, V: Column>(&self) -> Result<BucketizedOf<K, V>>
+    where
+        (K, V): Layout,
+    {
+        self.check_wide()?;
+        Ok(Bucketized::default().of())
+    }
+
+    /// Refuses what tables of 64-bit keys or values do not have.
+    pub fn check_wide(&self) -> Result<()> {
+        self.size.check()?;
+        let wide = "tables of 64-bit keys or values";
+        let narrow = "or, if all numbers fit 32 bits, give --keys u32 or --values u32";
+        match (self.scheme.as_deref(), self.kind, self.parameters.given().first()) {
+            (Some(name), ..) if name != Bucketized::NAME => {
+                Err(Failure::Input(format!("--scheme {name}: {wide} are bucketized: leave it out, {narrow}")))
+            }
+            (_, Kind::Classic, _) => {
+                Err(Failure::Input(format!("--kind classic: {wide} are canonical: leave it out, {narrow}")))
+            }
+            (.., Some(given)) => {
+                Err(Failure::Input(format!("--{given} means nothing to {wide}: leave it out, {narrow}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses options that make no table, before a large file is read.

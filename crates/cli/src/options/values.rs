@@ -8,8 +8,18 @@ use koel::table::Contents;
 use koel::{Aggregate, Duplicates, IdOrder, JoinKind, Kind};
 
 use crate::failure::{Failure, Result};
+use crate::number::Type;
 use crate::output::form_of;
 use crate::scheme;
+
+/// `--values`, of commands that read values.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Input")]
+pub struct ValuesOption {
+    /// What values are: u32, i32, u64 or i64 [default: what the .npy file says; of text the narrowest that holds all]
+    #[arg(long, value_name = "TYPE", hide_possible_values = true)]
+    pub values: Option<Type>,
+}
 
 /// A number with the short forms that people use for sizes: 1000000, 1_000_000, 5e6, 2^20, 1.5M, 16Mi.
 pub fn count(text: &str) -> std::result::Result<u64, String> {

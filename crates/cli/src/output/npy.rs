@@ -39,13 +39,13 @@ impl<W: Write + Seek> Writer<W> {
 
 /// The type of an element: the column's own where there is one, and otherwise a record of all.
 fn descr(columns: &[Column]) -> String {
-    if let [column @ (Column::Word(_) | Column::Long(_) | Column::Flag(_))] = columns {
+    if let [column @ (Column::Of(..) | Column::Flag(_))] = columns {
         return format!("'{}'", code(*column));
     }
     let mut fields = Vec::new();
     for &column in columns {
         fields.push(format!("('{}', '{}')", column.name(), code(column)));
-        if let Column::Maybe(_, found) = column {
+        if let Column::Maybe(_, found, _) = column {
             fields.push(format!("('{found}', '|b1')"));
         }
     }
@@ -54,8 +54,7 @@ fn descr(columns: &[Column]) -> String {
 
 fn code(column: Column) -> &'static str {
     match column {
-        Column::Word(_) | Column::Maybe(..) => "<u4",
-        Column::Long(_) => "<u8",
+        Column::Of(_, kind) | Column::Maybe(_, _, kind) => kind.code(),
         Column::Flag(_) => "|b1",
     }
 }
@@ -82,31 +81,33 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
+    use crate::number::Type::{I64, U32, U64};
 
     /// What `numpy.save` writes for arrays of these types, as far as the elements (NumPy 2).
     #[test]
     fn headers_are_those_of_numpy() {
         let one = "{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }";
-        let written = header(&descr(&[Column::Word("id")]), 3);
+        let written = header(&descr(&[Column::Of("id", U32)]), 3);
         assert_eq!(written[..10], *b"\x93NUMPY\x01\x00\x76\x00");
         assert_eq!(written.len(), 128);
         assert_eq!(written[10..], *format!("{one:<117}\n").as_bytes());
-        let several = descr(&[Column::Word("key"), Column::Long("sum"), Column::Maybe("value", "found")]);
-        assert_eq!(several, "[('key', '<u4'), ('sum', '<u8'), ('value', '<u4'), ('found', '|b1')]");
-        assert_eq!(descr(&[Column::Maybe("id", "found")]), "[('id', '<u4'), ('found', '|b1')]");
+        let several = [Column::Of("key", I64), Column::Of("sum", U64), Column::Maybe("value", "found", U32)];
+        assert_eq!(descr(&several), "[('key', '<i8'), ('sum', '<u8'), ('value', '<u4'), ('found', '|b1')]");
+        assert_eq!(descr(&[Column::Maybe("id", "found", U32)]), "[('id', '<u4'), ('found', '|b1')]");
         assert_eq!(descr(&[Column::Flag("found")]), "'|b1'");
     }
 
     #[test]
     fn any_length_has_the_same_room() {
-        for columns in [&[Column::Word("key")][..], &[Column::Word("key"), Column::Maybe("value", "found")]] {
+        for columns in [&[Column::Of("key", U32)][..], &[Column::Of("key", U32), Column::Maybe("value", "found", U32)]]
+        {
             let descr = descr(columns);
             let empty = header(&descr, 0);
             assert!(empty.len().is_multiple_of(64));
             assert_eq!(empty.len(), header(&descr, u64::MAX).len());
         }
         let mut file = Cursor::new(Vec::new());
-        let mut writer = Writer::new(&mut file, &[Column::Word("key")]).expect("memory");
+        let mut writer = Writer::new(&mut file, &[Column::Of("key", U32)]).expect("memory");
         for number in 0..1000u32 {
             writer.push(&number.to_le_bytes()).expect("memory");
         }

@@ -10,6 +10,7 @@ mod perfect;
 mod quadratic;
 mod robin_hood;
 mod sorted;
+mod wide;
 
 use koel::scheme::{AnyPlan, Limits};
 use koel::{AnyScheme, Kind, Scheme};
@@ -28,7 +29,7 @@ trait Parameters: Scheme<Key = u32, Value = u32> {
 }
 
 /// A scheme's parameters, for people.
-pub trait Described: Scheme<Key = u32, Value = u32> {
+pub trait Described: Scheme {
     /// Names and values of the parameters in a plan.
     fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
 }

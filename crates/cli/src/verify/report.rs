@@ -35,6 +35,7 @@ pub(super) fn text(findings: &Findings) -> String {
         ("table", Align::Left),
         ("scheme", Align::Left),
         ("kind", Align::Left),
+        ("types", Align::Left),
         ("data", Align::Left),
         ("pairs", Align::Right),
         ("device", Align::Left),
@@ -50,6 +51,7 @@ pub(super) fn text(findings: &Findings) -> String {
             named(row.table),
             row.scheme.into(),
             row.kind.to_string(),
+            row.types.into(),
             row.data.into(),
             text::grouped(row.pairs as u64),
             row.device.clone(),
@@ -61,7 +63,8 @@ pub(super) fn text(findings: &Findings) -> String {
         ]);
         for problem in &row.problems {
             let verdict = if problem.failed { "FAILED" } else { "DIFFERS" };
-            let place = format!("{} {} on {} keys, {}", row.scheme, row.kind, row.data, row.device);
+            let types = if row.types.is_empty() { String::new() } else { format!(" of {}", row.types) };
+            let place = format!("{} {}{types} on {} keys, {}", row.scheme, row.kind, row.data, row.device);
             let place = if maps_alone { place } else { format!("{} {place}", row.table) };
             problems.push_str(&format!("{verdict}  {place}: {}\n", problem.text));
         }
@@ -133,7 +136,8 @@ pub(super) fn json(findings: &Findings) -> Value {
         |stage: &koel::backend::Stage| json!({ "name": stage.name, "kernel": stage.kernel, "host": stage.host });
     let rows = findings.rows.iter().map(|row| {
         json!({
-            "table": row.table, "scheme": row.scheme, "kind": row.kind.name(), "data": row.data, "pairs": row.pairs, "device": row.device,
+            "table": row.table, "scheme": row.scheme, "kind": row.kind.name(), "data": row.data,
+            "types": if row.types.is_empty() { "u32, u32" } else { row.types }, "pairs": row.pairs, "device": row.device,
             "verdict": verdict(row), "reasons": row.problems.iter().map(|p| p.text.as_str()).collect::<Vec<_>>(),
             "checks": row.checks, "digest": row.digest, "restarts": row.restarts, "host_built": row.host_built,
             "cut": row.cut, "no_reference_above": row.no_reference,

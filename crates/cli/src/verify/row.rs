@@ -22,6 +22,8 @@ pub(super) struct Row {
     pub(super) scheme: &'static str,
     pub(super) kind: Kind,
     pub(super) data: &'static str,
+    /// Of keys and values, where they are not u32.
+    pub(super) types: &'static str,
     /// Pairs, or rows of columns in which keys come again.
     pub(super) pairs: usize,
     pub(super) device: String,
@@ -51,6 +53,7 @@ impl Row {
             scheme,
             kind,
             data,
+            types: "",
             pairs,
             device: String::new(),
             checks: 0,

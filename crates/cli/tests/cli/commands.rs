@@ -91,7 +91,8 @@ fn stdin_is_read() {
 #[test]
 fn bad_rows_are_named() {
     let folder = Folder::new();
-    folder.file("range.csv", "key,value\n1,2\n4294967296,3\n");
+    folder.file("range.csv", "key,value\n1,2\n18446744073709551616,3\n");
+    folder.file("mixed.csv", "key,value\n9223372036854775808,2\n-1,3\n");
     folder.file("words.csv", "1,2\nthree,4\n");
     folder.file("wide.csv", "1,2,3\n");
     folder.file("ragged.csv", "1,2\n3\n");
@@ -102,23 +103,29 @@ fn bad_rows_are_named() {
     signed[at + 1] = b'i';
     folder.file("signed.npy", signed);
     for (input, part) in [
-        ("range.csv", "range.csv, line 3: the key 4294967296 is above"),
+        ("range.csv", "range.csv, line 3: the key 18446744073709551616 is above 18446744073709551615"),
+        (
+            "mixed.csv",
+            "mixed.csv, line 3: the key -1 and 9223372036854775808, which the column has as well, are of no one type",
+        ),
         ("words.csv", "words.csv, line 2: the key `three`"),
         ("wide.csv", "wide.csv, line 1: there are 3 columns"),
         ("ragged.csv", "ragged.csv, line 2"),
         ("bytes.csv", "bytes.csv, line 2"),
         ("short.npy", "8 elements are missing"),
-        ("signed.npy", "row 0 is -1"),
+        ("signed.npy --keys u32", "row 0: -1 is no u32, a whole number from 0 to 4294967295"),
     ] {
         folder.refused(&format!("build {input} -o t.koel --device cpu"), part);
     }
+    folder.ok("build signed.npy -o t.koel --device cpu");
+    assert_eq!(folder.ok("lookup t.koel signed.npy --device cpu"), "key,value\n-1,0\n");
 }
 
 #[test]
 fn kmers_that_come_again_follow_the_rule() {
     let folder = Folder::new();
     folder.file("g.fa", ">one\nACG\nTTac\n");
-    folder.refused("build g.fa -o t.koel --kmer 17", "17");
+    folder.refused("build g.fa -o t.koel --kmer 33", "33");
     folder.refused("build g.fa -o t.koel --kmer 2 --device cpu", "--duplicates");
     folder.file("q.fa", ">q\nAC\n");
     for (rule, place) in [("first", 0), ("last", 5)] {
@@ -294,15 +301,15 @@ fn verify_compares_devices_with_the_reference() {
     let folder = Folder::new();
     let found = folder.json("verify --n 5000 --json");
     assert_eq!((&found["ok"], &found["failed"]), (&Value::Bool(true), &Value::from(0)));
-    let mut digests: HashMap<(String, String), Vec<String>> = HashMap::new();
+    let mut digests: HashMap<[String; 3], Vec<String>> = HashMap::new();
     for row in found["rows"].as_array().unwrap() {
         assert_eq!(row["verdict"], "ok", "{row}");
         if row["kind"] == "canonical" {
             let text = |field: &str| row[field].as_str().unwrap().to_owned();
-            digests.entry((text("scheme"), text("data"))).or_default().push(text("digest"));
+            digests.entry(["scheme", "data", "types"].map(text)).or_default().push(text("digest"));
         }
     }
-    assert_eq!(digests.len(), canonical_schemes() * 2, "every scheme; random and lambda");
+    assert_eq!(digests.len(), canonical_schemes() * 2 + 7, "every scheme; random and lambda; wide ones");
     for of_set in digests.values() {
         assert_eq!(of_set.len(), devices().len() + 1, "the devices and the reference");
         assert!(of_set.iter().all(|digest| *digest == of_set[0]));

@@ -34,15 +34,20 @@ pub fn write(folder: &Folder, name: &str, rows: &[Row]) {
     folder.file(&format!("{name}_keys.npy"), npy(&format!("({},)", keys.len()), &keys));
 }
 
+/// Of a column that rows may lack: the flag, and the type of what is there.
+fn lacking(code: &'static str) -> Option<(&'static str, &'static str)> {
+    code.strip_prefix('?').map(|code| code.split_once(' ').unwrap_or((code, "<u4")))
+}
+
 /// What a command should write.
 pub struct Expected {
-    /// Names and types of the columns; the type `?FLAG` is that of a column that rows may lack.
+    /// Names and types of the columns; the type `?FLAG`, or `?FLAG <i8`, is that of a column that rows may lack.
     pub columns: &'static [(&'static str, &'static str)],
-    pub rows: Vec<Vec<Option<u64>>>,
+    pub rows: Vec<Vec<Option<i128>>>,
 }
 
 impl Expected {
-    pub fn new<C: Into<Option<u64>>>(
+    pub fn new<C: Into<Option<i128>>>(
         columns: &'static [(&'static str, &'static str)],
         rows: impl IntoIterator<Item = Vec<C>>,
     ) -> Expected {
@@ -54,7 +59,7 @@ impl Expected {
         let names: Vec<_> = self.columns.iter().map(|column| column.0.to_owned()).collect();
         let line = |cells: Vec<String>| cells.join(delimiter) + "\n";
         let cell =
-            |cell: Option<&Option<u64>>| cell.copied().flatten().map_or_else(String::new, |cell| cell.to_string());
+            |cell: Option<&Option<i128>>| cell.copied().flatten().map_or_else(String::new, |cell| cell.to_string());
         let cells = |row: &Vec<_>| (0..self.columns.len()).map(|i| cell(row.get(i))).collect();
         line(names) + &self.rows.iter().map(|row| line(cells(row))).collect::<String>()
     }
@@ -64,8 +69,8 @@ impl Expected {
         let fields: Vec<_> = self
             .columns
             .iter()
-            .flat_map(|&(name, code)| match code.strip_prefix('?') {
-                Some(flag) => vec![format!("('{name}', '<u4')"), format!("('{flag}', '|b1')")],
+            .flat_map(|&(name, code)| match lacking(code) {
+                Some((flag, code)) => vec![format!("('{name}', '{code}')"), format!("('{flag}', '|b1')")],
                 None => vec![format!("('{name}', '{code}')")],
             })
             .collect();
@@ -78,11 +83,10 @@ impl Expected {
             for (i, &(_, code)) in self.columns.iter().enumerate() {
                 let cell = row.get(i).copied().flatten();
                 let bytes = cell.unwrap_or(0).to_le_bytes();
-                match code {
-                    "<u8" => data.extend(bytes),
-                    "<u4" => data.extend(&bytes[..4]),
-                    "|b1" => data.push(bytes[0]),
-                    _ => data.extend(bytes[..4].iter().copied().chain([u8::from(cell.is_some())])),
+                let width = |code: &str| usize::from(code.as_bytes()[2] - b'0');
+                match lacking(code) {
+                    Some((_, code)) => data.extend(bytes[..width(code)].iter().copied().chain([cell.is_some().into()])),
+                    None => data.extend(&bytes[..width(code)]),
                 }
             }
         }

@@ -82,9 +82,15 @@ pub fn devices() -> Vec<String> {
     usable
 }
 
-/// An array file as NumPy writes it.
+/// An array file of `u32` as NumPy writes it.
 pub fn npy(shape: &str, data: &[u32]) -> Vec<u8> {
-    let mut header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
+    let data: Vec<i128> = data.iter().map(|&word| word.into()).collect();
+    array("<u4", shape, &data)
+}
+
+/// An array file of whole numbers of a type as NumPy writes it.
+pub fn array(code: &str, shape: &str, data: &[i128]) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': {shape}, }}");
     while (header.len() + 11) % 64 != 0 {
         header.push(' ');
     }
@@ -92,6 +98,7 @@ pub fn npy(shape: &str, data: &[u32]) -> Vec<u8> {
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
     file.extend((header.len() as u16).to_le_bytes());
     file.extend(header.as_bytes());
-    data.iter().for_each(|word| file.extend(word.to_le_bytes()));
+    let width = usize::from(code.as_bytes()[2] - b'0');
+    data.iter().for_each(|number| file.extend(&number.to_le_bytes()[..width]));
     file
 }

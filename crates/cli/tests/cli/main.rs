@@ -20,3 +20,4 @@ mod relational;
 mod signals;
 mod tables;
 mod verify;
+mod wide;

@@ -11,8 +11,8 @@ use crate::folder::{Folder, devices, npy, stderr};
 
 const KEY: (&str, &str) = ("key", "<u4");
 
-fn cells<const N: usize>(cells: [u32; N]) -> Vec<u64> {
-    cells.map(u64::from).into()
+fn cells<const N: usize>(cells: [u32; N]) -> Vec<i128> {
+    cells.map(i128::from).into()
 }
 
 /// Distinct keys as they first appear.
@@ -70,11 +70,11 @@ fn compacting_tables_number_their_keys() {
         let absent = (0..).find(|key| !ids.contains_key(key)).unwrap();
         let asked: Vec<Row> = rows[..100].iter().copied().chain([(absent, 0)]).collect();
         write(&folder, "q", &asked);
-        let answer = |&(key, _): &Row| [key].into_iter().chain(ids.get(&key).copied()).map(u64::from).collect();
+        let answer = |&(key, _): &Row| [key].into_iter().chain(ids.get(&key).copied()).map(i128::from).collect();
         let forward = Expected::new(&[KEY, ("id", "?found")], asked.iter().map(answer));
         let numbers: Vec<u32> = (0..=keys.len() as u32).rev().chain([u32::MAX]).collect();
         folder.file("ids.npy", npy(&format!("({},)", numbers.len()), &numbers));
-        let key_of = |&id: &u32| [id].into_iter().chain(keys.get(id as usize).copied()).map(u64::from).collect();
+        let key_of = |&id: &u32| [id].into_iter().chain(keys.get(id as usize).copied()).map(i128::from).collect();
         let reverse = Expected::new(&[("id", "<u4"), ("key", "?found")], numbers.iter().map(key_of));
         for device in devices() {
             for input in ["a.csv", "a_keys.npy"] {
@@ -174,10 +174,10 @@ fn nested_loops(left: &[Row], right: &[Row], how: &str) -> Vec<(Option<usize>, O
 }
 
 fn joined(left: &[Row], right: &[Row], how: &str, numbers: bool) -> Expected {
-    let shown = |side: &[Row], i: usize| if numbers { i as u64 } else { side[i].1.into() };
+    let shown = |side: &[Row], i: usize| if numbers { i as i128 } else { side[i].1.into() };
     let row = |(i, j): (Option<usize>, Option<usize>)| {
         let key = i.map_or_else(|| j.map(|j| right[j].0), |i| Some(left[i].0));
-        vec![key.map(u64::from), i.map(|i| shown(left, i)), j.map(|j| shown(right, j))]
+        vec![key.map(i128::from), i.map(|i| shown(left, i)), j.map(|j| shown(right, j))]
     };
     let columns: &[_] = match how {
         "inner" => &[KEY, ("left", "<u4"), ("right", "<u4")],
@@ -269,20 +269,20 @@ fn groups_are_those_of_a_plain_map() {
     for (order, keys) in [("first", first_seen(&rows)), ("ascending", ascending(&rows))] {
         let group = |key: &u32| {
             let of = &values[key];
-            let sum = of.iter().map(|&value| u64::from(value)).sum();
+            let sum = of.iter().map(|&value| i128::from(value)).sum();
             let (least, greatest) = (of.iter().min().unwrap(), of.iter().max().unwrap());
-            (of.len() as u64, sum, u64::from(*least), u64::from(*greatest))
+            (of.len() as i128, sum, i128::from(*least), i128::from(*greatest))
         };
         let all = Expected::new(
             &[KEY, ("max", "<u4"), ("count", "<u4"), ("sum", "<u8"), ("min", "<u4")],
             keys.iter().map(|key| {
                 let (count, sum, least, greatest) = group(key);
-                vec![u64::from(*key), greatest, count, sum, least]
+                vec![i128::from(*key), greatest, count, sum, least]
             }),
         );
         let counts =
-            Expected::new(&[KEY, ("count", "<u4")], keys.iter().map(|key| vec![u64::from(*key), group(key).0]));
-        assert!(all.rows.iter().any(|row| row[3] > Some(u64::from(u32::MAX))), "sums above 32 bits");
+            Expected::new(&[KEY, ("count", "<u4")], keys.iter().map(|key| vec![i128::from(*key), group(key).0]));
+        assert!(all.rows.iter().any(|row| row[3] > Some(i128::from(u32::MAX))), "sums above 32 bits");
         for device in devices() {
             all.check(&folder, &format!("groupby a.csv --agg max,count,sum,min --ids {order} --device {device}"));
             assert_eq!(

@@ -25,18 +25,21 @@ fn every_table_over_every_scheme_is_right_and_the_same_on_every_device() {
     // Sets of slots without values number no keys.
     let left_out = found["left_out"].as_array().unwrap();
     assert!(left_out.iter().all(|line| line.as_str().unwrap().contains("cuckoo_set")), "{left_out:?}");
-    let mut tables: BTreeMap<[&str; 4], Vec<&Value>> = BTreeMap::new();
+    let mut tables: BTreeMap<[&str; 5], Vec<&Value>> = BTreeMap::new();
     for row in rows(&found) {
         assert!(row["checks"].as_u64().unwrap() > 5 && row["pairs"].as_u64() == Some(700) || !row["cut"].is_null());
-        tables.entry(["table", "scheme", "kind", "data"].map(|field| text(row, field))).or_default().push(row);
+        let at = ["table", "scheme", "kind", "data", "types"].map(|field| text(row, field));
+        tables.entry(at).or_default().push(row);
     }
     let mut joined: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for ([table, _, kind, data], rows) in &tables {
+    for ([table, _, kind, data, types], rows) in &tables {
         assert_eq!(rows.len(), devices.len(), "a row for each device");
         let digests: BTreeSet<_> = rows.iter().filter_map(|row| row["digest"].as_str()).collect();
         let of_bytes = ["set", "compact", "multi"].contains(table);
         assert_eq!(digests.len(), usize::from(!of_bytes || *kind == "canonical"), "{table} {kind} {data}");
         if *table == "join" {
+            // Wide keys come in the same order of rows, and there are as many of each.
+            assert!(["u32, u32", "u64"].contains(types));
             joined.entry(data).or_default().extend(digests);
         }
     }
@@ -48,10 +51,14 @@ fn every_table_over_every_scheme_is_right_and_the_same_on_every_device() {
         };
     }
     let schemes: usize = koel::for_each_scheme!(kinds).into_iter().sum();
-    let of = |name: &str| tables.keys().filter(|[table, ..]| *table == name).count();
+    let of =
+        |name: &str, width: &str| tables.keys().filter(|[table, .., types]| *table == name && *types == width).count();
     // Compacting tables of sets of slots without values are made from those.
-    assert_eq!((of("set"), of("compact")), (3 * schemes, 3 * schemes));
-    assert_eq!(of("group"), 3, "without a scheme");
+    assert_eq!((of("set", "u32, u32"), of("compact", "u32, u32")), (3 * schemes, 3 * schemes));
+    assert_eq!(of("group", "u32, u32"), 3, "without a scheme");
+    for table in ["set", "compact", "multi", "join", "group"] {
+        assert_eq!(of(table, "u64"), 3, "{table} of u64 keys");
+    }
 }
 
 #[test]
@@ -92,6 +99,25 @@ fn what_cannot_be_held_is_left_out_and_said_so() {
     assert!(rows(&found).len() == 3 && rows(&found).iter().all(|row| text(row, "cut").contains("28 bits")), "{found}");
     let told = folder.ok(&format!("{alone} --table set,multi"));
     assert!(told.contains("left out: multi, robin_hood classic") && told.lines().next().unwrap().starts_with("table"));
+}
+
+/// Maps of wide keys and values: each of the four tables, keys that agree in halves too, a reference beside the devices.
+#[test]
+fn wide_maps_are_verified_where_bucketized_ones_are() {
+    let folder = Folder::new();
+    let found = folder.json("verify --scheme bucketized --kind canonical --n 3000 --json");
+    assert_eq!(found["ok"], true, "{found}");
+    let of = |types: &str| -> Vec<&Value> { rows(&found).iter().filter(|row| text(row, "types") == types).collect() };
+    for (types, sets) in [("u64, u64", 2), ("u64, u32", 2), ("u32, u64", 1), ("u64", 2), ("u32, u32", 2)] {
+        let rows = of(types);
+        assert_eq!(rows.len(), sets * (devices().len() + 1), "{types}: a row for each device, and the reference");
+        let digests: BTreeSet<_> = rows.iter().map(|row| text(row, "digest")).collect();
+        assert_eq!(digests.len(), sets, "{types}");
+    }
+    let told = folder.ok("verify --scheme bucketized --kind canonical --n 500 --device cpu");
+    assert!(told.contains("u64, u64  random") && told.contains("u64       halves"), "{told}");
+    let narrow = folder.ok("verify --scheme bucketized --kind canonical --bucket-slots 16 --n 500 --device cpu");
+    assert!(!narrow.contains("u64"), "parameters are those of tables of 32 bits: {narrow}");
 }
 
 /// The command that people know prints what it did.

@@ -96,6 +96,9 @@ impl<L: Layout> Plan for LinePlan<L> {
     fn bucket_slots(&self) -> u32 {
         L::SLOTS as u32
     }
+    fn bucket_bytes(&self) -> u64 {
+        8 * LINE_WORDS as u64
+    }
     fn empty_word(&self) -> u64 {
         slot::EMPTY
     }

@@ -1,7 +1,6 @@
 //! NumPy's `.npy`: arrays of whole numbers, of shape (n,) or (n, 2).
 //!
-//! Integers of every width and either byte order are read; one that 32 bits do not hold is an error that names it. What
-//! a header claims is believed of nothing but the meaning of the bytes: elements are read in pieces, as far as they are
+//! Integers of every width and either byte order are read, and the array's type is the column's. What a header claims is believed of nothing but the meaning of the bytes: elements are read in pieces, as far as they are
 //! there.
 
 mod header;
@@ -10,14 +9,21 @@ use std::io::{self, BufRead, Read};
 
 use header::{Element, Header};
 
-use super::{Batch, Name, Want, append};
+use super::{Batch, Name, Named, ReadOptions, Want};
 use crate::failure::{Failure, Result};
+use crate::number::{Number, Numbers, Type};
 
 /// Bytes that are read at a time: a whole number of elements of any width.
 const PIECE: usize = 1 << 16;
 
 /// Reads an array into a sink.
-pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut Batch<'_>) -> Result<()> {
+pub(super) fn read(
+    mut reader: impl BufRead,
+    name: &Name,
+    options: &ReadOptions,
+    want: Want,
+    sink: &mut Batch<'_>,
+) -> Result<()> {
     let header =
         header::read(&mut reader).map_err(|reason| name.fail(format!("the .npy header is damaged: {reason}")))?;
     let integer = Integer::of(&header.element).map_err(|reason| name.fail(reason))?;
@@ -31,22 +37,31 @@ pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut
     let Some(left) = left else {
         return Err(name.fail(format!("the .npy header is damaged: no file holds an array of shape {shape:?}")));
     };
+    let kind = Some(integer.kind());
+    // The numbers of rows are nobody's type.
+    let values = if columns == 1 { Some(Type::U32) } else { kind };
+    sink.begin(Named::of(options, Named { keys: kind, values }))?;
+    let bad = |place: String, reason: String| name.fail(format!("{place}: {reason}"));
     let mut elements = Elements { reader, name, integer, left, piece: Vec::new(), at: 0 };
+    let key = |number: Admission, row| number.map_err(|reason| bad(format!("row {row}, the key"), reason));
+    let value = |number: Admission, row| number.map_err(|reason| bad(format!("row {row}, the value"), reason));
     match (columns, want) {
         (1, _) => {
             for row in 0..rows {
-                let key = elements.next(|| format!("row {row}"))?;
+                let key = sink.admit_key(elements.next()?).map_err(|reason| bad(format!("row {row}"), reason))?;
                 let number = || u32::try_from(row).map_err(|_| name.fail("there are more than 4294967296 rows"));
-                sink.push(key, if want == Want::Pairs { number()? } else { 0 })?;
+                let value = if want == Want::Pairs { number()?.into() } else { 0 };
+                let value = sink.admit_value(value).map_err(|reason| bad(format!("row {row}, its number"), reason))?;
+                sink.push(key, value)?;
             }
         }
         _ if !fortran_order => {
             for row in 0..rows {
-                let key = elements.next(|| format!("row {row}, the key"))?;
+                let key = key(sink.admit_key(elements.next()?), row)?;
                 // A value that nobody wants may be any number.
-                let value = match want {
-                    Want::Pairs => elements.next(|| format!("row {row}, the value"))?,
-                    Want::Keys => elements.number().map(|_| 0)?,
+                let value = match (elements.next()?, want) {
+                    (number, Want::Pairs) => value(sink.admit_value(number), row)?,
+                    (_, Want::Keys) => 0,
                 };
                 sink.push(key, value)?;
             }
@@ -54,24 +69,30 @@ pub(super) fn read(mut reader: impl BufRead, name: &Name, want: Want, sink: &mut
         // All keys come first, then all values; those that nobody wants must be there all the same.
         (_, Want::Keys) => {
             for row in 0..rows {
-                sink.push(elements.next(|| format!("row {row}, the key"))?, 0)?;
+                let key = key(sink.admit_key(elements.next()?), row)?;
+                sink.push(key, 0)?;
             }
             for _ in 0..rows {
-                elements.number()?;
+                elements.next()?;
             }
         }
         (_, Want::Pairs) => {
-            let mut keys = Vec::new();
+            let mut keys = Numbers::default();
+            keys.begin(kind);
             for row in 0..rows {
-                append(&mut keys, &[elements.next(|| format!("row {row}, the key"))?])?;
+                keys.append(&[key(sink.admit_key(elements.next()?), row)?])?;
             }
-            for (row, key) in keys.into_iter().enumerate() {
-                sink.push(key, elements.next(|| format!("row {row}, the value"))?)?;
+            for (row, key) in (0..rows).zip(keys.iter()) {
+                let value = value(sink.admit_value(elements.next()?), row)?;
+                sink.push(key, value)?;
             }
         }
     }
     Ok(())
 }
+
+/// A number that may stand in its column, or why not.
+type Admission = std::result::Result<Number, String>;
 
 /// A type of whole numbers.
 #[derive(Clone, Copy)]
@@ -102,15 +123,20 @@ impl Integer {
                 (*sign == b'i', big_endian)
             }
             _ => {
-                let advice = "check that all are whole and from 0 to 4294967295, then save `array.astype(numpy.int64)`";
+                let advice = "check that all are whole, then save `array.astype(numpy.int64)`";
                 return Err(format!("the array holds '{code}' and no whole numbers: {advice}"));
             }
         };
         Ok(Integer { width: usize::from(code.as_bytes()[2] - b'0'), signed, big_endian })
     }
 
+    /// The narrowest type of a column that holds all numbers of this one.
+    fn kind(self) -> Type {
+        Type::new(8 * self.width as u32, self.signed)
+    }
+
     /// A number of this type.
-    fn decode(self, bytes: &[u8]) -> i128 {
+    fn decode(self, bytes: &[u8]) -> Number {
         let mut wide = [0; 8];
         wide[..self.width].copy_from_slice(bytes);
         if self.big_endian {
@@ -136,16 +162,8 @@ struct Elements<'a, R> {
 }
 
 impl<R: BufRead> Elements<'_, R> {
-    /// The next one, which must fit 32 bits; `place` says where it stands.
-    fn next(&mut self, place: impl FnOnce() -> String) -> Result<u32> {
-        let number = self.number()?;
-        u32::try_from(number).map_err(|_| {
-            self.name.fail(format!("{} is {number}: keys and values are whole numbers from 0 to 4294967295", place()))
-        })
-    }
-
     /// The next one.
-    fn number(&mut self) -> Result<i128> {
+    fn next(&mut self) -> Result<Number> {
         if self.at == self.piece.len() {
             self.refill().map_err(|error| self.failed(&error))?;
         }
@@ -181,7 +199,8 @@ impl<R: BufRead> Elements<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{pairs, read_with};
-    use super::super::{Input, Pairs, ReadOptions, Want};
+    use super::super::{Input, Numbers, Pairs, ReadOptions, Want};
+    use crate::number::{Number, Type};
 
     /// An array's file: `data` are its elements, each in as many bytes as the type has.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[i128]) -> Vec<u8> {
@@ -229,16 +248,34 @@ mod tests {
             }
         }
         assert_eq!(pairs("x.npy", &file("|u1", "False", "(2,)", &[0, 255]), None), Ok(vec![(0, 0), (255, 1)]));
-        let most = i128::from(u32::MAX);
-        for descr in ["<u4", ">i8", "<u8"] {
-            assert_eq!(pairs("x.npy", &file(descr, "False", "(1,)", &[most]), None), Ok(vec![(u32::MAX, 0)]));
+        for (descr, numbers, kind) in [
+            ("<u4", &[0, 4_294_967_295][..], Type::U32),
+            (">u2", &[0, 65_535], Type::U32),
+            ("|i1", &[-128, 127], Type::I32),
+            (">i4", &[-2_147_483_648, 5], Type::I32),
+            ("<u8", &[5, 18_446_744_073_709_551_615], Type::U64),
+            (">i8", &[-9_223_372_036_854_775_808, 9_223_372_036_854_775_807], Type::I64),
+            ("<i8", &[1, 2], Type::I64),
+        ] {
+            let mut read = Pairs::default();
+            let one = file(descr, "False", "(2,)", numbers);
+            assert_eq!(read_with("x.npy", &one, &ReadOptions::default(), &mut read), Ok(None));
+            assert_eq!((read.keys.kind(), read.values.kind()), (kind, Type::U32), "{descr}");
+            assert!(read.keys.iter().eq(numbers.iter().copied()) && read.values.iter().eq([0, 1]), "{descr}");
+            for fortran in ["False", "True"] {
+                let mut read = Pairs::default();
+                let two = file(descr, fortran, "(1, 2)", numbers);
+                assert_eq!(read_with("x.npy", &two, &ReadOptions::default(), &mut read), Ok(None));
+                assert_eq!((read.keys.kind(), read.values.kind()), (kind, kind), "{descr}");
+                assert_eq!((read.keys.number(0), read.values.number(0)), (numbers[0], numbers[1]), "{descr}");
+            }
         }
     }
 
     #[test]
     fn arrays_longer_than_a_piece_are_read_whole() {
         let numbers: Vec<i128> = (0..50_001).collect();
-        let expected: Vec<(u32, u32)> = (0..50_001).map(|number| (number, number)).collect();
+        let expected: Vec<(Number, Number)> = (0..50_001).map(|number| (number, number)).collect();
         for descr in ["<u4", ">i8"] {
             assert_eq!(pairs("x.npy", &file(descr, "False", "(50001,)", &numbers), None).as_ref(), Ok(&expected));
         }
@@ -246,25 +283,31 @@ mod tests {
 
     #[test]
     fn numbers_that_do_not_fit_are_named() {
+        let options = ReadOptions { keys: Some(Type::U32), values: Some(Type::I32), ..ReadOptions::default() };
         for (descr, shape, data, part) in [
-            ("<i8", "(2,)", &[5, 1 << 32][..], "row 1 is 4294967296"),
-            ("<i1", "(1,)", &[-1], "row 0 is -1"),
-            (">i8", "(1,)", &[i64::MIN.into()], "row 0 is -9223372036854775808"),
-            ("<u8", "(1, 2)", &[1, u64::MAX.into()], "row 0, the value is 18446744073709551615"),
-            ("<i4", "(2, 2)", &[1, 2, -3, 4], "row 1, the key is -3"),
+            ("<i8", "(2,)", &[5, 1 << 32][..], "row 1: 4294967296 is no u32"),
+            ("<i1", "(1,)", &[-1], "row 0: -1 is no u32"),
+            (">i8", "(1,)", &[i64::MIN.into()], "row 0: -9223372036854775808 is no u32"),
+            ("<u8", "(1, 2)", &[1, u64::MAX.into()], "row 0, the value: 18446744073709551615 is no i32"),
+            ("<i4", "(2, 2)", &[1, 2, -3, 4], "row 1, the key: -3 is no u32"),
         ] {
-            let error = pairs("x.npy", &file(descr, "False", shape, data), None).expect_err(part);
-            assert!(error.contains(part) && error.contains("from 0 to 4294967295"), "{error}");
+            for fortran in ["False", "True"] {
+                let data = if fortran == "True" && data.len() == 4 { &[1, -3, 2, 4] } else { data };
+                let bytes = file(descr, fortran, shape, data);
+                let error = read_with("x.npy", &bytes, &options, &mut Pairs::default()).expect_err(part);
+                assert!(error.contains(part), "{error}");
+                assert!(pairs("x.npy", &bytes, None).is_ok(), "{descr}: no type was asked for");
+            }
         }
     }
 
     #[test]
     fn keys_alone_are_read_of_whole_files() {
         let keys = |bytes: &[u8]| {
-            let mut keys = Vec::new();
+            let mut keys = Numbers::default();
             let input = Input::of(bytes, "x.npy".as_ref()).map_err(|failure| failure.to_string())?;
             input.scan(&ReadOptions::default(), Want::Keys, &mut keys).map_err(|failure| failure.to_string())?;
-            Ok::<_, String>(keys)
+            Ok::<_, String>(keys.iter().collect::<Vec<_>>())
         };
         for (fortran, data) in [("False", [1, -1, 3, -1]), ("True", [1, 3, -1, -1])] {
             let mut whole = file("<i4", fortran, "(2, 2)", &data);
@@ -295,7 +338,7 @@ mod tests {
         cut.pop();
         let mut read = Pairs::default();
         let error = read_with("x.npy", &cut, &ReadOptions::default(), &mut read).expect_err("half an element");
-        assert!(error.contains("1 element is missing") && read.keys == [1], "{error}");
+        assert!(error.contains("1 element is missing") && read.keys.iter().eq([1]), "{error}");
         let header = b"{'descr': [('key', '<u4'), ('value', '<u4')], 'fortran_order': False, 'shape': (1,), }";
         let mut whole = b"\x93NUMPY\x01\x00".to_vec();
         whole.extend((header.len() as u16).to_le_bytes());

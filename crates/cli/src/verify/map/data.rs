@@ -5,6 +5,7 @@ use koel::scheme::hash::{MixKeys, mix};
 use koel::workload::Workload;
 
 use crate::failure::Result;
+use crate::number::Word;
 use crate::{input, text};
 
 /// 48,502 bases, GenBank NC_001416.1; see `data/README.md`.
@@ -16,12 +17,12 @@ const LEAST_MISSES: usize = 1000;
 const WIDE_MISSES: u32 = 1000;
 
 /// Distinct keys with values, and keys that are absent.
-pub(super) struct DataSet {
+pub(super) struct DataSet<K = u32, V = u32> {
     pub(super) name: &'static str,
-    pub(super) keys: Vec<u32>,
-    pub(super) values: Vec<u32>,
+    pub(super) keys: Vec<K>,
+    pub(super) values: Vec<V>,
     /// Every key, then as many absent ones.
-    pub(super) queries: Vec<u32>,
+    pub(super) queries: Vec<K>,
     /// The seed of random keys, which can be drawn again, narrower.
     seed: Option<u64>,
 }
@@ -50,16 +51,12 @@ impl DataSet {
 
     /// The 16-mers of the genome of the phage lambda; the misses are their complements, which it does not hold.
     pub(super) fn lambda_phage() -> Result<DataSet> {
-        let (keys, values) = input::kmers(LAMBDA_PHAGE, "lambda_phage.fa", 16)?;
+        let pairs = input::kmers(LAMBDA_PHAGE, "lambda_phage.fa", 16)?;
+        let (keys, values) = (pairs.keys.into_keys::<u32>()?, pairs.values.into_values::<u32>()?);
         let mut sorted = keys.clone();
         sorted.sort_unstable();
         let misses: Vec<u32> = keys.iter().map(|key| !key).filter(|key| sorted.binary_search(key).is_err()).collect();
         Ok(DataSet::new("lambda", keys, values, misses.into_iter()))
-    }
-
-    fn new(name: &'static str, keys: Vec<u32>, values: Vec<u32>, misses: impl Iterator<Item = u32>) -> DataSet {
-        let queries = keys.iter().copied().chain(misses).collect();
-        DataSet { name, keys, values, queries, seed: None }
     }
 
     /// As much of it as these limits allow, and in what it differs; nothing if all of it does. Random keys are drawn
@@ -108,10 +105,58 @@ impl DataSet {
         let misses: Vec<u32> = absent.take(keys.len().max(LEAST_MISSES)).collect();
         DataSet::new(self.name, keys, values, misses.into_iter().chain(too_wide(limits)))
     }
+}
+
+impl<K: Word, V: Word> DataSet<K, V> {
+    fn new(name: &'static str, keys: Vec<K>, values: Vec<V>, misses: impl Iterator<Item = K>) -> Self {
+        let queries = keys.iter().copied().chain(misses).collect();
+        DataSet { name, keys, values, queries, seed: None }
+    }
+
+    /// The same rows with keys and values of other widths, for tables that have values or none: those of 64 bits are spread
+    /// over all of them.
+    pub(super) fn widened(of: &DataSet, spread: Spread, has_values: bool) -> Self {
+        let key = |&key: &u32| if K::BITS > u32::BITS { K::low(spread.of(key)) } else { K::low(key.into()) };
+        let value = |&value: &u32| match (has_values, V::BITS > u32::BITS) {
+            (false, _) => V::default(),
+            (true, false) => V::low(value.into()),
+            // All ones stay all ones, and 0 is 0.
+            (true, true) => V::low(Spread::Both.of(value)),
+        };
+        let mut queries: Vec<K> = of.queries.iter().map(key).collect();
+        if spread == Spread::Both && K::BITS > u32::BITS {
+            // Behind 0 and the greatest key, which stand first: no other key has such halves.
+            let extremes = [1, 1 << 32, 1 << 63, u64::from(u32::MAX)];
+            let places = queries.iter_mut().take(of.keys.len()).skip(2);
+            places.zip(extremes).for_each(|(key, extreme)| *key = K::low(extreme));
+        }
+        let keys = queries.iter().take(of.keys.len()).copied().collect();
+        let name = if spread == Spread::Apart { "halves" } else { of.name };
+        DataSet { name, keys, values: of.values.iter().map(value).collect(), queries, seed: None }
+    }
 
     /// The right answer to query `i`.
-    pub(super) fn answer(&self, i: usize) -> Option<u32> {
+    pub(super) fn answer(&self, i: usize) -> Option<V> {
         self.values.get(i).copied()
+    }
+}
+
+/// How 64 bits are made of 32, so that different ones stay different.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::verify) enum Spread {
+    /// They are either half.
+    Both,
+    /// One half of them is the highest 16 bits, the other the lowest: many keys agree in one of them.
+    Apart,
+}
+
+impl Spread {
+    pub(in crate::verify) fn of(self, key: u32) -> u64 {
+        let key = u64::from(key);
+        match self {
+            Spread::Both => key << 32 | key,
+            Spread::Apart => key >> 16 << 48 | key & 0xffff,
+        }
     }
 }
 
@@ -140,6 +185,26 @@ mod tests {
         }
         let random = DataSet::random(5000, 1);
         assert_eq!((&random.keys[..2], &random.values[..2]), (&[0, u32::MAX][..], &[u32::MAX, 0][..]));
+    }
+
+    #[test]
+    fn widened_keys_are_distinct_and_agree_in_parts() {
+        let of = DataSet::random(5000, 1);
+        for spread in [Spread::Both, Spread::Apart] {
+            let set = DataSet::<u64, u64>::widened(&of, spread, true);
+            let pairs: HashMap<_, _> = set.keys.iter().copied().zip(set.values.iter().copied()).collect();
+            assert_eq!((pairs.len(), set.queries.len()), (5000, of.queries.len()), "{spread:?}");
+            assert!(set.queries.iter().enumerate().all(|(i, query)| set.answer(i) == pairs.get(query).copied()));
+            assert_eq!((set.values[0], set.values[1]), (u64::MAX, 0), "{spread:?}");
+        }
+        let both = DataSet::<u64, u32>::widened(&of, Spread::Both, false);
+        assert_eq!(both.keys[..6], [0, u64::MAX, 1, 1 << 32, 1 << 63, 0xffff_ffff]);
+        assert!(both.values.iter().all(|&value| value == 0));
+        let apart = DataSet::<u64, u32>::widened(&of, Spread::Apart, true);
+        let lower: std::collections::HashSet<_> = apart.keys.iter().map(|&key| key as u32).collect();
+        assert!(lower.len() < 4950, "some agree in their lower half");
+        let narrow = DataSet::<u32, u64>::widened(&of, Spread::Both, true);
+        assert_eq!((narrow.keys, narrow.queries), (of.keys, of.queries));
     }
 
     fn within(set: &DataSet, limits: Limits) -> Option<(DataSet, String)> {

@@ -5,17 +5,20 @@ mod reference;
 
 use std::time::{Duration, Instant};
 
-use koel::backend::HashBackend;
+use koel::backend::{HashBackend, Runs, Word as _};
+use koel::scheme::BucketizedOf;
+use koel::scheme::bucketized::wide::{Column, Layout};
 use koel::table::TableBuilder;
-use koel::{AnyScheme, Duplicates, HashTable, Kind, Scheme};
+use koel::{AnyScheme, Bucketized, Duplicates, HashTable, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};
-use super::{Device, Run, Wanted};
+use super::{Device, Run, SchemeOptions, Wanted};
 use crate::answers;
 use crate::failure::{Failure, Result};
+use crate::number::Word;
 use crate::scheme;
 use data::DataSet;
-pub(super) use data::too_wide;
+pub(super) use data::{Spread, too_wide};
 use reference::Reference;
 
 /// Plain tables of every scheme and kind, on random keys and on the k-mers of a genome.
@@ -27,36 +30,76 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for Wanted { name, kind, options } in run.wanted {
         for set in &data {
-            let check = Check { data: set, cut: None, run, kind: *kind };
+            let check = Check { data: set, cut: None, run, kind: *kind, types: "" };
             rows.extend(check.run(scheme::named(name, *kind, options)?)?);
         }
+        if is_wide(name, *kind, options) {
+            rows.extend(wide::<u64, u64>(run, &data[0], "u64, u64")?);
+            rows.extend(wide::<u64, u32>(run, &data[0], "u64, u32")?);
+            rows.extend(wide::<u32, u64>(run, &data[0], "u32, u64")?);
+            rows.extend(wide::<u64, ()>(run, &data[0], "u64")?);
+        }
+    }
+    Ok(rows)
+}
+
+/// Whether these tables come with 64-bit keys and values too, which have no parameters.
+pub(super) fn is_wide(name: &str, kind: Kind, options: &SchemeOptions) -> bool {
+    name == Bucketized::NAME && kind == Kind::Canonical && options.given().is_empty()
+}
+
+/// Tables of wider keys or values, on the random rows: spread over all bits, and where keys have 64 also over the ends.
+fn wide<K: Column, V: Column>(run: &Run<'_>, of: &DataSet, types: &'static str) -> Result<Vec<Row>>
+where
+    (K, V): Layout<Key: Word, Value: Word>,
+    Device: Runs<BucketizedOf<K, V>>,
+{
+    let scheme = Bucketized::default().of::<K, V>();
+    warm_up(run.devices, scheme.clone());
+    let spreads: &[Spread] =
+        if <(K, V) as Layout>::Key::BITS > u32::BITS { &[Spread::Both, Spread::Apart] } else { &[Spread::Both] };
+    let mut rows = Vec::new();
+    for &spread in spreads {
+        let data = DataSet::widened(of, spread, scheme.limits().value_bits > 0);
+        let check = Check { data: &data, cut: None, run, kind: Kind::Canonical, types };
+        rows.extend(check.checked(scheme.clone())?);
     }
     Ok(rows)
 }
 
 /// Steps of that for the progress bar.
 pub(super) fn steps(wanted: &[Wanted], devices: &[Device]) -> usize {
-    wanted.len() * 2 * (devices.len() + 1)
+    let wide = wanted.iter().filter(|wanted| is_wide(wanted.name, wanted.kind, &wanted.options)).count();
+    // Keys of 64 bits have two sets of data, and there are three such tables; and one of u32 keys.
+    (wanted.len() * 2 + wide * 7) * (devices.len() + 1)
 }
 
 /// What is to be verified, and where.
-struct Check<'a> {
-    data: &'a DataSet,
+struct Check<'a, K = u32, V = u32> {
+    data: &'a DataSet<K, V>,
     /// In what the data differ from what was asked for.
     cut: Option<String>,
     run: &'a Run<'a>,
     kind: Kind,
+    /// Of keys and values, where they are not u32.
+    types: &'static str,
 }
 
 impl Check<'_> {
+    /// On as much of the data as the scheme can hold.
     fn run(&self, scheme: AnyScheme) -> Result<Vec<Row>> {
         match self.data.within(scheme.limits())? {
             None => self.checked(scheme),
             Some((data, note)) => Check { data: &data, cut: Some(note), ..*self }.checked(scheme),
         }
     }
+}
 
-    fn checked(&self, scheme: AnyScheme) -> Result<Vec<Row>> {
+impl<K: Word, V: Word> Check<'_, K, V> {
+    fn checked<S: Scheme<Key = K, Value = V>>(&self, scheme: S) -> Result<Vec<Row>>
+    where
+        Device: Runs<S>,
+    {
         let mut rows = Vec::new();
         let reference = self.reference(&scheme, &mut rows)?;
         self.run.progress.step();
@@ -98,25 +141,31 @@ impl Check<'_> {
 
 /// Has every device compile its kernels and start its threads, so that they are not timed. What goes wrong here goes
 /// wrong again in what follows, and is reported there.
-fn warm_up(devices: &[Device], scheme: AnyScheme) {
+fn warm_up<S: Scheme>(devices: &[Device], scheme: S)
+where
+    Device: Runs<S>,
+{
     let builder = HashTable::builder(scheme);
+    let keys = [1, 2, 3].map(S::Key::low);
+    let values = [S::Value::default(); 3];
     for device in devices {
-        let _ = builder.build(device, &[1, 2, 3], &[4, 5, 6]).and_then(|table| table.get(&[1, 7]));
+        let _ = builder.build(device, &keys, &values).and_then(|table| table.get(&keys[1..]));
         // Its three keys are no part of the record.
         device.ledger().take();
     }
 }
 
-impl Check<'_> {
-    fn say(&self, scheme: &AnyScheme, what: &str) {
+impl<K: Word, V: Word> Check<'_, K, V> {
+    fn say(&self, scheme: &impl Scheme, what: &str) {
         self.run.progress.say(format!("{} {} on {} keys: {what}", scheme.name(), self.kind, self.data.name));
     }
 
-    fn row(&self, scheme: &AnyScheme, device: String) -> Row {
+    fn row(&self, scheme: &impl Scheme, device: String) -> Row {
         Row {
             device,
             host_built: scheme.host_built(),
             cut: self.cut.clone(),
+            types: self.types,
             no_reference: Some(reference::most_pairs(scheme))
                 .filter(|&most| self.kind == Kind::Canonical && self.data.keys.len() > most),
             ..Row::new("map", scheme.name(), self.kind, self.data.name, self.data.keys.len())
@@ -124,7 +173,11 @@ impl Check<'_> {
     }
 
     /// The sequential table and its row, where there is to be one.
-    fn reference(&self, scheme: &AnyScheme, rows: &mut Vec<Row>) -> Result<Option<Reference>> {
+    fn reference<S: Scheme<Key = K, Value = V>>(
+        &self,
+        scheme: &S,
+        rows: &mut Vec<Row>,
+    ) -> Result<Option<Reference<S>>> {
         if self.kind != Kind::Canonical || self.data.keys.len() > reference::most_pairs(scheme) {
             return Ok(None);
         }
@@ -144,13 +197,16 @@ impl Check<'_> {
     }
 
     /// Everything that concerns one device alone.
-    fn device(
+    fn device<S: Scheme<Key = K, Value = V>>(
         &self,
         device: &Device,
-        builder: &TableBuilder<AnyScheme>,
-        reference: Option<&Reference>,
+        builder: &TableBuilder<S>,
+        reference: Option<&Reference<S>>,
         row: &mut Row,
-    ) -> Option<HashTable<Device, AnyScheme>> {
+    ) -> Option<HashTable<Device, S>>
+    where
+        Device: Runs<S>,
+    {
         let start = Instant::now();
         let built = builder.build(device, &self.data.keys, &self.data.values);
         let built = built.and_then(|table| device.finish().map(|()| table));
@@ -181,11 +237,19 @@ impl Check<'_> {
 
     /// The same table out of rows in which half of the keys come again, and one of them in a quarter of all rows: what
     /// does not stay leaves no trace.
-    fn copies(&self, device: &Device, builder: &TableBuilder<AnyScheme>, rule: Duplicates, row: &mut Row) {
+    fn copies<S: Scheme<Key = K, Value = V>>(
+        &self,
+        device: &Device,
+        builder: &TableBuilder<S>,
+        rule: Duplicates,
+        row: &mut Row,
+    ) where
+        Device: Runs<S>,
+    {
         let DataSet { keys, values, .. } = self.data;
         let heavy = keys.iter().take(1).cycle().take(keys.len() / 2);
         let copies = keys.iter().step_by(2).chain(heavy).copied();
-        let greatest = values.iter().fold(0, |all, value| all | value);
+        let greatest = V::low(values.iter().fold(0, |all, &value| all | value.into()));
         let (mut rows, mut of_rows) = (keys.clone(), values.clone());
         rows.extend(copies);
         of_rows.resize_with(rows.len(), || greatest);
@@ -208,7 +272,15 @@ impl Check<'_> {
     }
 
     /// Looks every query up and compares every answer; how long the lookup took, if it went through.
-    fn answers(&self, table: &HashTable<Device, AnyScheme>, what: &str, row: &mut Row) -> Option<Duration> {
+    fn answers<S: Scheme<Key = K, Value = V>>(
+        &self,
+        table: &HashTable<Device, S>,
+        what: &str,
+        row: &mut Row,
+    ) -> Option<Duration>
+    where
+        Device: Runs<S>,
+    {
         let queries = &self.data.queries;
         let (mut values, mut found) = answers::poisoned(queries.len());
         let start = Instant::now();

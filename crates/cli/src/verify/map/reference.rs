@@ -6,10 +6,11 @@
 
 use rayon::prelude::*;
 
-use koel::scheme::{AnyPlan, FIRST_SALTED, Placing, Plan, Request, Salt};
-use koel::{AnyScheme, Scheme};
+use koel::Scheme;
+use koel::scheme::{FIRST_SALTED, Placing, Plan, Request, Salt};
 
 use super::data::DataSet;
+use crate::number::Word;
 
 /// More pairs than this take one thread too long: about 20 s.
 const MOST_PAIRS: usize = 1 << 26;
@@ -20,22 +21,26 @@ const MOST_HOST_BUILT: usize = 1 << 22;
 const ATTEMPTS: u32 = 32;
 
 /// A table on the host.
-pub(super) struct Reference {
-    pub(super) plan: AnyPlan,
+pub(super) struct Reference<S: Scheme> {
+    pub(super) plan: S::Plan,
     pub(super) image: Vec<u64>,
 }
 
 /// The most pairs of which a reference of this scheme is built.
-pub(super) fn most_pairs(scheme: &AnyScheme) -> usize {
+pub(super) fn most_pairs(scheme: &impl Scheme) -> usize {
     if scheme.host_built() { MOST_HOST_BUILT } else { MOST_PAIRS }
 }
 
-impl Reference {
+impl<S: Scheme> Reference<S>
+where
+    S::Key: Word,
+    S::Value: Word,
+{
     /// Builds with the first constants that place every pair.
     ///
     /// # Errors
     /// A sentence that says why there is no table.
-    pub(super) fn build(scheme: &AnyScheme, slots: u64, seed: u64, data: &DataSet) -> Result<Reference, String> {
+    pub(super) fn build(scheme: &S, slots: u64, seed: u64, data: &DataSet<S::Key, S::Value>) -> Result<Self, String> {
         let pairs = data.keys.len() as u64;
         let all: Vec<_> = data.keys.iter().copied().zip(data.values.iter().copied()).collect();
         let mut salt = None;
@@ -50,10 +55,10 @@ impl Reference {
             let words = usize::try_from(plan.words()).map_err(|error| error.to_string())?;
             let mut image = vec![plan.empty_word(); words];
             // What cannot stand in an image stands beside it.
-            let is_outside = |&(key, _): &(u32, u32)| Some(key) == plan.outside_key();
+            let is_outside = |&(key, _): &(S::Key, S::Value)| Some(key) == plan.outside_key();
             let outside = all.iter().copied().find(is_outside).map(|(_, value)| value);
             let inside: Vec<_> = all.iter().copied().filter(|pair| !is_outside(pair)).collect();
-            match AnyScheme::place(&plan, &mut image, &inside) {
+            match S::place(&plan, &mut image, &inside) {
                 Placing::Placed => return Ok(Reference { plan: plan.with_outside(outside), image }),
                 Placing::Copy(key) => return Err(format!("key {key} was taken for a copy")),
                 Placing::Unplaced => {}
@@ -67,13 +72,12 @@ impl Reference {
     }
 
     /// Checks that it is a right table itself: its invariants, and every answer.
-    pub(super) fn check(&self, data: &DataSet) -> Result<(), String> {
-        let audit =
-            AnyScheme::audit(&self.plan, &self.image, 0..self.plan.cells()).map_err(|error| error.to_string())?;
+    pub(super) fn check(&self, data: &DataSet<S::Key, S::Value>) -> Result<(), String> {
+        let audit = S::audit(&self.plan, &self.image, 0..self.plan.cells()).map_err(|error| error.to_string())?;
         if audit.pairs + u64::from(self.plan.outside().is_some()) != data.keys.len() as u64 {
             return Err(format!("{} pairs stand where {} were placed", audit.pairs, data.keys.len()));
         }
-        let wrong = |&i: &usize| AnyScheme::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);
+        let wrong = |&i: &usize| S::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);
         match (0..data.queries.len()).into_par_iter().find_first(wrong) {
             None => Ok(()),
             Some(i) => Err(format!("the answer to key {} is wrong", data.queries[i])),
@@ -81,7 +85,7 @@ impl Reference {
     }
 
     /// Compares a device's table with it, bit for bit.
-    pub(super) fn compare(&self, plan: &AnyPlan, image: &[u64]) -> Result<(), String> {
+    pub(super) fn compare(&self, plan: &S::Plan, image: &[u64]) -> Result<(), String> {
         if plan.attempt() != self.plan.attempt() {
             let (device, reference) = (plan.attempt(), self.plan.attempt());
             return Err(format!("built at attempt {device} where the reference is at attempt {reference}"));

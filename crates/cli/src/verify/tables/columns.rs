@@ -13,8 +13,9 @@ use koel::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
 use koel::workload::Workload;
 
 use crate::failure::Result;
+use crate::number::Word;
 use crate::text;
-use crate::verify::map::too_wide;
+use crate::verify::map::{Spread, too_wide};
 
 /// Groups of these sizes, as far as half of all rows go.
 const SIZES: [usize; 21] =
@@ -25,14 +26,14 @@ const COPIES: usize = 4;
 const LEAST_MISSES: usize = 100;
 
 /// Rows of a key and a value each.
-pub(super) struct Columns {
+pub(super) struct Columns<K = u32> {
     pub(super) name: &'static str,
-    pub(super) keys: Vec<u32>,
+    pub(super) keys: Vec<K>,
     pub(super) values: Vec<u32>,
     /// Keys that no row has, and that the table could hold.
-    pub(super) absent: Vec<u32>,
+    pub(super) absent: Vec<K>,
     /// Keys that are too wide for the table.
-    pub(super) wide: Vec<u32>,
+    pub(super) wide: Vec<K>,
     /// In what they differ from what was asked for.
     pub(super) cut: Option<String>,
 }
@@ -124,8 +125,17 @@ impl Columns {
         })
     }
 
+    /// The same rows with keys of 64 bits.
+    pub(super) fn widened(self, spread: Spread) -> Columns<u64> {
+        let wide = |keys: Vec<u32>| keys.into_iter().map(|key| spread.of(key)).collect();
+        let Columns { name, keys, values, absent, cut, .. } = self;
+        Columns { name, keys: wide(keys), values, absent: wide(absent), wide: Vec::new(), cut }
+    }
+}
+
+impl<K: Word> Columns<K> {
     /// The distinct keys, absent ones and such as are too wide, and some keys again.
-    pub(super) fn asked(&self, distinct: &[u32]) -> Vec<u32> {
+    pub(super) fn asked(&self, distinct: &[K]) -> Vec<K> {
         let again = self.keys.iter().take(100);
         distinct.iter().chain(&self.absent).chain(&self.wide).chain(again).copied().collect()
     }

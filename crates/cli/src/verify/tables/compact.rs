@@ -3,34 +3,39 @@
 use std::time::Duration;
 
 use koel::backend::Runs;
-use koel::{Aggregate, AnyScheme, CompactingTable, Error, IdOrder, Kind, Scheme};
+use koel::{Aggregate, CompactingTable, Error, IdOrder, Kind, Scheme};
 
 use super::group::right_groups;
 use super::model::{equal, numbers, same};
 use super::{Case, Device, Subject, sized, timed};
+use crate::number::Word;
 use crate::verify::row::Row;
 
 pub(super) struct Compacting;
 
 /// A table in each order of ids.
-type Both = [(IdOrder, CompactingTable<Device, AnyScheme>); 2];
+type Both<S> = [(IdOrder, CompactingTable<Device, S>); 2];
 
-impl Subject for Compacting {
+impl<S: Scheme<Value = u32>> Subject<S> for Compacting
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     const TABLE: &'static str = "compact";
-    type Built = Both;
+    type Built = Both<S>;
 
-    fn left_out(&self, case: &Case<'_>) -> Option<String> {
+    fn left_out(&self, case: &Case<'_, S>) -> Option<String> {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Both> {
+    fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Both<S>> {
         let builder = sized(CompactingTable::builder(case.scheme.clone()), case.run);
         let build = |order| builder.clone().ids(order).build(device, &case.data.columns.keys);
         let of = |order| build(order).map(|table| (order, table));
         Ok([of(IdOrder::FirstSeen)?, of(IdOrder::Ascending)?])
     }
 
-    fn check(&self, case: &Case<'_>, built: &Both, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_, S>, built: &Both<S>, row: &mut Row) -> Option<(usize, Duration)> {
         let mut first = None;
         for (order, table) in built {
             row.restarts = row.restarts.max(table.table().restarts());
@@ -47,7 +52,7 @@ impl Subject for Compacting {
         first
     }
 
-    fn digest(&self, case: &Case<'_>, built: &Both) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_, S>, built: &Both<S>) -> Option<koel::Result<String>> {
         let all = || {
             let digests: koel::Result<Vec<_>> =
                 built.iter().map(|(_, table)| Ok(table.digest()?.to_string())).collect();
@@ -56,7 +61,7 @@ impl Subject for Compacting {
         (case.kind == Kind::Canonical).then(all)
     }
 
-    fn elsewhere(&self, case: &Case<'_>, built: &Both, device: &Device, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_, S>, built: &Both<S>, device: &Device, what: &str, row: &mut Row) {
         for (order, table) in built {
             if let Some(there) = row.attempt(what, table.to_backend(device)) {
                 says(case, &there, &case.keys_by(*order), what, row);
@@ -66,15 +71,16 @@ impl Subject for Compacting {
 }
 
 /// Everything that a table says of keys and ids, where key `unique[i]` has id `i`.
-pub(super) fn says<S: Scheme<Key = u32, Value = u32>>(
-    case: &Case<'_>,
+pub(super) fn says<C: Scheme<Key = S::Key>, S: Scheme<Value = u32>>(
+    case: &Case<'_, C>,
     table: &CompactingTable<Device, S>,
-    unique: &[u32],
+    unique: &[S::Key],
     where_: &str,
     row: &mut Row,
 ) -> Option<(usize, Duration)>
 where
     Device: Runs<S>,
+    S::Key: Word,
 {
     let what = |what: &str| if where_.is_empty() { what.to_owned() } else { format!("{where_}, {what}") };
     let columns = &case.data.columns;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use koel::backend::HashBackend;
-use koel::{CompactingTable, Cuckoo, CuckooSet, HashSet, Kind};
+use koel::{AnyScheme, CompactingTable, Cuckoo, CuckooSet, HashSet, Kind};
 
 use super::compact::says;
 use super::model::same;
@@ -13,7 +13,7 @@ use crate::verify::row::Row;
 /// The parameters of the set.
 pub(super) struct FromSet(pub(super) CuckooSet);
 
-impl Subject for FromSet {
+impl Subject<AnyScheme> for FromSet {
     const TABLE: &'static str = "compact";
     type Built = (CompactingTable<Device, Cuckoo>, Vec<u32>);
 

@@ -2,32 +2,40 @@
 
 use std::time::Duration;
 
-use koel::{Aggregate, Groups as Aggregated, IdOrder, group};
+use koel::backend::Runs;
+use koel::group::wide as group;
+use koel::scheme::Key;
+use koel::{Aggregate, Groups as Aggregated, IdOrder, Scheme};
 
 use super::model::{numbers, same};
 use super::{Case, Data, Device, Subject, timed};
+use crate::number::Word;
 use crate::verify::row::Row;
 
 pub(super) struct Groups;
 
 /// What is asked in one order.
-pub(super) struct Results {
+pub(super) struct Results<K> {
     order: IdOrder,
-    unique: Vec<u32>,
-    factorized: (Vec<u32>, Vec<u32>),
-    groups: Aggregated,
+    unique: Vec<K>,
+    factorized: (Vec<K>, Vec<u32>),
+    groups: Aggregated<K>,
 }
 
-impl Subject for Groups {
+impl<S: Scheme> Subject<S> for Groups
+where
+    Device: Runs<<S::Key as Key>::Rows>,
+    S::Key: Word,
+{
     const TABLE: &'static str = "group";
     const HAS_SCHEME: bool = false;
-    type Built = (Device, Vec<Results>);
+    type Built = (Device, Vec<Results<S::Key>>);
 
-    fn left_out(&self, _: &Case<'_>) -> Option<String> {
+    fn left_out(&self, _: &Case<'_, S>) -> Option<String> {
         None
     }
 
-    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built> {
         let (keys, values) = (&case.data.columns.keys, &case.data.columns.values);
         let of = |order| {
             Ok(Results {
@@ -40,7 +48,7 @@ impl Subject for Groups {
         Ok((device.clone(), IdOrder::ALL.into_iter().map(of).collect::<koel::Result<_>>()?))
     }
 
-    fn check(&self, case: &Case<'_>, (device, all): &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_, S>, (device, all): &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         let (keys, values) = (&case.data.columns.keys, &case.data.columns.values);
         let mut counted = None;
         for Results { order, unique, factorized, groups } in all {
@@ -68,12 +76,13 @@ impl Subject for Groups {
     }
 
     /// Of all results, which are the same wherever they were made.
-    fn digest(&self, _: &Case<'_>, (_, all): &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, _: &Case<'_, S>, (_, all): &Self::Built) -> Option<koel::Result<String>> {
         let mut hasher = blake3::Hasher::new();
         for Results { unique, factorized, groups, .. } in all {
-            let columns =
-                [unique, &factorized.0, &factorized.1, &groups.keys, &groups.counts, &groups.mins, &groups.maxs];
-            for column in columns {
+            for keys in [unique, &factorized.0, &groups.keys] {
+                hasher.update(bytemuck::cast_slice(keys));
+            }
+            for column in [&factorized.1, &groups.counts, &groups.mins, &groups.maxs] {
                 hasher.update(bytemuck::cast_slice(column));
             }
             hasher.update(bytemuck::cast_slice(&groups.sums));
@@ -81,13 +90,13 @@ impl Subject for Groups {
         Some(Ok(hasher.finalize().to_string()))
     }
 
-    fn elsewhere(&self, _: &Case<'_>, _: &Self::Built, _: &Device, _: &str, _: &mut Row) {}
+    fn elsewhere(&self, _: &Case<'_, S>, _: &Self::Built, _: &Device, _: &str, _: &mut Row) {}
 }
 
 /// Compares all aggregates of the groups of these keys with those of the model.
-pub(super) fn right_groups(data: &Data, unique: &[u32], groups: &Aggregated) -> Result<(), String> {
-    let values = |key: u32| data.model.of(key).iter().map(|&row| data.columns.values[row as usize]);
-    let column = |of: &dyn Fn(u32) -> u32| unique.iter().map(|&key| of(key)).collect::<Vec<_>>();
+pub(super) fn right_groups<K: Word>(data: &Data<K>, unique: &[K], groups: &Aggregated<K>) -> Result<(), String> {
+    let values = |key: K| data.model.of(key).iter().map(|&row| data.columns.values[row as usize]);
+    let column = |of: &dyn Fn(K) -> u32| unique.iter().map(|&key| of(key)).collect::<Vec<_>>();
     let sums: Vec<u64> = unique.iter().map(|&key| values(key).map(u64::from).sum()).collect();
     same("keys", &groups.keys, unique)?;
     same("counts", &groups.counts, &column(&|key| data.model.of(key).len() as u32))?;
@@ -97,7 +106,7 @@ pub(super) fn right_groups(data: &Data, unique: &[u32], groups: &Aggregated) -> 
 }
 
 /// The groups with one aggregate.
-fn only(aggregate: Aggregate, all: &Aggregated) -> Aggregated {
+fn only<K: Word>(aggregate: Aggregate, all: &Aggregated<K>) -> Aggregated<K> {
     let mut only = Aggregated::default();
     only.keys.clone_from(&all.keys);
     match aggregate {

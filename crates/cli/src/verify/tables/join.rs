@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use koel::backend::HashBackend;
-use koel::{AnyScheme, JoinIndex, JoinKind, JoinRows, NO_ROW};
+use koel::backend::{HashBackend, Runs};
+use koel::{JoinIndex, JoinKind, JoinRows, NO_ROW, Scheme};
 
 use super::model::{Model, equal, same};
 use super::{Case, Device, Subject, sized, timed};
+use crate::number::Word;
 use crate::verify::row::Row;
 
 pub(super) struct Joins;
@@ -14,19 +15,23 @@ pub(super) struct Joins;
 /// Pieces of a result that is streamed.
 const PIECE: usize = 1009;
 
-impl Subject for Joins {
+impl<S: Scheme<Value = u32>> Subject<S> for Joins
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     const TABLE: &'static str = "join";
-    type Built = JoinIndex<Device, AnyScheme>;
+    type Built = JoinIndex<Device, S>;
 
-    fn left_out(&self, case: &Case<'_>) -> Option<String> {
+    fn left_out(&self, case: &Case<'_, S>) -> Option<String> {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built> {
         sized(JoinIndex::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }
 
-    fn check(&self, case: &Case<'_>, index: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_, S>, index: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         row.restarts = index.table().restarts();
         row.expect("audit", index.audit().map(drop).map_err(|error| error.to_string()));
         let mut first = None;
@@ -39,7 +44,7 @@ impl Subject for Joins {
     }
 
     /// Of all results, which are the same wherever they were made, and over whatever scheme and kind.
-    fn digest(&self, case: &Case<'_>, index: &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_, S>, index: &Self::Built) -> Option<koel::Result<String>> {
         let left = left_column(case);
         let all = || {
             let mut hasher = blake3::Hasher::new();
@@ -52,7 +57,7 @@ impl Subject for Joins {
         Some(all())
     }
 
-    fn elsewhere(&self, case: &Case<'_>, index: &Self::Built, device: &Device, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_, S>, index: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, index.to_backend(device)) {
             joins(case, &there, JoinKind::Full, what, row);
         }
@@ -61,7 +66,10 @@ impl Subject for Joins {
 
 /// The left column: keys of the right one, some again, and others. The heavy ones come only a few times, so that the
 /// result is not much more than the rows.
-fn left_column(case: &Case<'_>) -> Vec<u32> {
+fn left_column<S: Scheme>(case: &Case<'_, S>) -> Vec<S::Key>
+where
+    S::Key: Word,
+{
     let (columns, model) = (&case.data.columns, &case.data.model);
     let again = columns.keys.iter().filter(|&&key| model.of(key).len() < 100).take(1000);
     let some = columns.absent.iter().chain(&columns.wide).chain(again);
@@ -70,7 +78,7 @@ fn left_column(case: &Case<'_>) -> Vec<u32> {
 
 /// The rows of the result, left rows ascending and right rows ascending within each, and then the `rights` right rows
 /// that no left row has met.
-fn right_result(model: &Model, rights: usize, left: &[u32], kind: JoinKind) -> (Vec<u32>, Vec<u32>) {
+fn right_result<K: Word>(model: &Model<K>, rights: usize, left: &[K], kind: JoinKind) -> (Vec<u32>, Vec<u32>) {
     let mut rows = (Vec::new(), Vec::new());
     let mut met = vec![false; rights];
     for (number, &key) in (0u32..).zip(left) {
@@ -102,13 +110,17 @@ fn right_result(model: &Model, rights: usize, left: &[u32], kind: JoinKind) -> (
 }
 
 /// One join, at once and in pieces.
-fn joins(
-    case: &Case<'_>,
-    index: &JoinIndex<Device, AnyScheme>,
+fn joins<S: Scheme<Value = u32>>(
+    case: &Case<'_, S>,
+    index: &JoinIndex<Device, S>,
     kind: JoinKind,
     what: &str,
     row: &mut Row,
-) -> Option<(usize, Duration)> {
+) -> Option<(usize, Duration)>
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     let left = left_column(case);
     let right = right_result(&case.data.model, case.data.columns.keys.len(), &left, kind);
     let (collected, time) = timed(|| index.join(&left, kind).and_then(|join| join.collect()));
@@ -130,7 +142,11 @@ fn joins(
 }
 
 /// More than 2^32 rows: told how many, and the last of them given.
-fn past_32_bits(case: &Case<'_>, index: &JoinIndex<Device, AnyScheme>, row: &mut Row) {
+fn past_32_bits<S: Scheme<Value = u32>>(case: &Case<'_, S>, index: &JoinIndex<Device, S>, row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     let Some((left, total)) = case.data.model.past_32_bits() else { return };
     let what = "a join past 2^32";
     let Some(join) = row.attempt(what, index.join(&left, JoinKind::Inner)) else { return };

@@ -16,13 +16,15 @@ mod set;
 
 use std::time::{Duration, Instant};
 
-use koel::backend::HashBackend;
-use koel::scheme::Limits;
-use koel::{AnyScheme, Cuckoo, Kind, Scheme};
+use koel::backend::{HashBackend, Runs};
+use koel::scheme::{BucketizedOf, Limits};
+use koel::{AnyScheme, Bucketized, Kind, Scheme};
 
+use super::map::{Spread, is_wide};
 use super::row::{Row, compare_digests, rate};
 use super::{Device, Run, Wanted, Which};
 use crate::failure::Result;
+use crate::number::Word;
 use crate::options::Builder;
 use crate::scheme;
 use columns::{Columns, Shape};
@@ -53,7 +55,8 @@ impl Table {
 pub(super) fn steps(table: Table, wanted: &[Wanted], devices: &[Device]) -> usize {
     // Groups have no scheme. The first of the columns are the few rows that compile kernels.
     let schemes = if table == Table::Group { 1 } else { wanted.len() };
-    schemes * (1 + Shape::ALL.len()) * devices.len()
+    let wide = wanted.iter().filter(|wanted| is_wide(wanted.name, wanted.kind, &wanted.options)).count();
+    (schemes + wide) * (1 + Shape::ALL.len()) * devices.len()
 }
 
 /// One of them, over every scheme and kind that can hold it.
@@ -68,24 +71,62 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
         // Groups are numbered by the library's own table, whatever the scheme: the best place to compile all kernels.
         for (i, data) in [&Data::new(Shape::Copies, 9, run.seed, Limits::NONE)?].into_iter().chain(&common).enumerate()
         {
-            let case = Case { scheme: Cuckoo::of_kind(Kind::Canonical).into(), data, run, kind: Kind::Canonical };
+            let case =
+                Case { scheme: AnyScheme::of_kind(Kind::Canonical), data, run, kind: Kind::Canonical, types: "" };
             let found = case.rows(&group::Groups);
             // The few rows are there to compile kernels; they are told of where they fail.
             rows.extend(found.into_iter().filter(|row| i > 0 || !row.is_ok()));
+        }
+        if run.wanted.iter().any(|wanted| is_wide(wanted.name, wanted.kind, &wanted.options)) {
+            rows.extend(wide(run, &group::Groups, &Bucketized::default().of::<u64, u32>(), n)?);
         }
         return Ok(rows);
     }
     for Wanted { name, kind, options } in run.wanted {
         let mut job = Checks { table, n, run, kind: *kind, common: &common, left_out };
         rows.extend(job.run(&scheme::named(name, *kind, options)?)?);
+        if is_wide(name, *kind, options) {
+            let numbers = Bucketized::default().of::<u64, u32>();
+            rows.extend(match table {
+                Table::Set => wide(run, &set::Sets, &Bucketized::default().of::<u64, ()>(), n)?,
+                Table::Compact => wide(run, &compact::Compacting, &numbers, n)?,
+                Table::Multi => wide(run, &multi::Multi, &numbers, n)?,
+                Table::Join => wide(run, &join::Joins, &numbers, n)?,
+                Table::Group => Vec::new(),
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// A subject over tables of 64-bit keys, on rows whose keys agree in one half or in none.
+fn wide<V, T: Subject<BucketizedOf<u64, V>>>(
+    run: &Run<'_>,
+    subject: &T,
+    scheme: &BucketizedOf<u64, V>,
+    n: u32,
+) -> Result<Vec<Row>>
+where
+    BucketizedOf<u64, V>: Scheme<Key = u64>,
+    Device: Runs<BucketizedOf<u64, V>>,
+{
+    let mut rows = Vec::new();
+    let few = std::iter::once((Shape::Copies, 9));
+    for (i, (shape, n)) in few.chain(Shape::ALL.into_iter().map(|shape| (shape, n))).enumerate() {
+        let spread = if shape == Shape::Copies { Spread::Apart } else { Spread::Both };
+        let columns = Columns::new(shape, n, run.seed, Limits::NONE)?.widened(spread);
+        let data = Data { model: Model::new(&columns), columns };
+        let case = Case { scheme: scheme.clone(), data: &data, run, kind: Kind::Canonical, types: "u64" };
+        // The few rows are there to compile kernels; they are told of where they fail.
+        rows.extend(case.rows(subject).into_iter().filter(|row| i > 0 || !row.is_ok()));
     }
     Ok(rows)
 }
 
 /// Rows, and what they say.
-struct Data {
-    columns: Columns,
-    model: Model,
+struct Data<K = u32> {
+    columns: Columns<K>,
+    model: Model<K>,
 }
 
 impl Data {
@@ -121,12 +162,12 @@ impl Checks<'_> {
     }
 
     /// A subject on all data.
-    fn all<T: Subject>(&mut self, subject: &T, scheme: &AnyScheme) -> Result<Vec<Row>> {
+    fn all<T: Subject<AnyScheme>>(&mut self, subject: &T, scheme: &AnyScheme) -> Result<Vec<Row>> {
         // Values of rows are none of the table's.
         let limits = Limits { value_bits: u32::BITS, ..scheme.limits() };
         // Its kernels are compiled, so that they are not timed; rows are told of where they fail.
         let few = Data::new(Shape::Copies, 9, self.run.seed, limits)?;
-        let few = Case { scheme: scheme.clone(), data: &few, run: self.run, kind: self.kind };
+        let few = Case { scheme: scheme.clone(), data: &few, run: self.run, kind: self.kind, types: "" };
         let mut rows = Vec::new();
         match subject.left_out(&few) {
             None => rows.extend(few.rows(subject).into_iter().filter(|row| !row.is_ok())),
@@ -140,7 +181,7 @@ impl Checks<'_> {
                 own = Data::new(shape, self.n, self.run.seed, limits)?;
                 &own
             };
-            let case = Case { scheme: scheme.clone(), data, run: self.run, kind: self.kind };
+            let case = Case { scheme: scheme.clone(), data, run: self.run, kind: self.kind, types: "" };
             match subject.left_out(&case) {
                 None => rows.extend(case.rows(subject)),
                 Some(reason) => {
@@ -160,15 +201,17 @@ impl Checks<'_> {
 }
 
 /// What a subject is verified on.
-struct Case<'a> {
-    scheme: AnyScheme,
-    data: &'a Data,
+struct Case<'a, S: Scheme = AnyScheme> {
+    scheme: S,
+    data: &'a Data<S::Key>,
     run: &'a Run<'a>,
     kind: Kind,
+    /// Of keys, where they are not u32.
+    types: &'static str,
 }
 
 /// One table: how it is built, and what must be true of it.
-trait Subject {
+trait Subject<S: Scheme> {
     /// Its name in the report.
     const TABLE: &'static str;
     /// Whether the scheme is a matter of it.
@@ -176,20 +219,23 @@ trait Subject {
     type Built;
 
     /// Why the scheme cannot hold these rows, if so.
-    fn left_out(&self, case: &Case<'_>) -> Option<String>;
+    fn left_out(&self, case: &Case<'_, S>) -> Option<String>;
     /// Builds it from the host's columns.
-    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built>;
+    fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built>;
     /// Everything that it says, changes to it too. How many answers the first question gave, and in what time.
-    fn check(&self, case: &Case<'_>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
+    fn check(&self, case: &Case<'_, S>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
     /// What must be the same on every device, if anything.
-    fn digest(&self, case: &Case<'_>, built: &Self::Built) -> Option<koel::Result<String>>;
+    fn digest(&self, case: &Case<'_, S>, built: &Self::Built) -> Option<koel::Result<String>>;
     /// The same on another device, if it can be moved, and what it says there.
-    fn elsewhere(&self, case: &Case<'_>, built: &Self::Built, device: &Device, what: &str, row: &mut Row);
+    fn elsewhere(&self, case: &Case<'_, S>, built: &Self::Built, device: &Device, what: &str, row: &mut Row);
 }
 
-impl Case<'_> {
+impl<S: Scheme> Case<'_, S>
+where
+    S::Key: Word,
+{
     /// A row for each device.
-    fn rows<T: Subject>(&self, subject: &T) -> Vec<Row> {
+    fn rows<T: Subject<S>>(&self, subject: &T) -> Vec<Row> {
         let (columns, run) = (&self.data.columns, self.run);
         let mut rows = Vec::new();
         for device in run.devices {
@@ -200,6 +246,7 @@ impl Case<'_> {
                 device: id.clone(),
                 host_built: T::HAS_SCHEME && self.scheme.host_built(),
                 cut: columns.cut.clone(),
+                types: self.types,
                 ..Row::new(T::TABLE, scheme, self.kind, columns.name, columns.keys.len())
             };
             device.ledger().take();
@@ -213,7 +260,7 @@ impl Case<'_> {
     }
 
     /// Everything on one device, and on the others that it is moved to.
-    fn on<T: Subject>(&self, device: &Device, subject: &T, row: &mut Row) {
+    fn on<T: Subject<S>>(&self, device: &Device, subject: &T, row: &mut Row) {
         let start = Instant::now();
         let built = subject.build(self, device).and_then(|built| device.finish().map(|()| built));
         let time = start.elapsed();
@@ -229,7 +276,7 @@ impl Case<'_> {
     }
 
     /// The distinct keys in the order of their ids.
-    fn keys_by(&self, order: koel::IdOrder) -> Vec<u32> {
+    fn keys_by(&self, order: koel::IdOrder) -> Vec<S::Key> {
         match order {
             koel::IdOrder::Ascending => self.data.model.ascending(),
             _ => self.data.model.first_seen.clone(),

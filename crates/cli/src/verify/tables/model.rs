@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::columns::Columns;
+use crate::number::Word;
 
 /// What rows say.
-pub(super) struct Model {
+pub(super) struct Model<K = u32> {
     /// The numbers of each key's rows, ascending.
-    pub(super) rows: BTreeMap<u32, Vec<u32>>,
+    pub(super) rows: BTreeMap<K, Vec<u32>>,
     /// The distinct keys in the order in which they first come.
-    pub(super) first_seen: Vec<u32>,
+    pub(super) first_seen: Vec<K>,
 }
 
-impl Model {
-    pub(super) fn new(columns: &Columns) -> Model {
-        let (mut rows, mut first_seen) = (BTreeMap::<u32, Vec<u32>>::new(), Vec::new());
+impl<K: Word> Model<K> {
+    pub(super) fn new(columns: &Columns<K>) -> Self {
+        let (mut rows, mut first_seen) = (BTreeMap::<K, Vec<u32>>::new(), Vec::new());
         for (row, &key) in (0u32..).zip(&columns.keys) {
             let of_key = rows.entry(key).or_default();
             if of_key.is_empty() {
@@ -26,26 +27,26 @@ impl Model {
     }
 
     /// The distinct keys, ascending.
-    pub(super) fn ascending(&self) -> Vec<u32> {
+    pub(super) fn ascending(&self) -> Vec<K> {
         self.rows.keys().copied().collect()
     }
 
     /// The heaviest key so often that its rows, counted once for each, are more than 2^32; and how many they are.
     /// Nothing where that would take too many copies.
-    pub(super) fn past_32_bits(&self) -> Option<(Vec<u32>, u64)> {
+    pub(super) fn past_32_bits(&self) -> Option<(Vec<K>, u64)> {
         let (&key, rows) = self.rows.iter().max_by_key(|(_, rows)| rows.len())?;
         let times = (1u64 << 32) / rows.len() as u64 + 1;
         (rows.len() >= 1 << 12).then(|| (vec![key; times as usize], times * rows.len() as u64))
     }
 
     /// The rows of a key.
-    pub(super) fn of(&self, key: u32) -> &[u32] {
+    pub(super) fn of(&self, key: K) -> &[u32] {
         self.rows.get(&key).map_or(&[], Vec::as_slice)
     }
 }
 
 /// Where each key stands in a list of distinct ones.
-pub(super) fn numbers(keys: &[u32]) -> BTreeMap<u32, u32> {
+pub(super) fn numbers<K: Word>(keys: &[K]) -> BTreeMap<K, u32> {
     keys.iter().copied().zip(0..).collect()
 }
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use koel::backend::HashBackend;
-use koel::{AnyScheme, Error, Kind, MultiTable};
+use koel::backend::{HashBackend, Runs};
+use koel::{Error, Kind, MultiTable, Scheme};
 
 use super::model::{equal, same};
 use super::{Case, Device, Subject, sized, timed};
 use crate::answers::POISON;
+use crate::number::Word;
 use crate::verify::row::Row;
 
 pub(super) struct Multi;
@@ -15,20 +16,24 @@ pub(super) struct Multi;
 /// Pieces of a list that is streamed.
 const PIECE: usize = 1009;
 
-impl Subject for Multi {
+impl<S: Scheme<Value = u32>> Subject<S> for Multi
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     const TABLE: &'static str = "multi";
-    type Built = MultiTable<Device, AnyScheme>;
+    type Built = MultiTable<Device, S>;
 
-    fn left_out(&self, case: &Case<'_>) -> Option<String> {
+    fn left_out(&self, case: &Case<'_, S>) -> Option<String> {
         case.too_narrow()
     }
 
-    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built> {
         let columns = &case.data.columns;
         sized(MultiTable::builder(case.scheme.clone()), case.run).build(device, &columns.keys, &columns.values)
     }
 
-    fn check(&self, case: &Case<'_>, table: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_, S>, table: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         row.restarts = table.table().restarts();
         row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
         let asked = case.data.columns.asked(&case.data.model.first_seen);
@@ -40,11 +45,11 @@ impl Subject for Multi {
         answered
     }
 
-    fn digest(&self, case: &Case<'_>, table: &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_, S>, table: &Self::Built) -> Option<koel::Result<String>> {
         (case.kind == Kind::Canonical).then(|| table.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(&self, case: &Case<'_>, table: &Self::Built, device: &Device, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_, S>, table: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, table.to_backend(device)) {
             ranges(case, &there, &case.data.columns.asked(&case.data.model.first_seen), what, row);
         }
@@ -52,18 +57,25 @@ impl Subject for Multi {
 }
 
 /// The values of a key, in the order of its rows.
-fn values_of(case: &Case<'_>, key: u32) -> Vec<u32> {
+fn values_of<S: Scheme>(case: &Case<'_, S>, key: S::Key) -> Vec<u32>
+where
+    S::Key: Word,
+{
     case.data.model.of(key).iter().map(|&row| case.data.columns.values[row as usize]).collect()
 }
 
 /// `get`: ranges of `values`.
-fn ranges(
-    case: &Case<'_>,
-    table: &MultiTable<Device, AnyScheme>,
-    asked: &[u32],
+fn ranges<S: Scheme<Value = u32>>(
+    case: &Case<'_, S>,
+    table: &MultiTable<Device, S>,
+    asked: &[S::Key],
     what: &str,
     row: &mut Row,
-) -> Option<(usize, Duration)> {
+) -> Option<(usize, Duration)>
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     let values = row.attempt(what, table.values())?;
     let (ranges, time) = timed(|| table.get(asked));
     let ranges = row.attempt(what, ranges)?;
@@ -82,7 +94,11 @@ fn ranges(
     Some((asked.len(), time))
 }
 
-fn counts(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, asked: &[u32], row: &mut Row) {
+fn counts<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, asked: &[S::Key], row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     let model = &case.data.model;
     row.expect("len", equal("pairs", table.len(), case.data.columns.keys.len()));
     row.expect("keys_len", equal("keys", table.keys_len(), model.rows.len()));
@@ -93,9 +109,13 @@ fn counts(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, asked: &[u32],
 }
 
 /// Values in one list, in a slice that is too short, in one that is not, and in pieces.
-fn retrieves(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, row: &mut Row) {
+fn retrieves<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     // Each key once and the absent ones: the values of a heavy key would be too many to be asked for often.
-    let asked: Vec<u32> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
+    let asked: Vec<S::Key> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
     let (mut offsets, mut values) = (vec![0], Vec::new());
     for &key in &asked {
         values.extend(values_of(case, key));
@@ -136,7 +156,11 @@ fn retrieves(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, row: &mut R
 }
 
 /// The heaviest key, asked for so often that its values are more than 2^32: refused at once, but told how many.
-fn past_32_bits(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, row: &mut Row) {
+fn past_32_bits<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     let Some((asked, total)) = case.data.model.past_32_bits() else { return };
     let refused = match table.retrieve(&asked) {
         Err(Error::TooLarge { .. }) => Ok(()),
@@ -150,21 +174,25 @@ fn past_32_bits(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, row: &mu
 }
 
 /// Half of the keys go, with all their values; the rest is the table of the rest.
-fn removes(case: &Case<'_>, table: &MultiTable<Device, AnyScheme>, row: &mut Row) {
+fn removes<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     let columns = &case.data.columns;
     let Some(mut rest) = row.attempt("copy", table.to_backend(table.backend())) else { return };
-    let gone: Vec<u32> = case.data.model.rows.keys().copied().step_by(2).collect();
-    let asked: Vec<u32> = gone.iter().chain(&columns.absent).chain(&gone).copied().collect();
+    let gone: Vec<S::Key> = case.data.model.rows.keys().copied().step_by(2).collect();
+    let asked: Vec<S::Key> = gone.iter().chain(&columns.absent).chain(&gone).copied().collect();
     let Some(removed) = row.attempt("remove", rest.remove(&asked)) else { return };
     let pairs: usize = gone.iter().map(|&key| case.data.model.of(key).len()).sum();
     row.expect("remove", equal("pairs", removed, pairs));
-    let stays = |key: &u32| gone.binary_search(key).is_err();
+    let stays = |key: &S::Key| gone.binary_search(key).is_err();
     let kept = columns.keys.iter().zip(&columns.values).filter(|(key, _)| stays(key));
-    let (keys, values): (Vec<u32>, Vec<u32>) = kept.map(|(&key, &value)| (key, value)).unzip();
+    let (keys, values): (Vec<S::Key>, Vec<u32>) = kept.map(|(&key, &value)| (key, value)).unzip();
     let again = sized(MultiTable::builder(case.scheme.clone()), case.run).build(table.backend(), &keys, &values);
     let Some(again) = row.attempt("a table of the rest", again) else { return };
     let outcome = || {
-        let said = |table: &MultiTable<Device, AnyScheme>| Ok::<_, Error>((table.to_pairs()?, table.starts()?));
+        let said = |table: &MultiTable<Device, S>| Ok::<_, Error>((table.to_pairs()?, table.starts()?));
         let (of_rest, of_again) = (said(&rest)?, said(&again)?);
         let mut right: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
         right.sort_by_key(|&(key, _)| key);

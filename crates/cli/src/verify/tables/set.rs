@@ -3,27 +3,33 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use koel::{AnyScheme, HashSet, Kind, Scheme};
+use koel::backend::Runs;
+use koel::{HashSet, Kind, Scheme};
 
 use super::model::{equal, same};
 use super::{Case, Device, Subject, sized, timed};
+use crate::number::Word;
 use crate::verify::row::Row;
 
 pub(super) struct Sets;
 
-impl Subject for Sets {
+impl<S: Scheme> Subject<S> for Sets
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     const TABLE: &'static str = "set";
-    type Built = HashSet<Device, AnyScheme>;
+    type Built = HashSet<Device, S>;
 
-    fn left_out(&self, _: &Case<'_>) -> Option<String> {
+    fn left_out(&self, _: &Case<'_, S>) -> Option<String> {
         None
     }
 
-    fn build(&self, case: &Case<'_>, device: &Device) -> koel::Result<Self::Built> {
+    fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built> {
         sized(HashSet::builder(case.scheme.clone()), case.run).build(device, &case.data.columns.keys)
     }
 
-    fn check(&self, case: &Case<'_>, set: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
+    fn check(&self, case: &Case<'_, S>, set: &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         let right = BTreeSet::from_iter(case.data.model.ascending());
         let asked = case.data.columns.asked(&case.data.model.first_seen);
         row.restarts = set.table().restarts();
@@ -39,11 +45,11 @@ impl Subject for Sets {
         Some((asked.len(), time))
     }
 
-    fn digest(&self, case: &Case<'_>, set: &Self::Built) -> Option<koel::Result<String>> {
+    fn digest(&self, case: &Case<'_, S>, set: &Self::Built) -> Option<koel::Result<String>> {
         (case.kind == Kind::Canonical).then(|| set.digest().map(|digest| digest.to_string()))
     }
 
-    fn elsewhere(&self, case: &Case<'_>, set: &Self::Built, device: &Device, what: &str, row: &mut Row) {
+    fn elsewhere(&self, case: &Case<'_, S>, set: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, set.to_backend(device)) {
             let right = BTreeSet::from_iter(case.data.model.ascending());
             let asked = case.data.columns.asked(&case.data.model.first_seen);
@@ -56,7 +62,11 @@ impl Subject for Sets {
 }
 
 /// A set must have these keys, each once.
-fn has_keys(set: &HashSet<Device, AnyScheme>, right: &BTreeSet<u32>, what: &str, row: &mut Row) {
+fn has_keys<S: Scheme>(set: &HashSet<Device, S>, right: &BTreeSet<S::Key>, what: &str, row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     row.expect(what, equal("how many", set.len(), right.len()));
     if let Some(mut keys) = row.attempt(what, set.to_keys()) {
         keys.sort_unstable();
@@ -65,8 +75,12 @@ fn has_keys(set: &HashSet<Device, AnyScheme>, right: &BTreeSet<u32>, what: &str,
 }
 
 /// Some keys of the set, and about as many that it has room for beside them.
-fn halves(case: &Case<'_>, right: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>) {
-    let some: Vec<u32> = right.iter().copied().step_by(2).collect();
+fn halves<S: Scheme>(case: &Case<'_, S>, right: &BTreeSet<S::Key>) -> (Vec<S::Key>, Vec<S::Key>)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
+    let some: Vec<S::Key> = right.iter().copied().step_by(2).collect();
     // A size that was asked for may be full.
     let room = if case.run.size.is_fixed() { 0 } else { case.scheme.limits().pairs - right.len() as u64 };
     let absent = &case.data.columns.absent;
@@ -75,19 +89,23 @@ fn halves(case: &Case<'_>, right: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Keys go and come, some of them twice.
-fn changes(case: &Case<'_>, set: &HashSet<Device, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
+fn changes<S: Scheme>(case: &Case<'_, S>, set: &HashSet<Device, S>, right: &BTreeSet<S::Key>, row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     let Some(mut changed) = row.attempt("copy", set.to_backend(set.backend())) else { return };
     let (some, absent) = halves(case, right);
-    let gone: Vec<u32> = some.iter().chain(&absent).chain(&some).copied().collect();
+    let gone: Vec<S::Key> = some.iter().chain(&absent).chain(&some).copied().collect();
     if let Some(removed) = row.attempt("remove", changed.remove(&gone)) {
         row.expect("remove", equal("how many", removed, some.len()));
     }
-    let mut left: BTreeSet<u32> = right.iter().copied().filter(|key| some.binary_search(key).is_err()).collect();
+    let mut left: BTreeSet<S::Key> = right.iter().copied().filter(|key| some.binary_search(key).is_err()).collect();
     has_keys(&changed, &left, "keys after a removal", row);
     if row.attempt("compact", changed.compact()).is_none() {
         return;
     }
-    let come: Vec<u32> = absent.iter().chain(&left).chain(&absent).copied().collect();
+    let come: Vec<S::Key> = absent.iter().chain(&left).chain(&absent).copied().collect();
     if let Some(new) = row.attempt("insert", changed.insert(&come)) {
         row.expect("insert", equal("how many", new, absent.len()));
     }
@@ -96,10 +114,14 @@ fn changes(case: &Case<'_>, set: &HashSet<Device, AnyScheme>, right: &BTreeSet<u
 }
 
 /// What comes of this set and another, which shares half of its keys.
-fn algebra(case: &Case<'_>, set: &HashSet<Device, AnyScheme>, right: &BTreeSet<u32>, row: &mut Row) {
+fn algebra<S: Scheme>(case: &Case<'_, S>, set: &HashSet<Device, S>, right: &BTreeSet<S::Key>, row: &mut Row)
+where
+    Device: Runs<S>,
+    S::Key: Word,
+{
     let (some, absent) = halves(case, right);
-    let of = |keys: &[u32]| sized(HashSet::builder(case.scheme.clone()), case.run).build(set.backend(), keys);
-    let both: Vec<u32> = some.iter().chain(&absent).copied().collect();
+    let of = |keys: &[S::Key]| sized(HashSet::builder(case.scheme.clone()), case.run).build(set.backend(), keys);
+    let both: Vec<S::Key> = some.iter().chain(&absent).copied().collect();
     let Some(other) = row.attempt("another set", of(&both)) else { return };
     let there = BTreeSet::from_iter(both);
     for (what, made, right_one) in [

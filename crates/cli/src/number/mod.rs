@@ -1,0 +1,255 @@
+//! Whole numbers of columns: the types there are, and which of them is the narrowest for some numbers.
+//!
+//! ```text
+//! number    as a file has it, from -2^63 to 2^64 - 1
+//! word      as memory has it, in two's complement: 32 bits or 64           columns.rs
+//! key       as a table has it: the word, of a type with a sign with its top bit turned over, so that keys ascend as their
+//!           numbers do
+//! ```
+
+mod columns;
+
+use clap::ValueEnum;
+
+use koel::{KeyType, ValueType};
+
+pub use columns::{Numbers, Word};
+
+/// A whole number of a file, from -2^63 to 2^64 - 1. It has 128 bits, so that nobody has to ask of which type it is.
+pub type Number = i128;
+
+/// What the numbers of a column are. `--keys` and `--values` name one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Type {
+    /// 0 to 2^32 - 1
+    U32,
+    /// -2^31 to 2^31 - 1
+    I32,
+    /// 0 to 2^64 - 1
+    U64,
+    /// -2^63 to 2^63 - 1
+    I64,
+}
+
+impl Type {
+    /// The narrowest first.
+    pub const ALL: [Type; 4] = [Type::U32, Type::I32, Type::U64, Type::I64];
+
+    /// The type of so many bits.
+    pub fn new(bits: u32, is_signed: bool) -> Type {
+        match (bits > u32::BITS, is_signed) {
+            (false, false) => Type::U32,
+            (false, true) => Type::I32,
+            (true, false) => Type::U64,
+            (true, true) => Type::I64,
+        }
+    }
+
+    /// What keys of so many bits stand for in a table of this key type.
+    pub fn of_keys(key_type: KeyType, bits: u32) -> Type {
+        Type::new(bits, key_type == KeyType::Signed)
+    }
+
+    /// What values of so many bits stand for.
+    pub fn of_values(value_type: ValueType, bits: u32) -> Type {
+        Type::new(bits, value_type == ValueType::Signed)
+    }
+
+    /// The name on the command line and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::U32 => "u32",
+            Type::I32 => "i32",
+            Type::U64 => "u64",
+            Type::I64 => "i64",
+        }
+    }
+
+    /// NumPy's code for it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Type::U32 => "<u4",
+            Type::I32 => "<i4",
+            Type::U64 => "<u8",
+            Type::I64 => "<i8",
+        }
+    }
+
+    /// 32 or 64.
+    pub fn bits(self) -> u32 {
+        if matches!(self, Type::U32 | Type::I32) { u32::BITS } else { u64::BITS }
+    }
+
+    pub fn is_signed(self) -> bool {
+        matches!(self, Type::I32 | Type::I64)
+    }
+
+    /// The least and the greatest number.
+    pub fn span(self) -> Span {
+        match self {
+            Type::U32 => Span { least: 0, greatest: u32::MAX.into() },
+            Type::I32 => Span { least: i32::MIN.into(), greatest: i32::MAX.into() },
+            Type::U64 => Span { least: 0, greatest: u64::MAX.into() },
+            Type::I64 => Span { least: i64::MIN.into(), greatest: i64::MAX.into() },
+        }
+    }
+
+    pub fn holds(self, number: Number) -> bool {
+        let Span { least, greatest } = self.span();
+        (least..=greatest).contains(&number)
+    }
+
+    /// The number of a word.
+    pub fn number(self, word: u64) -> Number {
+        match self {
+            Type::U32 => (word as u32).into(),
+            Type::I32 => (word as i32).into(),
+            Type::U64 => word.into(),
+            Type::I64 => (word as i64).into(),
+        }
+    }
+
+    /// The bit in which the keys of such numbers differ from their words.
+    pub fn turned(self) -> u64 {
+        if self.is_signed() { 1 << (self.bits() - 1) } else { 0 }
+    }
+
+    /// The number of a key.
+    pub fn of_key(self, key: impl Into<u64>) -> Number {
+        self.number(key.into() ^ self.turned())
+    }
+
+    /// The narrowest type of all numbers of two types, where there is one.
+    pub fn of_both(self, other: Type) -> Option<Type> {
+        self.span().and(other.span()).narrowest()
+    }
+}
+
+/// The least and the greatest of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub least: Number,
+    pub greatest: Number,
+}
+
+impl Span {
+    /// Of no numbers: it adds nothing to another, and fits every type.
+    pub const EMPTY: Span = Span { least: Number::MAX, greatest: Number::MIN };
+
+    pub fn of(numbers: &[Number]) -> Span {
+        numbers.iter().fold(Span::EMPTY, |span, &number| span.with(number))
+    }
+
+    pub fn with(self, number: Number) -> Span {
+        Span { least: self.least.min(number), greatest: self.greatest.max(number) }
+    }
+
+    /// Of the numbers of both.
+    pub fn and(self, other: Span) -> Span {
+        Span { least: self.least.min(other.least), greatest: self.greatest.max(other.greatest) }
+    }
+
+    pub fn fits(self, kind: Type) -> bool {
+        let Span { least, greatest } = kind.span();
+        self.least >= least && self.greatest <= greatest
+    }
+
+    /// The narrowest type that holds all of them, where there is one.
+    pub fn narrowest(self) -> Option<Type> {
+        Type::ALL.into_iter().find(|&kind| self.fits(kind))
+    }
+}
+
+/// What numbers a column has had so far, and whether one more may come.
+#[derive(Clone, Copy)]
+pub struct Admitted {
+    /// The type that the user or the file says; otherwise one that holds all is found.
+    named: Option<Type>,
+    span: Span,
+}
+
+impl Admitted {
+    pub fn new(named: Option<Type>) -> Admitted {
+        Admitted { named, span: Span::EMPTY }
+    }
+
+    /// Takes a number in.
+    ///
+    /// # Errors
+    /// Why it cannot stand beside the others, as a clause.
+    pub fn admit(&mut self, number: Number) -> Result<(), String> {
+        if let Some(named) = self.named {
+            let Span { least, greatest } = named.span();
+            if named.holds(number) {
+                return Ok(());
+            }
+            return Err(format!("{number} is no {}, a whole number from {least} to {greatest}", named.name()));
+        }
+        let span = self.span.with(number);
+        if span.narrowest().is_some() {
+            self.span = span;
+            return Ok(());
+        }
+        let (least, greatest) = (Type::I64.span().least, Type::U64.span().greatest);
+        if !(least..=greatest).contains(&number) {
+            return Err(format!("{number} is not from {least} to {greatest}: numbers have 64 bits at most"));
+        }
+        let other = if number < 0 { span.greatest } else { span.least };
+        Err(format!(
+            "{number} and {other}, which the column has as well, are of no one type: those with a sign end at {}",
+            Type::I64.span().greatest
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrowest_type_is_found() {
+        for (numbers, expected) in [
+            (&[][..], Some(Type::U32)),
+            (&[0, 4_294_967_295], Some(Type::U32)),
+            (&[-1, 2_147_483_647], Some(Type::I32)),
+            (&[-2_147_483_648], Some(Type::I32)),
+            (&[-1, 2_147_483_648], Some(Type::I64)),
+            (&[-2_147_483_649], Some(Type::I64)),
+            (&[4_294_967_296], Some(Type::U64)),
+            (&[0, 18_446_744_073_709_551_615], Some(Type::U64)),
+            (&[-1, 9_223_372_036_854_775_807], Some(Type::I64)),
+            (&[-9_223_372_036_854_775_808], Some(Type::I64)),
+            (&[-1, 9_223_372_036_854_775_808], None),
+            (&[18_446_744_073_709_551_616], None),
+            (&[-9_223_372_036_854_775_809], None),
+        ] {
+            assert_eq!(Span::of(numbers).narrowest(), expected, "{numbers:?}");
+            let mut admitted = Admitted::new(None);
+            assert_eq!(numbers.iter().all(|&number| admitted.admit(number).is_ok()), expected.is_some(), "{numbers:?}");
+        }
+        assert_eq!(Type::U32.of_both(Type::I32), Some(Type::I64));
+        assert_eq!((Type::I32.of_both(Type::I64), Type::U32.of_both(Type::U64)), (Some(Type::I64), Some(Type::U64)));
+        assert_eq!(Type::U64.of_both(Type::I32), None);
+    }
+
+    #[test]
+    fn a_type_that_is_named_holds_its_numbers_and_no_others() {
+        for kind in Type::ALL {
+            let Span { least, greatest } = kind.span();
+            let mut admitted = Admitted::new(Some(kind));
+            assert!([least, greatest].iter().all(|&number| admitted.admit(number).is_ok()));
+            for outside in [least - 1, greatest + 1] {
+                let reason = admitted.admit(outside).expect_err(kind.name());
+                assert!(reason.contains(&format!("{outside} is no {}", kind.name())), "{reason}");
+            }
+            // Keys ascend as their numbers do, and give them back.
+            let mut numbers = [least, least + 1, 0, 1, greatest - 1, greatest];
+            numbers.sort_unstable();
+            let mask = u64::MAX >> (64 - kind.bits());
+            let keys = numbers.map(|number| (number as u64 ^ kind.turned()) & mask);
+            assert!(keys.is_sorted(), "{kind:?}");
+            assert_eq!(keys.map(|key| kind.of_key(key)), numbers);
+            assert_eq!(numbers.map(|number| kind.number(number as u64 & mask)), numbers);
+        }
+    }
+}
