@@ -8,14 +8,45 @@
 //   lines_bring    an item a key      its value
 //   lines_assign   lines_remove   lines_decode   lines_lift
 //
+// and, after parts have been placed by bucketized_wide_parts.cl:
+//
+//   lines_escapes  an item an escape  goes on in the whole image
+//   lines_mend     an item a line     lines that they came to are put in order again
+//   lines_recheck  an item an escape  those that were in no part are searched for copies
+//   lines_settle   an item an escape, or a pair that one displaced: its value
+//
 // Values are raised to what is brought, so of duplicates the greatest stays. All lengths are 64 bits wide; work-items past
 // the end do nothing, but reach every barrier.
 
-// Offers a word to a line: what is left without a slot is the word itself, the one that it displaced, or A_COPY's. Proofs:
-// bucketized_canonical.cl.
 #define LINE_COPY LINE_TOMBSTONE
 
-static inline word_type offer_word(__global word_type *words, ulong line, word_type mine) {
+// What is kept account of while escapes go on in the image: lines that are no longer in order, a bit each; cells whose
+// first pair has been listed, a bit each; the list. In a batch into an image that is not built part by part there is no
+// account, and values are brought afterwards.
+#define ACCOUNT __global uint *touched, __global uint *claimed, LINE_ESCAPES
+#define ACCOUNTED touched, claimed, LINE_ESCAPED
+#define NO_ACCOUNT 0, 0, 0, 0, 0, 0, status
+
+// Before the first exchange in a cell: lists the pair that stands there, if there is one, whose value lies beside it. Values
+// do not move while words do. The bit comes before every exchange in the cell; so whoever sets it saw the cell as it was.
+INLINED void keep_pair(functions f, __global word_type *words, ulong line, uint slot, word_type there, uint buckets,
+                       ACCOUNT) {
+    ulong cell = line * KOEL_SLOTS + slot;
+    uint bit = 1u << (cell % 32);
+    if (seen32(&claimed[cell / 32]) & bit) return;
+    bool first = !(atomic_or(&claimed[cell / 32], bit) & bit);
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    if (!first || there == 0) return;
+    // Past the room there is no place, or the number wraps, which is none either.
+    ulong at = escapes - 1 - atom_add(&status[KOEL_MOVED], 1UL);
+    if (at < status[KOEL_ESCAPED]) return;
+    value_type value = ((__global const value_type *)words)[value_at(line, slot)];
+    list_line_escape(at, age_in(there), home_of_word(f, (uint)line, there, buckets), value, LINE_ESCAPED);
+}
+
+// Offers a word to a line: what is left without a slot is the word itself, the one that it displaced, or LINE_COPY.
+// Proofs: bucketized_canonical.cl.
+INLINED word_type offer_word(functions f, __global word_type *words, ulong line, word_type mine, uint buckets, ACCOUNT) {
     for (;;) {
         word_type least = 0;
         uint at = KOEL_SLOTS;
@@ -29,15 +60,33 @@ static inline word_type offer_word(__global word_type *words, ulong line, word_t
         }
         if (copy) return LINE_COPY;
         if (least > mine) return mine;
+        if (KOEL_VALUE_BITS && claimed) keep_pair(f, words, line, at, least, buckets, ACCOUNTED);
         if (EXCHANGE_WORD(&words[word_at(line, at)], least, mine) == least) return least;
     }
 }
 
-// The least key of 64 bits does not fit a group's tally, and few batches have copies at all.
-static inline void count_line_copy(__local uint *tally, __global ulong *status, key_type key) {
-    atomic_inc(&tally[KOEL_COPIES]);
-    ulong least = ~(ulong)key;
-    if (seen64(&status[KOEL_LEAST]) < least) atom_max(&status[KOEL_LEAST], least);
+static inline void touch_line(__global uint *touched, uint line) {
+    uint bit = 1u << (line % 32);
+    if (!(seen32(&touched[line / 32]) & bit)) atomic_or(&touched[line / 32], bit);
+}
+
+// Follows a pair, and all whom it displaces, to the end. The key itself is not needed on the way.
+INLINED void walk(functions f, ulong4 mixer, __global word_type *words, uint buckets, line_home home, uint age,
+                  __local uint *tally, ACCOUNT) {
+    while (age <= KOEL_MAX_AGE) {
+        uint line = line_for(f, turn_of(age), home, buckets);
+        word_type mine = line_word(age, home.remainder);
+        word_type left = offer_word(f, words, line, mine, buckets, ACCOUNTED);
+        if (touched && left != mine) touch_line(touched, line);
+        if (left == LINE_COPY) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+        if (left == LINE_COPY || left == 0) return;
+        if (left != mine) {
+            home = home_of_word(f, line, left, buckets);
+            age = age_in(left);
+        }
+        age++;
+    }
+    count_unplaced(tally);
 }
 
 __kernel GROUP_SIZE void lines_place(__global word_type *words, LINE_TABLE, __global const key_type *keys,
@@ -47,29 +96,13 @@ __kernel GROUP_SIZE void lines_place(__global word_type *words, LINE_TABLE, __gl
     clear_tally(tally);
     ulong item = from_both_ends();
     if (item < count) {
-        line_home home = home_of_line_key(f, mixer, buckets, keys[item]);
-        uint age = 1;
-        bool rests = false;
-        while (!rests && age <= KOEL_MAX_AGE) {
-            uint line = line_for(f, turn_of(age), home, buckets);
-            word_type mine = line_word(age, home.remainder);
-            word_type left = offer_word(words, line, mine);
-            if (left == LINE_COPY) count_line_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
-            rests = left == LINE_COPY || left == 0;
-            if (!rests && left != mine) {
-                home = home_of_word(f, line, left, buckets);
-                age = age_in(left);
-            }
-            age++;
-        }
-        if (!rests) count_unplaced(tally);
+        walk(f, mixer, words, buckets, home_of_line_key(f, mixer, buckets, keys[item]), 1, tally, NO_ACCOUNT);
     }
     report_tally(tally, status);
 }
 
-__kernel GROUP_SIZE void lines_sort(__global ulong8 *image, LINE_TABLE) {
-    ulong line = get_global_id(0);
-    if (line >= buckets) return;
+// The pairs of a line in descending order of their words.
+static inline void sort_line(__global ulong8 *image, ulong line) {
     union {
         ulong8 all;
         word_type words[WORDS_OF_A_LINE];
@@ -107,6 +140,10 @@ __kernel GROUP_SIZE void lines_sort(__global ulong8 *image, LINE_TABLE) {
     image[line] = here.all;
 }
 
+__kernel GROUP_SIZE void lines_sort(__global ulong8 *image, LINE_TABLE) {
+    if (get_global_id(0) < buckets) sort_line(image, get_global_id(0));
+}
+
 // Several work-items that look at one line at once can miss each other's copies; hence this, after the sort. Of k words
 // with one key k - 1 are counted, here or when they were dropped: all but the one that a lookup finds.
 __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __global ulong *status) {
@@ -126,7 +163,7 @@ __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __g
                     copy |= is_of(turn, home.remainder, there) && age_in(there) < age_in(word);
                 }
             }
-            if (copy) count_line_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+            if (copy) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
         }
     }
     report_tally(tally, status);
@@ -151,7 +188,7 @@ __kernel GROUP_SIZE void lines_carry(__global word_type *words, LINE_TABLE, __gl
     if (!holds_pair(word)) return;
     value_type value = ((__global const value_type *)old_words)[value_at(line, slot)];
     ulong to = cell;
-    if (words[word_at(line, slot)] != word) {
+    if (SEEN_WORD(&words[word_at(line, slot)]) != word) {
         key_type key = key_of_line_home(f, mixer, buckets, home_of_word(f, (uint)line, word, buckets));
         to = cell_of(f, mixer, buckets, words, key);
     }
@@ -239,4 +276,61 @@ __kernel GROUP_SIZE void lines_lift(__global word_type *words, LINE_TABLE, __glo
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
     hand_out(f, mixer, buckets, words, true, keys, values, taken_bits, answers);
+}
+
+// ---- What follows a build part by part.
+
+// Work-items take escapes in turn, because how many there are is known on the device alone.
+__kernel GROUP_SIZE void lines_escapes(__global word_type *words, LINE_TABLE, __global uint *touched,
+                                       __global uint *claimed, LINE_ESCAPES) {
+    functions f = {forth, back};
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong end = min(status[KOEL_ESCAPED], escapes);
+    for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
+        word_type left = escaped_words[item];
+        line_home home = {escaped_homes[item], remainder_in(left)};
+        walk(f, mixer, words, buckets, home, age_in(left), tally, ACCOUNTED);
+    }
+    report_tally(tally, status);
+}
+
+__kernel GROUP_SIZE void lines_mend(__global ulong8 *image, LINE_TABLE, __global const uint *touched) {
+    ulong line = get_global_id(0);
+    if (line < buckets && touched[line / 32] >> (line % 32) & 1) sort_line(image, line);
+}
+
+// Escapes that were compared with nobody, because they have yet to offer for the first time.
+__kernel GROUP_SIZE void lines_recheck(__global word_type *words, LINE_TABLE, LINE_ESCAPES) {
+    functions f = {forth, back};
+    __local uint tally[KOEL_TALLY];
+    clear_tally(tally);
+    ulong end = min(status[KOEL_ESCAPED], escapes);
+    for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
+        word_type left = escaped_words[item];
+        if (age_in(left) > 1) continue;
+        line_home home = {escaped_homes[item], remainder_in(left)};
+        uint standing = 0;
+        for (uint turn = 0; turn < 3; turn++) {
+            ulong line = line_for(f, turn, home, buckets);
+            for (uint j = 0; j < KOEL_SLOTS; j++) standing += is_of(turn, home.remainder, words[word_at(line, j)]);
+        }
+        if (standing > 1) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+    }
+    report_tally(tally, status);
+}
+
+// Each key in the list has one writer, unless there are copies, and then the image is of no use. All other keys have their
+// values beside them.
+__kernel GROUP_SIZE void lines_settle(__global word_type *words, LINE_TABLE, LINE_ESCAPES) {
+    functions f = {forth, back};
+    if (status[KOEL_COPIES]) return;
+    ulong escaped = min(status[KOEL_ESCAPED], escapes), end = min(escaped + status[KOEL_MOVED], escapes);
+    for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
+        ulong at = item < escaped ? item : escapes - 1 - (item - escaped);
+        line_home home = {escaped_homes[at], remainder_in(escaped_words[at])};
+        ulong to = cell_of_home(f, buckets, words, home);
+        if (to == NOWHERE) continue;
+        ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = escaped_values[at];
+    }
 }

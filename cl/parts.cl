@@ -8,34 +8,11 @@
 // to the image when the parts are placed. So does what a slice has no slots for. Nothing depends on the order in which
 // words come to lie in a region.
 //
-// One kernel a pass and no sums over tiles: a group counts the digits of its tile in local memory, where the count of an
-// earlier word of the same digit is at the same time this word's rank. Then it takes room for all words of a digit by
-// one atomic, puts its words in order in local memory, and writes them out from there, neighbours to neighbours.
-//
-//   KOEL_GROUP        work-items of a group
-//   KOEL_EACH         words of a tile for each of them
-//   KOEL_DIGITS       the most digits of a pass: a multiple of KOEL_GROUP
-//
 // What it is not: a sort, and not stable.
-
-#define TILE (KOEL_GROUP * KOEL_EACH)
-#define DIGITS_EACH (KOEL_DIGITS / KOEL_GROUP)
-
-// How a pass tells digits: `first` is subtracted from the part, shifted. Regions are counted from there too.
-typedef struct {
-    uint shift, first;
-} digits;
 
 static inline uint digit_of(digits d, ulong dealt, uint buckets) {
     return (part_number(home_of_mixed(upper_of(dealt), buckets)) >> d.shift) - d.first;
 }
-
-// The local memory of a group, handed down by its kernel.
-#define TILE_MEMORY                     \
-    __local ulong staged[TILE];         \
-    __local uint counts[KOEL_DIGITS];   \
-    __local uint starts[KOEL_DIGITS];   \
-    __local sum sums[KOEL_GROUP]
 
 // Writes the words of a tile to their regions; region r begins at r * stride and has `room` for words but the last,
 // which ends with the buffer. Of my words the first `mine` are words.
@@ -43,36 +20,18 @@ INLINED void deal(const ulong *words, uint mine, digits d, uint buckets, __local
                   __local uint *starts, __local sum *sums, __global uint *cursors, __global ulong *out, ulong stride,
                   ulong len, ESCAPES) {
     uint me = get_local_id(0);
-    #pragma unroll
-    for (uint i = 0; i < DIGITS_EACH; i++) counts[i * KOEL_GROUP + me] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    clear_counts(counts);
     uint ranks[KOEL_EACH];
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
         if (j < mine) ranks[j] = atomic_inc(&counts[digit_of(d, words[j], buckets)]);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    uint total = 0;
-    #pragma unroll
-    for (uint i = 0; i < DIGITS_EACH; i++) total += counts[me * DIGITS_EACH + i];
-    sums[me] = total;
-    prefix_sums(sums);
-    uint before = sums[me] - total;
-    #pragma unroll
-    for (uint i = 0; i < DIGITS_EACH; i++) {
-        uint digit = me * DIGITS_EACH + i, count = counts[digit];
-        starts[digit] = before;
-        // From here on: what leads from a place in the tile to one in the region.
-        if (count) counts[digit] = atomic_add(&cursors[d.first + digit], count) - before;
-        before += count;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    uint count = take_room(counts, starts, sums, cursors + d.first);
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
         if (j < mine) staged[starts[digit_of(d, words[j], buckets)] + ranks[j]] = words[j];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint count = sums[KOEL_GROUP - 1];
     for (uint i = me; i < count; i += KOEL_GROUP) {
         ulong word = staged[i];
         uint digit = digit_of(d, word, buckets);

@@ -8,6 +8,7 @@ mod bucketized;
 mod bucketized_insert;
 mod bucketized_parts;
 mod bucketized_wide;
+mod bucketized_wide_parts;
 mod copies;
 mod cuckoo;
 mod cuckoo_set;
@@ -363,7 +364,8 @@ fn compilers_have_nothing_to_say() -> Result<()> {
             programs.extend([cl.cuckoo_lines::<$layout>(2)?, cl.cuckoo_lines::<$layout>(5)?]);
             for shape in [LookupShape::Alone, LookupShape::Together] {
                 programs.extend([cl.lines_lookup::<$layout>(shape, true)?, cl.lines_lookup::<$layout>(shape, false)?]);
-            })*
+            }
+            programs.extend(cl.lines_parts_programs::<$layout>()?);)*
         };
     }
     lines!((u64, u64), (u64, u32), (u32, u64), (u64, ()));

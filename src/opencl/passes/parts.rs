@@ -22,10 +22,10 @@ pub(in crate::opencl) struct Deal {
     part_bits: u32,
     pub(in crate::opencl) parts: u32,
     /// The base-2 logarithm of the parts of a coarse region.
-    fine_bits: u32,
-    coarse: u32,
+    pub(in crate::opencl) fine_bits: u32,
+    pub(in crate::opencl) coarse: u32,
     /// Words that a coarse region has room for.
-    region: u64,
+    pub(in crate::opencl) region: u64,
     /// Words that a part's share of the batch needs room for.
     pub(in crate::opencl) part: u64,
 }
@@ -56,6 +56,11 @@ impl Escapes {
 }
 
 impl Deal {
+    /// Work-items of a group.
+    pub(in crate::opencl) const GROUP: u32 = GROUP;
+    /// Pairs of a group.
+    pub(in crate::opencl) const TILE: u64 = (GROUP * EACH) as u64;
+
     /// For a table of so many buckets, in parts of 2 to the power of `part_bits`.
     pub(in crate::opencl) fn new(pairs: usize, buckets: u32, part_bits: u32) -> Deal {
         let parts = ((buckets.max(1) - 1) >> part_bits) + 1;
@@ -86,15 +91,13 @@ impl Deal {
 
     /// The program that deals by the first of so many mixers.
     pub(in crate::opencl) fn program(&self, device: &OpenCl, mixers: usize) -> Result<core::Program> {
-        let parameters = [
-            ("FUNCTIONS", mixers as u32),
-            ("PART_BITS", self.part_bits),
-            ("GROUP", GROUP),
-            ("EACH", EACH),
-            ("DIGITS", self.digits()),
-            ("WIDE", 0),
-        ];
-        device.program(PARTS, &parameters)
+        let table = [("FUNCTIONS", mixers as u32), ("PART_BITS", self.part_bits), ("GROUP", GROUP)];
+        device.program(PARTS, &[&table[..], &self.parameters()].concat())
+    }
+
+    /// What cl/deal.clh wants to know when a program is built, beside its group.
+    pub(in crate::opencl) fn parameters(&self) -> [(&'static str, u32); 3] {
+        [("EACH", EACH), ("DIGITS", self.digits()), ("WIDE", 0)]
     }
 
     /// Deals by the first of the mixers: first to coarse regions, then each to its parts, of which each has `part_room`
@@ -113,7 +116,7 @@ impl Deal {
         let begin = |name| -> Result<Launch<'_>> {
             Ok(device.kernel(&program, name)?.value(self.buckets).mixers(mixers).value(self.fine_bits))
         };
-        let tile = u64::from(GROUP * EACH);
+        let tile = Deal::TILE;
 
         let launch = begin("deal_pairs")?.buffer(keys).buffer(values).value(self.pairs as u64).buffer(&cursors);
         let launch = launch.buffer(&regions).value(self.region).value(regions.bytes() / 8);

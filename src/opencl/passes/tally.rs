@@ -22,11 +22,13 @@ enum Status {
     OutsideValue,
     /// Pairs that left their part, in builds part by part.
     Escaped,
+    /// Pairs that those displaced (cl/bucketized_wide.cl).
+    Moved,
 }
-const STATUS_WORDS: usize = Status::Escaped as usize + 1;
+const STATUS_WORDS: usize = Status::Moved as usize + 1;
 
 /// The names that cl/ has for them.
-pub(in crate::opencl) const NUMBERS: [(&str, u32); 8] = [
+pub(in crate::opencl) const NUMBERS: [(&str, u32); 9] = [
     ("UNPLACED", Status::Unplaced as u32),
     ("COPIES", Status::Copies as u32),
     ("LEAST", Status::Least as u32),
@@ -34,6 +36,7 @@ pub(in crate::opencl) const NUMBERS: [(&str, u32); 8] = [
     ("OUTSIDE_COUNT", Status::OutsideCount as u32),
     ("OUTSIDE_VALUE", Status::OutsideValue as u32),
     ("ESCAPED", Status::Escaped as u32),
+    ("MOVED", Status::Moved as u32),
     ("TALLY", STATUS_WORDS as u32),
 ];
 
@@ -77,10 +80,16 @@ impl Tally {
 
     /// The same of a batch of 64-bit keys or values (cl/tally_wide.clh), where no pair stands beside the image.
     pub(in crate::opencl) fn placed_wide<K: Word, V>(&self, device: &OpenCl) -> Result<Placed<K, V>> {
+        self.built_wide(device).map(|(placed, _)| placed)
+    }
+
+    /// The same of a build part by part, and how many pairs its list needs room for.
+    pub(in crate::opencl) fn built_wide<K: Word, V>(&self, device: &OpenCl) -> Result<(Placed<K, V>, u64)> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
         let least_copy = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));
-        Ok(Placed { unplaced: count(Status::Unplaced), copies: count(Status::Copies), least_copy, outside: None })
+        let (unplaced, copies) = (count(Status::Unplaced), count(Status::Copies));
+        Ok((Placed { unplaced, copies, least_copy, outside: None }, count(Status::Escaped) + count(Status::Moved)))
     }
 
     /// What was taken out by the kernels that counted here.

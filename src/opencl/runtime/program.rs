@@ -51,6 +51,7 @@ const BUCKET: Source = source!("bucketized.clh");
 const OFFER: Source = source!("offer.clh");
 const ORDER: Source = source!("order.clh");
 const PARTS_SPEC: Source = source!("parts.clh");
+const DEAL: Source = source!("deal.clh");
 const PART: Source = source!("bucketized_part.clh");
 const FKS_SPEC: Source = source!("fks.clh");
 const PREFIX_SUMS: Source = source!("scan.clh");
@@ -63,6 +64,7 @@ const PERFECT_SPEC: Source = source!("perfect.clh");
 const KEYS_IN_RUNS: Source = source!("runs.clh");
 const LINES: Source = source!("lines.clh");
 const LINES_OF_PAIRS: Source = source!("bucketized_wide.clh");
+const LINES_IN_PARTS: Source = source!("bucketized_wide_parts.clh");
 const KEPT: Source = source!("kept.clh");
 const SORTED_SEARCH: Source = source!("sorted.clh");
 const WIDE_TALLY: Source = source!("tally_wide.clh");
@@ -85,13 +87,35 @@ pub(in crate::opencl) const BUCKETIZED_PARTS: Source =
     source!("bucketized_parts.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC, PART);
 pub(in crate::opencl) const BUCKETIZED_INSERT: Source =
     source!("bucketized_insert.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, OFFER, ORDER, PARTS_SPEC, PART);
-pub(in crate::opencl) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, PREFIX_SUMS, PARTS_SPEC);
+pub(in crate::opencl) const PARTS: Source = source!("parts.cl", FUNCTIONS, HEAVY, PREFIX_SUMS, DEAL, PARTS_SPEC);
 pub(in crate::opencl) const BUCKETIZED_LOOKUP: Source =
     source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(in crate::opencl) const BUCKETIZED_RUNS: Source =
     source!("bucketized_runs.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, KEYS_IN_RUNS, LINES);
 pub(in crate::opencl) const BUCKETIZED_WIDE: Source =
-    source!("bucketized_wide.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
+    source!("bucketized_wide.cl", FUNCTIONS, TALLY, HEAVY, WIDE_TALLY, DIVISOR, BUCKET, LINES_OF_PAIRS, LINES_IN_PARTS);
+pub(in crate::opencl) const BUCKETIZED_WIDE_DEAL: Source = source!(
+    "bucketized_wide_deal.cl",
+    FUNCTIONS,
+    HEAVY,
+    DIVISOR,
+    PREFIX_SUMS,
+    DEAL,
+    BUCKET,
+    LINES_OF_PAIRS,
+    LINES_IN_PARTS
+);
+pub(in crate::opencl) const BUCKETIZED_WIDE_PARTS: Source = source!(
+    "bucketized_wide_parts.cl",
+    FUNCTIONS,
+    TALLY,
+    HEAVY,
+    WIDE_TALLY,
+    DIVISOR,
+    BUCKET,
+    LINES_OF_PAIRS,
+    LINES_IN_PARTS
+);
 pub(in crate::opencl) const BUCKETIZED_WIDE_LOOKUP: Source =
     source!("bucketized_wide_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
 pub(in crate::opencl) const CUCKOO_WIDE: Source =

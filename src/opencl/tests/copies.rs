@@ -7,7 +7,7 @@ pub(super) fn sorts(len: usize, crowd: usize) -> [(usize, usize, usize); 5] {
 }
 
 /// Writes copies over some of the keys.
-pub(super) fn plant(keys: &mut [u32], (copied, apart, each): (usize, usize, usize)) {
+pub(super) fn plant<K: Copy>(keys: &mut [K], (copied, apart, each): (usize, usize, usize)) {
     for i in 0..copied {
         for copy in 1..=each {
             keys[(i + apart * copy) % keys.len()] = keys[i];
@@ -16,7 +16,7 @@ pub(super) fn plant(keys: &mut [u32], (copied, apart, each): (usize, usize, usiz
 }
 
 /// The key of each copy, ascending.
-pub(super) fn of(keys: &[u32]) -> Vec<u32> {
+pub(super) fn of<K: Copy + Ord>(keys: &[K]) -> Vec<K> {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()

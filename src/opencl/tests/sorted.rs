@@ -129,14 +129,15 @@ fn damaged_images_are_survived() -> Result<()> {
 fn columns_of_64_bits_are_those_of_the_reference() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let sizes: &[(usize, f64)] =
-        if small() { &[(7, 0.5), (65, 1.0)] } else { &[(0, 1.0), (1, 1.0), (7, 0.5), (129, 1.0), (20_000, 0.95)] };
+        if small() { &[(65, 1.0)] } else { &[(0, 1.0), (1, 1.0), (7, 0.5), (129, 1.0), (20_000, 0.95)] };
     every_layout!(images, cl, Sorted, sizes);
-    every_layout!(tables, cl, Sorted, if small() { 61 } else { 10_001 });
-    if !small() {
-        digests_of_sorted_tables(cl)?;
-        structures(cl, &Sorted.of::<u64, u32>(), &Sorted.of::<u64, ()>(), 9000)?;
+    // A simulator is too slow for the sorts of all the tables that follow.
+    if small() {
+        return Ok(());
     }
-    Ok(())
+    every_layout!(tables, cl, Sorted, 10_001);
+    digests_of_sorted_tables(cl)?;
+    structures(cl, &Sorted.of::<u64, u32>(), &Sorted.of::<u64, ()>(), 9000)
 }
 
 #[test]

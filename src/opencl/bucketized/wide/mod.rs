@@ -3,7 +3,10 @@
 //! ```text
 //! place      words offered; lines put in order; duplicates looked for
 //! values     an old image's, carried to where their keys stand now; the batch's, brought
+//! parts.rs   builds part by part, where that is the way
 //! ```
+
+mod parts;
 
 use ocl::core::Program;
 use ocl::prm::Ulong4;
@@ -160,6 +163,9 @@ where
         keys: &BufferOf<Self, <(K, V) as Layout>::Key>,
         values: &BufferOf<Self, <(K, V) as Layout>::Value>,
     ) -> Result<(Buffer<u64>, PlacedOf<BucketizedOf<K, V>>)> {
+        if let Some(built) = self.lines_by_parts(plan, keys, values)? {
+            return Ok(built);
+        }
         let image = self.filled(plan.word_count()?, 0)?;
         let placed = self.add_to_lines(plan, &image, None, keys, values)?;
         Ok((image, placed))

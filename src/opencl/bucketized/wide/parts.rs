@@ -1,0 +1,179 @@
+//! Tables of lines built part by part: the host side of cl/bucketized_wide_deal.cl and cl/bucketized_wide_parts.cl.
+//!
+//! ```text
+//! deal       rows to coarse regions, and from there to the lines of their parts
+//! place      each part in local memory
+//! the rest   escapes go on in the whole image; lines that they came to are put in order; duplicates are looked for; values
+//!            of escapes, and of pairs that they displaced, are written
+//! ```
+
+use ocl::core::Program;
+
+use super::{DeviceKey, parameters};
+use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Placed};
+use crate::error::Result;
+use crate::opencl::passes::parts::Deal;
+use crate::opencl::passes::tally::Tally;
+use crate::opencl::runtime::launch::Launch;
+use crate::opencl::runtime::program::{BUCKETIZED_WIDE_DEAL, BUCKETIZED_WIDE_PARTS};
+use crate::opencl::{Buffer, OpenCl};
+use crate::scheme::Plan as _;
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, LinePlan};
+
+/// Work-items of a group that places a part.
+const GROUP: u32 = 256;
+
+/// The most work-items that take escapes in turn.
+const MOST_ITEMS: u64 = 1 << 19;
+
+/// One pair in so many may leave its part, or be displaced by one that did, at loads up to 0.92. At 0.90 one in 40 does
+/// the one or the other, in lines of four, and at 0.96 one in six.
+const ESCAPES_SHARE: usize = 16;
+
+/// Local memory of a group, rounded up.
+const LOCAL_BYTES: u64 = 27 << 10;
+
+/// An image that was made, or none where another way is to be taken.
+type Made<L> = Option<(Buffer<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>)>;
+
+/// The pairs that leave their part, and those that they displace (cl/bucketized_wide_parts.clh).
+struct Escapes<L: Layout> {
+    words: Buffer<L::Key>,
+    homes: Buffer<u32>,
+    values: Buffer<L::Value>,
+    tally: Tally,
+}
+
+impl<L: Layout> Escapes<L> {
+    fn new(device: &OpenCl, room: usize) -> Result<Escapes<L>> {
+        let (words, homes) = (Buffer::allocate(device, room)?, Buffer::allocate(device, room)?);
+        let values = Buffer::allocate(device, if L::VALUES.is_some() { room } else { 1 })?;
+        Ok(Escapes { words, homes, values, tally: Tally::new(device)? })
+    }
+
+    fn room(&self) -> u64 {
+        self.words.len() as u64
+    }
+
+    /// The arguments `LINE_ESCAPES` of a kernel.
+    fn give<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
+        launch
+            .buffer(&self.words)
+            .buffer(&self.homes)
+            .buffer(&self.values)
+            .value(self.room())
+            .buffer(self.tally.status())
+    }
+}
+
+impl OpenCl {
+    /// An image with these pairs, or none where this is not the way: the device or its free memory has no room for it, or
+    /// so many pairs left their parts that the list could not hold them.
+    ///
+    /// Seven kernels, four fills of little and one read of the status. Beside the image there is room for the pairs once
+    /// more, and at loads above 0.92 for about twice.
+    pub(super) fn lines_by_parts<L: Layout>(
+        &self,
+        plan: &LinePlan<L>,
+        keys: &Buffer<L::Key>,
+        values: &Buffer<L::Value>,
+    ) -> Result<Made<L>>
+    where
+        L::Key: DeviceKey,
+    {
+        let pairs = keys.len();
+        if pairs == 0 || self.build_route(pairs)? == BuildRoute::Direct {
+            return Ok(None);
+        }
+        let deal = Deal::new(pairs, plan.buckets(), L::PART_BITS);
+        self.if_there_is_room(&deal, u64::from(GROUP), LOCAL_BYTES, || self.placed_lines(plan, &deal, keys, values))
+    }
+
+    fn placed_lines<L: Layout>(
+        &self,
+        plan: &LinePlan<L>,
+        deal: &Deal,
+        keys: &Buffer<L::Key>,
+        values: &Buffer<L::Value>,
+    ) -> Result<Made<L>>
+    where
+        L::Key: DeviceKey,
+    {
+        // All of it is written, so it need not be filled first.
+        let image: Buffer<u64> = Buffer::allocate(self, plan.word_count()?)?;
+        let is_full = deal.pairs as u64 > plan.cells() / 25 * 23;
+        let room = if is_full { deal.pairs } else { deal.pairs / ESCAPES_SHARE };
+        let escapes: Escapes<L> = Escapes::new(self, room + 4096)?;
+        let dealt = self.deal_lines(plan, deal, keys, values, &image, &escapes)?;
+
+        let program = self.program(BUCKETIZED_WIDE_PARTS, &parameters::<L>(GROUP as usize))?;
+        let launch = self.lines_kernel(&program, plan, "lines_parts", &image)?.buffer(&dealt);
+        let items = deal.parts as usize * GROUP as usize;
+        escapes.give(launch).over_groups_of(GROUP as usize, items, deal.pairs)?;
+        drop(dealt);
+
+        let program = self.lines_program::<L>()?;
+        let kernel = |name| self.lines_kernel(&program, plan, name, &image);
+        let (lines, items) = (plan.buckets() as usize, escapes.room().min(MOST_ITEMS) as usize);
+        let touched: Buffer<u32> = self.filled(lines.div_ceil(32), 0)?;
+        let claims = if L::VALUES.is_some() { plan.cells().div_ceil(32) } else { 1 };
+        let claimed: Buffer<u32> = self.filled(claims as usize, 0)?;
+        escapes.give(kernel("lines_escapes")?.buffer(&touched).buffer(&claimed)).over(items)?;
+        kernel("lines_mend")?.buffer(&touched).over(lines)?;
+        escapes.give(kernel("lines_recheck")?).over(items)?;
+        if L::VALUES.is_some() {
+            escapes.give(kernel("lines_settle")?).over(items)?;
+        }
+        let (placed, listed) = escapes.tally.built_wide(self)?;
+        Ok((listed <= escapes.room()).then_some((image, placed)))
+    }
+
+    /// Deals the pairs to the lines of their parts. How many each part was dealt comes first in what is returned.
+    fn deal_lines<L: Layout>(
+        &self,
+        plan: &LinePlan<L>,
+        deal: &Deal,
+        keys: &Buffer<L::Key>,
+        values: &Buffer<L::Value>,
+        image: &Buffer<u64>,
+        escapes: &Escapes<L>,
+    ) -> Result<Buffer<u32>>
+    where
+        L::Key: DeviceKey,
+    {
+        let program = self.deal_lines_program::<L>(deal)?;
+        let region_lines = deal.region.div_ceil(L::SLOTS as u64);
+        let all_lines = region_lines * u64::from(deal.coarse);
+        let cursors: Buffer<u32> = self.filled((deal.parts + deal.coarse) as usize, 0)?;
+        let regions: Buffer<u64> = Buffer::allocate(self, all_lines as usize * LINE_WORDS)?;
+
+        let launch = self.lines_kernel(&program, plan, "lines_deal_columns", &regions)?.value(deal.fine_bits);
+        let launch = launch.value(region_lines as u32).value(all_lines as u32).buffer(keys).buffer(values);
+        let launch = launch.value(deal.pairs as u64).buffer(&cursors);
+        let (group, tile) = (Deal::GROUP as usize, Deal::TILE);
+        let groups = (deal.pairs as u64).div_ceil(tile) as usize;
+        escapes.give(launch).over_groups_of(group, groups * group, deal.pairs)?;
+
+        let tiles = (region_lines * L::SLOTS as u64).div_ceil(tile);
+        let launch = self.lines_kernel(&program, plan, "lines_deal_regions", image)?.value(deal.fine_bits);
+        let launch = launch.value(1u32 << L::PART_BITS).value(plan.buckets()).value(tiles as u32);
+        let launch = launch.buffer(&regions).value(region_lines as u32).value(all_lines as u32).buffer(&cursors);
+        let groups = (tiles * u64::from(deal.coarse)) as usize;
+        escapes.give(launch).over_groups_of(group, groups * group, deal.pairs)?;
+        Ok(cursors)
+    }
+
+    fn deal_lines_program<L: Layout>(&self, deal: &Deal) -> Result<Program> {
+        let mut parameters = parameters::<L>(Deal::GROUP as usize);
+        parameters.extend(deal.parameters());
+        self.program(BUCKETIZED_WIDE_DEAL, &parameters)
+    }
+
+    /// All programs that are used here alone.
+    #[cfg(test)]
+    pub(in crate::opencl) fn lines_parts_programs<L: Layout>(&self) -> Result<[Program; 2]> {
+        let deal = Deal::new(1000, 1000, L::PART_BITS);
+        let parts = self.program(BUCKETIZED_WIDE_PARTS, &parameters::<L>(GROUP as usize))?;
+        Ok([self.deal_lines_program::<L>(&deal)?, parts])
+    }
+}
