@@ -132,6 +132,21 @@ pub(crate) fn collect<I: Divide, R: Default + Send>(
     Ok(all)
 }
 
+/// Adds what `of_index` gives for 0 to `len` to a vector with room for that; a thread makes `size` of them at a time.
+#[expect(unsafe_code, reason = "the length of a vector that was filled from several threads")]
+pub(crate) fn append<T: Send>(to: &mut Vec<T>, len: usize, size: usize, of_index: impl Fn(usize) -> T + Sync) {
+    let before = to.len();
+    let room = &mut to.spare_capacity_mut()[..len];
+    each(room, size, |number, room| {
+        for (i, room) in (number * size..).zip(room) {
+            room.write(of_index(i));
+        }
+    });
+    // SAFETY: `each` has called with every chunk of the `len` elements behind the first `before`, or not come back, and
+    // each call wrote all of its chunk.
+    unsafe { to.set_len(before + len) }
+}
+
 /// What `of_chunk` gives for the chunks, joined in their order. The default where there is none.
 pub(crate) fn fold<I: Divide, R: Default + Send>(
     input: I,
@@ -274,6 +289,17 @@ mod tests {
             let expected: String = (0..len.div_ceil(3)).map(|i| format!("{:?} ", 3 * i..len.min(3 * i + 3))).collect();
             assert_eq!(text, expected);
             assert!(begun.into_inner() <= 2 * PIECES * rayon::current_num_threads());
+        }
+    }
+
+    #[test]
+    fn what_is_added_stands_behind_what_is_there() {
+        for len in LENGTHS {
+            let mut all = vec![String::from("first")];
+            all.reserve(len);
+            append(&mut all, len, 7, |i| i.to_string());
+            assert_eq!(all.len(), len + 1);
+            assert!(all[0] == "first" && all[1..].iter().enumerate().all(|(i, text)| *text == i.to_string()), "{len}");
         }
     }
 

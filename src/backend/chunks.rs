@@ -9,11 +9,9 @@
 //! answers     |---------------|---------------|---|      as many columns as are wanted
 //! ```
 
-use rayon::prelude::*;
-
 use super::{BufferOf, DeviceBuffer, HashBackend, Word, bitmap_words};
 use crate::error::{Error, Result};
-use crate::threads;
+use crate::{parallel, threads};
 
 /// Queries of a chunk: 4 MiB each way, long enough for a bus to run at its full rate. A multiple of 32, so that bitmaps
 /// of chunks join without shifting.
@@ -31,7 +29,7 @@ pub(crate) fn make<T: Send>(to: &mut Vec<T>, len: usize, answer: impl Fn(usize) 
         to.extend((0..len).map(answer));
     } else {
         threads::ready()?;
-        to.par_extend((0..len).into_par_iter().map(answer));
+        parallel::append(to, len, FEW, answer);
     }
     Ok(())
 }
@@ -85,6 +83,9 @@ pub struct Chunk<Queries, Bits, Words> {
 /// A chunk of `Q` queries with `A` answers on backend `B`.
 pub type ChunkOf<B, Q, A> = Chunk<BufferOf<B, Q>, BufferOf<B, u32>, BufferOf<B, A>>;
 
+/// What passes over each chunk. Not a type of its caller's, so that what takes it is compiled once per word.
+pub(crate) type Pass<'a, B, Q, A> = &'a mut dyn FnMut(ChunkOf<B, Q, A>) -> Result<ChunkOf<B, Q, A>>;
+
 impl<Queries, Bits, Words> Chunk<Queries, Bits, Words> {
     /// A chunk without answers.
     pub(crate) fn asking(first: usize, queries: Queries) -> Self {
@@ -103,7 +104,7 @@ pub(crate) fn one_by_one<B: HashBackend, Q: Word, A: Word>(
     backend: &B,
     queries: &[Q],
     mut answers: Answers<'_, A>,
-    mut pass: impl FnMut(ChunkOf<B, Q, A>) -> Result<ChunkOf<B, Q, A>>,
+    pass: Pass<'_, B, Q, A>,
 ) -> Result<()> {
     answers.check(queries.len())?;
     let mut last: Option<ChunkOf<B, Q, A>> = None;

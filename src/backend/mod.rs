@@ -184,9 +184,9 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         &self,
         queries: &[Q],
         answers: Answers<'_, A>,
-        pass: impl FnMut(ChunkOf<Self, Q, A>) -> Result<ChunkOf<Self, Q, A>>,
+        mut pass: impl FnMut(ChunkOf<Self, Q, A>) -> Result<ChunkOf<Self, Q, A>>,
     ) -> Result<()> {
-        chunks::one_by_one(self, queries, answers, pass)
+        chunks::one_by_one(self, queries, answers, &mut pass)
     }
 
     /// Reads a whole buffer to the host.

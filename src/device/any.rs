@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::backend::chunks::Pass;
 use crate::backend::{
     Accumulated, Answers, Chunk, ChunkOf, Decoded, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, Ledger,
     Numbers, Passes, PlacedOf, Probe, Relational, Removed, Spans, StageTime, Wanted, WideAccumulated, Word,
@@ -143,14 +144,7 @@ impl HashBackend for Any {
         answers: Answers<'_, A>,
         mut pass: impl FnMut(ChunkOf<Any, Q, A>) -> Result<ChunkOf<Any, Q, A>>,
     ) -> Result<()> {
-        on_device!(self, |device, side| device.in_chunks(queries, answers, |chunk| {
-            let Chunk { first, queries, bits, words } = chunk;
-            let (bits, words) = (bits.map(side::wrap), words.into_iter().map(side::wrap).collect());
-            let chunk = pass(Chunk { first, queries: side::wrap(queries), bits, words })?;
-            let bits = chunk.bits.map(side::unwrap).transpose()?;
-            let words = chunk.words.into_iter().map(side::unwrap).collect::<Result<_>>()?;
-            Ok(Chunk { first: chunk.first, queries: side::unwrap(chunk.queries)?, bits, words })
-        }))
+        self.wrapped_chunks(queries, answers, &mut pass)
     }
     fn finish(&self) -> Result<()> {
         on_device!(self, |device, side| device.finish())
@@ -191,6 +185,25 @@ impl HashBackend for Any {
             let (keys, values) = device.sort_pairs(side::of(keys)?, side::of(values)?)?;
             Ok((side::wrap(keys), side::wrap(values)))
         })
+    }
+}
+
+impl Any {
+    /// [`HashBackend::in_chunks`]: the side's own chunks, dressed as those of `Any` for the pass and undressed after it.
+    fn wrapped_chunks<Q: Word, A: Word>(
+        &self,
+        queries: &[Q],
+        answers: Answers<'_, A>,
+        pass: Pass<'_, Any, Q, A>,
+    ) -> Result<()> {
+        on_device!(self, |device, side| device.in_chunks(queries, answers, |chunk| {
+            let Chunk { first, queries, bits, words } = chunk;
+            let (bits, words) = (bits.map(side::wrap), words.into_iter().map(side::wrap).collect());
+            let chunk = pass(Chunk { first, queries: side::wrap(queries), bits, words })?;
+            let bits = chunk.bits.map(side::unwrap).transpose()?;
+            let words = chunk.words.into_iter().map(side::unwrap).collect::<Result<_>>()?;
+            Ok(Chunk { first: chunk.first, queries: side::unwrap(chunk.queries)?, bits, words })
+        }))
     }
 }
 

@@ -120,9 +120,9 @@ impl HashBackend for OpenCl {
         &self,
         queries: &[Q],
         answers: Answers<'_, A>,
-        pass: impl FnMut(ChunkOf<OpenCl, Q, A>) -> Result<ChunkOf<OpenCl, Q, A>>,
+        mut pass: impl FnMut(ChunkOf<OpenCl, Q, A>) -> Result<ChunkOf<OpenCl, Q, A>>,
     ) -> Result<()> {
-        self.stream(queries, answers, pass)
+        self.stream(queries, answers, &mut pass)
     }
 
     fn clone_buffer<T: Word>(&self, buffer: &Buffer<T>) -> Result<Buffer<T>> {

@@ -12,6 +12,11 @@ pub fn poisoned<V: Word>(queries: usize) -> (Vec<V>, Vec<u32>) {
     (vec![V::low(0xdead_beef_dead_beef); queries], vec![POISON; bitmap_words(queries)])
 }
 
+/// How many of the first `len` numbers are `wrong`, and the first of them. `wrong` is no type, so that this is compiled once.
+pub fn wrong_ones(len: usize, wrong: &(dyn Fn(usize) -> bool + Sync)) -> Option<(usize, usize)> {
+    (0..len).into_par_iter().filter(|&i| wrong(i)).map(|i| (1, i)).reduce_with(|a, b| (a.0 + b.0, a.1.min(b.1)))
+}
+
 /// Checks the answers to `queries`; `right(i)` is what query `i` should give.
 ///
 /// # Errors
@@ -25,13 +30,12 @@ pub fn check<K: Word, V: Word>(
     if values.len() != queries.len() || found.len() != bitmap_words(queries.len()) {
         return Err(format!("{} answers to {} queries", values.len(), queries.len()));
     }
-    let wrong = |&i: &usize| {
+    let wrong = |i: usize| {
         let hit = found[i / 32] >> (i % 32) & 1 == 1;
         let expected = right(i);
         hit != expected.is_some() || values[i] != expected.unwrap_or(V::low(0))
     };
-    let count = (0..queries.len()).into_par_iter().filter(wrong).count();
-    if let Some(i) = (count > 0).then(|| (0..queries.len()).into_par_iter().find_first(wrong)).flatten() {
+    if let Some((count, i)) = wrong_ones(queries.len(), &wrong) {
         let hit = found[i / 32] >> (i % 32) & 1 == 1;
         let said = |hit: bool, value: u64| if hit { format!("found with value {value}") } else { "a miss".to_owned() };
         let (got, expected) =

@@ -13,7 +13,7 @@ use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable};
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
 use super::scheme::{self, Described};
-use super::structure::{About, Structure, Types, key_type_json, of_any_table, of_numbering_table, unknown};
+use super::structure::{About, Structure, Types, key_type_json, of_map, of_numbering_table, of_set, unknown};
 use super::{out, text};
 
 /// Show and check a table's file
@@ -40,8 +40,8 @@ struct Info<'a> {
 impl Info<'_> {
     fn run(&self) -> Result<Verdict> {
         match self.info.contents {
-            Contents::Map => of_any_table!(self.info, |S| self.tell::<S, HashTable<Any, S>>()),
-            Contents::Set => of_any_table!(self.info, |S| self.tell::<S, HashSet<Any, S>>()),
+            Contents::Map => of_map!(self.info, |S| self.tell::<S, HashTable<Any, S>>()),
+            Contents::Set => of_set!(self.info, |S| self.tell::<S, HashSet<Any, S>>()),
             Contents::Compact => of_numbering_table!(self.info, |S| self.tell::<S, CompactingTable<Any, S>>()),
             Contents::Multi => of_numbering_table!(self.info, |S| self.tell::<S, MultiTable<Any, S>>()),
             other => Err(unknown(other)),

@@ -17,7 +17,7 @@ use super::number::{Number, Type, Word};
 use super::options::{self, Threads};
 use super::output::{FileForm, RowOptions, Rows, form_of};
 use super::progress::Progress;
-use super::structure::{Types, of_any_table, of_numbering_table, unknown};
+use super::structure::{Types, of_map, of_numbering_table, of_set, unknown};
 use super::{out, text};
 use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
 
@@ -171,18 +171,24 @@ impl Lookup<'_> {
         let queries = Queries::open(args, self.info)?;
         let types = Types::of(self.info);
         if args.mapped {
-            return of_any_table!(self.info, |S| {
-                let table = mapped::<S>(path)?;
-                answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
-            });
+            return match self.info.contents {
+                Contents::Set => of_set!(self.info, |S| {
+                    let table = mapped::<S>(path)?;
+                    answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
+                }),
+                _ => of_map!(self.info, |S| {
+                    let table = mapped::<S>(path)?;
+                    answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
+                }),
+            };
         }
         let device = options::one_device_for(args.device.as_deref().unwrap_or("auto"), &[path, &args.queries])?;
         match self.info.contents {
-            Contents::Map => of_any_table!(self.info, |S| {
+            Contents::Map => of_map!(self.info, |S| {
                 let table = HashTable::<Any, S>::open(&device, path)?;
                 answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
             }),
-            Contents::Set => of_any_table!(self.info, |S| {
+            Contents::Set => of_set!(self.info, |S| {
                 answer(args, queries, types.keys, &mut Members(&HashSet::<Any, S>::open(&device, path)?))
             }),
             Contents::Compact => of_numbering_table!(self.info, |S| {

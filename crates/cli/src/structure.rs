@@ -206,15 +206,14 @@ fn numbers(kind: Type) -> String {
     if kind == Type::U32 { "numbers".into() } else { format!("numbers ({})", kind.name()) }
 }
 
-/// The body with `$S` as the scheme of a file's table, which its keys' and values' bits tell.
-macro_rules! of_any_table {
+/// The body with `$S` as the scheme of a file's map, which its keys' and values' bits tell.
+macro_rules! of_map {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
-            (32, 32) => $crate::structure::of_any_table!(@ koel::AnyScheme, $S, $body),
-            (64, 64) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u64, u64>, $S, $body),
-            (64, 32) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
-            (32, 64) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u32, u64>, $S, $body),
-            (64, 0) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u64, ()>, $S, $body),
+            (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
+            (64, 64) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u64>, $S, $body),
+            (64, 32) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
+            (32, 64) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u32, u64>, $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };
@@ -223,14 +222,26 @@ macro_rules! of_any_table {
         $body
     }};
 }
-pub(crate) use of_any_table;
+pub(crate) use of_map;
+
+/// The same of sets, which have no values but those of 32-bit layouts, unused.
+macro_rules! of_set {
+    ($info:expr, |$S:ident| $body:expr) => {
+        match ($info.key_bits, $info.value_bits) {
+            (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
+            (64, 0) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, ()>, $S, $body),
+            _ => Err($crate::structure::unknown_widths($info)),
+        }
+    };
+}
+pub(crate) use of_set;
 
 /// The same of tables whose values are numbers of the table's own: ids, and those of runs.
 macro_rules! of_numbering_table {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
-            (32, 32) => $crate::structure::of_any_table!(@ koel::AnyScheme, $S, $body),
-            (64, 32) => $crate::structure::of_any_table!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
+            (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
+            (64, 32) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };

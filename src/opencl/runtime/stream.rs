@@ -27,7 +27,7 @@ use ocl::core::{self, Event};
 
 use super::commands::Straight;
 use super::staging::{Queues, Slot, copy};
-use crate::backend::chunks::one_by_one;
+use crate::backend::chunks::{Pass, one_by_one};
 use crate::backend::{Answers, Chunk, ChunkOf, DeviceBuffer, QUERIES_AT_ONCE, Word};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, OpenCl};
@@ -68,7 +68,7 @@ impl OpenCl {
         &self,
         queries: &[Q],
         answers: Answers<'_, A>,
-        mut pass: impl FnMut(ChunkOf<OpenCl, Q, A>) -> Result<ChunkOf<OpenCl, Q, A>>,
+        pass: Pass<'_, OpenCl, Q, A>,
     ) -> Result<()> {
         answers.check(queries.len())?;
         let each = size_of::<Q>().max(size_of::<A>());

@@ -4,12 +4,11 @@
 //! It shares no code with the backends but the scheme's arithmetic in `scheme/`, so a machine with a CPU alone still
 //! compares two implementations.
 
-use rayon::prelude::*;
-
 use koel::Scheme;
 use koel::scheme::{FIRST_SALTED, Placing, Plan, Request, Salt};
 
 use super::data::DataSet;
+use crate::answers::wrong_ones;
 use crate::number::Word;
 
 /// More pairs than this take one thread too long: about 20 s.
@@ -48,7 +47,7 @@ where
             let plan = scheme.plan(Request { slots, pairs, seed, attempt }).map_err(|error| error.to_string())?;
             if plan.takes_salt() && attempt == FIRST_SALTED {
                 let mut keys = data.keys.clone();
-                keys.par_sort_unstable();
+                keys.sort_unstable();
                 salt = Some(Salt::of(seed, &keys));
             }
             let plan = plan.with_salt(salt);
@@ -77,10 +76,10 @@ where
         if audit.pairs + u64::from(self.plan.outside().is_some()) != data.keys.len() as u64 {
             return Err(format!("{} pairs stand where {} were placed", audit.pairs, data.keys.len()));
         }
-        let wrong = |&i: &usize| S::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);
-        match (0..data.queries.len()).into_par_iter().find_first(wrong) {
+        let wrong = |i: usize| S::find(&self.plan, &self.image, data.queries[i]) != data.answer(i);
+        match wrong_ones(data.queries.len(), &wrong) {
             None => Ok(()),
-            Some(i) => Err(format!("the answer to key {} is wrong", data.queries[i])),
+            Some((_, i)) => Err(format!("the answer to key {} is wrong", data.queries[i])),
         }
     }
 
@@ -96,10 +95,9 @@ where
         if image.len() != self.image.len() {
             return Err(format!("it has {} words where the reference has {}", image.len(), self.image.len()));
         }
-        let differing = image.par_iter().zip(&self.image).filter(|(device, reference)| device != reference).count();
-        match image.iter().zip(&self.image).position(|(device, reference)| device != reference) {
+        match wrong_ones(image.len(), &|i| image[i] != self.image[i]) {
             None => Ok(()),
-            Some(at) => Err(format!(
+            Some((differing, at)) => Err(format!(
                 "{differing} of {} words differ from the reference; the first is word {at}: {:#018x} and not {:#018x}",
                 image.len(),
                 image[at],
