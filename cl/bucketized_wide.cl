@@ -6,9 +6,10 @@
 //   lines_clear    an item a line     values to 0
 //   lines_carry    an item a cell     values of an old image's pairs, to where their keys stand now
 //   lines_bring    an item a key      its value
+//   lines_level    an item a cell     of copies that stand in several cells: the value of the one that lookups find
 //   lines_assign   lines_remove   lines_decode   lines_lift
 //
-// and, after parts have been placed by bucketized_wide_parts.cl:
+// and, after parts have been placed by bucketized_wide_parts.cl (with copies, lines_clear, lines_bring and lines_level besides):
 //
 //   lines_escapes  an item an escape  goes on in the whole image
 //   lines_mend     an item a line     lines that they came to are put in order again
@@ -206,6 +207,19 @@ __kernel GROUP_SIZE void lines_bring(__global word_type *words, LINE_TABLE, __gl
     __global value_type *values = (__global value_type *)words + value_at(to / KOEL_SLOTS, to % KOEL_SLOTS);
     // Values only grow meanwhile, and most are 0 so far.
     if (brought[item] != 0) RAISE_VALUE(values, brought[item]);
+}
+
+// Where a key stands in several cells, values were brought to the one that lookups find. No cell that is read here changes.
+__kernel GROUP_SIZE void lines_level(__global word_type *words, LINE_TABLE) {
+    functions f = {forth, back};
+    ulong cell = get_global_id(0);
+    if (cell >= first_slot(buckets)) return;
+    word_type word = words[word_at(cell / KOEL_SLOTS, cell % KOEL_SLOTS)];
+    __global value_type *values = (__global value_type *)words;
+    __global value_type *mine = values + value_at(cell / KOEL_SLOTS, cell % KOEL_SLOTS);
+    if (!holds_pair(word) || *mine != 0) return;
+    ulong found = cell_of_home(f, buckets, words, home_of_word(f, (uint)(cell / KOEL_SLOTS), word, buckets));
+    if (found != cell && found != NOWHERE) *mine = values[value_at(found / KOEL_SLOTS, found % KOEL_SLOTS)];
 }
 
 // The keys are distinct, so each slot has one writer.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Answers, ChunkOf, DeviceBuffer, Kernels, Runs, Word};
+use super::{Answers, ChunkOf, Decoded, DeviceBuffer, Kernels, Runs, Word, bitmap_words};
 use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Placing, Plan, Request, Scheme, Updates};
@@ -261,6 +261,38 @@ where
     let image = backend.download(&image)?;
     let greatest = |i: u64| Some(i + keys * ((rows - 1 - i) / keys));
     assert!((0..keys).all(|i| S::find(&plan, &image, i << 33 | 5) == greatest(i)));
+    Ok(())
+}
+
+/// Of pairs with one key the greatest value stays, in whatever cells the key stands: what numbering by first appearance
+/// relies on. Keys come once, a few times, and one of them in a quarter of the rows.
+pub(crate) fn greatest_of_copies<B, S>(backend: &B, scheme: &S, rows: usize) -> Result<()>
+where
+    B: Runs<S>,
+    S: Scheme<Key = u64, Value = u32>,
+{
+    let distinct = rows as u64 / 3 + 1;
+    let key = |x: u64| if x % 4 == 0 { 77 << 33 } else { (x >> 8) % distinct << 20 | 3 };
+    let column: Vec<u64> = noise::<u64>(6, rows).into_iter().map(key).collect();
+    let values: Vec<u32> = (0..rows as u32).map(|row| !row).collect();
+    let mut greatest = BTreeMap::new();
+    for (&key, &value) in column.iter().zip(&values) {
+        greatest.entry(key).and_modify(|old: &mut u32| *old = value.max(*old)).or_insert(value);
+    }
+    let slots = scheme.default_load().slots_for(rows as u64);
+    let plan = scheme.plan(Request { slots, pairs: rows as u64, seed: 1, attempt: 0 })?;
+    let (keys, values) = (backend.upload(&column)?, backend.upload(&values)?);
+    let (image, placed) = Kernels::<S>::build(backend, &plan, &keys, &values)?;
+    assert!(placed.unplaced == 0 && placed.least_copy.is_some());
+    let Decoded { keys: stored, values: of_stored, taken } = Kernels::<S>::decode(backend, &plan, &image)?;
+    let (stored, of_stored) = backend.select_pairs(&taken, true, &stored, &of_stored)?;
+    let pairs: Vec<_> = backend.download(&stored)?.into_iter().zip(backend.download(&of_stored)?).collect();
+    assert!(pairs.iter().all(|(key, value)| greatest.get(key) == Some(value)), "a cell has another value");
+    let found: BTreeMap<u64, u32> = pairs.into_iter().collect();
+    assert_eq!(found.len(), greatest.len());
+    let (mut answers, mut bits) = (backend.unwritten(rows)?, backend.unwritten(bitmap_words(rows))?);
+    Kernels::<S>::lookup(backend, &plan, &image, &keys, &mut answers, &mut bits)?;
+    assert!(backend.download(&answers)?.iter().zip(&column).all(|(value, key)| greatest[key] == *value));
     Ok(())
 }
 

@@ -8,7 +8,8 @@ use crate::backend::Word;
 
 /// The keys that tables can have: `u32` and `u64`.
 pub trait Key: Word + Hash + Default + fmt::Display {
-    /// The table by which keys of a column are told apart and numbered: a row number for each.
+    /// The table by which keys of a column are told apart and numbered: a row number for each. Its builds leave a key that
+    /// comes again with the greatest of its values, in every cell in which it stands.
     type Rows: Scheme<Key = Self, Value = u32>;
 }
 

@@ -1,7 +1,7 @@
 //! Tables of lines built part by part against the scheme's own rule, and against the direct route.
 
 use super::{copies, device, small};
-use crate::backend::wide_tests::{Columns, pairs, reference};
+use crate::backend::wide_tests::{self, Columns, pairs, reference};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -155,4 +155,18 @@ where
 fn what_a_part_cannot_hold_is_placed_or_left_over_all_the_same() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     every_layout!(crowds(cl, if small() { 3000 } else { 60_000 }))
+}
+
+/// Columns in which keys come again are numbered by such tables, too.
+#[test]
+fn of_copies_the_greatest_value_stays_and_rows_are_numbered_by_it() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let parts = cl.with_group(64);
+    parts.set_build_route(Some(BuildRoute::ByParts));
+    let scheme = scheme::<u64, u32>();
+    wide_tests::greatest_of_copies(&parts, &scheme, if small() { 300 } else { 30_000 })?;
+    if small() {
+        return Ok(());
+    }
+    wide_tests::structures(&parts, &scheme, &self::scheme::<u64, ()>(), 9000)
 }

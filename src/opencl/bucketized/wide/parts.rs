@@ -4,7 +4,7 @@
 //! deal       rows to coarse regions, and from there to the lines of their parts
 //! place      each part in local memory
 //! the rest   escapes go on in the whole image; lines that they came to are put in order; duplicates are looked for; values
-//!            of escapes, and of pairs that they displaced, are written
+//!            of escapes, and of pairs that they displaced, are written; where there were duplicates, all values anew
 //! ```
 
 use ocl::core::Program;
@@ -70,7 +70,7 @@ impl OpenCl {
     /// An image with these pairs, or none where this is not the way: the device or its free memory has no room for it, or
     /// so many pairs left their parts that the list could not hold them.
     ///
-    /// Seven kernels, four fills of little and one read of the status. Beside the image there is room for the pairs once
+    /// Seven kernels (ten where keys come again), four fills of little and one read of the status. Beside the image there is room for the pairs once
     /// more, and at loads above 0.92 for about twice.
     pub(super) fn lines_by_parts<L: Layout>(
         &self,
@@ -125,7 +125,16 @@ impl OpenCl {
             escapes.give(kernel("lines_settle")?).over(items)?;
         }
         let (placed, listed) = escapes.tally.built_wide(self)?;
-        Ok((listed <= escapes.room()).then_some((image, placed)))
+        if listed > escapes.room() {
+            return Ok(None);
+        }
+        if placed.copies > 0 && L::VALUES.is_some() {
+            // In parts each pair has a place of its own for its value. Copies share one, of which the greatest stays.
+            kernel("lines_clear")?.over(lines)?;
+            kernel("lines_bring")?.buffer(keys).buffer(values).value(deal.pairs as u64).over(deal.pairs)?;
+            kernel("lines_level")?.over(plan.cells() as usize)?;
+        }
+        Ok(Some((image, placed)))
     }
 
     /// Deals the pairs to the lines of their parts. How many each part was dealt comes first in what is returned.
