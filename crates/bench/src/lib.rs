@@ -162,15 +162,17 @@ pub(crate) struct Args {
     /// Draws rates that were measured before: each file is one plot, in the directory of --plots. docs/plots/ has examples
     #[arg(long, value_name = "FILES", value_delimiter = ',', requires = "plots", conflicts_with_all = ["all", "paper"])]
     draw: Vec<PathBuf>,
-    /// Canonical bucketized tables of 64-bit keys or values, and sets of 64-bit keys, on the device
+    /// 64-bit keys on the device: canonical bucketized tables of these keys-values (u64-u64, u64-u32, u32-u64), `sets`,
+    /// multivalue tables and sorts (`columns`), `sums` of doubles by key; or all
     #[arg(
-        long,
+        long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "all",
+        value_parser = wide::PARTS,
         conflicts_with_all = [
-            "all", "paper", "draw", "plots", "insert", "walk", "stages", "table", "duplicates", "scheme", "kind", "SchemeOptions",
+            "all", "paper", "draw", "plots", "insert", "walk", "table", "duplicates", "scheme", "kind", "SchemeOptions",
             "queries", "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
         ]
     )]
-    wide: bool,
+    wide: Vec<String>,
     /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
     /// largest table [default: such as take a few minutes on two cores]
     #[arg(
@@ -245,7 +247,7 @@ fn run(args: &Args) -> Result<Verdict> {
     }
     let devices = koel::device::choose(&args.device, None)?;
     let progress = Progress::line();
-    if args.wide {
+    if !args.wide.is_empty() {
         let (text, json) = wide::run(args, &devices, &progress)?;
         drop(progress);
         return if args.json { Told::Json(json) } else { Told::Text(text) }.with(None, || Ok(Vec::new()));

@@ -1,0 +1,119 @@
+//! Columns: multivalue tables, sorts, and sums of doubles. Of n rows every key has four.
+//!
+//! ```text
+//! row i has key number i * STRIDE mod m, of m = n / 4 numbers: prime to each other, so rows i, i + m, i + 2m, .. have one
+//! key, and the keys of rows 0 to m are distinct
+//! ```
+
+use koel::backend::{HashBackend, Relational, Runs};
+use koel::device::Any;
+use koel::scheme::{BucketizedOf, Scheme, Value};
+use koel::{Aggregate, Bucketized, IdOrder, MultiTable, group};
+
+use super::{Case, Row, key, value};
+use crate::wrong;
+use koel_cli::failure::Result;
+
+/// A prime above all row numbers.
+const STRIDE: u64 = 0x1_0000_000f;
+
+impl Case<'_> {
+    /// How many distinct keys there are.
+    fn distinct(&self) -> u64 {
+        (self.n / 4).max(1)
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        (0..self.n).map(|row| key(row * STRIDE % self.distinct())).collect()
+    }
+
+    /// Multivalue tables and sorts with values of a type.
+    pub(super) fn columns<V: Value>(&self) -> Result<Vec<Row>>
+    where
+        Any: Runs<BucketizedOf<u64, u32>> + Relational,
+    {
+        let (n, device, m) = (self.n, self.device, self.distinct());
+        let keys = self.keys();
+        let values: Vec<V> = (0..n).map(|row| value(row, true)).collect();
+        let (there, brought) = (device.upload(&keys)?, device.upload(&values)?);
+
+        let scheme = Bucketized::default().of::<u64, u32>();
+        let load = self.load.unwrap_or(scheme.default_load().get());
+        let builder = MultiTable::builder(scheme).values::<V>().load_factor(load);
+        let said = (Some(load), None);
+        let (table, build) = self.timed("multi, build", said, || builder.build_on(device, &there, &brought))?;
+        // Each key once, in the order in which they first come.
+        let queries = device.upload(&keys[..m as usize])?;
+        let (got, retrieve) = self.timed("multi, retrieve", (Some(load), Some(100)), || table.retrieve_on(&queries))?;
+        let (offsets, listed) = (device.download(&got.offsets)?, device.download(&got.values)?);
+        drop((got, table, queries));
+        let right = |row: u64| (row..n).step_by(m as usize);
+        let mut at = 0;
+        for row in 0..m {
+            for other in right(row) {
+                if offsets[row as usize] > at || listed.get(at as usize) != Some(&values[other as usize]) {
+                    return Err(wrong(self.columns, format!("retrieve: the values of row {row}'s key are others")));
+                }
+                at += 1;
+            }
+        }
+
+        // Row numbers go along, and tell where a key comes from.
+        drop((there, brought));
+        let distinct: Vec<u64> = (0..n).map(key).collect();
+        let rows: Vec<V> = (0..n).map(V::low).collect();
+        let (there, brought) = (device.upload(&distinct)?, device.upload(&rows)?);
+        let (sorted, sort) = self.timed("sort", (None, None), || device.sort_pairs(&there, &brought))?;
+        let (sorted, from) = (device.download(&sorted.0)?, device.download(&sorted.1)?);
+        let is_of_row = |(&key, &row): (&u64, &V)| distinct.get(Into::<u64>::into(row) as usize) == Some(&key);
+        if !sorted.is_sorted() || !sorted.iter().zip(&from).all(is_of_row) || sorted.len() as u64 != n {
+            return Err(wrong(self.columns, "the sort gives other rows".into()));
+        }
+        Ok(vec![build, retrieve, sort])
+    }
+
+    /// Sums of doubles by key.
+    pub(super) fn sums(&self) -> Result<Vec<Row>> {
+        let (n, device, m) = (self.n, self.device, self.distinct());
+        let number = |row: u64| (value::<u64>(row, true) >> 11) as f64 * 0.1;
+        let values: Vec<u64> = (0..n).map(|row| number(row).to_bits()).collect();
+        let (keys, values) = (device.upload(&self.keys())?, device.upload(&values)?);
+        let mut rows = Vec::new();
+        for (what, order) in [("sum by first", IdOrder::FirstSeen), ("sum ascending", IdOrder::Ascending)] {
+            let wanted = [Aggregate::Sum];
+            let work = || group::wide::group_by_on::<Any, u64, f64>(device, &keys, &values, &wanted, order);
+            let (groups, row) = self.timed(what, (None, None), work)?;
+            rows.push(row);
+            let groups = groups.download(device)?;
+            let mut firsts: Vec<u64> = (0..m).collect();
+            if order == IdOrder::Ascending {
+                firsts.sort_unstable_by_key(|&row| key::<u64>(row * STRIDE % m));
+            }
+            if groups.len() as u64 != m {
+                return Err(wrong(self.columns, format!("{what}: there are {} groups and not {m}", groups.len())));
+            }
+            for (i, &row) in firsts.iter().enumerate() {
+                let right = key::<u64>(row * STRIDE % m);
+                if groups.keys[i] != right {
+                    return Err(wrong(self.columns, format!("{what}: key {i} is {} and not {right}", groups.keys[i])));
+                }
+                let right = tree(&(row..n).step_by(m as usize).map(number).collect::<Vec<_>>());
+                if groups.sums[i].to_bits() != right.to_bits() {
+                    return Err(wrong(self.columns, format!("{what}: sum {i} is {} and not {right}", groups.sums[i])));
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// The sum by the tree that docs of `koel::group::wide` tell.
+fn tree(values: &[f64]) -> f64 {
+    match values {
+        [value] => *value,
+        _ => {
+            let (left, right) = values.split_at(values.len().next_power_of_two() / 2);
+            tree(left) + tree(right)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Tables and sets: builds, lookups and whether keys are there. Queries that hit are the keys in another order.
+
+use koel::backend::{HashBackend, Runs, Word, bitmap_words};
+use koel::device::Any;
+use koel::scheme::bucketized::wide::{Column, Layout};
+use koel::scheme::{BucketizedOf, Scheme};
+use koel::{Bucketized, HashSet, HashTable};
+
+use super::{Case, Row, key, value};
+use crate::wrong;
+use koel_cli::failure::Result;
+
+/// Shares of queries that hit, in percent.
+const HITS: [u64; 3] = [100, 50, 0];
+
+impl Case<'_> {
+    pub(super) fn table<K: Column, V: Column>(&self) -> Result<Vec<Row>>
+    where
+        (K, V): Layout,
+        Any: Runs<BucketizedOf<K, V>>,
+    {
+        type KeyOf<K, V> = <(K, V) as Layout>::Key;
+        type ValueOf<K, V> = <(K, V) as Layout>::Value;
+        let (n, device, has_values) = (self.n, self.device, <(K, V)>::VALUES.is_some());
+        let scheme = Bucketized::default().of::<K, V>();
+        let load = self.load.unwrap_or(scheme.default_load().get());
+        let keys: Vec<KeyOf<K, V>> = (0..n).map(key).collect();
+        let values: Vec<ValueOf<K, V>> = (0..n).map(|number| value(number, has_values)).collect();
+        let (on_device, brought) = (device.upload(&keys)?, device.upload(&values)?);
+        drop((keys, values));
+        let builder = HashTable::builder(scheme.clone()).load_factor(load);
+        let said = (Some(load), None);
+        let (table, row) = self.timed("build", said, || builder.build_on(device, &on_device, &brought))?;
+        let mut rows = vec![row];
+        if !has_values {
+            let builder = HashSet::builder(scheme).load_factor(load);
+            rows.push(self.timed("set, insert", said, || builder.build_on(device, &on_device))?.1);
+        }
+        drop((on_device, brought));
+        for hits in HITS {
+            // Numbers in another order: a stride that no power of two divides, and which is prime to most n.
+            let number = |i: u64| {
+                let number = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % n;
+                if (i * 7919) % 100 < hits { number } else { n + number }
+            };
+            let queries: Vec<KeyOf<K, V>> = (0..n).map(|i| key(number(i))).collect();
+            let queries = device.upload(&queries)?;
+            let mut found = device.filled(bitmap_words(n as usize), 0x5555_5555u32)?;
+            let mut answers = device.filled(n as usize, Word::low(0x5555_5555))?;
+            let said = (Some(load), Some(hits));
+            rows.push(self.timed("lookup", said, || table.get_on_into(&queries, &mut answers, &mut found))?.1);
+            let (bits, row) = self.timed("contains", said, || table.contains_on(&queries))?;
+            rows.push(row);
+            let bits = device.download(&bits)?;
+            let (answers, found) = (device.download(&answers)?, device.download(&found)?);
+            for i in 0..n {
+                let at = i as usize;
+                let there = number(i) < n;
+                let right = if there { value::<ValueOf<K, V>>(number(i), has_values) } else { Word::low(0) };
+                let said = |bits: &[u32]| bits[at / 32] >> (at % 32) & 1 == 1;
+                if said(&found) != there || said(&bits) != there || answers[at] != right {
+                    return Err(wrong(self.columns, format!("query {i} has another answer")));
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
