@@ -2,14 +2,13 @@
 //
 //   lines_place    an item a key      offers its word, and whom it displaces, until one rests in an empty slot
 //   lines_sort     an item a line     its pairs in descending order of their words
-//   lines_copies   an item a cell     counts words whose key stands twice
+//   lines_copies   an item a cell     takes out words whose key stands elsewhere too, and counts them
 //   lines_clear    an item a line     values to 0
 //   lines_carry    an item a cell     values of an old image's pairs, to where their keys stand now
 //   lines_bring    an item a key      its value
-//   lines_level    an item a cell     of copies that stand in several cells: the value of the one that lookups find
 //   lines_assign   lines_remove   lines_decode   lines_lift
 //
-// and, after parts have been placed by bucketized_wide_parts.cl (with copies, lines_clear, lines_bring and lines_level besides):
+// and, after parts have been placed by bucketized_wide_parts.cl (with copies, lines_copies, lines_clear and lines_bring besides):
 //
 //   lines_escapes  an item an escape  goes on in the whole image
 //   lines_mend     an item a line     lines that they came to are put in order again
@@ -146,25 +145,33 @@ __kernel GROUP_SIZE void lines_sort(__global ulong8 *image, LINE_TABLE) {
 }
 
 // Several work-items that look at one line at once can miss each other's copies; hence this, after the sort. Of k words
-// with one key k - 1 are counted, here or when they were dropped: all but the one that a lookup finds.
+// with one key k - 1 are counted, here or when they were dropped: all but the first of its first line, which stays. The
+// others become tombstones, which lookups pass: a gap would end them too early. Whoever is looked at may be taken out
+// meanwhile, but for the one that stays, which all others see.
 __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __global ulong *status) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
     ulong cell = get_global_id(0);
     if (cell < first_slot(buckets)) {
-        word_type word = words[word_at(cell / KOEL_SLOTS, cell % KOEL_SLOTS)];
+        uint slot = cell % KOEL_SLOTS;
+        __global word_type *mine = &words[word_at(cell / KOEL_SLOTS, slot)];
+        word_type word = *mine;
         if (holds_pair(word)) {
             line_home home = home_of_word(f, (uint)(cell / KOEL_SLOTS), word, buckets);
-            bool copy = cell % KOEL_SLOTS > 0 && words[word_at(cell / KOEL_SLOTS, cell % KOEL_SLOTS - 1)] == word;
+            bool copy = false;
+            for (uint j = 0; j < slot; j++) copy |= SEEN_WORD(&words[word_at(cell / KOEL_SLOTS, j)]) == word;
             for (uint turn = 0; turn < min(age_in(word) - 1, 3u); turn++) {
                 ulong line = line_for(f, turn, home, buckets);
                 for (uint j = 0; j < KOEL_SLOTS; j++) {
-                    word_type there = words[word_at(line, j)];
+                    word_type there = SEEN_WORD(&words[word_at(line, j)]);
                     copy |= is_of(turn, home.remainder, there) && age_in(there) < age_in(word);
                 }
             }
-            if (copy) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+            if (copy) {
+                count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+                *mine = LINE_TOMBSTONE;
+            }
         }
     }
     report_tally(tally, status);
@@ -207,19 +214,6 @@ __kernel GROUP_SIZE void lines_bring(__global word_type *words, LINE_TABLE, __gl
     __global value_type *values = (__global value_type *)words + value_at(to / KOEL_SLOTS, to % KOEL_SLOTS);
     // Values only grow meanwhile, and most are 0 so far.
     if (brought[item] != 0) RAISE_VALUE(values, brought[item]);
-}
-
-// Where a key stands in several cells, values were brought to the one that lookups find. No cell that is read here changes.
-__kernel GROUP_SIZE void lines_level(__global word_type *words, LINE_TABLE) {
-    functions f = {forth, back};
-    ulong cell = get_global_id(0);
-    if (cell >= first_slot(buckets)) return;
-    word_type word = words[word_at(cell / KOEL_SLOTS, cell % KOEL_SLOTS)];
-    __global value_type *values = (__global value_type *)words;
-    __global value_type *mine = values + value_at(cell / KOEL_SLOTS, cell % KOEL_SLOTS);
-    if (!holds_pair(word) || *mine != 0) return;
-    ulong found = cell_of_home(f, buckets, words, home_of_word(f, (uint)(cell / KOEL_SLOTS), word, buckets));
-    if (found != cell && found != NOWHERE) *mine = values[value_at(found / KOEL_SLOTS, found % KOEL_SLOTS)];
 }
 
 // The keys are distinct, so each slot has one writer.

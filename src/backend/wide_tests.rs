@@ -264,8 +264,8 @@ where
     Ok(())
 }
 
-/// Of pairs with one key the greatest value stays, in whatever cells the key stands: what numbering by first appearance
-/// relies on. Keys come once, a few times, and one of them in a quarter of the rows.
+/// Of pairs with one key the one with the greatest value stays, and no other: what numbering by first appearance relies
+/// on. Keys come once, a few times, and one of them in a quarter of the rows.
 pub(crate) fn greatest_of_copies<B, S>(backend: &B, scheme: &S, rows: usize) -> Result<()>
 where
     B: Runs<S>,
@@ -288,11 +288,17 @@ where
     let (stored, of_stored) = backend.select_pairs(&taken, true, &stored, &of_stored)?;
     let pairs: Vec<_> = backend.download(&stored)?.into_iter().zip(backend.download(&of_stored)?).collect();
     assert!(pairs.iter().all(|(key, value)| greatest.get(key) == Some(value)), "a cell has another value");
-    let found: BTreeMap<u64, u32> = pairs.into_iter().collect();
-    assert_eq!(found.len(), greatest.len());
+    assert_eq!(pairs.len(), greatest.len(), "a key stands twice");
     let (mut answers, mut bits) = (backend.unwritten(rows)?, backend.unwritten(bitmap_words(rows))?);
     Kernels::<S>::lookup(backend, &plan, &image, &keys, &mut answers, &mut bits)?;
     assert!(backend.download(&answers)?.iter().zip(&column).all(|(value, key)| greatest[key] == *value));
+    // As ids are, which are no greater than what was there.
+    let (mut image, of_keys) = (image, greatest.keys().copied().collect::<Vec<u64>>());
+    let ids: Vec<u32> = (0..of_keys.len() as u32).collect();
+    Kernels::<S>::assign(backend, &plan, &mut image, &backend.upload(&of_keys)?, &backend.upload(&ids)?)?;
+    Kernels::<S>::lookup(backend, &plan, &image, &keys, &mut answers, &mut bits)?;
+    let right = |key: &u64| of_keys.binary_search(key).ok();
+    assert!(backend.download(&answers)?.iter().zip(&column).all(|(&id, key)| Some(id as usize) == right(key)));
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::backend::Word;
 /// The keys that tables can have: `u32` and `u64`.
 pub trait Key: Word + Hash + Default + fmt::Display {
     /// The table by which keys of a column are told apart and numbered: a row number for each. Its builds leave a key that
-    /// comes again with the greatest of its values, in every cell in which it stands.
+    /// comes again in one cell, with the greatest of its values.
     type Rows: Scheme<Key = Self, Value = u32>;
 }
 

@@ -4,7 +4,7 @@ use super::{copies, device, small};
 use crate::backend::wide_tests::{self, Columns, pairs, reference};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
-use crate::opencl::{BuildRoute, OpenCl};
+use crate::opencl::{BuildRoute, LookupShape, OpenCl};
 use crate::scheme::bucketized::wide::{Column, Layout, LinePlan};
 use crate::scheme::{Bucketized, BucketizedOf, Request, Scheme};
 
@@ -163,6 +163,8 @@ fn of_copies_the_greatest_value_stays_and_rows_are_numbered_by_it() -> Result<()
     let Some(cl) = device() else { return Ok(()) };
     let parts = cl.with_group(64);
     parts.set_build_route(Some(BuildRoute::ByParts));
+    // As GPUs read lines: what stood in two slots would have two answers.
+    parts.set_lookup_shape(Some(LookupShape::Together));
     let scheme = scheme::<u64, u32>();
     wide_tests::greatest_of_copies(&parts, &scheme, if small() { 300 } else { 30_000 })?;
     if small() {

@@ -200,9 +200,6 @@ impl Cpu {
             self.ledger().kernel("bucketized_values", keys.len());
             self.run(|| values::bring::<L>(&functions, words, old.map(|old| old.words()), keys, pair_values))
                 .flatten()?;
-            if placed.copies > 0 {
-                self.run(|| values::level::<L>(&functions, words)).flatten()?;
-            }
         }
         Ok(placed)
     }

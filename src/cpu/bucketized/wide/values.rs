@@ -17,7 +17,7 @@ use crate::cpu::lines::Finds;
 use crate::cpu::memory::Memory;
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::{collect, each, fold};
+use crate::parallel::{each, fold};
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, slot};
 
 /// The cell of a key that is nowhere.
@@ -111,46 +111,6 @@ where
             }
         }
     });
-}
-
-/// Gives each key one value, in however many cells it stands. Those that lookups do not find have been brought none.
-pub(in crate::cpu) fn level<L: Layout>(table: &impl Finds<L>, image: &mut [u64]) -> Result<()> {
-    let all = lines(image);
-    let size = CHUNK / LINE_WORDS;
-    let lists =
-        collect(all, size, |chunk, part| Some(unlike::<L>(table, all, chunk * size..chunk * size + part.len())))?;
-    for list in lists.into_iter().flatten() {
-        for (line, slot, value) in list? {
-            L::put_value(&mut lines_mut(image)[line], slot, value);
-        }
-    }
-    Ok(())
-}
-
-/// Of some lines, the cells of value 0 whose key is found elsewhere, and its value there.
-fn unlike<L: Layout>(
-    table: &impl Finds<L>,
-    all: &[Line],
-    range: Range<usize>,
-) -> Result<Vec<(usize, usize, L::Value)>> {
-    let none: L::Value = crate::backend::Word::low(0);
-    let cells = || range.clone().flat_map(|line| (0..L::SLOTS).map(move |slot| (line, slot)));
-    let is_wanted = |&(line, slot): &(usize, usize)| {
-        let (word, value) = pair::<L>(&all[line], slot);
-        slot::is_pair::<L::Key>(word) && value == none
-    };
-    let most = cells().filter(is_wanted).count();
-    let (mut keys, mut places, mut list) = (memory::reserved(most)?, memory::reserved(most)?, memory::reserved(most)?);
-    for (line, slot) in cells().filter(is_wanted) {
-        keys.push(table.key_of(line, slot, L::word(&all[line], slot)));
-        places.push((line, slot));
-    }
-    table.each_found(all, &keys, |i, line, slot| {
-        if places[i] != (line, slot) {
-            list.push((places[i].0, places[i].1, L::value(&all[line], slot)));
-        }
-    });
-    Ok(list)
 }
 
 /// The values of the pairs of an old image, to where their keys stand now.

@@ -125,11 +125,7 @@ impl OpenCl {
             }
             kernel("lines_bring")?.buffer(keys).buffer(values).value(pairs as u64).over(pairs)?;
         }
-        let placed = tally.placed_wide(self)?;
-        if placed.copies > 0 && L::VALUES.is_some() {
-            kernel("lines_level")?.over(cells)?;
-        }
-        Ok(placed)
+        tally.placed_wide(self)
     }
 
     fn answers_of_lines<L: Layout>(

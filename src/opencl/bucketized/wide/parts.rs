@@ -129,10 +129,10 @@ impl OpenCl {
             return Ok(None);
         }
         if placed.copies > 0 && L::VALUES.is_some() {
-            // In parts each pair has a place of its own for its value. Copies share one, of which the greatest stays.
+            // In parts each row has a place of its own for its value. Copies share one, of which the greatest stays.
+            kernel("lines_copies")?.buffer(escapes.tally.status()).over(plan.cells() as usize)?;
             kernel("lines_clear")?.over(lines)?;
             kernel("lines_bring")?.buffer(keys).buffer(values).value(deal.pairs as u64).over(deal.pairs)?;
-            kernel("lines_level")?.over(plan.cells() as usize)?;
         }
         Ok(Some((image, placed)))
     }
