@@ -27,8 +27,15 @@ pub enum KeyType {
     /// Numbers without a sign.
     #[default]
     Numbers,
-    /// Windows of `k` letters, 1 to 16, of 64-bit keys to 32. A letter has two bits, A C G T = 0 1 2 3, and the first letter has the highest.
+    /// Windows of `k` letters, 1 to 16, of 64-bit keys to 32. A letter has two bits, A C G T = 0 1 2 3, and the first letter
+    /// has the highest.
     Kmers {
+        /// Letters of a key.
+        k: u32,
+    },
+    /// The same, where of each window and its reverse complement, which stands in its place on the other strand, the
+    /// lesser number is the key. So a sequence and its other strand have the same keys, and a query is made in the same way.
+    CanonicalKmers {
         /// Letters of a key.
         k: u32,
     },
@@ -57,7 +64,7 @@ impl KeyType {
     /// 16 bits.
     pub(super) fn check(self, bits: u32) -> Result<()> {
         match self {
-            KeyType::Kmers { k } if !(1..=bits / 2).contains(&k) => {
+            KeyType::Kmers { k } | KeyType::CanonicalKmers { k } if !(1..=bits / 2).contains(&k) => {
                 let advice = match bits {
                     32 => "give 1 to 16: a letter has 2 of a key's 32 bits",
                     _ => "give 1 to 32: a letter has 2 of a key's 64 bits",
@@ -83,6 +90,8 @@ impl fmt::Display for KeyType {
             KeyType::Numbers => f.write_str("numbers"),
             KeyType::Kmers { k: 1 } => f.write_str("k-mers of 1 letter"),
             KeyType::Kmers { k } => write!(f, "k-mers of {k} letters"),
+            KeyType::CanonicalKmers { k: 1 } => f.write_str("canonical k-mers of 1 letter"),
+            KeyType::CanonicalKmers { k } => write!(f, "canonical k-mers of {k} letters"),
             KeyType::Cells(layout) => write!(f, "cells of {layout}"),
             KeyType::Signed => f.write_str("numbers with a sign"),
         }

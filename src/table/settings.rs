@@ -70,6 +70,9 @@ const CELLS: u16 = 2;
 const SIGNED: u16 = 3;
 /// Two bits a letter, A C G T = 0 1 2 3, the first in the highest bits.
 const TWO_BITS_FIRST_HIGHEST: u32 = 0;
+/// K-mers as they stand, or the lesser of each and its reverse complement.
+const ONE_STRAND: u32 = 0;
+const BOTH_STRANDS: u32 = 1;
 
 /// Bits of the keys and values of a table. Where it has no values, those of the numbers that stand in for them.
 #[derive(Clone, Copy)]
@@ -100,7 +103,8 @@ impl Column {
         let (code, parameters) = match key_type {
             KeyType::Numbers => (NUMBERS, [0; 4]),
             KeyType::Signed => (SIGNED, [0; 4]),
-            KeyType::Kmers { k } => (KMERS, [k, TWO_BITS_FIRST_HIGHEST, 0, 0]),
+            KeyType::Kmers { k } => (KMERS, [k, TWO_BITS_FIRST_HIGHEST, ONE_STRAND, 0]),
+            KeyType::CanonicalKmers { k } => (KMERS, [k, TWO_BITS_FIRST_HIGHEST, BOTH_STRANDS, 0]),
             KeyType::Cells(layout) => {
                 let parameters = match layout {
                     Layout::Rows2(rows) => [0, rows.width(), rows.height(), 0],
@@ -121,6 +125,7 @@ impl Column {
         let key_type = match (self.code, first) {
             (NUMBERS, _) => KeyType::Numbers,
             (SIGNED, _) => KeyType::Signed,
+            (KMERS, k) if b == BOTH_STRANDS => KeyType::CanonicalKmers { k },
             (KMERS, k) => KeyType::Kmers { k },
             (CELLS, 0) => KeyType::Cells(Layout::Rows2(Rows2::new(a, b).map_err(|error| error.to_string())?)),
             (CELLS, 1) => KeyType::Cells(Layout::Rows3(Rows3::new(a, b, c).map_err(|error| error.to_string())?)),

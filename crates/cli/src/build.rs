@@ -14,7 +14,7 @@ use koel::{
 };
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{Input, Pairs, ReadOptions, Want};
+use super::input::{self, Inputs, Pairs, ReadOptions, Want};
 use super::number::{Numbers, Type, Word};
 use super::options::{self, OneDevice, TableOptions, ValuesOption};
 use super::progress::Progress;
@@ -23,13 +23,16 @@ use super::structure::{About, Structure, Types, key_type_json, unknown};
 use super::{files, out, text};
 
 const EXAMPLES: &str = "\
-INPUT is told by its content:
+INPUT is told by its content, and so is gzip, which may pack any of them:
   CSV or TSV   rows `key,value`; keys alone take the number of their row, from 0, as value. A first row without a
                number is a header, if rows follow it; --header says so otherwise
   .npy         integers of any width, of shape (n,), keys alone, or (n, 2)
   FASTA        every window of K letters is a key (A C G T = 0..3, U is T, the first most significant), its place the
                value; the table records K. No key spans an N or another code of several bases; how many there are,
-               stderr says
+               stderr says. With --canonical-kmers the key is the lesser of the window and its reverse complement
+  FASTQ        the same; quality is read over
+Several files are read as one: the numbers of rows and places go on from file to file, and each CSV may have its own header.
+FASTA and FASTQ do not mix with the others.
 A row of text has at most 1 MiB and 65,536 columns.
 
 Keys and values are numbers of 32 or 64 bits, with a sign or without: an array says which, of text it is the narrowest type
@@ -50,15 +53,17 @@ Examples:
   koel build pairs.csv -o pairs.koel
   koel build pairs.csv -o small.koel --load 0.95 --duplicates last
   koel build genome.fa --kmer 12 -o kmers.koel --table multi
+  koel build lane1.fq.gz lane2.fq.gz --kmer 31 --canonical-kmers -o reads.koel --table set
   koel build customers.csv -o ids.koel --table compact --ids ascending
-  zcat pairs.csv.gz | koel build - -o pairs.koel --device cpu";
+  xzcat pairs.csv.xz | koel build - -o pairs.koel --device cpu";
 
 /// Build a table from a file of keys and values
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// CSV, TSV, .npy or FASTA; `-` is stdin
-    input: PathBuf,
+    /// CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip; `-` is stdin. Several are read as one
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
     /// The table's file, or a pipe. To /dev/stdout goes the table alone, and the summary to stderr
     #[arg(short, long, value_name = "FILE", value_parser = options::table_file())]
     output: PathBuf,
@@ -124,18 +129,19 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     // Options are checked before a large file is read.
     args.check()?;
     let outputs = [("-o", Some(&*args.output))];
-    files::check(&[&args.input], &outputs)?;
+    let paths = input::paths(&args.inputs);
+    files::check(&paths, &outputs)?;
     files::check_summary(args.json, &outputs)?;
-    let device = args.device.open(&[&args.input])?;
+    let device = args.device.open(&paths)?;
     let to_stdout = files::is_stdout(&args.output);
     let progress = Progress::line();
-    progress.say(format!("reading {}", args.input.display()));
     let start = Instant::now();
-    let input = Input::open(&args.input)?;
-    args.reading.check(&[&input])?;
-    let kmers = input.is_fasta().then(|| KeyType::Kmers { k: args.reading.k() });
+    let inputs = Inputs::open(&args.inputs)?;
+    inputs.check(&args.reading)?;
+    progress.say(format!("reading {}", inputs.shown()));
+    let kmers = inputs.has_sequences().then(|| args.reading.key_type_of_kmers());
     let want = if args.has_values() { Want::Pairs } else { Want::Keys };
-    let Pairs { keys, mut values } = input.columns(&args.reading.with_values(args.values.values), want)?;
+    let Pairs { keys, mut values } = inputs.columns(&args.reading.with_values(args.values.values), want)?;
     if args.table == Contents::Multi {
         values = of_32_bits(values)?;
     }

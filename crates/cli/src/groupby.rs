@@ -8,19 +8,19 @@ use serde_json::json;
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
 use koel::group::Groups;
-use koel::group::wide::group_by;
+use koel::group::wide::group_by_on;
 use koel::{Aggregate, IdOrder};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, Pairs, ReadOptions, Want};
+use super::input::{self, Inputs, Pairs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, OneDevice, ValuesOption};
-use super::output::{Column, RowOptions, Rows};
+use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::text;
 
 const EXAMPLES: &str = "\
-INPUT is CSV, TSV, .npy or FASTA, as for `koel build`; keys alone take the number of their row, from 0, as value.
+INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number of their row, from 0, as value.
 Output is a row `key,..` a key, with the aggregates in the order in which they are asked for. Sums have 64 bits and are
 exact. The same rows come out in the same order on every device.
 Keys are of any type, and values are numbers of 32 bits, with a sign or without.
@@ -36,12 +36,16 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Rows `key,value`; `-` is stdin
-    input: PathBuf,
+    /// Rows `key,value`; `-` is stdin. Several files are read as one
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
     /// What is wanted of each key's values, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "count")]
     #[arg(value_parser = options::aggregate())]
     agg: Vec<Aggregate>,
+    /// Leave out keys that come fewer times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    min_count: Option<u32>,
     /// Keys as they first appear, or ascending
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
     ids: IdOrder,
@@ -57,17 +61,24 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     check(&args.agg)?;
-    args.rows.check(&[&args.input], &[])?;
-    let device = args.device.open(&[&args.input])?;
+    let paths = input::paths(&args.inputs);
+    args.rows.check(&paths, &[])?;
+    let reading = args.reading.with_values(args.values.values);
+    let inputs = Inputs::open(&args.inputs)?;
+    inputs.check(&reading)?;
+    let k = inputs.has_sequences().then(|| reading.k());
+    args.rows.check_letters(k)?;
+    let device = args.device.open(&paths)?;
     let progress = Progress::line();
-    progress.say(format!("reading {}", args.input.display()));
+    progress.say(format!("reading {}", inputs.shown()));
     let start = Instant::now();
     let want = if args.agg == [Aggregate::Count] { Want::Keys } else { Want::Pairs };
-    let Pairs { keys, values } = input::read(&args.input, &args.reading.with_values(args.values.values), want)?;
+    let Pairs { keys, values } = inputs.columns(&reading, want)?;
     let (keys_are, values_are) = (keys.kind(), values.kind());
     let values = of_32_bits(values)?;
     let read_seconds = start.elapsed().as_secs_f64();
-    let job = Job { args, device: &device, keys_are, values_are, read_seconds };
+    let shown = args.rows.shown(keys_are, k);
+    let job = Job { args, device: &device, keys_are, shown, values_are, read_seconds };
     match keys_are.bits() {
         u32::BITS => job.run::<u32>(keys, values, progress),
         _ => job.run::<u64>(keys, values, progress),
@@ -96,6 +107,8 @@ struct Job<'a> {
     args: &'a Args,
     device: &'a Any,
     keys_are: Type,
+    /// How keys are written.
+    shown: Shown,
     /// What comes out.
     values_are: Type,
     read_seconds: f64,
@@ -114,30 +127,47 @@ impl Job<'_> {
         // by 2^31 a row.
         let values_in = values.kind();
         let mut wanted = args.agg.clone();
-        if values_in.is_signed() && wanted.contains(&Aggregate::Sum) && !wanted.contains(&Aggregate::Count) {
+        let needs_counts = values_in.is_signed() && wanted.contains(&Aggregate::Sum) || args.min_count.is_some();
+        if needs_counts && !wanted.contains(&Aggregate::Count) {
             wanted.push(Aggregate::Count);
         }
         let (keys, values) = (keys.into_keys::<K>()?, values.into_keys::<u32>()?);
-        let groups = group_by(self.device, &keys, &values, &wanted, args.ids)?;
+        let groups = self.group(keys, values, &wanted)?;
         let group_seconds = start.elapsed().as_secs_f64();
-        drop((keys, values));
+        let least = args.min_count.unwrap_or(1);
+        let left = if least > 1 { groups.counts.iter().filter(|&&count| count >= least).count() } else { groups.len() };
 
-        progress.rows(groups.len() as u64);
+        progress.rows(left as u64);
         // Rows on a terminal are progress enough.
         let progress = args.rows.output.is_some().then_some(progress);
         let start = Instant::now();
         self.write(&groups, values_in)?;
         drop(progress);
-        let sentence = format!("{} of {}", text::counted(groups.len() as u64, "group"), text::counted(rows, "row"));
+        let sentence = format!("{} of {}", text::counted(left as u64, "group"), text::counted(rows, "row"));
         args.rows.summarize(&sentence, || {
             let write_seconds = start.elapsed().as_secs_f64();
             json!({
-                "rows": rows, "groups": groups.len(), "ids": args.ids.name(), "device": self.device.info().id,
+                "rows": rows, "groups": left, "ids": args.ids.name(), "min_count": args.min_count, "device": self.device.info().id,
                 "aggregates": args.agg.iter().map(|aggregate| aggregate.name()).collect::<Vec<_>>(),
                 "seconds": { "read": self.read_seconds, "group": group_seconds, "write": write_seconds },
             })
         })?;
         Ok(Verdict::Fine)
+    }
+
+    /// On the CPU columns on the device are copies: those that were read are dropped before the work begins.
+    fn group<K: Word>(&self, keys: Vec<K>, values: Vec<u32>, wanted: &[Aggregate]) -> Result<Groups<K>>
+    where
+        Any: Runs<K::Rows>,
+    {
+        let device = self.device;
+        let keys_there = device.upload(&keys)?;
+        drop(keys);
+        let values_there = device.upload(&values)?;
+        drop(values);
+        let groups = group_by_on::<Any, K, u32>(device, &keys_there, &values_there, wanted, self.args.ids)?;
+        drop((keys_there, values_there));
+        Ok(groups.download(device)?)
     }
 
     /// The key's column, and one for each aggregate.
@@ -147,14 +177,18 @@ impl Job<'_> {
             Aggregate::Sum => Type::new(u64::BITS, self.values_are.is_signed()),
             _ => self.values_are,
         };
-        let aggregates = self.args.agg.iter().map(|&aggregate| Column::Of(aggregate.name(), kind(aggregate)));
-        std::iter::once(Column::Of("key", self.keys_are)).chain(aggregates).collect()
+        let aggregates = self.args.agg.iter().map(|&aggregate| Column::of(aggregate.name(), kind(aggregate)));
+        std::iter::once(Column::Of("key", self.shown)).chain(aggregates).collect()
     }
 
     fn write<K: Word>(&self, groups: &Groups<K>, values_in: Type) -> Result<()> {
         let mut rows = Rows::open(self.args.rows.output.as_deref(), &self.columns())?;
         let mut cells = Vec::with_capacity(1 + self.args.agg.len());
+        let least = self.args.min_count.unwrap_or(1);
         for (i, &key) in groups.keys.iter().enumerate() {
+            if least > 1 && groups.counts[i] < least {
+                continue;
+            }
             cells.clear();
             cells.push(self.keys_are.of_key(key));
             for aggregate in &self.args.agg {

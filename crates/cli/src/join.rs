@@ -15,7 +15,7 @@ use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, Pairs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, OneDevice, TableOptions, ValuesOption};
-use super::output::{Column, RowOptions, Rows};
+use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::text;
 
@@ -23,9 +23,10 @@ use super::text;
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-LEFT and RIGHT are CSV, TSV, .npy or FASTA, as for `koel build`; keys alone take the number of their row, from 0, as
-value. Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both; with --rows
-their numbers, from 0. --header, --kmer and --other-letters hold for both files.
+LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number
+of their row, from 0, as value. Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both; with --rows
+their numbers, from 0. --header, --kmer, --canonical-kmers and --other-letters hold for both
+files; --letters is for two files of sequences.
   --how inner  these alone
   --how left   also left rows without a partner, whose `right` is empty
   --how right  also right rows without a partner, whose `left` is empty, behind all others
@@ -71,12 +72,12 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn columns(&self, keys: Type, left: Type, right: Type) -> Vec<Column> {
+    fn columns(&self, keys: Shown, left: Type, right: Type) -> Vec<Column> {
         let right =
-            if self.how.keeps_left() { Column::Maybe("right", "found", right) } else { Column::Of("right", right) };
+            if self.how.keeps_left() { Column::maybe("right", "found", right) } else { Column::of("right", right) };
         let left =
-            if self.how.keeps_right() { Column::Maybe("left", "left_found", left) } else { Column::Of("left", left) };
-        let mut columns = vec![Column::Of("key", keys), left, right];
+            if self.how.keeps_right() { Column::maybe("left", "left_found", left) } else { Column::of("left", left) };
+        let mut columns = vec![Column::of("key", keys), left, right];
         columns.truncate(if self.how.has_right() { 3 } else { 2 });
         columns
     }
@@ -97,6 +98,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.output.check(&[&args.left, &args.right], &[])?;
     let (left, right) = (Input::open(&args.left)?, Input::open(&args.right)?);
     args.reading.check(&[&left, &right])?;
+    let k = (left.has_sequences() && right.has_sequences()).then(|| args.reading.k());
+    args.output.check_letters(k)?;
     let device = args.device.open(&[&args.left, &args.right])?;
     let progress = Progress::line();
     let start = Instant::now();
@@ -111,6 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         args,
         device: &device,
         kind,
+        shown: args.output.shown(kind, k),
         left: left.values,
         right: right.values,
         read_seconds,
@@ -144,6 +148,8 @@ struct JoinFiles<'a> {
     args: &'a Args,
     device: &'a Any,
     kind: Type,
+    /// How keys are written.
+    shown: Shown,
     /// Values.
     left: Numbers,
     right: Numbers,
@@ -185,7 +191,7 @@ impl JoinFiles<'_> {
             self.progress = None;
         }
         let values = |column: &Numbers| if args.rows { Type::U32 } else { column.kind() };
-        let columns = args.columns(self.kind, values(&self.left), values(&self.right));
+        let columns = args.columns(self.shown, values(&self.left), values(&self.right));
         let mut rows = Rows::open(args.output.output.as_deref(), &columns)?;
         if let Some(progress) = &self.progress {
             progress.rows(total);

@@ -8,7 +8,7 @@
 //! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
 //! structure.rs    map, set, compacting and multivalue tables: what a file can hold
 //! scheme/         from option values to a scheme, through the registry; the one place that names schemes
-//! input/          tables as text, .npy and FASTA, streamed;   number/   what their numbers are, and columns of them
+//! input/          tables as text, .npy, FASTA and FASTQ, streamed;   number/   what their numbers are, and columns of them
 //! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```

@@ -12,10 +12,10 @@ use koel::table::{Contents, FileInfo, read_info};
 use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{Input, Named, ReadOptions, Sink, Want};
+use super::input::{self, Inputs, Named, Places, ReadOptions, Sink, Want};
 use super::number::{Number, Type, Word};
 use super::options::{self, Threads};
-use super::output::{FileForm, RowOptions, Rows, form_of};
+use super::output::{Column, FileForm, RowOptions, Rows, form_of};
 use super::progress::Progress;
 use super::structure::{Types, of_map, of_numbering_table, of_set, unknown};
 use super::{out, text};
@@ -25,22 +25,24 @@ use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-QUERIES is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used. A table that was built
-from FASTA knows its K. Queries may be of another type than the table's keys: those that it cannot hold are misses.
+QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; of several columns the first is used. A
+table that was built from FASTA or FASTQ knows its K, and whether its k-mers are canonical: then letters are of either strand,
+and come out as the key that they have. Numbers are keys as they are. Queries may be of another type than the table's keys: those that it cannot hold are misses.
 Output is in the order of the queries. What a row is depends on what TABLE was built as (--table):
   map          `key,value`, the value empty for a miss
   set          `key,found`: 1 or 0
   compact      `key,id`, the id empty for a miss; with --reverse queries are ids, and rows `id,key`
   multi        `key,value`, a row for each value of the key, or one without for a miss; with --count `key,count`
 -o FILE.tsv separates by tabs; -o FILE.npy writes a structured array, where a miss is a 0 whose field `found` is false:
-(key u4, value u4, found b1), or the names above. Keys have the type of the queries' array, or else of --keys or of the
+(key u4, value u4, found b1), or the names above (k-mers with --letters: S31). Keys have the type of the queries' array, or else of --keys or of the
 table's keys; values that of the table.
 
 Examples:
   koel lookup pairs.koel queries.csv
   koel lookup pairs.koel queries.csv -o answers.npy
   koel lookup pairs.koel needed.csv --strict > /dev/null && echo all there
-  koel lookup kmers.koel reads.fa -o places.csv";
+  koel lookup kmers.koel reads.fq.gz -o places.csv
+  koel lookup kmers.koel probes.fa --letters --places genome.fa       key,record,offset";
 
 /// Look up keys in a table's file
 #[derive(clap::Args)]
@@ -48,8 +50,13 @@ Examples:
 pub(crate) struct Args {
     /// A table made by `koel build`
     table: PathBuf,
-    /// The keys to look up; `-` is stdin
-    queries: PathBuf,
+    /// The keys to look up; `-` is stdin. Several files are read as one
+    #[arg(required = true)]
+    queries: Vec<PathBuf>,
+    /// The FASTA or FASTQ that the table was built from, in the same order: values come out as the name of a record and the
+    /// offset in it, from 0. For tables of --table map and multi; text alone
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Output")]
+    places: Vec<PathBuf>,
     /// How many values each key has, in place of the values; for tables of --table multi
     #[arg(long)]
     count: bool,
@@ -75,8 +82,40 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// What is read, but for the files that say where places are.
+    fn inputs(&self) -> Vec<&Path> {
+        [&[&*self.table], &input::paths(&self.queries)[..]].concat()
+    }
+
+    fn writes_array(&self) -> bool {
+        self.output.output.as_deref().is_some_and(|path| form_of(path) == Some(FileForm::Array))
+    }
+
+    /// Refuses records and offsets of what are no places, or where they cannot be written.
+    fn check_places(&self, info: &FileInfo) -> Result<()> {
+        let path = self.table.display();
+        let why = if self.places.is_empty() {
+            return Ok(());
+        } else if k_of(info.key_type).is_none() {
+            format!("the keys of {path} are {}, and no k-mers: leave it out", Types::of(info).keys_said())
+        } else if !matches!(info.contents, Contents::Map | Contents::Multi) {
+            format!(
+                "it is for tables of --table map and multi, and {path} is one of {}: leave it out",
+                info.contents.name()
+            )
+        } else if self.count {
+            "--count has no values: leave one of them out".into()
+        } else if self.writes_array() {
+            "records have names, which are text: write to .csv or .tsv".into()
+        } else {
+            return Ok(());
+        };
+        Err(Failure::Input(format!("--places: {why}")))
+    }
+
     /// Refuses options of other contents.
     fn check(&self, info: &FileInfo) -> Result<()> {
+        self.check_places(info)?;
         let own = [
             ("count", self.count, Contents::Multi),
             ("reverse", self.reverse, Contents::Compact),
@@ -98,7 +137,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.mapped && wanted.is_some_and(|device| device != "cpu") {
         return Err(Failure::Input("--mapped looks up on the CPU: leave --device out".into()));
     }
-    args.output.check(&[&args.table, &args.queries], &[])?;
+    let files: Vec<_> = args.inputs().into_iter().chain(input::paths(&args.places)).collect();
+    args.output.check(&files, &[])?;
     let info = read_info(&args.table)?;
     args.check(&info)?;
     Lookup { args, info: &info }.run()
@@ -106,8 +146,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
 
 /// A file of queries, and how it is read.
 struct Queries<'a> {
-    input: Input<'a>,
+    inputs: Inputs<'a>,
     reading: ReadOptions,
+    /// Letters of the table's keys, if they are k-mers.
+    k: Option<u32>,
 }
 
 impl<'a> Queries<'a> {
@@ -121,30 +163,46 @@ impl<'a> Queries<'a> {
         };
         // Older tables do not know that their keys are k-mers: there the user may say so.
         let may_be_kmers = key_type == KeyType::Numbers && !args.reverse;
-        match (key_type, reading.kmer) {
-            (KeyType::Kmers { k }, None) if !args.reverse => (reading.kmer, reading.letters) = (Some(k), true),
-            (KeyType::Kmers { k }, Some(kmer)) if kmer == k && !args.reverse => reading.letters = true,
+        let is_canonical = matches!(key_type, KeyType::CanonicalKmers { .. }) && !args.reverse;
+        if reading.canonical_kmers && !is_canonical {
+            let not = "and not canonical ones";
+            return Err(Failure::Input(format!("--canonical-kmers: {are}, {not}: leave it out")));
+        }
+        reading.canonical_kmers = is_canonical;
+        match (k_of(key_type), reading.kmer) {
+            (Some(k), None) if !args.reverse => (reading.kmer, reading.letters) = (Some(k), true),
+            (Some(k), Some(kmer)) if kmer == k && !args.reverse => reading.letters = true,
             (_, Some(kmer)) if !may_be_kmers => {
                 return Err(Failure::Input(format!("--kmer {kmer}: {are}: leave it out")));
             }
             _ => {}
         }
-        let input = Input::open(&args.queries)?;
-        reading.check(&[&input])?;
-        if input.is_fasta() && reading.kmer.is_none() {
+        let inputs = Inputs::open(&args.queries)?;
+        inputs.check(&reading)?;
+        if inputs.has_sequences() && reading.kmer.is_none() {
             let advice = if may_be_kmers {
                 "give --kmer K if they are k-mers of K letters all the same"
             } else {
                 "give numbers, as CSV, TSV or .npy"
             };
-            return Err(Failure::Input(format!("{}: this is FASTA, and {are}: {advice}", args.queries.display())));
+            return Err(Failure::Input(format!("{}: these are sequences, and {are}: {advice}", inputs.shown())));
         }
-        let is_array = args.output.output.as_deref().is_some_and(|path| form_of(path) == Some(FileForm::Array));
-        if is_array && reading.keys.is_none() && input.is_text() {
+        // Of a table that does not know that its keys are k-mers, the user may say so.
+        let k = k_of(key_type).or(reading.kmer.filter(|_| inputs.has_sequences()));
+        args.output.check_letters(k)?;
+        if args.writes_array() && reading.keys.is_none() && inputs.is_text() {
             // An array has one type, which has to be known before the last query is.
             reading.keys = Some(if args.reverse { Type::U32 } else { Types::of(info).keys });
         }
-        Ok(Queries { input, reading })
+        Ok(Queries { inputs, reading, k })
+    }
+}
+
+/// Letters of keys, if they are k-mers.
+fn k_of(key_type: KeyType) -> Option<u32> {
+    match key_type {
+        KeyType::Kmers { k } | KeyType::CanonicalKmers { k } => Some(k),
+        _ => None,
     }
 }
 
@@ -182,7 +240,7 @@ impl Lookup<'_> {
                 }),
             };
         }
-        let device = options::one_device_for(args.device.as_deref().unwrap_or("auto"), &[path, &args.queries])?;
+        let device = options::one_device_for(args.device.as_deref().unwrap_or("auto"), &args.inputs())?;
         match self.info.contents {
             Contents::Map => of_map!(self.info, |S| {
                 let table = HashTable::<Any, S>::open(&device, path)?;
@@ -194,7 +252,8 @@ impl Lookup<'_> {
             Contents::Compact => of_numbering_table!(self.info, |S| {
                 let table = CompactingTable::<Any, S>::open(&device, path)?;
                 if args.reverse {
-                    answer(args, queries, Type::U32, &mut KeysOfIds(&table, types.keys))
+                    let shown = args.output.shown(types.keys, queries.k);
+                    answer(args, queries, Type::U32, &mut KeysOfIds(&table, types.keys, shown))
                 } else {
                     answer(args, queries, types.keys, &mut Values::new(table.table(), "id", Type::U32))
                 }
@@ -217,6 +276,14 @@ impl Lookup<'_> {
     }
 }
 
+/// What the values are the places of, if that was asked for.
+fn places(args: &Args, k: Option<u32>) -> Result<Option<Places>> {
+    match k.filter(|_| !args.places.is_empty()) {
+        Some(k) => Places::read(&args.places, k).map(Some),
+        None => Ok(None),
+    }
+}
+
 /// Answers all queries, of which the table holds those of this type, and says how many hit.
 fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dyn Ask<K>) -> Result<Verdict> {
     // Rows on a terminal are progress enough.
@@ -224,9 +291,11 @@ fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dy
     if let Some(progress) = &progress {
         progress.say("looking up");
     }
-    let queries_of = Asked::new(kind);
-    let mut answers = Answers { args, table, queries: queries_of, rows: None, asked: 0, missed: 0, progress };
-    let read = queries.input.read(&queries.reading, Want::Keys, &mut answers).and_then(|()| answers.flush());
+    let places = places(args, queries.k)?;
+    let (k, queries_of) = (queries.k.filter(|_| !args.reverse), Asked::new(kind));
+    let mut answers =
+        Answers { args, table, queries: queries_of, k, places, rows: None, asked: 0, missed: 0, progress };
+    let read = queries.inputs.read(&queries.reading, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, asked, missed, .. } = answers;
     match read.and_then(|()| rows.map_or(Ok(()), Rows::finish)) {
         // A reader that has seen enough does not undo the misses that were seen.
@@ -250,6 +319,10 @@ struct Answers<'a, K: Word> {
     args: &'a Args,
     table: &'a mut dyn Ask<K>,
     queries: Asked<K>,
+    /// Letters of queries, if they are k-mers.
+    k: Option<u32>,
+    /// Until the rows have them.
+    places: Option<Places>,
     /// Opened when the type of the queries is known.
     rows: Option<Rows>,
     asked: u64,
@@ -259,8 +332,12 @@ struct Answers<'a, K: Word> {
 
 impl<K: Word> Sink for Answers<'_, K> {
     fn begin(&mut self, named: Named) -> Result<()> {
-        let columns = self.table.columns(named.keys.unwrap_or(self.queries.kind()));
-        self.rows = Some(Rows::open(self.args.output.output.as_deref(), &columns)?);
+        let output = &self.args.output;
+        let mut columns = self.table.columns(output.shown(named.keys.unwrap_or(self.queries.kind()), self.k));
+        if self.places.is_some() {
+            columns[1] = Column::Place;
+        }
+        self.rows = Some(Rows::open(output.output.as_deref(), &columns)?.with_places(self.places.take()));
         Ok(())
     }
 

@@ -12,6 +12,7 @@
 //! empty there; in an array it is 0, and a further field (`found`, `left_found`) tells it from a 0 that is one.
 
 mod npy;
+mod text;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -23,6 +24,7 @@ use koel::file::WholeFile;
 
 use super::failure::{Failure, Result};
 use super::files::{self, Output};
+use super::input::{Places, letters_of};
 use super::number::{Number, Type};
 use super::{out, progress};
 
@@ -34,6 +36,9 @@ pub(crate) struct RowOptions {
     /// commas [default: stdout]
     #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
+    /// Keys that are k-mers as letters: A, C, G and T
+    #[arg(long)]
+    pub(crate) letters: bool,
     /// A summary as JSON on stdout
     #[arg(long, requires = "output")]
     pub(crate) json: bool,
@@ -45,6 +50,22 @@ impl RowOptions {
         let outputs = [&[("-o", self.output.as_deref())], others].concat();
         files::check(inputs, &outputs)?;
         files::check_summary(self.json, &outputs)
+    }
+
+    /// Refuses letters of keys that are no k-mers; those that are have `k` letters.
+    pub(crate) fn check_letters(&self, k: Option<u32>) -> Result<()> {
+        if self.letters && k.is_none() {
+            let advice = "leave it out";
+            return Err(Failure::Input(format!(
+                "--letters is for keys that are k-mers, and these are numbers: {advice}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// How keys are written that are of a type, and may be k-mers of `k` letters.
+    pub(crate) fn shown(&self, kind: Type, k: Option<u32>) -> Shown {
+        k.filter(|_| self.letters).map_or(Shown::Number(kind), Shown::Letters)
     }
 
     /// Says what became of the rows, where they did not go to stdout.
@@ -84,21 +105,47 @@ pub(crate) fn form_of(path: &Path) -> Option<FileForm> {
     }
 }
 
+/// How the numbers of a column are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// As numbers of a type.
+    Number(Type),
+    /// As k-mers of so many letters.
+    Letters(u32),
+}
+
+impl From<Type> for Shown {
+    fn from(kind: Type) -> Shown {
+        Shown::Number(kind)
+    }
+}
+
 /// What a column is called and holds.
 #[derive(Clone, Copy)]
 pub(crate) enum Column {
-    /// Numbers of a type.
-    Of(&'static str, Type),
+    /// Numbers.
+    Of(&'static str, Shown),
     /// 1 or 0, for yes and no.
     Flag(&'static str),
-    /// Numbers of a type, where a row has one, and what an array calls the flag that says so.
-    Maybe(&'static str, &'static str, Type),
+    /// Numbers, where a row has one, and what an array calls the flag that says so.
+    Maybe(&'static str, &'static str, Shown),
+    /// Places, where a row has one: two columns of text, the name of a record and the offset there.
+    Place,
 }
 
 impl Column {
-    fn name(self) -> &'static str {
+    pub(crate) fn of(name: &'static str, shown: impl Into<Shown>) -> Column {
+        Column::Of(name, shown.into())
+    }
+
+    pub(crate) fn maybe(name: &'static str, found: &'static str, shown: impl Into<Shown>) -> Column {
+        Column::Maybe(name, found, shown.into())
+    }
+
+    fn name(self, delimiter: char) -> String {
         match self {
-            Column::Of(name, _) | Column::Flag(name) | Column::Maybe(name, ..) => name,
+            Column::Of(name, _) | Column::Flag(name) | Column::Maybe(name, ..) => name.into(),
+            Column::Place => format!("record{delimiter}offset"),
         }
     }
 }
@@ -107,8 +154,12 @@ impl Column {
 pub(crate) struct Rows {
     columns: Vec<Column>,
     form: Form,
+    /// What places are, where a column has some.
+    places: Option<Places>,
     /// None for stdout.
     file: Option<Target>,
+    /// The row that is being written.
+    row: Vec<u8>,
     /// Rows that the line of progress does not know of.
     untold: u64,
 }
@@ -124,7 +175,7 @@ struct Target {
 
 enum Form {
     Text { writer: BufWriter<Box<dyn Write>>, delimiter: char },
-    Npy { writer: npy::Writer<File>, row: Row },
+    Npy { writer: npy::Writer<File> },
 }
 
 impl Rows {
@@ -138,8 +189,15 @@ impl Rows {
         match form_of(path) {
             Some(FileForm::Array) => {
                 let writer = npy::Writer::new(file, columns).map_err(|error| Failure::io(path, &error))?;
-                let form = Form::Npy { writer, row: Row::default() };
-                Ok(Rows { columns: columns.to_vec(), form, file: Some(target), untold: 0 })
+                let form = Form::Npy { writer };
+                Ok(Rows {
+                    columns: columns.to_vec(),
+                    form,
+                    places: None,
+                    file: Some(target),
+                    row: Vec::new(),
+                    untold: 0,
+                })
             }
             Some(FileForm::Tabs) => Rows::text(Box::new(file), '\t', Some(target), columns),
             // Names that stand for nothing else were refused as options.
@@ -149,10 +207,16 @@ impl Rows {
 
     fn text(writer: Box<dyn Write>, delimiter: char, file: Option<Target>, columns: &[Column]) -> Result<Rows> {
         let mut writer = BufWriter::with_capacity(1 << 16, writer);
-        let names: Vec<_> = columns.iter().map(|column| column.name()).collect();
+        let names: Vec<_> = columns.iter().map(|column| column.name(delimiter)).collect();
         let written = writeln!(writer, "{}", names.join(delimiter.encode_utf8(&mut [0; 4])));
         written.map_err(|error| failed(file.as_ref(), &error))?;
-        Ok(Rows { columns: columns.to_vec(), form: Form::Text { writer, delimiter }, file, untold: 0 })
+        let form = Form::Text { writer, delimiter };
+        Ok(Rows { columns: columns.to_vec(), form, places: None, file, row: Vec::new(), untold: 0 })
+    }
+
+    /// The same rows, of which a column has these places.
+    pub(crate) fn with_places(self, places: Option<Places>) -> Rows {
+        Rows { places, ..self }
     }
 
     /// Writes a row: a number for each column that the row has; last ones that it has not may be left away.
@@ -161,11 +225,15 @@ impl Rows {
         if self.untold == TOLD_AT_ONCE {
             progress::advance(std::mem::take(&mut self.untold));
         }
+        self.row.clear();
         let written = match &mut self.form {
-            Form::Text { writer, delimiter } => write_text(writer, *delimiter, self.columns.len(), cells),
-            Form::Npy { writer, row } => {
-                row.fill(&self.columns, cells);
-                writer.push(&row.0)
+            Form::Text { writer, delimiter } => {
+                text::fill(&mut self.row, &self.columns, *delimiter, cells, self.places.as_ref())?;
+                writer.write_all(&self.row)
+            }
+            Form::Npy { writer } => {
+                npy::fill(&mut self.row, &self.columns, cells)?;
+                writer.push(&self.row)
             }
         };
         written.map_err(|error| failed(self.file.as_ref(), &error))
@@ -175,7 +243,7 @@ impl Rows {
     pub(crate) fn finish(self) -> Result<()> {
         let written = match self.form {
             Form::Text { mut writer, .. } => writer.flush(),
-            Form::Npy { writer, .. } => writer.finish(),
+            Form::Npy { writer } => writer.finish(),
         };
         written.map_err(|error| failed(self.file.as_ref(), &error))?;
         match self.file {
@@ -194,44 +262,13 @@ fn failed(file: Option<&Target>, error: &io::Error) -> Failure {
     }
 }
 
-/// A line of so many columns, empty where there is no number.
-fn write_text<C>(writer: &mut impl Write, delimiter: char, columns: usize, cells: &[C]) -> io::Result<()>
-where
-    C: Copy + Into<Option<Number>>,
-{
-    for column in 0..columns {
-        if column > 0 {
-            write!(writer, "{delimiter}")?;
-        }
-        if let Some(cell) = cells.get(column).copied().and_then(Into::into) {
-            // Numbers of 128 bits are written slowly.
-            match u64::try_from(cell) {
-                Ok(cell) => write!(writer, "{cell}")?,
-                Err(_) => write!(writer, "{cell}")?,
-            }
-        }
-    }
-    writeln!(writer)
-}
-
-/// The bytes of one element of the array.
-#[derive(Default)]
-struct Row(Vec<u8>);
-
-impl Row {
-    fn fill<C: Copy + Into<Option<Number>>>(&mut self, columns: &[Column], cells: &[C]) {
-        self.0.clear();
-        for (i, column) in columns.iter().enumerate() {
-            let cell: Option<Number> = cells.get(i).copied().and_then(Into::into);
-            let bytes = cell.unwrap_or(0).to_le_bytes();
-            match *column {
-                Column::Of(_, kind) => self.0.extend(&bytes[..kind.bits() as usize / 8]),
-                Column::Flag(_) => self.0.push(bytes[0]),
-                Column::Maybe(_, _, kind) => {
-                    self.0.extend(&bytes[..kind.bits() as usize / 8]);
-                    self.0.push(cell.is_some().into());
-                }
-            }
-        }
-    }
+/// The letters of a k-mer of `k` letters.
+///
+/// # Errors
+/// If the number is none.
+fn letters(number: Number, k: u32) -> Result<impl Iterator<Item = u8>> {
+    letters_of(number, k).ok_or_else(|| {
+        let advice = "leave --letters out";
+        Failure::Input(format!("the key {number} is no k-mer of {k} letters: {advice}"))
+    })
 }

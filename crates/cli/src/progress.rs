@@ -9,7 +9,9 @@
 //!
 //! Readers and writers find the line by themselves: commands say what they do, and count nothing.
 
-use std::io::{BufRead, BufReader, IsTerminal};
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
@@ -86,14 +88,45 @@ impl Drop for Progress {
     }
 }
 
+/// Says what is being done, on the line that there may be.
+pub fn say(what: String) {
+    if let Some((bar, _)) = last() {
+        bar.set_message(what);
+    }
+}
+
 /// A reader of a file of so many bytes, if that is known, whose bytes the line counts; as it is where there is no line.
-pub fn watched<'a>(reader: Box<dyn BufRead + 'a>, bytes: Option<u64>) -> Box<dyn BufRead + 'a> {
+/// Of a file whose bytes are packed, `position` says how many were read.
+pub fn watched<'a>(
+    reader: Box<dyn BufRead + 'a>,
+    bytes: Option<u64>,
+    position: Option<Rc<Cell<u64>>>,
+) -> Box<dyn BufRead + 'a> {
     let Some((bar, Counted::Nothing)) = last() else { return reader };
     restart(&bar, bytes);
     let of = if bytes.is_some() { " of {binary_total_bytes}" } else { "" };
     restyle(&bar, Counted::Bytes, &format!("{{spinner}} {{msg}}: {{binary_bytes}}{of}, {{binary_bytes_per_sec}}"));
     // Buffered again, so that the line is told of every block and not of every row.
-    Box::new(BufReader::with_capacity(BLOCK, bar.wrap_read(reader)))
+    match position {
+        None => Box::new(BufReader::with_capacity(BLOCK, bar.wrap_read(reader))),
+        Some(position) => Box::new(BufReader::with_capacity(BLOCK, Packed { reader, position, bar })),
+    }
+}
+
+/// What comes out of a packed file.
+struct Packed<R> {
+    reader: R,
+    /// Packed bytes that were read.
+    position: Rc<Cell<u64>>,
+    bar: ProgressBar,
+}
+
+impl<R: Read> Read for Packed<R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(room)?;
+        self.bar.set_position(self.position.get());
+        Ok(read)
+    }
 }
 
 /// What was watched has come to its end.

@@ -18,7 +18,8 @@ use super::text;
 pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
     match key_type {
         KeyType::Numbers | KeyType::Signed => json!({ "type": "numbers" }),
-        KeyType::Kmers { k } => json!({ "type": "kmers", "k": k }),
+        KeyType::Kmers { k } => json!({ "type": "kmers", "k": k, "canonical": false }),
+        KeyType::CanonicalKmers { k } => json!({ "type": "kmers", "k": k, "canonical": true }),
         KeyType::Cells(layout) => json!({ "type": "cells", "layout": layout.to_string() }),
         other => json!({ "type": other.to_string() }),
     }

@@ -7,19 +7,19 @@ use serde_json::json;
 
 use koel::backend::{HashBackend, Relational, Runs, Wanted};
 use koel::device::Any;
-use koel::group::wide::{factorize_on, group_by, unique};
+use koel::group::wide::{factorize_on, group_by_on, unique_on};
 use koel::{Aggregate, IdOrder};
 
-use super::failure::{Result, Verdict};
-use super::input::{self, ReadOptions, Want};
+use super::failure::{Failure, Result, Verdict};
+use super::input::{self, Inputs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, OneDevice};
-use super::output::{Column, RowOptions, Rows};
+use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::text;
 
 const EXAMPLES: &str = "\
-INPUT is CSV, TSV, .npy or FASTA, as for `koel build`; of several columns the first is used.
+INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; of several columns the first is used.
 Output is a row `key`, or `key,count`, a distinct key. A key's id is the number of its row there, from 0; --inverse
 writes the id of each row's key, so that key[id] is the column that was read.
 -o FILE.tsv separates by tabs; .npy writes an array of the input's type, uint32 or int64, say, or with --counts a structured
@@ -28,17 +28,22 @@ one (key, count u4). Ascending order is that of the numbers, below zero and abov
 Examples:
   koel unique ids.csv
   koel unique ids.npy -o unique.npy --inverse inverse.npy       ids == unique[inverse]
-  koel unique genome.fa --kmer 12 --counts -o kmers.csv";
+  koel unique genome.fa --kmer 12 --counts -o kmers.csv
+  koel unique reads_1.fq.gz reads_2.fq.gz --kmer 31 --canonical-kmers --counts --min-count 2 --letters -o kmers.tsv";
 
 /// List the distinct keys of a file
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A column of keys; `-` is stdin
-    input: PathBuf,
+    /// A column of keys; `-` is stdin. Several files are read as one
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
     /// Also how often each key comes
     #[arg(long)]
     counts: bool,
+    /// Leave out keys that come fewer times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    min_count: Option<u32>,
     /// Keys as they first appear, or ascending
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
     ids: IdOrder,
@@ -60,15 +65,35 @@ struct Found<K> {
     inverse: Option<Vec<u32>>,
 }
 
+impl<K: Copy> Found<K> {
+    /// Leaves out keys that come fewer times.
+    fn leave_out(&mut self, least: u32) {
+        let Some(counts) = self.counts.as_mut().filter(|_| least > 1) else { return };
+        let mut stays = counts.iter().map(|&count| count >= least);
+        self.unique.retain(|_| stays.next().unwrap_or(true));
+        counts.retain(|&count| count >= least);
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let inverse = args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse)));
-    args.rows.check(&[&args.input], inverse.as_slice())?;
-    let device = args.device.open(&[&args.input])?;
+    if args.min_count.is_some() && inverse.is_some() {
+        let why = "the ids of rows whose key is left out would be of no key";
+        return Err(Failure::Input(format!("--min-count and --inverse: {why}: leave one of them out")));
+    }
+    let paths = input::paths(&args.inputs);
+    args.rows.check(&paths, inverse.as_slice())?;
+    let inputs = Inputs::open(&args.inputs)?;
+    inputs.check(&args.reading)?;
+    let k = inputs.has_sequences().then(|| args.reading.k());
+    args.rows.check_letters(k)?;
+    let device = args.device.open(&paths)?;
     let progress = Progress::line();
-    progress.say(format!("reading {}", args.input.display()));
+    progress.say(format!("reading {}", inputs.shown()));
     let start = Instant::now();
-    let keys = input::read(&args.input, &args.reading, Want::Keys)?.keys;
-    let job = Job { args, device: &device, kind: keys.kind(), read_seconds: start.elapsed().as_secs_f64() };
+    let keys = inputs.columns(&args.reading, Want::Keys)?.keys;
+    let (kind, shown) = (keys.kind(), args.rows.shown(keys.kind(), k));
+    let job = Job { args, device: &device, kind, shown, read_seconds: start.elapsed().as_secs_f64() };
     if job.kind.bits() == u32::BITS { job.run::<u32>(keys, progress) } else { job.run::<u64>(keys, progress) }
 }
 
@@ -77,6 +102,8 @@ struct Job<'a> {
     args: &'a Args,
     device: &'a Any,
     kind: Type,
+    /// How keys are written.
+    shown: Shown,
     read_seconds: f64,
 }
 
@@ -87,9 +114,11 @@ impl Job<'_> {
     {
         let (args, device, read_seconds) = (self.args, self.device, self.read_seconds);
         let keys = keys.into_keys::<K>()?;
-        progress.say(format!("finding the distinct keys of {}", text::counted(keys.len() as u64, "row")));
+        let rows = keys.len() as u64;
+        progress.say(format!("finding the distinct keys of {}", text::counted(rows, "row")));
         let start = Instant::now();
-        let found = self.find(&keys)?;
+        let mut found = self.find(keys)?;
+        found.leave_out(args.min_count.unwrap_or(1));
         let unique_seconds = start.elapsed().as_secs_f64();
 
         let distinct = found.unique.len() as u64;
@@ -99,10 +128,9 @@ impl Job<'_> {
         let start = Instant::now();
         self.write(&found)?;
         drop(progress);
-        let rows = keys.len() as u64;
         args.rows.summarize(&format!("{} of {}", text::counted(distinct, "key"), text::counted(rows, "row")), || {
         json!({
-            "rows": rows, "keys": distinct, "ids": args.ids.name(), "device": device.info().id,
+            "rows": rows, "keys": distinct, "ids": args.ids.name(), "min_count": args.min_count, "device": device.info().id,
             "inverse": args.inverse.as_ref().map(|path| path.display().to_string()),
             "seconds": { "read": read_seconds, "unique": unique_seconds, "write": start.elapsed().as_secs_f64() },
         })
@@ -110,13 +138,15 @@ impl Job<'_> {
         Ok(Verdict::Fine)
     }
 
-    fn find<K: Word>(&self, keys: &[K]) -> Result<Found<K>>
+    /// On the CPU a column on the device is a copy: the one that was read is dropped before the work begins.
+    fn find<K: Word>(&self, read: Vec<K>) -> Result<Found<K>>
     where
         Any: Runs<K::Rows>,
     {
         let (args, device) = (self.args, self.device);
+        let keys = device.upload(&read)?;
+        drop(read);
         if args.inverse.is_some() {
-            let keys = device.upload(keys)?;
             let (unique, ids) = factorize_on::<Any, K>(device, &keys, args.ids)?;
             drop(keys);
             let unique = device.download(&unique)?;
@@ -126,24 +156,30 @@ impl Job<'_> {
             });
             return Ok(Found { counts: counts.transpose()?, inverse: Some(device.download(&ids)?), unique });
         }
-        if args.counts {
-            let groups = group_by(device, keys, &[] as &[u32], &[Aggregate::Count], args.ids)?;
+        if args.counts || args.min_count.is_some() {
+            let values = device.upload(&[])?;
+            let groups = group_by_on::<Any, K, u32>(device, &keys, &values, &[Aggregate::Count], args.ids)?;
+            drop(keys);
+            let groups = groups.download(device)?;
             return Ok(Found { unique: groups.keys, counts: Some(groups.counts), inverse: None });
         }
-        Ok(Found { unique: unique(device, keys, args.ids)?, counts: None, inverse: None })
+        let unique = unique_on::<Any, K>(device, &keys, args.ids)?;
+        drop(keys);
+        Ok(Found { unique: device.download(&unique)?, counts: None, inverse: None })
     }
 
     /// Writes the ids first: whoever reads the keys from stdout may close it early.
     fn write<K: Word>(&self, found: &Found<K>) -> Result<()> {
         let (args, kind) = (self.args, self.kind);
+        let counts = found.counts.as_ref().filter(|_| args.counts);
         if let Some(inverse) = &found.inverse {
-            let mut rows = Rows::open(args.inverse.as_deref(), &[Column::Of("id", Type::U32)])?;
+            let mut rows = Rows::open(args.inverse.as_deref(), &[Column::of("id", Type::U32)])?;
             inverse.iter().try_for_each(|&id| rows.write(&[Number::from(id)]))?;
             rows.finish()?;
         }
-        let columns = [Column::Of("key", kind), Column::Of("count", Type::U32)];
+        let columns = [Column::Of("key", self.shown), Column::of("count", Type::U32)];
         let mut rows = Rows::open(args.rows.output.as_deref(), &columns[..1 + usize::from(args.counts)])?;
-        match &found.counts {
+        match counts {
             None => found.unique.iter().try_for_each(|&key| rows.write(&[kind.of_key(key)]))?,
             Some(counts) => {
                 let mut pairs = found.unique.iter().zip(counts);

@@ -31,7 +31,8 @@ fn types() -> Vec<KeyType> {
         Layout::BitReversed2 { bits: 13 },
     ];
     let kmers = [1, 2, 12, 16].map(|k| KeyType::Kmers { k });
-    kmers.into_iter().chain(cells.map(KeyType::Cells)).chain([KeyType::Signed]).collect()
+    let canonical = [1, 15, 16].map(|k| KeyType::CanonicalKmers { k });
+    kmers.into_iter().chain(canonical).chain(cells.map(KeyType::Cells)).chain([KeyType::Signed]).collect()
 }
 
 fn len(path: &Path) -> usize {
@@ -56,9 +57,12 @@ fn files_keep_the_type_and_their_digest() {
         builder().key_type(KeyType::Numbers).build(&Cpu::new(), &KEYS, &VALUES).unwrap().save(&typed).unwrap();
         assert_eq!(std::fs::read(&typed).unwrap(), std::fs::read(&plain).unwrap());
     }
-    for impossible in
-        [KeyType::Kmers { k: 0 }, KeyType::Kmers { k: 17 }, KeyType::Cells(Layout::BitReversed2 { bits: 17 })]
-    {
+    for impossible in [
+        KeyType::Kmers { k: 0 },
+        KeyType::Kmers { k: 17 },
+        KeyType::CanonicalKmers { k: 17 },
+        KeyType::Cells(Layout::BitReversed2 { bits: 17 }),
+    ] {
         let refused = builder().key_type(impossible).build(&Cpu::new(), &KEYS, &VALUES);
         assert!(matches!(refused, Err(Error::InvalidParameter { .. })), "{impossible:?}");
     }
@@ -134,6 +138,7 @@ fn wide_files_say_what_they_hold() {
         (KeyType::Signed, ValueType::Signed),
         (KeyType::Kmers { k: 32 }, ValueType::Numbers),
         (KeyType::Kmers { k: 17 }, ValueType::Signed),
+        (KeyType::CanonicalKmers { k: 31 }, ValueType::Numbers),
     ] {
         let typed = builder().key_type(key_type).value_type(value_type);
         let table = typed.build(&Cpu::new(), &keys, &values).unwrap();
@@ -162,7 +167,7 @@ fn wide_files_say_what_they_hold() {
     );
     let error = refused(HashTable::<Cpu, koel::AnyScheme>::open(&Cpu::new(), &path).unwrap_err());
     assert!(error.contains(&format!("{held} where one of 32-bit keys and values was wanted")), "{error}");
-    for impossible in [KeyType::Kmers { k: 0 }, KeyType::Kmers { k: 33 }] {
+    for impossible in [KeyType::Kmers { k: 0 }, KeyType::Kmers { k: 33 }, KeyType::CanonicalKmers { k: 33 }] {
         let refused = builder().key_type(impossible).build(&Cpu::new(), &keys, &values);
         assert!(matches!(refused, Err(Error::InvalidParameter { .. })), "{impossible:?}");
     }

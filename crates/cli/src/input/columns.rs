@@ -20,9 +20,9 @@ pub(super) fn read(
 ) -> Result<()> {
     let header = options.header.unwrap_or_default();
     let k = options.k_of_text();
-    sink.begin(Named::of(options, Named::default()))?;
+    sink.begin(name, Named::of(options, Named::default()))?;
     let mut rows = Records::new(reader, delimiter)?;
-    let (mut columns, mut index) = (None, 0u64);
+    let mut columns = None;
     // The line of a first row that is a header if others follow.
     let mut supposed = None;
     while let Some(row) = rows.next(name)? {
@@ -51,26 +51,23 @@ pub(super) fn read(
             }
         }
         supposed = None;
-        let key = key(row.field(0), k).and_then(|key| sink.admit_key(key)).map_err(|mut reason| {
-            if is_first && header == Header::Auto && !looks_numeric(row.field(0)) {
-                reason += "; if this row is a header, give --header yes";
-            }
-            name.at(row.line(0), format!("the key {reason}"))
-        })?;
+        let key = key(row.field(0), k, options.canonical_kmers).and_then(|key| sink.admit_key(key)).map_err(
+            |mut reason| {
+                if is_first && header == Header::Auto && !looks_numeric(row.field(0)) {
+                    reason += "; if this row is a header, give --header yes";
+                }
+                name.at(row.line(0), format!("the key {reason}"))
+            },
+        )?;
         let value = match want {
             Want::Keys => 0,
             Want::Pairs if expected == 2 => {
                 let value = number(row.field(1)).and_then(|value| sink.admit_value(value));
                 value.map_err(|reason| name.at(row.line(1), format!("the value {reason}")))?
             }
-            Want::Pairs => {
-                let number = u32::try_from(index).map_err(|_| "there are more than 4294967296 rows".to_owned());
-                let number = number.and_then(|number| sink.admit_value(number.into()));
-                number.map_err(|reason| name.at(row.line(0), reason))?
-            }
+            Want::Pairs => sink.row_number().map_err(|reason| name.at(row.line(0), reason))?,
         };
         sink.push(key, value)?;
-        index += 1;
     }
     match supposed {
         Some(line) => {
@@ -92,11 +89,13 @@ fn looks_numeric(field: &[u8]) -> bool {
     matches!(field.first(), Some(b'0'..=b'9' | b'-' | b'+' | b'.'))
 }
 
-/// A number, or where `k` says so as many letters.
-fn key(field: &[u8], k: Option<u32>) -> std::result::Result<Number, String> {
+/// A number, or where `k` says so as many letters. Those are of either strand where keys are canonical; numbers are the
+/// keys themselves.
+fn key(field: &[u8], k: Option<u32>, is_canonical: bool) -> std::result::Result<Number, String> {
     match k {
         Some(k) if letters::are_meant(field, k) => {
-            letters::kmer(field, k).map(Number::from).map_err(|reason| format!("`{}` {reason}", shown(field)))
+            let key = letters::kmer(field, k).map_err(|reason| format!("`{}` {reason}", shown(field)))?;
+            Ok(if is_canonical { letters::canonical(key, k) } else { key }.into())
         }
         _ => number(field).map_err(|reason| {
             let advice = "; letters are keys of tables of k-mers alone, or of FASTA files";
@@ -207,6 +206,8 @@ mod tests {
         // ACGT = 27, CCCC = 85, TTTT = 255
         assert_eq!(with("ACGT\ncccc\n 7\nUUUU\n", &letters(None)), Ok(vec![(27, 0), (85, 1), (7, 2), (255, 3)]));
         assert_eq!(with("k-mer,n\n\"acgt\",9\n", &letters(None)), Ok(vec![(27, 9)]));
+        let canonical = ReadOptions { canonical_kmers: true, ..letters(None) };
+        assert_eq!(with("AAAC\nGTTT\n191\n", &canonical), Ok(vec![(1, 0), (1, 1), (191, 2)]), "numbers are keys");
         assert_eq!(with("kmer,n\nACGT,9\n", &letters(Some(Header::Yes))), Ok(vec![(27, 9)]));
         for (text, line, part) in [
             ("ACGTA\nACGT\n", 1, "`ACGTA` has 5 letters"),

@@ -1,6 +1,8 @@
 //! Letters of DNA and RNA: `A C G T = 0 1 2 3`, U is T, upper and lower case are one; the first letter of a k-mer is its
 //! most significant.
 
+use crate::number::Number;
+
 /// The most letters that a key of 64 bits holds.
 pub(super) const MOST: u32 = 32;
 
@@ -49,9 +51,51 @@ pub(super) fn kmer(letters: &[u8], k: u32) -> Result<u64, String> {
     })
 }
 
+/// The reverse complement of a k-mer: what stands in its place on the other strand.
+pub(super) fn reverse_complement(key: u64, k: u32) -> u64 {
+    // Pairs of bits in the other order: of bytes, of halves of a byte, and within those.
+    const NIBBLES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+    const PAIRS: u64 = 0x3333_3333_3333_3333;
+    let bytes = key.swap_bytes();
+    let nibbles = (bytes >> 4) & NIBBLES | (bytes & NIBBLES) << 4;
+    let pairs = (nibbles >> 2) & PAIRS | (nibbles & PAIRS) << 2;
+    !pairs >> (64 - 2 * k)
+}
+
+/// The lesser of a k-mer and its reverse complement.
+pub(super) fn canonical(key: u64, k: u32) -> u64 {
+    key.min(reverse_complement(key, k))
+}
+
+/// The letters of a k-mer, if it is one of so many.
+pub fn of_kmer(key: Number, k: u32) -> Option<impl Iterator<Item = u8>> {
+    let key = u64::try_from(key).ok().filter(|key| k == MOST || key >> (2 * k) == 0)?;
+    Some((0..k).rev().map(move |place| b"ACGT"[(key >> (2 * place)) as usize & 3]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_other_strand_is_read_backwards() {
+        for (letters, other) in [
+            (&b"A"[..], &b"T"[..]),
+            (b"ACGT", b"ACGT"),
+            (b"AACG", b"CGTT"),
+            (b"ACGTACGTACGTACGTA", b"TACGTACGTACGTACGT"),
+            (b"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAC", b"GTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT"),
+        ] {
+            let k = letters.len() as u32;
+            let [key, expected] = [letters, other].map(|letters| kmer(letters, k).expect("bases"));
+            assert_eq!(reverse_complement(key, k), expected);
+            assert_eq!(reverse_complement(expected, k), key);
+            assert_eq!((canonical(key, k), canonical(expected, k)), (key.min(expected), key.min(expected)));
+            assert!(of_kmer(key.into(), k).is_some_and(|shown| shown.eq(letters.iter().copied())));
+        }
+        assert!(of_kmer(255, 4).is_some() && of_kmer(256, 4).is_none() && of_kmer(-1, 4).is_none());
+        assert!(of_kmer(u64::MAX.into(), 32).is_some() && of_kmer(Number::from(u64::MAX) + 1, 32).is_none());
+    }
 
     #[test]
     fn letters_are_packed_as_in_fasta() {

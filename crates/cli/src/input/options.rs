@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 
-use super::{Format, Input, letters};
+use koel::KeyType;
+
+use super::{Input, letters};
 use crate::failure::Result;
 use crate::number::Type;
 
@@ -10,9 +12,12 @@ use crate::number::Type;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct ReadOptions {
-    /// Letters of a FASTA file that make a key, 1 to 32; above 16 keys have 64 bits [default: 16]
+    /// Letters of FASTA or FASTQ that make a key, 1 to 32; above 16 keys have 64 bits [default: 16]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=letters::MOST as i64))]
     pub kmer: Option<u32>,
+    /// Of each k-mer of FASTA or FASTQ and its reverse complement, the lesser is the key: both strands are one
+    #[arg(long)]
+    pub canonical_kmers: bool,
     /// Keys are k-mers of `kmer` letters, whatever the format: text may have letters, besides numbers. This is no option
     /// of a user: a table of k-mers sets it, and `kmer` with it.
     #[arg(skip)]
@@ -27,7 +32,7 @@ pub struct ReadOptions {
     /// What values are; set by commands that have values.
     #[arg(skip)]
     pub values: Option<Type>,
-    /// Letters of FASTA that are no code of DNA or RNA: an error, or skipped as N is, and counted [default: error]
+    /// Letters of FASTA or FASTQ that are no code of DNA or RNA: an error, or skipped as N is, and counted [default: error]
     #[arg(long, value_name = "RULE")]
     pub other_letters: Option<OtherLetters>,
 }
@@ -60,6 +65,12 @@ impl ReadOptions {
         self.kmer.unwrap_or(letters::MOST_NARROW)
     }
 
+    /// What the keys of FASTA and FASTQ stand for.
+    pub fn key_type_of_kmers(&self) -> KeyType {
+        let k = self.k();
+        if self.canonical_kmers { KeyType::CanonicalKmers { k } } else { KeyType::Kmers { k } }
+    }
+
     /// What keys of so many letters are.
     pub(super) fn type_of_kmers(&self) -> Type {
         if self.k() > letters::MOST_NARROW { Type::U64 } else { Type::U32 }
@@ -77,21 +88,23 @@ impl ReadOptions {
 
     /// Refuses options that mean nothing to any of these files.
     pub fn check(&self, inputs: &[&Input<'_>]) -> Result<()> {
-        let is_fasta = |input: &Input<'_>| input.format == Format::Fasta;
-        let is_text = |input: &Input<'_>| matches!(input.format, Format::Text { .. });
         let none = |is: &dyn Fn(&Input<'_>) -> bool| !inputs.iter().any(|input| is(input));
-        let (no_fasta, no_text) = (none(&is_fasta), none(&is_text));
-        let all_fasta = inputs.iter().all(|input| is_fasta(input));
+        let no_sequences = none(&|input| input.format.has_sequences());
+        let no_text = none(&|input| input.format.is_text());
+        let all_sequences = inputs.iter().all(|input| input.format.has_sequences());
+        let sequences = "FASTA and FASTQ";
         let stray = [
-            ("--kmer", "FASTA", self.kmer.is_some() && no_fasta && !self.letters),
-            ("--other-letters", "FASTA", self.other_letters.is_some() && no_fasta),
+            ("--kmer", sequences, self.kmer.is_some() && no_sequences && !self.letters),
+            ("--canonical-kmers", sequences, self.canonical_kmers && no_sequences && !self.letters),
+            ("--other-letters", sequences, self.other_letters.is_some() && no_sequences),
             ("--header", "CSV and TSV", self.header.is_some() && no_text),
         ];
         let of_numbers = [("--keys", self.keys.is_some()), ("--values", self.values.is_some())];
         if let (Some(input), true, Some((option, _))) =
-            (inputs.first(), all_fasta, of_numbers.iter().find(|(_, given)| *given))
+            (inputs.first(), all_sequences, of_numbers.iter().find(|(_, given)| *given))
         {
-            return Err(input.name.fail(format!("{option} is for numbers, and this is FASTA: leave it out")));
+            let format = input.format.name();
+            return Err(input.name.fail(format!("{option} is for numbers, and this is {format}: leave it out")));
         }
         match (inputs.first(), stray.iter().find(|(.., means_nothing)| *means_nothing)) {
             (Some(input), Some((option, whose, _))) => {

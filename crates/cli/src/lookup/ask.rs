@@ -14,7 +14,7 @@ use koel::{CompactingTable, HashSet, HashTable, MultiTable, Scheme};
 
 use crate::failure::Result;
 use crate::number::{Number, Type, Word};
-use crate::output::{Column, Rows};
+use crate::output::{Column, Rows, Shown};
 
 /// Values of a multivalue table that are retrieved at a time.
 const VALUES: usize = 1 << 20;
@@ -69,7 +69,7 @@ impl<K: Word> Asked<K> {
 /// Something that can be asked.
 pub(super) trait Ask<K: Word> {
     /// The columns of its answers to queries of this type.
-    fn columns(&self, queries: Type) -> [Column; 2];
+    fn columns(&self, queries: Shown) -> [Column; 2];
     /// Writes the answers to these queries, in their order, and counts the queries that were found.
     fn answer(&mut self, queries: &Asked<K>, rows: &mut Rows) -> Result<u64>;
 }
@@ -94,8 +94,8 @@ impl<B: Runs<S>, S: Scheme> Ask<S::Key> for Values<'_, B, S>
 where
     S::Key: Word,
 {
-    fn columns(&self, queries: Type) -> [Column; 2] {
-        [Column::Of("key", queries), Column::Maybe(self.name, "found", self.kind)]
+    fn columns(&self, queries: Shown) -> [Column; 2] {
+        [Column::of("key", queries), Column::maybe(self.name, "found", self.kind)]
     }
 
     fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
@@ -119,8 +119,8 @@ impl<B: Runs<S>, S: Scheme> Ask<S::Key> for Members<'_, B, S>
 where
     S::Key: Word,
 {
-    fn columns(&self, queries: Type) -> [Column; 2] {
-        [Column::Of("key", queries), Column::Flag("found")]
+    fn columns(&self, queries: Shown) -> [Column; 2] {
+        [Column::of("key", queries), Column::Flag("found")]
     }
 
     fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
@@ -132,15 +132,16 @@ where
     }
 }
 
-/// The keys of ids, which are of a type.
+/// The keys of ids, which are of a type, and how they are written.
 pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme<Value = u32>>(
     pub(super) &'t CompactingTable<B, S>,
     pub(super) Type,
+    pub(super) Shown,
 );
 
 impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<u32> for KeysOfIds<'_, B, S> {
-    fn columns(&self, queries: Type) -> [Column; 2] {
-        [Column::Of("id", queries), Column::Maybe("key", "found", self.1)]
+    fn columns(&self, queries: Shown) -> [Column; 2] {
+        [Column::of("id", queries), Column::maybe("key", "found", self.2)]
     }
 
     fn answer(&mut self, queries: &Asked<u32>, rows: &mut Rows) -> Result<u64> {
@@ -162,8 +163,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<S::Key> for Counts<'_, B, S>
 where
     S::Key: Word,
 {
-    fn columns(&self, queries: Type) -> [Column; 2] {
-        [Column::Of("key", queries), Column::Of("count", Type::U32)]
+    fn columns(&self, queries: Shown) -> [Column; 2] {
+        [Column::of("key", queries), Column::of("count", Type::U32)]
     }
 
     fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
@@ -182,8 +183,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<S::Key> for AllValues<'_, B, S>
 where
     S::Key: Word,
 {
-    fn columns(&self, queries: Type) -> [Column; 2] {
-        [Column::Of("key", queries), Column::Maybe("value", "found", self.1)]
+    fn columns(&self, queries: Shown) -> [Column; 2] {
+        [Column::of("key", queries), Column::maybe("value", "found", self.1)]
     }
 
     fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {

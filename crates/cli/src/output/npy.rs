@@ -5,7 +5,7 @@
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
-use super::Column;
+use super::{Column, Number, Result, Shown, letters};
 
 /// An array of one dimension on its way to a file.
 pub(super) struct Writer<W: Write + Seek> {
@@ -37,6 +37,32 @@ impl<W: Write + Seek> Writer<W> {
     }
 }
 
+/// The bytes of an element.
+pub(super) fn fill<C: Copy + Into<Option<Number>>>(
+    element: &mut Vec<u8>,
+    columns: &[Column],
+    cells: &[C],
+) -> Result<()> {
+    for (i, &column) in columns.iter().enumerate() {
+        let cell: Option<Number> = cells.get(i).copied().and_then(Into::into);
+        let bytes = cell.unwrap_or(0).to_le_bytes();
+        match column {
+            Column::Of(_, shown) | Column::Maybe(_, _, shown) => match (shown, cell) {
+                (Shown::Number(kind), _) => element.extend(&bytes[..kind.bits() as usize / 8]),
+                (Shown::Letters(k), Some(kmer)) => element.extend(letters(kmer, k)?),
+                (Shown::Letters(k), None) => element.extend(std::iter::repeat_n(0, k as usize)),
+            },
+            Column::Flag(_) => element.push(bytes[0]),
+            // Arrays have no records: those who ask for them are refused.
+            Column::Place => {}
+        }
+        if let Column::Maybe(..) = column {
+            element.push(cell.is_some().into());
+        }
+    }
+    Ok(())
+}
+
 /// The type of an element: the column's own where there is one, and otherwise a record of all.
 fn descr(columns: &[Column]) -> String {
     if let [column @ (Column::Of(..) | Column::Flag(_))] = columns {
@@ -44,7 +70,7 @@ fn descr(columns: &[Column]) -> String {
     }
     let mut fields = Vec::new();
     for &column in columns {
-        fields.push(format!("('{}', '{}')", column.name(), code(column)));
+        fields.push(format!("('{}', '{}')", column.name(','), code(column)));
         if let Column::Maybe(_, found, _) = column {
             fields.push(format!("('{found}', '|b1')"));
         }
@@ -52,10 +78,12 @@ fn descr(columns: &[Column]) -> String {
     format!("[{}]", fields.join(", "))
 }
 
-fn code(column: Column) -> &'static str {
+fn code(column: Column) -> String {
     match column {
-        Column::Of(_, kind) | Column::Maybe(_, _, kind) => kind.code(),
-        Column::Flag(_) => "|b1",
+        Column::Of(_, Shown::Number(kind)) | Column::Maybe(_, _, Shown::Number(kind)) => kind.code().into(),
+        Column::Of(_, Shown::Letters(k)) | Column::Maybe(_, _, Shown::Letters(k)) => format!("|S{k}"),
+        Column::Flag(_) => "|b1".into(),
+        Column::Place => "|S0".into(),
     }
 }
 
@@ -87,19 +115,20 @@ mod tests {
     #[test]
     fn headers_are_those_of_numpy() {
         let one = "{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }";
-        let written = header(&descr(&[Column::Of("id", U32)]), 3);
+        let written = header(&descr(&[Column::of("id", U32)]), 3);
         assert_eq!(written[..10], *b"\x93NUMPY\x01\x00\x76\x00");
         assert_eq!(written.len(), 128);
         assert_eq!(written[10..], *format!("{one:<117}\n").as_bytes());
-        let several = [Column::Of("key", I64), Column::Of("sum", U64), Column::Maybe("value", "found", U32)];
+        let several = [Column::of("key", I64), Column::of("sum", U64), Column::maybe("value", "found", U32)];
         assert_eq!(descr(&several), "[('key', '<i8'), ('sum', '<u8'), ('value', '<u4'), ('found', '|b1')]");
-        assert_eq!(descr(&[Column::Maybe("id", "found", U32)]), "[('id', '<u4'), ('found', '|b1')]");
+        assert_eq!(descr(&[Column::maybe("id", "found", U32)]), "[('id', '<u4'), ('found', '|b1')]");
         assert_eq!(descr(&[Column::Flag("found")]), "'|b1'");
+        assert_eq!(descr(&[Column::Of("key", Shown::Letters(31))]), "'|S31'");
     }
 
     #[test]
     fn any_length_has_the_same_room() {
-        for columns in [&[Column::Of("key", U32)][..], &[Column::Of("key", U32), Column::Maybe("value", "found", U32)]]
+        for columns in [&[Column::of("key", U32)][..], &[Column::of("key", U32), Column::maybe("value", "found", U32)]]
         {
             let descr = descr(columns);
             let empty = header(&descr, 0);
@@ -107,7 +136,7 @@ mod tests {
             assert_eq!(empty.len(), header(&descr, u64::MAX).len());
         }
         let mut file = Cursor::new(Vec::new());
-        let mut writer = Writer::new(&mut file, &[Column::Of("key", U32)]).expect("memory");
+        let mut writer = Writer::new(&mut file, &[Column::of("key", U32)]).expect("memory");
         for number in 0..1000u32 {
             writer.push(&number.to_le_bytes()).expect("memory");
         }

@@ -67,7 +67,7 @@ fn skipped_letters_are_counted_on_stderr() {
     }
     folder.refused("unique odd.fa --kmer 3 --device cpu", "--other-letters skip");
     folder.file("a.csv", "1,2\n");
-    folder.refused("unique a.csv --other-letters skip", "--other-letters is for FASTA files");
+    folder.refused("unique a.csv --other-letters skip", "--other-letters is for FASTA and FASTQ files");
 }
 
 #[test]

@@ -30,8 +30,16 @@ fn queries_follow_the_tables_k() {
     ] {
         let build = format!("build g.fa -o t.koel --kmer 4 --table {table} --device cpu");
         assert!(folder.ok(&build).contains("\nkeys      k-mers of 4 letters\n"), "{table}");
-        assert_eq!(folder.json(&format!("{build} --json"))["key_type"], json!({ "type": "kmers", "k": 4 }), "{table}");
-        assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4 }), "{table}");
+        assert_eq!(
+            folder.json(&format!("{build} --json"))["key_type"],
+            json!({ "type": "kmers", "k": 4, "canonical": false }),
+            "{table}"
+        );
+        assert_eq!(
+            folder.json("info t.koel --json")["key_type"],
+            json!({ "type": "kmers", "k": 4, "canonical": false }),
+            "{table}"
+        );
         assert!(folder.ok("info t.koel").contains("\nkeys      k-mers of 4 letters\n"), "{table}");
         assert_eq!(folder.ok("lookup t.koel q.fa --device cpu"), rows, "{table}");
         assert_eq!(folder.ok("lookup t.koel q.fa --kmer 4 --device cpu"), rows, "{table}");
@@ -92,7 +100,10 @@ fn ids_are_no_kmers() {
     folder.file("q.fa", ">q\nACGTT\n");
     for scheme in ["cuckoo", "cuckoo_set"] {
         folder.ok(&format!("build g.fa -o t.koel --kmer 4 --table compact --scheme {scheme} --device cpu"));
-        assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4 }));
+        assert_eq!(
+            folder.json("info t.koel --json")["key_type"],
+            json!({ "type": "kmers", "k": 4, "canonical": false })
+        );
         assert!(folder.ok("lookup t.koel ids.csv --reverse --device cpu").ends_with("\n6,\n"));
         fails(&folder, "lookup t.koel letters.csv --reverse --device cpu", "letters");
         for (queries, kmer) in [("q.fa", ""), ("q.fa", "--kmer 4"), ("q.fa", "--kmer 5"), ("ids.csv", "--kmer 4")] {

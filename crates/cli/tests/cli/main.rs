@@ -12,10 +12,12 @@ mod faults;
 mod files;
 mod help;
 mod input;
+mod jellyfish;
 mod kmers;
 mod memory;
 mod progress;
 mod relational;
+mod sequences;
 #[cfg(unix)]
 mod signals;
 mod tables;

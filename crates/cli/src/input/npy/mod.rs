@@ -38,9 +38,9 @@ pub(super) fn read(
         return Err(name.fail(format!("the .npy header is damaged: no file holds an array of shape {shape:?}")));
     };
     let kind = Some(integer.kind());
-    // The numbers of rows are nobody's type.
-    let values = if columns == 1 { Some(Type::U32) } else { kind };
-    sink.begin(Named::of(options, Named { keys: kind, values }))?;
+    // The numbers of rows are nobody's type, and so are values that nobody wants.
+    let values = if columns == 1 || want == Want::Keys { Some(Type::U32) } else { kind };
+    sink.begin(name, Named::of(options, Named { keys: kind, values }))?;
     let bad = |place: String, reason: String| name.fail(format!("{place}: {reason}"));
     let mut elements = Elements { reader, name, integer, left, piece: Vec::new(), at: 0 };
     let key = |number: Admission, row| number.map_err(|reason| bad(format!("row {row}, the key"), reason));
@@ -49,9 +49,8 @@ pub(super) fn read(
         (1, _) => {
             for row in 0..rows {
                 let key = sink.admit_key(elements.next()?).map_err(|reason| bad(format!("row {row}"), reason))?;
-                let number = || u32::try_from(row).map_err(|_| name.fail("there are more than 4294967296 rows"));
-                let value = if want == Want::Pairs { number()?.into() } else { 0 };
-                let value = sink.admit_value(value).map_err(|reason| bad(format!("row {row}, its number"), reason))?;
+                let value = if want == Want::Pairs { sink.row_number() } else { sink.admit_value(0) };
+                let value = value.map_err(|reason| bad(format!("row {row}, its number"), reason))?;
                 sink.push(key, value)?;
             }
         }
@@ -199,8 +198,8 @@ impl<R: BufRead> Elements<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{pairs, read_with};
-    use super::super::{Input, Numbers, Pairs, ReadOptions, Want};
-    use crate::number::{Number, Type};
+    use super::super::{Input, Pairs, ReadOptions, Want};
+    use crate::number::{Number, Numbers, Type};
 
     /// An array's file: `data` are its elements, each in as many bytes as the type has.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[i128]) -> Vec<u8> {

@@ -1,0 +1,135 @@
+//! Rows on their way from readers to whoever wants them, and what goes on from file to file: the numbers of rows and of
+//! letters.
+
+use super::{Name, Named};
+use crate::failure::Result;
+use crate::number::{Admitted, Number, Numbers, Type};
+
+/// Where the numbers go, 4,096 rows at a time, the last ones fewer: readers are compiled once, whatever the sink.
+pub trait Sink {
+    /// What is known of the columns; called once, before the first rows.
+    fn begin(&mut self, _named: Named) -> Result<()> {
+        Ok(())
+    }
+    fn append(&mut self, keys: &[Number], values: &[Number]) -> Result<()>;
+}
+
+/// Rows that a sink is handed at once.
+const BATCH: usize = 1 << 12;
+
+/// Rows on their way to a sink, of one file after the other.
+pub(super) struct Batch<'a> {
+    keys: Vec<Number>,
+    values: Vec<Number>,
+    /// What is known of the columns since the first file.
+    named: Option<Named>,
+    /// What keys, and values, may be.
+    admitted: [Admitted; 2],
+    /// Rows of numbers so far.
+    pub(super) rows: u64,
+    /// Letters and records of sequences so far, and the most letters in a row, up to those of a key.
+    pub(super) letters: u64,
+    pub(super) records: u64,
+    pub(super) longest: u32,
+    sink: &'a mut dyn Sink,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(sink: &'a mut dyn Sink) -> Batch<'a> {
+        let (keys, values) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        let admitted = [Admitted::new(None); 2];
+        Batch { keys, values, named: None, admitted, rows: 0, letters: 0, records: 0, longest: 0, sink }
+    }
+
+    /// Before the first row of each file: what it says of its columns. The first file says it for all.
+    pub(super) fn begin(&mut self, file: &Name, named: Named) -> Result<()> {
+        let Some(before) = self.named else {
+            self.named = Some(named);
+            self.admitted = [named.keys, named.values].map(Admitted::new);
+            return self.sink.begin(named);
+        };
+        let differ = |before: Option<Type>, now: Option<Type>| before.zip(now).filter(|(before, now)| before != now);
+        let keys = differ(before.keys, named.keys).map(|types| ("keys", types));
+        match keys.or_else(|| differ(before.values, named.values).map(|types| ("values", types))) {
+            None => Ok(()),
+            Some((what, (before, now))) => Err(file.fail(format!(
+                "its {what} are {}, and those of the files before it {}: give --{what} TYPE, one that holds both",
+                now.name(),
+                before.name()
+            ))),
+        }
+    }
+
+    /// Whether a key may stand beside those that came; if not, why.
+    pub(super) fn admit_key(&mut self, key: Number) -> std::result::Result<Number, String> {
+        self.admitted[0].admit(key).map(|()| key)
+    }
+
+    /// The same of a value.
+    pub(super) fn admit_value(&mut self, value: Number) -> std::result::Result<Number, String> {
+        self.admitted[1].admit(value).map(|()| value)
+    }
+
+    /// The number of the next row, as a value.
+    pub(super) fn row_number(&mut self) -> std::result::Result<Number, String> {
+        let number = u32::try_from(self.rows).map_err(|_| "there are more than 4294967296 rows".to_owned())?;
+        self.admit_value(number.into())
+    }
+
+    /// Hands on a row whose numbers were admitted.
+    #[inline]
+    pub(super) fn push(&mut self, key: Number, value: Number) -> Result<()> {
+        self.rows += 1;
+        self.keys.push(key);
+        self.values.push(value);
+        if self.keys.len() == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands over what is there.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.sink.append(&self.keys, &self.values)?;
+        self.keys.clear();
+        self.values.clear();
+        Ok(())
+    }
+
+    /// Why there is no key, where there are records and none of them has a window of `k` letters.
+    pub(super) fn no_key(&self, k: u32) -> Option<String> {
+        let longest = self.longest;
+        (self.records > 0 && longest < k).then(|| {
+            format!("no key: at most {longest} of A, C, G, T and U stand in a row, and a key takes {k} (--kmer)")
+        })
+    }
+}
+
+/// Keys and values in memory.
+#[derive(Default)]
+pub struct Pairs {
+    pub keys: Numbers,
+    pub values: Numbers,
+}
+
+impl Sink for Pairs {
+    fn begin(&mut self, named: Named) -> Result<()> {
+        self.keys.begin(named.keys);
+        self.values.begin(named.values);
+        Ok(())
+    }
+
+    fn append(&mut self, keys: &[Number], values: &[Number]) -> Result<()> {
+        self.keys.append(keys)?;
+        self.values.append(values)
+    }
+}
+
+/// Keys alone.
+impl Sink for Numbers {
+    fn begin(&mut self, named: Named) -> Result<()> {
+        self.begin(named.keys);
+        Ok(())
+    }
+
+    fn append(&mut self, keys: &[Number], _: &[Number]) -> Result<()> {
+        self.append(keys)
+    }
+}

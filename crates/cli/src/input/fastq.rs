@@ -1,0 +1,205 @@
+//! FASTQ: records of a name, letters, and as many characters of quality, which nobody looks at.
+//!
+//! ```text
+//! @name what else is said           a line
+//! ACGTN..                           lines, up to one that begins with +
+//! +                                 a line, of which the rest is the name again or nothing
+//! IIII#..                           lines, until there are as many characters as letters
+//! ```
+//!
+//! A line of quality may begin with `@` or `+`, so it is told by its place alone: by how many characters are missing.
+//! Letters and quality may have as many lines as they like; blank lines are nothing. A record is held nowhere: what is
+//! known of it is where it begins, and how many letters and characters it had so far. What becomes of the letters:
+//! `window.rs`.
+
+use std::io::BufRead;
+
+use super::Name;
+use super::window::Sequences;
+use crate::failure::{Failure, Result};
+
+/// What a byte belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nothing: a record has ended, or none has begun.
+    Between,
+    /// The name, up to the first blank.
+    Name,
+    /// The rest of the name's line.
+    Title,
+    /// A line of letters, at its start.
+    LineStart,
+    Sequence,
+    /// The line `+`.
+    Plus,
+    Quality,
+}
+
+/// The record that is being read.
+#[derive(Default)]
+struct Record {
+    /// The line on which it begins.
+    line: u64,
+    letters: u64,
+    /// Characters of its quality.
+    quality: u64,
+}
+
+/// Hands on the records of a text.
+pub(super) fn read(mut reader: impl BufRead, file: &Name, sequences: &mut impl Sequences) -> Result<()> {
+    let (mut place, mut line) = (Place::Between, 1u64);
+    let mut record = Record::default();
+    loop {
+        let chunk = reader.fill_buf().map_err(|error| file.io(&error))?;
+        if chunk.is_empty() {
+            return record.ended(place).map_err(|reason| file.at(line, reason));
+        }
+        for &byte in chunk {
+            // As in FASTA, a carriage return ends a line whether or not a line feed follows.
+            let is_end = matches!(byte, b'\n' | b'\r');
+            place = match place {
+                Place::Name | Place::Title if is_end => Place::LineStart,
+                Place::Name if byte.is_ascii_whitespace() => Place::Title,
+                Place::Name => {
+                    sequences.name(byte, line)?;
+                    Place::Name
+                }
+                Place::Title => Place::Title,
+                Place::LineStart | Place::Sequence if is_end => Place::LineStart,
+                Place::LineStart if byte == b'+' => Place::Plus,
+                Place::LineStart if byte == b'@' => return Err(record.lacks_plus(file, line)),
+                Place::Between | Place::LineStart | Place::Sequence if byte.is_ascii_whitespace() => place,
+                Place::LineStart | Place::Sequence => {
+                    sequences.letter(byte, line)?;
+                    record.letters += 1;
+                    Place::Sequence
+                }
+                Place::Plus if !is_end => Place::Plus,
+                Place::Plus | Place::Quality if is_end => {
+                    if record.quality == record.letters {
+                        Place::Between
+                    } else {
+                        Place::Quality
+                    }
+                }
+                Place::Plus | Place::Quality => {
+                    record.quality += 1;
+                    record.check(byte).map_err(|reason| file.at(line, reason))?;
+                    Place::Quality
+                }
+                Place::Between if byte == b'@' => {
+                    record = Record { line, ..Record::default() };
+                    sequences.record()?;
+                    Place::Name
+                }
+                Place::Between => return Err(record.not_followed(file, line)),
+            };
+            line += u64::from(byte == b'\n');
+        }
+        let read = chunk.len();
+        reader.consume(read);
+    }
+}
+
+impl Record {
+    /// Refuses a character of quality that is none, or that is one too many.
+    fn check(&self, character: u8) -> std::result::Result<(), String> {
+        let Record { line, letters, .. } = self;
+        if !character.is_ascii_graphic() {
+            let shown = character.escape_ascii();
+            return Err(format!("`{shown}` is no character of quality: those are `!` to `~`"));
+        }
+        if self.quality > *letters {
+            let advice = "it must have as many characters as the sequence has letters";
+            return Err(format!(
+                "the quality of the record of line {line} is longer than its {letters} letters: {advice}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A record begins before this one has its quality.
+    fn lacks_plus(&self, file: &Name, line: u64) -> Failure {
+        let advice = "a line `+` and the quality belong before the next `@name`";
+        file.at(line, format!("the record of line {} has no quality: {advice}", self.line))
+    }
+
+    /// Something else than a record stands where one begins.
+    fn not_followed(&self, file: &Name, line: u64) -> Failure {
+        if self.line == 0 {
+            return file.at(line, "a FASTQ file begins with a line `@name`; this one does not");
+        }
+        let Record { line: begun, letters, .. } = self;
+        let advice = "a line `@name` must follow";
+        file.at(line, format!("the record of line {begun} has all {letters} characters of its quality: {advice}"))
+    }
+
+    /// Whether the text may end here; if not, why.
+    fn ended(&self, place: Place) -> std::result::Result<(), String> {
+        let Record { line, letters, quality } = self;
+        match place {
+            Place::Between => Ok(()),
+            Place::Plus | Place::Quality if quality == letters => Ok(()),
+            Place::Plus | Place::Quality => Err(format!(
+                "the file ends within the record of line {line}: its quality has {quality} characters, and its sequence \
+                 {letters} letters: is the file cut short?"
+            )),
+            _ => Err(format!(
+                "the file ends within the record of line {line}, before its line `+`: is the file cut short?"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::pairs;
+    use crate::number::Number;
+
+    fn kmers(text: &str) -> Result<Vec<(Number, Number)>, String> {
+        pairs("reads", text.as_bytes(), Some(3))
+    }
+
+    #[test]
+    fn records_are_read_whatever_their_lines() {
+        // ACG = 6, CGT = 27, GAC = 33
+        let both = Ok(vec![(6, 0), (27, 1), (33, 4), (6, 5)]);
+        for text in [
+            "@a\nACGT\n+\nIIII\n@b\nGACG\n+\nIIII\n",
+            "@a x\nacgt\n+a x\n@+@+\n@b\nGACG\n+\n+@@@",
+            "@a\r\nAC\r\nGT\r\n+\r\nII\r\n@I\r\n@b\r\nGA\r\nCG\r\n+\r\n+I\r\n\r\nII\r\n",
+            "\n @a\nACGT\n+\nI\nI\nI\nI\n\n\n@empty\n\n+\n\n@b\nGACG\n+\nIIII\n@none\n+",
+            "@a\rACGU\r+\rIIII\r@b\rGACG\r+\rIIII",
+        ] {
+            assert_eq!(kmers(text), both, "{text:?}");
+        }
+        assert_eq!(kmers("@a\nACGNACG\n+\nIIIIIII\n"), Ok(vec![(6, 0), (6, 4)]), "N takes a place");
+        assert_eq!(pairs("x.fq", b"", Some(3)), Ok(vec![]));
+        assert_eq!(pairs("x.fastq", b"\xef\xbb\xbf@a\nACG\n+\nIII", Some(3)), Ok(vec![(6, 0)]));
+    }
+
+    #[test]
+    fn damaged_records_are_refused_with_their_line() {
+        for (text, line, part) in [
+            ("@a\nACGT\n", 3, "the record of line 1, before its line `+`"),
+            ("@a\nACGT", 2, "before its line `+`"),
+            ("@a", 1, "before its line `+`"),
+            ("@a\nACGT\n+\nIII\n", 5, "has 3 characters, and its sequence 4 letters"),
+            ("@a\nACGT\n+\n", 4, "has 0 characters"),
+            ("@a\nACGT\n+", 3, "has 0 characters"),
+            ("@a\nACGT\n+\nIIIII\n", 4, "longer than its 4 letters"),
+            ("@a\nACGT\n+\nIII\n@b\nACGT\n+\nIIII\n", 5, "the quality of the record of line 1 is longer"),
+            ("@a\nACGT\n+\nII\n@b\nACGT\n+\nIIII\n", 6, "has all 4 characters of its quality"),
+            ("@a\nACGT\n@b\nACGT\n+\nIIII\n", 3, "the record of line 1 has no quality"),
+            ("@a\nACGT\n+\nIIII\nACGT\n", 5, "a line `@name` must follow"),
+            ("@a\nACGT\n+\nII I\n", 4, "no character of quality"),
+            ("@a\nAC?T\n+\nIIII\n", 2, "`?` is no letter"),
+            ("@a\nACET\n+\nIIII\n", 2, "--other-letters skip"),
+        ] {
+            let error = kmers(text).expect_err(text);
+            assert!(error.starts_with(&format!("reads, line {line}: ")) && error.contains(part), "{text:?}: {error}");
+        }
+        let error = pairs("x.fq", b"1,2\n", Some(3)).expect_err("text");
+        assert!(error.starts_with("x.fq, line 1: a FASTQ file begins with"), "{error}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Several files, read as if they were one: rows and places go on from file to file.
+//!
+//! Each CSV file may have a header of its own. FASTA and FASTQ are the same to this; but sequences and numbers do not
+//! mix, because the keys of the former are k-mers.
+
+use std::path::{Path, PathBuf};
+
+use super::{Batch, Input, Pairs, ReadOptions, Sink, Want};
+use crate::failure::{Failure, Result};
+use crate::number::{Numbers, Type};
+use crate::{out, progress};
+
+/// Files whose formats are known, in their order: at least one.
+pub struct Inputs<'a>(pub(super) Vec<Input<'a>>);
+
+impl<'a> Inputs<'a> {
+    /// Opens all of them, before anything of them is read but their first bytes.
+    pub fn open(paths: &[impl AsRef<Path>]) -> Result<Inputs<'static>> {
+        if paths.iter().filter(|path| path.as_ref().as_os_str() == "-").count() > 1 {
+            return Err(Failure::Input("only one of the files can be stdin: name the others".into()));
+        }
+        let inputs = paths.iter().map(|path| Input::open(path.as_ref())).collect::<Result<Vec<_>>>()?;
+        if let Some(first) = inputs.first()
+            && let Some(other) = inputs.iter().find(|input| input.has_sequences() != first.has_sequences())
+        {
+            let (other_is, first_is) = (other.format.name(), first.format.name());
+            return Err(other.name.fail(format!(
+                "this is {other_is}, and {} is {first_is}: sequences and numbers do not mix, so read them apart",
+                first.name.shown()
+            )));
+        }
+        Ok(Inputs(inputs))
+    }
+
+    /// Refuses options that mean nothing to them.
+    pub fn check(&self, options: &ReadOptions) -> Result<()> {
+        options.check(&self.0.iter().collect::<Vec<_>>())
+    }
+
+    /// Whether they are FASTA or FASTQ, whose keys are k-mers.
+    pub fn has_sequences(&self) -> bool {
+        self.0.iter().any(Input::has_sequences)
+    }
+
+    /// Whether one is CSV or TSV, whose numbers are of no type before all of them are read.
+    pub fn is_text(&self) -> bool {
+        self.0.iter().any(|input| input.format.is_text())
+    }
+
+    /// What they are called, shortly.
+    pub fn shown(&self) -> String {
+        let first = self.0.first().map_or(String::new(), |first| first.name.shown());
+        match self.0.len() {
+            0 | 1 => first,
+            2 => format!("{first} and 1 more file"),
+            files => format!("{first} and {} more files", files - 1),
+        }
+    }
+
+    /// Reads them into columns, and says on stderr of which types they are, where text asked for others than u32.
+    pub fn columns(self, options: &ReadOptions, want: Want) -> Result<Pairs> {
+        let shown = self.shown();
+        let mut pairs = Pairs::default();
+        match want {
+            Want::Keys => self.into_sink(options, want, &mut pairs.keys, true)?,
+            Want::Pairs => self.into_sink(options, want, &mut pairs, true)?,
+        }
+        let wide = |column: &Numbers| !column.is_named() && column.kind() != Type::U32;
+        let said = [("keys", &pairs.keys), ("values", &pairs.values)].into_iter().filter(|(_, column)| wide(column));
+        let said: Vec<_> = said.map(|(what, column)| format!("{what} are {}", column.kind().name())).collect();
+        if !said.is_empty() && !out::is_quiet() {
+            progress::note(&format!("{shown}: {}, the narrowest type that holds them", said.join(", ")));
+        }
+        Ok(pairs)
+    }
+
+    /// Reads them into a sink, in their order, and says on stderr what of each was skipped.
+    pub fn read(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<()> {
+        self.into_sink(options, want, sink, false)
+    }
+
+    /// The same; the line of progress may say which file is read.
+    fn into_sink(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink, says_which: bool) -> Result<()> {
+        let (shown, k) = (self.shown(), options.k());
+        let mut batch = Batch::new(sink);
+        let mut notes = Vec::new();
+        let mut read = Ok(());
+        for input in self.0 {
+            let name = input.name.shown();
+            if says_which {
+                progress::say(format!("reading {name}"));
+            }
+            match input.watched().rows(options, want, &mut batch) {
+                Ok(skipped) => notes.extend(skipped.map(|skipped| format!("{name}: {skipped}"))),
+                Err(failure) => {
+                    read = Err(failure);
+                    break;
+                }
+            }
+            progress::watched_to_the_end();
+        }
+        // Rows in front of an error are handed over as well.
+        batch.flush().and(read)?;
+        if let Some(reason) = batch.no_key(k) {
+            // What was skipped is the reason, mostly.
+            notes.insert(0, format!("{shown}: {reason}"));
+            return Err(Failure::Input(notes.join("; ")));
+        }
+        notes.iter().for_each(|note| progress::note(note));
+        Ok(())
+    }
+}
+
+impl<'a> From<Input<'a>> for Inputs<'a> {
+    fn from(input: Input<'a>) -> Inputs<'a> {
+        Inputs(vec![input])
+    }
+}
+
+/// The names of files, for those who take several of any kind.
+pub fn paths(files: &[PathBuf]) -> Vec<&Path> {
+    files.iter().map(PathBuf::as_path).collect()
+}

@@ -1,0 +1,251 @@
+//! Windows of K letters over the sequences of FASTA and FASTQ: each is a key, its place the value.
+//!
+//! ```text
+//! key    A C G T = 0 1 2 3, the first letter most significant; U is T; upper and lower case are one. Canonical ones are
+//!        the lesser of the window and of its reverse complement, which is the same place on the other strand
+//! value  where the window's first letter stands, counted from 0 through all records of all files; 0 where keys alone
+//!        are wanted, of files of any length
+//!
+//! for each letter of code c:
+//!     key      = (key << 2 | c) without the bits above 2 K
+//!     opposite = opposite >> 2 | (3 - c) << 2 (K - 1)
+//!     hand on  key, or the lesser of both, once K letters stand in a row
+//! ```
+//!
+//! A window never crosses a record's border. Nor does it cross a letter that stands for several bases (N, R, Y, ..) or
+//! for a gap: those count as places, and how many there were is told. Other letters are no DNA or RNA, but protein, say:
+//! they are an error, or treated as N where that is asked for. So are files of records without a key.
+
+use super::letters::{code, is_ambiguous};
+use super::{Batch, Name, Named, OtherLetters, ReadOptions, Want};
+use crate::failure::Result;
+use crate::number::Type;
+
+/// What a reader of records hands on of them, in their order.
+pub(super) trait Sequences {
+    /// A record begins.
+    fn record(&mut self) -> Result<()>;
+
+    /// A byte of its name, which ends at the first blank.
+    fn name(&mut self, byte: u8, line: u64) -> Result<()>;
+
+    /// A letter of its sequence, on this line.
+    fn letter(&mut self, letter: u8, line: u64) -> Result<()>;
+}
+
+/// The last K letters, and where their keys go.
+pub(super) struct Windows<'a, 's> {
+    sink: &'a mut Batch<'s>,
+    file: &'a Name,
+    k: u32,
+    want: Want,
+    others: OtherLetters,
+    is_canonical: bool,
+    mask: u64,
+    key: u64,
+    /// The reverse complement.
+    opposite: u64,
+    /// Letters in a row, up to K.
+    letters: u32,
+    records: u64,
+    /// How often each letter was skipped, upper and lower case as one.
+    skipped: [u64; 256],
+}
+
+impl<'a, 's> Windows<'a, 's> {
+    /// Windows of a file, whose places follow those that the sink has.
+    pub(super) fn new(file: &'a Name, options: &ReadOptions, want: Want, sink: &'a mut Batch<'s>) -> Result<Self> {
+        sink.begin(file, Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32) })?;
+        let k = options.k();
+        Ok(Windows {
+            sink,
+            file,
+            k,
+            want,
+            others: options.other_letters.unwrap_or_default(),
+            is_canonical: options.canonical_kmers,
+            mask: u64::MAX >> (64 - 2 * k),
+            key: 0,
+            opposite: 0,
+            letters: 0,
+            records: 0,
+            skipped: [0; 256],
+        })
+    }
+
+    /// A sentence on what was skipped.
+    pub(super) fn told(self) -> Option<String> {
+        let letters = (0..=u8::MAX).zip(&self.skipped).filter(|&(_, &times)| times > 0);
+        let letters: Vec<_> = letters.map(|(letter, times)| format!("{times} {}", letter.escape_ascii())).collect();
+        if self.records == 0 {
+            return Some("there is no record in it, and so no key".into());
+        }
+        (!letters.is_empty()).then(|| format!("skipped {}: no key spans them", letters.join(", ")))
+    }
+}
+
+impl Sequences for Windows<'_, '_> {
+    fn record(&mut self) -> Result<()> {
+        self.letters = 0;
+        self.records += 1;
+        self.sink.records += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn name(&mut self, _: u8, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline]
+    fn letter(&mut self, letter: u8, line: u64) -> Result<()> {
+        self.sink.letters += 1;
+        let Some(base) = code(letter) else {
+            check(letter, self.others).map_err(|reason| self.file.at(line, reason))?;
+            self.skipped[usize::from(letter.to_ascii_uppercase())] += 1;
+            self.letters = 0;
+            return Ok(());
+        };
+        self.letters = (self.letters + 1).min(self.k);
+        self.sink.longest = self.sink.longest.max(self.letters);
+        self.key = (self.key << 2 | base) & self.mask;
+        self.opposite = self.opposite >> 2 | (3 - base) << (2 * (self.k - 1));
+        if self.letters < self.k {
+            return Ok(());
+        }
+        let key = if self.is_canonical { self.key.min(self.opposite) } else { self.key };
+        let place = self.sink.letters - u64::from(self.k);
+        let value = value(place, self.want).map_err(|reason| self.file.at(line, reason))?;
+        self.sink.push(key.into(), value.into())
+    }
+}
+
+/// The value of a window that begins at this place.
+fn value(place: u64, want: Want) -> std::result::Result<u32, &'static str> {
+    match want {
+        Want::Keys => Ok(0),
+        Want::Pairs => u32::try_from(place).map_err(|_| "there are more than 4294967296 letters"),
+    }
+}
+
+/// Refuses what cannot be skipped.
+fn check(letter: u8, others: OtherLetters) -> std::result::Result<(), String> {
+    let shown = letter.escape_ascii();
+    match letter.to_ascii_uppercase() {
+        letter if is_ambiguous(letter) => Ok(()),
+        b'A'..=b'Z' | b'*' | b'.' if others == OtherLetters::Skip => Ok(()),
+        b'A'..=b'Z' | b'*' | b'.' => Err(format!(
+            "`{shown}` is no letter of DNA or RNA (is this protein?): give sequences of A, C, G, T or U, or skip other \
+             letters with --other-letters skip"
+        )),
+        _ => Err(format!("`{shown}` is no letter of a sequence")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{pairs, read_with, zipped};
+    use super::super::{Input, OtherLetters, Pairs, ReadOptions, Want, letters};
+    use super::value;
+    use crate::number::Number;
+
+    fn kmers(text: &str, k: u32) -> Result<Vec<(Number, Number)>, String> {
+        pairs("x.fa", text.as_bytes(), Some(k))
+    }
+
+    /// What was skipped of a text, and how many keys are left.
+    fn skipped(text: &str, k: u32, others: OtherLetters) -> Result<(Option<String>, usize), String> {
+        let options = ReadOptions { kmer: Some(k), other_letters: Some(others), ..ReadOptions::default() };
+        let mut pairs = Pairs::default();
+        let said = read_with("x.fa", text.as_bytes(), &options, &mut pairs)?;
+        Ok((said, pairs.keys.len()))
+    }
+
+    #[test]
+    fn windows_stay_inside_records_and_known_letters() {
+        // ACG = 000110 = 6, CGT = 011011 = 27
+        assert_eq!(kmers(">r one\nACGT\n", 3), Ok(vec![(6, 0), (27, 1)]));
+        assert_eq!(kmers(">r\nac\r\ngt\r\n", 3), Ok(vec![(6, 0), (27, 1)]), "lines are joined, case is ignored");
+        assert_eq!(kmers(">r\nACGNACG\n", 3), Ok(vec![(6, 0), (6, 4)]), "N takes a place and breaks windows");
+        assert_eq!(kmers(">a\nAC\n>b\nGACG\n", 3), Ok(vec![(33, 2), (6, 3)]), "records break windows, places go on");
+        assert_eq!(kmers(">r\nA\nC", 1), Ok(vec![(0, 0), (1, 1)]));
+        assert_eq!(kmers(">r\nTTTTTTTTTTTTTTTT", 16), Ok(vec![(u32::MAX.into(), 0)]));
+        let long = ">r\nTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTA";
+        let most = Number::from(u64::MAX);
+        assert_eq!(kmers(long, 32), Ok(vec![(most, 0), (most - 3, 1)]), "64 bits, of which the oldest go");
+        assert_eq!(kmers(long, 17).map(|rows| rows[16]), Ok(((1 << 34) - 4, 16)));
+        assert_eq!(kmers(">r\nACGU\nacgu", 4), kmers(">r\nACGT\nacgt", 4), "RNA is read as DNA");
+    }
+
+    #[test]
+    fn canonical_windows_are_the_lesser_of_both_strands() {
+        // Letters drawn from a fixed sequence of numbers, with an N that cuts windows.
+        let drawn = (0..200u32).map(|i| b"ACGT"[(i.wrapping_mul(0x9e37_79b9) >> 27) as usize & 3]);
+        let mut text: Vec<u8> = drawn.collect();
+        text[77] = b'N';
+        for k in [1, 2, 5, 16, 17, 31, 32] {
+            let options = ReadOptions { kmer: Some(k), canonical_kmers: true, ..ReadOptions::default() };
+            let mut read = Pairs::default();
+            read_with("x.fa", &[b">r\n", &text[..]].concat(), &options, &mut read).expect("DNA");
+            let expected = text.windows(k as usize).zip(0..).filter(|(window, _)| !window.contains(&b'N'));
+            let expected = expected.map(|(window, place)| {
+                let other: Vec<u8> = window
+                    .iter()
+                    .rev()
+                    .map(|letter| b"TGCA"[b"ACGT".iter().position(|l| l == letter).expect("a base")])
+                    .collect();
+                let [key, other] = [window, &other].map(|window| letters::kmer(window, k).expect("bases"));
+                (Number::from(key.min(other)), place)
+            });
+            assert_eq!(zipped(&read), expected.collect::<Vec<_>>(), "{k}");
+        }
+    }
+
+    #[test]
+    fn places_matter_where_values_are_wanted() {
+        let options = ReadOptions { kmer: Some(3), ..ReadOptions::default() };
+        let mut pairs = Pairs::default();
+        let read = Input::of(&b">r\nACGT\n"[..], "x.fa".as_ref());
+        assert!(read.and_then(|input| input.scan(&options, Want::Keys, &mut pairs)).is_ok());
+        assert_eq!(zipped(&pairs), [(6, 0), (27, 0)]);
+        // The letters themselves would take minutes.
+        let most = u64::from(u32::MAX);
+        assert_eq!(value(most, Want::Pairs), Ok(u32::MAX));
+        assert!(value(most + 1, Want::Pairs).is_err_and(|reason| reason.contains("more than 4294967296")));
+        assert_eq!(value(most + 1, Want::Keys), Ok(0));
+    }
+
+    #[test]
+    fn letters_of_no_dna_are_an_error_or_counted() {
+        let protein = ">p\nMKTAYIAKQR\nQISFVKSHFS\n";
+        let error = kmers(protein, 3).expect_err("protein");
+        assert!(error.starts_with("x.fa, line 2: `I`") && error.contains("--other-letters skip"), "{error}");
+        let error = skipped(protein, 3, OtherLetters::Skip).expect_err("protein, skipped, leaves no key");
+        assert!(error.contains("at most 2 of A, C, G, T and U"), "{error}");
+        let said = |text: &str| Some(text.to_owned());
+        let genome = ">r\nACGTnnNNACGR-acg\n";
+        assert_eq!(
+            skipped(genome, 3, OtherLetters::Error),
+            Ok((said("skipped 1 -, 4 N, 1 R: no key spans them"), 4)),
+            "codes of several bases are no error"
+        );
+        assert_eq!(
+            skipped(">r\nACGEE*ACG\n", 3, OtherLetters::Skip),
+            Ok((said("skipped 1 *, 2 E: no key spans them"), 2))
+        );
+        assert_eq!(skipped(">r\nACG\n", 3, OtherLetters::Error), Ok((None, 1)));
+        assert!(skipped(">r\nAC1\n", 2, OtherLetters::Skip).is_err(), "digits are no letters");
+    }
+
+    #[test]
+    fn no_key_is_no_silence() {
+        for text in [">r\nAC\n", ">r\n", ">a\nAC\n>b\nGT\n", ">r\nNNNN\n", ">r\nACNAC\n"] {
+            let error = kmers(text, 3).expect_err(text);
+            assert!(error.contains("no key") && error.contains("takes 3"), "{error}");
+        }
+        for text in ["", "\n", ";comment\n"] {
+            let none = skipped(text, 3, OtherLetters::Error).expect(text);
+            assert!(none.0.is_some_and(|said| said.contains("no record")) && none.1 == 0);
+        }
+    }
+}
