@@ -69,7 +69,7 @@ struct Placed {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let lambda = concat!(env!("CARGO_MANIFEST_DIR"), "/data/lambda_phage.fa");
+    let lambda = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/cli/data/lambda_phage.fa");
     let genome = read(args.genome.as_deref().unwrap_or(lambda.as_ref()))?;
     let device = choose(&args.device, None)?.swap_remove(0);
     let k = usize::from(args.k);

@@ -272,7 +272,7 @@ where
     S: Scheme<Key = u64, Value = u32>,
 {
     let distinct = rows as u64 / 3 + 1;
-    let key = |x: u64| if x % 4 == 0 { 77 << 33 } else { (x >> 8) % distinct << 20 | 3 };
+    let key = |x: u64| if x.is_multiple_of(4) { 77 << 33 } else { ((x >> 8) % distinct) << 20 | 3 };
     let column: Vec<u64> = noise::<u64>(6, rows).into_iter().map(key).collect();
     let values: Vec<u32> = (0..rows as u32).map(|row| !row).collect();
     let mut greatest = BTreeMap::new();

@@ -78,15 +78,21 @@ impl Row {
     pub(super) fn expect(&mut self, what: &str, outcome: Result<(), String>) {
         self.checks += 1;
         if let Err(reason) = outcome {
-            self.problems.push(Problem { failed: false, text: format!("{what}: {reason}") });
+            self.note(what, false, &reason);
         }
     }
 
     /// Counts a check that yields something, and notes if it could not be done.
     pub(super) fn attempt<T>(&mut self, what: &str, outcome: Result<T, impl Display>) -> Option<T> {
         self.checks += 1;
-        let note = |error| self.problems.push(Problem { failed: true, text: format!("{what}: {error}") });
-        outcome.map_err(|error| error.to_string()).map_err(note).ok()
+        outcome.map_err(|error| self.note(what, true, &error)).ok()
+    }
+
+    /// Not a part of the many that call it.
+    #[cold]
+    #[inline(never)]
+    fn note(&mut self, what: &str, failed: bool, reason: &dyn Display) {
+        self.problems.push(Problem { failed, text: format!("{what}: {reason}") });
     }
 }
 

@@ -73,7 +73,7 @@ fn the_phage_has_the_counts_of_jellyfish() {
         return;
     }
     let folder = Folder::new();
-    let phage = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/lambda_phage.fa")).expect("bundled");
+    let phage = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/data/lambda_phage.fa")).expect("bundled");
     folder.file("phage.fa", &phage);
     folder.file("phage.fa.gz", gzip(&phage));
     for k in [5, 16, 17, 31, 32] {

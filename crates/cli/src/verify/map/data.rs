@@ -9,7 +9,7 @@ use crate::number::Word;
 use crate::{input, text};
 
 /// 48,502 bases, GenBank NC_001416.1; see `data/README.md`.
-const LAMBDA_PHAGE: &[u8] = include_bytes!("../../../../../data/lambda_phage.fa");
+const LAMBDA_PHAGE: &[u8] = include_bytes!("../../../data/lambda_phage.fa");
 
 /// At least so many absent keys are asked for, however small a table is.
 const LEAST_MISSES: usize = 1000;
