@@ -14,15 +14,15 @@ pub fn npy(data: &[u8]) {
     let keys = read("x.npy", data, &options, Want::Keys);
     let pairs = read("x.npy", data, &options, Want::Pairs);
     let Some(keys) = keys else { return assert_eq!(pairs, None, "keys alone are refused") };
-    let rows = slowly(data);
+    let (rows, has_values) = slowly(data);
     assert_eq!(keys, rows.iter().map(|&(key, _)| (key, 0)).collect::<Vec<_>>(), "keys");
-    assert_eq!(pairs, Some(rows), "pairs");
+    assert_eq!(pairs, has_values.then_some(rows), "pairs");
     let Some(pairs) = pairs else { return };
     assert_eq!(read("x.npy", &rendered(&pairs), &options, Want::Pairs), Some(pairs), "written and read again");
 }
 
-/// The rows of a file that is known to be whole.
-fn slowly(data: &[u8]) -> Vec<(Number, Number)> {
+/// The rows of a file that is known to be whole, and whether they can be pairs.
+fn slowly(data: &[u8]) -> (Vec<(Number, Number)>, bool) {
     let two = usize::from(u16::from_le_bytes([data[8], data[9]]));
     let (start, length) = match data[6] {
         1 => (10, two),
@@ -37,26 +37,80 @@ fn slowly(data: &[u8]) -> Vec<(Number, Number)> {
         .filter(|part| !part.is_empty())
         .map(|part| part.parse().expect("a number"))
         .collect();
+    let descr = after("descr").trim_start();
+    if descr.starts_with('[') {
+        return of_records(&strings(descr), shape[0], elements);
+    }
     let columns = shape.get(1).copied().unwrap_or(1);
-    let code: Vec<char> = after("descr").trim_start().chars().skip(1).take(3).collect();
-    let width = code[2].to_digit(10).expect("a width") as usize;
-    let number = |i: usize| {
-        let mut bytes = elements[i * width..(i + 1) * width].to_vec();
-        if code[0] != '>' {
-            bytes.reverse();
-        }
-        let unsigned = bytes.iter().fold(0i128, |number, &byte| number << 8 | i128::from(byte));
-        let is_negative = code[1] == 'i' && bytes[0] >= 0x80;
-        if is_negative { unsigned - (1 << (8 * width)) } else { unsigned }
-    };
+    let code = &strings(descr)[0];
+    let width = width_of(code);
+    let at = |i: usize| number(code, &elements[i * width..(i + 1) * width]);
     let fortran = header.contains("True");
-    (0..shape[0])
-        .map(|row| match (columns, fortran) {
-            (1, _) => (number(row), row as Number),
-            (_, false) => (number(2 * row), number(2 * row + 1)),
-            (_, true) => (number(row), number(shape[0] + row)),
-        })
-        .collect()
+    let rows = (0..shape[0]).map(|row| match (columns, fortran) {
+        (1, _) => (at(row), row as Number),
+        (_, false) => (at(2 * row), at(2 * row + 1)),
+        (_, true) => (at(row), at(shape[0] + row)),
+    });
+    (rows.collect(), true)
+}
+
+/// Rows of records: their first field with a name, and their second one, if it is the last.
+fn of_records(strings: &[String], rows: usize, elements: &[u8]) -> (Vec<(Number, Number)>, bool) {
+    let (mut width, mut fields) = (0, Vec::new());
+    for field in strings.chunks(2) {
+        if !field[0].is_empty() {
+            fields.push((width, field[1].as_str()));
+        }
+        width += width_of(&field[1]);
+    }
+    let is_whole = |code: &str| matches!(&code[1..], "u1" | "u2" | "u4" | "u8" | "i1" | "i2" | "i4" | "i8");
+    let at = |row: usize, (start, code): (usize, &str)| {
+        number(code, &elements[row * width + start..row * width + start + width_of(code)])
+    };
+    let value = fields.get(1).copied().filter(|(_, code)| is_whole(code) && fields.len() == 2);
+    let rows = (0..rows).map(|row| (at(row, fields[0]), value.map_or(row as Number, |field| at(row, field))));
+    (rows.collect(), fields.len() == 1 || value.is_some())
+}
+
+/// What stands in quotes, up to the end of a list or, where there is none, of the first string.
+fn strings(text: &str) -> Vec<String> {
+    let mut strings = Vec::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\'' | '"' => {
+                let mut string = String::new();
+                while let Some(next) = letters.next().filter(|&next| next != letter) {
+                    string.push(next);
+                    if next == '\\' {
+                        string.extend(letters.next());
+                    }
+                }
+                strings.push(string);
+                if !text.starts_with('[') {
+                    break;
+                }
+            }
+            ']' => break,
+            _ => {}
+        }
+    }
+    strings
+}
+
+fn width_of(code: &str) -> usize {
+    let digits: String = code[2..].chars().take_while(char::is_ascii_digit).collect();
+    digits.parse::<usize>().expect("a width") * if code[1..].starts_with('U') { 4 } else { 1 }
+}
+
+fn number(code: &str, element: &[u8]) -> Number {
+    let mut bytes = element.to_vec();
+    if !code.starts_with('>') {
+        bytes.reverse();
+    }
+    let unsigned = bytes.iter().fold(0i128, |number, &byte| number << 8 | i128::from(byte));
+    let is_negative = code[1..].starts_with('i') && bytes[0] >= 0x80;
+    if is_negative { unsigned - (1 << (8 * bytes.len())) } else { unsigned }
 }
 
 /// A simple file of these pairs, which are of one type.
@@ -100,6 +154,14 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
     let records =
         "{'shape': (1,), 'descr': [('key', '<u4'), ('rest', [('x', '<f4', (2, 2))])], 'fortran_order': False}";
     seeds.push(("records".into(), file(1, records, 0..20)));
+    for (name, fields) in [
+        ("pairs", "('key', '<i2'), ('', '|V3'), ('value', '>u4')"),
+        ("fields", "('key', '<i2'), ('date', '<M8[s]'), ('value', '>u4')"),
+        ("floats", "('key', '|u1'), ('value', '<f4')"),
+    ] {
+        let header = format!("{{'descr': [{fields}], 'fortran_order': False, 'shape': (2,), }}");
+        seeds.push((name.into(), file(1, &header, 0..36)));
+    }
     let long = "{'descr': '<u4', 'fortran_order': True, 'shape': (9223372036854775808, 2), }";
     seeds.push(("long".into(), file(2, long, 0..20)));
     seeds.push((

@@ -51,16 +51,20 @@ impl FileKind {
     }
 }
 
-/// The table in a file, whatever the file holds besides: behind the lists of values of a multivalue table, or else all of
-/// the file, which may be no table at all.
+/// The table in a file, whatever the file holds besides: behind the lists of values of a multivalue table, whose bits are
+/// told too, or else all of the file, which may be no table at all.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if it begins as a multivalue table and is
 /// none.
-pub(crate) fn table_in(path: &Path) -> Result<Section<'_>> {
+pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Option<u32>)> {
     let mut section = Section::whole(path)?;
     match FileKind::sniffed(&mut section)? {
-        Some(FileKind::Multi) => Lists::open(section).map(Lists::into_table),
-        Some(FileKind::Table) | None => Ok(section),
+        Some(FileKind::Multi) => {
+            let lists = Lists::open(section)?;
+            let bits = lists.header.value_bits();
+            Ok((lists.into_table(), Some(bits)))
+        }
+        Some(FileKind::Table) | None => Ok((section, None)),
     }
 }

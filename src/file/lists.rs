@@ -61,6 +61,11 @@ impl ListsHeader {
         self.version == WIDE_VERSION
     }
 
+    /// Bits of a value.
+    pub(crate) fn value_bits(&self) -> u32 {
+        if self.is_wide() { u64::BITS } else { u32::BITS }
+    }
+
     /// The zeros between starts and values.
     pub(crate) fn gap(&self) -> &'static [u8] {
         let odd = self.is_wide() && self.keys.is_multiple_of(2);
@@ -107,7 +112,7 @@ impl<'a> Lists<'a> {
             return Err(section.bad(format!("{keys} keys and {pairs} pairs make no multivalue table")));
         }
         // Small numbers now: no sum of them overflows.
-        let columns = 4 * (keys + 1) + header.gap().len() as u64 + if header.is_wide() { 8 } else { 4 } * pairs;
+        let columns = 4 * (keys + 1) + header.gap().len() as u64 + u64::from(header.value_bits() / 8) * pairs;
         let base = (HEADER_BYTES as u64 + columns + SUM_BYTES).next_multiple_of(ALIGNED);
         let here = |words: u64| usize::try_from(words).map_err(|_| section.bad("it is too large for this machine"));
         let (starts, values) = (here(keys + 1)?, here(pairs)?);
@@ -122,10 +127,9 @@ impl<'a> Lists<'a> {
     /// # Errors
     /// [`Error::BadFile`](crate::Error::BadFile).
     pub(crate) fn check_values<V: Value>(&self) -> Result<()> {
-        match (V::BITS == u64::BITS, self.header.is_wide()) {
-            (true, false) => Err(self.section.bad("its values are u32, and u64 ones were asked for")),
-            (false, true) => Err(self.section.bad("its values are u64, and u32 ones were asked for")),
-            _ => Ok(()),
+        match self.header.value_bits() {
+            bits if bits == V::BITS => Ok(()),
+            bits => Err(self.section.bad(format!("its values are u{bits}, and u{} ones were asked for", V::BITS))),
         }
     }
 

@@ -45,7 +45,7 @@ pub struct FileInfo {
     pub contents: Contents,
     /// Bits of its keys, 32 or 64.
     pub key_bits: u32,
-    /// Bits of the values of its table, 32 or 64; 0 where there are none.
+    /// Bits of its values, 32 or 64; 0 where there are none. The table of a compacting table has ids as its values.
     pub value_bits: u32,
     /// What its keys stand for.
     pub key_type: KeyType,
@@ -62,8 +62,7 @@ pub struct FileInfo {
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
 pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
-    let section = table_in(path.as_ref())?;
-    let of_multi = section.base > 0;
+    let (section, bits_beside) = table_in(path.as_ref())?;
     let mut source = Source::open(section)?;
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
     let trailer = source.trailer()?;
@@ -72,10 +71,10 @@ pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     let SchemeNumber { key_bits, value_bits, .. } = number;
     let widths = Widths { keys: key_bits, values: value_bits.max(u32::BITS) };
     let (key_type, value_type) = trailer.types(widths).map_err(|reason| source.bad(reason))?;
-    if of_multi != (contents == Contents::Multi) {
+    if bits_beside.is_some() != (contents == Contents::Multi) {
         return Err(source.bad("its table belongs to another structure"));
     }
-    let scheme = source.header.scheme;
+    let (scheme, value_bits) = (source.header.scheme, bits_beside.unwrap_or(value_bits));
     Ok(FileInfo { scheme, kind, contents, key_bits, value_bits, key_type, value_type })
 }
 

@@ -26,7 +26,7 @@ const EXAMPLES: &str = "\
 INPUT is told by its content, and so is gzip, which may pack any of them:
   CSV or TSV   rows `key,value`; keys alone take the number of their row, from 0, as value. A first row without a
                number is a header, if rows follow it; --header says so otherwise
-  .npy         integers of any width, of shape (n,), keys alone, or (n, 2)
+  .npy         integers of any width, of shape (n,), keys alone, or (n, 2); or records of a key and a value
   FASTA        every window of K letters is a key (A C G T = 0..3, U is T, the first most significant), its place the
                value; the table records K. No key spans an N or another code of several bases; how many there are,
                stderr says. With --canonical-kmers the key is the lesser of the window and its reverse complement
@@ -37,7 +37,7 @@ A row of text has at most 1 MiB and 65,536 columns.
 
 Keys and values are numbers of 32 or 64 bits, with a sign or without: an array says which, of text it is the narrowest type
 that holds them all (stderr says so where that is not u32), and --keys and --values name another. Tables of 64-bit keys or
-values are canonical and bucketized. Those of --table multi have values of 32 bits.
+values are canonical and bucketized; values of --table multi stand beside its table, and have 64 bits in any scheme.
 
 --table says what becomes of it:
   map          a value for each key
@@ -100,7 +100,9 @@ impl Args {
             )));
         }
         let is_wide = |kind: Option<Type>| kind.is_some_and(|kind| kind.bits() > u32::BITS);
-        if is_wide(self.reading.keys) || is_wide(self.values.values) {
+        // Values of multivalue tables stand beside the table of their keys.
+        let is_wide_inside = self.table != Contents::Multi && is_wide(self.values.values);
+        if is_wide(self.reading.keys) || is_wide_inside {
             self.options.check_wide()?;
         } else {
             self.options.check(self.table)?;
@@ -141,10 +143,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.say(format!("reading {}", inputs.shown()));
     let kmers = inputs.has_sequences().then(|| args.reading.key_type_of_kmers());
     let want = if args.has_values() { Want::Pairs } else { Want::Keys };
-    let Pairs { keys, mut values } = inputs.columns(&args.reading.with_values(args.values.values), want)?;
-    if args.table == Contents::Multi {
-        values = of_32_bits(values)?;
-    }
+    let Pairs { keys, values } = inputs.columns(&args.reading.with_values(args.values.values), want)?;
     let numbers = if keys.kind().is_signed() { KeyType::Signed } else { KeyType::Numbers };
     let types = Types {
         key_type: kmers.unwrap_or(numbers),
@@ -156,15 +155,6 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.say(format!("building a table of {}", text::counted(rows, "row")));
     let mut job = Build { args, device: &device, types, rows, read_seconds, to_stdout, progress: Some(progress) };
     job.run(keys, values)
-}
-
-/// Values of a structure that has 32 bits for each.
-fn of_32_bits(values: Numbers) -> Result<Numbers> {
-    let Some(kind) = values.narrow_kind() else {
-        let (name, advice) = (values.kind().name(), "give values that fit, or row numbers (keys alone)");
-        return Err(Failure::Input(format!("--table multi has values of 32 bits, and these are {name}: {advice}")));
-    };
-    values.into_kind(kind)
 }
 
 struct Build<'a> {
@@ -195,8 +185,10 @@ impl Build<'_> {
                 scheme => self.compact(scheme, keys),
             },
             (Contents::Compact, ..) => self.compact(options.wide::<u64, u32>()?, keys),
-            (Contents::Multi, 32, _) => self.multi(options.scheme(contents)?, keys, values),
-            (Contents::Multi, ..) => self.multi(options.wide::<u64, u32>()?, keys, values),
+            (Contents::Multi, 32, 32) => self.multi::<_, u32>(options.scheme(contents)?, keys, values),
+            (Contents::Multi, 32, _) => self.multi::<_, u64>(options.scheme(contents)?, keys, values),
+            (Contents::Multi, _, 32) => self.multi::<_, u32>(options.wide::<u64, u32>()?, keys, values),
+            (Contents::Multi, ..) => self.multi::<_, u64>(options.wide::<u64, u32>()?, keys, values),
             (other, ..) => Err(unknown(other)),
         }
     }
@@ -249,7 +241,7 @@ impl Build<'_> {
         self.finish(|| builder.build(device, &keys))
     }
 
-    fn multi<S: Described + Scheme<Value = u32>>(
+    fn multi<S: Described + Scheme<Value = u32>, V: Word>(
         &mut self,
         scheme: S,
         keys: Numbers,
@@ -260,8 +252,8 @@ impl Build<'_> {
         S::Key: Word,
     {
         let (device, value_type) = (self.device, self.value_type());
-        let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<u32>()?);
-        let builder = self.args.options.apply(MultiTable::builder(scheme)).key_type(self.types.key_type);
+        let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<V>()?);
+        let builder = self.args.options.apply(MultiTable::builder(scheme)).key_type(self.types.key_type).values::<V>();
         self.finish(|| builder.value_type(value_type).build(device, &keys, &values))
     }
 

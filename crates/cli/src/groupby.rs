@@ -7,29 +7,32 @@ use serde_json::json;
 
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
-use koel::group::Groups;
 use koel::group::wide::group_by_on;
+use koel::group::{self, Groups};
 use koel::{Aggregate, IdOrder};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, Pairs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
-use super::options::{self, OneDevice, ValuesOption};
+use super::options::{self, AnyValuesOption, OneDevice};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::text;
 
 const EXAMPLES: &str = "\
 INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number of their row, from 0, as value.
-Output is a row `key,..` a key, with the aggregates in the order in which they are asked for. Sums have 64 bits and are
-exact. The same rows come out in the same order on every device.
-Keys are of any type, and values are numbers of 32 bits, with a sign or without.
+Output is a row `key,..` per key, with the aggregates in the order in which they are asked for. The same rows come out in
+the same order on every device.
+Keys and values are whole numbers of any type, and values may be floats: a second field of .npy records, or text with
+--values f64. Sums of whole numbers are exact, and one that 64 bits do not hold is an error. Sums of floats are doubles,
+added up in one order, the same on every device; a NaN makes its group's sum, min and max NaN.
 -o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, count u4, sum u8, min u4, max u4), where keys,
-min and max have the input's type, and sums of values with a sign are i8.
+min and max have the input's type, sums of values with a sign are i8, and those of floats f8.
 
 Examples:
   koel groupby sales.csv --agg sum,count
   koel groupby sales.csv --agg min,max --ids ascending -o extremes.npy
+  koel groupby prices.csv --values f64 --agg sum,max
   koel groupby genome.fa --kmer 12 --agg count,min -o kmers.csv     how often, and where first";
 
 /// Group rows by key: count, sum, least and greatest value of each
@@ -54,7 +57,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
-    values: ValuesOption,
+    values: AnyValuesOption,
     #[command(flatten)]
     device: OneDevice,
 }
@@ -63,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     check(&args.agg)?;
     let paths = input::paths(&args.inputs);
     args.rows.check(&paths, &[])?;
-    let reading = args.reading.with_values(args.values.values);
+    let reading = args.reading.with_any_values(args.values.values);
     let inputs = Inputs::open(&args.inputs)?;
     inputs.check(&reading)?;
     let k = inputs.has_sequences().then(|| reading.k());
@@ -75,13 +78,12 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let want = if args.agg == [Aggregate::Count] { Want::Keys } else { Want::Pairs };
     let Pairs { keys, values } = inputs.columns(&reading, want)?;
     let (keys_are, values_are) = (keys.kind(), values.kind());
-    let values = of_32_bits(values)?;
     let read_seconds = start.elapsed().as_secs_f64();
     let shown = args.rows.shown(keys_are, k);
     let job = Job { args, device: &device, keys_are, shown, values_are, read_seconds };
     match keys_are.bits() {
-        u32::BITS => job.run::<u32>(keys, values, progress),
-        _ => job.run::<u64>(keys, values, progress),
+        u32::BITS => job.of_keys::<u32>(keys, values, progress),
+        _ => job.of_keys::<u64>(keys, values, progress),
     }
 }
 
@@ -93,13 +95,31 @@ fn check(aggregates: &[Aggregate]) -> Result<()> {
     })
 }
 
-/// Values that fit 32 bits, whatever they were read as.
-fn of_32_bits(values: Numbers) -> Result<Numbers> {
-    let Some(kind) = values.narrow_kind() else {
-        let (name, advice) = (values.kind().name(), "groups have values of 32 bits so far, with a sign or without");
-        return Err(Failure::Input(format!("the values are {name}, and {advice}")));
-    };
-    values.into_kind(kind)
+/// Values that are grouped as a type of the library, and what becomes of them.
+trait Grouped: group::Number<Word: Word, Sum: Shows> + Shows {}
+
+impl<V: group::Number<Word: Word, Sum: Shows> + Shows> Grouped for V {}
+
+/// What comes out in a cell.
+trait Shows: Copy {
+    fn shown(self) -> Number;
+}
+
+macro_rules! shows {
+    ($($whole:ty),*) => {$(
+        impl Shows for $whole {
+            fn shown(self) -> Number {
+                self.into()
+            }
+        }
+    )*};
+}
+shows!(u32, u64, i64);
+
+impl Shows for f64 {
+    fn shown(self) -> Number {
+        self.to_bits().into()
+    }
 }
 
 /// Rows of one type of keys, to be grouped on a device.
@@ -115,7 +135,20 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run<K: Word>(&self, keys: Numbers, values: Numbers, progress: Progress) -> Result<Verdict>
+    /// Chooses the type of values. Those of 32 bits with a sign are grouped as wider ones: their sums have 64 bits.
+    fn of_keys<K: Word>(&self, keys: Numbers, values: Numbers, progress: Progress) -> Result<Verdict>
+    where
+        Any: Runs<K::Rows>,
+    {
+        match self.values_are {
+            Type::U32 => self.run::<K, u32>(keys, values, progress),
+            Type::U64 => self.run::<K, u64>(keys, values, progress),
+            Type::I32 | Type::I64 => self.run::<K, i64>(keys, values, progress),
+            Type::F64 => self.run::<K, f64>(keys, values, progress),
+        }
+    }
+
+    fn run<K: Word, V: Grouped>(&self, keys: Numbers, values: Numbers, progress: Progress) -> Result<Verdict>
     where
         Any: Runs<K::Rows>,
     {
@@ -123,16 +156,11 @@ impl Job<'_> {
         let rows = keys.len() as u64;
         progress.say(format!("grouping {}", text::counted(rows, "row")));
         let start = Instant::now();
-        // Values with a sign are grouped as keys would be stored, so that the least is the least; a sum is then too great
-        // by 2^31 a row.
-        let values_in = values.kind();
         let mut wanted = args.agg.clone();
-        let needs_counts = values_in.is_signed() && wanted.contains(&Aggregate::Sum) || args.min_count.is_some();
-        if needs_counts && !wanted.contains(&Aggregate::Count) {
+        if args.min_count.is_some() && !wanted.contains(&Aggregate::Count) {
             wanted.push(Aggregate::Count);
         }
-        let (keys, values) = (keys.into_keys::<K>()?, values.into_keys::<u32>()?);
-        let groups = self.group(keys, values, &wanted)?;
+        let groups = self.group::<K, V>(keys.into_keys::<K>()?, values.into_values::<V::Word>()?, &wanted)?;
         let group_seconds = start.elapsed().as_secs_f64();
         let least = args.min_count.unwrap_or(1);
         let left = if least > 1 { groups.counts.iter().filter(|&&count| count >= least).count() } else { groups.len() };
@@ -141,7 +169,7 @@ impl Job<'_> {
         // Rows on a terminal are progress enough.
         let progress = args.rows.output.is_some().then_some(progress);
         let start = Instant::now();
-        self.write(&groups, values_in)?;
+        self.write(&groups)?;
         drop(progress);
         let sentence = format!("{} of {}", text::counted(left as u64, "group"), text::counted(rows, "row"));
         args.rows.summarize(&sentence, || {
@@ -149,6 +177,7 @@ impl Job<'_> {
             json!({
                 "rows": rows, "groups": left, "ids": args.ids.name(), "min_count": args.min_count, "device": self.device.info().id,
                 "aggregates": args.agg.iter().map(|aggregate| aggregate.name()).collect::<Vec<_>>(),
+                "types": { "keys": self.keys_are.name(), "values": self.values_are.name() },
                 "seconds": { "read": self.read_seconds, "group": group_seconds, "write": write_seconds },
             })
         })?;
@@ -156,7 +185,12 @@ impl Job<'_> {
     }
 
     /// On the CPU columns on the device are copies: those that were read are dropped before the work begins.
-    fn group<K: Word>(&self, keys: Vec<K>, values: Vec<u32>, wanted: &[Aggregate]) -> Result<Groups<K>>
+    fn group<K: Word, V: Grouped>(
+        &self,
+        keys: Vec<K>,
+        values: Vec<V::Word>,
+        wanted: &[Aggregate],
+    ) -> Result<Groups<K, V>>
     where
         Any: Runs<K::Rows>,
     {
@@ -165,23 +199,33 @@ impl Job<'_> {
         drop(keys);
         let values_there = device.upload(&values)?;
         drop(values);
-        let groups = group_by_on::<Any, K, u32>(device, &keys_there, &values_there, wanted, self.args.ids)?;
+        let groups = group_by_on::<Any, K, V>(device, &keys_there, &values_there, wanted, self.args.ids);
+        let groups = groups.map_err(|error| match error {
+            // The library knows the bits of keys alone.
+            koel::Error::SumTooLarge { key } => {
+                let key = self.keys_are.of_key(key);
+                let advice = "group fewer rows at a time, or give --values f64, whose sums round";
+                Failure::Input(format!("the sum of the values of key {key} does not fit 64 bits: {advice}"))
+            }
+            other => other.into(),
+        })?;
         drop((keys_there, values_there));
         Ok(groups.download(device)?)
     }
 
     /// The key's column, and one for each aggregate.
     fn columns(&self) -> Vec<Column> {
-        let kind = |aggregate: Aggregate| match aggregate {
-            Aggregate::Count => Type::U32,
-            Aggregate::Sum => Type::new(u64::BITS, self.values_are.is_signed()),
-            _ => self.values_are,
+        let kind = |aggregate: Aggregate| match (aggregate, self.values_are) {
+            (Aggregate::Count, _) => Type::U32,
+            (Aggregate::Sum, Type::F64) => Type::F64,
+            (Aggregate::Sum, whole) => Type::new(u64::BITS, whole.is_signed()),
+            (_, kind) => kind,
         };
         let aggregates = self.args.agg.iter().map(|&aggregate| Column::of(aggregate.name(), kind(aggregate)));
         std::iter::once(Column::Of("key", self.shown)).chain(aggregates).collect()
     }
 
-    fn write<K: Word>(&self, groups: &Groups<K>, values_in: Type) -> Result<()> {
+    fn write<K: Word, V: Grouped>(&self, groups: &Groups<K, V>) -> Result<()> {
         let mut rows = Rows::open(self.args.rows.output.as_deref(), &self.columns())?;
         let mut cells = Vec::with_capacity(1 + self.args.agg.len());
         let least = self.args.min_count.unwrap_or(1);
@@ -194,13 +238,9 @@ impl Job<'_> {
             for aggregate in &self.args.agg {
                 cells.push(match aggregate {
                     Aggregate::Count => groups.counts[i].into(),
-                    Aggregate::Sum if values_in.is_signed() => {
-                        let above = Number::from(groups.counts[i]) << (u32::BITS - 1);
-                        Number::from(groups.sums[i]) - above
-                    }
-                    Aggregate::Sum => groups.sums[i].into(),
-                    Aggregate::Min => values_in.of_key(groups.mins[i]),
-                    Aggregate::Max => values_in.of_key(groups.maxs[i]),
+                    Aggregate::Sum => groups.sums[i].shown(),
+                    Aggregate::Min => groups.mins[i].shown(),
+                    Aggregate::Max => groups.maxs[i].shown(),
                     other => return Err(Failure::Input(format!("{} is unknown here", other.name()))),
                 });
             }

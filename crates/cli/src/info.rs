@@ -13,7 +13,9 @@ use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable};
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
 use super::scheme::{self, Described};
-use super::structure::{About, Structure, Types, key_type_json, of_map, of_numbering_table, of_set, unknown};
+use super::structure::{
+    About, Structure, Types, key_type_json, of_map, of_multi_table, of_numbering_table, of_set, unknown,
+};
 use super::{out, text};
 
 /// Show and check a table's file
@@ -43,7 +45,7 @@ impl Info<'_> {
             Contents::Map => of_map!(self.info, |S| self.tell::<S, HashTable<Any, S>>()),
             Contents::Set => of_set!(self.info, |S| self.tell::<S, HashSet<Any, S>>()),
             Contents::Compact => of_numbering_table!(self.info, |S| self.tell::<S, CompactingTable<Any, S>>()),
-            Contents::Multi => of_numbering_table!(self.info, |S| self.tell::<S, MultiTable<Any, S>>()),
+            Contents::Multi => of_multi_table!(self.info, |S, V| self.tell::<S, MultiTable<Any, S, V>>()),
             other => Err(unknown(other)),
         }
     }

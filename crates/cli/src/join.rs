@@ -14,7 +14,7 @@ use koel::{JoinIndex, JoinKind, Scheme};
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, Pairs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
-use super::options::{self, OneDevice, TableOptions, ValuesOption};
+use super::options::{self, AnyValuesOption, OneDevice, TableOptions};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::text;
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
-    values: ValuesOption,
+    values: AnyValuesOption,
     #[command(flatten)]
     device: OneDevice,
     #[command(flatten)]
@@ -85,7 +85,7 @@ impl Args {
     /// The rows of a file, with their values if those come out again.
     fn read(&self, input: Input<'_>, values: bool) -> Result<Pairs> {
         let want = if values { Want::Pairs } else { Want::Keys };
-        input.columns(&self.reading.with_values(self.values.values), want)
+        input.columns(&self.reading.with_any_values(self.values.values), want)
     }
 }
 

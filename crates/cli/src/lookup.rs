@@ -17,7 +17,7 @@ use super::number::{Number, Type, Word};
 use super::options::{self, Threads};
 use super::output::{Column, FileForm, RowOptions, Rows, form_of};
 use super::progress::Progress;
-use super::structure::{Types, of_map, of_numbering_table, of_set, unknown};
+use super::structure::{Types, of_map, of_multi_table, of_numbering_table, of_set, unknown};
 use super::{out, text};
 use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
 
@@ -258,8 +258,8 @@ impl Lookup<'_> {
                     answer(args, queries, types.keys, &mut Values::new(table.table(), "id", Type::U32))
                 }
             }),
-            Contents::Multi => of_numbering_table!(self.info, |S| {
-                let table = MultiTable::<Any, S>::open(&device, path)?;
+            Contents::Multi => of_multi_table!(self.info, |S, V| {
+                let table = MultiTable::<Any, S, V>::open(&device, path)?;
                 if args.count {
                     answer(args, queries, types.keys, &mut Counts(&table))
                 } else {

@@ -15,7 +15,7 @@ use super::scheme;
 pub use device::{OneDevice, Threads, one_device, one_device_for};
 pub use parameters::{Extent, SchemeOptions};
 pub use table::{Builder, TableOptions, scheme_help, usual};
-pub use values::ValuesOption;
+pub use values::{AnyValuesOption, ValuesOption};
 pub use values::{
     aggregate, by_name, contents, count, duplicates, id_order, join_kind, kind, named_rows_file, pair_count, rows_file,
     scheme_name, scheme_or_all, table_file,

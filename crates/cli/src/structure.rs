@@ -10,7 +10,7 @@ use koel::table::{Contents, FileInfo};
 use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme};
 
 use super::failure::Failure;
-use super::number::Type;
+use super::number::{Type, Word};
 use super::scheme::Described;
 use super::text;
 
@@ -57,8 +57,8 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
 }
 
 macro_rules! structure {
-    ($structure:ident, $contents:ident $(, $number:ty)? { $($more:item)* }) => {
-        impl<B: Runs<S>, S: Scheme$(<Value = $number>)?> Structure<B, S> for $structure<B, S> {
+    ($structure:ident$(<$V:ident>)?, $contents:ident $(, $number:ty)? { $($more:item)* }) => {
+        impl<B: Runs<S>, S: Scheme$(<Value = $number>)?$(, $V: Word)?> Structure<B, S> for $structure<B, S$(, $V)?> {
             const CONTENTS: Contents = Contents::$contents;
             fn open(backend: &B, path: &Path) -> koel::Result<Self> {
                 $structure::open(backend, path)
@@ -96,7 +96,7 @@ structure!(CompactingTable, Compact, u32 {
         8 * self.table().plan().words() + size_of::<S::Key>() as u64 * self.pairs()
     }
 });
-structure!(MultiTable, Multi, u32 {
+structure!(MultiTable<V>, Multi, u32 {
     const COUNTED: &'static str = "pair";
     fn table(&self) -> &HashTable<B, S> {
         self.table()
@@ -105,7 +105,7 @@ structure!(MultiTable, Multi, u32 {
         self.len() as u64
     }
     fn bytes(&self) -> u64 {
-        8 * self.table().plan().words() + 4 * (self.keys_len() + 1 + self.len()) as u64
+        8 * self.table().plan().words() + (4 * (self.keys_len() + 1) + size_of::<V>() * self.len()) as u64
     }
     fn most_values(&self) -> koel::Result<u64> {
         let starts = self.starts()?;
@@ -237,7 +237,7 @@ macro_rules! of_set {
 }
 pub(crate) use of_set;
 
-/// The same of tables whose values are numbers of the table's own: ids, and those of runs.
+/// The same of tables of ids, which are numbers of the table's own.
 macro_rules! of_numbering_table {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
@@ -248,6 +248,25 @@ macro_rules! of_numbering_table {
     };
 }
 pub(crate) use of_numbering_table;
+
+/// The same of multivalue tables, with `$V` as the type of their values: their keys have numbers of the table's own too.
+macro_rules! of_multi_table {
+    ($info:expr, |$S:ident, $V:ident| $body:expr) => {
+        match ($info.key_bits, $info.value_bits) {
+            (32, 32) => $crate::structure::of_multi_table!(@ koel::AnyScheme, u32, $S, $V, $body),
+            (32, 64) => $crate::structure::of_multi_table!(@ koel::AnyScheme, u64, $S, $V, $body),
+            (64, 32) => $crate::structure::of_multi_table!(@ koel::scheme::BucketizedOf<u64, u32>, u32, $S, $V, $body),
+            (64, 64) => $crate::structure::of_multi_table!(@ koel::scheme::BucketizedOf<u64, u32>, u64, $S, $V, $body),
+            _ => Err($crate::structure::unknown_widths($info)),
+        }
+    };
+    (@ $scheme:ty, $value:ty, $S:ident, $V:ident, $body:expr) => {{
+        type $S = $scheme;
+        type $V = $value;
+        $body
+    }};
+}
+pub(crate) use of_multi_table;
 
 /// What is said of a table of widths that no such structure has.
 pub fn unknown_widths(info: &FileInfo) -> Failure {

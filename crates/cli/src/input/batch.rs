@@ -65,9 +65,17 @@ impl<'a> Batch<'a> {
         self.admitted[0].admit(key).map(|()| key)
     }
 
-    /// The same of a value.
+    /// The same of a value that is a whole number; where values are doubles, it is the nearest.
     pub(super) fn admit_value(&mut self, value: Number) -> std::result::Result<Number, String> {
+        if self.has_doubles() {
+            return Ok(Type::F64.of_whole(value));
+        }
         self.admitted[1].admit(value).map(|()| value)
+    }
+
+    /// Whether values are doubles: their bits are handed on.
+    pub(super) fn has_doubles(&self) -> bool {
+        self.named.is_some_and(|named| named.values == Some(Type::F64))
     }
 
     /// The number of the next row, as a value.

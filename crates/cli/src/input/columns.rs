@@ -1,6 +1,7 @@
 //! CSV and TSV: `key,value`, or keys alone, whose values are then the numbers of their rows, from 0.
 //!
-//! Keys are whole numbers; queries of a table of k-mers may be letters as well.
+//! Keys are whole numbers; queries of a table of k-mers may be letters as well. Values are whole numbers, or doubles where
+//! that is asked for.
 
 use std::io::BufRead;
 
@@ -62,7 +63,13 @@ pub(super) fn read(
         let value = match want {
             Want::Keys => 0,
             Want::Pairs if expected == 2 => {
-                let value = number(row.field(1)).and_then(|value| sink.admit_value(value));
+                let field = row.field(1);
+                let value = if sink.has_doubles() {
+                    double(field)
+                } else {
+                    let value = number(field).and_then(|value| sink.admit_value(value));
+                    value.map_err(|reason| if options.doubles { of_doubles(field, reason) } else { reason })
+                };
                 value.map_err(|reason| name.at(row.line(1), format!("the value {reason}")))?
             }
             Want::Pairs => sink.row_number().map_err(|reason| name.at(row.line(0), reason))?,
@@ -121,6 +128,21 @@ fn number(field: &[u8]) -> std::result::Result<Number, String> {
             format!("`{}` is no whole number from {least} to {greatest} ({advice})", shown(field))
         }
     })
+}
+
+/// The bits of the double that is nearest to a decimal.
+fn double(field: &[u8]) -> std::result::Result<Number, String> {
+    let number = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
+    number.map(|number| number.to_bits().into()).ok_or_else(|| match field {
+        [] => "is missing".into(),
+        _ => format!("`{}` is no number (columns are separated by commas or tabs)", shown(field)),
+    })
+}
+
+/// Why a field is no whole number, with what to do if it is a number all the same.
+fn of_doubles(field: &[u8], reason: String) -> String {
+    let advice = "; where numbers are not all whole, give --values f64";
+    if double(field).is_ok() { reason + advice } else { reason }
 }
 
 /// The start of a field, for messages.
@@ -198,6 +220,28 @@ mod tests {
         assert_eq!(with("1,2\n3,4\n", &header(Header::No)), Ok(vec![(1, 2), (3, 4)]));
         assert_eq!(with("year,2020\n1,2\n", &header(Header::Yes)), Ok(vec![(1, 2)]));
         assert_eq!(with("", &header(Header::Yes)), Ok(vec![]));
+    }
+
+    #[test]
+    fn doubles_are_values_where_they_are_asked_for() {
+        let read = |text: &str, values| {
+            let mut sink = Pairs::default();
+            let options = ReadOptions::default().with_any_values(values);
+            let read = read_with("x.csv", text.as_bytes(), &options, &mut sink);
+            read.map(|_| sink.values.iter().map(|bits| f64::from_bits(bits as u64)).collect::<Vec<_>>())
+        };
+        let text = "key,value\n1,0.1\n2,-3\n3,1e300\n4,-inf\n5,.5\n";
+        assert_eq!(read(text, Some(Type::F64)), Ok(vec![0.1, -3.0, 1e300, f64::NEG_INFINITY, 0.5]));
+        assert!(read("1,nan\n", Some(Type::F64)).is_ok_and(|values| values[0].is_nan()));
+        for (values, advice) in [(None, true), (Some(Type::I64), true), (Some(Type::F64), false)] {
+            let error = read("1,2\n3,4.5x\n", values).expect_err("no number");
+            assert!(error.starts_with("x.csv, line 2: the value `4.5x`") && !error.contains("--values"), "{error}");
+            if advice {
+                let error = read(text, values).expect_err("a decimal");
+                assert!(error.contains("`0.1`") && error.contains("give --values f64"), "{error}");
+            }
+        }
+        assert!(with("1,0.5\n", &ReadOptions::default()).is_err_and(|error| !error.contains("f64")));
     }
 
     #[test]

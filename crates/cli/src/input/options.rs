@@ -32,6 +32,9 @@ pub struct ReadOptions {
     /// What values are; set by commands that have values.
     #[arg(skip)]
     pub values: Option<Type>,
+    /// Whether values may be doubles; set by commands that take them.
+    #[arg(skip)]
+    pub doubles: bool,
     /// Letters of FASTA or FASTQ that are no code of DNA or RNA: an error, or skipped as N is, and counted [default: error]
     #[arg(long, value_name = "RULE")]
     pub other_letters: Option<OtherLetters>,
@@ -79,6 +82,11 @@ impl ReadOptions {
     /// The same options, where values are of this type.
     pub fn with_values(&self, values: Option<Type>) -> ReadOptions {
         ReadOptions { values, ..self.clone() }
+    }
+
+    /// The same options, where values are of this type, or doubles where a file has some.
+    pub fn with_any_values(&self, values: Option<Type>) -> ReadOptions {
+        ReadOptions { doubles: true, ..self.with_values(values) }
     }
 
     /// Letters that make a key of text, if any do.

@@ -157,9 +157,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<u32> for KeysOfIds<'_, B, S> {
 }
 
 /// How many values a key has.
-pub(super) struct Counts<'t, B: Runs<S>, S: Scheme<Value = u32>>(pub(super) &'t MultiTable<B, S>);
+pub(super) struct Counts<'t, B: Runs<S>, S: Scheme<Value = u32>, V: Word>(pub(super) &'t MultiTable<B, S, V>);
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<S::Key> for Counts<'_, B, S>
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> Ask<S::Key> for Counts<'_, B, S, V>
 where
     S::Key: Word,
 {
@@ -177,9 +177,12 @@ where
 }
 
 /// All values of a key, which are of a type.
-pub(super) struct AllValues<'t, B: Runs<S>, S: Scheme<Value = u32>>(pub(super) &'t MultiTable<B, S>, pub(super) Type);
+pub(super) struct AllValues<'t, B: Runs<S>, S: Scheme<Value = u32>, V: Word>(
+    pub(super) &'t MultiTable<B, S, V>,
+    pub(super) Type,
+);
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<S::Key> for AllValues<'_, B, S>
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> Ask<S::Key> for AllValues<'_, B, S, V>
 where
     S::Key: Word,
 {

@@ -8,7 +8,7 @@ use koel::scheme::{Key, Value};
 use super::{Number, Span, Type};
 use crate::failure::Result;
 
-/// A column of whole numbers.
+/// A column of numbers.
 #[derive(Debug)]
 pub struct Numbers {
     words: Words,
@@ -126,12 +126,6 @@ impl Numbers {
     /// All numbers.
     pub fn iter(&self) -> impl Iterator<Item = Number> {
         (0..self.len()).map(|row| self.number(row))
-    }
-
-    /// A type of 32 bits that holds them, if there is one: its own where it is one.
-    pub fn narrow_kind(&self) -> Option<Type> {
-        let kinds = std::iter::once(self.kind).chain(self.span.narrowest());
-        kinds.into_iter().find(|kind| kind.bits() == u32::BITS)
     }
 
     /// The same numbers as another type, which holds them.

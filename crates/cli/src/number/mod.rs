@@ -1,10 +1,11 @@
-//! Whole numbers of columns: the types there are, and which of them is the narrowest for some numbers.
+//! Numbers of columns: the types there are, and which of them is the narrowest for some whole numbers.
 //!
 //! ```text
 //! number    as a file has it, from -2^63 to 2^64 - 1
 //! word      as memory has it, in two's complement: 32 bits or 64           columns.rs
 //! key       as a table has it: the word, of a type with a sign with its top bit turned over, so that keys ascend as their
 //!           numbers do
+//! double    its bits, as if they were those of a u64: values alone can be doubles, and no whole number becomes one unasked
 //! ```
 
 mod columns;
@@ -15,7 +16,8 @@ use koel::{KeyType, ValueType};
 
 pub use columns::{Numbers, Word};
 
-/// A whole number of a file, from -2^63 to 2^64 - 1. It has 128 bits, so that nobody has to ask of which type it is.
+/// A whole number of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that nobody has to ask of
+/// which type it is.
 pub type Number = i128;
 
 /// What the numbers of a column are. `--keys` and `--values` name one.
@@ -29,10 +31,13 @@ pub enum Type {
     U64,
     /// -2^63 to 2^63 - 1
     I64,
+    /// Doubles: values of groups and joins
+    #[value(skip)]
+    F64,
 }
 
 impl Type {
-    /// The narrowest first.
+    /// Those of whole numbers, the narrowest first.
     pub const ALL: [Type; 4] = [Type::U32, Type::I32, Type::U64, Type::I64];
 
     /// The type of so many bits.
@@ -62,6 +67,7 @@ impl Type {
             Type::I32 => "i32",
             Type::U64 => "u64",
             Type::I64 => "i64",
+            Type::F64 => "f64",
         }
     }
 
@@ -72,6 +78,7 @@ impl Type {
             Type::I32 => "<i4",
             Type::U64 => "<u8",
             Type::I64 => "<i8",
+            Type::F64 => "<f8",
         }
     }
 
@@ -89,7 +96,7 @@ impl Type {
         match self {
             Type::U32 => Span { least: 0, greatest: u32::MAX.into() },
             Type::I32 => Span { least: i32::MIN.into(), greatest: i32::MAX.into() },
-            Type::U64 => Span { least: 0, greatest: u64::MAX.into() },
+            Type::U64 | Type::F64 => Span { least: 0, greatest: u64::MAX.into() },
             Type::I64 => Span { least: i64::MIN.into(), greatest: i64::MAX.into() },
         }
     }
@@ -104,7 +111,7 @@ impl Type {
         match self {
             Type::U32 => (word as u32).into(),
             Type::I32 => (word as i32).into(),
-            Type::U64 => word.into(),
+            Type::U64 | Type::F64 => word.into(),
             Type::I64 => (word as i64).into(),
         }
     }
@@ -119,7 +126,12 @@ impl Type {
         self.number(key.into() ^ self.turned())
     }
 
-    /// The narrowest type of all numbers of two types, where there is one.
+    /// A whole number as one of this type, of which it is, or the nearest double.
+    pub fn of_whole(self, number: Number) -> Number {
+        if self == Type::F64 { (number as f64).to_bits().into() } else { number }
+    }
+
+    /// The narrowest type of all whole numbers of two types, where there is one.
     pub fn of_both(self, other: Type) -> Option<Type> {
         self.span().and(other.span()).narrowest()
     }

@@ -21,6 +21,16 @@ pub struct ValuesOption {
     pub values: Option<Type>,
 }
 
+/// The same, of commands whose values may be doubles.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Input")]
+pub struct AnyValuesOption {
+    /// What values are: u32, i32, u64, i64 or f64 [default: what the .npy file says; of text the narrowest whole numbers
+    /// that hold all]
+    #[arg(long, value_name = "TYPE", value_parser = type_of_values(), hide_possible_values = true)]
+    pub values: Option<Type>,
+}
+
 /// A number with the short forms that people use for sizes: 1000000, 1_000_000, 5e6, 2^20, 1.5M, 16Mi.
 pub fn count(text: &str) -> std::result::Result<u64, String> {
     let advice = || format!("`{text}` is no count: give one like 1000000, 5e6, 2^20, 16M (millions) or 16Mi (2^20s)");
@@ -98,6 +108,11 @@ pub fn id_order() -> impl TypedValueParser<Value = IdOrder> {
 /// `--agg`, one of it.
 pub fn aggregate() -> impl TypedValueParser<Value = Aggregate> {
     one_of(&Aggregate::ALL, Aggregate::name)
+}
+
+/// `--values`, where they may be doubles.
+fn type_of_values() -> impl TypedValueParser<Value = Type> {
+    one_of(&[Type::U32, Type::I32, Type::U64, Type::I64, Type::F64], Type::name)
 }
 
 /// `--how`.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Column, Number, Places, Result, Shown, letters};
+use super::{Column, Number, Places, Result, Shown, Type, letters};
 
 /// A line, empty where there is no number.
 pub(super) fn fill<C: Copy + Into<Option<Number>>>(
@@ -24,13 +24,20 @@ pub(super) fn fill<C: Copy + Into<Option<Number>>>(
                 let (record, offset) = places.at(place)?;
                 field(line, record, delimiter);
                 line.push(delimiter);
-                number(line, offset.into());
+                whole(line, offset.into());
             }
             (Column::Place, ..) => line.push(delimiter),
             (Column::Of(_, Shown::Letters(k)) | Column::Maybe(_, _, Shown::Letters(k)), Some(kmer), _) => {
                 line.extend(letters(kmer, k)?);
             }
-            (_, Some(cell), _) => number(line, cell),
+            (
+                Column::Of(_, Shown::Number(Type::F64)) | Column::Maybe(_, _, Shown::Number(Type::F64)),
+                Some(bits),
+                _,
+            ) => {
+                double(line, f64::from_bits(bits as u64));
+            }
+            (_, Some(cell), _) => whole(line, cell),
             (_, None, _) => {}
         }
     }
@@ -38,8 +45,13 @@ pub(super) fn fill<C: Copy + Into<Option<Number>>>(
     Ok(())
 }
 
-/// A number in digits.
-fn number(line: &mut Vec<u8>, number: Number) {
+/// A double in the fewest digits that are read as the same one. Writing to memory does not fail.
+fn double(line: &mut Vec<u8>, number: f64) {
+    let _ = write!(line, "{number:?}");
+}
+
+/// A whole number in digits.
+fn whole(line: &mut Vec<u8>, number: Number) {
     // Numbers of 128 bits are written slowly. Writing to memory does not fail.
     let _ = match u64::try_from(number) {
         Ok(number) => write!(line, "{number}"),
@@ -63,6 +75,22 @@ fn field(line: &mut Vec<u8>, text: &[u8], delimiter: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn doubles_are_read_as_they_were() {
+        for (number, expected) in [
+            (0.1, "0.1"),
+            (-3.0, "-3.0"),
+            (1e300, "1e300"),
+            (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
+            (f64::NAN, "NaN"),
+        ] {
+            let (mut line, columns) = (Vec::new(), [Column::of("sum", Type::F64)]);
+            fill(&mut line, &columns, ',', &[Number::from(number.to_bits())], None)
+                .unwrap_or_else(|failure| panic!("{failure}"));
+            assert_eq!(String::from_utf8_lossy(&line), format!("{expected}\n"));
+        }
+    }
 
     #[test]
     fn fields_are_quoted_where_they_must_be() {

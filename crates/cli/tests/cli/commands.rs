@@ -112,7 +112,7 @@ fn bad_rows_are_named() {
         ("wide.csv", "wide.csv, line 1: there are 3 columns"),
         ("ragged.csv", "ragged.csv, line 2"),
         ("bytes.csv", "bytes.csv, line 2"),
-        ("short.npy", "8 elements are missing"),
+        ("short.npy", "8 rows are missing"),
         ("signed.npy --keys u32", "row 0: -1 is no u32, a whole number from 0 to 4294967295"),
     ] {
         folder.refused(&format!("build {input} -o t.koel --device cpu"), part);

@@ -186,7 +186,7 @@ fn hostile_array_headers_are_refused_at_once() {
         ("deepest.npy", "the list of fields has no end"),
         ("claim.npy", "it claims 4294967295 bytes"),
         ("wraps.npy", "no file holds an array of shape [9223372036854775808, 2]"),
-        ("long.npy", "2000000000000 elements are missing"),
+        ("long.npy", "2000000000000 numbers are missing"),
     ] {
         folder.refused(&format!("build {name} -o t.koel --device cpu"), part);
         folder.refused(&format!("unique {name} --device cpu"), part);

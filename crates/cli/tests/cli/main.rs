@@ -15,6 +15,7 @@ mod input;
 mod jellyfish;
 mod kmers;
 mod memory;
+mod pandas;
 mod progress;
 mod relational;
 mod sequences;

@@ -138,10 +138,36 @@ fn groups_of_numbers_below_zero_add_up() {
             check(&sums, &folder, &format!("groupby g.csv --keys i64 --values i64 --agg sum --ids {order}"), &device);
         }
     }
-    folder.file("wide.csv", "1,4294967296\n");
-    folder
-        .refused("-q groupby wide.csv --agg sum --device cpu", "the values are u64, and groups have values of 32 bits");
-    assert_eq!(folder.ok("groupby wide.csv --device cpu"), "key,count\n1,1\n", "counts need no values");
+    folder.file("great.csv", "-1,9223372036854775807\n5,2\n-1,1\n");
+    folder.refused(
+        "groupby great.csv --keys i64 --values i64 --agg sum --device cpu",
+        "the sum of the values of key -1 does not fit 64 bits: group fewer rows at a time, or give --values f64",
+    );
+    let great = folder.ok("groupby great.csv --keys i64 --values f64 --agg sum,min --device cpu");
+    assert_eq!(great, "key,sum,min\n-1,9.223372036854776e18,1.0\n5,2.0,2.0\n");
+    assert_eq!(folder.ok("groupby great.csv --agg max --device cpu"), "key,max\n-1,9223372036854775807\n5,2\n");
+}
+
+#[test]
+fn doubles_are_values_of_groups_and_joins_alone() {
+    let folder = Folder::new();
+    folder.file("d.csv", "key,value\n7,1e16\n3,0.1\n7,1\n7,-1e16\n3,nan\n");
+    let rows = "key,sum,min,max,count\n7,1.0,-1e16,1e16,3\n3,NaN,NaN,NaN,2\n";
+    // (1e16 + 1) - 1e16 would be 0.0, if 1e16 + 1 were not 1e16: positions are added up by the tree.
+    let tree = (1e16 + 1.0) + -1e16;
+    let rows = rows.replace("7,1.0,", &format!("7,{tree:?},"));
+    for device in devices() {
+        let found = folder.ok(&format!("groupby d.csv --values f64 --agg sum,min,max,count --device {device}"));
+        assert_eq!(found, rows, "{device}");
+    }
+    assert_eq!(
+        folder.ok("join d.csv d.csv --values f64 --how semi --device cpu"),
+        "key,left\n7,1e16\n3,0.1\n7,1.0\n7,-1e16\n3,NaN\n"
+    );
+    folder.refused("groupby d.csv --agg sum --device cpu", "give --values f64");
+    folder.refused("build d.csv -o t.koel --values f64 --device cpu", "f64");
+    folder.refused("unique d.csv --keys f64 --device cpu", "f64");
+    folder.refused("build d.csv -o t.koel --device cpu", "`1e16` is no whole number");
 }
 
 /// The join of two columns by two loops, as the numbers of rows.
@@ -357,7 +383,7 @@ fn ids_ascend_as_numbers_do() {
 fn all_values_of_wide_keys_keep_their_order() {
     let folder = Folder::new();
     let keys = numbers(1500, 8);
-    let rows: Vec<(i128, i128)> = keys.iter().zip(0..).map(|(&key, i)| (key, 700 - i)).collect();
+    let rows: Vec<(i128, i128)> = keys.iter().zip(0..).map(|(&key, i)| (key, (700 - i) << 33)).collect();
     pairs(&folder, "m", "<i8", &rows);
     let mut asked = vec![3 << 33, 9 << 33];
     asked.extend(ascending(&keys).iter().take(60).flat_map(|&key| [key, 11 << 33]));
@@ -367,7 +393,7 @@ fn all_values_of_wide_keys_keep_their_order() {
         0 => vec![vec![Some(key)]],
         _ => of(key).map(|value| vec![Some(key), Some(value)]).collect(),
     };
-    let all = Expected::new(&[("key", "<i8"), ("value", "?found <i4")], asked.iter().flat_map(row));
+    let all = Expected::new(&[("key", "<i8"), ("value", "?found <i8")], asked.iter().flat_map(row));
     let mut files = BTreeSet::new();
     for device in devices() {
         for input in ["m.npy", "m.csv"] {
@@ -377,12 +403,21 @@ fn all_values_of_wide_keys_keep_their_order() {
         check(&all, &folder, "lookup t.koel q.npy", &device);
     }
     assert_eq!(files.len(), 1, "text and arrays, on every device");
-    assert_eq!(folder.json("info t.koel --json")["types"], json!({ "keys": "i64", "values": "i32" }));
-    folder.file("wide.csv", "1,4294967296\n");
-    folder.refused(
-        "-q build wide.csv -o t.koel --table multi --device cpu",
-        "--table multi has values of 32 bits, and these are u64",
-    );
+    assert_eq!(folder.json("info t.koel --json")["types"], json!({ "keys": "i64", "values": "i64" }));
+    // Keys of 32 bits, in a table of any scheme.
+    folder.file("wide.csv", "5,4294967296\n7,-1\n5,3\n");
+    for (keys, values, scheme) in [("u32", "i64", "horton"), ("i32", "i64", "cuckoo"), ("i64", "i64", "bucketized")] {
+        let types = format!("--keys {keys} --values {values} --scheme {scheme}");
+        folder.ok(&format!("build wide.csv -o t.koel --table multi --device cpu {types}"));
+        assert_eq!(folder.json("info t.koel --json")["types"], json!({ "keys": keys, "values": values }));
+        folder.file("q.csv", "7\n6\n5\n");
+        assert_eq!(
+            folder.ok("lookup t.koel q.csv --device cpu"),
+            "key,value\n7,-1\n6,\n5,4294967296\n5,3\n",
+            "{types}"
+        );
+        assert_eq!(folder.ok("lookup t.koel q.csv --device cpu --count"), "key,count\n7,1\n6,0\n5,2\n", "{types}");
+    }
 }
 
 #[test]

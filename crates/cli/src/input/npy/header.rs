@@ -26,8 +26,10 @@ pub(super) struct Header {
 pub(super) enum Element {
     /// A type by its code, like `<u4`.
     Plain(String),
-    /// A record, and the name of its first field.
-    Record(String),
+    /// A record of fields that are plain, with their names and codes. Room between them is a field without a name.
+    Record(Vec<(String, String)>),
+    /// A record of others, and the name of its first field.
+    Nested(String),
 }
 
 /// Reads a header; what follows it are the elements.
@@ -186,13 +188,40 @@ impl<'a> Text<'a> {
 
     fn element(&mut self) -> Result<Element, String> {
         match self.peek() {
-            Some(b'[') => self.record().map(Element::Record),
+            Some(b'[') => {
+                let start = self.at;
+                if let Ok(fields) = self.fields() {
+                    return Ok(Element::Record(fields));
+                }
+                // Something else stands in it. So the list is read twice at most.
+                self.at = start;
+                self.nested().map(Element::Nested)
+            }
             _ => self.string().map(Element::Plain),
         }
     }
 
-    /// Steps over a list of fields, `[('key', '<u4'), ..]`; the name of the first.
-    fn record(&mut self) -> Result<String, String> {
+    /// A list of plain fields, `[('key', '<u4'), ..]`.
+    fn fields(&mut self) -> Result<Vec<(String, String)>, String> {
+        let mut fields = Vec::new();
+        self.expect(b'[')?;
+        while !self.takes(b']') {
+            self.expect(b'(')?;
+            let name = self.string()?;
+            self.expect(b',')?;
+            fields.push((name, self.string()?));
+            self.takes(b',');
+            self.expect(b')')?;
+            if !self.takes(b',') {
+                self.expect(b']')?;
+                break;
+            }
+        }
+        Ok(fields)
+    }
+
+    /// Steps over a list of fields; the name of the first.
+    fn nested(&mut self) -> Result<String, String> {
         let (mut depth, mut first) = (0, None);
         loop {
             match self.peek() {
@@ -238,7 +267,10 @@ mod tests {
         }
         let text =
             "{'descr': [('it\\'s ]', '<u4'), ('b', [('c', '<f4', (2, 2))])], 'fortran_order': False, 'shape': (1,), }";
-        assert_eq!(parse(text.as_bytes()).map(|header| header.element), Ok(Element::Record("it\\'s ]".into())));
+        assert_eq!(parse(text.as_bytes()).map(|header| header.element), Ok(Element::Nested("it\\'s ]".into())));
+        let text = "{'descr': [('key', '<u8'), ('', '|V4'), ('f', '<f8'),], 'fortran_order': False, 'shape': (1,), }";
+        let fields = [("key", "<u8"), ("", "|V4"), ("f", "<f8")].map(|(name, code)| (name.into(), code.into()));
+        assert_eq!(parse(text.as_bytes()).map(|header| header.element), Ok(Element::Record(fields.into())));
     }
 
     #[test]
@@ -273,7 +305,7 @@ mod tests {
         }
         let nested =
             format!("{{'descr': {}{}, 'shape': (1,), 'fortran_order': False}}", "[".repeat(30_000), "]".repeat(30_000));
-        assert_eq!(parse(nested.as_bytes()).map(|header| header.element), Ok(Element::Record(String::new())));
+        assert_eq!(parse(nested.as_bytes()).map(|header| header.element), Ok(Element::Nested(String::new())));
     }
 
     #[test]

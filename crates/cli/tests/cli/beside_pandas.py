@@ -1,6 +1,6 @@
 """The command `koel` beside NumPy and pandas: the same rows, order included.
 
-    python3 oracle.py KOEL DEVICE
+    python3 beside_pandas.py KOEL DEVICE
 
 Works in the current folder. Ends with 1 at the first difference, and otherwise says how many comparisons were made.
 """
@@ -78,6 +78,27 @@ def grouped(keys, values):
             same(f"max, {order}", found["max"], expected["max"].to_numpy(values.dtype))
 
 
+def doubles(keys, values):
+    """Values that are floats, of records and of text; pandas compensates its sums, so they are near, and not the same."""
+    records = np.empty(len(keys), [("key", keys.dtype), ("value", values.dtype)])
+    records["key"], records["value"] = keys, values
+    np.save("kv.npy", records)
+    with open("kv.csv", "w") as file:
+        file.write("key,value\n" + "".join(f"{key},{value!r}\n" for key, value in zip(keys.tolist(), values.tolist())))
+    for order, is_sorted in (("first", False), ("ascending", True)):
+        for form in ("npy", "csv"):
+            of_type = f" --keys {name(keys)} --values f64" if form == "csv" else ""
+            found = koel(f"groupby kv.{form} --agg count,sum,min,max --ids {order} -o g.npy{of_type}", "g.npy")
+            groups = pd.DataFrame({"key": keys, "value": values.astype(np.float64)}).groupby("key", sort=is_sorted)
+            expected = groups["value"].agg(["count", "sum", "min", "max"])
+            same(f"groups of floats, {order}", found["key"], expected.index.to_numpy().astype(keys.dtype))
+            for column in ("min", "max"):
+                same(f"{column} of floats", found[column], expected[column].to_numpy())
+            same("count of floats", found["count"], expected["count"].to_numpy(np.uint32))
+            most = groups["value"].apply(lambda group: group.abs().sum()).to_numpy()
+            same("sums of floats are near", abs(found["sum"] - expected["sum"].to_numpy()) <= 1e-14 * most, most >= 0)
+
+
 def joined(left, right):
     """Row numbers as values: of inner and left joins the order is pandas's own."""
     column("l", left)
@@ -141,6 +162,8 @@ def main():
         limit = 2**40 if np.dtype(dtype).itemsize == 8 else 2**31 - 1
         least = -limit if np.dtype(dtype).kind == "i" else 0
         grouped(keys, random.integers(least, limit, 5000, dtype=dtype))
+        for of_type in (np.float64, np.float32):
+            doubles(keys, (random.standard_normal(5000) * 10.0 ** random.integers(-9, 9, 5000)).astype(of_type))
     print(f"{compared} comparisons with NumPy {np.__version__} and pandas {pd.__version__}")
 
 

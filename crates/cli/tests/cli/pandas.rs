@@ -1,0 +1,40 @@
+//! `unique`, `groupby`, `join` and `lookup` beside NumPy and pandas, which `beside_pandas.py` runs: rows, types and order.
+//!
+//! The Python is KOEL_PYTHON, or else `python3`; it has numpy and pandas 2.2 or newer, before which joins had another
+//! order. Where there is none the test says so and passes; with KOEL_REQUIRE_PANDAS it fails.
+
+use std::io::Write;
+use std::process::Command;
+
+use crate::folder::{Folder, devices};
+
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/beside_pandas.py");
+
+/// A Python that has what is needed.
+fn python() -> Option<String> {
+    let python = std::env::var("KOEL_PYTHON").unwrap_or_else(|_| "python3".into());
+    let check = "import numpy, pandas; assert tuple(map(int, pandas.__version__.split('.')[:2])) >= (2, 2)";
+    let output = Command::new(&python).args(["-c", check]).output();
+    if output.as_ref().is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    let reason = output.map_or_else(|error| error.to_string(), |output| crate::folder::stderr(&output));
+    let reason = format!("{python} has no pandas of 2.2 or newer: {}", reason.trim_end());
+    assert!(std::env::var_os("KOEL_REQUIRE_PANDAS").is_none(), "pandas is required: {reason}");
+    let _ = writeln!(std::io::stderr(), "skipped: the command beside NumPy and pandas: {reason}");
+    None
+}
+
+#[test]
+fn the_command_has_the_rows_of_numpy_and_pandas() {
+    let Some(python) = python() else { return };
+    for device in devices() {
+        let folder = Folder::new();
+        let mut command = Command::new(&python);
+        command.args([PROGRAM, crate::PROGRAM, &device]).current_dir(folder.path(""));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &crate::folder::stderr(&output);
+        assert!(output.status.success(), "{device}: {said}");
+        assert!(said.contains("comparisons with NumPy"), "{device}: {said}");
+    }
+}
