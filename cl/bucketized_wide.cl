@@ -156,7 +156,7 @@ __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __g
     if (cell < first_slot(buckets)) {
         uint slot = cell % KOEL_SLOTS;
         __global word_type *mine = &words[word_at(cell / KOEL_SLOTS, slot)];
-        word_type word = *mine;
+        word_type word = SEEN_WORD(mine);
         if (holds_pair(word)) {
             line_home home = home_of_word(f, (uint)(cell / KOEL_SLOTS), word, buckets);
             bool copy = false;
@@ -170,7 +170,7 @@ __kernel GROUP_SIZE void lines_copies(__global word_type *words, LINE_TABLE, __g
             }
             if (copy) {
                 count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
-                *mine = LINE_TOMBSTONE;
+                SWAP_WORD(mine, LINE_TOMBSTONE);
             }
         }
     }

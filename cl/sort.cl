@@ -21,9 +21,10 @@
 //
 // KOEL_DIGIT_BITS is 8 and KOEL_EACH is 16: half digits and the places of four neighbours fill words.
 //
-// Keys and values have KOEL_KEY_WORDS and KOEL_VALUE_WORDS words of 32 bits: 1 or 2. A digit lies in one word of the key;
-// that word goes through local memory first, and the others follow it, one after the other, so that longer pairs take no
-// more of it.
+// Keys and values have KOEL_KEY_WORDS and KOEL_VALUE_WORDS words of 32 bits: 1 or 2. A digit lies in one word of the key,
+// and ranks are made of that word alone; keys of two words are then read once more, because registers are few. Both words of
+// an element leave in one store, for two stores of half of it take twice the time, and the tile goes through local memory
+// in two rounds, so that it takes no more of that.
 
 // Values of a digit.
 #define DIGITS (1 << KOEL_DIGIT_BITS)
@@ -59,6 +60,13 @@ typedef uint4 four_keys;
 #else
 typedef ulong key_type;
 typedef ulong4 four_keys;
+#endif
+#if KOEL_VALUE_WORDS == 1
+typedef uint value_type;
+typedef uint4 four_values;
+#else
+typedef ulong value_type;
+typedef ulong4 four_values;
 #endif
 
 // `result` has the ones, the zeros and the falls; of keys of two words these are the low ones', and behind them come the
@@ -190,14 +198,13 @@ __kernel GROUP_SIZE void sort_starts(__global const uint *counts, const uint chu
 
 // ---- The order of a tile.
 
-// One word of the tile's part of a column: four neighbours of each KOEL_GROUP of fours.
-INLINED void take(__global const uint *from, const uint words, const uint part, ulong first, uint len, uint past,
-                  uint *mine) {
+// The digit's word of the tile's part of the keys: four neighbours of each KOEL_GROUP of fours.
+INLINED void take_words(__global const uint *keys, const uint part, ulong first, uint len, uint *mine) {
     uint me = get_local_id(0);
     if (first + TILE <= len) {
         #pragma unroll
         for (uint q = 0; q < FOURS; q++) {
-            uint4 four = words_of_four(from, first / 4 + q * KOEL_GROUP + me, words, part);
+            uint4 four = words_of_four(keys, first / 4 + q * KOEL_GROUP + me, KOEL_KEY_WORDS, part);
             mine[4 * q] = four.x;
             mine[4 * q + 1] = four.y;
             mine[4 * q + 2] = four.z;
@@ -207,7 +214,7 @@ INLINED void take(__global const uint *from, const uint words, const uint part, 
         #pragma unroll
         for (uint j = 0; j < KOEL_EACH; j++) {
             ulong i = first + (j / 4 * KOEL_GROUP + me) * 4 + j % 4;
-            mine[j] = i < len ? word_of(from, i, words, part) : past;
+            mine[j] = i < len ? word_of(keys, i, KOEL_KEY_WORDS, part) : 0xffffffffu;
         }
     }
 }
@@ -264,32 +271,62 @@ INLINED void rank_by(const uint *fours, uint *places, __local uint *columns, __l
 
 static inline uint byte_of(const uint *words, uint j) { return (words[j / 4] >> (8 * (j % 4))) & 0xff; }
 
-// Mine to their places.
-INLINED void put(const uint *mine, const uint2 *places, __local uint *tile) {
-    #pragma unroll
-    for (uint q = 0; q < FOURS; q++) {
-        tile[places[q].x & 0xffff] = mine[4 * q];
-        tile[places[q].x >> 16] = mine[4 * q + 1];
-        tile[places[q].y & 0xffff] = mine[4 * q + 2];
-        tile[places[q].y >> 16] = mine[4 * q + 3];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+static inline uint place_of(const uint2 *places, uint j) {
+    uint two = j % 4 < 2 ? places[j / 4].x : places[j / 4].y;
+    return j % 2 ? two >> 16 : two & 0xffff;
 }
 
-// One word of the tile's pairs, which stand in the order of their digits, to where they go.
-INLINED void hand_in(__local const uint *tile, const uint *found, __local const uint *bases, const uint words,
-                     const uint part, uint valid, __global uint *to) {
-    uint me = get_local_id(0), at = PADDED(me);
-    #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) {
-        uint i = j * KOEL_GROUP + me;
-        if (i < valid) to[words * (ulong)(bases[byte_of(found, j)] + i) + part] = tile[j * PADDED_GROUP + at];
+// The way of a column's elements:
+//   take  the tile's part of it, in the order of take_words
+//   move  mine to their places in the tile, in so many rounds, and from there to where they go. What others still read of the
+//         tile before, or read of it afterwards, needs a barrier
+#define MOVES(name, type, fours, rounds)                                                                               \
+    INLINED void take_##name(__global const type *from, ulong first, uint len, type *mine) {                           \
+        uint me = get_local_id(0);                                                                                     \
+        if (first + TILE <= len) {                                                                                     \
+            _Pragma("unroll")                                                                                          \
+            for (uint q = 0; q < FOURS; q++) {                                                                         \
+                fours four = ((__global const fours *)from)[first / 4 + q * KOEL_GROUP + me];                          \
+                mine[4 * q] = four.x;                                                                                  \
+                mine[4 * q + 1] = four.y;                                                                              \
+                mine[4 * q + 2] = four.z;                                                                              \
+                mine[4 * q + 3] = four.w;                                                                              \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            _Pragma("unroll")                                                                                          \
+            for (uint j = 0; j < KOEL_EACH; j++) {                                                                     \
+                ulong i = first + (j / 4 * KOEL_GROUP + me) * 4 + j % 4;                                               \
+                mine[j] = i < len ? from[i] : 0;                                                                       \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    INLINED void move_##name(const type *mine, const uint2 *places, const uint *found, __local const uint *bases,      \
+                             uint valid, __local type *tile, __global type *to) {                                      \
+        const uint each = KOEL_EACH / (rounds), room = each * PADDED_GROUP;                                            \
+        uint me = get_local_id(0), at = PADDED(me);                                                                    \
+        _Pragma("unroll")                                                                                              \
+        for (uint round = 0; round < (rounds); round++) {                                                              \
+            if (round > 0) barrier(CLK_LOCAL_MEM_FENCE);                                                               \
+            _Pragma("unroll")                                                                                          \
+            for (uint j = 0; j < KOEL_EACH; j++) {                                                                     \
+                uint place = place_of(places, j) - round * room;                                                       \
+                if ((rounds) == 1 || place < room) tile[place] = mine[j];                                              \
+            }                                                                                                          \
+            barrier(CLK_LOCAL_MEM_FENCE);                                                                              \
+            _Pragma("unroll")                                                                                          \
+            for (uint j = 0; j < each; j++) {                                                                          \
+                uint i = (round * each + j) * KOEL_GROUP + me;                                                         \
+                if (i < valid) to[bases[byte_of(found, round * each + j)] + i] = tile[j * PADDED_GROUP + at];          \
+            }                                                                                                          \
+        }                                                                                                              \
     }
-}
+MOVES(keys, key_type, four_keys, KOEL_KEY_WORDS)
+MOVES(values, value_type, four_values, KOEL_VALUE_WORDS)
 
-__kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const uint *values, const uint len,
+__kernel GROUP_SIZE void sort_scatter(__global const key_type *keys, __global const value_type *values, const uint len,
                                       const uint tiles, const uint shift, __global const uint *befores,
-                                      __global const uint *starts, __global uint *to_keys, __global uint *to_values) {
+                                      __global const uint *starts, __global key_type *to_keys,
+                                      __global value_type *to_values) {
     // First the digits, then 16 bits of each pair, then 16 bits of its place, and behind these the columns; then the tile.
     __local uint tile[PADDED_GROUP * KOEL_EACH] __attribute__((aligned(16)));
     __local uint *columns = tile + TILE / 2;
@@ -303,14 +340,14 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
     for (uint digit = me; digit < DIGITS; digit += KOEL_GROUP) {
         bases[digit] = starts[chunk * DIGITS + digit] + befores[(ulong)get_group_id(0) * DIGITS + digit];
     }
-    uint my_keys[KOEL_EACH], my_values[KOEL_EACH], fours[KOEL_EACH], ranks[KOEL_EACH];
+    uint heads[KOEL_EACH], fours[KOEL_EACH], ranks[KOEL_EACH];
     uint2 places[FOURS];
-    take(keys, KOEL_KEY_WORDS, shift / 32, first, len, 0xffffffffu, my_keys);
+    take_words((__global const uint *)keys, shift / 32, first, len, heads);
     #pragma unroll
     for (uint q = 0; q < FOURS; q++) {
-        uint digits = digit_of(my_keys[4 * q], shift) | digit_of(my_keys[4 * q + 1], shift) << 8;
+        uint digits = digit_of(heads[4 * q], shift) | digit_of(heads[4 * q + 1], shift) << 8;
         tile[q * KOEL_GROUP + me] =
-            digits | digit_of(my_keys[4 * q + 2], shift) << 16 | digit_of(my_keys[4 * q + 3], shift) << 24;
+            digits | digit_of(heads[4 * q + 2], shift) << 16 | digit_of(heads[4 * q + 3], shift) << 24;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     // The digits of KOEL_EACH neighbours.
@@ -337,9 +374,14 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
     #pragma unroll
     for (uint q = 0; q < FOURS; q++) places[q] = ((__local const uint2 *)tile)[q * KOEL_GROUP + me];
     // Not earlier, because registers are few.
-    take(values, KOEL_VALUE_WORDS, 0, first, len, 0, my_values);
+    value_type my_values[KOEL_EACH];
+#if KOEL_KEY_WORDS == 1 && KOEL_VALUE_WORDS == 1
+    take_values(values, first, len, my_values);
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
-    put(my_keys, places, tile);
+    #pragma unroll
+    for (uint j = 0; j < KOEL_EACH; j++) tile[place_of(places, j)] = heads[j];
+    barrier(CLK_LOCAL_MEM_FENCE);
     // Each digit is one run in the tile; whoever has its first pair takes what stands before it off.
     uint found[FOURS] = {0, 0, 0, 0};
     // PADDED of me and of the one before me, as of every KOEL_GROUP-th on; -1 is followed by a gap too.
@@ -348,30 +390,27 @@ __kernel GROUP_SIZE void sort_scatter(__global const uint *keys, __global const 
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
         uint i = j * KOEL_GROUP + me;
-        my_keys[j] = tile[j * PADDED_GROUP + at];
-        uint digit = digit_of(my_keys[j], shift);
+        heads[j] = tile[j * PADDED_GROUP + at];
+        uint digit = digit_of(heads[j], shift);
         uint before = i > 0 ? digit_of(tile[(int)(j * PADDED_GROUP) + previous], shift) : DIGITS;
         if (before != digit) bases[digit] -= i;
         found[j / 4] |= digit << (8 * (j % 4));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+#if KOEL_KEY_WORDS == 1
     #pragma unroll
     for (uint j = 0; j < KOEL_EACH; j++) {
         uint i = j * KOEL_GROUP + me;
-        if (i < valid) to_keys[KOEL_KEY_WORDS * (ulong)(bases[byte_of(found, j)] + i) + shift / 32] = my_keys[j];
+        if (i < valid) to_keys[bases[byte_of(found, j)] + i] = heads[j];
     }
-    put(my_values, places, tile);
-    hand_in(tile, found, bases, KOEL_VALUE_WORDS, 0, valid, to_values);
-#if KOEL_VALUE_WORDS == 2
-    take(values, 2, 1, first, len, 0, my_values);
+#else
+    key_type my_keys[KOEL_EACH];
+    take_keys(keys, first, len, my_keys);
+    move_keys(my_keys, places, found, bases, valid, (__local key_type *)tile, to_keys);
     barrier(CLK_LOCAL_MEM_FENCE);
-    put(my_values, places, tile);
-    hand_in(tile, found, bases, 2, 1, valid, to_values);
 #endif
-#if KOEL_KEY_WORDS == 2
-    take(keys, 2, 1 - shift / 32, first, len, 0, my_keys);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    put(my_keys, places, tile);
-    hand_in(tile, found, bases, 2, 1 - shift / 32, valid, to_keys);
+#if KOEL_KEY_WORDS == 2 || KOEL_VALUE_WORDS == 2
+    take_values(values, first, len, my_values);
 #endif
+    move_values(my_values, places, found, bases, valid, (__local value_type *)tile, to_values);
 }

@@ -2,9 +2,9 @@
 
 use super::CompactingTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, DeviceBuffer, Runs};
+use crate::backend::{Answers, BufferOf, DeviceBuffer, Runs};
 use crate::error::{Error, Result};
-use crate::group::{Aggregate, DeviceGroups, Groups, aggregated, check_values, wanted};
+use crate::group::{Aggregate, DeviceGroups, Groups, Number, aggregated, check_values, wanted};
 use crate::memory;
 use crate::scheme::{Scheme, Violation};
 use crate::table::HashTable;
@@ -161,11 +161,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
     /// # Errors
     /// [`Error::UnknownKey`] with the first key that has no id; otherwise as [`group_by`](crate::group::group_by).
     pub fn aggregate(&self, keys: &[S::Key], values: &[u32], aggregates: &[Aggregate]) -> Result<Groups<S::Key>> {
-        check_values(values.len(), keys.len(), aggregates)?;
-        Error::check_rows("rows", keys.len())?;
-        let values = if wanted(aggregates).values() { values } else { &[] };
-        let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
-        self.aggregate_on(&keys, &values, aggregates)?.download(self.backend())
+        self.aggregate_wide(keys, values, aggregates)
     }
 
     /// [`aggregate`](Self::aggregate) of columns on the device; nothing is transferred.
@@ -178,6 +174,44 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         values: &B::Buffer<u32>,
         aggregates: &[Aggregate],
     ) -> Result<DeviceGroups<B, S::Key>> {
+        self.aggregate_wide_on::<u32>(keys, values, aggregates)
+    }
+
+    /// [`aggregate`](Self::aggregate) of values of any type, as [`group::wide`](crate::group::wide) has them.
+    ///
+    /// ```
+    /// use koel::{Aggregate, CompactingTable, Cpu, Cuckoo};
+    /// let table = CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10])?;
+    /// let groups = table.aggregate_wide(&[10, 30, 10], &[0.5, -2.0, 0.25], &[Aggregate::Sum])?;
+    /// assert_eq!(groups.sums, [-2.0, 0.75]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`aggregate`](Self::aggregate), and [`Error::SumTooLarge`].
+    pub fn aggregate_wide<V: Number>(
+        &self,
+        keys: &[S::Key],
+        values: &[V],
+        aggregates: &[Aggregate],
+    ) -> Result<Groups<S::Key, V>> {
+        check_values(values.len(), keys.len(), aggregates)?;
+        Error::check_rows("rows", keys.len())?;
+        let values = if wanted(aggregates).values() { values } else { &[] };
+        let values = self.backend().upload(bytemuck::cast_slice::<V, V::Word>(values))?;
+        self.aggregate_wide_on::<V>(&self.backend().upload(keys)?, &values, aggregates)?.download(self.backend())
+    }
+
+    /// [`aggregate_wide`](Self::aggregate_wide) of columns on the device, where `values` holds the bits of values.
+    ///
+    /// # Errors
+    /// As [`aggregate_wide`](Self::aggregate_wide).
+    pub fn aggregate_wide_on<V: Number>(
+        &self,
+        keys: &B::Buffer<S::Key>,
+        values: &BufferOf<B, V::Word>,
+        aggregates: &[Aggregate],
+    ) -> Result<DeviceGroups<B, S::Key, V>> {
         check_values(values.len(), keys.len(), aggregates)?;
         Error::check_rows("rows", keys.len())?;
         let ids = self.inverse_on(keys)?;

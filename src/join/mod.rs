@@ -233,5 +233,30 @@ impl<B: HashBackend, S: Scheme> std::fmt::Debug for JoinIndex<B, S> {
 /// # Errors
 /// As [`JoinBuilder::build`] and [`Join::collect`].
 pub fn join<B: Runs<Cuckoo>>(backend: &B, left: &[u32], right: &[u32], kind: JoinKind) -> Result<JoinRows> {
-    JoinIndex::builder(Cuckoo::default()).build(backend, right)?.join(left, kind)?.collect()
+    wide::join(backend, left, right, kind)
+}
+
+/// Joins of columns of either width: a column's type says which, so literals need one.
+pub mod wide {
+    use super::{JoinIndex, JoinKind, JoinRows};
+    use crate::backend::Runs;
+    use crate::error::Result;
+    use crate::scheme::{Key, Kind, Scheme};
+
+    /// As [`join`](super::join); of columns of `u64` by bucketized tables.
+    ///
+    /// ```
+    /// use koel::{Cpu, JoinKind, join};
+    /// let (left, right): ([u64; 3], [u64; 3]) = ([1 << 40, 20, u64::MAX], [u64::MAX, 1 << 40, u64::MAX]);
+    /// let rows = join::wide::join(&Cpu::new(), &left, &right, JoinKind::Inner)?;
+    /// assert_eq!((rows.left, rows.right), (vec![0, 2, 2], vec![1, 0, 2]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub fn join<B: Runs<K::Rows>, K: Key>(backend: &B, left: &[K], right: &[K], kind: JoinKind) -> Result<JoinRows> {
+        let scheme = K::Rows::of_kind(Kind::Canonical);
+        JoinIndex::builder(scheme).build(backend, right)?.join(left, kind)?.collect()
+    }
 }
