@@ -37,17 +37,16 @@ fn a_set_has_the_words_of_its_keys() {
 
 #[test]
 fn the_audit_passes_only_what_lookups_agree_with() {
-    for sequence in Sequence::ALL {
-        every_layout!(scheme(sequence), |table, L| damage_is_seen::<L, _>(&table, FIELDS));
-    }
+    every_layout!(scheme(Sequence::Coherent), |table, L| damage_is_seen::<L, _>(&table, FIELDS));
+    damage_is_seen::<(u64, u64), _>(&scheme(Sequence::PaperRandom).of::<u64, u64>(), FIELDS);
+    damage_is_seen::<(u32, u64), _>(&scheme(Sequence::Random).of::<u32, u64>(), FIELDS);
 }
 
 /// 64 slots are the fewest with which a quotient has 58 bits; 67 is the first prime from there on.
 #[test]
 fn a_quotient_has_room_from_64_slots_on_and_not_below() {
-    assert_eq!(u64::MAX / 64, (1 << 58) - 1);
-    assert!(u64::MAX / 63 >= 1 << 58 && u64::MAX / 61 >= 1 << 58);
-    assert_eq!(u32::MAX / 64, (1 << 26) - 1);
+    assert_eq!([64, 63].map(|slots| (u64::MAX / slots).ilog2() + 1), [58, 59]);
+    assert_eq!([64, 63].map(|slots| (u32::MAX / slots).ilog2() + 1), [26, 27]);
     let request = Request { slots: 0, pairs: 0, seed: 1, attempt: 0 };
     assert_eq!(RobinHood::canonical().of::<u64, u64>().plan(request).expect("a plan").slots(), 67);
 }
