@@ -137,8 +137,12 @@ impl Functions {
     /// The key with this home and quotient; nonsense in, nonsense out, but never a panic.
     #[inline(always)]
     pub fn key(&self, home: u32, quotient: u32) -> u32 {
-        let x = quotient.wrapping_mul(self.slots).wrapping_add(self.rest_of(home));
-        if self.sequence == Sequence::Random { hash::unmix(x, self.keys) } else { x }
+        let x = quotient.wrapping_mul(self.slots);
+        match self.sequence {
+            Sequence::Coherent => x.wrapping_add(home),
+            Sequence::Random => hash::unmix(x.wrapping_add(home), self.keys),
+            Sequence::PaperRandom => x.wrapping_add(self.rest_of(home)),
+        }
     }
 
     /// How many slots a list has up to this age: the most keys of one home.
