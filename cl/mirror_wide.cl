@@ -1,5 +1,5 @@
-// A probe for src/opencl/mirror/wide.rs: the arithmetic of 64-bit keys in bucketized_wide.clh on one row of inputs a
-// work-item, which is key, the four numbers of a mixer, n, bucket, remainder.
+// A probe for src/opencl/mirror/wide.rs: the arithmetic of 64-bit keys in wide.clh and bucketized_wide.clh on one row of
+// inputs a work-item, which is key, the four numbers of a mixer, n, bucket, remainder.
 
 __kernel GROUP_SIZE void mirror_wide(__global const ulong *from, __global ulong *to, const ulong rows) {
     ulong row = get_global_id(0);

@@ -394,11 +394,16 @@ macro_rules! faulty_passes_of_registry {
     };
 }
 crate::for_each_scheme!(faulty_passes_of_registry);
-faulty_passes! {
-    (K: Column, V: Column) scheme::BucketizedOf<K, V>,
-    (where (K, V): Layout),
-    with_another_seed::<scheme::BucketizedOf<K, V>>
+macro_rules! faulty_passes_of_wide {
+    ($($scheme:ident),*) => {$(
+        faulty_passes! {
+            (K: Column, V: Column) scheme::$scheme<K, V>,
+            (where (K, V): Layout),
+            with_another_seed::<scheme::$scheme<K, V>>
+        }
+    )*};
 }
+faulty_passes_of_wide!(BucketizedOf, RobinHoodOf);
 
 #[cfg(test)]
 mod tests {

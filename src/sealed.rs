@@ -7,8 +7,9 @@ use crate::device::{Any, AnyBuffer};
 use crate::for_each_scheme;
 use crate::scheme::bucketized::wide::{Layout, LinePlan};
 use crate::scheme::cuckoo::wide::CuckooLinePlan;
+use crate::scheme::robin_hood::wide::RobinHoodLinePlan;
 use crate::scheme::sorted::wide::ColumnsPlan;
-use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, SortedOf};
+use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, RobinHoodOf, SortedOf};
 
 /// Nobody outside can name it.
 pub trait Sealed {}
@@ -31,6 +32,8 @@ impl<K, V> Sealed for BucketizedOf<K, V> {}
 impl<L: Layout> Sealed for LinePlan<L> {}
 impl<K, V> Sealed for CuckooOf<K, V> {}
 impl<L: Layout> Sealed for CuckooLinePlan<L> {}
+impl<K, V> Sealed for RobinHoodOf<K, V> {}
+impl<L: Layout> Sealed for RobinHoodLinePlan<L> {}
 impl<K, V> Sealed for SortedOf<K, V> {}
 impl<L: Layout> Sealed for ColumnsPlan<L> {}
 impl Sealed for AnyScheme {}

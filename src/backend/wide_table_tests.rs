@@ -6,8 +6,8 @@ use std::collections::btree_map::Entry;
 
 use super::{Runs, Word};
 use crate::error::{Error, Result};
-use crate::scheme::{CuckooOf, Plan, Scheme, SortedOf};
-use crate::{Cpu, Cuckoo, Duplicates, HashTable, Sorted};
+use crate::scheme::{CuckooOf, Plan, RobinHoodOf, Scheme, SortedOf};
+use crate::{Cpu, Cuckoo, Duplicates, HashTable, RobinHood, Sequence, Sorted};
 
 /// Distinct keys: extremes first; then some that agree in their low half, in their high half, or in their upper 60 bits;
 /// then others. Of 32 bits, what is left of them.
@@ -148,7 +148,7 @@ pub(crate) fn has_digest<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, written
     Ok(())
 }
 
-/// A program of a hundred lines of Python computed these and those of sorted tables. It has the rule, the words and the
+/// A program of a hundred lines of Python computed these, those of Robin Hood tables and those of sorted ones. It has the rule, the words and the
 /// header from `docs/canonical-layout.md` and `docs/file-format.md`, and places one key at a time.
 pub(crate) fn digests_of_cuckoo_tables<B>(backend: &B) -> Result<()>
 where
@@ -174,6 +174,47 @@ where
             "755ccf534b9faf1a4d0a15f4dbdb9654c276dd7985508058a9063e266bdb685c",
         ]
     );
+    Ok(())
+}
+
+pub(crate) fn digests_of_robin_hood_tables<B>(backend: &B) -> Result<()>
+where
+    B: Runs<RobinHoodOf<u64, u64>>
+        + Runs<RobinHoodOf<u64, u32>>
+        + Runs<RobinHoodOf<u32, u64>>
+        + Runs<RobinHoodOf<u64, ()>>,
+{
+    for (sequence, digests) in [
+        (
+            Sequence::Coherent,
+            [
+                "8567fa2bcc8ff2d6d5f929fd7756f62b235ed81d93ca1af2bd851f45deceb29c",
+                "986116d45ecc76a8f1f662266562d18efa6d96acf3480bdda7133a9301fd5d4f",
+                "eb7c00653d6942ab3c978aa550dc69bf8907b204a45c3001ceb20fc255a89e1b",
+                "d0d92e17d3a8aa1ff27393fff737f1baf0b48df434dc60dd128c5f41ebf91fe2",
+            ],
+        ),
+        (
+            Sequence::Random,
+            [
+                "2cae3b1977b07664c8b5a4df95bbd36772fa262f70635a6e2e6f604b76844027",
+                "efd7f92aa9d72284cb03b48a51c4600be5d77b47a9e6264b19f7c1e4b00a8041",
+                "ce0b29abb8bc06735ab6c488b304e48f24f3ec7d468b514d233e8a48f5ca1e74",
+                "83e4c31ee1117eb42f616ba5d006180ce68744ec271ac8fa10cf6a663413be35",
+            ],
+        ),
+        (
+            Sequence::PaperRandom,
+            [
+                "89aa80cee949fc29a1c376ff8ad7c4f14f28161635096aca66228468d775ea92",
+                "e6d47aeeaa80efc6435ddf95385c48f1b7141a9ff44feb80a7fb146c603a8c42",
+                "198156c5440a9786e9fcb6fd0c0d2c493c0964144ed02c58e160304c4d07685b",
+                "80942312f721a6b692dfe1fd9930e3c024e4a4d10f4eb9ce6e59ddb27a608aa9",
+            ],
+        ),
+    ] {
+        written_down!(backend, RobinHood::canonical().sequence(sequence), digests);
+    }
     Ok(())
 }
 

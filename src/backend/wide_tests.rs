@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use super::{Answers, ChunkOf, Decoded, DeviceBuffer, Kernels, Runs, Word, bitmap_words};
 use crate::error::Result;
+use crate::layout::wide::{MORTON3_BITS, morton3, morton3_cell};
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Placing, Plan, Request, Scheme, Updates};
-use crate::{Aggregate, CompactingTable, Cuckoo, HashSet, IdOrder, JoinIndex, JoinKind, MultiTable, group};
+use crate::{Aggregate, CompactingTable, Cuckoo, HashSet, HashTable, IdOrder, JoinIndex, JoinKind, MultiTable, group};
 
 /// A check of schemes, for every pair of types that a scheme of 64-bit keys or values can have.
 macro_rules! every_layout {
@@ -261,6 +262,31 @@ where
     let image = backend.download(&image)?;
     let greatest = |i: u64| Some(i + keys * ((rows - 1 - i) / keys));
     assert!((0..keys).all(|i| S::find(&plan, &image, i << 33 | 5) == greatest(i)));
+    Ok(())
+}
+
+/// A table of cells of a box of 2^21 an axis: a solid cube of them at a corner, all eight corners, and cells far apart.
+pub(crate) fn cells<B, S>(backend: &B, scheme: &S, side: u32) -> Result<()>
+where
+    B: Runs<S>,
+    S: Scheme<Key = u64, Value = u64>,
+{
+    let last = (1 << MORTON3_BITS) - 1;
+    let key = |x, y, z| morton3(x, y, z).expect("inside");
+    let mut keys: Vec<u64> = (0..side.pow(3)).map(|i| key(i % side, i / side % side, last - i / side / side)).collect();
+    keys.extend((0..8).map(|corner| key(corner % 2 * last, corner / 2 % 2 * last, corner / 4 * last)));
+    keys.extend(noise::<u32>(3, 3000).chunks(3).map(|x| key(x[0] & last, x[1] & last, x[2] & last)));
+    keys.sort_unstable();
+    keys.dedup();
+    let values: Vec<u64> = keys.iter().map(|key| !key).collect();
+    let table = HashTable::builder(scheme.clone()).load_factor(0.99).build(backend, &keys, &values)?;
+    assert!(table.get(&keys)?.into_iter().eq(values.iter().copied().map(Some)));
+    let beside: Vec<u64> = keys.iter().map(|key| key ^ 1 << 30).collect();
+    let expected = beside.iter().map(|key| keys.binary_search(key).is_ok());
+    assert!(table.contains(&beside)?.into_iter().eq(expected));
+    let of_cells = |(key, value)| morton3_cell(key).is_some() && value == !key;
+    assert!(table.to_pairs()?.into_iter().all(of_cells));
+    table.audit()?;
     Ok(())
 }
 

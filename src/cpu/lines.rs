@@ -10,11 +10,14 @@ use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, Removed, Word, bitmap_words};
 use crate::error::Result;
 use crate::parallel::{Per, each, fold};
-use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, put, slot};
+use crate::scheme::bucketized::wide::slot::{self, Fields};
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, put};
 use crate::scheme::slot::EMPTY;
 
 /// Where the keys of a table in lines stand.
 pub(super) trait Finds<L: Layout>: Sync {
+    /// How words are divided.
+    const FIELDS: Fields = slot::FIELDS;
     /// Number of the key, line and slot of each key that is found.
     fn each_found(&self, lines: &[Line], keys: &[L::Key], then: impl FnMut(usize, usize, usize));
     /// The key of a pair's word in a slot of a line.
@@ -91,9 +94,9 @@ impl Cpu {
         Ok(())
     }
 
-    pub(super) fn remove_from_lines<L: Layout>(
+    pub(super) fn remove_from_lines<L: Layout, F: Finds<L>>(
         &self,
-        table: &impl Finds<L>,
+        table: &F,
         image: &mut Memory<u64>,
         keys: &Memory<L::Key>,
     ) -> Result<Removed>
@@ -102,7 +105,7 @@ impl Cpu {
         L::Value: Shared,
     {
         let places = self.run(|| places_of::<L>(table, lines(image.words()), keys.words())).flatten()?;
-        let tombstone = L::Key::low(slot::tombstone::<L::Key>());
+        let tombstone = L::Key::low(F::FIELDS.tombstone::<L::Key>());
         let cells = L::Key::cells(image.words_mut()?);
         let words_at = Places::<L>::words();
         // Of several with one key, one finds the word in the slot and the others the mark.
@@ -127,25 +130,25 @@ impl Cpu {
     }
 
     /// The pairs of the first `cells` slots.
-    pub(super) fn decode_lines<L: Layout>(
+    pub(super) fn decode_lines<L: Layout, F: Finds<L>>(
         &self,
-        table: &impl Finds<L>,
+        table: &F,
         image: &Memory<u64>,
         cells: usize,
     ) -> Result<Columns<L>> {
-        self.pairs_of_lines::<L>(table, image, cells, slot::is_pair::<L::Key>)
+        self.pairs_of_lines::<L>(table, image, cells, |word| F::FIELDS.is_pair::<L::Key>(word))
     }
 
     /// Empties the slots of tombstones and of pairs above age 1; those pairs.
-    pub(super) fn lift_from_lines<L: Layout>(
+    pub(super) fn lift_from_lines<L: Layout, F: Finds<L>>(
         &self,
-        table: &impl Finds<L>,
+        table: &F,
         image: &mut Memory<u64>,
         cells: usize,
     ) -> Result<Columns<L>> {
-        let is_lifted = |word: u64| slot::age::<L::Key>(word) > 1;
-        let lifted =
-            self.pairs_of_lines::<L>(table, image, cells, |word| slot::is_pair::<L::Key>(word) && is_lifted(word))?;
+        let is_lifted = |word: u64| F::FIELDS.age::<L::Key>(word) > 1;
+        let is_pair = |word: u64| F::FIELDS.is_pair::<L::Key>(word);
+        let lifted = self.pairs_of_lines::<L>(table, image, cells, |word| is_pair(word) && is_lifted(word))?;
         let words = lines_mut(image.words_mut()?);
         self.run(|| {
             each(words, CHUNK / LINE_WORDS, |_, lines| {

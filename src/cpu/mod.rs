@@ -12,6 +12,7 @@
 //! search.rs      looking up, in tables of single slots
 //! columns.rs     an image's pairs as columns, for every scheme
 //! lines.rs       the passes over images of lines: tables of 64-bit keys or values
+//! slot_lists/    those of them in which a key has a list of slots: cuckoo, Robin Hood
 //! network.rs     sorting one bucket without branches
 //! parts.rs       pairs dealt to the parts of a new table
 //! route.rs       which tables are built part by part
@@ -63,6 +64,7 @@ mod relational;
 mod robin_hood;
 mod route;
 mod search;
+mod slot_lists;
 mod sort;
 mod sorted;
 mod strided;

@@ -14,7 +14,7 @@ use crate::error::Result;
 #[cfg(feature = "opencl")]
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::bucketized::wide::{Column, Layout};
-use crate::scheme::{self, BucketizedOf, CuckooOf, Scheme, SortedOf};
+use crate::scheme::{self, BucketizedOf, CuckooOf, RobinHoodOf, Scheme, SortedOf};
 
 /// The CPU or an OpenCL device, whichever was chosen when the program ran.
 #[derive(Clone, Debug)]
@@ -453,4 +453,4 @@ macro_rules! passes_of_wide {
         passes_of_any! { (K: Column, V: Column) $scheme<K, V>, (where (K, V): Layout, Cpu: Passes<$scheme<K, V>>) }
     )*};
 }
-passes_of_wide!(BucketizedOf, CuckooOf, SortedOf);
+passes_of_wide!(BucketizedOf, CuckooOf, RobinHoodOf, SortedOf);

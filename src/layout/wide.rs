@@ -1,11 +1,13 @@
 //! Morton codes of 64 bits: for tables of `u64` keys, of cells of pictures with 2^32 and of boxes with 2^21 an axis.
 //!
+//! A coherent Robin Hood table keeps neighbours side by side, also where they are numbered by such codes:
+//!
 //! ```
 //! use koel::layout::wide::{morton3, morton3_cell};
-//! use koel::{Bucketized, Cpu, HashTable};
+//! use koel::{Cpu, HashTable, RobinHood};
 //! let corner = (1 << 21) - 1;
 //! let voxels = [morton3(corner, 0, 7), morton3(1, 2, 3)].map(|key| key.expect("inside"));
-//! let table = HashTable::builder(Bucketized::default().of::<u64, u32>()).build(&Cpu::new(), &voxels, &[10, 20])?;
+//! let table = HashTable::builder(RobinHood::canonical().of::<u64, u32>()).build(&Cpu::new(), &voxels, &[10, 20])?;
 //! assert_eq!(table.get(&voxels)?, [Some(10), Some(20)]);
 //! assert_eq!(morton3_cell(voxels[0]), Some((corner, 0, 7)));
 //! # Ok::<(), koel::Error>(())

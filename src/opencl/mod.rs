@@ -10,7 +10,8 @@
 //! fks.rs         `Passes<Fks>`
 //! horton/        `Passes<Horton>`; its builds part by part: parts.rs
 //! sorted/        `Passes<Sorted>`
-//! robin_hood.rs  `Passes<RobinHood>`
+//! robin_hood/    `Passes<RobinHood>`
+//! slot_lists.rs  both of cuckoo and Robin Hood tables of 64-bit keys or values
 //! perfect.rs     `Passes<Perfect>`
 //! mirror/        tests: each function of cl/ beside its twin in Rust, bit for bit
 //! ```
@@ -34,6 +35,7 @@ mod passes;
 mod perfect;
 mod robin_hood;
 mod runtime;
+mod slot_lists;
 mod sorted;
 
 #[cfg(test)]

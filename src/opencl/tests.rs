@@ -23,6 +23,7 @@ mod pool;
 mod quadratic;
 mod relational;
 pub(super) mod robin_hood;
+mod robin_hood_wide;
 mod sorted;
 mod transfers;
 

@@ -10,8 +10,9 @@
 //!
 //! Why it is never more than one too small: `c 2^32 = ratio n + e` with e from 0 to n, for the reciprocal too. So the
 //! exact quotient c x / n is above `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32 and so below 1.
+//! The same holds with 64 in the place of 32 ([`LongDivisor`]).
 //!
-//! All of it works on several numbers at once ([`Lane`]); its twin is cl/divisor.clh.
+//! What has 32 bits works on several numbers at once ([`Lane`]); its twin is cl/divisor.clh.
 
 use super::hash::{Lane, wrapped};
 
@@ -54,6 +55,34 @@ impl Divisor {
     #[inline(always)]
     fn estimate<L: Lane>(self, x: L) -> L {
         x.halves(L::splat(self.reciprocal)).0
+    }
+}
+
+/// A divisor of 32 bits for numbers of 64: the same with 64 in the place of 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongDivisor {
+    /// The divisor, at least 1.
+    pub n: u32,
+    /// `floor((2^64 - 1) / n)`.
+    pub reciprocal: u64,
+}
+
+impl LongDivisor {
+    /// Division by `n`; 0 is taken for 1.
+    pub const fn new(n: u32) -> Self {
+        let n = if n == 0 { 1 } else { n };
+        LongDivisor { n, reciprocal: u64::MAX / n as u64 }
+    }
+
+    /// `(x / n, x mod n)`.
+    #[inline(always)]
+    pub fn divide(self, x: u64) -> (u64, u32) {
+        let n = u64::from(self.n);
+        let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
+        // Below 2 n, which has room here whatever n is.
+        let rest = x - quotient * n;
+        let one_less = u64::from(rest >= n);
+        (quotient + one_less, (rest - one_less * n) as u32)
     }
 }
 
@@ -108,6 +137,21 @@ mod tests {
         }
     }
 
+    fn divides_long(x: u64, n: u32) -> bool {
+        let (by, divisor) = (LongDivisor::new(n), u64::from(n.max(1)));
+        by.divide(x) == (x / divisor, (x % divisor) as u32)
+    }
+
+    #[test]
+    fn edges_of_64_bits_divide_exactly() {
+        for n in [0, 1, 2, 3, 67, 65_536, (1 << 31) - 1, 1 << 31, u32::MAX - 4, u32::MAX] {
+            let multiple = u64::MAX / u64::from(n.max(1)) * u64::from(n.max(1));
+            for x in [0, 1, n.into(), 1 << 32, 1 << 63, multiple - 1, multiple, u64::MAX - 1, u64::MAX] {
+                assert!(divides_long(x, n), "{x} / {n}");
+            }
+        }
+    }
+
     fn multiplies(x: u32, times: u32, n: u32) -> bool {
         let n = n.clamp(1, Divisor::MOST);
         let factor = Factor::new(times % n, n);
@@ -129,6 +173,10 @@ mod tests {
     quickcheck! {
         fn any_product_is_exact(x: u32, times: u32, n: u32, shift: u8) -> bool {
             multiplies(x, times, n) && multiplies(x, times, n >> (shift % 32))
+        }
+
+        fn any_number_of_64_bits_divides_exactly(x: u64, n: u32, shift: u8) -> bool {
+            divides_long(x, n) && divides_long(x, n >> (shift % 32)) && divides_long(x >> (shift % 64), n)
         }
 
         fn any_number_divides_exactly(x: u32, n: u32, shift: u8) -> bool {

@@ -30,6 +30,7 @@ pub mod perfect;
 pub mod quadratic;
 pub mod robin_hood;
 pub mod slot;
+pub mod slot_lists;
 pub mod sorted;
 mod stored;
 
@@ -46,7 +47,7 @@ pub use load::Load;
 pub(crate) use number::SchemeNumber;
 pub use perfect::{Perfect, PerfectPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
-pub use robin_hood::{RobinHood, RobinHoodPlan, Sequence};
+pub use robin_hood::{RobinHood, RobinHoodOf, RobinHoodPlan, Sequence};
 pub use sorted::{Sorted, SortedOf, SortedPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.

@@ -57,7 +57,7 @@ pub struct FileInfo {
 /// is its table that tells.
 ///
 /// Tables of 32-bit keys and values are opened as those of [`AnyScheme`](crate::AnyScheme), others by the bits that are
-/// told here as those of [`BucketizedOf`](crate::scheme::BucketizedOf).
+/// told here as those of [`BucketizedOf`](crate::scheme::BucketizedOf), or of the scheme whose number it is.
 ///
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.

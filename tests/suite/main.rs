@@ -35,6 +35,7 @@ mod schemes {
     mod perfect;
     mod quadratic;
     mod robin_hood;
+    mod robin_hood_wide;
     mod sorted;
 }
 

@@ -16,7 +16,7 @@ use koel::{
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, Pairs, ReadOptions, Want};
 use super::number::{Numbers, Type, Word};
-use super::options::{self, OneDevice, TableOptions, ValuesOption};
+use super::options::{self, OneDevice, TableOptions, ValuesOption, of_wide};
 use super::progress::Progress;
 use super::scheme::{self, Described};
 use super::structure::{About, Structure, Types, key_type_json, unknown};
@@ -103,7 +103,7 @@ impl Args {
         // Values of multivalue tables stand beside the table of their keys.
         let is_wide_inside = self.table != Contents::Multi && is_wide(self.values.values);
         if is_wide(self.reading.keys) || is_wide_inside {
-            self.options.check_wide()?;
+            self.options.wide()?;
         } else {
             self.options.check(self.table)?;
         }
@@ -175,20 +175,22 @@ impl Build<'_> {
         let values_bits = self.types.values.map_or(0, Type::bits);
         match (contents, keys.kind().bits(), values_bits) {
             (Contents::Map, 32, 32) => self.map(options.scheme(contents)?, keys, values),
-            (Contents::Map, 64, 64) => self.map(options.wide::<u64, u64>()?, keys, values),
-            (Contents::Map, 64, _) => self.map(options.wide::<u64, u32>()?, keys, values),
-            (Contents::Map, ..) => self.map(options.wide::<u32, u64>()?, keys, values),
+            (Contents::Map, 64, 64) => of_wide!(options, u64, u64, |scheme| self.map(scheme, keys, values)),
+            (Contents::Map, 64, _) => of_wide!(options, u64, u32, |scheme| self.map(scheme, keys, values)),
+            (Contents::Map, ..) => of_wide!(options, u32, u64, |scheme| self.map(scheme, keys, values)),
             (Contents::Set, 32, _) => self.set(options.scheme(contents)?, keys),
-            (Contents::Set, ..) => self.set(options.wide::<u64, ()>()?, keys),
+            (Contents::Set, ..) => of_wide!(options, u64, (), |scheme| self.set(scheme, keys)),
             (Contents::Compact, 32, _) => match options.scheme(contents)? {
                 AnyScheme::CuckooSet(scheme) => self.compact_of_set(scheme, keys),
                 scheme => self.compact(scheme, keys),
             },
-            (Contents::Compact, ..) => self.compact(options.wide::<u64, u32>()?, keys),
+            (Contents::Compact, ..) => of_wide!(options, u64, u32, |scheme| self.compact(scheme, keys)),
             (Contents::Multi, 32, 32) => self.multi::<_, u32>(options.scheme(contents)?, keys, values),
             (Contents::Multi, 32, _) => self.multi::<_, u64>(options.scheme(contents)?, keys, values),
-            (Contents::Multi, _, 32) => self.multi::<_, u32>(options.wide::<u64, u32>()?, keys, values),
-            (Contents::Multi, ..) => self.multi::<_, u64>(options.wide::<u64, u32>()?, keys, values),
+            (Contents::Multi, _, 32) => {
+                of_wide!(options, u64, u32, |scheme| self.multi::<_, u32>(scheme, keys, values))
+            }
+            (Contents::Multi, ..) => of_wide!(options, u64, u32, |scheme| self.multi::<_, u64>(scheme, keys, values)),
             (other, ..) => Err(unknown(other)),
         }
     }

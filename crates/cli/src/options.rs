@@ -14,7 +14,8 @@ use super::scheme;
 
 pub use device::{OneDevice, Threads, one_device, one_device_for};
 pub use parameters::{Extent, SchemeOptions};
-pub use table::{Builder, TableOptions, scheme_help, usual};
+pub(crate) use table::of_wide;
+pub use table::{Builder, TableOptions, Wide, scheme_help, usual};
 pub use values::{AnyValuesOption, ValuesOption};
 pub use values::{
     aggregate, by_name, contents, count, duplicates, id_order, join_kind, kind, named_rows_file, pair_count, rows_file,

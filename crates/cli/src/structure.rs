@@ -207,15 +207,23 @@ fn numbers(kind: Type) -> String {
     if kind == Type::U32 { "numbers".into() } else { format!("numbers ({})", kind.name()) }
 }
 
-/// The body with `$S` as the scheme of a file's map, which its keys' and values' bits tell.
+/// The body with `$S` as the scheme of a file's map, which its number and its keys' and values' bits tell.
 macro_rules! of_map {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
             (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
-            (64, 64) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u64>, $S, $body),
-            (64, 32) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
-            (32, 64) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u32, u64>, $S, $body),
+            (64, 64) => $crate::structure::of_map!(@wide $info, u64, u64, $S, $body),
+            (64, 32) => $crate::structure::of_map!(@wide $info, u64, u32, $S, $body),
+            (32, 64) => $crate::structure::of_map!(@wide $info, u32, u64, $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
+        }
+    };
+    // What is none of Robin Hood, bucketized tables refuse by name if it is not theirs.
+    (@wide $info:expr, $key:ty, $value:ty, $S:ident, $body:expr) => {
+        if $info.scheme & 0xffff == <koel::RobinHood as koel::Scheme>::ID {
+            $crate::structure::of_map!(@ koel::scheme::RobinHoodOf<$key, $value>, $S, $body)
+        } else {
+            $crate::structure::of_map!(@ koel::scheme::BucketizedOf<$key, $value>, $S, $body)
         }
     };
     (@ $scheme:ty, $S:ident, $body:expr) => {{
@@ -230,7 +238,7 @@ macro_rules! of_set {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
             (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
-            (64, 0) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, ()>, $S, $body),
+            (64, 0) => $crate::structure::of_map!(@wide $info, u64, (), $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };
@@ -242,7 +250,7 @@ macro_rules! of_numbering_table {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
             (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
-            (64, 32) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
+            (64, 32) => $crate::structure::of_map!(@wide $info, u64, u32, $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };
@@ -253,15 +261,14 @@ pub(crate) use of_numbering_table;
 macro_rules! of_multi_table {
     ($info:expr, |$S:ident, $V:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
-            (32, 32) => $crate::structure::of_multi_table!(@ koel::AnyScheme, u32, $S, $V, $body),
-            (32, 64) => $crate::structure::of_multi_table!(@ koel::AnyScheme, u64, $S, $V, $body),
-            (64, 32) => $crate::structure::of_multi_table!(@ koel::scheme::BucketizedOf<u64, u32>, u32, $S, $V, $body),
-            (64, 64) => $crate::structure::of_multi_table!(@ koel::scheme::BucketizedOf<u64, u32>, u64, $S, $V, $body),
+            (32, 32) => $crate::structure::of_multi_table!(@ $V, u32, $crate::structure::of_map!(@ koel::AnyScheme, $S, $body)),
+            (32, 64) => $crate::structure::of_multi_table!(@ $V, u64, $crate::structure::of_map!(@ koel::AnyScheme, $S, $body)),
+            (64, 32) => $crate::structure::of_multi_table!(@ $V, u32, $crate::structure::of_map!(@wide $info, u64, u32, $S, $body)),
+            (64, 64) => $crate::structure::of_multi_table!(@ $V, u64, $crate::structure::of_map!(@wide $info, u64, u32, $S, $body)),
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };
-    (@ $scheme:ty, $value:ty, $S:ident, $V:ident, $body:expr) => {{
-        type $S = $scheme;
+    (@ $V:ident, $value:ty, $body:expr) => {{
         type $V = $value;
         $body
     }};

@@ -4,8 +4,9 @@
 //! ```text
 //! canonical.rs  its lists for `acceptance.rs` and `search.rs`
 //! classic.rs    the same for `search.rs`;  place by atomic swap, and the passes that find copies and clean sets up
-//! wide/         tables of 64-bit keys or values
 //! ```
+//!
+//! Tables of 64-bit keys or values: `cpu/slot_lists/`.
 
 mod canonical;
 mod classic;
@@ -13,7 +14,8 @@ mod classic;
 mod set_tests;
 #[cfg(test)]
 mod tests;
-mod wide;
+#[cfg(test)]
+mod wide_tests;
 
 use self::canonical::Canonical;
 use self::classic::Classic;

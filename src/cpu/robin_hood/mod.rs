@@ -4,11 +4,15 @@
 //! lists.rs      where keys go, by layout and by how a lookup ends: what `acceptance.rs` and `search.rs` work on
 //! max_ages.rs   the second pass of a build
 //! ```
+//!
+//! Tables of 64-bit keys or values: `cpu/slot_lists/`.
 
 mod lists;
 mod max_ages;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wide_tests;
 
 use self::lists::{Aged, Arrayed, Canonical, Cells, KeyedPairs, KeysAlone, Packed};
 use super::block::Pairs;

@@ -5,6 +5,7 @@ mod fks;
 mod horton;
 mod perfect;
 mod robin_hood;
+mod robin_hood_wide;
 mod wide;
 
 use super::Buffer;

@@ -1,4 +1,5 @@
-//! The arithmetic of 64-bit keys in cl/bucketized_wide.clh against plain 128-bit integers, and against src/scheme.
+//! The arithmetic of 64-bit keys in cl/wide.clh and cl/bucketized_wide.clh against plain 128-bit integers, and against
+//! src/scheme.
 
 use crate::backend::HashBackend;
 use crate::error::Result;

@@ -24,7 +24,7 @@ use crate::scheme::cuckoo::classic;
 use crate::scheme::horton::{self, tokens};
 use crate::scheme::{fks, hash, robin_hood, slot, sorted};
 
-/// What a program is kept under: its file and its options.
+/// What a program is kept under: its file and its options. Programs that end with one file differ in their options.
 pub(in crate::opencl) type Key = (&'static str, String);
 
 /// A file of cl/, and those that stand in front of it.
@@ -63,7 +63,11 @@ const ROBIN_HOOD_SPEC: Source = source!("robin_hood.clh");
 const PERFECT_SPEC: Source = source!("perfect.clh");
 const KEYS_IN_RUNS: Source = source!("runs.clh");
 const LINES: Source = source!("lines.clh");
+const WIDE: Source = source!("wide.clh");
 const LINES_OF_PAIRS: Source = source!("bucketized_wide.clh");
+const CUCKOO_LISTS: Source = source!("cuckoo_wide.clh");
+const ROBIN_HOOD_LISTS: Source = source!("robin_hood_lists.clh");
+const ROBIN_HOOD_WIDE_LISTS: Source = source!("robin_hood_wide.clh");
 const LINES_IN_PARTS: Source = source!("bucketized_wide_parts.clh");
 const KEPT: Source = source!("kept.clh");
 const SORTED_SEARCH: Source = source!("sorted.clh");
@@ -92,8 +96,18 @@ pub(in crate::opencl) const BUCKETIZED_LOOKUP: Source =
     source!("bucketized_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 pub(in crate::opencl) const BUCKETIZED_RUNS: Source =
     source!("bucketized_runs.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, KEYS_IN_RUNS, LINES);
-pub(in crate::opencl) const BUCKETIZED_WIDE: Source =
-    source!("bucketized_wide.cl", FUNCTIONS, TALLY, HEAVY, WIDE_TALLY, DIVISOR, BUCKET, LINES_OF_PAIRS, LINES_IN_PARTS);
+pub(in crate::opencl) const BUCKETIZED_WIDE: Source = source!(
+    "bucketized_wide.cl",
+    FUNCTIONS,
+    TALLY,
+    HEAVY,
+    WIDE_TALLY,
+    DIVISOR,
+    BUCKET,
+    WIDE,
+    LINES_OF_PAIRS,
+    LINES_IN_PARTS
+);
 pub(in crate::opencl) const BUCKETIZED_WIDE_DEAL: Source = source!(
     "bucketized_wide_deal.cl",
     FUNCTIONS,
@@ -102,6 +116,7 @@ pub(in crate::opencl) const BUCKETIZED_WIDE_DEAL: Source = source!(
     PREFIX_SUMS,
     DEAL,
     BUCKET,
+    WIDE,
     LINES_OF_PAIRS,
     LINES_IN_PARTS
 );
@@ -113,13 +128,14 @@ pub(in crate::opencl) const BUCKETIZED_WIDE_PARTS: Source = source!(
     WIDE_TALLY,
     DIVISOR,
     BUCKET,
+    WIDE,
     LINES_OF_PAIRS,
     LINES_IN_PARTS
 );
 pub(in crate::opencl) const BUCKETIZED_WIDE_LOOKUP: Source =
-    source!("bucketized_wide_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
+    source!("bucketized_wide_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS);
 pub(in crate::opencl) const CUCKOO_WIDE: Source =
-    source!("cuckoo_wide.cl", FUNCTIONS, TALLY, HEAVY, WIDE_TALLY, DIVISOR, BUCKET, LINES_OF_PAIRS);
+    source!("slot_lists.cl", FUNCTIONS, TALLY, HEAVY, WIDE_TALLY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS, CUCKOO_LISTS);
 pub(in crate::opencl) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
 pub(in crate::opencl) const FKS_BUILD: Source = source!("fks_build.cl", FUNCTIONS, TALLY, HEAVY, FKS_SPEC);
 pub(in crate::opencl) const HORTON: Source = source!("horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
@@ -146,7 +162,18 @@ pub(in crate::opencl) const HORTON_RUNS: Source =
 pub(in crate::opencl) const SORTED: Source = source!("sorted.cl", TALLY, SORTED_SEARCH);
 pub(in crate::opencl) const SORTED_WIDE: Source = source!("sorted_wide.cl", TALLY, HEAVY, WIDE_TALLY, SORTED_SEARCH);
 pub(in crate::opencl) const ROBIN_HOOD: Source =
-    source!("robin_hood.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, CELL, ROBIN_HOOD_SPEC, KEYS_IN_RUNS);
+    source!("robin_hood.cl", FUNCTIONS, TALLY, HEAVY, DIVISOR, CELL, ROBIN_HOOD_LISTS, ROBIN_HOOD_SPEC, KEYS_IN_RUNS);
+pub(in crate::opencl) const ROBIN_HOOD_WIDE: Source = source!(
+    "slot_lists.cl",
+    FUNCTIONS,
+    TALLY,
+    HEAVY,
+    WIDE_TALLY,
+    DIVISOR,
+    ROBIN_HOOD_LISTS,
+    WIDE,
+    ROBIN_HOOD_WIDE_LISTS
+);
 pub(in crate::opencl) const PERFECT: Source = source!("perfect.cl", DIVISOR, PERFECT_SPEC);
 pub(in crate::opencl) const SHAPE: Source = source!("shape.cl");
 #[cfg(test)]
@@ -156,14 +183,17 @@ pub(in crate::opencl) const MIRROR_BUCKETIZED: Source =
     source!("mirror_bucketized.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET);
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_WIDE: Source =
-    source!("mirror_wide.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, LINES_OF_PAIRS);
+    source!("mirror_wide.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS);
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_FKS: Source = source!("mirror_fks.cl", FUNCTIONS, FKS_SPEC);
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_HORTON: Source = source!("mirror_horton.cl", FUNCTIONS, DIVISOR, HORTON_SPEC);
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_ROBIN_HOOD: Source =
-    source!("mirror_robin_hood.cl", FUNCTIONS, DIVISOR, CELL, ROBIN_HOOD_SPEC);
+    source!("mirror_robin_hood.cl", FUNCTIONS, DIVISOR, CELL, ROBIN_HOOD_LISTS, ROBIN_HOOD_SPEC);
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_ROBIN_HOOD_WIDE: Source =
+    source!("mirror_robin_hood_wide.cl", FUNCTIONS, HEAVY, DIVISOR, ROBIN_HOOD_LISTS, WIDE, ROBIN_HOOD_WIDE_LISTS);
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl", DIVISOR, PERFECT_SPEC);
 #[cfg(test)]

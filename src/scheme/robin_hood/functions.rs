@@ -16,8 +16,9 @@
 
 use super::prime::power;
 use super::{RobinHoodPlan, Sequence};
+use crate::scheme::constants::Constants;
 use crate::scheme::divisor::{Divisor, Factor};
-use crate::scheme::hash::{self, Lane, MixKeys, SplitMix64, wrapped};
+use crate::scheme::hash::{self, Lane, MixKeys, wrapped};
 
 /// One more than the greatest age that a cell can hold.
 const AGES: usize = 64;
@@ -49,14 +50,20 @@ pub struct Functions {
 
 impl Functions {
     pub(super) fn new(plan: &RobinHoodPlan) -> Self {
-        let slots = plan.slots.max(2);
-        let mut stream = SplitMix64::for_attempt(plan.seed, plan.attempt);
-        let (keys, walk) = (stream.next_mix_keys(), stream.next_mix_keys());
+        let mut stream = Constants::of(plan, &[]);
+        let keys = stream.next_mix_keys();
+        Functions::drawn(plan.sequence(), plan.slots, keys, &mut stream)
+    }
+
+    /// The lists of a table with this mixer of keys, from what the stream of its attempt brings after that.
+    pub(super) fn drawn(sequence: Sequence, slots: u32, keys: MixKeys, stream: &mut Constants) -> Self {
+        let slots = slots.max(2);
+        let walk = stream.next_mix_keys();
         let mut draw = |least: u32| least + hash::reduce(stream.next_u32(), slots - least);
         let (start, spread, step) = (draw(0), draw(1), draw(1));
         let factor = |times| Factor::new(times, slots);
         let mut functions = Functions {
-            sequence: plan.sequence(),
+            sequence,
             slots,
             by_slots: Divisor::new(slots),
             keys,
@@ -92,11 +99,27 @@ impl Functions {
     pub fn split<L: Lane>(&self, key: L) -> (L, L) {
         let mixed = if self.sequence == Sequence::Random { hash::mix(key, self.keys) } else { key };
         let (quotient, rest) = self.by_slots.divide(mixed);
+        (self.home_of(rest), quotient)
+    }
+
+    /// The home of what a division by m leaves of a key.
+    #[inline(always)]
+    pub fn home_of<L: Lane>(&self, rest: L) -> L {
         if self.sequence != Sequence::PaperRandom {
-            return (rest, quotient);
+            return rest;
         }
         let slots = L::splat(self.slots);
-        (wrapped(self.spread.product(rest, self.slots).plus(L::splat(self.start)), slots), quotient)
+        wrapped(self.spread.product(rest, self.slots).plus(L::splat(self.start)), slots)
+    }
+
+    /// What the division left of the keys with this home.
+    #[inline(always)]
+    pub fn rest_of(&self, home: u32) -> u32 {
+        if self.sequence != Sequence::PaperRandom {
+            return home;
+        }
+        let from_start = wrapped(home.wrapping_add(self.slots - self.start), self.slots);
+        self.gather.product(from_start, self.slots)
     }
 
     /// The place of a home at an age.
@@ -118,10 +141,7 @@ impl Functions {
         match self.sequence {
             Sequence::Coherent => x.wrapping_add(home),
             Sequence::Random => hash::unmix(x.wrapping_add(home), self.keys),
-            Sequence::PaperRandom => {
-                let from_start = wrapped(home.wrapping_add(self.slots - self.start), self.slots);
-                x.wrapping_add(self.gather.product(from_start, self.slots))
-            }
+            Sequence::PaperRandom => x.wrapping_add(self.rest_of(home)),
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! `params.rs` is what a user chooses, `plan.rs` what is stored, `prime.rs` how many slots there are, `functions.rs` where
 //! keys go, `cell.rs` what a cell is, `rule.rs` who stands where, `max_ages.rs` how far a lookup goes, `audit.rs` what
-//! a sound image is; here they become a scheme.
+//! a sound image is; here they become a scheme. `wide/` has the canonical tables of 64-bit keys or values.
 
 mod audit;
 pub mod cell;
@@ -21,16 +21,18 @@ pub mod prime;
 mod rule;
 #[cfg(test)]
 mod rule_tests;
+pub mod wide;
 
 pub use functions::Functions;
 pub use params::{RobinHood, Sequence};
 pub use plan::RobinHoodPlan;
 pub use rule::Rule;
+pub use wide::RobinHoodOf;
 
 use std::ops::Range;
 
 use self::max_ages::MaxAges;
-use super::{Audit, Crowd, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
+use super::{Audit, Crowd, Key, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 use crate::error::{Error, Result};
 use crate::memory;
 
@@ -39,6 +41,47 @@ use crate::memory;
 pub const MOST_SLOTS: u64 = (1 << 31) - (1 << 15);
 /// One more than the last attempt there is a prime for.
 const ATTEMPTS: u32 = 1024;
+
+/// The slots of attempt 0, and those of the attempt that is asked for: primes both.
+fn sizes(request: &Request) -> Result<(u32, u32)> {
+    let Request { slots: asked, attempt, .. } = *request;
+    let too_large = || Error::TooLarge { what: "slots of a Robin Hood table", asked, most: MOST_SLOTS };
+    if asked > MOST_SLOTS {
+        return Err(too_large());
+    }
+    if attempt >= ATTEMPTS {
+        return Err(Error::parameter("attempt", attempt, "there are 1024, counted from 0"));
+    }
+    let base = prime::prime_from((asked as u32).max(cell::LEAST_SLOTS), 0).ok_or_else(too_large)?;
+    Ok((base, prime::prime_from(base, attempt).ok_or_else(too_large)?))
+}
+
+/// The largest class of keys with one home, of the homes of all keys, if its list has fewer slots. `key` gives the least
+/// key of a home.
+fn crowd_of<K: Key>(
+    functions: &Functions,
+    last_age: u32,
+    homes: impl ExactSizeIterator<Item = u32>,
+    key: impl Fn(u32) -> K,
+) -> Option<Crowd> {
+    let most = functions.seats(last_age);
+    // Without memory to look for one, none is named.
+    let mut sorted = memory::reserved(homes.len()).ok()?;
+    sorted.extend(homes);
+    sorted.sort_unstable();
+    let largest = sorted.chunk_by(|a, b| a == b).max_by_key(|class| class.len())?;
+    if largest.len() as u64 <= most {
+        return None;
+    }
+    let m = functions.slots;
+    let which = match functions.sequence {
+        // The home is the class.
+        Sequence::Coherent => format!("congruent to {} modulo {m}", largest[0]),
+        Sequence::Random => format!("alike in that their hashes are congruent to {} modulo {m}", largest[0]),
+        Sequence::PaperRandom => format!("congruent to {} modulo {m}", key(largest[0])),
+    };
+    Some(Crowd { which, keys: largest.len() as u64, most })
+}
 
 impl Scheme for RobinHood {
     const NAME: &'static str = "robin_hood";
@@ -95,25 +138,15 @@ impl Scheme for RobinHood {
 
     fn plan(&self, request: Request) -> Result<RobinHoodPlan> {
         self.check()?;
-        let Request { slots: asked, attempt, seed, .. } = request;
-        if asked > MOST_SLOTS {
-            return Err(Error::TooLarge { what: "slots of a Robin Hood table", asked, most: MOST_SLOTS });
-        }
-        if attempt >= ATTEMPTS {
-            return Err(Error::parameter("attempt", attempt, "there are 1024, counted from 0"));
-        }
-        let primes = |from: u32, skip| {
-            let what = "slots of a Robin Hood table";
-            prime::prime_from(from, skip).ok_or(Error::TooLarge { what, asked, most: MOST_SLOTS })
-        };
-        let base = primes((asked as u32).max(cell::LEAST_SLOTS), 0)?;
+        let Request { attempt, seed, .. } = request;
+        let (base, slots) = sizes(&request)?;
         Ok(RobinHoodPlan {
             kind: self.kind.code(),
             sequence: self.sequence as u32,
             keys_alone: u32::from(self.keys_alone),
             max_ages: self.max_ages,
             base,
-            slots: primes(base, attempt)?,
+            slots,
             attempt,
             reserved: 0,
             seed,
@@ -191,26 +224,10 @@ impl Scheme for RobinHood {
         true
     }
 
-    /// The largest class of keys with one home, if its list has fewer slots.
     fn crowd(plan: &RobinHoodPlan, keys: &[u32]) -> Option<Crowd> {
         let functions = plan.rule().functions;
-        let most = functions.seats(plan.layout().max_age);
-        // Without memory to look for one, none is named.
-        let mut homes = memory::reserved(keys.len()).ok()?;
-        homes.extend(keys.iter().map(|&key| functions.split(key).0));
-        homes.sort_unstable();
-        let largest = homes.chunk_by(|a, b| a == b).max_by_key(|class| class.len())?;
-        if largest.len() as u64 <= most {
-            return None;
-        }
-        let m = plan.slots;
-        let which = match functions.sequence {
-            // The home is the class.
-            Sequence::Coherent => format!("congruent to {} modulo {m}", largest[0]),
-            Sequence::Random => format!("alike in that their hashes are congruent to {} modulo {m}", largest[0]),
-            Sequence::PaperRandom => format!("congruent to {} modulo {m}", functions.key(largest[0], 0)),
-        };
-        Some(Crowd { which, keys: largest.len() as u64, most })
+        let homes = keys.iter().map(|&key| functions.split(key).0);
+        crowd_of(&functions, plan.layout().max_age, homes, |home| functions.key(home, 0))
     }
 }
 

@@ -3,12 +3,10 @@
 use clap::Args;
 
 use koel::join::JoinBuilder;
-use koel::scheme::BucketizedOf;
-use koel::scheme::bucketized::wide::{Column, Layout};
 use koel::table::{Contents, TableBuilder};
 use koel::{
     AnyScheme, Bucketized, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable,
-    Runs, Scheme, SetBuilder,
+    RobinHood, Runs, Scheme, SetBuilder,
 };
 
 use super::{SchemeOptions, SizeOptions, kind, scheme_name};
@@ -92,6 +90,29 @@ pub struct TableOptions {
     pub parameters: SchemeOptions,
 }
 
+/// The schemes that tables of 64-bit keys or values can have.
+pub enum Wide {
+    Bucketized(Bucketized),
+    RobinHood(RobinHood),
+}
+
+/// The body with the scheme of tables of these keys and values.
+macro_rules! of_wide {
+    ($options:expr, $key:ty, $value:ty, |$scheme:ident| $body:expr) => {
+        match $options.wide()? {
+            $crate::options::Wide::Bucketized(scheme) => {
+                let $scheme = scheme.of::<$key, $value>();
+                $body
+            }
+            $crate::options::Wide::RobinHood(scheme) => {
+                let $scheme = scheme.of::<$key, $value>();
+                $body
+            }
+        }
+    };
+}
+pub(crate) use of_wide;
+
 impl TableOptions {
     /// The scheme that is asked for, or else the one for such contents.
     pub fn scheme(&self, contents: Contents) -> Result<AnyScheme> {
@@ -99,31 +120,31 @@ impl TableOptions {
         scheme::named(self.scheme.as_deref().unwrap_or(usual(contents)), self.kind, &self.parameters)
     }
 
-    /// The scheme of tables of 64-bit keys or values. It has no parameters.
-    pub fn wide<K: Column, V: Column>(&self) -> Result<BucketizedOf<K, V>>
-    where
-        (K, V): Layout,
-    {
-        self.check_wide()?;
-        Ok(Bucketized::default().of())
-    }
-
-    /// Refuses what tables of 64-bit keys or values do not have.
-    pub fn check_wide(&self) -> Result<()> {
+    /// The scheme of tables of 64-bit keys or values; what they do not have is refused.
+    pub fn wide(&self) -> Result<Wide> {
         self.size.check()?;
         let wide = "tables of 64-bit keys or values";
         let narrow = "or, if all numbers fit 32 bits, give --keys u32 or --values u32";
-        match (self.scheme.as_deref(), self.kind, self.parameters.given().first()) {
-            (Some(name), ..) if name != Bucketized::NAME => {
-                Err(Failure::Input(format!("--scheme {name}: {wide} are bucketized: leave it out, {narrow}")))
+        let name = self.scheme.as_deref().unwrap_or(Bucketized::NAME);
+        if ![Bucketized::NAME, RobinHood::NAME].contains(&name) {
+            let advice = format!("leave it out, or give {}, {narrow}", RobinHood::NAME);
+            return Err(Failure::Input(format!("--scheme {name}: {wide} are bucketized: {advice}")));
+        }
+        if self.kind == Kind::Classic {
+            return Err(Failure::Input(format!("--kind classic: {wide} are canonical: leave it out, {narrow}")));
+        }
+        match (name, self.parameters.given().first()) {
+            (RobinHood::NAME, _) => {
+                let AnyScheme::RobinHood(scheme) = scheme::named(name, self.kind, &self.parameters)? else {
+                    return Err(Failure::Input(format!("there is no scheme {name}")));
+                };
+                scheme.of::<u64, u64>().check()?;
+                Ok(Wide::RobinHood(scheme))
             }
-            (_, Kind::Classic, _) => {
-                Err(Failure::Input(format!("--kind classic: {wide} are canonical: leave it out, {narrow}")))
-            }
-            (.., Some(given)) => {
+            (_, Some(given)) => {
                 Err(Failure::Input(format!("--{given} means nothing to {wide}: leave it out, {narrow}")))
             }
-            _ => Ok(()),
+            _ => Ok(Wide::Bucketized(Bucketized::default())),
         }
     }
 

@@ -1,7 +1,8 @@
-//! Tables of 64-bit keys or values, whose scheme the widths choose, and no option.
+//! Tables of 64-bit keys or values: bucketized ones, which have no option, and Robin Hood ones.
 
 use koel::scheme::bucketized::wide::{Column, Layout, LinePlan};
-use koel::scheme::{BucketizedOf, Plan};
+use koel::scheme::robin_hood::wide::RobinHoodLinePlan;
+use koel::scheme::{BucketizedOf, Plan, RobinHoodOf};
 
 use serde_json::Value;
 
@@ -13,5 +14,14 @@ where
 {
     fn describe(plan: &LinePlan<(K, V)>) -> Vec<(&'static str, Value)> {
         vec![("functions", 3.into()), ("slots", plan.bucket_slots().into())]
+    }
+}
+
+impl<K: Column, V: Column> Described for RobinHoodOf<K, V>
+where
+    (K, V): Layout,
+{
+    fn describe(plan: &RobinHoodLinePlan<(K, V)>) -> Vec<(&'static str, Value)> {
+        vec![("sequence", plan.sequence().name().into())]
     }
 }

@@ -442,6 +442,9 @@ fn what_wide_tables_do_not_have_is_refused() {
     folder.file("w.csv", "4294967296,1\n-3,2\n");
     for (arguments, part) in [
         ("build w.csv -o t --scheme horton", "--scheme horton: tables of 64-bit keys or values are bucketized"),
+        ("build w.csv -o t --scheme robin_hood --kind classic", "--kind classic: tables of 64-bit keys or values"),
+        ("build w.csv -o t --scheme robin_hood --max-ages 4", "tables of 64-bit keys or values have none: give 0"),
+        ("build w.csv -o t --scheme robin_hood --functions 3", "--functions means nothing to canonical robin_hood"),
         ("build w.csv -o t --kind classic", "--kind classic: tables of 64-bit keys or values are canonical"),
         (
             "build w.csv -o t --scheme bucketized --bucket-slots 8",
@@ -459,10 +462,15 @@ fn what_wide_tables_do_not_have_is_refused() {
         folder.refused(&format!("-q {arguments} --device cpu"), part);
     }
     assert!(!folder.path("t").exists());
-    for size in ["--load 0.5", "--capacity 100", "--slots 200", "--seed 9", "--scheme bucketized --kind canonical"] {
+    for size in ["--load 0.5", "--capacity 100", "--slots 200", "--seed 9", "--scheme bucketized --kind canonical"]
+        .into_iter()
+        .chain(["--scheme robin_hood", "--scheme robin_hood --sequence random --load 0.99"])
+    {
         folder.ok(&format!("build w.csv -o t {size} --device cpu"));
         assert_eq!(folder.ok("lookup t w.csv --device cpu"), "key,value\n4294967296,1\n-3,2\n", "{size}");
     }
+    let told = folder.ok("info t");
+    assert!(told.contains("robin_hood") && told.contains("sequence random"), "{told}");
     folder.file("twice.csv", "-5,1\n-7,2\n-5,3\n-7,4\n4294967296,5\n");
     folder.refused(
         "-q build twice.csv -o t --device cpu",

@@ -145,7 +145,7 @@ where
 
     fn decode(&self, plan: &LinePlan<(K, V)>, image: &Memory<u64>) -> Result<DecodedOf<Cpu, BucketizedOf<K, V>>> {
         self.ledger().kernel("bucketized_decode", image.len());
-        self.decode_lines::<(K, V)>(&plan.functions(), image, plan.cells() as usize)
+        self.decode_lines::<(K, V), _>(&plan.functions(), image, plan.cells() as usize)
     }
 
     fn remove(
@@ -155,12 +155,12 @@ where
         keys: &Memory<<(K, V) as Layout>::Key>,
     ) -> Result<Removed> {
         self.ledger().kernel("bucketized_remove", keys.len());
-        self.remove_from_lines::<(K, V)>(&plan.functions(), image, keys)
+        self.remove_from_lines::<(K, V), _>(&plan.functions(), image, keys)
     }
 
     fn lift(&self, plan: &LinePlan<(K, V)>, image: &mut Memory<u64>) -> Result<DecodedOf<Cpu, BucketizedOf<K, V>>> {
         self.ledger().kernel("bucketized_lift", image.len());
-        let lifted = self.lift_from_lines::<(K, V)>(&plan.functions(), image, plan.cells() as usize)?;
+        let lifted = self.lift_from_lines::<(K, V), _>(&plan.functions(), image, plan.cells() as usize)?;
         let words = lines_mut(image.words_mut()?);
         self.run(|| {
             each(words, CHUNK / LINE_WORDS, |_, lines| lines.iter_mut().for_each(canonical::sort_line::<(K, V)>));

@@ -18,7 +18,7 @@ use crate::cpu::memory::Memory;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{each, fold};
-use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, slot};
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair};
 
 /// The cell of a key that is nowhere.
 const NOWHERE: u64 = u64::MAX;
@@ -124,7 +124,7 @@ where
         }
     });
     let new = lines(image);
-    let of_chunk = |_, range| Some(moved::<L>(table, new, old, range));
+    let of_chunk = |_, range| Some(moved::<L, _>(table, new, old, range));
     let both = |first: Option<Result<Moved<_>>>, second: Option<Result<Moved<_>>>| match (first, second) {
         (Some(first), Some(second)) => Some(first.and_then(|first| first.followed_by(second?))),
         (first, second) => first.or(second),
@@ -157,13 +157,18 @@ fn same_words<L: Layout>(new: &Line, old: &Line) -> bool {
 }
 
 /// Of some old lines, the values of pairs in those whose words are others now.
-fn moved<L: Layout>(table: &impl Finds<L>, new: &[Line], old: &[Line], range: Range<usize>) -> Result<Moved<L::Value>> {
+fn moved<L: Layout, F: Finds<L>>(
+    table: &F,
+    new: &[Line],
+    old: &[Line],
+    range: Range<usize>,
+) -> Result<Moved<L::Value>> {
     let changed = || range.clone().filter(|&line| !same_words::<L>(&new[line], &old[line]));
     let most = changed().count() * L::SLOTS;
     let (mut keys, mut values) = (memory::reserved(most)?, memory::reserved(most)?);
     for line in changed() {
         for (i, (word, value)) in (0..L::SLOTS).map(|i| pair::<L>(&old[line], i)).enumerate() {
-            if slot::is_pair::<L::Key>(word) {
+            if F::FIELDS.is_pair::<L::Key>(word) {
                 keys.push(table.key_of(line, i, word));
                 values.push(value);
             }

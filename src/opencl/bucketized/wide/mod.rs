@@ -44,10 +44,15 @@ impl DeviceKey for u64 {
 
 /// What cl/bucketized_wide.clh wants to know when a program is built.
 pub(in crate::opencl) fn parameters<L: Layout>(group: usize) -> Vec<(&'static str, u32)> {
+    line_parameters::<L>(group, 3)
+}
+
+/// What cl/wide.clh and cl/bucketized.clh want to know, of tables with so many mixers.
+pub(in crate::opencl) fn line_parameters<L: Layout>(group: usize, functions: u32) -> Vec<(&'static str, u32)> {
     let (first, stride) = L::VALUES.unwrap_or((0, 1));
     vec![
         ("CLASSIC", 0),
-        ("FUNCTIONS", 3),
+        ("FUNCTIONS", functions),
         ("SLOTS", L::SLOTS as u32),
         ("PART_BITS", L::PART_BITS),
         ("KEY_BITS", L::Key::BITS),

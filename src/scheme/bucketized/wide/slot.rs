@@ -9,7 +9,8 @@
 //!
 //! It is the rule of `scheme/slot.rs` with the value left out, at 32 and at 64 bits: lossless from
 //! [`MIN_BUCKETS`](crate::scheme::slot::MIN_BUCKETS) on, for the same reason. Words of 32 bits stand in the low half of a
-//! `u64` wherever one is passed around.
+//! `u64` wherever one is passed around. Robin Hood tables divide their words elsewhere ([`Fields`]): they need six bits of
+//! age, and take the remainder from a division.
 
 use std::fmt::Debug;
 
@@ -96,38 +97,90 @@ impl SlotKey for u64 {
     }
 }
 
-/// Where the age of a word begins.
-pub const fn age_shift<K: SlotKey>() -> u32 {
-    K::BITS - AGE_BITS
+/// How the words of a scheme are divided: `[age][remainder]`, by the bits of the age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fields {
+    /// Bits of the age.
+    pub age_bits: u32,
 }
 
-/// The word of a pair of this age.
+/// In bucketized and cuckoo tables.
+pub const FIELDS: Fields = Fields { age_bits: AGE_BITS };
+const _: () = assert!(FIELDS.max_age() == MAX_AGE);
+
+impl Fields {
+    /// The greatest age of a pair; the next one, all ones, is the tombstone's.
+    pub const fn max_age(self) -> u32 {
+        (1 << self.age_bits) - 2
+    }
+
+    /// Where the age of a word begins.
+    pub const fn age_shift<K: SlotKey>(self) -> u32 {
+        K::BITS - self.age_bits
+    }
+
+    /// The word of a pair of this age.
+    #[inline(always)]
+    pub fn word<K: SlotKey>(self, age: u32, remainder: K) -> u64 {
+        u64::from(age) << self.age_shift::<K>() | remainder.into()
+    }
+
+    /// The age in a word; 0 for an empty slot.
+    #[inline(always)]
+    pub fn age<K: SlotKey>(self, word: u64) -> u32 {
+        (word >> self.age_shift::<K>()) as u32
+    }
+
+    /// The remainder in a word.
+    #[inline(always)]
+    pub fn remainder<K: SlotKey>(self, word: u64) -> K {
+        K::low(word & !(u64::MAX << self.age_shift::<K>()))
+    }
+
+    /// Whether a word is a pair's: neither an empty slot nor a tombstone.
+    #[inline(always)]
+    pub fn is_pair<K: SlotKey>(self, word: u64) -> bool {
+        (1..=self.max_age()).contains(&self.age::<K>(word))
+    }
+
+    /// The word of a slot whose pair was removed; above every pair's.
+    pub const fn tombstone<K: SlotKey>(self) -> u64 {
+        (self.max_age() as u64 + 1) << self.age_shift::<K>()
+    }
+}
+
+/// [`Fields::age_shift`] of [`FIELDS`].
+pub const fn age_shift<K: SlotKey>() -> u32 {
+    FIELDS.age_shift::<K>()
+}
+
+/// [`Fields::word`] of [`FIELDS`].
 #[inline(always)]
 pub fn word<K: SlotKey>(age: u32, remainder: K) -> u64 {
-    u64::from(age) << age_shift::<K>() | remainder.into()
+    FIELDS.word(age, remainder)
 }
 
-/// The age in a word; 0 for an empty slot.
+/// [`Fields::age`] of [`FIELDS`].
 #[inline(always)]
 pub fn age<K: SlotKey>(word: u64) -> u32 {
-    (word >> age_shift::<K>()) as u32
+    FIELDS.age::<K>(word)
 }
 
-/// The remainder in a word.
+/// [`Fields::remainder`] of [`FIELDS`].
 #[inline(always)]
 pub fn remainder<K: SlotKey>(word: u64) -> K {
-    K::low(word & !(u64::MAX << age_shift::<K>()))
+    FIELDS.remainder(word)
 }
 
-/// Whether a word is a pair's: neither an empty slot nor a tombstone.
+/// [`Fields::is_pair`] of [`FIELDS`].
 #[inline(always)]
 pub fn is_pair<K: SlotKey>(word: u64) -> bool {
-    (1..=MAX_AGE).contains(&age::<K>(word))
+    FIELDS.is_pair::<K>(word)
 }
 
-/// The word of a slot whose pair was removed; above every pair's.
+/// [`Fields::tombstone`] of [`FIELDS`].
 pub const fn tombstone<K: SlotKey>() -> u64 {
-    (MAX_AGE as u64 + 1) << age_shift::<K>()
+    FIELDS.tombstone::<K>()
 }
 
 #[cfg(test)]
@@ -136,22 +189,24 @@ mod tests {
     use crate::scheme::slot::{EMPTY, MIN_BUCKETS};
     use quickcheck::quickcheck;
 
-    fn survives<K: SlotKey>() {
-        for age_in in [1, MAX_AGE] {
-            for rem in [0, 1, u64::MAX >> (64 - age_shift::<K>())] {
-                let word = word(age_in, K::low(rem));
-                assert!(is_pair::<K>(word) && word < tombstone::<K>());
-                assert_eq!((age::<K>(word), remainder::<K>(word)), (age_in, K::low(rem)));
+    fn survives<K: SlotKey>(fields: Fields) {
+        for age_in in [1, fields.max_age()] {
+            for rem in [0, 1, u64::MAX >> (64 - fields.age_shift::<K>())] {
+                let word = fields.word(age_in, K::low(rem));
+                assert!(fields.is_pair::<K>(word) && word < fields.tombstone::<K>());
+                assert_eq!((fields.age::<K>(word), fields.remainder::<K>(word)), (age_in, K::low(rem)));
                 assert!(K::BITS == u64::BITS || word >> K::BITS == 0);
             }
         }
-        assert!(!is_pair::<K>(EMPTY) && !is_pair::<K>(tombstone::<K>()));
+        assert!(!fields.is_pair::<K>(EMPTY) && !fields.is_pair::<K>(fields.tombstone::<K>()));
     }
 
     #[test]
     fn every_field_survives_at_its_extremes() {
-        survives::<u32>();
-        survives::<u64>();
+        for fields in [FIELDS, Fields { age_bits: 6 }] {
+            survives::<u32>(fields);
+            survives::<u64>(fields);
+        }
     }
 
     #[test]

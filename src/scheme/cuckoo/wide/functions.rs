@@ -5,10 +5,11 @@ use super::plan::CuckooLinePlan;
 use crate::scheme::Cuckoo;
 use crate::scheme::Scheme;
 use crate::scheme::bucketized::wide::Layout;
-use crate::scheme::bucketized::wide::slot::{self, SlotKey};
+use crate::scheme::bucketized::wide::slot::{self, Fields, SlotKey};
 use crate::scheme::constants::Constants;
 use crate::scheme::cuckoo::MAX_FUNCTIONS;
-use crate::scheme::slot::AGE_BITS;
+use crate::scheme::slot::{AGE_BITS, MAX_AGE};
+use crate::scheme::slot_lists::SlotLists;
 
 /// The H functions of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,11 +54,38 @@ impl<K: SlotKey> SlotFunctions<K> {
         let turn = self.turn(slot::age::<K>(word));
         K::join(slot, slot::remainder::<K>(word), self.slots).unmixed(self.mixers[turn])
     }
+}
 
-    /// For each function the ages that stand for it, one bit an age.
-    pub fn ages(&self) -> [u32; MAX_FUNCTIONS] {
-        let mut ages = [0; MAX_FUNCTIONS];
-        (1..=crate::scheme::slot::MAX_AGE).for_each(|age| ages[self.turn(age)] |= 1 << age);
-        ages
+/// A key goes down its list as it is: each function mixes it anew.
+impl<K: SlotKey> SlotLists for SlotFunctions<K> {
+    type Key = K;
+    type Goal = K;
+    const FIELDS: Fields = slot::FIELDS;
+
+    fn slots(&self) -> u32 {
+        self.slots
+    }
+    #[inline(always)]
+    fn turns(&self) -> u32 {
+        self.count
+    }
+    fn ages(&self, turn: u32) -> u64 {
+        (1..=MAX_AGE).filter(|&age| self.turn(age) == turn as usize).fold(0, |ages, age| ages | 1 << age)
+    }
+    #[inline(always)]
+    fn goal(&self, key: K) -> K {
+        key
+    }
+    #[inline(always)]
+    fn key(&self, goal: K) -> K {
+        goal
+    }
+    #[inline(always)]
+    fn probe(&self, goal: K, age: u32) -> (u32, K) {
+        SlotFunctions::probe(self, self.turn(age), goal)
+    }
+    #[inline(always)]
+    fn goal_in(&self, slot: u32, word: u64) -> K {
+        self.key_of(slot, word)
     }
 }

@@ -3,8 +3,9 @@
 //! ```text
 //! functions.rs   where keys go: H mixers of the keys' width
 //! plan.rs        the integers that fix an image
-//! canonical.rs   the rule
 //! ```
+//!
+//! The rule is `scheme/slot_lists.rs`.
 //!
 //! A slot is a word `[age 4][remainder]` of the key's width (`bucketized/wide/slot.rs`) and a value beside it. Slots stand
 //! in lines of 64 bytes, four, five or eight to a line (`bucketized/wide/line.rs`): so a slot's word and value are one
@@ -13,7 +14,6 @@
 //! What it is not: a kind of its own, or the paper's. Classic tables have 32 bits. Nor a table of buckets: each key has H
 //! slots, of lines that have nothing to do with each other.
 
-pub mod canonical;
 mod functions;
 mod plan;
 #[cfg(test)]
@@ -27,8 +27,9 @@ use std::ops::Range;
 
 use super::Cuckoo;
 use crate::error::{Error, Result};
-use crate::scheme::bucketized::wide::{Column, Layout, slot};
+use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::slot::MIN_BUCKETS;
+use crate::scheme::slot_lists::rule_of_slot_lists;
 use crate::scheme::{Audit, CuckooSet, Kind, Limits, Load, Placing, Plan, Request, Scheme, Updates, Violation};
 
 /// The parameters of a cuckoo table of `K` keys and `V` values, of which one has 64 bits: made by [`Cuckoo::of`], and of
@@ -92,9 +93,6 @@ where
     fn kind(&self) -> Kind {
         self.cuckoo.kind()
     }
-    fn updates(&self) -> Updates {
-        Updates::Tombstones
-    }
     fn check(&self) -> Result<()> {
         match self.kind() {
             Kind::Canonical => self.cuckoo.check(),
@@ -119,47 +117,9 @@ where
     fn from_plan(plan: &Self::Plan) -> Self {
         Cuckoo::canonical(plan.function_count()).of()
     }
-    fn limits(&self) -> Limits {
-        let limits = Limits::of::<Self::Key, Self::Value>();
-        if <(K, V)>::VALUES.is_some() { limits } else { Limits { value_bits: 0, ..limits } }
-    }
     fn gives_up_above(&self) -> Option<Load> {
         self.cuckoo.gives_up_above()
     }
-    fn keeps_one(&self) -> bool {
-        true
-    }
 
-    fn find(plan: &Self::Plan, image: &[u64], key: Self::Key) -> Option<Self::Value> {
-        let at = canonical::search::<(K, V)>(&plan.functions(), image, key).1?;
-        Some(canonical::cell::<(K, V)>(image, at as usize).1)
-    }
-    fn reads(plan: &Self::Plan, image: &[u64], key: Self::Key) -> u32 {
-        canonical::search::<(K, V)>(&plan.functions(), image, key).0
-    }
-    fn pair(plan: &Self::Plan, image: &[u64], at: u64) -> Option<(Self::Key, Self::Value)> {
-        let at = u32::try_from(at).ok().filter(|&at| at < plan.slot_count())?;
-        canonical::pair_in::<(K, V)>(&plan.functions(), image, at)
-    }
-    fn age(plan: &Self::Plan, image: &[u64], at: u64) -> u32 {
-        let Some(at) = u32::try_from(at).ok().filter(|&at| at < plan.slot_count()) else { return 0 };
-        let word = canonical::cell::<(K, V)>(image, at as usize).0;
-        if slot::is_pair::<Self::Key>(word) { slot::age::<Self::Key>(word) } else { 0 }
-    }
-    fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
-        let functions = plan.functions();
-        Placing::of_each(pairs, |key, value| canonical::place::<(K, V)>(&functions, image, key, value))
-    }
-    fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[Self::Key]) -> u64 {
-        let functions = plan.functions();
-        keys.iter().filter(|&&key| canonical::remove::<(K, V)>(&functions, image, key)).count() as u64
-    }
-    fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
-        canonical::audit::<(K, V)>(&plan.functions(), image, cells)
-    }
-
-    /// The old image, from which values are carried over to the new one.
-    fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
-        8 * plan.words()
-    }
+    rule_of_slot_lists!(SlotFunctions<<(K, V) as Layout>::Key>);
 }

@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use bytemuck::NoUninit;
 
 use super::functions::SlotFunctions;
-use crate::scheme::bucketized::wide::{LINE_WORDS, Layout};
+use crate::scheme::bucketized::wide::Layout;
 use crate::scheme::cuckoo::MAX_FUNCTIONS;
+use crate::scheme::slot_lists::plan_of_slot_lists;
 use crate::scheme::stored::MOST_STORED;
 use crate::scheme::{Cuckoo, FIRST_SALTED, Kind, Plan, Salt, Scheme, slot};
 
@@ -94,25 +95,5 @@ impl<L: Layout> Plan for CuckooLinePlan<L> {
         let salt = salt.filter(|_| self.numbers.attempt >= FIRST_SALTED).unwrap_or(Salt::NONE);
         CuckooLinePlan { numbers: Numbers { salt, ..self.numbers }, ..self }
     }
-    fn kind(&self) -> Kind {
-        Kind::Canonical
-    }
-    fn slots(&self) -> u64 {
-        self.numbers.slots.into()
-    }
-    fn words(&self) -> u64 {
-        u64::from(self.lines()) * LINE_WORDS as u64
-    }
-    fn cells(&self) -> u64 {
-        self.slots()
-    }
-    fn empty_word(&self) -> u64 {
-        slot::EMPTY
-    }
-    fn seed(&self) -> u64 {
-        self.numbers.seed
-    }
-    fn attempt(&self) -> u32 {
-        self.numbers.attempt
-    }
+    plan_of_slot_lists!();
 }

@@ -6,10 +6,8 @@ mod reference;
 use std::time::{Duration, Instant};
 
 use koel::backend::{HashBackend, Runs, Word as _};
-use koel::scheme::BucketizedOf;
-use koel::scheme::bucketized::wide::{Column, Layout};
 use koel::table::TableBuilder;
-use koel::{AnyScheme, Bucketized, Duplicates, HashTable, Kind, Scheme};
+use koel::{AnyScheme, Bucketized, Duplicates, HashTable, Kind, RobinHood, Scheme};
 
 use super::row::{Row, compare_digests, rate};
 use super::{Device, Run, SchemeOptions, Wanted};
@@ -21,6 +19,15 @@ use data::DataSet;
 pub(super) use data::{Spread, too_wide};
 use reference::Reference;
 
+/// The rows of a scheme's tables of every two widths.
+macro_rules! every_width {
+    ($rows:ident, $scheme:ident, $run:expr, $data:expr) => {{
+        $rows.extend(wide($run, $scheme.of::<u64, u64>(), $data, "u64, u64")?);
+        $rows.extend(wide($run, $scheme.of::<u64, u32>(), $data, "u64, u32")?);
+        $rows.extend(wide($run, $scheme.of::<u32, u64>(), $data, "u32, u64")?);
+        $rows.extend(wide($run, $scheme.of::<u64, ()>(), $data, "u64")?);
+    }};
+}
 /// Plain tables of every scheme and kind, on random keys and on the k-mers of a genome.
 pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
     let data = [DataSet::random(n, run.seed), DataSet::lambda_phage()?];
@@ -33,31 +40,57 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
             let check = Check { data: set, cut: None, run, kind: *kind, types: "" };
             rows.extend(check.run(scheme::named(name, *kind, options)?)?);
         }
-        if is_wide(name, *kind, options) {
-            rows.extend(wide::<u64, u64>(run, &data[0], "u64, u64")?);
-            rows.extend(wide::<u64, u32>(run, &data[0], "u64, u32")?);
-            rows.extend(wide::<u32, u64>(run, &data[0], "u32, u64")?);
-            rows.extend(wide::<u64, ()>(run, &data[0], "u64")?);
+        match WideScheme::of(name, *kind, options)? {
+            Some(WideScheme::Bucketized(scheme)) => every_width!(rows, scheme, run, &data[0]),
+            Some(WideScheme::RobinHood(scheme)) => every_width!(rows, scheme, run, &data[0]),
+            None => {}
         }
     }
     Ok(rows)
 }
 
-/// Whether these tables come with 64-bit keys and values too, which have no parameters.
-pub(super) fn is_wide(name: &str, kind: Kind, options: &SchemeOptions) -> bool {
-    name == Bucketized::NAME && kind == Kind::Canonical && options.given().is_empty()
+/// A scheme whose tables come with 64-bit keys and values too.
+pub(super) enum WideScheme {
+    Bucketized(Bucketized),
+    RobinHood(RobinHood),
+}
+
+impl WideScheme {
+    /// That of tables of this name, kind and options, if they come so. Bucketized ones have no options.
+    pub(super) fn of(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Option<WideScheme>> {
+        if kind != Kind::Canonical {
+            return Ok(None);
+        }
+        Ok(match scheme::named(name, kind, options)? {
+            AnyScheme::Bucketized(scheme) => options.given().is_empty().then_some(WideScheme::Bucketized(scheme)),
+            AnyScheme::RobinHood(scheme) => {
+                scheme.of::<u64, u64>().check().is_ok().then_some(WideScheme::RobinHood(scheme))
+            }
+            _ => None,
+        })
+    }
+
+    /// How many of these there are.
+    pub(super) fn count(wanted: &[Wanted]) -> usize {
+        let is_wide = |wanted: &&Wanted| {
+            WideScheme::of(wanted.name, wanted.kind, &wanted.options).is_ok_and(|scheme| scheme.is_some())
+        };
+        wanted.iter().filter(is_wide).count()
+    }
 }
 
 /// Tables of wider keys or values, on the random rows: spread over all bits, and where keys have 64 also over the ends.
-fn wide<K: Column, V: Column>(run: &Run<'_>, of: &DataSet, types: &'static str) -> Result<Vec<Row>>
+fn wide<S: Scheme<Key: Word, Value: Word>>(
+    run: &Run<'_>,
+    scheme: S,
+    of: &DataSet,
+    types: &'static str,
+) -> Result<Vec<Row>>
 where
-    (K, V): Layout<Key: Word, Value: Word>,
-    Device: Runs<BucketizedOf<K, V>>,
+    Device: Runs<S>,
 {
-    let scheme = Bucketized::default().of::<K, V>();
     warm_up(run.devices, scheme.clone());
-    let spreads: &[Spread] =
-        if <(K, V) as Layout>::Key::BITS > u32::BITS { &[Spread::Both, Spread::Apart] } else { &[Spread::Both] };
+    let spreads: &[Spread] = if S::Key::BITS > u32::BITS { &[Spread::Both, Spread::Apart] } else { &[Spread::Both] };
     let mut rows = Vec::new();
     for &spread in spreads {
         let data = DataSet::widened(of, spread, scheme.limits().value_bits > 0);
@@ -69,7 +102,7 @@ where
 
 /// Steps of that for the progress bar.
 pub(super) fn steps(wanted: &[Wanted], devices: &[Device]) -> usize {
-    let wide = wanted.iter().filter(|wanted| is_wide(wanted.name, wanted.kind, &wanted.options)).count();
+    let wide = WideScheme::count(wanted);
     // Keys of 64 bits have two sets of data, and there are three such tables; and one of u32 keys.
     (wanted.len() * 2 + wide * 7) * (devices.len() + 1)
 }

@@ -17,10 +17,10 @@ mod set;
 use std::time::{Duration, Instant};
 
 use koel::backend::{HashBackend, Runs};
-use koel::scheme::{BucketizedOf, Limits};
+use koel::scheme::Limits;
 use koel::{AnyScheme, Bucketized, Kind, Scheme};
 
-use super::map::{Spread, is_wide};
+use super::map::{Spread, WideScheme};
 use super::row::{Row, compare_digests, rate};
 use super::{Device, Run, Wanted, Which};
 use crate::failure::Result;
@@ -55,7 +55,8 @@ impl Table {
 pub(super) fn steps(table: Table, wanted: &[Wanted], devices: &[Device]) -> usize {
     // Groups have no scheme. The first of the columns are the few rows that compile kernels.
     let schemes = if table == Table::Group { 1 } else { wanted.len() };
-    let wide = wanted.iter().filter(|wanted| is_wide(wanted.name, wanted.kind, &wanted.options)).count();
+    let wide = WideScheme::count(wanted);
+    let wide = if table == Table::Group { wide.min(1) } else { wide };
     (schemes + wide) * (1 + Shape::ALL.len()) * devices.len()
 }
 
@@ -77,7 +78,7 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
             // The few rows are there to compile kernels; they are told of where they fail.
             rows.extend(found.into_iter().filter(|row| i > 0 || !row.is_ok()));
         }
-        if run.wanted.iter().any(|wanted| is_wide(wanted.name, wanted.kind, &wanted.options)) {
+        if WideScheme::count(run.wanted) > 0 {
             rows.extend(wide(run, &group::Groups, &Bucketized::default().of::<u64, u32>(), n)?);
         }
         return Ok(rows);
@@ -85,30 +86,39 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
     for Wanted { name, kind, options } in run.wanted {
         let mut job = Checks { table, n, run, kind: *kind, common: &common, left_out };
         rows.extend(job.run(&scheme::named(name, *kind, options)?)?);
-        if is_wide(name, *kind, options) {
-            let numbers = Bucketized::default().of::<u64, u32>();
-            rows.extend(match table {
-                Table::Set => wide(run, &set::Sets, &Bucketized::default().of::<u64, ()>(), n)?,
-                Table::Compact => wide(run, &compact::Compacting, &numbers, n)?,
-                Table::Multi => wide(run, &multi::Multi, &numbers, n)?,
-                Table::Join => wide(run, &join::Joins, &numbers, n)?,
-                Table::Group => Vec::new(),
-            });
-        }
+        rows.extend(match WideScheme::of(name, *kind, options)? {
+            Some(WideScheme::Bucketized(scheme)) => {
+                wide_table(run, table, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), n)?
+            }
+            Some(WideScheme::RobinHood(scheme)) => {
+                wide_table(run, table, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), n)?
+            }
+            None => Vec::new(),
+        });
     }
     Ok(rows)
 }
 
-/// A subject over tables of 64-bit keys, on rows whose keys agree in one half or in none.
-fn wide<V, T: Subject<BucketizedOf<u64, V>>>(
-    run: &Run<'_>,
-    subject: &T,
-    scheme: &BucketizedOf<u64, V>,
-    n: u32,
-) -> Result<Vec<Row>>
+/// One of them over tables of 64-bit keys: with numbers beside them, or alone.
+fn wide_table<S, K>(run: &Run<'_>, table: Table, numbers: &S, keys: &K, n: u32) -> Result<Vec<Row>>
 where
-    BucketizedOf<u64, V>: Scheme<Key = u64>,
-    Device: Runs<BucketizedOf<u64, V>>,
+    S: Scheme<Key = u64, Value = u32>,
+    K: Scheme<Key = u64>,
+    Device: Runs<S> + Runs<K>,
+{
+    match table {
+        Table::Set => wide(run, &set::Sets, keys, n),
+        Table::Compact => wide(run, &compact::Compacting, numbers, n),
+        Table::Multi => wide(run, &multi::Multi, numbers, n),
+        Table::Join => wide(run, &join::Joins, numbers, n),
+        Table::Group => Ok(Vec::new()),
+    }
+}
+
+/// A subject over tables of 64-bit keys, on rows whose keys agree in one half or in none.
+fn wide<S: Scheme<Key = u64>, T: Subject<S>>(run: &Run<'_>, subject: &T, scheme: &S, n: u32) -> Result<Vec<Row>>
+where
+    Device: Runs<S>,
 {
     let mut rows = Vec::new();
     let few = std::iter::once((Shape::Copies, 9));

@@ -2,38 +2,45 @@
 //! looked at.
 //!
 //! ```text
-//! for each block of 128 keys:   function 1, 2, .., H:   hash the open keys, and ask for their slots
-//!                                                       each slot: found, absent, or open for the next function
+//! for each block of 128 keys:   place 1, 2, .. of its list:   find the open keys' slots, and ask for them
+//!                                                             each slot: found, absent, or open for the next place
 //! ```
 
 use crate::backend::Word;
 use crate::cpu::BLOCK;
 use crate::cpu::lines::Finds;
 use crate::cpu::memory::prefetch;
+use crate::scheme::bucketized::wide::slot::Fields;
 use crate::scheme::bucketized::wide::{Layout, Line};
-use crate::scheme::cuckoo::wide::SlotFunctions;
-use crate::scheme::cuckoo::wide::canonical::{Says, verdict};
+use crate::scheme::slot_lists::{Says, SlotLists, verdict};
 
-impl<L: Layout> Finds<L> for SlotFunctions<L::Key> {
+impl<L: Layout, F: SlotLists<Key = L::Key>> Finds<L> for F {
+    const FIELDS: Fields = <F as SlotLists>::FIELDS;
+
     #[inline(always)]
     fn each_found(&self, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(usize, usize, usize)) {
-        let ages = self.ages();
+        let mut goals = [F::Goal::default(); BLOCK];
         let (mut slots, mut remainders) = ([0u32; BLOCK], [L::Key::low(0); BLOCK]);
         let mut open = [0u8; BLOCK];
         const { assert!(BLOCK <= 1 << u8::BITS) }
         for (start, block) in (0..).step_by(BLOCK).zip(keys.chunks(BLOCK)) {
+            goals.iter_mut().zip(block).for_each(|(goal, &key)| *goal = self.goal(key));
             open.iter_mut().zip(0..block.len() as u8).for_each(|(open, i)| *open = i);
             let mut left = block.len();
-            for (turn, &ages) in ages.iter().enumerate().take(self.count as usize) {
+            for turn in 0..self.turns() {
+                if left == 0 {
+                    break;
+                }
+                let ages = self.ages(turn);
                 for n in 0..left {
-                    (slots[n], remainders[n]) = self.probe(turn, block[usize::from(open[n])]);
+                    (slots[n], remainders[n]) = self.probe(goals[usize::from(open[n])], turn + 1);
                     prefetch(lines, slots[n] as usize / L::SLOTS);
                 }
                 let mut still = 0;
                 for n in 0..left {
                     let (line, i) = (slots[n] as usize / L::SLOTS, slots[n] as usize % L::SLOTS);
                     let Some(there) = lines.get(line) else { continue };
-                    match verdict(turn, ages, remainders[n], L::word(there, i)) {
+                    match verdict::<F>(turn, ages, remainders[n], L::word(there, i)) {
                         Says::Found => then(start + usize::from(open[n]), line, i),
                         Says::Absent => {}
                         Says::GoOn => {
@@ -49,6 +56,6 @@ impl<L: Layout> Finds<L> for SlotFunctions<L::Key> {
 
     #[inline(always)]
     fn key_of(&self, line: usize, slot: usize, word: u64) -> L::Key {
-        SlotFunctions::key_of(self, (line * L::SLOTS + slot) as u32, word)
+        self.key_in((line * L::SLOTS + slot) as u32, word)
     }
 }

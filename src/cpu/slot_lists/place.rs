@@ -19,20 +19,20 @@ use crate::cpu::memory::prefetch;
 use crate::cpu::place::raise;
 use crate::error::Result;
 use crate::memory;
-use crate::scheme::bucketized::wide::{Layout, slot};
-use crate::scheme::cuckoo::wide::SlotFunctions;
-use crate::scheme::slot::{EMPTY, MAX_AGE};
+use crate::scheme::bucketized::wide::Layout;
+use crate::scheme::slot::EMPTY;
+use crate::scheme::slot_lists::SlotLists;
 
-/// A key on its way.
+/// A key on its way, as what goes down its list.
 #[derive(Clone, Copy)]
-struct Offer<K> {
-    key: K,
+struct Offer<G> {
+    goal: G,
     age: u32,
 }
 
 /// Adds the words of keys to an image.
-pub(super) fn words<L: Layout>(
-    functions: &SlotFunctions<L::Key>,
+pub(super) fn words<L: Layout, F: SlotLists<Key = L::Key>>(
+    lists: &F,
     image: &mut [u64],
     keys: &[L::Key],
 ) -> Result<Placed<L::Key, L::Value>>
@@ -42,7 +42,7 @@ where
     let cells = <L::Key as Shared>::cells(image);
     let work = |crew: &Crew| {
         let open = memory::reserved(4 * BLOCK)?;
-        Placer::<L> { functions, cells, places: Places::words(), open, counted: Placed::default() }.place(keys, crew)
+        Placer::<L, F> { lists, cells, places: Places::words(), open, counted: Placed::default() }.place(keys, crew)
     };
     Crew::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(|| Ok(Placed::default()))
 }
@@ -53,25 +53,25 @@ fn sum<K: Ord, V>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
 }
 
 /// One thread of a build.
-struct Placer<'a, L: Layout>
+struct Placer<'a, L: Layout, F: SlotLists>
 where
     L::Key: Shared,
 {
-    functions: &'a SlotFunctions<L::Key>,
+    lists: &'a F,
     cells: &'a [<L::Key as Shared>::Cell],
     places: Places<L>,
     /// Those who lost, and go on.
-    open: Vec<Offer<L::Key>>,
+    open: Vec<Offer<F::Goal>>,
     counted: Placed<L::Key, L::Value>,
 }
 
-impl<L: Layout> Placer<'_, L>
+impl<L: Layout, F: SlotLists<Key = L::Key>> Placer<'_, L, F>
 where
     L::Key: Shared,
 {
     fn place(mut self, keys: &[L::Key], crew: &Crew) -> Result<Placed<L::Key, L::Value>> {
         let mut chunk = 0..0;
-        let mut block = [Offer { key: L::Key::low(0), age: 1 }; BLOCK];
+        let mut block = [Offer { goal: F::Goal::default(), age: 1 }; BLOCK];
         let mut aims = [(0, L::Key::low(0)); BLOCK];
         loop {
             let len = self.next_block(keys, crew, &mut chunk, &mut block)?;
@@ -79,7 +79,7 @@ where
                 return Ok(self.counted);
             }
             for (aim, offer) in aims.iter_mut().zip(&block[..len]) {
-                *aim = self.functions.probe(self.functions.turn(offer.age), offer.key);
+                *aim = self.lists.probe(offer.goal, offer.age);
                 prefetch(self.cells, self.word_of(aim.0));
             }
             for (&(slot, remainder), &offer) in aims.iter().zip(&block[..len]) {
@@ -100,7 +100,7 @@ where
         keys: &[L::Key],
         crew: &Crew,
         chunk: &mut Range<usize>,
-        block: &mut [Offer<L::Key>; BLOCK],
+        block: &mut [Offer<F::Goal>; BLOCK],
     ) -> Result<usize> {
         if chunk.start >= chunk.end && self.open.len() < BLOCK {
             *chunk = crew.take().unwrap_or(0..0);
@@ -113,14 +113,17 @@ where
         }
         let fresh = chunk.start..chunk.end.min(chunk.start + BLOCK);
         chunk.start = fresh.end;
-        block.iter_mut().zip(&keys[fresh.clone()]).for_each(|(offer, &key)| *offer = Offer { key, age: 1 });
+        block
+            .iter_mut()
+            .zip(&keys[fresh.clone()])
+            .for_each(|(offer, &key)| *offer = Offer { goal: self.lists.goal(key), age: 1 });
         // Each offer leaves one loser at most.
-        self.open.try_reserve(BLOCK).map_err(|_| memory::no_room::<Offer<L::Key>>(self.open.len() + BLOCK))?;
+        self.open.try_reserve(BLOCK).map_err(|_| memory::no_room::<Offer<F::Goal>>(self.open.len() + BLOCK))?;
         Ok(fresh.len())
     }
 
-    fn settle(&mut self, slot: u32, remainder: L::Key, offer: Offer<L::Key>) {
-        let mine = slot::word(offer.age, remainder);
+    fn settle(&mut self, slot: u32, remainder: L::Key, offer: Offer<F::Goal>) {
+        let mine = F::FIELDS.word(offer.age, remainder);
         let Some(cell) = self.cells.get(self.word_of(slot)) else {
             self.counted.unplaced += 1;
             return;
@@ -131,16 +134,17 @@ where
         }
         if there == mine {
             self.counted.copies += 1;
-            let least = self.counted.least_copy.map_or(offer.key, |least| least.min(offer.key));
+            let key = self.lists.key(offer.goal);
+            let least = self.counted.least_copy.map_or(key, |least| least.min(key));
             self.counted.least_copy = Some(least);
             return;
         }
         let loser = if there < mine {
-            Offer { key: self.functions.key_of(slot, there), age: slot::age::<L::Key>(there) }
+            Offer { goal: self.lists.goal_in(slot, there), age: F::FIELDS.age::<L::Key>(there) }
         } else {
             offer
         };
-        if loser.age >= MAX_AGE {
+        if loser.age >= F::FIELDS.max_age() {
             self.counted.unplaced += 1;
         } else {
             self.open.push(Offer { age: loser.age + 1, ..loser });

@@ -1,4 +1,6 @@
-//! The host side of cl/robin_hood.cl: which program, and which arguments.
+//! The host side of cl/robin_hood.cl: which program, and which arguments. `wide.rs` has the tables of 64-bit keys or values.
+
+pub(super) mod wide;
 
 use ocl::core::Program;
 use ocl::prm::Uint16;

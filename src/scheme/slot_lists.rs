@@ -1,0 +1,306 @@
+//! Tables of 64-bit keys or values in which each key has a list of single slots: cuckoo and Robin Hood. The rule of
+//! `cuckoo/canonical.rs` for words without values, with values that follow.
+//!
+//! ```text
+//! place(key, value):   age = 1
+//!   loop:  slot, rem = place of key at age;  mine = [age][rem];  there = word of slot
+//!          there == mine:  it is my key: the greater value stays, the other is dropped                            (a copy)
+//!          there < mine:   mine and my value take its place; done if that was empty; else go on as the pair that was there
+//!          age += 1;  past the greatest age: unplaced, the attempt has failed
+//! find(key):   for turn in 0..turns:  slot, rem = place of key at age turn + 1
+//!          found if rem is equal and the age there stands for this turn
+//!          absent if the word there is below [turn + 1][rem]: the key would have displaced it
+//! ```
+//!
+//! **Equal words are copies.** In one slot an age names one place of the list, and slot and remainder then name one key
+//! (`bucketized/wide/slot.rs`, `robin_hood/wide/mod.rs`). So two keys never tie, words alone decide who stands where, and
+//! the proof of `cuckoo/canonical.rs` holds word for word: the image's words are a function of the set of keys. A value
+//! goes where its key goes; of copies the greatest stays.
+//!
+//! Slots stand in lines of 64 bytes, four, five or eight to a line (`bucketized/wide/line.rs`): so a slot's word and value
+//! are one access of memory. Lines have no part in the rule.
+//!
+//! What it is not: a scheme. Who has such tables says where keys go ([`SlotLists`]) and what its plan is.
+
+use std::ops::Range;
+
+use super::bucketized::wide::slot::{Fields, SlotKey};
+use super::bucketized::wide::{Layout, lines, lines_mut, pair, put};
+use super::slot::EMPTY;
+use super::{Audit, Placing, Violation};
+
+/// Where the keys of one plan go.
+pub trait SlotLists: Sync {
+    /// The keys.
+    type Key: SlotKey;
+    /// What goes down a list for a key: all that its places depend on.
+    type Goal: Copy + Default + Send + Sync;
+    /// How words are divided.
+    const FIELDS: Fields;
+
+    /// Slots of the table.
+    fn slots(&self) -> u32;
+    /// Places that a key can have: how many a lookup reads at most. They are those of ages 1 and up.
+    fn turns(&self) -> u32;
+    /// The ages that stand for place number `turn`, counted from 0: one bit an age.
+    fn ages(&self, turn: u32) -> u64;
+    /// What goes down the list for a key.
+    fn goal(&self, key: Self::Key) -> Self::Goal;
+    /// The key that it is of.
+    fn key(&self, goal: Self::Goal) -> Self::Key;
+    /// Slot and remainder at an age.
+    fn probe(&self, goal: Self::Goal, age: u32) -> (u32, Self::Key);
+    /// The goal of the pair whose word stands in `slot`.
+    fn goal_in(&self, slot: u32, word: u64) -> Self::Goal;
+
+    /// The key of the pair whose word stands in `slot`.
+    #[inline(always)]
+    fn key_in(&self, slot: u32, word: u64) -> Self::Key {
+        self.key(self.goal_in(slot, word))
+    }
+}
+
+/// The word and the value in a slot; empty past the end of an image.
+pub fn cell<L: Layout>(image: &[u64], slot: usize) -> (u64, L::Value) {
+    let line = lines(image).get(slot / L::SLOTS);
+    line.map_or((EMPTY, L::Value::default()), |line| pair::<L>(line, slot % L::SLOTS))
+}
+
+/// Writes word and value of a slot; nothing past the end of an image.
+fn put_cell<L: Layout>(image: &mut [u64], slot: u32, to: (u64, L::Value)) {
+    if let Some(line) = lines_mut(image).get_mut(slot as usize / L::SLOTS) {
+        put::<L>(line, slot as usize % L::SLOTS, to);
+    }
+}
+
+/// What the word in a slot says to a key that asks there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// It is the key's.
+    Found,
+    /// The key is nowhere: it would have displaced what stands there.
+    Absent,
+    /// The key may be in a later place.
+    GoOn,
+}
+
+/// What `word` says to a key with this remainder at place number `turn`, for which these ages stand.
+#[inline(always)]
+pub fn verdict<F: SlotLists>(turn: u32, ages: u64, remainder: F::Key, word: u64) -> Says {
+    let is_of_turn = ages >> F::FIELDS.age::<F::Key>(word) & 1 == 1;
+    if is_of_turn && F::FIELDS.remainder::<F::Key>(word) == remainder {
+        Says::Found
+    } else if word < F::FIELDS.word(turn + 1, remainder) {
+        Says::Absent
+    } else {
+        Says::GoOn
+    }
+}
+
+/// Slots read, and where the key stands.
+pub fn search<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], key: L::Key) -> (u32, Option<u32>) {
+    let goal = lists.goal(key);
+    for turn in 0..lists.turns() {
+        let (at, remainder) = lists.probe(goal, turn + 1);
+        match verdict::<F>(turn, lists.ages(turn), remainder, cell::<L>(image, at as usize).0) {
+            Says::Found => return (turn + 1, Some(at)),
+            Says::Absent => return (turn + 1, None),
+            Says::GoOn => {}
+        }
+    }
+    (lists.turns(), None)
+}
+
+/// The pair in a slot.
+pub fn pair_in<L: Layout, F: SlotLists<Key = L::Key>>(
+    lists: &F,
+    image: &[u64],
+    slot: u32,
+) -> Option<(L::Key, L::Value)> {
+    let (word, value) = cell::<L>(image, slot as usize);
+    F::FIELDS.is_pair::<L::Key>(word).then(|| (lists.key_in(slot, word), value))
+}
+
+/// The age of the pair in a slot; 0 if there is none.
+pub fn age_in<L: Layout, F: SlotLists<Key = L::Key>>(image: &[u64], slot: u32) -> u32 {
+    let word = cell::<L>(image, slot as usize).0;
+    if F::FIELDS.is_pair::<L::Key>(word) { F::FIELDS.age::<L::Key>(word) } else { 0 }
+}
+
+/// Adds one pair, following it and all whom it displaces to the end.
+pub fn place<L: Layout, F: SlotLists<Key = L::Key>>(
+    lists: &F,
+    image: &mut [u64],
+    key: L::Key,
+    mut value: L::Value,
+) -> Placing<L::Key> {
+    let (mut goal, mut age) = (lists.goal(key), 1);
+    while age <= F::FIELDS.max_age() {
+        let (at, remainder) = lists.probe(goal, age);
+        let mine = F::FIELDS.word(age, remainder);
+        let (word, there) = cell::<L>(image, at as usize);
+        if word == mine {
+            put_cell::<L>(image, at, (mine, value.max(there)));
+            return Placing::Copy(lists.key(goal));
+        }
+        if word < mine {
+            put_cell::<L>(image, at, (mine, value));
+            if word == EMPTY {
+                return Placing::Placed;
+            }
+            (goal, value) = (lists.goal_in(at, word), there);
+            age = F::FIELDS.age::<L::Key>(word);
+        }
+        age += 1;
+    }
+    Placing::Unplaced
+}
+
+/// Puts a tombstone where the key's pair stands. Slots still only grow.
+pub fn remove<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &mut [u64], key: L::Key) -> bool {
+    let Some(at) = search::<L, F>(lists, image, key).1 else { return false };
+    put_cell::<L>(image, at, (F::FIELDS.tombstone::<L::Key>(), L::Value::default()));
+    true
+}
+
+/// Every pair on its list at its age, every earlier place held by a stronger word, no key twice, and nothing where there
+/// is nothing to say.
+pub fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
+    lists: &F,
+    image: &[u64],
+    slots: Range<u64>,
+) -> Result<Audit, Violation> {
+    let mut audit = Audit::default();
+    let tombstone = F::FIELDS.tombstone::<L::Key>();
+    let last = slots.end == u64::from(lists.slots());
+    let end = if last { (lines(image).len() * L::SLOTS) as u64 } else { slots.end };
+    for at in slots.start..end {
+        let (word, value) = cell::<L>(image, at as usize);
+        if at % L::SLOTS as u64 == 0 && L::spare(&lines(image)[at as usize / L::SLOTS]) != 0 {
+            return Err(Violation::Bucket { bucket: at / L::SLOTS as u64, reason: "its spare bytes are not 0" });
+        }
+        if at < slots.end && F::FIELDS.is_pair::<L::Key>(word) {
+            check::<L, F>(lists, image, at as u32, word)?;
+            audit.pairs += 1;
+            audit.greatest_age = audit.greatest_age.max(F::FIELDS.age::<L::Key>(word));
+            continue;
+        }
+        // Behind the last slot a line is empty.
+        if word != EMPTY && (word != tombstone || at >= slots.end) {
+            return Err(Violation::Word { slot: at, word });
+        }
+        if value != L::Value::default() {
+            return Err(Violation::Word { slot: at, word: value.into() });
+        }
+        audit.tombstones += u64::from(word == tombstone);
+    }
+    Ok(audit)
+}
+
+/// Checks the pair of a word that stands in a slot. Of two pairs with one key the older one meets the other at an earlier
+/// place, so a key that stands twice is seen there.
+fn check<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], at: u32, word: u64) -> Result<(), Violation> {
+    let (slot, age) = (u64::from(at), F::FIELDS.age::<L::Key>(word));
+    let goal = lists.goal_in(at, word);
+    let key = lists.key(goal);
+    // By the key and not by the word: not every word in a slot is a key's.
+    let goal = lists.goal(key);
+    if lists.probe(goal, age) != (at, F::FIELDS.remainder::<L::Key>(word)) {
+        return Err(Violation::Misplaced { slot, key: key.into() });
+    }
+    for earlier in 1..age {
+        let (other, remainder) = lists.probe(goal, earlier);
+        if cell::<L>(image, other as usize).0 < F::FIELDS.word(earlier, remainder) {
+            return Err(Violation::Blocking { slot, key: key.into(), age, earlier });
+        }
+    }
+    for earlier in 1..age.min(lists.turns() + 1) {
+        let (other, _) = lists.probe(goal, earlier);
+        if other != at && pair_in::<L, F>(lists, image, other).is_some_and(|(there, _)| there == key) {
+            return Err(Violation::Twice { slot, other: other.into(), key: key.into() });
+        }
+    }
+    Ok(())
+}
+
+/// What all such schemes do alike: items for their `impl Scheme`, where `(K, V)` is the layout and `functions` of a plan
+/// gives its lists, of this type.
+macro_rules! rule_of_slot_lists {
+    ($lists:ty) => {
+        fn find(plan: &Self::Plan, image: &[u64], key: Self::Key) -> Option<Self::Value> {
+            let at = $crate::scheme::slot_lists::search::<(K, V), _>(&plan.functions(), image, key).1?;
+            Some($crate::scheme::slot_lists::cell::<(K, V)>(image, at as usize).1)
+        }
+        fn reads(plan: &Self::Plan, image: &[u64], key: Self::Key) -> u32 {
+            $crate::scheme::slot_lists::search::<(K, V), _>(&plan.functions(), image, key).0
+        }
+        fn pair(plan: &Self::Plan, image: &[u64], at: u64) -> Option<(Self::Key, Self::Value)> {
+            let at = u32::try_from(at).ok().filter(|&at| at < plan.slot_count())?;
+            $crate::scheme::slot_lists::pair_in::<(K, V), _>(&plan.functions(), image, at)
+        }
+        fn age(plan: &Self::Plan, image: &[u64], at: u64) -> u32 {
+            let Some(at) = u32::try_from(at).ok().filter(|&at| at < plan.slot_count()) else { return 0 };
+            $crate::scheme::slot_lists::age_in::<(K, V), $lists>(image, at)
+        }
+        fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
+            let lists = plan.functions();
+            let place = $crate::scheme::slot_lists::place::<(K, V), _>;
+            Placing::of_each(pairs, |key, value| place(&lists, image, key, value))
+        }
+        fn remove(plan: &Self::Plan, image: &mut [u64], keys: &[Self::Key]) -> u64 {
+            let lists = plan.functions();
+            let remove = $crate::scheme::slot_lists::remove::<(K, V), _>;
+            keys.iter().filter(|&&key| remove(&lists, image, key)).count() as u64
+        }
+        fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
+            $crate::scheme::slot_lists::audit::<(K, V), _>(&plan.functions(), image, cells)
+        }
+        fn updates(&self) -> Updates {
+            Updates::Tombstones
+        }
+        fn keeps_one(&self) -> bool {
+            true
+        }
+        fn limits(&self) -> Limits {
+            let limits = Limits::of::<Self::Key, Self::Value>();
+            if <(K, V)>::VALUES.is_some() { limits } else { Limits { value_bits: 0, ..limits } }
+        }
+        /// The old image, from which values are carried over to the new one.
+        fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
+            8 * plan.words()
+        }
+    };
+}
+pub(super) use rule_of_slot_lists;
+
+/// What their plans say alike: items for `impl Plan`, of a struct whose field `numbers` has `slots`, `seed` and
+/// `attempt`, and which has a method `lines`.
+macro_rules! plan_of_slot_lists {
+    () => {
+        fn kind(&self) -> Kind {
+            Kind::Canonical
+        }
+        fn slots(&self) -> u64 {
+            self.numbers.slots.into()
+        }
+        fn words(&self) -> u64 {
+            u64::from(self.lines()) * $crate::scheme::bucketized::wide::LINE_WORDS as u64
+        }
+        fn cells(&self) -> u64 {
+            self.slots()
+        }
+        fn empty_word(&self) -> u64 {
+            $crate::scheme::slot::EMPTY
+        }
+        fn seed(&self) -> u64 {
+            self.numbers.seed
+        }
+        fn attempt(&self) -> u32 {
+            self.numbers.attempt
+        }
+    };
+}
+pub(super) use plan_of_slot_lists;
+
+#[cfg(test)]
+pub(super) mod tests;
