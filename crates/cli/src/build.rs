@@ -103,7 +103,10 @@ impl Args {
         // Values of multivalue tables stand beside the table of their keys.
         let is_wide_inside = self.table != Contents::Multi && is_wide(self.values.values);
         if is_wide(self.reading.keys) || is_wide_inside {
-            self.options.wide()?;
+            match self.table {
+                Contents::Compact | Contents::Multi => self.options.wide_numbers().map(|_| ())?,
+                _ => self.options.wide().map(|_| ())?,
+            }
         } else {
             self.options.check(self.table)?;
         }
@@ -184,13 +187,11 @@ impl Build<'_> {
                 AnyScheme::CuckooSet(scheme) => self.compact_of_set(scheme, keys),
                 scheme => self.compact(scheme, keys),
             },
-            (Contents::Compact, ..) => of_wide!(options, u64, u32, |scheme| self.compact(scheme, keys)),
+            (Contents::Compact, ..) => self.compact(options.wide_numbers()?.of::<u64, u32>(), keys),
             (Contents::Multi, 32, 32) => self.multi::<_, u32>(options.scheme(contents)?, keys, values),
             (Contents::Multi, 32, _) => self.multi::<_, u64>(options.scheme(contents)?, keys, values),
-            (Contents::Multi, _, 32) => {
-                of_wide!(options, u64, u32, |scheme| self.multi::<_, u32>(scheme, keys, values))
-            }
-            (Contents::Multi, ..) => of_wide!(options, u64, u32, |scheme| self.multi::<_, u64>(scheme, keys, values)),
+            (Contents::Multi, _, 32) => self.multi::<_, u32>(options.wide_numbers()?.of::<u64, u32>(), keys, values),
+            (Contents::Multi, ..) => self.multi::<_, u64>(options.wide_numbers()?.of::<u64, u32>(), keys, values),
             (other, ..) => Err(unknown(other)),
         }
     }

@@ -14,7 +14,7 @@ use koel::{JoinIndex, JoinKind, Scheme};
 use super::failure::{Failure, Result, Verdict};
 use super::input::{Input, Pairs, ReadOptions, Want};
 use super::number::{Number, Numbers, Type, Word};
-use super::options::{self, AnyValuesOption, OneDevice, TableOptions, of_wide};
+use super::options::{self, AnyValuesOption, OneDevice, TableOptions};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::text;
@@ -123,8 +123,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     match kind.bits() {
         u32::BITS => job.run(args.table.scheme(Contents::Multi)?, left_keys.into_keys()?, right_keys.into_keys()?),
         _ => {
-            let (left, right) = (left_keys.into_keys()?, right_keys.into_keys()?);
-            of_wide!(args.table, u64, u32, |scheme| job.run(scheme, left, right))
+            let scheme = args.table.wide_numbers()?.of::<u64, u32>();
+            job.run(scheme, left_keys.into_keys()?, right_keys.into_keys()?)
         }
     }
 }

@@ -250,7 +250,7 @@ macro_rules! of_numbering_table {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
             (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
-            (64, 32) => $crate::structure::of_map!(@wide $info, u64, u32, $S, $body),
+            (64, 32) => $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };
@@ -263,8 +263,8 @@ macro_rules! of_multi_table {
         match ($info.key_bits, $info.value_bits) {
             (32, 32) => $crate::structure::of_multi_table!(@ $V, u32, $crate::structure::of_map!(@ koel::AnyScheme, $S, $body)),
             (32, 64) => $crate::structure::of_multi_table!(@ $V, u64, $crate::structure::of_map!(@ koel::AnyScheme, $S, $body)),
-            (64, 32) => $crate::structure::of_multi_table!(@ $V, u32, $crate::structure::of_map!(@wide $info, u64, u32, $S, $body)),
-            (64, 64) => $crate::structure::of_multi_table!(@ $V, u64, $crate::structure::of_map!(@wide $info, u64, u32, $S, $body)),
+            (64, 32) => $crate::structure::of_multi_table!(@ $V, u32, $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body)),
+            (64, 64) => $crate::structure::of_multi_table!(@ $V, u64, $crate::structure::of_map!(@ koel::scheme::BucketizedOf<u64, u32>, $S, $body)),
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };

@@ -148,6 +148,18 @@ impl TableOptions {
         }
     }
 
+    /// The same of the tables inside of structures, whose values are numbers: they are compiled for one scheme.
+    pub fn wide_numbers(&self) -> Result<Bucketized> {
+        match self.wide()? {
+            Wide::Bucketized(scheme) => Ok(scheme),
+            Wide::RobinHood(_) => {
+                let name = RobinHood::NAME;
+                let advice = "this command builds --table map and set of it: leave it out";
+                Err(Failure::Input(format!("--scheme {name}: of tables of 64-bit keys {advice}")))
+            }
+        }
+    }
+
     /// Refuses options that make no table, before a large file is read.
     pub fn check(&self, contents: Contents) -> Result<()> {
         let scheme = self.scheme(contents)?;

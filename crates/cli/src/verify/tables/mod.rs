@@ -55,9 +55,14 @@ impl Table {
 pub(super) fn steps(table: Table, wanted: &[Wanted], devices: &[Device]) -> usize {
     // Groups have no scheme. The first of the columns are the few rows that compile kernels.
     let schemes = if table == Table::Group { 1 } else { wanted.len() };
-    let wide = WideScheme::count(wanted);
-    let wide = if table == Table::Group { wide.min(1) } else { wide };
+    let wide = if table == Table::Group { WideScheme::count(wanted).min(1) } else { bucketized(wanted) };
     (schemes + wide) * (1 + Shape::ALL.len()) * devices.len()
+}
+
+/// How many of these are tables of 64-bit keys inside of structures too.
+fn bucketized(wanted: &[Wanted]) -> usize {
+    let wide = wanted.iter().map(|Wanted { name, kind, options }| WideScheme::of(name, *kind, options));
+    wide.filter(|scheme| matches!(scheme, Ok(Some(WideScheme::Bucketized(_))))).count()
 }
 
 /// One of them, over every scheme and kind that can hold it.
@@ -86,15 +91,9 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
     for Wanted { name, kind, options } in run.wanted {
         let mut job = Checks { table, n, run, kind: *kind, common: &common, left_out };
         rows.extend(job.run(&scheme::named(name, *kind, options)?)?);
-        rows.extend(match WideScheme::of(name, *kind, options)? {
-            Some(WideScheme::Bucketized(scheme)) => {
-                wide_table(run, table, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), n)?
-            }
-            Some(WideScheme::RobinHood(scheme)) => {
-                wide_table(run, table, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), n)?
-            }
-            None => Vec::new(),
-        });
+        if let Some(WideScheme::Bucketized(scheme)) = WideScheme::of(name, *kind, options)? {
+            rows.extend(wide_table(run, table, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), n)?);
+        }
     }
     Ok(rows)
 }
