@@ -11,7 +11,7 @@
 // and, after parts have been placed by bucketized_wide_parts.cl (with copies, lines_copies, lines_clear and lines_bring besides):
 //
 //   lines_escapes  an item an escape  goes on in the whole image
-//   lines_mend     an item a line     lines that they came to are put in order again
+//   lines_mend     an item 32 lines   those of them that they came to are put in order again
 //   lines_recheck  an item an escape  those that were in no part are searched for copies
 //   lines_settle   an item an escape, or a pair that one displaced: its value
 //
@@ -20,28 +20,43 @@
 
 #define LINE_COPY LINE_TOMBSTONE
 
-// What is kept account of while escapes go on in the image: lines that are no longer in order, a bit each; cells whose
-// first pair has been listed, a bit each; the list. In a batch into an image that is not built part by part there is no
-// account, and values are brought afterwards.
-#define ACCOUNT __global uint *touched, __global uint *claimed, LINE_ESCAPES
-#define ACCOUNTED touched, claimed, LINE_ESCAPED
-#define NO_ACCOUNT 0, 0, 0, 0, 0, 0, status
+// What is kept account of while escapes go on in the image: how many pairs each section of the list holds; lines that are no
+// longer in order, a bit each; cells where something came or went that a part had put there or could have, a bit each; the
+// list. In a batch into an image that is not built part by part there is no account, and values are brought afterwards.
+#define ACCOUNT __global uint *account, LINE_ESCAPES
+#define ACCOUNTED account, LINE_ESCAPED
+#define NO_ACCOUNT 0, 0, 0, 0, 0, status
 
-// Before the first exchange in a cell: lists the pair that stands there, if there is one, whose value lies beside it. Values
-// do not move while words do. The bit comes before every exchange in the cell; so whoever sets it saw the cell as it was.
-INLINED void keep_pair(functions f, __global word_type *words, ulong line, uint slot, word_type there, uint buckets,
-                       ACCOUNT) {
+static inline __global uint *touched_lines(__global uint *account) { return account + KOEL_SECTIONS * KOEL_SECTION_STRIDE; }
+static inline __global uint *claimed_cells(__global uint *account, uint buckets) {
+    return touched_lines(account) + buckets / 32 + 1;
+}
+
+// Parts put pairs of these ages into the image.
+static inline bool may_be_of_part(word_type word) { return age_in(word) - 1 < 2; }
+
+// Before an exchange in a cell where `there` stands. Values do not move while words do: a pair that a part put there has
+// its value beside it, and goes to the list before it leaves. All that came since are in the list already.
+//
+// Pairs above age 2 came since. Of others a bit tells: it is set before one comes to the cell, and before one leaves it. So
+// who finds it not set, and saw such a pair, saw one that the part had put there; and nobody else lists it.
+INLINED void keep_pair(functions f, __global word_type *words, ulong line, uint slot, word_type there, word_type mine,
+                       uint buckets, ACCOUNT) {
+    if (!may_be_of_part(there) && !may_be_of_part(mine)) return;
     ulong cell = line * KOEL_SLOTS + slot;
     uint bit = 1u << (cell % 32);
-    if (seen32(&claimed[cell / 32]) & bit) return;
-    bool first = !(atomic_or(&claimed[cell / 32], bit) & bit);
+    bool first = !(atomic_or(&claimed_cells(account, buckets)[cell / 32], bit) & bit);
     mem_fence(CLK_GLOBAL_MEM_FENCE);
-    if (!first || there == 0) return;
-    // Past the room there is no place, or the number wraps, which is none either.
-    ulong at = escapes - 1 - atom_add(&status[KOEL_MOVED], 1UL);
-    if (at < status[KOEL_ESCAPED]) return;
+    if (!first || !may_be_of_part(there)) return;
+    sections s = sections_behind(listed_escapes(escapes, status), escapes);
+    uint section = get_group_id(0) % s.count, at = atomic_inc(&account[section * KOEL_SECTION_STRIDE]);
+    if (at >= s.room) {
+        atom_add(&status[KOEL_MOVED], 1UL);
+        return;
+    }
     value_type value = ((__global const value_type *)words)[value_at(line, slot)];
-    list_line_escape(at, age_in(there), home_of_word(f, (uint)line, there, buckets), value, LINE_ESCAPED);
+    line_home home = home_of_word(f, (uint)line, there, buckets);
+    list_line_escape(s.first + (ulong)section * s.room + at, age_in(there) + 1, home, value, LINE_ESCAPED);
 }
 
 // Offers a word to a line: what is left without a slot is the word itself, the one that it displaced, or LINE_COPY.
@@ -60,33 +75,38 @@ INLINED word_type offer_word(functions f, __global word_type *words, ulong line,
         }
         if (copy) return LINE_COPY;
         if (least > mine) return mine;
-        if (KOEL_VALUE_BITS && claimed) keep_pair(f, words, line, at, least, buckets, ACCOUNTED);
+        if (KOEL_VALUE_BITS && account) keep_pair(f, words, line, at, least, mine, buckets, ACCOUNTED);
         if (EXCHANGE_WORD(&words[word_at(line, at)], least, mine) == least) return least;
     }
 }
 
-static inline void touch_line(__global uint *touched, uint line) {
-    uint bit = 1u << (line % 32);
-    if (!(seen32(&touched[line / 32]) & bit)) atomic_or(&touched[line / 32], bit);
-}
+// A pair without a slot, and the age of its next offer; 0 if there is none.
+typedef struct {
+    line_home home;
+    uint age;
+} homeless;
 
-// Follows a pair, and all whom it displaces, to the end. The key itself is not needed on the way.
-INLINED void walk(functions f, ulong4 mixer, __global word_type *words, uint buckets, line_home home, uint age,
+// One offer. The next pair without a slot is the same, the one that it displaced, or none. The key itself is not needed on
+// the way.
+INLINED void step(functions f, ulong4 mixer, __global word_type *words, uint buckets, homeless *pair,
                   __local uint *tally, ACCOUNT) {
-    while (age <= KOEL_MAX_AGE) {
-        uint line = line_for(f, turn_of(age), home, buckets);
-        word_type mine = line_word(age, home.remainder);
-        word_type left = offer_word(f, words, line, mine, buckets, ACCOUNTED);
-        if (touched && left != mine) touch_line(touched, line);
-        if (left == LINE_COPY) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
-        if (left == LINE_COPY || left == 0) return;
-        if (left != mine) {
-            home = home_of_word(f, line, left, buckets);
-            age = age_in(left);
-        }
-        age++;
+    uint line = line_for(f, turn_of(pair->age), pair->home, buckets);
+    word_type mine = line_word(pair->age, pair->home.remainder);
+    word_type left = offer_word(f, words, line, mine, buckets, ACCOUNTED);
+    if (account && left != mine) atomic_or(&touched_lines(account)[line / 32], 1u << (line % 32));
+    if (left == LINE_COPY) count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, pair->home));
+    if (left == LINE_COPY || left == 0) {
+        pair->age = 0;
+        return;
     }
+    if (left != mine) {
+        pair->home = home_of_word(f, line, left, buckets);
+        pair->age = age_in(left);
+    }
+    pair->age++;
+    if (pair->age <= KOEL_MAX_AGE) return;
     count_unplaced(tally);
+    pair->age = 0;
 }
 
 __kernel GROUP_SIZE void lines_place(__global word_type *words, LINE_TABLE, __global const key_type *keys,
@@ -96,7 +116,8 @@ __kernel GROUP_SIZE void lines_place(__global word_type *words, LINE_TABLE, __gl
     clear_tally(tally);
     ulong item = from_both_ends();
     if (item < count) {
-        walk(f, mixer, words, buckets, home_of_line_key(f, mixer, buckets, keys[item]), 1, tally, NO_ACCOUNT);
+        homeless pair = {home_of_line_key(f, mixer, buckets, keys[item]), 1};
+        while (pair.age) step(f, mixer, words, buckets, &pair, tally, NO_ACCOUNT);
     }
     report_tally(tally, status);
 }
@@ -288,24 +309,36 @@ __kernel GROUP_SIZE void lines_lift(__global word_type *words, LINE_TABLE, __glo
 
 // ---- What follows a build part by part.
 
-// Work-items take escapes in turn, because how many there are is known on the device alone.
-__kernel GROUP_SIZE void lines_escapes(__global word_type *words, LINE_TABLE, __global uint *touched,
-                                       __global uint *claimed, LINE_ESCAPES) {
+static inline homeless listed_pair(ulong at, LINE_ESCAPES) {
+    homeless pair = {{escaped_homes[at], remainder_in(escaped_words[at])}, age_in(escaped_words[at])};
+    return pair;
+}
+
+// Work-items take escapes in turn, because how many there are is known on the device alone; the next as soon as the pair in
+// hand rests, so that work-items in step do not wait for the longest chain of each round.
+__kernel GROUP_SIZE void lines_escapes(__global word_type *words, LINE_TABLE, ACCOUNT) {
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
-    ulong end = min(status[KOEL_ESCAPED], escapes);
-    for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
-        word_type left = escaped_words[item];
-        line_home home = {escaped_homes[item], remainder_in(left)};
-        walk(f, mixer, words, buckets, home, age_in(left), tally, ACCOUNTED);
+    ulong end = listed_escapes(escapes, status);
+    ulong item = get_global_id(0);
+    homeless pair = {{0, 0}, 0};
+    for (;;) {
+        if (pair.age == 0) {
+            if (item >= end) break;
+            pair = listed_pair(item, LINE_ESCAPED);
+            item += get_global_size(0);
+        }
+        step(f, mixer, words, buckets, &pair, tally, ACCOUNTED);
     }
     report_tally(tally, status);
 }
 
-__kernel GROUP_SIZE void lines_mend(__global ulong8 *image, LINE_TABLE, __global const uint *touched) {
-    ulong line = get_global_id(0);
-    if (line < buckets && touched[line / 32] >> (line % 32) & 1) sort_line(image, line);
+// An item 32 lines, few of which were touched.
+__kernel GROUP_SIZE void lines_mend(__global ulong8 *image, LINE_TABLE, __global uint *account) {
+    uint item = get_global_id(0);
+    if (item > buckets / 32) return;
+    for (uint bits = touched_lines(account)[item]; bits; bits &= bits - 1) sort_line(image, item * 32 + popcount((bits & (0u - bits)) - 1));
 }
 
 // Escapes that were compared with nobody, because they have yet to offer for the first time.
@@ -313,11 +346,11 @@ __kernel GROUP_SIZE void lines_recheck(__global word_type *words, LINE_TABLE, LI
     functions f = {forth, back};
     __local uint tally[KOEL_TALLY];
     clear_tally(tally);
-    ulong end = min(status[KOEL_ESCAPED], escapes);
+    ulong end = listed_escapes(escapes, status);
     for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
-        word_type left = escaped_words[item];
-        if (age_in(left) > 1) continue;
-        line_home home = {escaped_homes[item], remainder_in(left)};
+        homeless pair = listed_pair(item, LINE_ESCAPED);
+        line_home home = pair.home;
+        if (pair.age > 1) continue;
         uint standing = 0;
         for (uint turn = 0; turn < 3; turn++) {
             ulong line = line_for(f, turn, home, buckets);
@@ -328,17 +361,24 @@ __kernel GROUP_SIZE void lines_recheck(__global word_type *words, LINE_TABLE, LI
     report_tally(tally, status);
 }
 
+// The value of a pair of the list, to where its word rests: most do where they made the offer that is listed.
+INLINED void settle(functions f, __global word_type *words, uint buckets, ulong at, LINE_ESCAPES) {
+    homeless pair = listed_pair(at, LINE_ESCAPED);
+    ulong to = cell_from(f, turn_of(pair.age), buckets, words, pair.home);
+    if (to == NOWHERE) return;
+    ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = escaped_values[at];
+}
+
 // Each key in the list has one writer, unless there are copies, and then the image is of no use. All other keys have their
-// values beside them.
-__kernel GROUP_SIZE void lines_settle(__global word_type *words, LINE_TABLE, LINE_ESCAPES) {
+// values beside them. As many groups as there may be take a section in turn.
+__kernel GROUP_SIZE void lines_settle(__global word_type *words, LINE_TABLE, ACCOUNT) {
     functions f = {forth, back};
     if (status[KOEL_COPIES]) return;
-    ulong escaped = min(status[KOEL_ESCAPED], escapes), end = min(escaped + status[KOEL_MOVED], escapes);
-    for (ulong item = get_global_id(0); item < end; item += get_global_size(0)) {
-        ulong at = item < escaped ? item : escapes - 1 - (item - escaped);
-        line_home home = {escaped_homes[at], remainder_in(escaped_words[at])};
-        ulong to = cell_of_home(f, buckets, words, home);
-        if (to == NOWHERE) continue;
-        ((__global value_type *)words)[value_at(to / KOEL_SLOTS, to % KOEL_SLOTS)] = escaped_values[at];
+    sections s = sections_behind(listed_escapes(escapes, status), escapes);
+    for (ulong at = get_global_id(0); at < s.first; at += get_global_size(0)) settle(f, words, buckets, at, LINE_ESCAPED);
+    uint section = get_group_id(0) % s.count, groups = (get_num_groups(0) - section - 1) / s.count + 1;
+    uint moved = min(account[section * KOEL_SECTION_STRIDE], s.room);
+    for (uint i = get_group_id(0) / s.count * KOEL_GROUP + get_local_id(0); i < moved; i += groups * KOEL_GROUP) {
+        settle(f, words, buckets, s.first + (ulong)section * s.room + i, LINE_ESCAPED);
     }
 }

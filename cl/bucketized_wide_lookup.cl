@@ -54,14 +54,14 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, 
 // and a work-item has four of them under way. Lines and answers meet in local memory, because OpenCL 1.2 has no other way
 // between work-items. Few keys need a further line: those are listed, and each is the work of four neighbours.
 //
-// Where a slot's value stands in another work-item's bytes than its word, it is handed over: who finds the word says
-// which slot it is, and who has that slot's value puts it where the key's own work-item takes it.
+// Where a slot's value stands in another work-item's bytes than its word, whoever has values puts all of them into local
+// memory, before it is known whose is wanted: to ask first would take a barrier more.
 
 #define WORDS_OF_A_LANE (WORDS_OF_A_LINE / KOEL_LANES)
 #define VALUES_OF_A_LANE (VALUES_OF_A_LINE / KOEL_LANES)
 // Word and value of a slot are neighbours.
 #define SIDE_BY_SIDE (KOEL_WORD_STRIDE == 2)
-#define HANDED_OVER (WANT_VALUES && !SIDE_BY_SIDE)
+#define VALUES_APART (WANT_VALUES && !SIDE_BY_SIDE)
 
 // Words and values in 16 bytes of a line: vectors, which every compiler keeps in registers across barriers.
 #if KOEL_KEY_BITS == 64
@@ -75,15 +75,16 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, 
 #define VALUES_IN(share) {as_uint4(share).x, as_uint4(share).y, as_uint4(share).z, as_uint4(share).w}
 #endif
 
-// What the work-items of a group tell each other of each key.
-typedef struct {
-    // 0, or one more than the slot where it stands.
-    uint slots[KOEL_GROUP];
-    word_type least[KOEL_GROUP];
-    value_type values[KOEL_GROUP];
-} replies;
+#define ALIGNED __attribute__((aligned(16)))
 
-INLINED void look(ulong2 here, uint turn, key_type remainder, uint whose, __local replies *told) {
+// Values that a group keeps in local memory: one a key, or all of the key's line, those of a slot side by side.
+#define KEPT_VALUES (!WANT_VALUES ? 1 : SIDE_BY_SIDE ? KOEL_GROUP : KOEL_SLOTS * KOEL_GROUP)
+#define KEPT_AT(slot, whose) ((SIDE_BY_SIDE ? 0 : (slot) * KOEL_GROUP) + (whose))
+
+// Looks for the key number `whose` in 16 bytes of a line. What becomes known of it: one more than the slot where it stands;
+// whether it may stand in a further line; values.
+INLINED void look(ulong2 here, uint turn, key_type remainder, uint whose, __local uint *slots, __local uint *further,
+                  __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;
     word_type words[WORDS_OF_A_LANE] = WORDS_IN(here);
     #pragma unroll
@@ -91,29 +92,28 @@ INLINED void look(ulong2 here, uint turn, key_type remainder, uint whose, __loca
         uint slot = (lane * WORDS_OF_A_LANE + i) / KOEL_WORD_STRIDE;
         if (slot >= KOEL_SLOTS) break;
         if (is_of(turn, remainder, words[i])) {
-            told->slots[whose] = slot + 1;
-            if (WANT_VALUES && SIDE_BY_SIDE) told->values[whose] = (value_type)here.y;
+            slots[whose] = slot + 1;
+            if (WANT_VALUES && SIDE_BY_SIDE) kept[whose] = (value_type)here.y;
         }
-        if (slot == KOEL_SLOTS - 1) told->least[whose] = words[i];
+        if (slot == KOEL_SLOTS - 1) further[whose] = words[i] >= line_word(turn + 1, remainder);
     }
-}
-
-INLINED void hand_over(ulong2 here, uint whose, __local replies *told) {
-    uint lane = get_local_id(0) % KOEL_LANES, place = KOEL_FIRST_VALUE + (told->slots[whose] - 1) * KOEL_VALUE_STRIDE;
-    if (told->slots[whose] == 0 || place / VALUES_OF_A_LANE != lane) return;
-    value_type values[VALUES_OF_A_LANE] = VALUES_IN(here), value = 0;
+#if VALUES_APART
+    value_type values[VALUES_OF_A_LANE] = VALUES_IN(here);
     #pragma unroll
-    for (uint i = 0; i < VALUES_OF_A_LANE; i++) value = place % VALUES_OF_A_LANE == i ? values[i] : value;
-    told->values[whose] = value;
+    for (uint i = 0; i < VALUES_OF_A_LANE; i++) {
+        uint slot = lane * VALUES_OF_A_LANE + i - KOEL_FIRST_VALUE;
+        if (slot < KOEL_SLOTS) kept[KEPT_AT(slot, whose)] = values[i];
+    }
+#endif
 }
 
 __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, __global const key_type *queries,
                                       const ulong count, LINE_ANSWERS) {
     functions f = {forth, back};
     __local ulong answers[KOEL_GROUP / 8];
-    __local replies told;
-    __local key_type remainders[KOEL_GROUP];
-    __local uint at[KOEL_GROUP], waiting[2];
+    __local key_type remainders[KOEL_GROUP] ALIGNED;
+    __local uint at[KOEL_GROUP] ALIGNED, slots[KOEL_GROUP], further[KOEL_GROUP], waiting[2];
+    __local value_type kept[KEPT_VALUES];
     __local ushort listed[KOEL_GROUP];
     ulong item = get_global_id(0);
     uint me = get_local_id(0), lane = me % KOEL_LANES, base = me - lane;
@@ -121,26 +121,31 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, 
     line_home home = home_of_line_key(f, mixer, buckets, ask ? queries[item] : 0);
     remainders[me] = home.remainder;
     at[me] = home.home;
-    told.slots[me] = 0;
-    told.values[me] = 0;
+    slots[me] = 0;
     if (me < 2) waiting[me] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
+    // What neighbours have put side by side is taken by one load, or two.
     ulong2 here[KOEL_LANES];
+    uint lines[KOEL_LANES];
+    vstore4(*(__local const uint4 *)&at[base], 0, lines);
     #pragma unroll
-    for (uint k = 0; k < KOEL_LANES; k++) here[k] = image[(ulong)at[base + k] * KOEL_LANES + lane];
+    for (uint k = 0; k < KOEL_LANES; k++) here[k] = image[(ulong)lines[k] * KOEL_LANES + lane];
+    key_type remainders_of[KOEL_LANES];
+#if KOEL_KEY_BITS == 64
+    vstore2(*(__local const ulong2 *)&remainders[base], 0, remainders_of);
+    vstore2(*(__local const ulong2 *)&remainders[base + 2], 1, remainders_of);
+#else
+    vstore4(*(__local const uint4 *)&remainders[base], 0, remainders_of);
+#endif
     #pragma unroll
-    for (uint k = 0; k < KOEL_LANES; k++) look(here[k], 0, remainders[base + k], base + k, &told);
+    for (uint k = 0; k < KOEL_LANES; k++) look(here[k], 0, remainders_of[k], base + k, slots, further, kept);
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (HANDED_OVER) {
-        #pragma unroll
-        for (uint k = 0; k < KOEL_LANES; k++) hand_over(here[k], base + k, &told);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
 
-    bool hit = ask && told.slots[me] != 0;
-    bool open = ask && !hit && told.least[me] >= line_word(1, home.remainder);
-    value_type value = told.values[me];
+    uint found_in = ask ? slots[me] : 0;
+    bool open = ask && !found_in && further[me];
+    value_type value = 0;
+    if (WANT_VALUES && found_in) value = kept[KEPT_AT(found_in - 1, me)];
     #pragma unroll
     for (uint turn = 1; turn < 3; turn++) {
         if (open) {
@@ -149,33 +154,21 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, 
             at[place] = line_for(f, turn, home, buckets);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        // In as many rounds as it takes if all wait, so that barriers stand outside of loops.
-        #pragma unroll
-        for (uint k = 0; k < KOEL_LANES; k++) {
-            uint task = k * (KOEL_GROUP / KOEL_LANES) + me / KOEL_LANES;
-            if (task < waiting[turn - 1]) {
-                here[k] = image[(ulong)at[task] * KOEL_LANES + lane];
-                look(here[k], turn, remainders[listed[task]], listed[task], &told);
-            }
+        for (uint task = me; task < waiting[turn - 1] * KOEL_LANES; task += KOEL_GROUP) {
+            uint whose = listed[task / KOEL_LANES];
+            ulong2 more = image[(ulong)at[task / KOEL_LANES] * KOEL_LANES + lane];
+            look(more, turn, remainders[whose], whose, slots, further, kept);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (HANDED_OVER) {
-            #pragma unroll
-            for (uint k = 0; k < KOEL_LANES; k++) {
-                uint task = k * (KOEL_GROUP / KOEL_LANES) + me / KOEL_LANES;
-                if (task < waiting[turn - 1]) hand_over(here[k], listed[task], &told);
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
         if (open) {
-            hit = told.slots[me] != 0;
-            value = told.values[me];
-            open = !hit && told.least[me] >= line_word(turn + 1, home.remainder);
+            found_in = slots[me];
+            if (WANT_VALUES && found_in) value = kept[KEPT_AT(found_in - 1, me)];
+            open = !found_in && further[me];
         }
     }
-    put_answer(answers, hit);
+    put_answer(answers, found_in != 0);
 #if !KOEL_BITS_ALONE
-    if (ask) values[item] = hit ? value : 0;
+    if (ask) values[item] = value;
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item % 32 == 0 && item < count) found[item / 32] = pack_answers(answers);

@@ -8,33 +8,41 @@
 //   lines_escapes   lines_mend   lines_recheck   lines_settle
 //
 // Words go as in cl/bucketized_parts.cl, where the proofs stand: arrive, compare, settle, hand in. Values follow in the
-// same local memory, when words have been written:
+// same local memory:
 //
-//   find      each row looks for its word in its two buckets of the part; one that is not there leaves the part, and goes
-//             on with its third bucket in the whole image
-//   values    tile = 0; each row puts its value to the place of its word; the tile is written out
+//   find      each row looks for its word in its two lines of the part; one that is not there leaves the part, and goes
+//             on with its third line in the whole image
+//   values    words go to registers; tile = 0; each row puts its value to the place of its word
+//   hand in   words and values are written out
 //
-// Local memory is a tile of one integer a slot. A work-item keeps its rows in registers from the first to the last step.
+// Sets have no values, and who leaves is listed while words settle.
+//
+// Local memory is a tile of one integer a slot. Rows are read anew in each step, from a cache: in registers they would keep
+// other groups from the processor. So nothing is written over the share before all have read it for the last time.
 
 #define PART_SLOTS (KOEL_SLOTS << KOEL_PART_BITS)
 #define PART_LINES (1 << KOEL_PART_BITS)
 // From one slot of a line to the next: neighbours look at the same slot of different lines.
 #define ROW (PART_LINES + 2)
 #define TILE_WORDS (KOEL_SLOTS * ROW)
-// Rows of a work-item.
+// Rows of a work-item, and how many of them it reads before it looks at the first.
 #define ROWS ((PART_SLOTS + KOEL_GROUP - 1) / KOEL_GROUP)
+#define AT_ONCE 4
 // Rows of a part that may be queued; others leave it before they have offered at all.
 #define QUEUED (PART_SLOTS / 4)
 // In the chain of queued rows of a line: these are no counts but places in the queue.
 #define CHAINED 0x10000
 // Instead of a place: the row leaves the part, as number so many of those that do.
 #define LEAVES 0x8000
+// Of a set: how many of those that leave are listed at once.
+#define LEAVING (PART_SLOTS / 16)
+// Arrivals and the queue, and in the same bytes, when words have settled, where each row's word stands.
+#define SCRATCH (4 * PART_LINES + 4 * QUEUED > 2 * PART_SLOTS ? 4 * PART_LINES + 4 * QUEUED : 2 * PART_SLOTS)
 
-// Word and value of a slot are neighbours of 8 bytes each.
-#define SIDE_BY_SIDE (KOEL_WORD_STRIDE == 2)
-// Words and values of a line that are written, with those that belong to no slot.
+// Integers of a line's words and values that are written, with those that belong to no slot, and so many of a work-item.
 #define WORDS_WRITTEN (KOEL_KEY_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
 #define VALUES_WRITTEN (KOEL_VALUE_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
+#define WORDS_EACH ((PART_LINES * WORDS_WRITTEN + KOEL_GROUP - 1) / KOEL_GROUP)
 
 static inline uint place_of(uint line, uint slot) { return slot * ROW + line; }
 
@@ -107,23 +115,31 @@ INLINED uint found_here(__local const word_type *part, uint line, word_type word
     return at;
 }
 
+// The line of a pair's second offer, in the part.
+static inline uint second_line(functions f, uint2 whole, uint line, key_type remainder) {
+    return wrapped(line + step_in_part(f, whole, folded(remainder)), whole.y);
+}
+
 __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __global const uint *dealt, LINE_ESCAPES) {
     functions f = {forth, back};
     __local ulong tile[TILE_WORDS];
-    __local uint arrived[PART_LINES];
-    __local ushort queue[QUEUED], behind[QUEUED];
+    __local uint scratch[SCRATCH / 4];
     // Of arrivals; taken from the queue; leaving.
     __local uint late, taken, left_part;
     __local ulong listed;
     __local uint tally[KOEL_TALLY];
+#if !KOEL_VALUE_BITS
+    __local key_type leaving[LEAVING];
+    __local uint leaving_homes[LEAVING];
+#endif
     __local word_type *part = (__local word_type *)tile;
-    __local value_type *values_here = (__local value_type *)tile;
+    __local uint *arrived = scratch;
+    __local ushort *queue = (__local ushort *)(scratch + PART_LINES), *behind = queue + QUEUED;
     uint me = get_local_id(0);
     uint2 whole = part_of(get_group_id(0) << KOEL_PART_BITS, buckets);
     uint start = whole.x, width = whole.y;
     share s = share_of(get_group_id(0), PART_LINES, buckets);
     __global const key_type *keys = image + s.keys;
-    __global const value_type *values = (__global const value_type *)image + s.values;
     uint count = min(dealt[get_group_id(0)], s.room);
 
     if (me == 0) late = taken = left_part = 0;
@@ -132,21 +148,27 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     clear_tally(tally);
 
     // Arrive. Rows that find the queue full have yet to offer for the first time: a bit each.
-    key_type mixed[ROWS];
     uint untried = 0;
-    #pragma unroll
-    for (uint j = 0; j < ROWS; j++) mixed[j] = me + j * KOEL_GROUP < count ? keys[me + j * KOEL_GROUP] : 0;
-    #pragma unroll
-    for (uint j = 0; j < ROWS; j++) {
-        if (me + j * KOEL_GROUP >= count) continue;
-        line_home home = split_line_key(mixed[j], buckets);
-        uint line = home.home - start, rank = atomic_inc(&arrived[line]);
-        if (rank < KOEL_SLOTS) {
-            part[place_of(line, rank)] = line_word(1, home.remainder);
-        } else {
-            uint at = atomic_inc(&late);
-            if (at < QUEUED) queue[at] = me + j * KOEL_GROUP;
-            else untried |= 1u << j;
+    for (uint first = 0; first < ROWS; first += AT_ONCE) {
+        key_type mixed[AT_ONCE];
+        #pragma unroll
+        for (uint j = 0; j < AT_ONCE; j++) {
+            uint row = me + (first + j) * KOEL_GROUP;
+            mixed[j] = row < count ? keys[row] : 0;
+        }
+        #pragma unroll
+        for (uint j = 0; j < AT_ONCE; j++) {
+            uint row = me + (first + j) * KOEL_GROUP;
+            if (row >= count) continue;
+            line_home home = split_line_key(mixed[j], buckets);
+            uint line = home.home - start, rank = atomic_inc(&arrived[line]);
+            if (rank < KOEL_SLOTS) {
+                part[place_of(line, rank)] = line_word(1, home.remainder);
+            } else {
+                uint at = atomic_inc(&late);
+                if (at < QUEUED) queue[at] = row;
+                else untried |= 1u << (first + j);
+            }
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -187,85 +209,110 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
             mine.home -= start;
             age = 1;
         }
-        uint line = mine.home;
-        if (age == 2) line = wrapped(line + step_in_part(f, whole, folded(mine.remainder)), width);
+        uint line = age == 2 ? second_line(f, whole, mine.home, mine.remainder) : mine.home;
         word_type left = offer_here(part, line, line_word(age, mine.remainder));
         age = age_in(left) == 1 ? 2 : 0;
         mine.home = line;
         mine.remainder = remainder_in(left);
+#if !KOEL_VALUE_BITS
+        if (age_in(left) != 2) continue;
+        line_home home = home_of_word(f, start + line, left, buckets);
+        uint at = atomic_inc(&left_part);
+        if (at < LEAVING) {
+            leaving[at] = home.remainder;
+            leaving_homes[at] = home.home;
+        } else {
+            list_line_escape(atom_add(&status[KOEL_ESCAPED], 1UL), 3, home, 0, LINE_ESCAPED);
+        }
+#endif
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     sort_lines(part, width);
-    barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Find.
-    ushort at[ROWS];
-    value_type brought[ROWS];
-    #pragma unroll
+#if KOEL_VALUE_BITS
+    // Find. Queue and arrivals are not needed any more.
+    __global const value_type *values = (__global const value_type *)image + s.values;
+    __local ushort *places = (__local ushort *)scratch;
+    barrier(CLK_LOCAL_MEM_FENCE);
     for (uint j = 0; j < ROWS; j++) {
-        if (me + j * KOEL_GROUP >= count) continue;
-        line_home home = split_line_key(mixed[j], buckets);
+        uint row = me + j * KOEL_GROUP;
+        if (row >= count) break;
+        line_home home = split_line_key(keys[row], buckets);
         uint line = home.home - start, there = found_here(part, line, line_word(1, home.remainder));
         if (there == LEAVES) {
-            line = wrapped(line + step_in_part(f, whole, folded(home.remainder)), width);
-            there = found_here(part, line, line_word(2, home.remainder));
+            there = found_here(part, second_line(f, whole, line, home.remainder), line_word(2, home.remainder));
         }
         // Who was never compared with anybody finds its copy here, or leaves and is looked at afterwards.
         if (untried >> j & 1 && there != LEAVES) {
             count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
         }
-        at[j] = there == LEAVES ? LEAVES + atomic_inc(&left_part) : there;
-        brought[j] = KOEL_VALUE_BITS ? values[me + j * KOEL_GROUP] : 0;
+        places[row] = there == LEAVES ? LEAVES + atomic_inc(&left_part) : there;
     }
-    // All have read the share before anyone writes over it.
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (me == 0 && left_part) listed = atom_add(&status[KOEL_ESCAPED], (ulong)left_part);
     barrier(CLK_LOCAL_MEM_FENCE);
-    #pragma unroll
     for (uint j = 0; j < ROWS; j++) {
-        if (me + j * KOEL_GROUP >= count || at[j] < LEAVES) continue;
+        uint row = me + j * KOEL_GROUP;
+        if (row >= count || places[row] < LEAVES) continue;
         uint next = untried >> j & 1 ? 1 : 3;
-        list_line_escape(listed + (at[j] - LEAVES), next, split_line_key(mixed[j], buckets), brought[j], LINE_ESCAPED);
-    }
-#if SIDE_BY_SIDE
-    // A word waits in a register for its value, so that both are written at once.
-    word_type words[ROWS];
-    #pragma unroll
-    for (uint j = 0; j < ROWS; j++) {
-        uint i = me + j * KOEL_GROUP;
-        words[j] = i < width * KOEL_SLOTS ? part[place_of(i / KOEL_SLOTS, i % KOEL_SLOTS)] : 0;
+        line_home home = split_line_key(keys[row], buckets);
+        list_line_escape(listed + (places[row] - LEAVES), next, home, values[row], LINE_ESCAPED);
     }
 #else
-    for (uint i = me; i < width * WORDS_WRITTEN; i += KOEL_GROUP) {
-        uint line = i / WORDS_WRITTEN, slot = i % WORDS_WRITTEN;
-        image[word_at(start + line, slot)] = slot < KOEL_SLOTS ? part[place_of(line, slot)] : 0;
+    uint together = min(left_part, (uint)LEAVING);
+    if (me == 0 && together) listed = atom_add(&status[KOEL_ESCAPED], (ulong)together);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = me; i < together; i += KOEL_GROUP) {
+        line_home home = {leaving_homes[i], leaving[i]};
+        list_line_escape(listed + i, 3, home, 0, LINE_ESCAPED);
+    }
+    for (uint j = 0; untried >> j; j++) {
+        if (!(untried >> j & 1)) continue;
+        line_home home = split_line_key(keys[me + j * KOEL_GROUP], buckets);
+        list_line_escape(atom_add(&status[KOEL_ESCAPED], 1UL), 1, home, 0, LINE_ESCAPED);
     }
 #endif
+
+    word_type words[WORDS_EACH];
+    #pragma unroll
+    for (uint j = 0; j < WORDS_EACH; j++) {
+        uint i = me + j * KOEL_GROUP, line = i / WORDS_WRITTEN, slot = i % WORDS_WRITTEN;
+        words[j] = line < width && slot < KOEL_SLOTS ? part[place_of(line, slot)] : 0;
+    }
 #if KOEL_VALUE_BITS
+    __local value_type *values_here = (__local value_type *)tile;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < TILE_WORDS; i += KOEL_GROUP) tile[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    #pragma unroll
-    for (uint j = 0; j < ROWS; j++) {
+    #pragma unroll AT_ONCE
+    for (uint row = me; row < count; row += KOEL_GROUP) {
         // Copies would write to one place, and then the image is of no use.
-        if (me + j * KOEL_GROUP < count && at[j] < LEAVES && !tally[KOEL_COPIES]) values_here[at[j]] = brought[j];
+        if (places[row] < LEAVES && !tally[KOEL_COPIES]) values_here[places[row]] = values[row];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-#if SIDE_BY_SIDE
+    // All have read the share before anyone writes over it.
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+#if KOEL_WORD_STRIDE == 2
+    // Word and value of a slot are neighbours of 8 bytes each, and are written at once.
     __global ulong2 *pairs = (__global ulong2 *)image + (ulong)start * KOEL_SLOTS;
     #pragma unroll
-    for (uint j = 0; j < ROWS; j++) {
+    for (uint j = 0; j < WORDS_EACH; j++) {
         uint i = me + j * KOEL_GROUP;
         if (i < width * KOEL_SLOTS) pairs[i] = (ulong2)(words[j], values_here[place_of(i / KOEL_SLOTS, i % KOEL_SLOTS)]);
     }
-#elif KOEL_VALUE_BITS
+#else
+    #pragma unroll
+    for (uint j = 0; j < WORDS_EACH; j++) {
+        uint i = me + j * KOEL_GROUP;
+        if (i < width * WORDS_WRITTEN) image[word_at(start + i / WORDS_WRITTEN, i % WORDS_WRITTEN)] = words[j];
+    }
+#if KOEL_VALUE_BITS
     __global value_type *out = (__global value_type *)image;
     for (uint i = me; i < width * VALUES_WRITTEN; i += KOEL_GROUP) {
         uint line = i / VALUES_WRITTEN, slot = i % VALUES_WRITTEN;
         out[value_at(start + line, slot)] = slot < KOEL_SLOTS ? values_here[place_of(line, slot)] : 0;
     }
+#endif
 #endif
     report_tally(tally, status);
 }

@@ -23,7 +23,7 @@ use super::rows::Rows;
 use super::{Image, salt};
 use crate::backend::{HashBackend, Kernels, Runs, Word};
 use crate::error::{Error, Result};
-use crate::scheme::{FIRST_SALTED, Limits, Plan, Request, Scheme};
+use crate::scheme::{FIRST_SALTED, Plan, Request, Scheme};
 
 /// How a loop of attempts ended.
 pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
@@ -42,7 +42,7 @@ impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
     }
 }
 
-/// Builds from pairs in which a key may come more than once.
+/// Builds from pairs in which a key may come more than once. Their widths are checked by the caller.
 pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     backend: &B,
     scheme: &S,
@@ -50,7 +50,6 @@ pub(super) fn with_rule<B: Runs<S>, S: Scheme>(
     keys: &B::Buffer<S::Key>,
     values: &B::Buffer<S::Value>,
 ) -> Result<Image<B, S>> {
-    check_limits(backend, scheme, settings.contents, keys, values)?;
     let try_all = |rows: &mut Rows<'_, B, S>| {
         let slots = settings.slots(scheme, rows.len());
         attempts(backend, scheme, settings, slots, 0, rows)
@@ -70,26 +69,36 @@ pub(super) fn check_limits<B: HashBackend, S: Scheme>(
     keys: &B::Buffer<S::Key>,
     values: &B::Buffer<S::Value>,
 ) -> Result<()> {
-    let Limits { key_bits, value_bits, .. } = scheme.limits();
-    let advice = match (contents, value_bits) {
+    let bits = scheme.limits().value_bits;
+    let advice = match (contents, bits) {
         (Contents::Compact | Contents::Multi, _) => "the values are numbers of keys: take a scheme with room for them",
         (_, 0) => "a set holds keys alone: give values of 0, or take another scheme",
-        _ => "take canonical tables, or another scheme",
+        _ => KEYS_TOO_WIDE,
     };
-    let wide = |what, given: u64, bits: u32| {
-        given.checked_shr(bits).is_some_and(|above| above != 0).then_some(Error::TooWide { what, given, bits, advice })
-    };
-    if key_bits < <S::Key as Word>::BITS
-        && let Some(error) = wide("key", backend.greatest(keys)?.into(), key_bits)
-    {
-        return Err(error);
+    check_keys(backend, scheme, keys)?;
+    check_width(backend, "value", values, bits, advice)
+}
+
+const KEYS_TOO_WIDE: &str = "take canonical tables, or another scheme";
+
+/// Refuses keys that are too wide for this scheme's slots.
+pub(super) fn check_keys<B: HashBackend, S: Scheme>(backend: &B, scheme: &S, keys: &B::Buffer<S::Key>) -> Result<()> {
+    check_width(backend, "key", keys, scheme.limits().key_bits, KEYS_TOO_WIDE)
+}
+
+/// Refuses a column with a number of more than so many bits.
+fn check_width<B: HashBackend, T: Word>(
+    backend: &B,
+    what: &'static str,
+    column: &B::Buffer<T>,
+    bits: u32,
+    advice: &'static str,
+) -> Result<()> {
+    if bits >= T::BITS {
+        return Ok(());
     }
-    if value_bits < <S::Value as Word>::BITS
-        && let Some(error) = wide("value", backend.greatest(values)?.into(), value_bits)
-    {
-        return Err(error);
-    }
-    Ok(())
+    let given: u64 = backend.greatest(column)?.into();
+    if given >> bits == 0 { Ok(()) } else { Err(Error::TooWide { what, given, bits, advice }) }
 }
 
 /// Tries one set of constants after the other, beginning with attempt `first`, before which all are known to fail.

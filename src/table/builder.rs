@@ -305,6 +305,7 @@ impl<S: Scheme> TableBuilder<S> {
     ) -> Result<HashTable<B, S>> {
         Error::check_length("values", values.len(), keys.len())?;
         let settings = self.settings()?;
+        build::check_limits(backend, &self.scheme, settings.contents, keys, values)?;
         let image = build::with_rule(backend, &self.scheme, &settings, keys, values)?;
         Ok(HashTable { backend: backend.clone(), scheme: self.scheme.clone(), settings, image })
     }

@@ -21,17 +21,24 @@ impl<S: Scheme> TableBuilder<S> {
     /// # Errors
     /// As [`build_on`](Self::build_on).
     pub(crate) fn build_of_keys<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<S::Key>) -> Result<HashTable<B, S>> {
-        let zeros = backend.filled(keys.len(), S::Value::default())?;
-        let Some((table, sized)) = self.one_pass(backend, keys, &zeros)? else {
-            return self.build_on(backend, keys, &zeros);
+        let (scheme, settings) = self.parts()?;
+        build::check_keys(backend, &scheme, keys)?;
+        // In a canonical image without values nobody looks at them.
+        let none = scheme.kind() == Kind::Canonical && scheme.limits().value_bits == 0;
+        let build = |keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>| {
+            let image = build::with_rule(backend, &scheme, &settings, keys, values)?;
+            HashTable::of_image(backend, self, image)
         };
-        drop(zeros);
+        let values =
+            if none { backend.unwritten(keys.len()) } else { backend.filled(keys.len(), S::Value::default()) }?;
+        let Some((table, sized)) = self.one_pass(backend, keys, &values)? else { return build(keys, &values) };
+        drop(values);
         if sized {
             return Ok(table);
         }
-        let (keys, zeros) = table.pairs_on()?;
+        let (keys, values) = table.pairs_on()?;
         drop(table);
-        self.build_on(backend, &keys, &zeros)
+        build(&keys, &values)
     }
 
     /// A table of all rows from one attempt, if that is possible; and whether it has the plan of its distinct keys.
@@ -46,7 +53,6 @@ impl<S: Scheme> TableBuilder<S> {
         if !scheme.keeps_one() || rows > scheme.limits().pairs {
             return Ok(None);
         }
-        build::check_limits(backend, &scheme, settings.contents, keys, zeros)?;
         // Where no table of so many rows can exist, there may be one of the distinct keys.
         let Ok(plan) = scheme.plan(settings.request(&scheme, rows)) else { return Ok(None) };
         let mut image = backend.filled(plan.word_count()?, plan.empty_word())?;

@@ -110,7 +110,7 @@ Examples:
   koel-bench --all --n 2^31 --rows 2^31
   koel-bench --paper alcantara2011 --figure 4.4,4.7
   koel-bench --paper breslow --n 2^26 --device opencl --json
-  koel-bench --wide --n 2^20,2^26 --load 0.9
+  koel-bench --wide --n 2^20,2^26 --queries 2^26 --load 0.9
   koel-bench --n 2^16..2^24 --device all --plots folder
   koel-bench --draw docs/plots/rates-gpu.json,docs/plots/rates-cpu.json --plots docs/plots";
 
@@ -169,7 +169,7 @@ pub(crate) struct Args {
         value_parser = wide::PARTS,
         conflicts_with_all = [
             "all", "paper", "draw", "plots", "insert", "walk", "table", "duplicates", "scheme", "kind", "SchemeOptions",
-            "queries", "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
+            "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
         ]
     )]
     wide: Vec<String>,

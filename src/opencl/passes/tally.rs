@@ -22,7 +22,7 @@ enum Status {
     OutsideValue,
     /// Pairs that left their part, in builds part by part.
     Escaped,
-    /// Pairs that those displaced (cl/bucketized_wide.cl).
+    /// Pairs that those displaced, and for which there was no room (cl/bucketized_wide.cl).
     Moved,
 }
 const STATUS_WORDS: usize = Status::Moved as usize + 1;
@@ -80,16 +80,17 @@ impl Tally {
 
     /// The same of a batch of 64-bit keys or values (cl/tally_wide.clh), where no pair stands beside the image.
     pub(in crate::opencl) fn placed_wide<K: Word, V>(&self, device: &OpenCl) -> Result<Placed<K, V>> {
-        self.built_wide(device).map(|(placed, _)| placed)
+        self.built_wide(device, 0).map(|(placed, _)| placed)
     }
 
-    /// The same of a build part by part, and how many pairs its list needs room for.
-    pub(in crate::opencl) fn built_wide<K: Word, V>(&self, device: &OpenCl) -> Result<(Placed<K, V>, u64)> {
+    /// The same of a build part by part, and whether its list, with room for so many pairs, held all that left their part.
+    pub(in crate::opencl) fn built_wide<K: Word, V>(&self, device: &OpenCl, room: u64) -> Result<(Placed<K, V>, bool)> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
         let least_copy = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));
         let (unplaced, copies) = (count(Status::Unplaced), count(Status::Copies));
-        Ok((Placed { unplaced, copies, least_copy, outside: None }, count(Status::Escaped) + count(Status::Moved)))
+        let held_all = count(Status::Escaped) <= room && count(Status::Moved) == 0;
+        Ok((Placed { unplaced, copies, least_copy, outside: None }, held_all))
     }
 
     /// What was taken out by the kernels that counted here.

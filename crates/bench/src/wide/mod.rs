@@ -43,6 +43,8 @@ struct Row {
     columns: &'static str,
     device: String,
     n: u64,
+    /// Pairs, rows or queries that its time is for.
+    count: u64,
     load: Option<f64>,
     hits: Option<u64>,
     time: Duration,
@@ -60,10 +62,11 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Does it as often as is asked for; what it gave last, and the row.
+    /// Does it with so many pairs, rows or queries as often as is asked for; what it gave last, and the row.
     fn timed<R>(
         &self,
         what: &'static str,
+        count: u64,
         (load, hits): (Option<f64>, Option<u64>),
         mut work: impl FnMut() -> koel::Result<R>,
     ) -> Result<(R, Row)> {
@@ -84,7 +87,8 @@ impl Case<'_> {
             }
         }
         let (columns, n, on) = (self.columns, self.n, device.info().id.clone());
-        let row = Row { what, columns, device: on, n, load, hits, time: median(times), stages: medians(&stages).0 };
+        let row =
+            Row { what, columns, device: on, n, count, load, hits, time: median(times), stages: medians(&stages).0 };
         Ok((given, row))
     }
 }
@@ -128,7 +132,7 @@ pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(
 
 /// Keys or pairs per second, in billions.
 fn rate(row: &Row) -> f64 {
-    row.n as f64 / row.time.as_secs_f64() / 1e9
+    row.count as f64 / row.time.as_secs_f64() / 1e9
 }
 
 fn table(rows: &[Row]) -> String {
@@ -145,7 +149,7 @@ fn table(rows: &[Row]) -> String {
             row.what, row.columns, row.device
         );
         for stage in &row.stages {
-            let each = 1e9 * stage.time.as_secs_f64() / row.n as f64;
+            let each = 1e9 * stage.time.as_secs_f64() / row.count as f64;
             said += &format!("    {:<32} {:>11}  {each:.4} ns each\n", stage.name, text::seconds(stage.time));
         }
     }
@@ -155,7 +159,7 @@ fn table(rows: &[Row]) -> String {
 fn json(rows: &[Row]) -> Value {
     let row = |row: &Row| {
         json!({
-            "what": row.what, "columns": row.columns, "device": row.device, "n": row.n, "load": row.load,
+            "what": row.what, "columns": row.columns, "device": row.device, "n": row.n, "count": row.count, "load": row.load,
             "hits": row.hits, "per_second": rate(row) * 1e9,
             "stages": row.stages.iter().map(|stage| json!({ "name": stage.name, "seconds": stage.time.as_secs_f64() }))
                 .collect::<Vec<_>>(),

@@ -30,30 +30,31 @@ impl Case<'_> {
         drop((keys, values));
         let builder = HashTable::builder(scheme.clone()).load_factor(load);
         let said = (Some(load), None);
-        let (table, row) = self.timed("build", said, || builder.build_on(device, &on_device, &brought))?;
+        let (table, row) = self.timed("build", n, said, || builder.build_on(device, &on_device, &brought))?;
         let mut rows = vec![row];
         if !has_values {
             let builder = HashSet::builder(scheme).load_factor(load);
-            rows.push(self.timed("set, insert", said, || builder.build_on(device, &on_device))?.1);
+            rows.push(self.timed("set, insert", n, said, || builder.build_on(device, &on_device))?.1);
         }
         drop((on_device, brought));
+        let asked = self.args.data.lookups(self.n as u32).0 as u64;
         for hits in HITS {
             // Numbers in another order: a stride that no power of two divides, and which is prime to most n.
             let number = |i: u64| {
                 let number = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % n;
                 if (i * 7919) % 100 < hits { number } else { n + number }
             };
-            let queries: Vec<KeyOf<K, V>> = (0..n).map(|i| key(number(i))).collect();
+            let queries: Vec<KeyOf<K, V>> = (0..asked).map(|i| key(number(i))).collect();
             let queries = device.upload(&queries)?;
-            let mut found = device.filled(bitmap_words(n as usize), 0x5555_5555u32)?;
-            let mut answers = device.filled(n as usize, Word::low(0x5555_5555))?;
+            let mut found = device.filled(bitmap_words(asked as usize), 0x5555_5555u32)?;
+            let mut answers = device.filled(asked as usize, Word::low(0x5555_5555))?;
             let said = (Some(load), Some(hits));
-            rows.push(self.timed("lookup", said, || table.get_on_into(&queries, &mut answers, &mut found))?.1);
-            let (bits, row) = self.timed("contains", said, || table.contains_on(&queries))?;
+            rows.push(self.timed("lookup", asked, said, || table.get_on_into(&queries, &mut answers, &mut found))?.1);
+            let (bits, row) = self.timed("contains", asked, said, || table.contains_on(&queries))?;
             rows.push(row);
             let bits = device.download(&bits)?;
             let (answers, found) = (device.download(&answers)?, device.download(&found)?);
-            for i in 0..n {
+            for i in 0..asked {
                 let at = i as usize;
                 let there = number(i) < n;
                 let right = if there { value::<ValueOf<K, V>>(number(i), has_values) } else { Word::low(0) };

@@ -60,6 +60,8 @@ pub(in crate::opencl) fn line_parameters<L: Layout>(group: usize, functions: u32
         ("WORD_STRIDE", L::WORD_STRIDE as u32),
         ("FIRST_VALUE", first as u32),
         ("VALUE_STRIDE", stride as u32),
+        ("SECTIONS", parts::SECTIONS),
+        ("SECTION_STRIDE", parts::SECTION_STRIDE),
         ("GROUP", group as u32),
     ]
 }
