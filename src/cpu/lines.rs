@@ -5,6 +5,7 @@ use std::ops::Add;
 
 use super::bucketized::wide::Shared;
 use super::bucketized::wide::values::{Places, places_of};
+use super::lanes::at_best;
 use super::memory::Memory;
 use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, Removed, Word, bitmap_words};
@@ -14,14 +15,33 @@ use crate::scheme::bucketized::wide::slot::{self, Fields};
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, lines, lines_mut, pair, put};
 use crate::scheme::slot::EMPTY;
 
+/// Whether a key stands in an image, and where; a place of the image if it is nowhere.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    /// Which of the keys that were asked for.
+    pub(super) number: usize,
+    pub(super) line: usize,
+    pub(super) slot: usize,
+    pub(super) found: bool,
+}
+
 /// Where the keys of a table in lines stand.
 pub(super) trait Finds<L: Layout>: Sync {
     /// How words are divided.
     const FIELDS: Fields = slot::FIELDS;
-    /// Number of the key, line and slot of each key that is found.
-    fn each_found(&self, lines: &[Line], keys: &[L::Key], then: impl FnMut(usize, usize, usize));
+    /// Tells of each key at least once; what it tells last holds, and whatever it told before was "not found".
+    fn each_told(&self, lines: &[Line], keys: &[L::Key], then: impl FnMut(Told));
     /// The key of a pair's word in a slot of a line.
     fn key_of(&self, line: usize, slot: usize, word: u64) -> L::Key;
+}
+
+/// A bit for each byte, which is 0 or 1. Byte i, moved up by 7 (8 - i) bits, lands on bit 56 + i, and no two meet.
+fn pack(hits: &[u8; CHUNK], bits: &mut [u32]) {
+    let of_eight = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
+    for (bits, hits) in bits.iter_mut().zip(hits.as_chunks::<32>().0) {
+        let eights = hits.as_chunks::<8>().0;
+        *bits = u32::from_le_bytes(std::array::from_fn(|i| of_eight(&eights[i])));
+    }
 }
 
 /// The pairs of an image as columns.
@@ -40,12 +60,23 @@ impl Cpu {
         let columns = (queries.words(), values.words_mut()?, Per(32, found.words_mut()?));
         self.run(|| {
             each(columns, CHUNK, |_, (queries, values, Per(_, found))| {
-                values.fill(Word::low(0));
-                found.fill(0);
-                table.each_found(lines, queries, |i, line, slot| {
-                    values[i] = L::value(&lines[line], slot);
-                    found[i / 32] |= 1 << (i % 32);
-                });
+                let mut hits = [0; CHUNK];
+                at_best(
+                    #[inline(always)]
+                    || {
+                        table.each_told(
+                            lines,
+                            queries,
+                            #[inline(always)]
+                            |Told { number, line, slot, found }| {
+                                let value = L::value(&lines[line], slot);
+                                values[number] = if found { value } else { Word::low(0) };
+                                hits[number] = found.into();
+                            },
+                        );
+                    },
+                );
+                pack(&hits, found);
             });
         })?;
         Ok(())
@@ -62,7 +93,19 @@ impl Cpu {
         let columns = (queries.words(), Per(32, found.words_mut()?));
         self.run(|| {
             each(columns, CHUNK, |_, (queries, Per(_, found))| {
-                table.each_found(lines, queries, |i, _, _| found[i / 32] |= 1 << (i % 32));
+                let mut hits = [0; CHUNK];
+                at_best(
+                    #[inline(always)]
+                    || {
+                        table.each_told(
+                            lines,
+                            queries,
+                            #[inline(always)]
+                            |told| hits[told.number] = told.found.into(),
+                        );
+                    },
+                );
+                pack(&hits, found);
             });
         })?;
         Ok(found)

@@ -8,7 +8,7 @@
 
 use crate::backend::Word;
 use crate::cpu::BLOCK;
-use crate::cpu::lines::Finds;
+use crate::cpu::lines::{Finds, Told};
 use crate::cpu::memory::prefetch;
 use crate::scheme::bucketized::wide::slot::Fields;
 use crate::scheme::bucketized::wide::{Layout, Line};
@@ -18,7 +18,7 @@ impl<L: Layout, F: SlotLists<Key = L::Key>> Finds<L> for F {
     const FIELDS: Fields = <F as SlotLists>::FIELDS;
 
     #[inline(always)]
-    fn each_found(&self, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(usize, usize, usize)) {
+    fn each_told(&self, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
         let mut goals = [F::Goal::default(); BLOCK];
         let (mut slots, mut remainders) = ([0u32; BLOCK], [L::Key::low(0); BLOCK]);
         let mut open = [0u8; BLOCK];
@@ -40,14 +40,11 @@ impl<L: Layout, F: SlotLists<Key = L::Key>> Finds<L> for F {
                 for n in 0..left {
                     let (line, i) = (slots[n] as usize / L::SLOTS, slots[n] as usize % L::SLOTS);
                     let Some(there) = lines.get(line) else { continue };
-                    match verdict::<F>(turn, ages, remainders[n], L::word(there, i)) {
-                        Says::Found => then(start + usize::from(open[n]), line, i),
-                        Says::Absent => {}
-                        Says::GoOn => {
-                            open[still] = open[n];
-                            still += 1;
-                        }
-                    }
+                    let says = verdict::<F>(turn, ages, remainders[n], L::word(there, i));
+                    let number = start + usize::from(open[n]);
+                    then(Told { number, line, slot: i, found: says == Says::Found });
+                    open[still] = open[n];
+                    still += usize::from(says == Says::GoOn);
                 }
                 left = still;
             }

@@ -1,51 +1,46 @@
-//! Lookups: a block of keys after the other; the lines of a whole block are on their way before the first is looked at.
+//! Lookups: a chunk of keys goes through its first lines, then what is left of it through the second, and the third.
 //!
 //! ```text
-//! for each block of 128 keys:   hash all, ask for their first lines
-//!   turn 1, 2, 3:               each key's line: found, absent, or open; ask for the next lines of the open ones
+//! for each turn:   unresolved = the chunk's keys (turn 1), or the numbers that the turn before left
+//!   for each block of 128 of them:   hash all
+//!                                    resolve the block before, whose lines have had that time to arrive; with each key
+//!                                    ask for the line of one of this block
+//! resolve:   compare all words of the line at once; tell of the first that matches, or of any
+//!            write the number to the end of the list of the unresolved, which grows if the search goes on
 //! ```
+//!
+//! As in `../lookup.rs`, nothing branches on what was found, and lines are asked for one by one, so that none of them waits
+//! in a volley. Keys are hashed anew for their second and third line, which costs less than to keep 12 bytes a key.
 
-use crate::cpu::BLOCK;
-use crate::cpu::lines::Finds;
+use std::mem::swap;
+
+use wide::u32x16;
+
+use crate::backend::Word;
+use crate::cpu::lines::{Finds, Told};
 use crate::cpu::memory::prefetch;
+use crate::cpu::{BLOCK, CHUNK};
 use crate::scheme::bucketized::wide::{Layout, Line, LineFunctions, slot};
 use crate::scheme::slot::MAX_AGE;
 
 /// The functions that a table has.
 const TURNS: usize = 3;
 
-/// What a line says to a key.
-enum Said {
-    Found(usize),
-    Absent,
-    Open,
-}
-
 /// The ages that stand for a function, one bit an age.
 fn ages(turn: usize) -> u32 {
     (1..=MAX_AGE).filter(|age| (*age as usize - 1) % TURNS == turn).fold(0, |ages, age| ages | 1 << age)
 }
 
-#[inline(always)]
-fn ask<L: Layout>(line: &Line, turn: usize, ages: u32, remainder: L::Key) -> Said {
-    let mut slots = 0u32;
-    for i in 0..L::SLOTS {
-        let word = L::word(line, i);
-        let same = slot::remainder::<L::Key>(word) == remainder;
-        slots |= u32::from(same & (ages >> slot::age::<L::Key>(word) & 1 == 1)) << i;
-    }
-    if slots != 0 {
-        return Said::Found(slots.trailing_zeros() as usize);
-    }
-    // Words stand in order, but for tombstones, which are above all.
-    let last = L::word(line, L::SLOTS - 1);
-    if last < slot::word(turn as u32 + 1, remainder) { Said::Absent } else { Said::Open }
-}
-
 impl<L: Layout> Finds<L> for LineFunctions<L::Key> {
     #[inline(always)]
-    fn each_found(&self, lines: &[Line], keys: &[L::Key], then: impl FnMut(usize, usize, usize)) {
-        each_found::<L>(self, lines, keys, then);
+    fn each_told(&self, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
+        let mut unresolved = [0; CHUNK];
+        for (start, keys) in (0..).step_by(CHUNK).zip(keys.chunks(CHUNK)) {
+            let mut left = turn::<L, true>(self, lines, 0, (start, keys), &mut unresolved, keys.len(), &mut then);
+            for number in 1..TURNS {
+                left = turn::<L, false>(self, lines, number, (start, keys), &mut unresolved, left, &mut then);
+            }
+        }
     }
     #[inline(always)]
     fn key_of(&self, line: usize, _: usize, word: u64) -> L::Key {
@@ -53,42 +48,98 @@ impl<L: Layout> Finds<L> for LineFunctions<L::Key> {
     }
 }
 
-/// Number of the key, line and slot of each key that is found.
+/// Where the keys of a block are looked for.
+struct Aimed<K> {
+    lines: [u32; BLOCK],
+    remainders: [K; BLOCK],
+}
+
+impl<K: Word> Aimed<K> {
+    fn new() -> Self {
+        Aimed { lines: [0; BLOCK], remainders: [K::low(0); BLOCK] }
+    }
+}
+
+/// From one slot's word to the next one's, in the sixteen 32-bit lanes of a line. Every instruction set compares those, and
+/// SSE2 no wider ones.
+const fn lanes<L: Layout>() -> u32 {
+    L::WORD_STRIDE as u32 * L::Key::BITS / u32::BITS
+}
+
+/// The lanes where the words of slots begin, one bit each.
+fn beginnings<L: Layout>() -> u32 {
+    (0..L::SLOTS as u32).fold(0, |bits, i| bits | 1 << (i * lanes::<L>()))
+}
+
+/// The slots whose words have this remainder, one bit each, in the lane where the word begins.
 #[inline(always)]
-fn each_found<L: Layout>(
+fn same_remainder<L: Layout>(line: &Line, remainder: L::Key) -> u32 {
+    let everywhere = |word: u64| {
+        let word = if L::Key::BITS == u64::BITS { word } else { word << 32 | word };
+        bytemuck::cast::<_, u32x16>([word; 8])
+    };
+    let ones = u64::MAX >> (u64::BITS - slot::age_shift::<L::Key>());
+    let apart = (bytemuck::cast::<_, u32x16>(*line) ^ everywhere(remainder.into())) & everywhere(ones);
+    let same = apart.simd_eq(u32x16::ZERO).to_bitmask();
+    let same = if L::Key::BITS == u64::BITS { same & same >> 1 } else { same };
+    same & beginnings::<L>()
+}
+
+/// What a line says to a key: the slot of the first word that may be its own, or the last one; whether it is; whether the
+/// search goes on.
+#[inline(always)]
+fn ask<L: Layout>(line: &Line, turn: usize, ages: u32, remainder: L::Key) -> (usize, bool, bool) {
+    let of_turn = |i| ages >> slot::age::<L::Key>(L::word(line, i)) & 1 == 1;
+    let same = same_remainder::<L>(line, remainder);
+    let mut at = ((same.trailing_zeros() / lanes::<L>()) as usize).min(L::SLOTS - 1);
+    // Another key with the same remainder, which came by another function.
+    if same & same.wrapping_sub(1) != 0 {
+        at = (at..L::SLOTS).find(|&i| same >> (i as u32 * lanes::<L>()) & 1 == 1 && of_turn(i)).unwrap_or(at);
+    }
+    let found = (same != 0) & of_turn(at);
+    // Words stand in order, but for tombstones, which are above all.
+    let open = !found & (L::word(line, L::SLOTS - 1) >= slot::word(turn as u32 + 1, remainder));
+    (at, found, open)
+}
+
+/// One turn of `len` keys, either all or those on the list; how many are on the list then. The first key has number `first`.
+#[inline(always)]
+fn turn<L: Layout, const ALL: bool>(
     functions: &LineFunctions<L::Key>,
     lines: &[Line],
-    keys: &[L::Key],
-    mut then: impl FnMut(usize, usize, usize),
-) {
-    let ages = [0, 1, 2].map(ages);
-    let (mut homes, mut remainders) = ([0u32; BLOCK], [crate::backend::Word::low(0); BLOCK]);
-    let (mut at, mut open) = ([0u32; BLOCK], [0u16; BLOCK]);
-    for (start, block) in (0..).step_by(BLOCK).zip(keys.chunks(BLOCK)) {
-        for (i, &key) in block.iter().enumerate() {
-            (homes[i], remainders[i]) = functions.home(key);
-            prefetch(lines, homes[i] as usize);
-            (at[i], open[i]) = (homes[i], i as u16);
+    turn: usize,
+    (first, keys): (usize, &[L::Key]),
+    unresolved: &mut [u16; CHUNK],
+    len: usize,
+    then: &mut impl FnMut(Told),
+) -> usize {
+    const { assert!(CHUNK <= 1 << u16::BITS) }
+    let ages = ages(turn);
+    let (mut flying, mut next) = (&mut Aimed::<L::Key>::new(), &mut Aimed::new());
+    let mut left = 0;
+    // One block more than there is, to resolve the last.
+    for start in (0..len + BLOCK).step_by(BLOCK) {
+        let coming = len.saturating_sub(start).min(BLOCK);
+        let (before, here) = start.checked_sub(BLOCK).map_or((0, 0), |before| (before, (len - before).min(BLOCK)));
+        for i in 0..coming {
+            let number = if ALL { start + i } else { usize::from(unresolved[(start + i) % CHUNK]) };
+            let (home, remainder) = functions.home(keys[number]);
+            (next.lines[i], next.remainders[i]) = (functions.bucket(turn, home, remainder), remainder);
         }
-        let mut left = block.len();
-        for (turn, &ages) in ages.iter().enumerate() {
-            let mut still = 0;
-            for n in 0..left {
-                let i = open[n] as usize % BLOCK;
-                let Some(line) = lines.get(at[i] as usize) else { continue };
-                match ask::<L>(line, turn, ages, remainders[i]) {
-                    Said::Found(slot) => then(start + i, at[i] as usize, slot),
-                    Said::Absent => {}
-                    Said::Open if turn + 1 < TURNS => {
-                        at[i] = functions.bucket(turn + 1, homes[i], remainders[i]);
-                        prefetch(lines, at[i] as usize);
-                        open[still] = i as u16;
-                        still += 1;
-                    }
-                    Said::Open => {}
-                }
-            }
-            left = still;
+        if here == 0 {
+            next.lines[..coming].iter().for_each(|&line| prefetch(lines, line as usize));
         }
+        for i in 0..here {
+            prefetch(lines, next.lines[i] as usize);
+            let at = flying.lines[i] as usize;
+            let Some(line) = lines.get(at) else { continue };
+            let (slot, found, open) = ask::<L>(line, turn, ages, flying.remainders[i]);
+            let number = if ALL { (before + i) as u16 } else { unresolved[(before + i) % CHUNK] };
+            then(Told { number: first + usize::from(number), line: at, slot, found });
+            unresolved[left % CHUNK] = number;
+            left += usize::from(open);
+        }
+        swap(&mut flying, &mut next);
     }
+    left
 }

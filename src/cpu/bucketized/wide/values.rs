@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::{Shared, per_line};
 use crate::cpu::CHUNK;
-use crate::cpu::lines::Finds;
+use crate::cpu::lines::{Finds, Told};
 use crate::cpu::memory::Memory;
 use crate::error::Result;
 use crate::memory;
@@ -56,6 +56,11 @@ impl<L: Layout> Places<L> {
     }
 }
 
+/// The cell where a key stands.
+fn cell<L: Layout>(told: Told) -> u64 {
+    if told.found { (told.line * L::SLOTS + told.slot) as u64 } else { NOWHERE }
+}
+
 /// The cell of each key.
 pub(in crate::cpu) fn places_of<L: Layout>(
     table: &impl Finds<L>,
@@ -64,7 +69,7 @@ pub(in crate::cpu) fn places_of<L: Layout>(
 ) -> Result<Memory<u64>> {
     let mut places = Memory::filled(keys.len(), NOWHERE)?;
     each((keys, places.words_mut()?), CHUNK, |_, (keys, places)| {
-        table.each_found(lines, keys, |i, line, slot| places[i] = (line * L::SLOTS + slot) as u64);
+        table.each_told(lines, keys, |told| places[told.number] = cell::<L>(told));
     });
     Ok(places)
 }
@@ -176,6 +181,6 @@ fn moved<L: Layout, F: Finds<L>>(
     }
     let mut cells = memory::reserved(keys.len())?;
     cells.resize(keys.len(), NOWHERE);
-    table.each_found(new, &keys, |i, line, slot| cells[i] = (line * L::SLOTS + slot) as u64);
+    table.each_told(new, &keys, |told| cells[told.number] = cell::<L>(told));
     Ok(Moved { cells, values })
 }
