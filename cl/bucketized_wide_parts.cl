@@ -115,6 +115,15 @@ INLINED uint found_here(__local const word_type *part, uint line, word_type word
     return at;
 }
 
+// Some of a work-item's rows, from number `first` of them on; those past the end are 0.
+INLINED void read_rows(__global const key_type *keys, uint first, uint count, key_type *mixed) {
+    #pragma unroll
+    for (uint j = 0; j < AT_ONCE; j++) {
+        uint row = get_local_id(0) + (first + j) * KOEL_GROUP;
+        mixed[j] = row < count ? keys[row] : 0;
+    }
+}
+
 // The line of a pair's second offer, in the part.
 static inline uint second_line(functions f, uint2 whole, uint line, key_type remainder) {
     return wrapped(line + step_in_part(f, whole, folded(remainder)), whole.y);
@@ -151,11 +160,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     uint untried = 0;
     for (uint first = 0; first < ROWS; first += AT_ONCE) {
         key_type mixed[AT_ONCE];
-        #pragma unroll
-        for (uint j = 0; j < AT_ONCE; j++) {
-            uint row = me + (first + j) * KOEL_GROUP;
-            mixed[j] = row < count ? keys[row] : 0;
-        }
+        read_rows(keys, first, count, mixed);
         #pragma unroll
         for (uint j = 0; j < AT_ONCE; j++) {
             uint row = me + (first + j) * KOEL_GROUP;
@@ -234,19 +239,24 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     __global const value_type *values = (__global const value_type *)image + s.values;
     __local ushort *places = (__local ushort *)scratch;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint j = 0; j < ROWS; j++) {
-        uint row = me + j * KOEL_GROUP;
-        if (row >= count) break;
-        line_home home = split_line_key(keys[row], buckets);
-        uint line = home.home - start, there = found_here(part, line, line_word(1, home.remainder));
-        if (there == LEAVES) {
-            there = found_here(part, second_line(f, whole, line, home.remainder), line_word(2, home.remainder));
+    for (uint first = 0; first < ROWS; first += AT_ONCE) {
+        key_type mixed[AT_ONCE];
+        read_rows(keys, first, count, mixed);
+        #pragma unroll
+        for (uint j = 0; j < AT_ONCE; j++) {
+            uint row = me + (first + j) * KOEL_GROUP;
+            if (row >= count) continue;
+            line_home home = split_line_key(mixed[j], buckets);
+            uint line = home.home - start, there = found_here(part, line, line_word(1, home.remainder));
+            if (there == LEAVES) {
+                there = found_here(part, second_line(f, whole, line, home.remainder), line_word(2, home.remainder));
+            }
+            // Who was never compared with anybody finds its copy here, or leaves and is looked at afterwards.
+            if (untried >> (first + j) & 1 && there != LEAVES) {
+                count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+            }
+            places[row] = there == LEAVES ? LEAVES + atomic_inc(&left_part) : there;
         }
-        // Who was never compared with anybody finds its copy here, or leaves and is looked at afterwards.
-        if (untried >> j & 1 && there != LEAVES) {
-            count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
-        }
-        places[row] = there == LEAVES ? LEAVES + atomic_inc(&left_part) : there;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (me == 0 && left_part) listed = atom_add(&status[KOEL_ESCAPED], (ulong)left_part);

@@ -4,6 +4,7 @@
 //! compared with the right one.
 
 mod columns;
+mod peers;
 mod tables;
 
 use std::time::Duration;
@@ -106,13 +107,13 @@ pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(
                 };
                 let is_asked = |part: &str| args.wide.iter().any(|asked| asked == part || asked == "all");
                 if is_asked("u64-u64") {
-                    rows.extend(case("u64, u64").table::<u64, u64>()?);
+                    rows.extend(case("u64, u64").pairs::<u64, u64>()?);
                 }
                 if is_asked("u64-u32") {
-                    rows.extend(case("u64, u32").table::<u64, u32>()?);
+                    rows.extend(case("u64, u32").pairs::<u64, u32>()?);
                 }
                 if is_asked("u32-u64") {
-                    rows.extend(case("u32, u64").table::<u32, u64>()?);
+                    rows.extend(case("u32, u64").pairs::<u32, u64>()?);
                 }
                 if is_asked("sets") {
                     rows.extend(case("u64 alone").table::<u64, ()>()?);

@@ -1,9 +1,11 @@
 //! Tables and sets: builds, lookups and whether keys are there. Queries that hit are the keys in another order.
 
+use std::hash::Hash;
+
 use koel::backend::{HashBackend, Runs, Word, bitmap_words};
 use koel::device::Any;
 use koel::scheme::bucketized::wide::{Column, Layout};
-use koel::scheme::{BucketizedOf, Scheme};
+use koel::scheme::{BucketizedOf, Key, Scheme, Value};
 use koel::{Bucketized, HashSet, HashTable};
 
 use super::{Case, Row, key, value};
@@ -11,9 +13,34 @@ use crate::wrong;
 use koel_cli::failure::Result;
 
 /// Shares of queries that hit, in percent.
-const HITS: [u64; 3] = [100, 50, 0];
+pub(super) const HITS: [u64; 3] = [100, 50, 0];
+
+/// The number whose key is query i of a table of n keys. Those that hit are in another order: at a stride that no power of
+/// two divides, and which is prime to most n.
+pub(super) fn number(i: u64, n: u64, hits: u64) -> u64 {
+    let number = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % n;
+    if (i * 7919) % 100 < hits { number } else { n + number }
+}
 
 impl Case<'_> {
+    /// How many queries are asked.
+    pub(super) fn asked(&self) -> u64 {
+        self.args.data.lookups(self.n as u32).0 as u64
+    }
+
+    /// Tables of pairs, and on the CPU what one would use instead.
+    pub(super) fn pairs<K: Column + Key + Hash + Eq, V: Column + Value>(&self) -> Result<Vec<Row>>
+    where
+        (K, V): Layout<Key = K, Value = V>,
+        Any: Runs<BucketizedOf<K, V>>,
+    {
+        let mut rows = self.table::<K, V>()?;
+        if self.device.info().id == "cpu" && !self.args.no_peers {
+            rows.extend(self.peers::<K, V>()?);
+        }
+        Ok(rows)
+    }
+
     pub(super) fn table<K: Column, V: Column>(&self) -> Result<Vec<Row>>
     where
         (K, V): Layout,
@@ -37,13 +64,9 @@ impl Case<'_> {
             rows.push(self.timed("set, insert", n, said, || builder.build_on(device, &on_device))?.1);
         }
         drop((on_device, brought));
-        let asked = self.args.data.lookups(self.n as u32).0 as u64;
+        let asked = self.asked();
         for hits in HITS {
-            // Numbers in another order: a stride that no power of two divides, and which is prime to most n.
-            let number = |i: u64| {
-                let number = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % n;
-                if (i * 7919) % 100 < hits { number } else { n + number }
-            };
+            let number = |i| number(i, n, hits);
             let queries: Vec<KeyOf<K, V>> = (0..asked).map(|i| key(number(i))).collect();
             let queries = device.upload(&queries)?;
             let mut found = device.filled(bitmap_words(asked as usize), 0x5555_5555u32)?;

@@ -10,3 +10,4 @@ mod folder;
 mod bench;
 mod papers;
 mod plots;
+mod wide;

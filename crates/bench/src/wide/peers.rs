@@ -1,0 +1,102 @@
+//! What one would use instead on the host: a general hash map of the same pairs, filled by one thread, at a size given
+//! beforehand, and asked by all.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::{DefaultHashBuilder, HashMap};
+use koel::backend::Word;
+use rayon::prelude::*;
+
+use super::tables::{HITS, number};
+use super::{Case, Row, key, median, value};
+use crate::measure::wall;
+use crate::wrong;
+use koel_cli::failure::Result;
+
+/// Queries that one task answers: words of the bitmap are then never shared.
+const TASK: usize = 1 << 14;
+
+impl Case<'_> {
+    /// Builds and lookups of hashbrown's map with its own hash, and with rustc's where it is there.
+    pub(super) fn peers<K: Word + Hash + Eq, V: Word>(&self) -> Result<Vec<Row>> {
+        let rows = self.peer::<K, V, DefaultHashBuilder>("hashbrown")?;
+        #[cfg(feature = "bench-peers")]
+        let rows = rows.into_iter().chain(self.peer::<K, V, rustc_hash::FxBuildHasher>("hashbrown+fx")?).collect();
+        Ok(rows)
+    }
+
+    fn peer<K: Word + Hash + Eq, V: Word, H: BuildHasher + Default + Sync>(&self, name: &str) -> Result<Vec<Row>> {
+        let (n, repeats) = (self.n, self.args.repeats);
+        let row = |what, count, hits, times| Row {
+            what,
+            columns: self.columns,
+            device: name.into(),
+            n,
+            count,
+            load: None,
+            hits,
+            time: median(times),
+            stages: Vec::new(),
+        };
+        let pairs: Vec<(K, V)> = (0..n).map(|number| (key(number), value(number, true))).collect();
+        let (mut map, mut times) = (HashMap::default(), Vec::new());
+        for _ in 0..repeats {
+            // Its memory comes to use again.
+            drop(std::mem::take(&mut map));
+            let (filled, time) = wall(|| {
+                let mut map = HashMap::<K, V, H>::with_capacity_and_hasher(pairs.len(), H::default());
+                map.extend(pairs.iter().copied());
+                Ok(map)
+            })?;
+            map = filled;
+            times.push(time);
+        }
+        drop(pairs);
+        let mut rows = vec![row("build", n, None, times)];
+        let asked = self.asked();
+        for hits in HITS {
+            let queries: Vec<K> = (0..asked).map(|i| key(number(i, n, hits))).collect();
+            let (mut values, mut found) = (vec![V::low(1); queries.len()], vec![1u32; queries.len().div_ceil(32)]);
+            let mut times = Vec::new();
+            for _ in 0..repeats {
+                let ((), time) = wall(|| {
+                    let to = values.par_chunks_mut(TASK).zip(found.par_chunks_mut(TASK / 32));
+                    queries
+                        .par_chunks(TASK)
+                        .zip(to)
+                        .for_each(|(queries, (values, found))| answer(&map, queries, values, found));
+                    Ok(())
+                })?;
+                times.push(time);
+            }
+            for i in 0..asked {
+                let (at, number) = (i as usize, number(i, n, hits));
+                let right = if number < n { value(number, true) } else { V::low(0) };
+                if found[at / 32] >> (at % 32) & 1 != u32::from(number < n) || values[at] != right {
+                    return Err(wrong(name, format!("query {i} has another answer")));
+                }
+            }
+            rows.push(row("lookup", asked, Some(hits), times));
+        }
+        Ok(rows)
+    }
+}
+
+/// The same output that koel's lookups give: values and a bitmap.
+#[inline(always)]
+fn answer<K: Hash + Eq, V: Word, H: BuildHasher>(
+    map: &HashMap<K, V, H>,
+    queries: &[K],
+    values: &mut [V],
+    found: &mut [u32],
+) {
+    for ((queries, values), found) in queries.chunks(32).zip(values.chunks_mut(32)).zip(found) {
+        let mut bits = 0;
+        for (i, (query, value)) in queries.iter().zip(values).enumerate() {
+            let answer = map.get(query).copied();
+            *value = answer.unwrap_or(V::low(0));
+            bits |= u32::from(answer.is_some()) << i;
+        }
+        *found = bits;
+    }
+}
