@@ -46,6 +46,23 @@ pub(super) fn sort_descending<const S: usize>(words: &mut [u64; S]) {
     exchange_all::<S, true>(words);
 }
 
+/// Sorts the first S words (up to 16), the greatest first, and moves the values with them.
+#[inline(always)]
+pub(super) fn sort_pairs_descending<const S: usize, V: Copy, const N: usize>(
+    words: &mut [u64; N],
+    values: &mut [V; N],
+) {
+    let mut at = 0;
+    while at < Network::<S>::LEN {
+        let (low, high) = Network::<S>::PAIRS[at];
+        let (a, b) = ((words[low], values[low]), (words[high], values[high]));
+        let less = a.0 < b.0;
+        (words[low], words[high]) = (a.0.max(b.0), a.0.min(b.0));
+        (values[low], values[high]) = (if less { b.1 } else { a.1 }, if less { a.1 } else { b.1 });
+        at += 1;
+    }
+}
+
 #[inline(always)]
 fn exchange_all<const S: usize, const DESCENDING: bool>(words: &mut [u64; S]) {
     let mut at = 0;
@@ -70,8 +87,26 @@ mod tests {
         }
     }
 
+    /// Each value stays with its word.
+    fn sorts_pairs<const S: usize>() {
+        for bits in 0..1u32 << S {
+            let mut words = [7; 8];
+            let mut values: [u64; 8] = std::array::from_fn(|i| 2 * i as u64);
+            (0..S).for_each(|i| words[i] = u64::from(bits >> i & 1));
+            (0..S).for_each(|i| values[i] |= words[i]);
+            sort_pairs_descending::<S, _, _>(&mut words, &mut values);
+            assert!(words[..S].is_sorted_by(|a, b| a >= b) && words[S..].iter().all(|&word| word == 7), "{bits:b}");
+            assert!((0..S).all(|i| values[i] & 1 == words[i]), "{bits:b}");
+            values.sort_unstable();
+            assert!(values.iter().zip(0..).all(|(value, i)| value / 2 == i), "{bits:b}");
+        }
+    }
+
     #[test]
     fn every_network_sorts() {
+        sorts_pairs::<4>();
+        sorts_pairs::<5>();
+        sorts_pairs::<8>();
         sorts_all::<4>();
         sorts_all::<8>();
         sorts_all::<16>();

@@ -6,25 +6,30 @@
 //! deal     each pair goes to the line of its part in a buffer; a line that is full goes to the slice as a whole
 //! ```
 //!
-//! A dealt word is `[mixed key][value]`: bucket and remainder come back from it, and so does the key.
+//! A pair is dealt as a *row*, mixed key and value: bucket and remainder come back from it, and so does the key. How many
+//! rows a line of 64 bytes holds, and where in it they stand, is the batch's affair ([`Batch`]): as many as the image has
+//! slots in a line.
 //!
 //! **Why there are lines.** Parts are more places than a first-level cache keeps open for writing. The buffer is one
 //! line a part, which the second level keeps, and the image gets whole lines.
 //!
-//! **Why the image has the room.** A part's slice has as many words as the part has slots, and distinct keys come to
+//! **Why the image has the room.** A part's slice has the room of as many rows as the part has slots, and distinct keys come to
 //! parts evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies of a key
 //! are all of one part: too many escapes end the dealing, and the table is built in another way.
 //!
 //! **Why slices are filled from another place each.** They are a power of two long and fill up alike. Filled from their
 //! fronts, all of them would be written to in the same few sets of the caches.
 //!
-//! **Why it stores atomically.** As in `sort.rs`: each place is written once, which safe Rust cannot know.
+//! **Why it stores atomically.** As in `sort.rs`: each place is written once, which safe Rust cannot know. Only lines of
+//! which chunks have a share each are written by several of them, each its bits of what was 0.
 //!
-//! What it is not: a sort. Which word of its slice a pair becomes depends on chunks and threads, and nothing may depend
+//! What it is not: a sort. Which row of its slice a pair becomes depends on chunks and threads, and nothing may depend
 //! on that.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Mutex, PoisonError};
 
 use wide::u32x8;
 
@@ -35,7 +40,7 @@ use super::memory::{atomic, prefetch};
 use crate::parallel::collect;
 
 /// Words of a line, and keys that are hashed together.
-const LINE: usize = 8;
+pub(super) const LINE: usize = 8;
 /// The lines by which the place where a slice is filled from moves on from part to part: odd, so that the parts use all
 /// sets of a cache.
 const APART: usize = 421;
@@ -49,6 +54,73 @@ pub(super) fn with_room<T>(len: usize) -> Option<Vec<T>> {
     Some(room)
 }
 
+/// So many of what is worked in, if there is the memory.
+pub(super) fn array<T: Clone + Default, const N: usize>() -> Option<Box<[T; N]>> {
+    let mut words = with_room(N)?;
+    words.resize(N, T::default());
+    words.into_boxed_slice().try_into().ok()
+}
+
+/// A batch that is dealt.
+pub(super) trait Batch: Copy + Sync {
+    /// What a pair is dealt as.
+    type Row: Copy + Send;
+    /// Rows of a line.
+    const EACH: usize;
+
+    fn len(self) -> usize;
+    /// Some of its pairs.
+    fn some(self, range: Range<usize>) -> Self;
+    /// Calls `each` for every pair, with the number of its part and its row.
+    fn each_row(self, each: impl FnMut(usize, Self::Row));
+    /// Writes a row of a line.
+    fn put(line: &mut [u64; LINE], at: usize, row: Self::Row);
+    /// A row of a line.
+    fn row(line: &[u64; LINE], at: usize) -> Self::Row;
+}
+
+/// Pairs of 32 bits, dealt as words `[mixed key][value]`, and what tells the upper halves of eight words and the numbers
+/// of their parts.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a, A>(pub(super) Pairs<'a>, pub(super) A);
+
+impl<A: Fn(u32x8) -> (u32x8, u32x8) + Copy + Sync> Batch for Words<'_, A> {
+    type Row = u64;
+    const EACH: usize = LINE;
+
+    fn len(self) -> usize {
+        self.0.keys.len()
+    }
+    fn some(self, range: Range<usize>) -> Self {
+        let pairs = Pairs { keys: &self.0.keys[range.clone()], values: &self.0.values[range] };
+        Words(pairs, self.1)
+    }
+    #[inline(always)]
+    fn each_row(self, mut each: impl FnMut(usize, u64)) {
+        let (keys, last_keys) = self.0.keys.as_chunks::<LINE>();
+        let (values, last_values) = self.0.values.as_chunks::<LINE>();
+        for (keys, values) in keys.iter().zip(values) {
+            let (uppers, parts) = (self.1)(u32x8::new(*keys));
+            let (uppers, parts) = (uppers.to_array(), parts.to_array());
+            for i in 0..LINE {
+                each(parts[i] as usize, u64::from(uppers[i]) << 32 | u64::from(values[i]));
+            }
+        }
+        for (&key, &value) in last_keys.iter().zip(last_values) {
+            let (upper, part) = (self.1)(u32x8::splat(key));
+            each(part.to_array()[0] as usize, u64::from(upper.to_array()[0]) << 32 | u64::from(value));
+        }
+    }
+    #[inline(always)]
+    fn put(line: &mut [u64; LINE], at: usize, row: u64) {
+        line[at] = row;
+    }
+    #[inline(always)]
+    fn row(line: &[u64; LINE], at: usize) -> u64 {
+        line[at]
+    }
+}
+
 /// An image cut into slices, one a part.
 #[derive(Clone, Copy)]
 pub(super) struct Slices {
@@ -56,21 +128,31 @@ pub(super) struct Slices {
     words: usize,
     /// Words of a slice, a power of two of at least [`LINE`]; the last may have fewer.
     each: usize,
+    /// Rows of a line.
+    rows: usize,
 }
 
 impl Slices {
     /// An image of so many words in slices of 2 to the power of `bits`, of which there are at least as many as lines
-    /// have.
-    pub(super) fn new(words: usize, bits: u32) -> Self {
-        Slices { words, each: (1 << bits).max(LINE) }
+    /// have; of so many rows a line.
+    pub(super) fn new(words: usize, bits: u32, rows: usize) -> Self {
+        Slices { words, each: (1 << bits).max(LINE), rows }
     }
 
     fn count(self) -> usize {
         self.words.div_ceil(self.each)
     }
 
+    /// Rows that the slice of a part has room for.
+    #[inline(always)]
     fn len_of(self, part: usize) -> usize {
-        self.words.saturating_sub(part * self.each).min(self.each)
+        self.rows_of(self.words.saturating_sub(part * self.each).min(self.each))
+    }
+
+    /// Rows that so many words have room for.
+    #[inline(always)]
+    fn rows_of(self, words: usize) -> usize {
+        words * self.rows / LINE
     }
 
     /// Where the slice of a part is filled from; the last one, which may be short, from its front.
@@ -79,58 +161,71 @@ impl Slices {
         if (part + 1) * self.each < self.words { (part * APART * LINE) & (self.each - 1) } else { 0 }
     }
 
-    /// Where in the image word `at` of a part goes, of at most as many as the slice has.
+    /// Where in the image line `at` of a part goes, of at most as many as the slice has.
     #[inline(always)]
     fn place(self, part: usize, at: usize) -> usize {
-        part * self.each + ((self.begin(part) + at) & (self.each - 1))
+        part * self.each + ((self.begin(part) + at * LINE) & (self.each - 1))
     }
 
-    /// The words that lie in the slice of a part.
-    pub(super) fn dealt(self, part: usize, slice: &[u64], count: usize) -> [&[u64]; 2] {
+    /// The words of a part's slice in the two runs in which its rows lie, and how many lie in each.
+    pub(super) fn dealt(self, part: usize, slice: &[u64], count: usize) -> [(&[u64], usize); 2] {
         let (behind, first) = slice.split_at(self.begin(part).min(slice.len()));
-        let first = &first[..count.min(first.len())];
-        [first, &behind[..(count - first.len()).min(behind.len())]]
+        let in_first = count.min(self.rows_of(first.len()));
+        [(first, in_first), (behind, (count - in_first).min(self.rows_of(behind.len())))]
+    }
+
+    /// Calls `of_slice` with the number of each part, its slice, and how many rows lie there, on so many threads: each
+    /// has what `room` gives it. What is in those rooms in the end; none if a room or a call says so.
+    pub(super) fn each<R: Send>(
+        self,
+        image: &mut [u64],
+        counts: &[usize],
+        threads: usize,
+        room: impl Fn() -> Option<R> + Sync,
+        of_slice: impl Fn(&mut R, usize, &mut [u64], usize) -> Option<()> + Sync,
+    ) -> Option<Vec<R>> {
+        let parts = Mutex::new(image.chunks_mut(self.each).zip(counts).enumerate());
+        let work = || {
+            let mut room = room()?;
+            loop {
+                let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((number, (slice, &count))) = next else { return Some(room) };
+                of_slice(&mut room, number, slice, count)?;
+            }
+        };
+        collect(0..threads, 1, |_, _| work()).ok()?.into_iter().collect()
     }
 }
 
 /// What became of the pairs of a batch.
-pub(super) struct Dealt {
+pub(super) struct Dealt<R> {
     /// How many lie in the slice of each part.
     pub(super) counts: Vec<usize>,
-    /// Words that found the slices of their parts full.
-    pub(super) escapes: Vec<u64>,
+    /// Rows that found the slices of their parts full.
+    pub(super) escapes: Vec<R>,
 }
 
-/// Deals pairs to the slices of an image. `aim` tells the upper halves of eight words, and the numbers of their parts.
-/// None if more than `most` pairs escape, or if memory is short; the image is of no use then.
-pub(super) fn deal(
-    pairs: Pairs<'_>,
-    image: &mut [u64],
-    slices: Slices,
-    most: usize,
-    aim: impl Fn(u32x8) -> (u32x8, u32x8) + Copy + Sync,
-) -> Option<Dealt> {
-    let len = pairs.keys.len();
+/// Deals pairs to the slices of an image of zeros. None if more than `most` pairs escape, or if memory is short; the
+/// image is of no use then.
+pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: usize) -> Option<Dealt<B::Row>> {
+    let len = batch.len();
     // Places are counted in 32 bits.
     u32::try_from(len).ok()?;
     let threads = rayon::current_num_threads();
     let share = if threads == 1 { len } else { len.div_ceil(CHUNKS_EACH * threads) };
     let share = share.max(CHUNK).next_multiple_of(LINE);
-    let chunk = |number: usize| {
-        let range = number * share..len.min((number + 1) * share);
-        Pairs { keys: &pairs.keys[range.clone()], values: &pairs.values[range] }
-    };
+    let chunk = |number: usize| batch.some(number * share..len.min((number + 1) * share));
     let chunks = len.div_ceil(share);
     let mut firsts = if chunks == 1 {
         vec![zeros(slices.count())?]
     } else {
-        let counts = collect(0..chunks, 1, |number, _| count(chunk(number), slices.count(), aim)).ok()?;
+        let counts = collect(0..chunks, 1, |number, _| count(chunk(number), slices.count())).ok()?;
         sums(counts.into_iter().collect::<Option<_>>()?)?
     };
     let (image, escaped) = (atomic(image), AtomicUsize::new(0));
     let of_chunk = |number, first: &mut [_]| {
         let first = std::mem::take(&mut first[0]);
-        Dealer::new(image, slices, first)?.deal(chunk(number), (&escaped, most), aim)
+        Dealer::<B>::new(image, slices, first)?.deal(chunk(number), (&escaped, most))
     };
     let mut done = collect(&mut firsts[..], 1, of_chunk).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
     let mut escapes = with_room(done.iter().map(|(_, escapes)| escapes.len()).sum())?;
@@ -159,33 +254,13 @@ fn sums(mut counts: Vec<Vec<u32>>) -> Option<Vec<Vec<u32>>> {
     Some(counts)
 }
 
-/// Calls `each` for every pair, with the number of its part and the word that it becomes.
-#[inline(always)]
-fn each_word(pairs: Pairs<'_>, aim: impl Fn(u32x8) -> (u32x8, u32x8), mut each: impl FnMut(usize, u64)) {
-    let (keys, last_keys) = pairs.keys.as_chunks::<LINE>();
-    let (values, last_values) = pairs.values.as_chunks::<LINE>();
-    for (keys, values) in keys.iter().zip(values) {
-        let (uppers, parts) = aim(u32x8::new(*keys));
-        let (uppers, parts) = (uppers.to_array(), parts.to_array());
-        for i in 0..LINE {
-            each(parts[i] as usize, u64::from(uppers[i]) << 32 | u64::from(values[i]));
-        }
-    }
-    for (&key, &value) in last_keys.iter().zip(last_values) {
-        let (upper, part) = aim(u32x8::splat(key));
-        each(part.to_array()[0] as usize, u64::from(upper.to_array()[0]) << 32 | u64::from(value));
-    }
-}
-
 /// How many of these pairs go to each part.
-fn count(pairs: Pairs<'_>, parts: usize, aim: impl Fn(u32x8) -> (u32x8, u32x8) + Copy) -> Option<Vec<u32>> {
+fn count(batch: impl Batch, parts: usize) -> Option<Vec<u32>> {
     let mut counts = zeros(parts)?;
     at_best(
         #[inline(always)]
         || {
-            each_word(
-                pairs,
-                aim,
+            batch.each_row(
                 #[inline(always)]
                 |part, _| {
                     if let Some(count) = counts.get_mut(part) {
@@ -203,18 +278,18 @@ fn count(pairs: Pairs<'_>, parts: usize, aim: impl Fn(u32x8) -> (u32x8, u32x8) +
 struct Line([u64; LINE]);
 
 /// One chunk being dealt.
-struct Dealer<'a> {
+struct Dealer<'a, B: Batch> {
     image: &'a [AtomicU64],
     slices: Slices,
-    /// For each part the words that have not gone to its slice yet: word i of the part is word i % 8 of the line.
+    /// For each part the rows that have not gone to its slice yet: row i of the part is row i mod `B::EACH` of the line.
     lines: Vec<Line>,
-    /// For each part the number of the first word of this chunk, and of the next.
+    /// For each part the number of the first row of this chunk, and of the next.
     first: Vec<u32>,
     next: Vec<u32>,
-    escapes: Vec<u64>,
+    escapes: Vec<B::Row>,
 }
 
-impl<'a> Dealer<'a> {
+impl<'a, B: Batch> Dealer<'a, B> {
     fn new(image: &'a [AtomicU64], slices: Slices, first: Vec<u32>) -> Option<Self> {
         let (mut lines, mut next) = (with_room(first.len())?, with_room(first.len())?);
         lines.resize(first.len(), Line([0; LINE]));
@@ -222,20 +297,16 @@ impl<'a> Dealer<'a> {
         Some(Dealer { image, slices, lines, first, next, escapes: Vec::new() })
     }
 
-    /// The numbers behind the last words of each part, and what escaped; none if that is too much.
-    fn deal(
-        mut self,
-        pairs: Pairs<'_>,
-        (escaped, most): (&AtomicUsize, usize),
-        aim: impl Fn(u32x8) -> (u32x8, u32x8) + Copy,
-    ) -> Option<(Vec<u32>, Vec<u64>)> {
-        for (keys, values) in pairs.keys.chunks(CHUNK).zip(pairs.values.chunks(CHUNK)) {
+    /// The numbers behind the last rows of each part, and what escaped; none if that is too much.
+    fn deal(mut self, batch: B, (escaped, most): (&AtomicUsize, usize)) -> Option<(Vec<u32>, Vec<B::Row>)> {
+        for start in (0..batch.len()).step_by(CHUNK) {
+            let some = batch.some(start..batch.len().min(start + CHUNK));
             let before = self.escapes.len();
             // None comes of most inputs, and about so many of the worst.
-            self.escapes.try_reserve(keys.len() + LINE).ok()?;
+            self.escapes.try_reserve(some.len() + LINE).ok()?;
             at_best(
                 #[inline(always)]
-                || self.deal_some(Pairs { keys, values }, aim),
+                || self.deal_some(some),
             );
             // Of all chunks together, so that all end when there are too many.
             let new = self.escapes.len() - before;
@@ -243,68 +314,66 @@ impl<'a> Dealer<'a> {
                 return None;
             }
         }
-        for part in (0..self.lines.len()).filter(|&part| !self.next[part].is_multiple_of(LINE as u32)) {
+        for part in (0..self.lines.len()).filter(|&part| !(self.next[part] as usize).is_multiple_of(B::EACH)) {
             self.escapes.try_reserve(LINE).ok()?;
-            close(
-                self.image,
-                self.slices,
-                part,
-                self.first[part]..self.next[part],
-                &self.lines[part],
-                &mut self.escapes,
-            );
+            let numbers = self.first[part]..self.next[part];
+            close::<B>(self.image, self.slices, part, numbers, &self.lines[part], &mut self.escapes);
         }
         Some((self.next, self.escapes))
     }
 
     #[inline(always)]
-    fn deal_some(&mut self, pairs: Pairs<'_>, aim: impl Fn(u32x8) -> (u32x8, u32x8)) {
+    fn deal_some(&mut self, batch: B) {
         // Slices of their own, so that what is written through one is known to leave the others where they are.
         let Dealer { image, slices, lines, first, next, escapes } = self;
         let (image, slices, lines, first, next) = (*image, *slices, &mut lines[..], &first[..], &mut next[..]);
-        each_word(
-            pairs,
-            aim,
+        batch.each_row(
             #[inline(always)]
-            |part, word| {
+            |part, row| {
                 let (Some(next), Some(line)) = (next.get_mut(part), lines.get_mut(part)) else { return };
-                line.0[*next as usize % LINE] = word;
+                let number = *next as usize;
                 *next += 1;
-                if !next.is_multiple_of(LINE as u32) {
+                B::put(&mut line.0, number % B::EACH, row);
+                if number % B::EACH + 1 < B::EACH {
                     return;
                 }
-                let (end, at) = (*next as usize, slices.place(part, *next as usize - LINE));
-                match image.get(at..).and_then(|rest| rest.first_chunk::<LINE>()) {
-                    Some(slots) if end <= slices.each && first[part] as usize + LINE <= end => {
+                let (end, place) = (number + 1, slices.place(part, number / B::EACH));
+                match image.get(place..).and_then(|rest| rest.first_chunk::<LINE>()) {
+                    Some(slots) if end <= slices.len_of(part) && first[part] as usize + B::EACH <= end => {
                         slots.iter().zip(&line.0).for_each(|(slot, &word)| slot.store(word, Relaxed));
-                        prefetch(image, at + LINE);
+                        prefetch(image, place + LINE);
                     }
-                    _ => close(image, slices, part, first[part]..*next, line, escapes),
+                    _ => close::<B>(image, slices, part, first[part]..*next, line, escapes),
                 }
             },
         );
     }
 }
 
-/// Sends the line with the last of these words on, of which some may be another chunk's, or may have no room.
+/// Sends the line with the last of these rows on, of which some may be another chunk's, or may have no room.
 #[cold]
-fn close(
+fn close<B: Batch>(
     image: &[AtomicU64],
     slices: Slices,
     part: usize,
-    numbers: std::ops::Range<u32>,
+    numbers: Range<u32>,
     line: &Line,
-    escapes: &mut Vec<u64>,
+    escapes: &mut Vec<B::Row>,
 ) {
     let (first, end) = (numbers.start as usize, numbers.end as usize);
-    let line_begin = (end - 1) / LINE * LINE;
+    let line_begin = (end - 1) / B::EACH * B::EACH;
+    let mut mine = [0; LINE];
     for at in first.max(line_begin)..end {
-        let word = line.0[at % LINE];
-        match image.get(slices.place(part, at)) {
-            Some(slot) if at < slices.len_of(part) => slot.store(word, Relaxed),
-            _ => escapes.push(word),
+        let row = B::row(&line.0, at % B::EACH);
+        if at < slices.len_of(part) {
+            B::put(&mut mine, at % B::EACH, row);
+        } else {
+            escapes.push(row);
         }
     }
+    // Other chunks have their rows in the same words.
+    let words = image.iter().skip(slices.place(part, line_begin / B::EACH));
+    words.zip(mine).filter(|&(_, bits)| bits != 0).for_each(|(word, bits)| _ = word.fetch_or(bits, Relaxed));
 }
 
 #[cfg(test)]
@@ -318,15 +387,16 @@ mod tests {
     /// Deals to slices of 2 to the power of `bits` words, and checks that each pair is where it belongs or has escaped.
     fn deal_and_check(cpu: &Cpu, keys: &[u32], words: usize, bits: u32, most: usize) -> Option<usize> {
         let values: Vec<u32> = (0..keys.len() as u32).collect();
-        let slices = Slices::new(words, bits);
+        let slices = Slices::new(words, bits, LINE);
         let parts = slices.count() as u32;
-        let mut image = vec![u64::MAX; words];
+        let mut image = vec![0; words];
         let pairs = Pairs { keys, values: &values };
         let dealt = cpu.run(|| {
-            deal(pairs, &mut image, slices, most, |keys| {
+            let words = Words(pairs, |keys| {
                 let mixed = mix(keys, MIXER);
                 (mixed, reduce(mixed, parts))
-            })
+            });
+            deal(words, &mut image, slices, most)
         });
         let dealt = dealt.expect("threads")?;
         let mut found = vec![false; keys.len()];
@@ -338,7 +408,7 @@ mod tests {
         };
         assert_eq!(dealt.counts.len(), parts as usize);
         for (part, (slice, &count)) in image.chunks(1 << bits).zip(&dealt.counts).enumerate() {
-            let lists = slices.dealt(part, slice, count);
+            let lists = slices.dealt(part, slice, count).map(|(words, rows)| &words[..rows]);
             assert_eq!(lists.map(<[u64]>::len).iter().sum::<usize>(), count);
             lists.into_iter().flatten().for_each(|&word| assert_eq!(meet(word), part));
         }
@@ -346,7 +416,7 @@ mod tests {
             let part = meet(word);
             assert_eq!(dealt.counts[part], slices.len_of(part), "only from full slices");
         }
-        let untouched = image.iter().filter(|&&word| word == u64::MAX).count();
+        let untouched = image.iter().filter(|&&word| word == 0).count();
         assert_eq!(untouched, words - dealt.counts.iter().sum::<usize>(), "nothing else was written");
         assert!(found.iter().all(|&found| found));
         Some(dealt.escapes.len())

@@ -26,7 +26,6 @@
 //! crowd, and those that memory is short for.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 use super::bucket::{Offered, offer};
 use super::canonical;
@@ -34,10 +33,9 @@ use crate::backend::Placed;
 use crate::cpu::block::{Pairs, Workspaces, sum};
 use crate::cpu::lanes::at_best;
 use crate::cpu::network::sort_descending;
-use crate::cpu::parts::{Dealt, Slices, deal, with_room};
+use crate::cpu::parts::{Dealt, LINE, Slices, Words, array, deal, with_room};
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::collect;
 use crate::scheme::bucketized::{Functions, PART_SLOTS, canonical as rule};
 use crate::scheme::hash::{mix, unmix};
 use crate::scheme::slot;
@@ -61,7 +59,7 @@ pub(super) struct Parts<'a> {
     functions: &'a Functions,
     slices: Slices,
     pairs: usize,
-    dealt: Dealt,
+    dealt: Dealt<u64>,
 }
 
 /// Pairs that have left their parts.
@@ -90,20 +88,18 @@ pub(super) fn dealt<'a, const S: usize>(
     image: &mut [u64],
     pairs: Pairs<'_>,
 ) -> Option<Parts<'a>> {
-    let slices = Slices::new(image.len(), PART_BITS);
+    let slices = Slices::new(image.len(), PART_BITS, LINE);
     let shift = PART_BITS - S.ilog2();
     let (mixer, buckets) = (functions.keys[0], functions.buckets);
-    let dealt = deal(
+    let words = Words(
         pairs,
-        image,
-        slices,
-        most_escapes(pairs.keys.len()),
         #[inline(always)]
         |keys| {
             let mixed = mix(keys, mixer);
             (mixed, slot::split(mixed, buckets).0 >> shift)
         },
-    )?;
+    );
+    let dealt = deal(words, image, slices, most_escapes(pairs.keys.len()))?;
     Some(Parts { functions, slices, pairs: pairs.keys.len(), dealt })
 }
 
@@ -114,35 +110,27 @@ impl Parts<'_> {
         let shift = PART_BITS - S.ilog2();
         // No more threads than have their rooms in eight bytes a pair, which estimates of builds count.
         let threads = rayon::current_num_threads().min(pairs / ROOM_WORDS).max(1);
-        let parts = Mutex::new(image.chunks_mut(PART_WORDS).zip(&dealt.counts).enumerate());
         let leaving = AtomicUsize::new(dealt.escapes.len());
-        let work = || {
-            let mut room = Room::new()?;
-            let mut found = Found::default();
-            loop {
-                let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some((number, (slice, &count))) = next else { return Some(found) };
-                let before = found.third.len();
-                // Each of its words may have to leave, and does so once.
-                found.third.try_reserve(count + 1).ok()?;
-                at_best(
-                    #[inline(always)]
-                    || {
-                        let late =
-                            arrive::<S>(functions, number << shift, &mut room, slices.dealt(number, slice, count));
-                        let buckets = slice.as_chunks_mut::<S>().0;
-                        let mut part = Part { functions, start: (number << shift) as u32, buckets, found: &mut found };
-                        part.order(&room);
-                        part.settle(&mut room, late);
-                    },
-                );
-                let leave = found.third.len() - before;
-                if leaving.fetch_add(leave, Relaxed) + leave > most_escapes(pairs) {
-                    return None;
-                }
-            }
+        let room = || Some((Room::new()?, Found::default()));
+        let of_slice = |(room, found): &mut (Room, Found), number: usize, slice: &mut [u64], count| {
+            let before = found.third.len();
+            // Each of its words may have to leave, and does so once.
+            found.third.try_reserve(count + 1).ok()?;
+            at_best(
+                #[inline(always)]
+                || {
+                    let late = arrive::<S>(functions, number << shift, room, slices.dealt(number, slice, count));
+                    let buckets = slice.as_chunks_mut::<S>().0;
+                    let mut part = Part { functions, start: (number << shift) as u32, buckets, found };
+                    part.order(room);
+                    part.settle(room, late);
+                },
+            );
+            let leave = found.third.len() - before;
+            (leaving.fetch_add(leave, Relaxed) + leave <= most_escapes(pairs)).then_some(())
         };
-        let found = collect(0..threads, 1, |_, _| work()).ok()?.into_iter().collect::<Option<Vec<_>>>()?;
+        let found = slices.each(image, &dealt.counts, threads, room, of_slice)?;
+        let found: Vec<_> = found.into_iter().map(|(_, found)| found).collect();
         let placed = found.iter().map(|found| found.placed).fold(Placed::default(), sum);
         let mut third = with_room(found.iter().map(|found| found.third.len()).sum())?;
         found.into_iter().for_each(|mut found| third.append(&mut found.third));
@@ -241,22 +229,16 @@ impl Room {
     }
 }
 
-fn array<T: Clone + Default, const N: usize>() -> Option<Box<[T; N]>> {
-    let mut words = with_room(N)?;
-    words.resize(N, T::default());
-    words.into_boxed_slice().try_into().ok()
-}
-
 /// Gives every word a place in its bucket, if there is one, and queues the others; how many those are. No branch:
 /// whether a bucket is full is a coin toss.
 #[inline(always)]
-fn arrive<const S: usize>(functions: &Functions, start: usize, room: &mut Room, dealt: [&[u64]; 2]) -> usize {
+fn arrive<const S: usize>(functions: &Functions, start: usize, room: &mut Room, dealt: [(&[u64], usize); 2]) -> usize {
     let Room { table, counts, words, lost_in } = room;
     table.fill(slot::EMPTY);
     counts.fill(0);
     let mut late = 0;
-    for dealt in dealt {
-        for &word in dealt {
+    for (dealt, count) in dealt {
+        for &word in &dealt[..count] {
             let (home, remainder) = slot::split((word >> 32) as u32, functions.buckets);
             let bucket = (home as usize).wrapping_sub(start) % (PART_WORDS / S);
             let word = slot::word(1, remainder, word as u32);

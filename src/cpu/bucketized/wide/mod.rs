@@ -1,6 +1,9 @@
 //! Bucketized tables of 64-bit keys or values on the CPU.
 //!
 //! ```text
+//! line.rs     one line: sort it, offer a pair to it
+//! parts.rs    build a large table part by part, in the caches
+//! escapes.rs  pairs that have left their parts, in the whole image
 //! place.rs    words, by scan and compare-exchange on all threads
 //! values.rs   values, to where their words came to stand
 //! lookup.rs   lookup, a block of keys and their lines at a time
@@ -9,7 +12,10 @@
 //! A batch that comes into an image with pairs leaves the image as it was until all its words are placed: a displaced
 //! pair's value is found in the old image, by its key.
 
+mod escapes;
+mod line;
 mod lookup;
+mod parts;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -20,7 +26,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use super::super::atomic::Atomic;
 use super::super::memory::{Memory, atomic, atomic_u32};
 use super::super::{CHUNK, Cpu};
-use crate::backend::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, Word};
+use crate::backend::{BuildRoute, DecodedOf, DeviceBuffer, HashBackend, Passes, Placed, PlacedOf, Removed, Word};
 use crate::error::Result;
 use crate::parallel::each;
 use crate::scheme::bucketized::wide::{Column, LINE_WORDS, Layout, LinePlan, canonical, lines_mut};
@@ -82,6 +88,9 @@ where
         keys: &Memory<<(K, V) as Layout>::Key>,
         values: &Memory<<(K, V) as Layout>::Value>,
     ) -> Result<(Memory<u64>, PlacedOf<BucketizedOf<K, V>>)> {
+        if let Some(built) = self.lines_by_parts::<(K, V)>(plan, keys.words(), values.words())? {
+            return Ok(built);
+        }
         let mut image = Memory::zeroed(plan.word_count()?)?;
         let placed = self.add_to_lines::<(K, V)>(plan, &mut image, None, keys.words(), values.words())?;
         Ok((image, placed))
@@ -170,6 +179,28 @@ where
 }
 
 impl Cpu {
+    /// An image with these pairs, built part by part; none where that is not the way.
+    fn lines_by_parts<L: Layout>(
+        &self,
+        plan: &LinePlan<L>,
+        keys: &[L::Key],
+        values: &[L::Value],
+    ) -> Result<Option<(Memory<u64>, Placed<L::Key, L::Value>)>> {
+        if keys.is_empty() || self.build_route(keys.len())? == BuildRoute::Direct {
+            return Ok(None);
+        }
+        let functions = plan.functions();
+        let mut image = Memory::zeroed(plan.word_count()?)?;
+        let words = image.words_mut()?;
+        self.ledger().kernel("bucketized_deal", keys.len());
+        let Some(parts) = self.run(|| parts::dealt::<L>(&functions, words, keys, values))? else { return Ok(None) };
+        self.ledger().kernel("bucketized_parts", keys.len());
+        let Some((open, placed)) = self.run(|| parts.place(words))? else { return Ok(None) };
+        self.ledger().kernel("bucketized_escapes", open.len());
+        let placed = self.run(|| escapes::finish(&functions, words, open, placed))?;
+        Ok(Some((image, placed)))
+    }
+
     /// Adds pairs to an image, whose pairs so far are those of `old`.
     fn add_to_lines<L: Layout>(
         &self,
@@ -178,7 +209,7 @@ impl Cpu {
         old: Option<&Memory<u64>>,
         keys: &[L::Key],
         pair_values: &[L::Value],
-    ) -> Result<crate::backend::Placed<L::Key, L::Value>>
+    ) -> Result<Placed<L::Key, L::Value>>
     where
         L::Key: Shared,
         L::Value: Shared,

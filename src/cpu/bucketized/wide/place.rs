@@ -61,7 +61,14 @@ where
     Crew::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(none)
 }
 
-fn sum<K: Ord, V>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
+/// Counts a copy of a key.
+pub(super) fn count_copy<K: Ord + Copy, V>(placed: &mut Placed<K, V>, key: K) {
+    placed.copies += 1;
+    placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
+}
+
+/// What two threads counted.
+pub(super) fn sum<K: Ord, V>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
     let least_copy = a.least_copy.into_iter().chain(b.least_copy).min();
     Placed { unplaced: a.unplaced + b.unplaced, copies: a.copies + b.copies, least_copy, outside: None }
 }
@@ -135,9 +142,7 @@ where
             Became::Placed => return,
             Became::Duplicate => {
                 let key = self.functions.key_of(line, mine);
-                self.counted.copies += 1;
-                self.counted.least_copy = Some(self.counted.least_copy.map_or(key, |least| least.min(key)));
-                return;
+                return count_copy(&mut self.counted, key);
             }
             Became::Refused => offer,
             Became::Displaced(word) => {

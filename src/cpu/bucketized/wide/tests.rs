@@ -1,5 +1,7 @@
 //! The CPU's lines beside the scheme's own rule, on one thread and on several.
 
+mod parts;
+
 use crate::backend::{wide_table_tests, wide_tests};
 use crate::cpu::Cpu;
 use crate::error::Result;

@@ -75,10 +75,17 @@ pub trait Layout: Column {
     }
 }
 
+/// Integers of 32 bits of a line stand in the order of a little-endian array.
+const SWAPPED: usize = cfg!(target_endian = "big") as usize;
+
 /// Number `at` of the integers of this width that a line holds.
 #[inline(always)]
 fn read<T: Word>(line: &Line, at: usize) -> T {
-    if T::BITS == u64::BITS { T::low(line[at]) } else { T::low(line[at / 2] >> (32 * (at % 2))) }
+    if T::BITS == u64::BITS {
+        return T::low(line[at]);
+    }
+    let halves: &[u32; 2 * LINE_WORDS] = bytemuck::cast_ref(line);
+    T::low(halves[at ^ SWAPPED].into())
 }
 
 #[inline(always)]
@@ -86,8 +93,8 @@ fn write<T: Word>(line: &mut Line, at: usize, value: T) {
     if T::BITS == u64::BITS {
         line[at] = value.into();
     } else {
-        let shift = 32 * (at % 2);
-        line[at / 2] = line[at / 2] & !(u64::from(u32::MAX) << shift) | value.into() << shift;
+        let halves: &mut [u32; 2 * LINE_WORDS] = bytemuck::cast_mut(line);
+        halves[at ^ SWAPPED] = value.into() as u32;
     }
 }
 

@@ -1,0 +1,53 @@
+//! What is done to one line: its pairs brought into order, one more offered to it. No branches, but for copies: whether
+//! two words are in order is a coin toss.
+
+use crate::cpu::network::sort_pairs_descending;
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, pair, put};
+use crate::scheme::slot::EMPTY;
+
+/// Puts the pairs of a line in descending order of their words; whether there are copies among them.
+#[inline(always)]
+pub(super) fn sort<L: Layout>(line: &mut Line) -> bool {
+    let (mut words, mut values) = ([0; LINE_WORDS], [L::Value::default(); LINE_WORDS]);
+    (0..L::SLOTS).for_each(|i| (words[i], values[i]) = pair::<L>(line, i));
+    match L::SLOTS {
+        4 => sort_pairs_descending::<4, _, _>(&mut words, &mut values),
+        5 => sort_pairs_descending::<5, _, _>(&mut words, &mut values),
+        _ => sort_pairs_descending::<8, _, _>(&mut words, &mut values),
+    }
+    (0..L::SLOTS).for_each(|i| put::<L>(line, i, (words[i], values[i])));
+    // All pairs of neighbours are compared, without a branch between them.
+    (1..L::SLOTS).fold(false, |any, i| any | ((words[i - 1] == words[i]) & (words[i] != EMPTY)))
+}
+
+/// What an offer to a line led to.
+pub(super) enum Offered<V> {
+    /// My word was there; of the two values the greater stays.
+    Copy,
+    /// The pair with the least word of the line and mine, which does not stay; it may be an empty slot's.
+    Out((u64, V)),
+}
+
+/// Offers a pair to a line in descending order, which stays so.
+#[inline(always)]
+pub(super) fn offer<L: Layout>(line: &mut Line, mut mine: (u64, L::Value)) -> Offered<L::Value> {
+    if (0..L::SLOTS).fold(false, |same, i| same | (L::word(line, i) == mine.0)) {
+        raise::<L>(line, mine);
+        return Offered::Copy;
+    }
+    for i in 0..L::SLOTS {
+        let there = pair::<L>(line, i);
+        let less = there.0 < mine.0;
+        put::<L>(line, i, if less { mine } else { there });
+        mine = if less { there } else { mine };
+    }
+    Offered::Out(mine)
+}
+
+/// Of a word's value in the line and mine the greater stays.
+#[cold]
+fn raise<L: Layout>(line: &mut Line, (word, value): (u64, L::Value)) {
+    if let Some(i) = (0..L::SLOTS).find(|&i| L::word(line, i) == word) {
+        L::put_value(line, i, value.max(L::value(line, i)));
+    }
+}

@@ -1,0 +1,378 @@
+//! A new table of lines built part by part: each part is placed by one thread, in its cache, with plain reads and
+//! writes, and values move with their words.
+//!
+//! ```text
+//! deal      the pairs to the lines of the parts, as many to a line as it has slots         (`cpu/parts.rs`)
+//! then, one thread a part:
+//!   arrive  each pair takes the next slot of its line 1 in a copy of the part; those beyond the last are queued
+//!   order   each line is brought into order, and written over the slice; copies stand side by side there
+//!   settle  the queued ones are offered to their line 1; who loses is offered to its line 2, and so on
+//! at last   pairs that left their part go on in the whole image                              (`escapes.rs`)
+//! ```
+//!
+//! A part here is some of the parts of the plan, so lines 1 and 2 of a key lie in one part. A pair that is to have its
+//! third leaves: at load 0.9 one in 150 (four slots a line), in 500 (five), or in 20,000 (eight).
+//!
+//! **Why it is right.** As in `cpu/bucketized/parts.rs`, where words hold their values: it is the sequential rule for
+//! each part, in one order of the same offers, and then the rule for the whole image. Words alone are compared. Copies of
+//! a key have equal words at every age and the same lines, so they meet before either rests; the greatest value stays.
+//!
+//! **Why it is fast.** Each line of the image is written when its pairs are dealt, read and written when its part is
+//! placed, and no more. No value is looked for afterwards, as it must be where threads exchange words alone.
+//!
+//! What it is not: a way to add to an image. That is `place.rs` with `values.rs`, which also build small tables, those of
+//! keys that crowd, and those that memory is short for.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use wide::u32x8;
+
+use super::escapes::{Open, next};
+use super::line::{Offered, offer, sort};
+use super::place::{count_copy, sum};
+use crate::backend::{Placed, Word};
+use crate::cpu::lanes::at_best;
+use crate::cpu::parts::{Batch, Dealt, Slices, array, deal, with_room};
+use crate::scheme::bucketized::wide::{
+    LINE_WORDS, Layout, Line, LineFunctions, SlotKey, lines, lines_mut, pair, put, slot,
+};
+use crate::scheme::slot::EMPTY;
+
+/// The base-2 logarithm of the lines of a part. The slice and the copy take 512 KiB: half an L2 cache or more.
+const PART_BITS: u32 = 12;
+const PART_LINES: usize = 1 << PART_BITS;
+/// The most pairs of a part: those of eight slots a line.
+const MOST_PAIRS: usize = PART_LINES * LINE_WORDS;
+
+/// Keys that are hashed before the first of them is dealt, or offered: whatever is waited for there, hashes are ready.
+const AT_ONCE: usize = 16;
+
+/// One pair in so many may leave its part; where more do, the table is built directly.
+const ESCAPES_SHARE: usize = 16;
+
+/// Keys and values as they are dealt: a row is the mixed key in the place of a word, and the value.
+struct Rows<'a, L: Layout> {
+    functions: &'a LineFunctions<L::Key>,
+    keys: &'a [L::Key],
+    values: &'a [L::Value],
+}
+
+impl<L: Layout> Clone for Rows<'_, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<L: Layout> Copy for Rows<'_, L> {}
+
+impl<L: Layout> Batch for Rows<'_, L> {
+    type Row = (L::Key, L::Value);
+    const EACH: usize = L::SLOTS;
+
+    fn len(self) -> usize {
+        self.keys.len()
+    }
+    fn some(self, range: Range<usize>) -> Self {
+        // Sets have no values.
+        let values = if L::VALUES.is_some() { &self.values[range.clone()] } else { &[] };
+        Rows { keys: &self.keys[range], values, ..self }
+    }
+    #[inline(always)]
+    fn each_row(self, mut each: impl FnMut(usize, Self::Row)) {
+        let LineFunctions { mixer, steps } = *self.functions;
+        let mut mixed = [Word::low(0); AT_ONCE];
+        let mut parts = [0; AT_ONCE];
+        for (n, keys) in self.keys.chunks(AT_ONCE).enumerate() {
+            for (i, &key) in keys.iter().enumerate() {
+                mixed[i] = key.mixed(mixer);
+                parts[i] = mixed[i].split(steps.buckets).0 >> PART_BITS;
+            }
+            let values = if L::VALUES.is_some() { &self.values[n * AT_ONCE..][..keys.len()] } else { &[] };
+            for i in 0..keys.len() {
+                let value = if L::VALUES.is_some() { values[i] } else { Word::low(0) };
+                each(parts[i] as usize, (mixed[i], value));
+            }
+        }
+    }
+    #[inline(always)]
+    fn put(line: &mut Line, at: usize, (mixed, value): Self::Row) {
+        put::<L>(line, at, (mixed.into(), value));
+    }
+    #[inline(always)]
+    fn row(line: &Line, at: usize) -> Self::Row {
+        let (mixed, value) = pair::<L>(line, at);
+        (Word::low(mixed), value)
+    }
+}
+
+/// What is under way of a build.
+pub(super) struct Parts<'a, L: Layout> {
+    functions: &'a LineFunctions<L::Key>,
+    slices: Slices,
+    pairs: usize,
+    dealt: Dealt<(L::Key, L::Value)>,
+}
+
+/// What placing has come to: the pairs that have left their parts, and what became of the others.
+type Left<L> = (Vec<Open<L>>, Placed<<L as Layout>::Key, <L as Layout>::Value>);
+
+fn most_escapes(pairs: usize) -> usize {
+    pairs / ESCAPES_SHARE + 4096
+}
+
+/// Deals the pairs to the lines of an image of zeros; none where so many come to one part, or memory is so short, that it
+/// must be built in another way.
+pub(super) fn dealt<'a, L: Layout>(
+    functions: &'a LineFunctions<L::Key>,
+    image: &mut [u64],
+    keys: &[L::Key],
+    values: &[L::Value],
+) -> Option<Parts<'a, L>> {
+    const { assert!(PART_BITS >= L::PART_BITS, "parts are whole ones of the plan") }
+    let slices = Slices::new(image.len(), PART_BITS + LINE_WORDS.ilog2(), L::SLOTS);
+    let dealt = deal(Rows::<L> { functions, keys, values }, image, slices, most_escapes(keys.len()))?;
+    Some(Parts { functions, slices, pairs: keys.len(), dealt })
+}
+
+impl<L: Layout> Parts<'_, L> {
+    /// Places every part; none as above.
+    pub(super) fn place(self, image: &mut [u64]) -> Option<Left<L>> {
+        let Parts { functions, slices, pairs, dealt } = self;
+        // No more threads than have their rooms in most of what estimates of builds count: another image.
+        let threads = rayon::current_num_threads().min(size_of_val(image) / 4 * 3 / Room::<L>::BYTES).max(1);
+        let leaving = AtomicUsize::new(dealt.escapes.len());
+        let room = || Some((Room::<L>::new()?, Found::default()));
+        let of_slice = |(room, found): &mut (Room<L>, Found<L>), number: usize, slice: &mut [u64], count| {
+            let before = found.open.len();
+            let start = (number << PART_BITS) as u32;
+            at_best(
+                #[inline(always)]
+                || {
+                    let late = arrive(functions, start, room, slices.dealt(number, slice, count));
+                    let mut part = Part::<L> { functions, start, lines: lines_mut(slice), found };
+                    part.order(room);
+                    part.settle(room, late)
+                },
+            )?;
+            let leave = found.open.len() - before;
+            (leaving.fetch_add(leave, Relaxed) + leave <= most_escapes(pairs)).then_some(())
+        };
+        let rooms = slices.each(image, &dealt.counts, threads, room, of_slice)?;
+        let mut open = with_room(leaving.into_inner())?;
+        open.extend(dealt.escapes.into_iter().map(|(mixed, value)| {
+            let (home, remainder) = mixed.split(functions.steps.buckets);
+            Open { home, age: 1, remainder, value }
+        }));
+        let mut placed = Placed::default();
+        for (_, mut found) in rooms {
+            placed = sum(placed, found.placed);
+            open.append(&mut found.open);
+        }
+        Some((open, placed))
+    }
+}
+
+/// What a thread has found in its parts.
+struct Found<L: Layout> {
+    placed: Placed<L::Key, L::Value>,
+    /// Pairs that are to have their third line.
+    open: Vec<Open<L>>,
+}
+
+impl<L: Layout> Default for Found<L> {
+    fn default() -> Self {
+        Found { placed: Placed::default(), open: Vec::new() }
+    }
+}
+
+/// What a thread works in.
+struct Room<L: Layout> {
+    /// The part's pairs as they arrive, and a line for those who come too late.
+    table: Box<[Line; PART_LINES + 1]>,
+    /// How many have arrived at each line.
+    counts: Box<[u8; PART_LINES]>,
+    /// Words of age 1 that have lost in a line with their values, and its number in the part. A word is queued at most
+    /// once, so there is always room.
+    words: Box<[u64; MOST_PAIRS]>,
+    values: Box<[L::Value; MOST_PAIRS]>,
+    lost_in: Box<[u16; MOST_PAIRS]>,
+}
+
+impl<L: Layout> Room<L> {
+    /// About what it takes.
+    const BYTES: usize = 65 * PART_LINES + (10 + size_of::<L::Value>()) * MOST_PAIRS;
+
+    fn new() -> Option<Self> {
+        Some(Room { table: array()?, counts: array()?, words: array()?, values: array()?, lost_in: array()? })
+    }
+
+    #[inline(always)]
+    fn queue(&mut self, at: usize, (word, value): (u64, L::Value), lost_in: usize) {
+        let at = at % MOST_PAIRS;
+        (self.words[at], self.lost_in[at]) = (word, lost_in as u16);
+        if L::VALUES.is_some() {
+            self.values[at] = value;
+        }
+    }
+
+    #[inline(always)]
+    fn queued(&self, at: usize) -> ((u64, L::Value), usize) {
+        let at = at % MOST_PAIRS;
+        let value = if L::VALUES.is_some() { self.values[at] } else { Word::low(0) };
+        ((self.words[at], value), self.lost_in[at].into())
+    }
+}
+
+/// Gives every pair a slot of its line, if there is one, and queues the others; how many those are. No branch: whether a
+/// line is full is a coin toss.
+#[inline(always)]
+fn arrive<L: Layout>(
+    functions: &LineFunctions<L::Key>,
+    start: u32,
+    room: &mut Room<L>,
+    dealt: [(&[u64], usize); 2],
+) -> usize {
+    room.table.fill([0; LINE_WORDS]);
+    room.counts.fill(0);
+    let mut late = 0;
+    for (words, count) in dealt {
+        let (whole, rest) = lines(words).split_at(count / L::SLOTS);
+        for line in whole {
+            (0..L::SLOTS).for_each(|i| late += take(functions, start, room, Rows::<L>::row(line, i), late));
+        }
+        for line in rest.iter().take(1) {
+            (0..count % L::SLOTS).for_each(|i| late += take(functions, start, room, Rows::<L>::row(line, i), late));
+        }
+    }
+    late
+}
+
+/// The same for one; 1 if it came too late, as number `late` of those who did.
+#[inline(always)]
+fn take<L: Layout>(
+    functions: &LineFunctions<L::Key>,
+    start: u32,
+    room: &mut Room<L>,
+    (mixed, value): (L::Key, L::Value),
+    late: usize,
+) -> usize {
+    let (home, remainder) = mixed.split(functions.steps.buckets);
+    let line = home.wrapping_sub(start) as usize % PART_LINES;
+    let mine = (slot::word(1, remainder), value);
+    let rank = usize::from(room.counts[line]);
+    let full = rank >= L::SLOTS;
+    put::<L>(&mut room.table[if full { PART_LINES } else { line }], rank.min(L::SLOTS - 1), mine);
+    room.counts[line] = (rank + usize::from(!full)) as u8;
+    room.queue(late, mine, line);
+    usize::from(full)
+}
+
+/// A part whose pairs have arrived.
+struct Part<'a, L: Layout> {
+    functions: &'a LineFunctions<L::Key>,
+    /// The number of its first line.
+    start: u32,
+    lines: &'a mut [Line],
+    found: &'a mut Found<L>,
+}
+
+impl<L: Layout> Part<'_, L> {
+    /// Writes the lines over the slice, in order.
+    #[inline(always)]
+    fn order(&mut self, room: &Room<L>) {
+        for at in 0..self.lines.len().min(PART_LINES) {
+            let mut line = room.table[at];
+            let same = sort::<L>(&mut line);
+            self.lines[at] = line;
+            if same {
+                self.drop_copies(at);
+            }
+        }
+    }
+
+    /// Of pairs with one word the one with the greatest value stays.
+    #[cold]
+    fn drop_copies(&mut self, at: usize) {
+        let all = std::mem::take(&mut self.lines[at]);
+        for mine in (0..L::SLOTS).map(|i| pair::<L>(&all, i)).filter(|pair| pair.0 != EMPTY) {
+            if let Offered::Copy = offer::<L>(&mut self.lines[at], mine) {
+                self.count_copy(at as u32, mine.0);
+            }
+        }
+    }
+
+    #[cold]
+    fn count_copy(&mut self, at: u32, word: u64) {
+        count_copy(&mut self.found.placed, self.functions.key_of(self.start + at, word));
+    }
+
+    /// Offers those who came late to their line 1, and then those who lose there, or later in a line 2, to their line 2.
+    /// All wait in one queue: offers are independent of each other, so the processor works on several at once. None if there
+    /// is no memory for those who leave.
+    #[inline(always)]
+    fn settle(&mut self, room: &mut Room<L>, late: usize) -> Option<()> {
+        let mut end = 0;
+        for i in 0..late {
+            let (mine, at) = room.queued(i);
+            let Some(line) = self.lines.get_mut(at) else {
+                // It cannot be, and if it were, no pair would be lost unseen.
+                self.found.placed.unplaced += 1;
+                continue;
+            };
+            match offer::<L>(line, mine) {
+                Offered::Copy => self.count_copy(at as u32, mine.0),
+                Offered::Out(pair) => {
+                    room.queue(end, pair, at);
+                    // A copy may have left a place.
+                    end += usize::from(pair.0 != EMPTY);
+                }
+            }
+        }
+        let (mut at, mut folded) = ([0; AT_ONCE], [0; AT_ONCE]);
+        let mut first = 0;
+        while first < end {
+            let len = AT_ONCE.min(end - first);
+            self.found.open.try_reserve(len).ok()?;
+            for i in 0..len {
+                let ((lost, _), home) = room.queued(first + i);
+                (at[i], folded[i]) = (self.start + home as u32, slot::remainder::<L::Key>(lost).folded());
+            }
+            // Beyond the last there are leftovers.
+            for (at, folded) in
+                at.as_chunks_mut::<8>().0.iter_mut().zip(folded.as_chunks::<8>().0).take(len.div_ceil(8))
+            {
+                *at = self.functions.steps.bucket(1, u32x8::new(*at), u32x8::new(*folded)).to_array();
+            }
+            for i in 0..len {
+                end = self.second(room, first + i, at[i].wrapping_sub(self.start), end);
+            }
+            first += len;
+        }
+        Some(())
+    }
+
+    /// Offers a queued pair to its line 2. The new end of the queue.
+    #[inline(always)]
+    fn second(&mut self, room: &mut Room<L>, queued: usize, at: u32, end: usize) -> usize {
+        let ((lost, value), _) = room.queued(queued);
+        let mine = (slot::word::<L::Key>(2, slot::remainder(lost)), value);
+        let Some(line) = self.lines.get_mut(at as usize) else {
+            self.found.placed.unplaced += 1;
+            return end;
+        };
+        match offer::<L>(line, mine) {
+            Offered::Copy => {
+                self.count_copy(at, mine.0);
+                end
+            }
+            Offered::Out(pair) => {
+                let age = slot::age::<L::Key>(pair.0);
+                room.queue(end, pair, at as usize);
+                if age > 1 {
+                    self.found.open.push(next(self.functions, self.start + at, pair));
+                }
+                end + usize::from(age == 1)
+            }
+        }
+    }
+}
