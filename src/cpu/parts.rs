@@ -13,9 +13,9 @@
 //! **Why there are lines.** Parts are more places than a first-level cache keeps open for writing. The buffer is one
 //! line a part, which the second level keeps, and the image gets whole lines.
 //!
-//! **Why the image has the room.** A part's slice has the room of as many rows as the part has slots, and distinct keys come to
-//! parts evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies of a key
-//! are all of one part: too many escapes end the dealing, and the table is built in another way.
+//! **Why the image has the room.** A part's slice has room for as many rows as the part has slots, and distinct keys
+//! come to parts evenly. What finds its slice full *escapes*, and few do up to loads at which no table builds. Copies of
+//! a key are all of one part: too many escapes end the dealing, and the table is built in another way.
 //!
 //! **Why slices are filled from another place each.** They are a power of two long and fill up alike. Filled from their
 //! fronts, all of them would be written to in the same few sets of the caches.

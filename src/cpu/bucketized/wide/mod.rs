@@ -71,6 +71,9 @@ macro_rules! shared {
 shared!(u64, AtomicU64, |image| atomic(image));
 shared!(u32, AtomicU32, |image| atomic_u32(bytemuck::cast_slice_mut(image)));
 
+/// A new image, and what became of its pairs.
+type Built<L> = (Memory<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>);
+
 /// Integers of this width in a line.
 pub(in crate::cpu) const fn per_line<T: Word>() -> usize {
     LINE_WORDS * (u64::BITS / T::BITS) as usize
@@ -185,7 +188,7 @@ impl Cpu {
         plan: &LinePlan<L>,
         keys: &[L::Key],
         values: &[L::Value],
-    ) -> Result<Option<(Memory<u64>, Placed<L::Key, L::Value>)>> {
+    ) -> Result<Option<Built<L>>> {
         if keys.is_empty() || self.build_route(keys.len())? == BuildRoute::Direct {
             return Ok(None);
         }

@@ -307,8 +307,8 @@ impl<L: Layout> Part<'_, L> {
     }
 
     /// Offers those who came late to their line 1, and then those who lose there, or later in a line 2, to their line 2.
-    /// All wait in one queue: offers are independent of each other, so the processor works on several at once. None if there
-    /// is no memory for those who leave.
+    /// All wait in one queue: offers are independent of each other, so the processor works on several at once. None if
+    /// there is no memory for those who leave.
     #[inline(always)]
     fn settle(&mut self, room: &mut Room<L>, late: usize) -> Option<()> {
         let mut end = 0;
@@ -343,8 +343,8 @@ impl<L: Layout> Part<'_, L> {
             {
                 *at = self.functions.steps.bucket(1, u32x8::new(*at), u32x8::new(*folded)).to_array();
             }
-            for i in 0..len {
-                end = self.second(room, first + i, at[i].wrapping_sub(self.start), end);
+            for (queued, &at) in (first..).zip(&at[..len]) {
+                end = self.second(room, queued, at.wrapping_sub(self.start), end);
             }
             first += len;
         }

@@ -153,8 +153,8 @@ where
         canonical::audit::<(K, V)>(&plan.functions(), image, cells)
     }
 
-    /// The old image, from which values are carried over to the new one. Of a new table that the CPU builds part by part, less:
-    /// the room in which each thread places a part (CPU, which takes no more threads than that allows), and a list of the
+    /// The old image, from which values are carried over to the new one. A new table that the CPU builds part by part
+    /// takes less: the room in which each thread places a part (no more threads than that allows), and a list of the
     /// pairs that leave their part.
     fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
         8 * plan.words()

@@ -68,11 +68,11 @@ where
     Ok(Built { image: cpu.download(&image)?, placed, left })
 }
 
+/// A plan and an image.
+type Table<L> = (LinePlan<L>, Vec<u64>);
+
 /// The first attempt under which the rule builds, and its image.
-fn referenced<K: Column, V: Column>(
-    slots: usize,
-    columns: &Columns<BucketizedOf<K, V>>,
-) -> Result<(LinePlan<(K, V)>, Vec<u64>)>
+fn referenced<K: Column, V: Column>(slots: usize, columns: &Columns<BucketizedOf<K, V>>) -> Result<Table<(K, V)>>
 where
     (K, V): Layout,
 {
@@ -91,7 +91,7 @@ where
     Cpu: Kernels<BucketizedOf<K, V>>,
 {
     let each = <(K, V)>::SLOTS;
-    // Less than a part; one; one and a line; a short last one; one that ends within a part of the plan; and some whole ones.
+    // Less than a part; one; one and a line; a short last one; whole ones; one that ends within a part of the plan.
     for lines in [16, 300, PART, PART + 1, 2 * PART + 777, 3 * PART, 5 * PART + 3 * 512 + 9] {
         for percent in [2, 50, 90, 96, 97] {
             let slots = lines * each;
