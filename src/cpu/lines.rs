@@ -69,9 +69,8 @@ impl Cpu {
                             queries,
                             #[inline(always)]
                             |Told { number, line, slot, found }| {
-                                // No branch: whether a line holds a key is a coin toss.
-                                let value: u64 = L::value(&lines[line], slot).into();
-                                values[number] = Word::low(value & u64::from(found).wrapping_neg());
+                                let value = L::value(&lines[line], slot);
+                                values[number] = if found { value } else { Word::low(0) };
                                 hits[number] = found.into();
                             },
                         );
