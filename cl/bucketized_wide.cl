@@ -338,7 +338,9 @@ __kernel GROUP_SIZE void lines_escapes(__global word_type *words, LINE_TABLE, AC
 __kernel GROUP_SIZE void lines_mend(__global ulong8 *image, LINE_TABLE, __global uint *account) {
     uint item = get_global_id(0);
     if (item > buckets / 32) return;
-    for (uint bits = touched_lines(account)[item]; bits; bits &= bits - 1) sort_line(image, item * 32 + popcount((bits & (0u - bits)) - 1));
+    for (uint bits = touched_lines(account)[item]; bits; bits &= bits - 1) {
+        sort_line(image, item * 32 + popcount((bits & (0u - bits)) - 1));
+    }
 }
 
 // Escapes that were compared with nobody, because they have yet to offer for the first time.

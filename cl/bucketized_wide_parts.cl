@@ -37,7 +37,9 @@
 // Of a set: how many of those that leave are listed at once.
 #define LEAVING (PART_SLOTS / 16)
 // Arrivals and the queue, and in the same bytes, when words have settled, where each row's word stands.
-#define SCRATCH (4 * PART_LINES + 4 * QUEUED > 2 * PART_SLOTS ? 4 * PART_LINES + 4 * QUEUED : 2 * PART_SLOTS)
+#define BEFORE (4 * PART_LINES + 4 * QUEUED)
+#define AFTER (KOEL_VALUE_BITS ? 2 * PART_SLOTS : 0)
+#define SCRATCH (BEFORE > AFTER ? BEFORE : AFTER)
 
 // Integers of a line's words and values that are written, with those that belong to no slot, and so many of a work-item.
 #define WORDS_WRITTEN (KOEL_KEY_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
@@ -127,6 +129,20 @@ INLINED void read_rows(__global const key_type *keys, uint first, uint count, ke
 // The line of a pair's second offer, in the part.
 static inline uint second_line(functions f, uint2 whole, uint line, key_type remainder) {
     return wrapped(line + step_in_part(f, whole, folded(remainder)), whole.y);
+}
+
+// Where the word of a key stands in the part, or LEAVES.
+INLINED uint found_in_part(functions f, uint2 whole, __local const word_type *part, line_home home) {
+    uint line = home.home - whole.x, at = found_here(part, line, line_word(1, home.remainder));
+    if (at != LEAVES) return at;
+    return found_here(part, second_line(f, whole, line, home.remainder), line_word(2, home.remainder));
+}
+
+// Lists a pair without a value that leaves the part and is not listed together with others.
+static inline void leave_alone(uint age, line_home home, LINE_ESCAPES) {
+    // Beyond the room it does not matter how many.
+    if (seen64(&status[KOEL_ESCAPED]) > escapes) return;
+    list_line_escape(atom_add(&status[KOEL_ESCAPED], 1UL), age, home, 0, LINE_ESCAPED);
 }
 
 __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __global const uint *dealt, LINE_ESCAPES) {
@@ -227,7 +243,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
             leaving[at] = home.remainder;
             leaving_homes[at] = home.home;
         } else {
-            list_line_escape(atom_add(&status[KOEL_ESCAPED], 1UL), 3, home, 0, LINE_ESCAPED);
+            leave_alone(3, home, LINE_ESCAPED);
         }
 #endif
     }
@@ -247,10 +263,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
             uint row = me + (first + j) * KOEL_GROUP;
             if (row >= count) continue;
             line_home home = split_line_key(mixed[j], buckets);
-            uint line = home.home - start, there = found_here(part, line, line_word(1, home.remainder));
-            if (there == LEAVES) {
-                there = found_here(part, second_line(f, whole, line, home.remainder), line_word(2, home.remainder));
-            }
+            uint there = found_in_part(f, whole, part, home);
             // Who was never compared with anybody finds its copy here, or leaves and is looked at afterwards.
             if (untried >> (first + j) & 1 && there != LEAVES) {
                 count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
@@ -270,16 +283,22 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     }
 #else
     uint together = min(left_part, (uint)LEAVING);
+    // Lines are in order, too, behind this barrier.
     if (me == 0 && together) listed = atom_add(&status[KOEL_ESCAPED], (ulong)together);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < together; i += KOEL_GROUP) {
         line_home home = {leaving_homes[i], leaving[i]};
         list_line_escape(listed + i, 3, home, 0, LINE_ESCAPED);
     }
-    for (uint j = 0; untried >> j; j++) {
+    // Who was never compared with anybody finds its copy here, or leaves and is looked at afterwards.
+    for (uint j = 0; j < ROWS && untried >> j; j++) {
         if (!(untried >> j & 1)) continue;
         line_home home = split_line_key(keys[me + j * KOEL_GROUP], buckets);
-        list_line_escape(atom_add(&status[KOEL_ESCAPED], 1UL), 1, home, 0, LINE_ESCAPED);
+        if (found_in_part(f, whole, part, home) != LEAVES) {
+            count_wide_copy(tally, status, key_of_line_home(f, mixer, buckets, home));
+        } else {
+            leave_alone(1, home, LINE_ESCAPED);
+        }
     }
 #endif
 
@@ -294,7 +313,7 @@ __kernel GROUP_SIZE void lines_parts(__global word_type *image, LINE_TABLE, __gl
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < TILE_WORDS; i += KOEL_GROUP) tile[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    #pragma unroll AT_ONCE
+    #pragma unroll 4
     for (uint row = me; row < count; row += KOEL_GROUP) {
         // Copies would write to one place, and then the image is of no use.
         if (places[row] < LEAVES && !tally[KOEL_COPIES]) values_here[places[row]] = values[row];

@@ -23,7 +23,7 @@ impl<S: Scheme> TableBuilder<S> {
     pub(crate) fn build_of_keys<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<S::Key>) -> Result<HashTable<B, S>> {
         let (scheme, settings) = self.parts()?;
         build::check_keys(backend, &scheme, keys)?;
-        // In a canonical image without values nobody looks at them.
+        // A canonical image without values stores none, whatever is carried along with keys on the way to it.
         let none = scheme.kind() == Kind::Canonical && scheme.limits().value_bits == 0;
         let build = |keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>| {
             let image = build::with_rule(backend, &scheme, &settings, keys, values)?;

@@ -78,8 +78,11 @@ fn same_remainder<L: Layout>(line: &Line, remainder: L::Key) -> u32 {
         let word = if L::Key::BITS == u64::BITS { word } else { word << 32 | word };
         bytemuck::cast::<_, u32x16>([word; 8])
     };
+    // Lanes in the order of a little-endian array, as words of 32 bits stand in a line.
+    let swapped = cfg!(target_endian = "big") && L::Key::BITS == u32::BITS;
+    let line = if swapped { line.map(|word| word.rotate_left(32)) } else { *line };
     let ones = u64::MAX >> (u64::BITS - slot::age_shift::<L::Key>());
-    let apart = (bytemuck::cast::<_, u32x16>(*line) ^ everywhere(remainder.into())) & everywhere(ones);
+    let apart = (bytemuck::cast::<_, u32x16>(line) ^ everywhere(remainder.into())) & everywhere(ones);
     let same = apart.simd_eq(u32x16::ZERO).to_bitmask();
     let same = if L::Key::BITS == u64::BITS { same & same >> 1 } else { same };
     same & beginnings::<L>()
