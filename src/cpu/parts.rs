@@ -327,19 +327,22 @@ impl<'a, B: Batch> Dealer<'a, B> {
         // Slices of their own, so that what is written through one is known to leave the others where they are.
         let Dealer { image, slices, lines, first, next, escapes } = self;
         let (image, slices, lines, first, next) = (*image, *slices, &mut lines[..], &first[..], &mut next[..]);
+        // Of a slice; the last one, which may have less, ends with the image.
+        let room = slices.rows_of(slices.each);
         batch.each_row(
             #[inline(always)]
             |part, row| {
                 let (Some(next), Some(line)) = (next.get_mut(part), lines.get_mut(part)) else { return };
                 let number = *next as usize;
+                let at = number % B::EACH;
                 *next += 1;
-                B::put(&mut line.0, number % B::EACH, row);
-                if number % B::EACH + 1 < B::EACH {
+                B::put(&mut line.0, at, row);
+                if at != B::EACH - 1 {
                     return;
                 }
                 let (end, place) = (number + 1, slices.place(part, number / B::EACH));
                 match image.get(place..).and_then(|rest| rest.first_chunk::<LINE>()) {
-                    Some(slots) if end <= slices.len_of(part) && first[part] as usize + B::EACH <= end => {
+                    Some(slots) if end <= room && first[part] as usize + B::EACH <= end => {
                         slots.iter().zip(&line.0).for_each(|(slot, &word)| slot.store(word, Relaxed));
                         prefetch(image, place + LINE);
                     }
