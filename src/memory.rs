@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! reserved     room for so many elements, to be pushed
+//! reserve      room for so many more
 //! zeroed       so many zeros: new pages of the system where there are many, which nobody has to write
 //! boxed        one large value
 //! ```
@@ -25,6 +26,11 @@ pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     room.try_reserve_exact(len).map_err(|_| no_room::<T>(len))?;
     Ok(room)
+}
+
+/// Room for `more` elements in a vector that grows.
+pub(crate) fn reserve<T>(room: &mut Vec<T>, more: usize) -> Result<()> {
+    room.try_reserve(more).map_err(|_| no_room::<T>(room.len().saturating_add(more)))
 }
 
 /// `len` zeros.

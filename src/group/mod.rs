@@ -1,12 +1,13 @@
 //! Columns by what is in them: the distinct keys, the number of each row's key, and aggregates of each group.
 //!
 //! ```text
-//! numbering.rs   the distinct keys of a column in an order that is the same on every device, and the id of each row
-//! reduce.rs      unique, factorize
-//! group_by.rs    count, sum, least and greatest of the values of each key
-//! groups.rs      Aggregate, Groups
-//! number.rs      what values can be, and how each is aggregated
-//! wide.rs        all of it for keys of either width, and values of any type
+//! numbering.rs      the distinct keys of a column in an order that is the same on every device, and the id of each row
+//! reduce.rs         unique, factorize
+//! group_by.rs       count, sum, least and greatest of the values of each key
+//! value_counts.rs   count alone, in little memory
+//! groups.rs         Aggregate, Groups
+//! number.rs         what values can be, and how each is aggregated
+//! wide.rs           all of it for keys of either width, and values of any type
 //! ```
 //!
 //! Everything here is made of the passes of one device ([`Relational`](crate::backend::Relational)) and of one hash
@@ -17,12 +18,14 @@ mod groups;
 mod number;
 mod numbering;
 mod reduce;
+mod value_counts;
 pub mod wide;
 
 pub use group_by::{group_by, group_by_on};
 pub use groups::{Aggregate, DeviceGroups, Groups};
 pub use number::Number;
 pub use reduce::{factorize, factorize_on, unique, unique_on};
+pub use value_counts::value_counts;
 
 pub(crate) use groups::{aggregated, check_values, wanted};
 pub(crate) use numbering::distinct_keys;

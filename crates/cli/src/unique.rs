@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use koel::IdOrder;
 use koel::backend::{HashBackend, Relational, Runs, Wanted};
 use koel::device::Any;
-use koel::group::wide::{factorize_on, group_by_on, unique_on};
-use koel::{Aggregate, IdOrder};
+use koel::group::value_counts;
+use koel::group::wide::{factorize_on, unique_on};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, ReadOptions, Want};
@@ -65,16 +66,6 @@ struct Found<K> {
     inverse: Option<Vec<u32>>,
 }
 
-impl<K: Copy> Found<K> {
-    /// Leaves out keys that come fewer times.
-    fn leave_out(&mut self, least: u32) {
-        let Some(counts) = self.counts.as_mut().filter(|_| least > 1) else { return };
-        let mut stays = counts.iter().map(|&count| count >= least);
-        self.unique.retain(|_| stays.next().unwrap_or(true));
-        counts.retain(|&count| count >= least);
-    }
-}
-
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let inverse = args.inverse.as_deref().map(|inverse| ("--inverse", Some(inverse)));
     if args.min_count.is_some() && inverse.is_some() {
@@ -117,8 +108,7 @@ impl Job<'_> {
         let rows = keys.len() as u64;
         progress.say(format!("finding the distinct keys of {}", text::counted(rows, "row")));
         let start = Instant::now();
-        let mut found = self.find(keys)?;
-        found.leave_out(args.min_count.unwrap_or(1));
+        let found = self.find(keys)?;
         let unique_seconds = start.elapsed().as_secs_f64();
 
         let distinct = found.unique.len() as u64;
@@ -144,6 +134,10 @@ impl Job<'_> {
         Any: Runs<K::Rows>,
     {
         let (args, device) = (self.args, self.device);
+        if (args.counts || args.min_count.is_some()) && args.inverse.is_none() {
+            let (unique, counts) = value_counts(device, read, args.min_count.unwrap_or(1), args.ids)?;
+            return Ok(Found { unique, counts: Some(counts), inverse: None });
+        }
         let keys = device.upload(&read)?;
         drop(read);
         if args.inverse.is_some() {
@@ -155,13 +149,6 @@ impl Job<'_> {
                 device.download(&device.accumulate(&ids, &device.upload(&[])?, unique.len(), wanted)?.counts)
             });
             return Ok(Found { counts: counts.transpose()?, inverse: Some(device.download(&ids)?), unique });
-        }
-        if args.counts || args.min_count.is_some() {
-            let values = device.upload(&[])?;
-            let groups = group_by_on::<Any, K, u32>(device, &keys, &values, &[Aggregate::Count], args.ids)?;
-            drop(keys);
-            let groups = groups.download(device)?;
-            return Ok(Found { unique: groups.keys, counts: Some(groups.counts), inverse: None });
         }
         let unique = unique_on::<Any, K>(device, &keys, args.ids)?;
         drop(keys);
