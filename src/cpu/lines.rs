@@ -1,6 +1,7 @@
 //! The passes over images of lines that no scheme owns: lookups, values, removal, and pairs as columns, by where a scheme
 //! finds its keys.
 
+use std::hint::select_unpredictable;
 use std::ops::Add;
 
 use super::bucketized::wide::Shared;
@@ -70,7 +71,7 @@ impl Cpu {
                             #[inline(always)]
                             |Told { number, line, slot, found }| {
                                 let value = L::value(&lines[line], slot);
-                                values[number] = if found { value } else { Word::low(0) };
+                                values[number] = select_unpredictable(found, value, Word::low(0));
                                 hits[number] = found.into();
                             },
                         );

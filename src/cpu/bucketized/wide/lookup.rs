@@ -14,13 +14,14 @@
 
 use std::mem::swap;
 
-use wide::u32x16;
+use wide::{u32x8, u32x16};
 
 use crate::backend::Word;
 use crate::cpu::lines::{Finds, Told};
 use crate::cpu::memory::prefetch;
 use crate::cpu::{BLOCK, CHUNK};
-use crate::scheme::bucketized::wide::{Layout, Line, LineFunctions, slot};
+use crate::scheme::bucketized::wide::slot::{self, SlotKey};
+use crate::scheme::bucketized::wide::{Layout, Line, LineFunctions};
 use crate::scheme::slot::MAX_AGE;
 
 /// The functions that a table has.
@@ -36,10 +37,9 @@ impl<L: Layout> Finds<L> for LineFunctions<L::Key> {
     fn each_told(&self, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
         let mut unresolved = [0; CHUNK];
         for (start, keys) in (0..).step_by(CHUNK).zip(keys.chunks(CHUNK)) {
-            let mut left = turn::<L, true>(self, lines, 0, (start, keys), &mut unresolved, keys.len(), &mut then);
-            for number in 1..TURNS {
-                left = turn::<L, false>(self, lines, number, (start, keys), &mut unresolved, left, &mut then);
-            }
+            let left = turn::<L, 0>(self, lines, (start, keys), &mut unresolved, keys.len(), &mut then);
+            let left = turn::<L, 1>(self, lines, (start, keys), &mut unresolved, left, &mut then);
+            turn::<L, 2>(self, lines, (start, keys), &mut unresolved, left, &mut then);
         }
     }
     #[inline(always)]
@@ -54,9 +54,24 @@ struct Aimed<K> {
     remainders: [K; BLOCK],
 }
 
-impl<K: Word> Aimed<K> {
+impl<K: SlotKey> Aimed<K> {
     fn new() -> Self {
         Aimed { lines: [0; BLOCK], remainders: [K::low(0); BLOCK] }
+    }
+
+    /// Computes the lines of these keys for a turn. Loops over one step each, because a compiler makes lanes of those.
+    #[inline(always)]
+    fn aim(&mut self, functions: &LineFunctions<K>, turn: usize, keys: impl Iterator<Item = K>) {
+        for ((line, remainder), key) in self.lines.iter_mut().zip(&mut self.remainders).zip(keys) {
+            (*line, *remainder) = functions.home(key);
+        }
+        if turn > 0 {
+            let eights = self.lines.as_chunks_mut::<8>().0.iter_mut().zip(self.remainders.as_chunks::<8>().0);
+            for (lines, remainders) in eights {
+                let folded = u32x8::new(remainders.map(K::folded));
+                *lines = functions.steps.bucket(turn, u32x8::new(*lines), folded).to_array();
+            }
+        }
     }
 }
 
@@ -105,29 +120,32 @@ fn ask<L: Layout>(line: &Line, turn: usize, ages: u32, remainder: L::Key) -> (us
     (at, found, open)
 }
 
-/// One turn of `len` keys, either all or those on the list; how many are on the list then. The first key has number `first`.
+/// One turn of `len` keys, in the first all, and then those on the list; how many are on the list after it. The first key
+/// has number `first`.
 #[inline(always)]
-fn turn<L: Layout, const ALL: bool>(
+fn turn<L: Layout, const TURN: usize>(
     functions: &LineFunctions<L::Key>,
     lines: &[Line],
-    turn: usize,
     (first, keys): (usize, &[L::Key]),
     unresolved: &mut [u16; CHUNK],
     len: usize,
     then: &mut impl FnMut(Told),
 ) -> usize {
-    const { assert!(CHUNK <= 1 << u16::BITS) }
-    let ages = ages(turn);
+    const { assert!(CHUNK <= 1 << u16::BITS && TURN < TURNS) }
+    let ages = ages(TURN);
     let (mut flying, mut next) = (&mut Aimed::<L::Key>::new(), &mut Aimed::new());
+    let mut asked = [L::Key::low(0); BLOCK];
     let mut left = 0;
     // One block more than there is, to resolve the last.
     for start in (0..len + BLOCK).step_by(BLOCK) {
         let coming = len.saturating_sub(start).min(BLOCK);
         let (before, here) = start.checked_sub(BLOCK).map_or((0, 0), |before| (before, (len - before).min(BLOCK)));
-        for i in 0..coming {
-            let number = if ALL { start + i } else { usize::from(unresolved[(start + i) % CHUNK]) };
-            let (home, remainder) = functions.home(keys[number]);
-            (next.lines[i], next.remainders[i]) = (functions.bucket(turn, home, remainder), remainder);
+        if TURN == 0 {
+            next.aim(functions, TURN, keys[start.min(len)..][..coming].iter().copied());
+        } else {
+            let numbers = unresolved[start % CHUNK..].iter().take(coming);
+            asked.iter_mut().zip(numbers).for_each(|(key, &number)| *key = keys[usize::from(number)]);
+            next.aim(functions, TURN, asked[..coming].iter().copied());
         }
         if here == 0 {
             next.lines[..coming].iter().for_each(|&line| prefetch(lines, line as usize));
@@ -136,8 +154,8 @@ fn turn<L: Layout, const ALL: bool>(
             prefetch(lines, next.lines[i] as usize);
             let at = flying.lines[i] as usize;
             let Some(line) = lines.get(at) else { continue };
-            let (slot, found, open) = ask::<L>(line, turn, ages, flying.remainders[i]);
-            let number = if ALL { (before + i) as u16 } else { unresolved[(before + i) % CHUNK] };
+            let (slot, found, open) = ask::<L>(line, TURN, ages, flying.remainders[i]);
+            let number = if TURN == 0 { (before + i) as u16 } else { unresolved[(before + i) % CHUNK] };
             then(Told { number: first + usize::from(number), line: at, slot, found });
             unresolved[left % CHUNK] = number;
             left += usize::from(open);

@@ -83,8 +83,10 @@ impl SlotKey for u64 {
     }
     #[inline(always)]
     fn split(self, buckets: u32) -> (u32, u64) {
-        let product = u128::from(self) * u128::from(buckets);
-        ((product >> 64) as u32, product as u64 >> AGE_BITS)
+        // The 96 bits of the product by halves of the key: in lanes too, which have no product of 128 bits.
+        let of_half = |half: u64| half * u64::from(buckets);
+        let (high, low) = (of_half(self >> 32), of_half(self & u64::from(u32::MAX)));
+        (((high + (low >> 32)) >> 32) as u32, (high << 32).wrapping_add(low) >> AGE_BITS)
     }
     #[inline(always)]
     fn join(bucket: u32, remainder: u64, buckets: u32) -> u64 {
