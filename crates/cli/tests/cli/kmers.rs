@@ -4,7 +4,7 @@ use koel::layout::Layout;
 use koel::{Cpu, Cuckoo, HashTable, KeyType};
 use serde_json::json;
 
-use crate::folder::{Folder, npy, stderr};
+use crate::folder::{Folder, devices, npy, stderr};
 
 /// `ACGTACGTTT`: AC.. at 0 and 4.
 const GENOME: &str = ">one\nACGTA\nCGTTT\n";
@@ -136,4 +136,28 @@ fn a_pipe_is_no_table() {
     folder.refused("info pipe", "plain file");
     folder.refused("lookup pipe q.csv", "plain file");
     folder.refused("info .", "a folder");
+}
+
+/// K-mers of more than 16 letters have keys of 64 bits.
+#[test]
+fn long_kmers_are_keys_of_64_bits() {
+    let folder = Folder::new();
+    folder.file("g.fa", ">r\nTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTA\n");
+    folder.file("q.fa", ">q\nTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTA\n");
+    for device in devices() {
+        folder.ok(&format!("build g.fa -o t.koel --kmer 32 --table multi --device {device}"));
+        let places = "18446744073709551615,0\n18446744073709551615,1\n";
+        let said = folder.ok(&format!("lookup t.koel g.fa --device {device}"));
+        assert_eq!(said, format!("key,value\n{places}{places}18446744073709551612,2\n"));
+        let said = folder.ok(&format!("lookup t.koel q.fa --count --device {device}"));
+        assert_eq!(said, "key,count\n18446744073709551612,1\n");
+        folder.file("q.csv", "tttttttttttttttttttttttttttttttt\n7\n");
+        let said = folder.ok(&format!("lookup t.koel q.csv --count --device {device}"));
+        assert_eq!(said, "key,count\n18446744073709551615,2\n7,0\n");
+    }
+    assert!(folder.ok("info t.koel").contains("keys      k-mers of 32 letters\n"));
+    assert_eq!(folder.json("info t.koel --json")["types"], json!({ "keys": "u64", "values": "u32" }));
+    // The windows of 17 letters are one key and another.
+    assert_eq!(folder.ok("unique g.fa --kmer 17 --counts --device cpu"), "key,count\n17179869183,17\n17179869180,1\n");
+    folder.refused("build g.fa -o t.koel --kmer 33", "33");
 }
