@@ -54,7 +54,7 @@ use super::groups::{check_values, wanted};
 use super::number::Number;
 use super::numbering::{Numbered, distinct_keys, numbered, of_sorted};
 use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated};
-use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, Runs};
+use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
 
@@ -160,4 +160,33 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
     let Numbered { unique, ids } = of_sorted::<B, K>(backend, &sorted)?;
     drop(sorted);
     aggregated(backend, unique, &ids, &brought, aggregates)
+}
+
+/// Aggregates of groups that are numbered already: row `i` belongs to group `ids[i]` and brings `values[i]`. A row whose
+/// group is not below `groups` is passed over. The key of a group is its number; one without rows has count and sum 0.
+///
+/// ```
+/// use koel::{Aggregate, Cpu, group};
+/// let wanted = [Aggregate::Sum, Aggregate::Count];
+/// let groups = group::wide::aggregate(&Cpu::new(), &[0, 2, 0], 3, &[5_i64, -1, 7], &wanted)?;
+/// assert_eq!((groups.sums, groups.counts), (vec![12, 0, -1], vec![2, 0, 1]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::LengthMismatch`]; [`Error::TooLarge`] from 2^32 rows or groups on; [`Error::SumTooLarge`] with the number of the
+/// first group whose sum does not fit 64 bits; or what the device reports.
+pub fn aggregate<B: Relational, V: Number>(
+    backend: &B,
+    ids: &[u32],
+    groups: usize,
+    values: &[V],
+    aggregates: &[Aggregate],
+) -> Result<Groups<u32, V>> {
+    check_values(values.len(), ids.len(), aggregates)?;
+    Error::check_rows("rows", ids.len())?;
+    Error::check_rows("groups", groups)?;
+    let values = if wanted(aggregates).values() { values } else { &[] };
+    let (ids, values) = (backend.upload(ids)?, backend.upload(bytemuck::cast_slice::<V, V::Word>(values))?);
+    aggregated::<B, u32, V>(backend, backend.iota(groups)?, &ids, &values, aggregates)?.download(backend)
 }

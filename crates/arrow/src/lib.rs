@@ -1,1 +1,74 @@
-//! x
+//! Joins, groups, distinct rows and numbers of Arrow columns, with koel: one answer, in one order, on every device.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use arrow_array::{ArrayRef, Int64Array, StringArray};
+//! use koel_arrow::{Column, JoinKind, Keys, NullEquality, join};
+//!
+//! let people: ArrayRef = Arc::new(StringArray::from(vec!["Ada", "Max", "Eva"]));
+//! let lives: ArrayRef = Arc::new(Int64Array::from(vec![Some(20), None, Some(10)]));
+//! let city: ArrayRef = Arc::new(Int64Array::from(vec![10, 20]));
+//! let name: ArrayRef = Arc::new(StringArray::from(vec!["Bern", "Oslo"]));
+//!
+//! let device = koel::auto().backend;
+//! let (left, right) = (Keys::of_arrays(&[lives])?, Keys::of_arrays(&[city])?);
+//! let rows = join(&device, &left, &right, JoinKind::Left, NullEquality::NothingEquals)?;
+//! let cities = Column::new("city", name).take(&rows.right.expect("left joins have right rows"))?;
+//! assert_eq!(cities.as_ref(), &StringArray::from(vec![Some("Oslo"), None, Some("Bern")]));
+//! # let _ = people;
+//! # Ok::<(), koel_arrow::Error>(())
+//! ```
+//!
+//! # What keys can be
+//!
+//! All integers, floats (-0 is 0, and NaN equals NaN), decimals, booleans, dates, times, timestamps, durations, intervals, text
+//! and binary of every layout, dictionaries of any of these, structs, and several columns together. Answers are exact: hashes
+//! find rows, and values decide.
+//!
+//! Both sides of a join may have other types of one kind: integers of any width, text of any layout, timestamps of one unit
+//! whatever their zones. Types of two kinds are [`Error::TypeMismatch`], with the cast that helps.
+//!
+//! # Order
+//!
+//! Joins come by left row, then by right row; groups by first appearance, or ascending. It is the order of every device, thread
+//! count and run.
+//!
+//! # What is where
+//!
+//! ```text
+//! keys.rs                 columns in pieces, by name
+//! kind.rs                 which types can be equal
+//! leaf.rs                 columns taken apart into plain values
+//! encode.rs, own.rs       plain values as one word a row;  strings.rs, finder.rs: numbers for strings and for words
+//! join.rs, group.rs       koel's joins and groups of words
+//! aggregate.rs, values.rs sums, extremes, means of groups;  take.rs: rows of columns by number
+//! ```
+//!
+//! Cost: a pass over each key column besides what koel does with words ([`koel::group`], [`mod@koel::join`]); a column of 32-bit or
+//! 64-bit integers without nulls is used where it lies. What the host does runs on rayon's threads.
+
+mod aggregate;
+#[cfg(test)]
+mod aggregate_tests;
+mod encode;
+mod error;
+mod finder;
+mod group;
+mod join;
+mod keys;
+mod kind;
+mod leaf;
+mod own;
+mod strings;
+mod take;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use aggregate::{Aggregation, Function, group_by};
+pub use encode::NullEquality;
+pub use error::{Error, Result};
+pub use group::{Factorized, NullKeys, distinct, factorize};
+pub use join::{Joined, RightKeys, is_in, join};
+pub use keys::{Column, Keys};
+pub use koel::{IdOrder, JoinKind};

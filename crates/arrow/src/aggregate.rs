@@ -1,0 +1,395 @@
+//! Aggregates of the values of each group.
+//!
+//! ```text
+//! values    the rows whose value is there, as 32 or 64 bits, and the groups of these rows (values.rs)
+//! device    counts, sums, least and greatest values by koel's passes
+//! host      128 bits wide: sums and extremes of decimals, sums for means of integers; text: the row of its extremes
+//! ```
+//!
+//! Sums of integers and decimals are exact or an error. Those of floats are added up as doubles by one tree over the rows of
+//! a group ([`koel::group::wide`]), so they have the same bits on every device.
+
+use std::sync::Arc;
+
+use arrow_array::types::*;
+use arrow_array::{
+    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, PrimitiveArray, RecordBatch, UInt32Array, UInt64Array,
+};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use koel::{Aggregate, Any, IdOrder, group};
+
+use crate::error::{Error, Result};
+use crate::group::{Factorized, NullKeys, distinct, factorize};
+use crate::keys::{Column, Keys};
+use crate::values::{Numbers, Values, best_rows, exact_sums, extremes};
+
+/// The digits of the widest decimal of 128 bits.
+const DIGITS: u8 = 38;
+
+/// What is wanted of the values of a group. Nulls are no values; a group without values has null, and count 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Function {
+    /// How many there are, as Int64.
+    Count,
+    /// Their sum: of integers with a sign Int64, of others UInt64, of floats Float64, of decimals Decimal128 with 38 digits.
+    Sum,
+    /// The least one. Of floats NaN, if one of them is; of text by its bytes.
+    Min,
+    /// The greatest one. Of floats NaN, if one of them is; of text by its bytes.
+    Max,
+    /// Their sum, which is exact where it is not one of floats, divided by their count, as Float64.
+    Mean,
+    /// How many different ones there are, as Int64.
+    DistinctCount,
+    /// The value of the first row, which may be null.
+    First,
+    /// The value of the last row, which may be null.
+    Last,
+}
+
+impl Function {
+    /// All of them.
+    pub const ALL: [Function; 8] = [
+        Function::Count,
+        Function::Sum,
+        Function::Min,
+        Function::Max,
+        Function::Mean,
+        Function::DistinctCount,
+        Function::First,
+        Function::Last,
+    ];
+
+    /// The name in messages, on the command line and of columns.
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::Count => "count",
+            Function::Sum => "sum",
+            Function::Min => "min",
+            Function::Max => "max",
+            Function::Mean => "mean",
+            Function::DistinctCount => "nunique",
+            Function::First => "first",
+            Function::Last => "last",
+        }
+    }
+}
+
+/// An aggregate and what it is of.
+#[derive(Clone, Debug)]
+pub struct Aggregation {
+    function: Function,
+    column: Option<Column>,
+    name: String,
+}
+
+impl Aggregation {
+    /// How many rows each group has, as a column `count`.
+    pub fn rows() -> Self {
+        Aggregation { function: Function::Count, column: None, name: "count".into() }
+    }
+
+    /// An aggregate of a column, in a column that is called after both: `price_sum`.
+    pub fn new(function: Function, column: Column) -> Self {
+        let name = format!("{}_{}", column.name(), function.name());
+        Aggregation { function, column: Some(column), name }
+    }
+
+    /// With another name of the column that comes out.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The name of the column that comes out.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Aggregates by key: a row a group, with the columns of its key and one for each aggregate.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Int64Array, StringArray};
+/// use koel_arrow::{Aggregation, Column, Function, IdOrder, Keys, NullKeys, group_by};
+///
+/// let city: ArrayRef = Arc::new(StringArray::from(vec!["Oslo", "Bern", "Oslo"]));
+/// let sold: ArrayRef = Arc::new(Int64Array::from(vec![Some(5), Some(1), None]));
+/// let keys = Keys::new(vec![Column::new("city", city)])?;
+/// let wanted = [Aggregation::rows(), Aggregation::new(Function::Sum, Column::new("sold", sold))];
+/// let sums = group_by(&koel::auto().backend, &keys, &wanted, IdOrder::FirstSeen, NullKeys::Group)?;
+/// assert_eq!(sums.schema().fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), ["city", "count", "sold_sum"]);
+/// assert_eq!(sums.column(2).as_ref(), &Int64Array::from(vec![5, 1]));
+/// # Ok::<(), koel_arrow::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::UnsupportedKey`], [`Error::UnsupportedValue`], [`Error::Uneven`], [`Error::Overflow`], or what koel reports.
+pub fn group_by(
+    device: &Any,
+    keys: &Keys,
+    aggregations: &[Aggregation],
+    order: IdOrder,
+    nulls: NullKeys,
+) -> Result<RecordBatch> {
+    let columns = aggregations.iter().filter_map(|aggregation| aggregation.column.as_ref());
+    if let Some(column) = columns.into_iter().find(|column| column.len() != keys.len()) {
+        return Err(Error::Uneven { column: column.name().into(), rows: column.len(), expected: keys.len() });
+    }
+    let groups = factorize(device, keys, order, nulls)?;
+    let mut fields = Vec::new();
+    let mut arrays = groups.keys(keys)?;
+    for (column, array) in keys.columns().iter().zip(&arrays) {
+        fields.push(Field::new(column.name(), array.data_type().clone(), true));
+    }
+    for aggregation in aggregations {
+        let array = aggregated(device, &groups, aggregation)?;
+        fields.push(Field::new(&aggregation.name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+/// An aggregate of each group.
+fn aggregated(device: &Any, groups: &Factorized, aggregation: &Aggregation) -> Result<ArrayRef> {
+    let ids = groups.codes.values();
+    let Some(column) = &aggregation.column else {
+        return Ok(Arc::new(Int64Array::from(counts(device, ids, groups.len())?)));
+    };
+    match aggregation.function {
+        Function::First => return column.take(&groups.rows),
+        Function::Last => return column.take(&last_rows(ids, groups.len())),
+        Function::DistinctCount => {
+            let pairs = Keys::new(vec![Column::new("", Arc::new(groups.codes.clone())), column.clone()])?;
+            let rows = distinct(device, &pairs, IdOrder::FirstSeen, NullKeys::Drop)?;
+            let ids: Vec<u32> = rows.values().iter().map(|&row| ids[row as usize]).collect();
+            return Ok(Arc::new(Int64Array::from(counts(device, &ids, groups.len())?)));
+        }
+        _ => (),
+    }
+    let job = Job { device, groups, column, function: aggregation.function };
+    job.run(Values::of(column, ids))
+}
+
+struct Job<'a> {
+    device: &'a Any,
+    groups: &'a Factorized,
+    column: &'a Column,
+    function: Function,
+}
+
+impl Job<'_> {
+    fn run(&self, values: Values<'_>) -> Result<ArrayRef> {
+        let ids = &values.ids[..];
+        if self.function == Function::Count {
+            return Ok(Arc::new(Int64Array::from(counts(self.device, ids, self.groups.len())?)));
+        }
+        let counts = match values.has_nulls || self.function == Function::Mean {
+            true => Some(counts(self.device, ids, self.groups.len())?),
+            false => None,
+        };
+        // A group all of whose values are null has none.
+        let nulls = counts.as_ref().map(|counts| NullBuffer::from_iter(counts.iter().map(|&count| count > 0)));
+        match (self.function, &values.numbers) {
+            (Function::Sum, numbers) if self.may_be_added() => self.sum(ids, numbers, nulls),
+            (Function::Mean, numbers) if self.may_be_added() => {
+                let sums = self.doubles(ids, numbers)?;
+                let means = sums.iter().zip(counts.iter().flatten()).map(|(sum, &count)| sum / count as f64);
+                Ok(Arc::new(Float64Array::new(means.collect(), nulls)))
+            }
+            (Function::Min | Function::Max, Numbers::Other) => {
+                let greatest = self.function == Function::Max;
+                match best_rows(self.column, self.groups.codes.values(), self.groups.len(), greatest) {
+                    Some(rows) => self.column.take(&rows),
+                    None => Err(self.unsupported("cast it to a type of numbers or text")),
+                }
+            }
+            (Function::Min | Function::Max, numbers) => self.extreme(ids, numbers, nulls),
+            _ => Err(self.unsupported("cast it to Int64, Decimal128 or Float64")),
+        }
+    }
+
+    fn unsupported(&self, advice: &'static str) -> Error {
+        let (function, column) = (self.function.name(), self.column.name().to_string());
+        Error::UnsupportedValue { function, column, found: self.column.data_type().clone(), advice }
+    }
+
+    /// The type of values; of a dictionary that of its values.
+    fn plain_type(&self) -> &DataType {
+        match self.column.data_type() {
+            DataType::Dictionary(_, values) => values,
+            other => other,
+        }
+    }
+
+    /// Whether values are numbers, and not days or moments.
+    fn may_be_added(&self) -> bool {
+        self.plain_type().is_numeric() && !matches!(self.plain_type(), DataType::Decimal256(..))
+    }
+
+    fn of<V: group::Number>(&self, ids: &[u32], values: &[V], of: Aggregate) -> Result<group::Groups<u32, V>> {
+        group::wide::aggregate(self.device, ids, self.groups.len(), values, &[of]).map_err(|error| match error {
+            koel::Error::SumTooLarge { key } => {
+                let signed = self.plain_type().is_signed_integer();
+                self.overflow(key as usize, if signed { DataType::Int64 } else { DataType::UInt64 })
+            }
+            other => other.into(),
+        })
+    }
+
+    fn overflow(&self, group: usize, sum: DataType) -> Error {
+        let row = self.groups.rows.values().get(group).map_or(0, |&row| row as usize);
+        Error::Overflow { column: self.column.name().into(), row, sum }
+    }
+
+    fn sum(&self, ids: &[u32], numbers: &Numbers, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        Ok(match numbers {
+            Numbers::U32(values) => {
+                Arc::new(UInt64Array::new(self.of(ids, values, Aggregate::Sum)?.sums.into(), nulls))
+            }
+            Numbers::U64(values) => {
+                Arc::new(UInt64Array::new(self.of(ids, values, Aggregate::Sum)?.sums.into(), nulls))
+            }
+            Numbers::I64(values) => Arc::new(Int64Array::new(self.of(ids, values, Aggregate::Sum)?.sums.into(), nulls)),
+            Numbers::F64(values) => {
+                Arc::new(Float64Array::new(self.of(ids, values, Aggregate::Sum)?.sums.into(), nulls))
+            }
+            Numbers::I128(values) => {
+                let scale = scale(self.plain_type());
+                let of_sums = DataType::Decimal128(DIGITS, scale);
+                let most = 10_i128.pow(DIGITS.into()) - 1;
+                let sums = exact_sums(ids, values, self.groups.len())
+                    .map_err(|group| self.overflow(group, of_sums.clone()))?;
+                if let Some(group) = sums.iter().position(|sum| sum.unsigned_abs() > most as u128) {
+                    return Err(self.overflow(group, of_sums));
+                }
+                Arc::new(Decimal128Array::new(sums.into(), nulls).with_precision_and_scale(DIGITS, scale)?)
+            }
+            Numbers::Other => return Err(self.unsupported("cast it to Int64, Decimal128 or Float64")),
+        })
+    }
+
+    /// The sums that means are made of.
+    fn doubles(&self, ids: &[u32], numbers: &Numbers) -> Result<Vec<f64>> {
+        let groups = self.groups.len();
+        let exact = |values: &[i128]| {
+            exact_sums(ids, values, groups).map_err(|group| self.overflow(group, DataType::Decimal128(DIGITS, 0)))
+        };
+        let as_doubles = |sums: Vec<i128>| sums.into_iter().map(|sum| sum as f64).collect();
+        Ok(match numbers {
+            Numbers::U32(values) => {
+                self.of(ids, values, Aggregate::Sum)?.sums.into_iter().map(|sum| sum as f64).collect()
+            }
+            // Their sums may pass 64 bits where the mean does not.
+            Numbers::U64(values) => as_doubles(exact(&values.iter().map(|&value| value.into()).collect::<Vec<_>>())?),
+            Numbers::I64(values) => as_doubles(exact(&values.iter().map(|&value| value.into()).collect::<Vec<_>>())?),
+            Numbers::F64(values) => self.of(ids, values, Aggregate::Sum)?.sums,
+            Numbers::I128(values) => {
+                let unit = 10_f64.powi(scale(self.plain_type()).into());
+                exact(values)?.into_iter().map(|sum| sum as f64 / unit).collect()
+            }
+            Numbers::Other => Vec::new(),
+        })
+    }
+
+    fn extreme(&self, ids: &[u32], numbers: &Numbers, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let greatest = self.function == Function::Max;
+        let of = if greatest { Aggregate::Max } else { Aggregate::Min };
+        fn either<K, V: group::Number>(groups: group::Groups<K, V>, greatest: bool) -> Vec<V> {
+            if greatest { groups.maxs } else { groups.mins }
+        }
+        let to = self.plain_type();
+        let wide: Vec<i128> = match numbers {
+            Numbers::U32(values) => either(self.of(ids, values, of)?, greatest).into_iter().map(i128::from).collect(),
+            Numbers::U64(values) => either(self.of(ids, values, of)?, greatest).into_iter().map(i128::from).collect(),
+            Numbers::I64(values) => either(self.of(ids, values, of)?, greatest).into_iter().map(i128::from).collect(),
+            Numbers::I128(values) => extremes(ids, values, self.groups.len(), greatest),
+            Numbers::F64(values) => {
+                let values = either(self.of(ids, values, of)?, greatest);
+                return Ok(match to {
+                    DataType::Float64 => Arc::new(Float64Array::new(values.into(), nulls)),
+                    DataType::Float32 => {
+                        let values = values.into_iter().map(|value| value as f32).collect();
+                        Arc::new(PrimitiveArray::<Float32Type>::new(values, nulls))
+                    }
+                    _ => {
+                        let half = |value| <Float16Type as ArrowPrimitiveType>::Native::from_f64(value);
+                        Arc::new(PrimitiveArray::<Float16Type>::new(values.into_iter().map(half).collect(), nulls))
+                    }
+                });
+            }
+            Numbers::Other => Vec::new(),
+        };
+        narrowed(to, wide, nulls).ok_or_else(|| self.unsupported("cast it to a type of numbers or text"))
+    }
+}
+
+/// How many of these rows each group has.
+fn counts(device: &Any, ids: &[u32], groups: usize) -> Result<Vec<i64>> {
+    let counted = group::wide::aggregate::<_, u32>(device, ids, groups, &[], &[Aggregate::Count])?;
+    Ok(counted.counts.into_iter().map(i64::from).collect())
+}
+
+/// The last row of each group.
+fn last_rows(ids: &[u32], groups: usize) -> UInt32Array {
+    let mut rows = vec![0; groups];
+    for (row, &id) in (0..).zip(ids) {
+        if let Some(last) = rows.get_mut(id as usize) {
+            *last = row;
+        }
+    }
+    rows.into()
+}
+
+fn scale(of: &DataType) -> i8 {
+    match of {
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => *scale,
+        _ => 0,
+    }
+}
+
+/// Values that came from a column of this type, as one; `None` of types that have no such values.
+fn narrowed(to: &DataType, values: Vec<i128>, nulls: Option<NullBuffer>) -> Option<ArrayRef> {
+    macro_rules! as_type {
+        ($($pattern:pat => $arrow:ty),* $(,)?) => {
+            match to {
+                $($pattern => {
+                    // A group without values has an extreme that may not fit; it is null.
+                    let values = values.into_iter().map(|value| value as <$arrow as ArrowPrimitiveType>::Native).collect();
+                    Arc::new(PrimitiveArray::<$arrow>::new(values, nulls).with_data_type(to.clone()))
+                })*
+                _ => return None,
+            }
+        };
+    }
+    Some(as_type! {
+        DataType::Int8 => Int8Type,
+        DataType::Int16 => Int16Type,
+        DataType::Int32 => Int32Type,
+        DataType::Int64 => Int64Type,
+        DataType::UInt8 => UInt8Type,
+        DataType::UInt16 => UInt16Type,
+        DataType::UInt32 => UInt32Type,
+        DataType::UInt64 => UInt64Type,
+        DataType::Date32 => Date32Type,
+        DataType::Date64 => Date64Type,
+        DataType::Time32(TimeUnit::Second) => Time32SecondType,
+        DataType::Time32(_) => Time32MillisecondType,
+        DataType::Time64(TimeUnit::Microsecond) => Time64MicrosecondType,
+        DataType::Time64(_) => Time64NanosecondType,
+        DataType::Timestamp(TimeUnit::Second, _) => TimestampSecondType,
+        DataType::Timestamp(TimeUnit::Millisecond, _) => TimestampMillisecondType,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => TimestampMicrosecondType,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => TimestampNanosecondType,
+        DataType::Duration(TimeUnit::Second) => DurationSecondType,
+        DataType::Duration(TimeUnit::Millisecond) => DurationMillisecondType,
+        DataType::Duration(TimeUnit::Microsecond) => DurationMicrosecondType,
+        DataType::Duration(TimeUnit::Nanosecond) => DurationNanosecondType,
+        DataType::Decimal32(..) => Decimal32Type,
+        DataType::Decimal64(..) => Decimal64Type,
+        DataType::Decimal128(..) => Decimal128Type,
+    })
+}

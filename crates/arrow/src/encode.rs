@@ -1,0 +1,379 @@
+//! Key columns as one column of words: rows have equal words where their keys are equal, and nowhere else.
+//!
+//! ```text
+//! one column of integers of 32 or 64 bits without nulls    its own buffer (own.rs)
+//! else, for each column of plain values (leaf.rs)
+//!   its codes   value - least value;   of strings the number of the string (strings.rs)
+//!   null        one code more where nulls are equal; else the row's key equals no other
+//!   the word    word * codes + code: as dense as the columns together
+//!   too many    before words could pass 64 bits they are numbered: the first row that has a word stands for it
+//!               (finder.rs), so that they are fewer than 2^32. A range of values that is too wide is cut in two halves
+//! ```
+//!
+//! All is made from the keys of one side, the right one of a join. Keys of the other side get the words that equal keys have
+//! there; a value that is not there gets a word that no key has, so its type may be wider.
+//!
+//! What it is not: a hash. No two keys share a word, and no key has to be looked at again.
+
+use std::sync::OnceLock;
+
+use arrow_buffer::ScalarBuffer;
+use koel::{Any, NO_ROW};
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::finder::Finder;
+use crate::keys::Keys;
+use crate::leaf::{Fixed, Leaf, Piece, leaves, with_values};
+use crate::own::Own;
+use crate::strings::{StringColumn, StringNumbers};
+
+/// The word of a row whose key equals none, while words are made.
+const NONE: u64 = u64::MAX;
+/// Words are below it: behind them is one for each side's rows whose keys equal none, and [`NONE`].
+const MOST: u64 = u64::MAX - 2;
+/// Rows of a piece of work.
+pub(crate) const CHUNK: usize = 1 << 15;
+
+/// Whether nulls are equal to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum NullEquality {
+    /// A row with a null in its key has no partner, as in SQL.
+    #[default]
+    NothingEquals,
+    /// Null equals null, as in `IS NOT DISTINCT FROM` and in pandas.
+    NullEquals,
+}
+
+/// Words of one width.
+#[derive(Debug)]
+pub(crate) enum Words {
+    Narrow(ScalarBuffer<u32>),
+    Wide(ScalarBuffer<u64>),
+}
+
+/// Which words keys have.
+pub(crate) enum Encoder {
+    /// Their own.
+    Own(Own),
+    /// One more for each column of plain values.
+    Packed(Packed),
+}
+
+impl Encoder {
+    /// Of the right keys of a join, or those to be grouped, with their words. Where nulls equal nothing, the rows that have
+    /// one share a word that no key of either side has.
+    /// Hashes of strings have `bits` bits.
+    pub(crate) fn fit(device: &Any, keys: &Keys, nulls: NullEquality, bits: u32) -> Result<(Self, Words)> {
+        let columns = all_leaves(keys)?;
+        if let [column] = &columns[..]
+            && let Some((own, words)) = Own::of(column)
+        {
+            return Ok((Encoder::Own(own), words));
+        }
+        let (packed, words) = Packed::fit(device, &columns, keys.len(), nulls, bits)?;
+        Ok((Encoder::Packed(packed), words))
+    }
+
+    /// The words of left keys. Rows whose keys equal none on the right share a word that no right row has.
+    pub(crate) fn encode(&self, keys: &Keys) -> Result<Words> {
+        let columns = all_leaves(keys)?;
+        match self {
+            Encoder::Own(own) => Ok(own.encode(&columns[0])),
+            Encoder::Packed(packed) => packed.encode(&columns),
+        }
+    }
+
+    /// The word of rows that have a null, where nulls equal nothing.
+    pub(crate) fn null_word(&self) -> Option<u64> {
+        match self {
+            Encoder::Own(_) => None,
+            Encoder::Packed(packed) => Some(packed.count + 1),
+        }
+    }
+}
+
+/// Bits of the hashes of strings: fewer than 64 only in tests of what happens when hashes meet.
+pub(crate) fn hash_bits() -> u32 {
+    static BITS: OnceLock<u32> = OnceLock::new();
+    *BITS.get_or_init(|| {
+        let named = std::env::var("KOEL_HASH_BITS").ok().and_then(|bits| bits.parse().ok());
+        named.filter(|bits| (1..=64).contains(bits)).unwrap_or(64)
+    })
+}
+
+fn all_leaves(keys: &Keys) -> Result<Vec<Leaf>> {
+    let mut all = Vec::new();
+    for column in keys.columns() {
+        all.extend(leaves(column.name(), column.data_type(), column.chunks())?);
+    }
+    Ok(all)
+}
+
+/// Words made of columns, one after the other.
+pub(crate) struct Packed {
+    parts: Vec<Part>,
+    /// Words.
+    count: u64,
+}
+
+/// What a column of plain values adds to words.
+enum Part {
+    Whole(Box<Step>),
+    /// The upper and the lower half of each value.
+    Halves(Box<[Part; 2]>),
+}
+
+struct Step {
+    coder: Coder,
+    /// The code of null, if it has one.
+    null: Option<u64>,
+    /// Codes.
+    codes: u64,
+    /// Numbers of the words so far, where the product would pass 64 bits.
+    before: Option<Finder>,
+    /// Numbers of its own codes, where it still would.
+    own: Option<Finder>,
+}
+
+enum Coder {
+    /// Values from the least one on.
+    Range {
+        least: i128,
+        values: u64,
+    },
+    Strings(StringNumbers),
+}
+
+/// Words, as far as they are made.
+struct Making {
+    words: Option<Vec<u64>>,
+    count: u64,
+}
+
+/// How words are fitted.
+struct Fit<'a> {
+    device: &'a Any,
+    rows: u64,
+    nulls: NullEquality,
+    bits: u32,
+}
+
+impl Packed {
+    fn fit(device: &Any, columns: &[Leaf], rows: usize, nulls: NullEquality, bits: u32) -> Result<(Self, Words)> {
+        // Of no rows there still is one number, so that products are none of 0.
+        let fit = Fit { device, rows: rows.max(1) as u64, nulls, bits };
+        let mut making = Making { words: None, count: 1 };
+        let parts = columns.iter().map(|column| fit.part(column, &mut making)).collect::<Result<_>>()?;
+        let Making { words, count } = making;
+        Ok((Packed { parts, count }, finished(words.unwrap_or_default(), count, count + 1)))
+    }
+
+    fn encode(&self, columns: &[Leaf]) -> Result<Words> {
+        let mut words = None;
+        for (part, column) in self.parts.iter().zip(columns) {
+            part.add_to(column, &mut words)?;
+        }
+        Ok(finished(words.unwrap_or_default(), self.count, self.count))
+    }
+}
+
+impl Fit<'_> {
+    fn part(&self, column: &Leaf, making: &mut Making) -> Result<Part> {
+        if column.is_bytes() {
+            let (numbers, of) = StringNumbers::build(self.device, StringColumn::of(column), self.bits)?;
+            // The numbers are at hand: they need not be found again.
+            let (codes, values) = (by_row(column, numbers.strings(), &of), of.len() as u64);
+            return self.step(column, Coder::Strings(numbers), values, Some(codes), making);
+        }
+        let (least, values) = range(column);
+        match u64::try_from(values) {
+            Ok(values) if values < MOST => self.step(column, Coder::Range { least, values }, values, None, making),
+            _ => {
+                let [upper, lower] = column.halves();
+                Ok(Part::Halves(Box::new([self.part(&upper, making)?, self.part(&lower, making)?])))
+            }
+        }
+    }
+
+    fn step(
+        &self,
+        column: &Leaf,
+        coder: Coder,
+        values: u64,
+        known: Option<Vec<u64>>,
+        making: &mut Making,
+    ) -> Result<Part> {
+        let null = (self.nulls == NullEquality::NullEquals && column.has_nulls()).then_some(values);
+        let codes = (values + u64::from(null.is_some())).max(1);
+        let mut step = Step { coder, null, codes, before: None, own: None };
+        let mut own = match known {
+            Some(codes) => step.with_nulls(column, codes),
+            None => step.codes_of(column)?,
+        };
+        let Some(mut words) = making.words.take() else {
+            *making = Making { words: Some(own), count: step.codes };
+            return Ok(Part::Whole(Box::new(step)));
+        };
+        if making.count.checked_mul(step.codes).is_none_or(|count| count > MOST) && making.count > self.rows {
+            step.before = Some(self.numbered(&mut words)?);
+            making.count = self.rows;
+        }
+        if making.count.checked_mul(step.codes).is_none_or(|count| count > MOST) {
+            step.own = Some(self.numbered(&mut own)?);
+            step.codes = self.rows;
+        }
+        combine(&mut words, &own, step.codes);
+        *making = Making { words: Some(words), count: making.count * step.codes };
+        Ok(Part::Whole(Box::new(step)))
+    }
+
+    /// Puts the first row that has a word in place of each.
+    fn numbered(&self, words: &mut [u64]) -> Result<Finder> {
+        let (finder, firsts) = Finder::build(self.device, words)?;
+        put_numbers(words, &firsts);
+        Ok(finder)
+    }
+}
+
+impl Part {
+    fn add_to(&self, column: &Leaf, words: &mut Option<Vec<u64>>) -> Result<()> {
+        let step = match self {
+            Part::Whole(step) => step,
+            Part::Halves(halves) => {
+                let columns = column.halves();
+                return halves.iter().zip(&columns).try_for_each(|(half, column)| half.add_to(column, words));
+            }
+        };
+        let mut codes = step.codes_of(column)?;
+        if let Some(own) = &step.own {
+            let found = own.find(&codes)?;
+            put_numbers(&mut codes, &found);
+        }
+        match words {
+            None => *words = Some(codes),
+            Some(words) => {
+                if let Some(before) = &step.before {
+                    let found = before.find(words)?;
+                    put_numbers(words, &found);
+                }
+                combine(words, &codes, step.codes);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    /// The code of each row, or [`NONE`].
+    fn codes_of(&self, column: &Leaf) -> Result<Vec<u64>> {
+        let codes = match &self.coder {
+            Coder::Range { least, values } => {
+                let mut codes = vec![NONE; column.rows()];
+                let mut rest = &mut codes[..];
+                for piece in &column.pieces {
+                    let (own, behind) = rest.split_at_mut(piece.rows);
+                    with_values!(&piece.values, |all| put_codes(all, *least, *values, own), |_bytes| ());
+                    rest = behind;
+                }
+                codes
+            }
+            Coder::Strings(numbers) => {
+                let strings = StringColumn::of(column);
+                let of = numbers.find(&strings)?;
+                by_row(column, &strings, &of)
+            }
+        };
+        Ok(self.with_nulls(column, codes))
+    }
+
+    /// The codes, where those of nulls are right too.
+    fn with_nulls(&self, column: &Leaf, mut codes: Vec<u64>) -> Vec<u64> {
+        let mut rest = &mut codes[..];
+        for piece in &column.pieces {
+            let (own, behind) = rest.split_at_mut(piece.rows);
+            if let Some(nulls) = piece.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
+                for (code, there) in own.iter_mut().zip(nulls) {
+                    if !there {
+                        *code = self.null.unwrap_or(NONE);
+                    }
+                }
+            }
+            rest = behind;
+        }
+        codes
+    }
+}
+
+/// The code of each value: its distance from the least one, or [`NONE`].
+fn put_codes<T: Fixed>(all: &[T], least: i128, values: u64, codes: &mut [u64]) {
+    codes.par_chunks_mut(CHUNK).zip(all.par_chunks(CHUNK)).for_each(|(codes, all)| {
+        for (code, value) in codes.iter_mut().zip(all) {
+            let distance = T::widen(value.whole()).wrapping_sub(least) as u128;
+            *code = if distance < values.into() { distance as u64 } else { NONE };
+        }
+    });
+}
+
+/// The code of each row, from those of strings.
+fn by_row(column: &Leaf, strings: &StringColumn, of: &[u32]) -> Vec<u64> {
+    let mut codes = Vec::with_capacity(column.rows());
+    for piece in strings.by_row(column, of) {
+        codes.extend(piece.into_iter().map(|number| if number == NO_ROW { NONE } else { number.into() }));
+    }
+    codes
+}
+
+/// Puts the number of each word in its place, or [`NONE`] where it has none.
+fn put_numbers(words: &mut [u64], numbers: &[u32]) {
+    words.par_chunks_mut(CHUNK).zip(numbers.par_chunks(CHUNK)).for_each(|(words, numbers)| {
+        for (word, &number) in words.iter_mut().zip(numbers) {
+            *word = if *word == NONE || number == NO_ROW { NONE } else { number.into() };
+        }
+    });
+}
+
+/// A code more for each word.
+fn combine(words: &mut [u64], codes: &[u64], count: u64) {
+    words.par_chunks_mut(CHUNK).zip(codes.par_chunks(CHUNK)).for_each(|(words, codes)| {
+        for (word, &code) in words.iter_mut().zip(codes) {
+            *word = if *word == NONE || code == NONE { NONE } else { *word * count + code };
+        }
+    });
+}
+
+/// Words in as few bits as they take; `none` in place of [`NONE`].
+fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
+    if count <= u64::from(u32::MAX) - 1 {
+        let narrow = |&word: &u64| if word == NONE { none as u32 } else { word as u32 };
+        return Words::Narrow(words.par_iter().with_min_len(CHUNK).map(narrow).collect::<Vec<_>>().into());
+    }
+    words.par_chunks_mut(CHUNK).flatten().filter(|word| **word == NONE).for_each(|word| *word = none);
+    Words::Wide(words.into())
+}
+
+/// The least value of a column, and how many there are from it to the greatest one.
+pub(crate) fn range(column: &Leaf) -> (i128, u128) {
+    let of_pieces =
+        column.pieces.iter().filter_map(|piece| with_values!(&piece.values, |all| ends(all, piece), |_b| None));
+    let ends = of_pieces.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    ends.map_or((0, 0), |(least, greatest)| {
+        let between = greatest.wrapping_sub(least) as u128;
+        (least, between.saturating_add(1))
+    })
+}
+
+/// The least and the greatest value that is there.
+fn ends<T: Fixed>(all: &[T], piece: &Piece) -> Option<(i128, i128)> {
+    let widest =
+        |ends: Option<(T::Whole, T::Whole)>| ends.map(|(least, greatest)| (T::widen(least), T::widen(greatest)));
+    let both = |a: (T::Whole, T::Whole), b: (T::Whole, T::Whole)| (a.0.min(b.0), a.1.max(b.1));
+    match piece.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
+        None => widest(
+            all.par_chunks(CHUNK)
+                .filter_map(|all| all.iter().map(|value| (value.whole(), value.whole())).reduce(both))
+                .reduce_with(both),
+        ),
+        Some(nulls) => widest(nulls.valid_indices().map(|i| (all[i].whole(), all[i].whole())).reduce(both)),
+    }
+}

@@ -1,0 +1,111 @@
+//! Everything that can go wrong, with what to do about it.
+
+use arrow_schema::{ArrowError, DataType};
+
+/// The result of every fallible operation here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong. Inputs are never changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A column that is not there.
+    #[error("there is no column `{column}`: there are {}", listed(there))]
+    MissingColumn {
+        /// The name asked for.
+        column: String,
+        /// The names there are.
+        there: Vec<String>,
+    },
+    /// A name that two columns have.
+    #[error("two columns are called `{column}`: rename one of them")]
+    AmbiguousColumn {
+        /// The name.
+        column: String,
+    },
+    /// No key column, or not as many on both sides of a join.
+    #[error(
+        "keys are {left} columns on the left and {right} on the right: give as many on both sides, and at least one"
+    )]
+    KeyCount {
+        /// Key columns on the left, or of all.
+        left: usize,
+        /// Key columns on the right.
+        right: usize,
+    },
+    /// Columns that belong together and differ in length.
+    #[error("column `{column}` has {rows} rows where {expected} are needed: columns of one table are equally long")]
+    Uneven {
+        /// The column.
+        column: String,
+        /// Its rows.
+        rows: usize,
+        /// Rows of the others.
+        expected: usize,
+    },
+    /// A type that keys cannot have.
+    #[error("column `{column}` has type {found}, which keys cannot have: {advice}")]
+    UnsupportedKey {
+        /// The column.
+        column: String,
+        /// Its type.
+        found: DataType,
+        /// What to do instead.
+        advice: &'static str,
+    },
+    /// Keys of both sides whose types cannot be equal.
+    #[error("left key `{left}` is {left_type} and right key `{right}` is {right_type}: {advice}")]
+    TypeMismatch {
+        /// The left column.
+        left: String,
+        /// Its type.
+        left_type: DataType,
+        /// The right column.
+        right: String,
+        /// Its type.
+        right_type: DataType,
+        /// The cast that would help.
+        advice: String,
+    },
+    /// A type that an aggregate cannot be taken of.
+    #[error("{function} of column `{column}` is not possible: it has type {found}; {advice}")]
+    UnsupportedValue {
+        /// The aggregate.
+        function: &'static str,
+        /// The column.
+        column: String,
+        /// Its type.
+        found: DataType,
+        /// What to do instead.
+        advice: &'static str,
+    },
+    /// A sum that its type does not hold.
+    #[error(
+        "the sum of column `{column}` in the group of row {row} does not fit {sum}: cast the column to Decimal128 or, if sums \
+         may be rounded, to Float64"
+    )]
+    Overflow {
+        /// The column.
+        column: String,
+        /// The first row of the first group, in the order of groups, whose sum it is.
+        row: usize,
+        /// The type of sums.
+        sum: DataType,
+    },
+    /// What koel reports.
+    #[error(transparent)]
+    Koel(#[from] koel::Error),
+    /// What Arrow reports.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+}
+
+/// Names for a message, the first ones if there are many.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let mut text = names.iter().take(MOST).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if names.len() > MOST {
+        text += &format!(" and {} more", names.len() - MOST);
+    }
+    if text.is_empty() { "none".into() } else { text }
+}

@@ -1,0 +1,167 @@
+//! Groups of rows with equal keys: their numbers, and their first rows.
+//!
+//! ```text
+//! words      keys as words (encode.rs)
+//! numbers    koel's factorize: 0, 1, .. in the order in which words appear
+//! rows       where each number comes first
+//! ascending  the keys of the first rows sorted by Arrow, and the numbers exchanged for their ranks
+//! ```
+
+use std::cmp::Ordering;
+
+use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_buffer::NullBuffer;
+use arrow_ord::sort::{SortColumn, SortOptions, lexsort_to_indices};
+use koel::{Any, IdOrder, group};
+use rayon::prelude::*;
+
+use crate::encode::{CHUNK, Encoder, NullEquality, Words, hash_bits};
+use crate::error::Result;
+use crate::keys::Keys;
+
+/// What stands under the null of a row that is in no group.
+pub(crate) const NO_GROUP: u32 = u32::MAX;
+
+/// What becomes of rows whose key has a null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum NullKeys {
+    /// Null is a key as any other: its rows are a group.
+    #[default]
+    Group,
+    /// They are in no group, as with `dropna` in pandas.
+    Drop,
+}
+
+/// The groups of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factorized {
+    /// The number of each row's group; null for rows in none.
+    pub codes: UInt32Array,
+    /// The first row of each group. Keys of groups are what key columns have there ([`Column::take`](crate::Column::take)).
+    pub rows: UInt32Array,
+}
+
+impl Factorized {
+    /// Groups.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The keys of the groups, a column each.
+    ///
+    /// # Errors
+    /// [`Error::Arrow`](crate::Error::Arrow), for text that does not fit its type's offsets.
+    pub fn keys(&self, of: &Keys) -> Result<Vec<ArrayRef>> {
+        of.columns().iter().map(|column| column.take(&self.rows)).collect()
+    }
+}
+
+/// The groups of rows with equal keys, and the number of each row's.
+///
+/// Ascending groups are in the order of their keys, column after column, NaN behind all numbers and null behind all.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, StringArray};
+/// use koel_arrow::{IdOrder, Keys, NullKeys, factorize};
+///
+/// let column: ArrayRef = Arc::new(StringArray::from(vec!["fig", "plum", "fig", "apple"]));
+/// let keys = Keys::of_arrays(&[column])?;
+/// let groups = factorize(&koel::auto().backend, &keys, IdOrder::FirstSeen, NullKeys::Group)?;
+/// assert_eq!(groups.codes.values(), &[0, 1, 0, 2]);
+/// assert_eq!(groups.rows.values(), &[0, 1, 3]);
+/// let groups = factorize(&koel::auto().backend, &keys, IdOrder::Ascending, NullKeys::Group)?;
+/// assert_eq!(groups.codes.values(), &[1, 2, 1, 0]);
+/// # Ok::<(), koel_arrow::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey), or what koel reports.
+pub fn factorize(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys) -> Result<Factorized> {
+    with_hashes(device, keys, order, nulls, hash_bits())
+}
+
+/// The same with hashes of so many bits.
+pub(crate) fn with_hashes(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys, bits: u32) -> Result<Factorized> {
+    let groups = first_seen(device, keys, nulls, bits)?;
+    match order {
+        IdOrder::Ascending => ascending(keys, groups),
+        _ => Ok(groups),
+    }
+}
+
+/// The first row of each distinct key.
+///
+/// # Errors
+/// As [`factorize`].
+pub fn distinct(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys) -> Result<UInt32Array> {
+    Ok(factorize(device, keys, order, nulls)?.rows)
+}
+
+fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<Factorized> {
+    let equality = match nulls {
+        NullKeys::Group => NullEquality::NullEquals,
+        NullKeys::Drop => NullEquality::NothingEquals,
+    };
+    let (encoder, words) = Encoder::fit(device, keys, equality, bits)?;
+    let (mut codes, is_null): (Vec<u32>, Box<dyn Fn(usize) -> bool>) = match words {
+        Words::Narrow(words) => {
+            let codes = group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1;
+            let null = encoder.null_word();
+            (codes, Box::new(move |row| Some(u64::from(words[row])) == null))
+        }
+        Words::Wide(words) => {
+            let codes = group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1;
+            let null = encoder.null_word();
+            (codes, Box::new(move |row| Some(words[row]) == null))
+        }
+    };
+    let mut rows = first_rows(&codes);
+    // At most one group is that of the rows with nulls.
+    let dropped = rows.iter().position(|&row| is_null(row as usize));
+    let Some(dropped) = dropped else {
+        return Ok(Factorized { codes: codes.into(), rows: rows.into() });
+    };
+    rows.remove(dropped);
+    let dropped = dropped as u32;
+    let there = NullBuffer::from_iter(codes.iter().map(|&code| code != dropped));
+    codes.par_iter_mut().with_min_len(CHUNK).for_each(|code| match (*code).cmp(&dropped) {
+        Ordering::Less => (),
+        Ordering::Equal => *code = NO_GROUP,
+        Ordering::Greater => *code -= 1,
+    });
+    Ok(Factorized { codes: UInt32Array::new(codes.into(), Some(there)), rows: rows.into() })
+}
+
+/// Where each number comes first, of numbers that first come in their order.
+fn first_rows(codes: &[u32]) -> Vec<u32> {
+    let mut rows = Vec::new();
+    for (row, &code) in (0..).zip(codes) {
+        if code as usize == rows.len() {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// The same groups in the order of their keys.
+fn ascending(keys: &Keys, groups: Factorized) -> Result<Factorized> {
+    let options = Some(SortOptions { descending: false, nulls_first: false });
+    let column = |values| SortColumn { values, options };
+    let columns: Vec<_> = groups.keys(keys)?.into_iter().map(column).collect();
+    let order = lexsort_to_indices(&columns, None)?;
+    let mut ranks = vec![0; groups.len()];
+    for (rank, &group) in (0..).zip(order.values()) {
+        ranks[group as usize] = rank;
+    }
+    let rows: Vec<u32> = order.values().iter().map(|&group| groups.rows.value(group as usize)).collect();
+    let nulls = groups.codes.nulls().cloned();
+    let ranked = |&code: &u32| ranks.get(code as usize).copied().unwrap_or(NO_GROUP);
+    let codes: Vec<u32> = groups.codes.values().par_iter().with_min_len(CHUNK).map(ranked).collect();
+    Ok(Factorized { codes: UInt32Array::new(codes.into(), nulls), rows: rows.into() })
+}

@@ -1,0 +1,224 @@
+//! Joins of tables by their key columns: which rows belong together.
+//!
+//! ```text
+//! index    the right keys as words (encode.rs), and koel's index of them
+//! join     the left keys as words, and koel's join: the pairs of rows, by left rows, then right rows, both ascending
+//! ```
+//!
+//! The result are row numbers, with which any column is taken ([`Column::take`](crate::Column::take)): no row is copied
+//! before it is known to be wanted.
+
+use arrow_array::{BooleanArray, UInt32Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use koel::join::{Join, JoinRows};
+use koel::scheme::Key;
+use koel::{Any, Bucketized, JoinIndex, JoinKind, NO_ROW, Scheme};
+
+use crate::encode::{Encoder, NullEquality, Words, hash_bits};
+use crate::error::Result;
+use crate::keys::Keys;
+use crate::kind;
+
+/// Rows of a join, by their numbers: each left row with each of its right rows, in the order of left rows, then of right
+/// rows; behind them, in right and full joins, the right rows without a partner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Joined {
+    /// The left row; null where a right or full join has none.
+    pub left: UInt32Array,
+    /// The right row; null where a left or full join has none. `None` in semi and anti joins, which speak of left rows
+    /// alone.
+    pub right: Option<UInt32Array>,
+}
+
+impl Joined {
+    /// Rows of the result.
+    pub fn len(&self) -> usize {
+        self.left.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn of(rows: JoinRows, how: JoinKind) -> Self {
+        let JoinRows { left, right } = rows;
+        Joined {
+            left: numbers(left, how.keeps_right()),
+            right: how.has_right().then(|| numbers(right, how.keeps_left())),
+        }
+    }
+}
+
+/// Row numbers as a column, null where there is no row.
+fn numbers(rows: Vec<u32>, may_miss: bool) -> UInt32Array {
+    let nulls = may_miss.then(|| NullBuffer::from_iter(rows.iter().map(|&row| row != NO_ROW)));
+    UInt32Array::new(rows.into(), nulls.filter(|nulls| nulls.null_count() > 0))
+}
+
+/// Right keys, made ready to be joined with any number of left ones.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, StringArray};
+/// use koel_arrow::{JoinKind, Keys, NullEquality, RightKeys};
+///
+/// let right: ArrayRef = Arc::new(StringArray::from(vec!["plum", "fig", "plum"]));
+/// let index = RightKeys::new(&koel::auto().backend, &Keys::of_arrays(&[right])?, NullEquality::NothingEquals)?;
+/// let left: ArrayRef = Arc::new(StringArray::from(vec![Some("fig"), None, Some("plum")]));
+/// let rows = index.join(&Keys::of_arrays(&[left])?, JoinKind::Inner)?;
+/// assert_eq!(rows.left.values(), &[0, 2, 2]);
+/// assert_eq!(rows.right.expect("an inner join has right rows").values(), &[1, 0, 2]);
+/// # Ok::<(), koel_arrow::Error>(())
+/// ```
+pub struct RightKeys {
+    keys: Keys,
+    encoder: Encoder,
+    index: Index,
+}
+
+enum Index {
+    Narrow(JoinIndex<Any, Bucketized>),
+    Wide(JoinIndex<Any, <u64 as Key>::Rows>),
+}
+
+impl RightKeys {
+    /// An index of right keys.
+    ///
+    /// Cost: a pass over each column, and koel's build of an index; of strings also their hashes, a table of them, and a
+    /// comparison of each with the first one that is equal. Memory: 8 bytes a row and column while words are made.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey), or what koel reports.
+    pub fn new(device: &Any, right: &Keys, nulls: NullEquality) -> Result<Self> {
+        Self::with_hashes(device, right, nulls, hash_bits())
+    }
+
+    /// The same with hashes of so many bits.
+    pub(crate) fn with_hashes(device: &Any, right: &Keys, nulls: NullEquality, bits: u32) -> Result<Self> {
+        let (encoder, words) = Encoder::fit(device, right, nulls, bits)?;
+        let index = match &words {
+            Words::Narrow(words) => Index::Narrow(JoinIndex::builder(Bucketized::canonical(8)).build(device, words)?),
+            Words::Wide(words) => {
+                Index::Wide(JoinIndex::builder(Bucketized::canonical(4).of::<u64, u32>()).build(device, words)?)
+            }
+        };
+        Ok(RightKeys { keys: right.clone(), encoder, index })
+    }
+
+    /// Joins left keys with these.
+    ///
+    /// # Errors
+    /// [`Error::KeyCount`](crate::Error::KeyCount), [`Error::TypeMismatch`](crate::Error::TypeMismatch),
+    /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey); [`koel::Error::TooLarge`] for a result of 2^32 rows or more
+    /// ([`join_pieces`](Self::join_pieces) has no such limit), or what koel reports.
+    pub fn join(&self, left: &Keys, how: JoinKind) -> Result<Joined> {
+        match (&self.index, self.words(left)?) {
+            (Index::Narrow(index), Words::Narrow(words)) => Ok(Joined::of(index.join(&words, how)?.collect()?, how)),
+            (Index::Wide(index), Words::Wide(words)) => Ok(Joined::of(index.join(&words, how)?.collect()?, how)),
+            _ => unreachable!("words of both sides are equally wide"),
+        }
+    }
+
+    /// Joins left keys with these, and hands on the result in pieces of so many rows, in order, so that it is never held as a
+    /// whole. `start` is told first how many rows there are.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), and those of the functions, after which no more is made.
+    pub fn join_pieces<E: From<crate::Error>>(
+        &self,
+        left: &Keys,
+        how: JoinKind,
+        rows: usize,
+        start: impl FnOnce(u64) -> std::result::Result<(), E>,
+        piece: impl FnMut(Joined) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        match (&self.index, self.words(left)?) {
+            (Index::Narrow(index), Words::Narrow(words)) => {
+                let join = index.join(&words, how).map_err(crate::Error::from)?;
+                pieces(&join, how, rows, start, piece)
+            }
+            (Index::Wide(index), Words::Wide(words)) => {
+                let join = index.join(&words, how).map_err(crate::Error::from)?;
+                pieces(&join, how, rows, start, piece)
+            }
+            _ => unreachable!("words of both sides are equally wide"),
+        }
+    }
+
+    /// For each left row whether its key is among these.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn mark(&self, left: &Keys) -> Result<BooleanArray> {
+        let rows = self.join(left, JoinKind::Semi)?;
+        let mut there = vec![false; left.len()];
+        rows.left.values().iter().for_each(|&row| there[row as usize] = true);
+        Ok(BooleanArray::new(BooleanBuffer::from(there), None))
+    }
+
+    fn words(&self, left: &Keys) -> Result<Words> {
+        kind::check(left, &self.keys)?;
+        self.encoder.encode(left)
+    }
+}
+
+fn pieces<S: Scheme<Value = u32>, E: From<crate::Error>>(
+    join: &Join<'_, Any, S>,
+    how: JoinKind,
+    rows: usize,
+    start: impl FnOnce(u64) -> std::result::Result<(), E>,
+    mut piece: impl FnMut(Joined) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E>
+where
+    Any: koel::Runs<S>,
+{
+    start(join.len())?;
+    for chunk in join.chunks(rows) {
+        piece(Joined::of(chunk.map_err(crate::Error::from)?, how))?;
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for RightKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RightKeys").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
+
+/// The join of two tables by their keys: numbers of the rows of both that belong together.
+///
+/// Cost: an index of the right keys ([`RightKeys::new`]), a lookup a left row, and 8 bytes a row of the result. Let the
+/// right side be the smaller one.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Int64Array};
+/// use koel_arrow::{JoinKind, Keys, NullEquality, join};
+///
+/// let left: ArrayRef = Arc::new(Int64Array::from(vec![7, -1, 7]));
+/// let right: ArrayRef = Arc::new(Int64Array::from(vec![3, 7]));
+/// let (left, right) = (Keys::of_arrays(&[left])?, Keys::of_arrays(&[right])?);
+/// let rows = join(&koel::auto().backend, &left, &right, JoinKind::Left, NullEquality::NothingEquals)?;
+/// assert_eq!(rows.left.values(), &[0, 1, 2]);
+/// let right: Vec<_> = rows.right.iter().flatten().collect();
+/// assert_eq!(right, [Some(1), None, Some(1)]);
+/// # Ok::<(), koel_arrow::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`RightKeys::join`].
+pub fn join(device: &Any, left: &Keys, right: &Keys, how: JoinKind, nulls: NullEquality) -> Result<Joined> {
+    // Types are looked at before anything is built.
+    kind::check(left, right)?;
+    RightKeys::new(device, right, nulls)?.join(left, how)
+}
+
+/// For each left row whether its key is among the right ones: never null.
+///
+/// # Errors
+/// As [`RightKeys::join`].
+pub fn is_in(device: &Any, left: &Keys, right: &Keys, nulls: NullEquality) -> Result<BooleanArray> {
+    kind::check(left, right)?;
+    RightKeys::new(device, right, nulls)?.mark(left)
+}

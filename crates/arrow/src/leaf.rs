@@ -1,0 +1,356 @@
+//! Key columns taken apart into columns of plain values.
+//!
+//! ```text
+//! integers, dates, times, timestamps, durations, decimals of 32, 64 and 128 bits    themselves
+//! booleans                    0 and 1
+//! floats                      their values, where -0 is 0 and there is one NaN
+//! intervals                   a column a part;     decimals of 256 bits: two halves
+//! text and binary             themselves; a dictionary of them: its values, and which of them each row has
+//! other dictionaries          the values that rows have
+//! structs                     whether they are there, and a column a field
+//! ```
+//!
+//! Buffers are shared with the arrays they come from, not copied, except for booleans, half floats, intervals and dictionaries.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use arrow_select::take::take;
+
+use crate::error::{Error, Result};
+
+/// A column of plain values, in pieces. A clone shares them.
+#[derive(Clone)]
+pub(crate) struct Leaf {
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// A piece of a column.
+#[derive(Clone)]
+pub(crate) struct Piece {
+    pub(crate) values: Values,
+    /// Which rows are there; none missing if this is missing.
+    pub(crate) nulls: Option<NullBuffer>,
+    pub(crate) rows: usize,
+}
+
+/// Values of one type.
+#[derive(Clone)]
+pub(crate) enum Values {
+    I8(ScalarBuffer<i8>),
+    I16(ScalarBuffer<i16>),
+    I32(ScalarBuffer<i32>),
+    I64(ScalarBuffer<i64>),
+    I128(ScalarBuffer<i128>),
+    U8(ScalarBuffer<u8>),
+    U16(ScalarBuffer<u16>),
+    U32(ScalarBuffer<u32>),
+    U64(ScalarBuffer<u64>),
+    F32(ScalarBuffer<f32>),
+    F64(ScalarBuffer<f64>),
+    Bytes(Bytes),
+}
+
+/// Strings of bytes, and which of them each row has, where that is not row after row.
+#[derive(Clone)]
+pub(crate) struct Bytes {
+    pub(crate) strings: Strings,
+    pub(crate) keys: Option<ScalarBuffer<u32>>,
+}
+
+/// Strings of bytes as Arrow has them.
+#[derive(Clone)]
+pub(crate) enum Strings {
+    Small(OffsetBuffer<i32>, Buffer),
+    Large(OffsetBuffer<i64>, Buffer),
+    Views(arrow_array::BinaryViewArray),
+    Fixed(FixedSizeBinaryArray),
+}
+
+impl Strings {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Strings::Small(offsets, _) => offsets.len() - 1,
+            Strings::Large(offsets, _) => offsets.len() - 1,
+            Strings::Views(array) => array.len(),
+            Strings::Fixed(array) => array.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, i: usize) -> &[u8] {
+        match self {
+            Strings::Small(offsets, bytes) => &bytes[offsets[i] as usize..offsets[i + 1] as usize],
+            Strings::Large(offsets, bytes) => &bytes[offsets[i] as usize..offsets[i + 1] as usize],
+            Strings::Views(array) => array.value(i),
+            Strings::Fixed(array) => array.value(i),
+        }
+    }
+}
+
+/// A value of fixed width: compared as integers, whatever its type.
+pub(crate) trait Fixed: Copy + Send + Sync {
+    /// An integer that orders and tells apart such values.
+    type Whole: Ord + Copy + Send + Sync;
+    fn whole(self) -> Self::Whole;
+    fn widen(whole: Self::Whole) -> i128;
+}
+
+macro_rules! fixed {
+    ($($integer:ty),*) => {$(
+        impl Fixed for $integer {
+            type Whole = $integer;
+            #[inline(always)]
+            fn whole(self) -> $integer {
+                self
+            }
+            #[inline(always)]
+            fn widen(whole: $integer) -> i128 {
+                whole.into()
+            }
+        }
+    )*};
+}
+fixed!(i8, i16, i32, i64, i128, u8, u16, u32, u64);
+
+impl Fixed for f64 {
+    type Whole = u64;
+    #[inline(always)]
+    fn whole(self) -> u64 {
+        // Adding 0 makes -0 to 0.
+        if self.is_nan() { f64::NAN.to_bits() } else { (self + 0.0).to_bits() }
+    }
+    #[inline(always)]
+    fn widen(whole: u64) -> i128 {
+        whole.into()
+    }
+}
+
+impl Fixed for f32 {
+    type Whole = u64;
+    #[inline(always)]
+    fn whole(self) -> u64 {
+        f64::from(self).whole()
+    }
+    #[inline(always)]
+    fn widen(whole: u64) -> i128 {
+        whole.into()
+    }
+}
+
+/// The body with `$values` as a slice of the type that values of fixed width have; the other one for strings.
+macro_rules! with_values {
+    ($of:expr, |$values:ident| $body:expr, |$bytes:ident| $other:expr) => {
+        match $of {
+            $crate::leaf::Values::I8($values) => $body,
+            $crate::leaf::Values::I16($values) => $body,
+            $crate::leaf::Values::I32($values) => $body,
+            $crate::leaf::Values::I64($values) => $body,
+            $crate::leaf::Values::I128($values) => $body,
+            $crate::leaf::Values::U8($values) => $body,
+            $crate::leaf::Values::U16($values) => $body,
+            $crate::leaf::Values::U32($values) => $body,
+            $crate::leaf::Values::U64($values) => $body,
+            $crate::leaf::Values::F32($values) => $body,
+            $crate::leaf::Values::F64($values) => $body,
+            $crate::leaf::Values::Bytes($bytes) => $other,
+        }
+    };
+}
+pub(crate) use with_values;
+
+impl Leaf {
+    /// Rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.rows).sum()
+    }
+
+    /// Whether a row is null.
+    pub(crate) fn has_nulls(&self) -> bool {
+        self.pieces.iter().any(|piece| piece.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0))
+    }
+
+    /// Whether its values are strings.
+    pub(crate) fn is_bytes(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece.values, Values::Bytes(_)))
+    }
+
+    /// The upper and the lower half of each value: two columns that together tell apart what this one does.
+    pub(crate) fn halves(&self) -> [Leaf; 2] {
+        fn split<T: Fixed>(values: &[T], bits: u32) -> [Values; 2] {
+            let wide = || values.iter().map(|&value| T::widen(value.whole()));
+            [
+                Values::I64(wide().map(|value| (value >> bits) as i64).collect()),
+                Values::U64(wide().map(|value| value as u64 & (u64::MAX >> (64 - bits))).collect()),
+            ]
+        }
+        let piece = |piece: &Piece| {
+            let halves = match &piece.values {
+                // Of integers of 128 bits each half has 64.
+                Values::I128(values) => split(values, 64),
+                other => with_values!(other, |values| split(values, 32), |_bytes| [
+                    Values::U8(Vec::new().into()),
+                    Values::U8(Vec::new().into())
+                ]),
+            };
+            halves.map(|values| Piece { values, nulls: piece.nulls.clone(), rows: piece.rows })
+        };
+        let (upper, lower) = self.pieces.iter().map(|each| piece(each).into()).unzip();
+        [Leaf { pieces: upper }, Leaf { pieces: lower }]
+    }
+}
+
+/// The columns of plain values that a column is made of. As many for each column of a type that may be compared with it.
+pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> Result<Vec<Leaf>> {
+    let mut leaves: Vec<Leaf> = (0..count(name, data_type)?).map(|_| Leaf { pieces: Vec::new() }).collect();
+    for chunk in chunks {
+        let mut pieces = Vec::with_capacity(leaves.len());
+        take_apart(name, chunk, None, &mut pieces)?;
+        leaves.iter_mut().zip(pieces).for_each(|(leaf, piece)| leaf.pieces.push(piece));
+    }
+    Ok(leaves)
+}
+
+/// Into how many columns of plain values a type is taken apart.
+///
+/// # Errors
+/// [`Error::UnsupportedKey`].
+pub(crate) fn count(name: &str, data_type: &DataType) -> Result<usize> {
+    use DataType::*;
+    let unsupported = |advice| Err(Error::UnsupportedKey { column: name.into(), found: data_type.clone(), advice });
+    Ok(match data_type {
+        Struct(fields) => 1 + fields.iter().map(|field| count(name, field.data_type())).sum::<Result<usize>>()?,
+        Dictionary(_, values) => count(name, values)?,
+        Decimal256(..) | Interval(IntervalUnit::DayTime) => 2,
+        Interval(IntervalUnit::MonthDayNano) => 3,
+        List(_) | LargeList(_) | FixedSizeList(..) | ListView(_) | LargeListView(_) | Map(..) => {
+            return unsupported("give its elements as columns of their own, or cast it to text");
+        }
+        Union(..) => return unsupported("give its variants as columns of their own"),
+        RunEndEncoded(..) => return unsupported("cast it to the type of its values"),
+        _ => 1,
+    })
+}
+
+fn take_apart(name: &str, chunk: &ArrayRef, above: Option<&NullBuffer>, to: &mut Vec<Piece>) -> Result<()> {
+    let nulls = NullBuffer::union(above, chunk.logical_nulls().as_ref());
+    let rows = chunk.len();
+    let mut put = |values| to.push(Piece { values, nulls: nulls.clone(), rows });
+    macro_rules! native {
+        ($variant:ident, $arrow:ty) => {
+            put(Values::$variant(chunk.as_primitive::<$arrow>().values().clone()))
+        };
+    }
+    match chunk.data_type() {
+        DataType::Null => {
+            to.push(Piece { values: Values::U8(vec![0; rows].into()), nulls: Some(NullBuffer::new_null(rows)), rows })
+        }
+        DataType::Boolean => put(Values::U8(chunk.as_boolean().values().iter().map(u8::from).collect())),
+        DataType::Int8 => native!(I8, Int8Type),
+        DataType::Int16 => native!(I16, Int16Type),
+        DataType::Int32 => native!(I32, Int32Type),
+        DataType::Int64 => native!(I64, Int64Type),
+        DataType::UInt8 => native!(U8, UInt8Type),
+        DataType::UInt16 => native!(U16, UInt16Type),
+        DataType::UInt32 => native!(U32, UInt32Type),
+        DataType::UInt64 => native!(U64, UInt64Type),
+        DataType::Float16 => {
+            put(Values::F32(chunk.as_primitive::<Float16Type>().values().iter().map(|half| half.to_f32()).collect()))
+        }
+        DataType::Float32 => native!(F32, Float32Type),
+        DataType::Float64 => native!(F64, Float64Type),
+        DataType::Date32 => native!(I32, Date32Type),
+        DataType::Date64 => native!(I64, Date64Type),
+        DataType::Time32(TimeUnit::Second) => native!(I32, Time32SecondType),
+        DataType::Time32(_) => native!(I32, Time32MillisecondType),
+        DataType::Time64(TimeUnit::Microsecond) => native!(I64, Time64MicrosecondType),
+        DataType::Time64(_) => native!(I64, Time64NanosecondType),
+        DataType::Timestamp(TimeUnit::Second, _) => native!(I64, TimestampSecondType),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => native!(I64, TimestampMillisecondType),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => native!(I64, TimestampMicrosecondType),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => native!(I64, TimestampNanosecondType),
+        DataType::Duration(TimeUnit::Second) => native!(I64, DurationSecondType),
+        DataType::Duration(TimeUnit::Millisecond) => native!(I64, DurationMillisecondType),
+        DataType::Duration(TimeUnit::Microsecond) => native!(I64, DurationMicrosecondType),
+        DataType::Duration(TimeUnit::Nanosecond) => native!(I64, DurationNanosecondType),
+        DataType::Decimal32(..) => native!(I32, Decimal32Type),
+        DataType::Decimal64(..) => native!(I64, Decimal64Type),
+        DataType::Decimal128(..) => native!(I128, Decimal128Type),
+        DataType::Decimal256(..) => {
+            let parts = || chunk.as_primitive::<Decimal256Type>().values().iter().map(|value| value.to_parts());
+            put(Values::I128(parts().map(|(_, upper)| upper).collect()));
+            put(Values::I128(parts().map(|(lower, _)| lower as i128).collect()));
+        }
+        DataType::Interval(IntervalUnit::YearMonth) => native!(I32, IntervalYearMonthType),
+        DataType::Interval(IntervalUnit::DayTime) => {
+            let values = chunk.as_primitive::<IntervalDayTimeType>().values();
+            put(Values::I32(values.iter().map(|value| value.days).collect()));
+            put(Values::I32(values.iter().map(|value| value.milliseconds).collect()));
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let values = chunk.as_primitive::<IntervalMonthDayNanoType>().values();
+            put(Values::I32(values.iter().map(|value| value.months).collect()));
+            put(Values::I32(values.iter().map(|value| value.days).collect()));
+            put(Values::I64(values.iter().map(|value| value.nanoseconds).collect()));
+        }
+        DataType::Struct(_) => {
+            // A struct that is not there is something else than one whose fields are not.
+            let there = (0..rows).map(|row| u8::from(nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)))).collect();
+            put(Values::U8(there));
+            for field in chunk.as_struct().columns() {
+                take_apart(name, field, nulls.as_ref(), to)?;
+            }
+        }
+        DataType::Dictionary(..) => {
+            let array = chunk.as_any_dictionary();
+            match strings(array.values()) {
+                Some(strings) => put(Values::Bytes(Bytes { strings, keys: Some(dictionary_keys(chunk)) })),
+                None => take_apart(name, &take(array.values(), array.keys(), None)?, above, to)?,
+            }
+        }
+        other => match strings(chunk) {
+            Some(strings) => put(Values::Bytes(Bytes { strings, keys: None })),
+            None => {
+                let advice = "cast it to a type of numbers, text or bytes";
+                return Err(Error::UnsupportedKey { column: name.into(), found: other.clone(), advice });
+            }
+        },
+    }
+    Ok(())
+}
+
+/// The strings of an array of text or binary.
+fn strings(array: &ArrayRef) -> Option<Strings> {
+    Some(match array.data_type() {
+        DataType::Utf8 => {
+            let array = array.as_string::<i32>();
+            Strings::Small(array.offsets().clone(), array.values().clone())
+        }
+        DataType::LargeUtf8 => {
+            let array = array.as_string::<i64>();
+            Strings::Large(array.offsets().clone(), array.values().clone())
+        }
+        DataType::Utf8View => Strings::Views(array.as_string_view().clone().to_binary_view()),
+        DataType::Binary => {
+            let array = array.as_binary::<i32>();
+            Strings::Small(array.offsets().clone(), array.values().clone())
+        }
+        DataType::LargeBinary => {
+            let array = array.as_binary::<i64>();
+            Strings::Large(array.offsets().clone(), array.values().clone())
+        }
+        DataType::BinaryView => Strings::Views(array.as_binary_view().clone()),
+        DataType::FixedSizeBinary(_) => Strings::Fixed(array.as_fixed_size_binary().clone()),
+        _ => return None,
+    })
+}
+
+/// Which value each row has. What stands under a null is any number.
+fn dictionary_keys(array: &ArrayRef) -> ScalarBuffer<u32> {
+    downcast_dictionary_array! {
+        array => array.keys().values().iter().map(|&key| key as u32).collect(),
+        _ => Vec::new().into(),
+    }
+}

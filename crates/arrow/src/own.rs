@@ -1,0 +1,143 @@
+//! A column of integers of 32 or 64 bits without nulls: its buffer is the column of words.
+//!
+//! A left column of the same type, in one piece and without nulls, is one as well. Any other is copied: a value that right
+//! rows could have keeps its bits, and all else becomes a word that no right row has.
+
+use std::mem::discriminant;
+use std::sync::OnceLock;
+
+use arrow_buffer::ScalarBuffer;
+use rayon::prelude::*;
+
+use crate::encode::{CHUNK, Words, range};
+use crate::leaf::{Fixed, Leaf, Piece, Values, with_values};
+
+/// The right column.
+pub(crate) struct Own {
+    column: Leaf,
+    limits: OnceLock<Limits>,
+}
+
+/// Which values right rows have.
+#[derive(Clone, Copy)]
+struct Limits {
+    least: i128,
+    values: u128,
+    /// A word that none has.
+    spare: u64,
+}
+
+impl Own {
+    /// Of a column that is one, with its words.
+    pub(crate) fn of(column: &Leaf) -> Option<(Self, Words)> {
+        let words = own_words(column)?;
+        Some((Own { column: column.clone(), limits: OnceLock::new() }, words))
+    }
+
+    /// The words of a left column.
+    pub(crate) fn encode(&self, left: &Leaf) -> Words {
+        let kind = |leaf: &Leaf| leaf.pieces.first().map(|piece| discriminant(&piece.values));
+        if kind(left) == kind(&self.column)
+            && let Some(words) = own_words(left)
+        {
+            return words;
+        }
+        let limits = *self.limits.get_or_init(|| Limits::of(&self.column));
+        match &self.column.pieces[0].values {
+            Values::I32(_) | Values::U32(_) => Words::Narrow(copied(left, limits, |word| word as u32).into()),
+            _ => Words::Wide(copied(left, limits, |word| word).into()),
+        }
+    }
+}
+
+impl Limits {
+    fn of(column: &Leaf) -> Self {
+        let (least, values) = range(column);
+        let (first, last) = match &column.pieces[0].values {
+            Values::I32(_) => (i32::MIN.into(), i32::MAX.into()),
+            Values::U32(_) => (0, u32::MAX.into()),
+            Values::I64(_) => (i64::MIN.into(), i64::MAX.into()),
+            _ => (0, u64::MAX.into()),
+        };
+        // Ranges are of at most 2^64 values.
+        let behind = least + values as i128;
+        let spare = if values == 0 || least > first {
+            if values == 0 { 0 } else { least - 1 }
+        } else if behind <= last {
+            behind
+        } else {
+            absent(&column.pieces[0], first)
+        };
+        Limits { least, values, spare: spare as u64 }
+    }
+}
+
+/// A value that a column with fewer than 2^32 - 1 rows does not have, from this one on.
+fn absent(piece: &Piece, first: i128) -> i128 {
+    // One of so many neighbouring values is missing: which ones are there, a million at a time.
+    const STEP: usize = 1 << 20;
+    let mut from = first;
+    loop {
+        let mut there = vec![false; STEP];
+        with_values!(
+            &piece.values,
+            |all| for value in all.iter() {
+                let distance = widened(*value) - from;
+                if (0..STEP as i128).contains(&distance) {
+                    there[distance as usize] = true;
+                }
+            },
+            |_bytes| ()
+        );
+        match there.iter().position(|there| !there) {
+            Some(at) => return from + at as i128,
+            None => from += STEP as i128,
+        }
+    }
+}
+
+fn widened<T: Fixed>(value: T) -> i128 {
+    T::widen(value.whole())
+}
+
+/// The buffer of a column that is its own words.
+fn own_words(column: &Leaf) -> Option<Words> {
+    let [piece] = &column.pieces[..] else { return None };
+    if piece.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0) {
+        return None;
+    }
+    Some(match &piece.values {
+        Values::I32(values) => Words::Narrow(ScalarBuffer::from(values.inner().clone())),
+        Values::U32(values) => Words::Narrow(values.clone()),
+        Values::I64(values) => Words::Wide(ScalarBuffer::from(values.inner().clone())),
+        Values::U64(values) => Words::Wide(values.clone()),
+        _ => return None,
+    })
+}
+
+/// The words of a column of another type, or with nulls.
+fn copied<W: Copy + Send + Sync>(left: &Leaf, limits: Limits, word: impl Fn(u64) -> W + Sync) -> Vec<W> {
+    let spare = word(limits.spare);
+    let mut words = vec![spare; left.rows()];
+    let mut rest = &mut words[..];
+    for piece in &left.pieces {
+        let (own, behind) = rest.split_at_mut(piece.rows);
+        with_values!(
+            &piece.values,
+            |all| own.par_chunks_mut(CHUNK).zip(all.par_chunks(CHUNK)).for_each(|(own, all)| {
+                for (to, value) in own.iter_mut().zip(all) {
+                    let value = widened(*value);
+                    if (value.wrapping_sub(limits.least) as u128) < limits.values {
+                        *to = word(value as u64);
+                    }
+                }
+            }),
+            |_bytes| ()
+        );
+        if let Some(nulls) = piece.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
+            own.iter_mut().zip(nulls).filter(|(_, there)| !there).for_each(|(word, _)| *word = spare);
+        }
+        rest = behind;
+    }
+    words
+}

@@ -1,0 +1,244 @@
+//! Numbers for strings of bytes: equal strings have equal numbers, and others never do, whatever their hashes.
+//!
+//! ```text
+//! build   round 0: the hash of each string, and the first one with that hash (finder.rs)
+//!         a string that equals that first one has its number; those that do not go on to round 1, with the next seed
+//!         after the last round a map of strings has what is left
+//! find    the same rounds; a hash that is not there ends the search, for each string of the build had its hash in each
+//!         round that it came to
+//! ```
+//!
+//! With hashes of 64 bits there is one round. More are for hashes that meet, by chance or by choice: then each round leaves
+//! fewer strings. The number of a string is its first place, a function of the strings alone: which seed told two of them
+//! apart shows nowhere.
+//!
+//! What it is not: a table of strings. On the device are hashes; strings stay where they are and are compared here, two at
+//! a time.
+
+use std::collections::HashMap;
+
+use koel::{Any, NO_ROW};
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::error::Result;
+use crate::finder::Finder;
+use crate::leaf::{Leaf, Strings, Values};
+
+/// Rounds before the map.
+const ROUNDS: u64 = 3;
+/// Strings of a piece of work.
+const CHUNK: usize = 1 << 14;
+
+/// A column of strings, made ready to say where a string stands first.
+pub(crate) struct StringNumbers {
+    strings: StringColumn,
+    rounds: Vec<Round>,
+    /// The number of each string that no round told apart from others.
+    left: HashMap<Vec<u8>, u32>,
+    bits: u32,
+}
+
+/// The strings that came to a round.
+struct Round {
+    finder: Finder,
+    /// Their numbers; of the first round all are there.
+    strings: Option<Vec<u32>>,
+}
+
+impl StringNumbers {
+    /// Of a column, with the number of each string. Hashes have `bits` bits.
+    pub(crate) fn build(device: &Any, strings: StringColumn, bits: u32) -> Result<(Self, Vec<u32>)> {
+        let mut numbers = StringNumbers { strings, rounds: Vec::new(), left: HashMap::new(), bits };
+        let len = numbers.strings.len();
+        let mut of: Vec<u32> = vec![NO_ROW; len];
+        let mut waiting: Option<Vec<u32>> = None;
+        for seed in 0..ROUNDS {
+            let hashes = numbers.strings.hashes(waiting.as_deref(), seed, bits);
+            let (finder, firsts) = Finder::build(device, &hashes)?;
+            drop(hashes);
+            let column = &numbers.strings;
+            let rest = match &waiting {
+                None => {
+                    // All strings, and the number of each is its first place.
+                    of = firsts;
+                    let different = |i: u32| column.get(i) != column.get(of[i as usize]);
+                    let rest: Vec<u32> =
+                        (0..len as u32).into_par_iter().with_min_len(CHUNK).filter(|&i| different(i)).collect();
+                    rest
+                }
+                Some(strings) => {
+                    let mut rest = Vec::new();
+                    for (&i, first) in strings.iter().zip(firsts) {
+                        let first = strings[first as usize];
+                        if column.get(i) == column.get(first) {
+                            of[i as usize] = first;
+                        } else {
+                            rest.push(i);
+                        }
+                    }
+                    rest
+                }
+            };
+            numbers.rounds.push(Round { finder, strings: waiting });
+            if rest.is_empty() {
+                return Ok((numbers, of));
+            }
+            waiting = Some(rest);
+        }
+        for i in waiting.unwrap_or_default() {
+            of[i as usize] = *numbers.left.entry(numbers.strings.get(i).to_vec()).or_insert(i);
+        }
+        Ok((numbers, of))
+    }
+
+    /// The column.
+    pub(crate) fn strings(&self) -> &StringColumn {
+        &self.strings
+    }
+
+    /// The number of each string of another column, or [`NO_ROW`].
+    pub(crate) fn find(&self, others: &StringColumn) -> Result<Vec<u32>> {
+        let mut of: Vec<u32> = Vec::new();
+        let mut waiting: Option<Vec<u32>> = None;
+        for (seed, round) in (0..).zip(&self.rounds) {
+            let hashes = others.hashes(waiting.as_deref(), seed, self.bits);
+            let mut found = round.finder.find(&hashes)?;
+            if let Some(strings) = &round.strings {
+                found.iter_mut().filter(|first| **first != NO_ROW).for_each(|first| *first = strings[*first as usize]);
+            }
+            let differs = |i: u32, first: u32| first != NO_ROW && others.get(i) != self.strings.get(first);
+            let rest: Vec<u32> = match &waiting {
+                None => {
+                    let all = found.par_iter().enumerate().with_min_len(CHUNK);
+                    let rest = all.map(|(i, &first)| (i as u32, first)).filter(|&(i, first)| differs(i, first));
+                    let rest = rest.map(|(i, _)| i).collect();
+                    of = found;
+                    rest
+                }
+                Some(strings) => {
+                    let mut rest = Vec::new();
+                    for (&i, first) in strings.iter().zip(found) {
+                        if differs(i, first) {
+                            rest.push(i);
+                        } else {
+                            of[i as usize] = first;
+                        }
+                    }
+                    rest
+                }
+            };
+            if rest.is_empty() {
+                return Ok(of);
+            }
+            waiting = Some(rest);
+        }
+        for i in waiting.unwrap_or_default() {
+            of[i as usize] = self.left.get(others.get(i)).copied().unwrap_or(NO_ROW);
+        }
+        Ok(of)
+    }
+}
+
+/// The strings of a column, piece after piece: of a dictionary its values, each once.
+pub(crate) struct StringColumn {
+    pieces: Vec<Strings>,
+    /// Where each piece begins, and behind them the number of strings.
+    starts: Vec<u32>,
+}
+
+impl StringColumn {
+    /// Of a column of strings.
+    pub(crate) fn of(leaf: &Leaf) -> Self {
+        let pieces: Vec<Strings> = leaf
+            .pieces
+            .iter()
+            .filter_map(|piece| match &piece.values {
+                Values::Bytes(bytes) => Some(bytes.strings.clone()),
+                _ => None,
+            })
+            .collect();
+        let mut starts = vec![0];
+        starts.extend(pieces.iter().scan(0, |sum, piece| {
+            *sum += piece.len() as u32;
+            Some(*sum)
+        }));
+        StringColumn { pieces, starts }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.starts.last().map_or(0, |&len| len as usize)
+    }
+
+    #[inline]
+    fn get(&self, i: u32) -> &[u8] {
+        match &self.pieces[..] {
+            [one] => one.get(i as usize),
+            several => {
+                let piece = self.starts.partition_point(|&start| start <= i) - 1;
+                several[piece].get((i - self.starts[piece]) as usize)
+            }
+        }
+    }
+
+    /// The hashes of these strings, or of all.
+    fn hashes(&self, of: Option<&[u32]>, seed: u64, bits: u32) -> Vec<u64> {
+        let mask = u64::MAX >> (64 - bits);
+        let hash = |i: u32| xxh3_64_with_seed(self.get(i), seed) & mask;
+        match of {
+            Some(strings) => strings.par_iter().with_min_len(CHUNK).map(|&i| hash(i)).collect(),
+            None => (0..self.len() as u32).into_par_iter().with_min_len(CHUNK).map(hash).collect(),
+        }
+    }
+
+    /// The number of each row of the column, `NO_ROW` under nulls of dictionaries, from the number of each string.
+    pub(crate) fn by_row<'a>(&'a self, leaf: &'a Leaf, of_string: &'a [u32]) -> impl Iterator<Item = Vec<u32>> + 'a {
+        leaf.pieces.iter().zip(&self.starts).map(move |(piece, &start)| {
+            let start = start as usize;
+            match &piece.values {
+                Values::Bytes(bytes) => match &bytes.keys {
+                    Some(keys) => {
+                        let own = &of_string[start..start + bytes.strings.len()];
+                        keys.iter().map(|&key| own.get(key as usize).copied().unwrap_or(NO_ROW)).collect()
+                    }
+                    None => of_string[start..start + piece.rows].to_vec(),
+                },
+                _ => vec![NO_ROW; piece.rows],
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, StringArray};
+    use koel::Cpu;
+
+    use super::*;
+    use crate::leaf::leaves;
+
+    fn column(strings: &[String]) -> StringColumn {
+        let array: ArrayRef = Arc::new(StringArray::from_iter_values(strings));
+        StringColumn::of(&leaves("s", array.data_type(), &[array.clone()]).expect("strings")[0])
+    }
+
+    #[test]
+    fn strings_are_told_apart_whatever_their_hashes() -> Result<()> {
+        let device = Any::Cpu(Cpu::new());
+        let build: Vec<String> = (0..3000).map(|i| format!("{}", i * i % 2011)).collect();
+        let asked: Vec<String> = (0..3000).map(|i| format!("{i}")).collect();
+        let first = |string: &String| build.iter().position(|other| other == string).map_or(NO_ROW, |at| at as u32);
+        for bits in [64, 8, 1] {
+            let (numbers, of) = StringNumbers::build(&device, column(&build), bits)?;
+            assert_eq!(of, build.iter().map(first).collect::<Vec<_>>(), "{bits} bits");
+            assert_eq!(numbers.find(&column(&asked))?, asked.iter().map(first).collect::<Vec<_>>(), "{bits} bits");
+            assert_eq!(numbers.left.is_empty(), bits == 64, "{bits} bits");
+            assert_eq!(numbers.find(&column(&[]))?, []);
+        }
+        let (none, of) = StringNumbers::build(&device, column(&[]), 64)?;
+        assert_eq!((of, none.find(&column(&asked[..1]))?), (vec![], vec![NO_ROW]));
+        Ok(())
+    }
+}

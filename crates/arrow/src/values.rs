@@ -1,0 +1,177 @@
+//! Values to be aggregated: as koel's passes take them, and what those do not do.
+
+use std::borrow::Cow;
+
+use arrow_array::UInt32Array;
+use arrow_schema::DataType;
+
+use crate::keys::Column;
+use crate::leaf::{self, Bytes, Fixed, Leaf, leaves, with_values};
+use crate::take::Starts;
+
+/// The values of a column that are there, and the group of each.
+pub(crate) struct Values<'a> {
+    pub(crate) ids: Cow<'a, [u32]>,
+    pub(crate) numbers: Numbers,
+    pub(crate) has_nulls: bool,
+}
+
+/// Values by how they are added up and compared.
+pub(crate) enum Numbers {
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    I64(Vec<i64>),
+    F64(Vec<f64>),
+    I128(Vec<i128>),
+    /// What is no number.
+    Other,
+}
+
+impl<'a> Values<'a> {
+    /// Of a column whose rows belong to these groups.
+    pub(crate) fn of(column: &Column, ids: &'a [u32]) -> Self {
+        let plain = leaves(column.name(), column.data_type(), column.chunks()).ok().filter(|leaves| leaves.len() == 1);
+        let Some([leaf]) = plain.as_deref() else {
+            // Values that are no keys either can still be counted.
+            return Values { numbers: Numbers::Other, ..present(column, ids) };
+        };
+        let numbers = numbers(column.data_type(), leaf);
+        Values { numbers, ..present(column, ids) }
+    }
+}
+
+/// The groups of the rows whose value is there.
+fn present<'a>(column: &Column, ids: &'a [u32]) -> Values<'a> {
+    let has_nulls = column.chunks().iter().any(|chunk| chunk.logical_null_count() > 0);
+    let ids = if has_nulls {
+        let there = column.chunks().iter().flat_map(|chunk| {
+            let nulls = chunk.logical_nulls();
+            (0..chunk.len()).map(move |row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)))
+        });
+        ids.iter().zip(there).filter_map(|(&id, there)| there.then_some(id)).collect()
+    } else {
+        Cow::Borrowed(ids)
+    };
+    Values { ids, numbers: Numbers::Other, has_nulls }
+}
+
+fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
+    match of {
+        DataType::Dictionary(_, values) => numbers(values, leaf),
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Numbers::U32(collected(leaf, |value| value as u32)),
+        DataType::UInt64 => Numbers::U64(collected(leaf, |value| value as u64)),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Numbers::F64(doubles(leaf)),
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
+            Numbers::I128(collected(leaf, |value| value))
+        }
+        DataType::Boolean | DataType::Null | DataType::Struct(_) | DataType::Interval(_) => Numbers::Other,
+        _ if leaf.is_bytes() => Numbers::Other,
+        _ => Numbers::I64(collected(leaf, |value| value as i64)),
+    }
+}
+
+/// The values that are there, as integers.
+fn collected<V>(leaf: &Leaf, to: impl Fn(i128) -> V) -> Vec<V> {
+    fn put<T: Fixed, V>(all: &[T], rows: impl Iterator<Item = usize>, to: impl Fn(i128) -> V, values: &mut Vec<V>) {
+        values.extend(rows.map(|row| to(T::widen(all[row].whole()))));
+    }
+    let mut values = Vec::with_capacity(leaf.rows());
+    for piece in &leaf.pieces {
+        with_values!(
+            &piece.values,
+            |all| match &piece.nulls {
+                Some(nulls) => put(all, nulls.valid_indices(), &to, &mut values),
+                None => put(all, 0..piece.rows, &to, &mut values),
+            },
+            |_bytes| ()
+        );
+    }
+    values
+}
+
+/// The values that are there, as doubles: -0 and NaN as they are.
+fn doubles(leaf: &Leaf) -> Vec<f64> {
+    let mut values = Vec::with_capacity(leaf.rows());
+    for piece in &leaf.pieces {
+        let there = |row: &usize| piece.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
+        match &piece.values {
+            leaf::Values::F32(all) => values.extend((0..piece.rows).filter(there).map(|row| f64::from(all[row]))),
+            leaf::Values::F64(all) => values.extend((0..piece.rows).filter(there).map(|row| all[row])),
+            _ => (),
+        }
+    }
+    values
+}
+
+/// The sum of each group, or the first group whose sum 128 bits do not hold.
+pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize) -> Result<Vec<i128>, usize> {
+    let mut sums = vec![0_i128; groups];
+    // How often a sum has passed the end of 128 bits, upwards less downwards: on the way to one that fits it may.
+    let mut turns = vec![0_i64; groups];
+    for (&id, &value) in ids.iter().zip(values) {
+        let Some(sum) = sums.get_mut(id as usize) else { continue };
+        let (next, passed) = sum.overflowing_add(value);
+        *sum = next;
+        if passed {
+            turns[id as usize] += if value < 0 { -1 } else { 1 };
+        }
+    }
+    match turns.iter().position(|&turns| turns != 0) {
+        Some(group) => Err(group),
+        None => Ok(sums),
+    }
+}
+
+/// The least or the greatest value of each group; of one without values 0.
+pub(crate) fn extremes(ids: &[u32], values: &[i128], groups: usize, greatest: bool) -> Vec<i128> {
+    let mut best: Vec<Option<i128>> = vec![None; groups];
+    for (&id, &value) in ids.iter().zip(values) {
+        let Some(best) = best.get_mut(id as usize) else { continue };
+        *best = Some(best.map_or(value, |best| if greatest { best.max(value) } else { best.min(value) }));
+    }
+    best.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// The first row that has the least or the greatest text of each group, null for a group without values. `None` of values
+/// that are no text, bytes or booleans.
+pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: bool) -> Option<UInt32Array> {
+    let leaves = leaves(column.name(), column.data_type(), column.chunks()).ok()?;
+    let [leaf] = &leaves[..] else { return None };
+    let starts = Starts::of(column.chunks());
+    let value = |row: u32| -> Option<&[u8]> {
+        let (piece, row) = starts.place(row);
+        let piece = &leaf.pieces[piece];
+        if piece.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            return None;
+        }
+        match &piece.values {
+            leaf::Values::Bytes(Bytes { strings, keys }) => {
+                Some(strings.get(keys.as_ref().map_or(row, |keys| keys[row] as usize)))
+            }
+            leaf::Values::U8(booleans) => Some(std::slice::from_ref(&booleans[row])),
+            _ => None,
+        }
+    };
+    if !leaf.is_bytes() && *column.data_type() != DataType::Boolean && !column.is_empty() {
+        return None;
+    }
+    let mut best: Vec<Option<u32>> = vec![None; groups];
+    for (row, &id) in (0..).zip(ids) {
+        let Some(best) = best.get_mut(id as usize) else { continue };
+        let Some(own) = value(row) else { continue };
+        let better = match best.and_then(value) {
+            Some(other) => {
+                if greatest {
+                    own > other
+                } else {
+                    own < other
+                }
+            }
+            None => true,
+        };
+        if better {
+            *best = Some(row);
+        }
+    }
+    Some(best.into_iter().collect())
+}
