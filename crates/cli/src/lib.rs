@@ -3,12 +3,13 @@
 //! Hidden modules are public for those alone. Programs use the crate `koel`; this one promises nothing.
 //!
 //! ```text
-//! devices, build, lookup, info, join, groupby, unique, verify/     one module a command: its options, then what it does
+//! devices, build, lookup, info, join, groupby, unique, convert, verify/     one module a command: its options, then what it does
 //! completions.rs  for shells, and manual pages
 //! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
 //! structure.rs    map, set, compacting and multivalue tables: what a file can hold
 //! scheme/         from option values to a scheme, through the registry; the one place that names schemes
 //! input/          tables as text, .npy, FASTA and FASTQ, streamed;   number/   what their numbers are, and columns of them
+//! tables/         tables of any columns: Parquet, Arrow IPC, CSV, .npy, read and written by all threads
 //! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
@@ -20,6 +21,7 @@
 pub mod answers;
 mod build;
 mod completions;
+mod convert;
 #[doc(hidden)]
 pub mod devices;
 #[doc(hidden)]
@@ -45,6 +47,7 @@ pub mod scheme;
 mod signals;
 #[doc(hidden)]
 pub mod structure;
+mod tables;
 #[doc(hidden)]
 pub mod text;
 mod unique;
@@ -66,6 +69,7 @@ Examples:
   koel join orders.csv items.csv              rows `key,left,right` of equal keys
   koel groupby sales.csv --agg sum,count      aggregates of each key's values
   koel unique customers.csv --counts          the distinct keys, and how often each comes
+  koel convert orders.csv orders.parquet      a table of any columns in another format
 
 Exit codes: 0 fine, 1 a check failed, 2 an error.";
 
@@ -90,6 +94,7 @@ enum Command {
     Join(join::Args),
     Groupby(groupby::Args),
     Unique(unique::Args),
+    Convert(convert::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
 }
@@ -114,6 +119,7 @@ pub fn main() -> ExitCode {
         Some(Command::Join(args)) => join::run(&args),
         Some(Command::Groupby(args)) => groupby::run(&args),
         Some(Command::Unique(args)) => unique::run(&args),
+        Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => completions::man(&args),
     })

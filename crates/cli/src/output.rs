@@ -11,7 +11,7 @@
 //! Text has the columns' names in its first line. A column may be one that not every row has: in text it is
 //! empty there; in an array it is 0, and a further field (`found`, `left_found`) tells it from a 0 that is one.
 
-mod npy;
+pub(crate) mod npy;
 mod text;
 
 use std::fs::File;

@@ -4,6 +4,7 @@
 //! steps      a bar                                 verify, koel-bench
 //! say        what is being done                    ⠙ building a table of 5,000,000 rows
 //! watched    bytes of a file that is being read    ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
+//! bytes      the same, where several threads read       ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
 //! rows       rows that are being written           ⠙ writing: 1,048,576 of 9,437,184 rows, 12,582,912/s
 //! ```
 //!
@@ -80,6 +81,13 @@ impl Progress {
         restart(&self.0, Some(rows));
         restyle(&self.0, Counted::Rows, "{spinner} {msg}: {human_pos} of {human_len} rows, {per_sec}");
     }
+
+    /// Says that so many bytes are read, and how many of them [`advance_bytes`] has counted.
+    pub fn bytes(&self, bytes: u64) {
+        restart(&self.0, Some(bytes));
+        let template = "{spinner} {msg}: {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}";
+        restyle(&self.0, Counted::Bytes, template);
+    }
 }
 
 impl Drop for Progress {
@@ -145,6 +153,13 @@ pub fn advance(rows: u64) {
 
 /// A line that says what is going on, and nothing of how far it is.
 const SAYING: &str = "{spinner} {msg}";
+
+/// So many more bytes are read.
+pub fn advance_bytes(bytes: u64) {
+    if let Some((bar, Counted::Bytes)) = last() {
+        bar.inc(bytes);
+    }
+}
 
 /// Begins to count anew.
 fn restart(bar: &ProgressBar, length: Option<u64>) {

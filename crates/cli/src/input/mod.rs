@@ -32,6 +32,7 @@ use window::{Sequences, Windows};
 pub use batch::{Pairs, Sink};
 pub use inputs::{Inputs, paths};
 pub use letters::of_kmer as letters_of;
+pub(crate) use npy::header as npy_header;
 pub use options::{Header, OtherLetters, ReadOptions};
 pub use places::Places;
 
@@ -186,30 +187,30 @@ fn records_of(format: Format, reader: impl BufRead, name: &Name, to: &mut impl S
 pub struct Name(PathBuf);
 
 impl Name {
-    fn of(path: &Path) -> Name {
+    pub(crate) fn of(path: &Path) -> Name {
         Name(path.into())
     }
 
-    fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         if self.0.as_os_str() == "-" { "stdin".into() } else { self.0.display().to_string() }
     }
 
     /// An error on this file.
-    fn fail(&self, message: impl std::fmt::Display) -> Failure {
+    pub(crate) fn fail(&self, message: impl std::fmt::Display) -> Failure {
         Failure::Input(format!("{}: {message}", self.shown()))
     }
 
     /// An error on a line of this file.
-    fn at(&self, line: u64, message: impl std::fmt::Display) -> Failure {
+    pub(crate) fn at(&self, line: u64, message: impl std::fmt::Display) -> Failure {
         Failure::Input(format!("{}, line {line}: {message}", self.shown()))
     }
 
-    fn io(&self, error: &io::Error) -> Failure {
+    pub(crate) fn io(&self, error: &io::Error) -> Failure {
         self.fail(error)
     }
 
     /// Whether it ends so; that a file is packed says nothing of what is in it.
-    fn has_extension(&self, names: &[&str]) -> bool {
+    pub(crate) fn has_extension(&self, names: &[&str]) -> bool {
         let extension = |path: &Path| path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
         let extension = match extension(&self.0).as_deref() {
             Some("gz") => extension(&self.0.with_extension("")),

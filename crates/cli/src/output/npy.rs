@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use super::{Column, Number, Result, Shown, letters};
 
 /// An array of one dimension on its way to a file.
-pub(super) struct Writer<W: Write + Seek> {
+pub(crate) struct Writer<W: Write + Seek> {
     writer: BufWriter<W>,
     descr: String,
     length: u64,
@@ -17,8 +17,12 @@ pub(super) struct Writer<W: Write + Seek> {
 impl<W: Write + Seek> Writer<W> {
     /// Begins an array of these columns at the start of a file.
     pub(super) fn new(file: W, columns: &[Column]) -> io::Result<Writer<W>> {
+        Writer::of(file, descr(columns))
+    }
+
+    /// Begins an array of elements of this type.
+    pub(crate) fn of(file: W, descr: String) -> io::Result<Writer<W>> {
         let mut writer = BufWriter::with_capacity(1 << 16, file);
-        let descr = descr(columns);
         writer.write_all(&header(&descr, 0))?;
         Ok(Writer { writer, descr, length: 0 })
     }
@@ -29,8 +33,14 @@ impl<W: Write + Seek> Writer<W> {
         self.writer.write_all(element)
     }
 
+    /// Writes the bytes of so many elements.
+    pub(crate) fn extend(&mut self, count: u64, elements: &[u8]) -> io::Result<()> {
+        self.length += count;
+        self.writer.write_all(elements)
+    }
+
     /// Writes what is left, and the length.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.writer.seek(SeekFrom::Start(0))?;
         self.writer.write_all(&header(&self.descr, self.length))?;
         self.writer.flush()

@@ -10,20 +10,20 @@
 use std::io::Read;
 
 /// The most bytes of a header. NumPy itself reads 10,000.
-pub(super) const MOST: usize = 1 << 16;
+pub(crate) const MOST: usize = 1 << 16;
 
 /// What a header says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) element: Element,
+pub(crate) struct Header {
+    pub(crate) element: Element,
     /// All of the first column stand before those of the second.
-    pub(super) fortran_order: bool,
-    pub(super) shape: Vec<u64>,
+    pub(crate) fortran_order: bool,
+    pub(crate) shape: Vec<u64>,
 }
 
 /// The type of an element.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Element {
+pub(crate) enum Element {
     /// A type by its code, like `<u4`.
     Plain(String),
     /// A record of fields that are plain, with their names and codes. Room between them is a field without a name.
@@ -32,11 +32,16 @@ pub(super) enum Element {
     Nested(String),
 }
 
+/// The bytes of an element of a plain type, of those that have a fixed width.
+pub(crate) fn width(code: &str) -> Option<usize> {
+    super::scalar::width_of(code)
+}
+
 /// Reads a header; what follows it are the elements.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn read(reader: &mut impl Read) -> Result<Header, String> {
+pub(crate) fn read(reader: &mut impl Read) -> Result<Header, String> {
     let mut start = [0; 8];
     fill(reader, &mut start)?;
     if &start[..6] != b"\x93NUMPY" {

@@ -10,7 +10,7 @@
 //! those; the array's type is the column's. What a header claims is believed of nothing but the meaning of the bytes: rows
 //! are read in pieces, as far as they are there.
 
-mod header;
+pub(crate) mod header;
 mod scalar;
 
 use std::io::{self, BufRead, Read};

@@ -1,0 +1,62 @@
+//! `koel convert`: a table of one format as one of another.
+
+use std::path::PathBuf;
+
+use super::failure::{Result, Verdict};
+use super::progress::Progress;
+use super::tables::TableReading;
+use super::tables::read::Source;
+use super::tables::write::{Sink, output_file};
+use super::{files, out, text};
+
+const EXAMPLES: &str = "\
+INPUT is Parquet, Arrow IPC (.arrow, .feather, .arrows), CSV, TSV or .npy, whatever its name: the first bytes tell; `-` is
+stdin. It may be packed by gzip or zstd.
+OUTPUT is what its extension says: .parquet, .arrow, .arrows (a stream), .npy, .csv or .tsv, the last two also with .gz or
+.zst; `-` is CSV on stdout. A column of CSV has the type that all its rows fit; an empty field is a null.
+
+Examples:
+  koel convert orders.csv orders.parquet
+  koel convert orders.parquet - --columns o_orderkey,o_totalprice
+  koel convert export.txt orders.arrow --delimiter '|' --types 'zip=utf8,price=decimal(12,2)'
+  zcat log.csv.gz | koel convert - log.parquet --header no";
+
+/// Convert a table from one format to another
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A table; `-` is stdin
+    #[arg(value_name = "INPUT")]
+    input: PathBuf,
+    /// Where it goes, in the format of the extension; `-` is CSV on stdout
+    #[arg(value_name = "OUTPUT", value_parser = output_file)]
+    output: PathBuf,
+    /// Only these columns, in this order [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+    #[command(flatten)]
+    reading: TableReading,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Verdict> {
+    let output = Some(args.output.as_path()).filter(|output| output.as_os_str() != "-");
+    files::check(&[&args.input], &[("OUTPUT", output)])?;
+    let source = Source::open(&args.input, &args.reading)?;
+    args.reading.check(&[&source])?;
+    let progress = Progress::line();
+    let table = source.read(args.columns.as_deref(), &progress)?;
+    let mut sink = Sink::create(output, &table.schema)?;
+    progress.rows(table.rows as u64);
+    // Rows on a terminal are progress enough.
+    let progress = output.is_some().then_some(progress);
+    for batch in &table.batches {
+        sink.write(batch)?;
+    }
+    let rows = sink.finish()?;
+    drop(progress);
+    if let Some(output) = output {
+        let columns = text::counted(table.schema.fields().len() as u64, "column");
+        out::summary(&format!("{}: {} of {columns}", output.display(), text::counted(rows, "row")));
+    }
+    Ok(Verdict::Fine)
+}

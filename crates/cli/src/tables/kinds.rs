@@ -1,0 +1,276 @@
+//! The types that a column of text can have: named by the user, or what all of its fields fit.
+//!
+//! Each field is of the narrowest class that it fits; a column's type depends on which classes its fields have, and on
+//! nothing else: not on their order, nor on where a file was cut.
+//!
+//! ```text
+//! 5, 0              int64, with -5; uint64, with 9223372036854775808; neither holds both of these, so they are text
+//! 1.50, 1e9, NaN    float64, with any integers
+//! true, false       bool
+//! 2024-02-29        date32;  with 2024-02-29T12:30:00 a timestamp of microseconds;  2024-02-29T12:30:00Z one of UTC
+//! 007, +5, 1 000    text, for it would be written otherwise again; and so is what 64 bits do not hold
+//! ```
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, TimeUnit};
+
+use super::moments::{Moment, date, moment};
+
+/// The type of a column of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Int32,
+    Int64,
+    UInt32,
+    UInt64,
+    Float64,
+    Bool,
+    Date32,
+    Timestamp { is_utc: bool },
+    Decimal(u8, i8),
+    Utf8,
+}
+
+impl Kind {
+    /// The type of a name.
+    pub(super) fn named(name: &str) -> Result<Kind, String> {
+        Ok(match name {
+            "int32" => Kind::Int32,
+            "int64" => Kind::Int64,
+            "uint32" => Kind::UInt32,
+            "uint64" => Kind::UInt64,
+            "float64" => Kind::Float64,
+            "bool" => Kind::Bool,
+            "date32" => Kind::Date32,
+            "timestamp" => Kind::Timestamp { is_utc: false },
+            "timestamp_utc" => Kind::Timestamp { is_utc: true },
+            "utf8" => Kind::Utf8,
+            _ => Kind::decimal(name).ok_or_else(|| {
+                format!(
+                    "`{name}` is no type of a column: give int32, int64, uint32, uint64, float64, utf8, bool, date32, \
+                     timestamp, timestamp_utc or decimal(p,s), of up to 38 digits"
+                )
+            })?,
+        })
+    }
+
+    fn decimal(name: &str) -> Option<Kind> {
+        let (precision, scale) = name.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
+        let (precision, scale) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
+        let fits = (1..=38).contains(&precision) && (0..=precision as i8).contains(&scale);
+        fits.then_some(Kind::Decimal(precision, scale))
+    }
+
+    /// What messages call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Int32 => "int32",
+            Kind::Int64 => "int64",
+            Kind::UInt32 => "uint32",
+            Kind::UInt64 => "uint64",
+            Kind::Float64 => "float64",
+            Kind::Bool => "bool",
+            Kind::Date32 => "date32",
+            Kind::Timestamp { is_utc: false } => "timestamp",
+            Kind::Timestamp { is_utc: true } => "timestamp_utc",
+            Kind::Decimal(..) => "decimal of these digits",
+            Kind::Utf8 => "utf8",
+        }
+    }
+
+    pub(super) fn data_type(self) -> DataType {
+        match self {
+            Kind::Int32 => DataType::Int32,
+            Kind::Int64 => DataType::Int64,
+            Kind::UInt32 => DataType::UInt32,
+            Kind::UInt64 => DataType::UInt64,
+            Kind::Float64 => DataType::Float64,
+            Kind::Bool => DataType::Boolean,
+            Kind::Date32 => DataType::Date32,
+            Kind::Timestamp { is_utc } => DataType::Timestamp(TimeUnit::Microsecond, is_utc.then(|| Arc::from("UTC"))),
+            Kind::Decimal(precision, scale) => DataType::Decimal128(precision, scale),
+            Kind::Utf8 => DataType::Utf8,
+        }
+    }
+}
+
+/// The classes of the fields of a column, one bit each; nulls have none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen(u16);
+
+impl Seen {
+    /// Integers from 0 that int64 holds.
+    pub(super) const WHOLE: Seen = Seen(1);
+    pub(super) const NEGATIVE: Seen = Seen(2);
+    /// Integers that only uint64 holds.
+    pub(super) const BIG: Seen = Seen(4);
+    pub(super) const FLOAT: Seen = Seen(8);
+    pub(super) const BOOL: Seen = Seen(16);
+    pub(super) const DATE: Seen = Seen(32);
+    pub(super) const TIME: Seen = Seen(64);
+    pub(super) const UTC: Seen = Seen(128);
+    pub(super) const TEXT: Seen = Seen(256);
+
+    pub(super) fn and(self, other: Seen) -> Seen {
+        Seen(self.0 | other.0)
+    }
+
+    pub(super) fn has(self, other: Seen) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    fn is_within(self, others: &[Seen]) -> bool {
+        let all = others.iter().fold(Seen::default(), |all, &other| all.and(other));
+        all.has(self)
+    }
+
+    /// The type that holds them all; of none, text.
+    pub(super) fn kind(self) -> Kind {
+        let is = |others: &[Seen]| self.is_within(others);
+        if self == Seen::default() {
+            Kind::Utf8
+        } else if is(&[Seen::WHOLE, Seen::NEGATIVE]) {
+            Kind::Int64
+        } else if is(&[Seen::WHOLE, Seen::BIG]) {
+            Kind::UInt64
+        } else if is(&[Seen::WHOLE, Seen::NEGATIVE, Seen::BIG, Seen::FLOAT]) && self.has(Seen::FLOAT) {
+            Kind::Float64
+        } else if is(&[Seen::BOOL]) {
+            Kind::Bool
+        } else if is(&[Seen::DATE]) {
+            Kind::Date32
+        } else if is(&[Seen::DATE, Seen::TIME]) {
+            Kind::Timestamp { is_utc: false }
+        } else if is(&[Seen::UTC]) {
+            Kind::Timestamp { is_utc: true }
+        } else {
+            Kind::Utf8
+        }
+    }
+
+    /// The class of a field that is no null.
+    pub(super) fn of(text: &[u8]) -> Seen {
+        match text.first() {
+            None => Seen::TEXT,
+            Some(b'0'..=b'9') if text.get(4) == Some(&b'-') => match (date(text), moment(text)) {
+                (Some(_), _) => Seen::DATE,
+                (_, Some(Moment { is_utc: false, .. })) => Seen::TIME,
+                (_, Some(Moment { is_utc: true, .. })) => Seen::UTC,
+                _ => Seen::TEXT,
+            },
+            Some(b'0'..=b'9' | b'-' | b'.' | b'N' | b'n' | b'i') => Seen::of_number(text),
+            Some(_) if text == b"true" || text == b"false" => Seen::BOOL,
+            Some(_) => Seen::TEXT,
+        }
+    }
+
+    fn of_number(text: &[u8]) -> Seen {
+        if matches!(text, b"NaN" | b"nan" | b"inf" | b"-inf") {
+            return Seen::FLOAT;
+        }
+        let (negative, digits) = match text {
+            [b'-', digits @ ..] => (true, digits),
+            digits => (false, digits),
+        };
+        let whole = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if whole > 1 && digits[0] == b'0' {
+            return Seen::TEXT;
+        }
+        if whole < digits.len() {
+            return if is_fraction(&digits[whole..], whole > 0) { Seen::FLOAT } else { Seen::TEXT };
+        }
+        match (std::str::from_utf8(text).ok().and_then(|text| text.parse::<i128>().ok()), negative) {
+            // An integer has no sign at 0.
+            (Some(0), true) => Seen::FLOAT,
+            (Some(number), true) if i64::try_from(number).is_ok() => Seen::NEGATIVE,
+            (Some(number), false) if i64::try_from(number).is_ok() => Seen::WHOLE,
+            (Some(number), false) if u64::try_from(number).is_ok() => Seen::BIG,
+            _ => Seen::TEXT,
+        }
+    }
+}
+
+/// Whether this ends a number: a point and digits, an exponent, or both; of the digits in front and behind a point, some
+/// must be there.
+fn is_fraction(text: &[u8], has_digits: bool) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (has_digits, rest) = match text {
+        [b'.', rest @ ..] => (has_digits || digits(rest) > 0, &rest[digits(rest)..]),
+        rest => (has_digits, rest),
+    };
+    let exponent = match rest {
+        [] => return has_digits,
+        [b'e' | b'E', b'+' | b'-', exponent @ ..] | [b'e' | b'E', exponent @ ..] => exponent,
+        _ => return false,
+    };
+    has_digits && !exponent.is_empty() && digits(exponent) == exponent.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_the_narrowest_class() {
+        for (class, texts) in [
+            (Seen::WHOLE, &["0", "7", "9223372036854775807"][..]),
+            (Seen::NEGATIVE, &["-1", "-9223372036854775808"]),
+            (Seen::BIG, &["9223372036854775808", "18446744073709551615"]),
+            (Seen::FLOAT, &["1.50", "0.5", ".5", "5.", "1e5", "-1.5E-10", "NaN", "-inf", "-0", "2.e+1"]),
+            (Seen::BOOL, &["true", "false"]),
+            (Seen::DATE, &["2024-02-29"]),
+            (Seen::TIME, &["2024-02-29 12:30:00", "2024-02-29T12:30:00.123456"]),
+            (Seen::UTC, &["2024-02-29T12:30:00Z", "2024-02-29T12:30:00+02:00"]),
+            (
+                Seen::TEXT,
+                &[
+                    "",
+                    "007",
+                    "00",
+                    "+5",
+                    "-",
+                    ".",
+                    "-.",
+                    "1e",
+                    "1e+",
+                    "e5",
+                    " 1",
+                    "1 ",
+                    "18446744073709551616",
+                    "-00",
+                    "2023-02-29",
+                    "1.2.3",
+                    "True",
+                    "nil",
+                    "infinite",
+                    "0x10",
+                    "1_000",
+                    "007.5",
+                    "-9223372036854775809",
+                    "340282366920938463463374607431768211456",
+                    "5-",
+                    "\u{e9}",
+                    "1234-",
+                ],
+            ),
+        ] {
+            for text in texts {
+                assert_eq!(Seen::of(text.as_bytes()), class, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn classes_make_a_type() {
+        let of = |classes: &[Seen]| classes.iter().fold(Seen::default(), |all, &class| all.and(class)).kind();
+        assert_eq!(of(&[]), Kind::Utf8);
+        assert_eq!(of(&[Seen::WHOLE, Seen::NEGATIVE]), Kind::Int64);
+        assert_eq!(of(&[Seen::WHOLE, Seen::BIG]), Kind::UInt64);
+        assert_eq!(of(&[Seen::NEGATIVE, Seen::BIG]), Kind::Utf8);
+        assert_eq!(of(&[Seen::NEGATIVE, Seen::BIG, Seen::FLOAT]), Kind::Float64);
+        assert_eq!(of(&[Seen::DATE, Seen::TIME]), Kind::Timestamp { is_utc: false });
+        assert_eq!(of(&[Seen::UTC, Seen::TIME]), Kind::Utf8);
+        assert_eq!(of(&[Seen::BOOL, Seen::WHOLE]), Kind::Utf8);
+    }
+}

@@ -1,0 +1,47 @@
+//! Tables of named columns of any types: files of them as batches of Arrow, and back.
+//!
+//! ```text
+//! read/       Parquet, Arrow IPC, CSV and TSV, .npy: told apart by their first bytes, or by name
+//! write/      the same formats, by the extension of the output
+//! kinds.rs    types that a column of text can have, and their names;   moments.rs   dates and times as text
+//! options.rs  how tables are read, for every command that reads some
+//! ```
+//!
+//! This is files alone: what joins and groups columns is the crate `koel-arrow`. Keys and values of the tables that
+//! `koel build` makes, FASTA and FASTQ are read by `input`.
+
+mod kinds;
+mod moments;
+mod options;
+pub(crate) mod read;
+pub(crate) mod write;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+pub(crate) use options::TableReading;
+
+/// The most rows of a batch, and of a row group that is written.
+const ROWS: usize = 1 << 20;
+
+/// The rows of a file, in its order, as batches of at most [`ROWS`] rows.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Vec<RecordBatch>,
+    pub(crate) rows: usize,
+}
+
+impl Table {
+    /// A table of these batches, cut to what a batch may have.
+    fn of(schema: SchemaRef, batches: impl IntoIterator<Item = RecordBatch>) -> Table {
+        let mut table = Table { schema, batches: Vec::new(), rows: 0 };
+        for batch in batches {
+            let rows = batch.num_rows();
+            table.rows += rows;
+            let pieces = (0..rows).step_by(ROWS).map(|start| batch.slice(start, ROWS.min(rows - start)));
+            table.batches.extend(pieces);
+        }
+        table
+    }
+}

@@ -1,0 +1,108 @@
+//! How tables are read, where the file alone does not tell.
+
+use crate::failure::Result;
+use crate::input::Header;
+
+use super::kinds::Kind;
+use super::read::{Source, wanted};
+
+/// How tables are read.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct TableReading {
+    /// Whether the first row of CSV or TSV names the columns; auto: if all of it is text that is no number, date or
+    /// boolean. Without names they are column_1, column_2 .. [default: yes]
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) header: Option<Header>,
+    /// What separates the columns of CSV: one character, or `tab` [default: a tab in .tsv and .tab, and where the first
+    /// line has tabs and no comma; otherwise a comma]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub(crate) delimiter: Option<u8>,
+    /// Types of columns of CSV, as name=type,..: int32, int64, uint32, uint64, float64, utf8, bool, date32, timestamp,
+    /// timestamp_utc, decimal(p,s) [default: what all rows of the file fit]
+    #[arg(long, value_name = "NAME=TYPE,..", value_parser = types)]
+    pub(crate) types: Option<Types>,
+}
+
+impl TableReading {
+    /// Refuses options that mean nothing to any of these files.
+    pub(crate) fn check(&self, sources: &[&Source]) -> Result<()> {
+        let given = [
+            ("--header", self.header.is_some()),
+            ("--delimiter", self.delimiter.is_some()),
+            ("--types", self.types.is_some()),
+        ];
+        if let Some(text) = sources.iter().find(|source| source.is_text()) {
+            let named = self.types.iter().flat_map(|types| &types.0);
+            let is_there = |name: &str| sources.iter().any(|s| s.is_text() && s.columns().contains(&name));
+            return match named.into_iter().find(|(name, _)| !is_there(name)) {
+                Some((name, _)) => Err(wanted::missing(text.name(), &text.columns(), name)),
+                None => Ok(()),
+            };
+        }
+        match (sources.first(), given.iter().find(|(_, given)| *given)) {
+            (Some(source), Some((option, _))) => Err(source
+                .name()
+                .fail(format!("{option} is for CSV and TSV, and this is {}: leave it out", source.format()))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A byte that separates columns.
+fn delimiter(text: &str) -> std::result::Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n.-+_".contains(byte) => Ok(*byte),
+        _ => Err("this is none that separates columns: give one character like , or ; or |, or tab".into()),
+    }
+}
+
+/// Columns and their types.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Types(pub(super) Vec<(String, Kind)>);
+
+/// Columns and their types, separated by commas.
+fn types(text: &str) -> std::result::Result<Types, String> {
+    let mut types: Vec<(String, Kind)> = Vec::new();
+    let mut depth = 0;
+    // Commas in brackets are of a type.
+    let pieces = text.split(|letter| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        letter == ',' && depth == 0
+    });
+    for piece in pieces {
+        let named = piece
+            .rsplit_once('=')
+            .ok_or_else(|| format!("`{piece}` is no type of a column: write it as name=type, like id=int64"));
+        let (name, kind) = named?;
+        if types.iter().any(|(there, _)| there == name) {
+            return Err(format!("{name} has two types: give it one"));
+        }
+        types.push((name.into(), Kind::named(kind)?));
+    }
+    Ok(Types(types))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_taken_apart() {
+        let expected = vec![("a".into(), Kind::Int64), ("b=c".into(), Kind::Decimal(10, 2)), ("d".into(), Kind::Utf8)];
+        assert_eq!(types("a=int64,b=c=decimal(10,2),d=utf8"), Ok(Types(expected)));
+        for (text, part) in [("a", "name=type"), ("a=int", "int64"), ("a=utf8,a=bool", "two types")] {
+            assert!(types(text).is_err_and(|error| error.contains(part)), "{text}");
+        }
+        assert!(types("a=decimal(39,2)").is_err() && types("a=decimal(5,6)").is_err());
+    }
+
+    #[test]
+    fn delimiters_are_single_characters() {
+        assert_eq!([";", "tab", "\\t", "|"].map(delimiter), [Ok(b';'), Ok(b'\t'), Ok(b'\t'), Ok(b'|')]);
+        for text in ["", "ab", "\"", "\n", "a", "5", "\u{e9}"] {
+            assert!(delimiter(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A piece of text, of whole rows, as arrays: once where the first rows tell the types, and a second time for columns of
+//! which later rows say otherwise.
+
+use arrow_array::ArrayRef;
+
+use super::super::super::kinds::{Kind, Seen};
+use super::column::{Cells, Refusal};
+use super::fields::{self, End, Field};
+
+/// Rows that types are guessed from.
+const GUESSED_FROM: usize = 64;
+
+/// What is wanted of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    Nothing,
+    /// Values of the type that they all fit.
+    Fitting,
+    /// Values of a type that the user names.
+    Named(Kind),
+    /// Values of a type that they are known to fit.
+    Known(Kind),
+}
+
+/// What a piece holds.
+pub(super) struct Piece {
+    pub(super) rows: usize,
+    /// Of each column, unless nothing is wanted of it.
+    pub(super) arrays: Vec<Option<ArrayRef>>,
+    /// The classes of the fields of columns whose type is to fit.
+    pub(super) seen: Vec<Seen>,
+}
+
+/// What is wrong, and where in the piece.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) at: usize,
+    pub(super) column: Option<usize>,
+    pub(super) what: String,
+}
+
+/// Reads a piece.
+pub(super) fn read(text: &[u8], delimiter: u8, wants: &[Want]) -> Result<Piece, Fault> {
+    let mut pass = Pass::new(text, delimiter, wants);
+    let rows = pass.run()?;
+    let mut seen = pass.seen.clone();
+    let late = pass.columns.iter().map(|column| matches!(column.cells, Cells::Classes)).collect::<Vec<_>>();
+    for (seen, column) in seen.iter_mut().zip(&pass.columns) {
+        *seen = seen.and(column.cells.seen());
+    }
+    let mut arrays = pass.finish()?;
+    if late.contains(&true) {
+        let of = |(&is_late, seen): (&bool, &Seen)| if is_late { Want::Known(seen.kind()) } else { Want::Nothing };
+        let again: Vec<_> = late.iter().zip(&seen).map(of).collect();
+        let mut pass = Pass::new(text, delimiter, &again);
+        pass.run()?;
+        for (array, found) in arrays.iter_mut().zip(pass.finish()?) {
+            *array = array.take().or(found);
+        }
+    }
+    Ok(Piece { rows, arrays, seen })
+}
+
+struct Pass<'a> {
+    text: &'a [u8],
+    delimiter: u8,
+    columns: Vec<Column>,
+    seen: Vec<Seen>,
+}
+
+struct Column {
+    cells: Cells,
+    want: Want,
+    /// The type that is hoped for.
+    kind: Kind,
+}
+
+impl<'a> Pass<'a> {
+    fn new(text: &'a [u8], delimiter: u8, wants: &[Want]) -> Pass<'a> {
+        let rows = memchr::memchr_iter(b'\n', text).count() + 1;
+        let guessed = if wants.contains(&Want::Fitting) { guess(text, delimiter, wants.len()) } else { Vec::new() };
+        let mut seen = vec![Seen::default(); wants.len()];
+        let columns = wants.iter().enumerate().map(|(i, &want)| {
+            let (kind, cells) = match want {
+                Want::Nothing => (Kind::Utf8, Cells::Skipped),
+                Want::Named(kind) | Want::Known(kind) => (kind, Cells::of(kind, rows)),
+                Want::Fitting => {
+                    seen[i] = guessed[i];
+                    match guessed[i].kind() {
+                        // Where there are only nulls yet.
+                        _ if guessed[i] == Seen::default() => (Kind::Int64, Cells::of(Kind::Int64, rows)),
+                        // Classes that do not go together: others may come that do with both.
+                        Kind::Utf8 if !guessed[i].has(Seen::TEXT) => (Kind::Utf8, Cells::Classes),
+                        kind => (kind, Cells::of(kind, rows)),
+                    }
+                }
+            };
+            Column { cells, want, kind }
+        });
+        Pass { text, delimiter, columns: columns.collect(), seen }
+    }
+
+    /// Reads all rows; how many they are.
+    fn run(&mut self) -> Result<usize, Fault> {
+        let (text, delimiter, width) = (self.text, self.delimiter, self.columns.len());
+        let (mut at, mut rows) = (0, 0);
+        while at < text.len() {
+            // A column alone is null there.
+            if width > 1 && matches!(&text[at..], [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r']) {
+                at += if text[at] == b'\r' { 2 } else { 1 };
+                continue;
+            }
+            let row = at;
+            for i in 0..width {
+                let end;
+                if let Some((number, stops, next)) =
+                    self.columns[i].is_whole().then(|| whole(text, at, delimiter)).flatten()
+                {
+                    self.columns[i].push_whole(number);
+                    (end, at) = (stops, next);
+                } else {
+                    let start = at;
+                    let found = fields::field(text, start, delimiter);
+                    let (field, stops, next) =
+                        found.map_err(|what| Fault { at: start, column: Some(i), what: what.into() })?;
+                    self.push(i, field, start)?;
+                    (end, at) = (stops, next);
+                }
+                if (end == End::Row) != (i + 1 == width) {
+                    return Err(self.ragged(row));
+                }
+            }
+            rows += 1;
+        }
+        Ok(rows)
+    }
+
+    fn push(&mut self, i: usize, field: Field<'_>, at: usize) -> Result<(), Fault> {
+        let column = &mut self.columns[i];
+        if column.want == Want::Fitting && !field.is_null() && column.kind != Kind::Utf8
+            || matches!(column.cells, Cells::Classes)
+        {
+            if field.is_null() {
+                return Ok(());
+            }
+            let class = if field.bytes.is_empty() { Seen::TEXT } else { Seen::of(&field.text()) };
+            if matches!(column.cells, Cells::Classes) || !fits(class, column.kind) {
+                self.seen[i] = self.seen[i].and(column.cells.seen()).and(class);
+                column.cells = Cells::Classes;
+                return Ok(());
+            }
+        }
+        let name = column.kind.name();
+        column.cells.push(field).map_err(|refusal| {
+            let what = match refusal {
+                Refusal::Type => {
+                    format!("{} is no {name}: correct it, or give the column another of --types", shown(field))
+                }
+                Refusal::Length => "the texts of these rows are longer than 2 GiB: leave the column out".into(),
+            };
+            Fault { at, column: Some(i), what }
+        })
+    }
+
+    /// That a row has more or fewer fields than there are columns.
+    fn ragged(&self, row: usize) -> Fault {
+        let width = self.columns.len();
+        match fields::row(self.text, row, self.delimiter) {
+            Ok((fields, _)) => {
+                let what = format!(
+                    "{} where there {} {width}: correct the line, or give --delimiter if it is another",
+                    counted(fields.len()),
+                    if width == 1 { "is" } else { "are" }
+                );
+                Fault { at: row, column: None, what }
+            }
+            Err((at, what)) => Fault { at, column: None, what: what.into() },
+        }
+    }
+
+    fn finish(self) -> Result<Vec<Option<ArrayRef>>, Fault> {
+        let text = self.text;
+        let arrays = self.columns.into_iter().enumerate().map(|(i, column)| {
+            column.cells.finish().map_err(|()| {
+                let at = std::str::from_utf8(text).err().map_or(0, |error| error.valid_up_to());
+                let what = "this is no UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`".into();
+                Fault { at, column: Some(i), what }
+            })
+        });
+        arrays.collect()
+    }
+}
+
+impl Column {
+    #[inline]
+    fn is_whole(&self) -> bool {
+        matches!(self.cells, Cells::Int64(_) | Cells::UInt64(_))
+    }
+
+    #[inline]
+    fn push_whole(&mut self, number: u64) {
+        match &mut self.cells {
+            // It has at most 18 digits.
+            Cells::Int64(numbers) => numbers.push(number as i64),
+            Cells::UInt64(numbers) => numbers.push(number),
+            _ => {}
+        }
+    }
+}
+
+/// A whole number from 0 of at most 18 digits, written as such numbers are, with what ends it and what follows.
+#[inline]
+fn whole(text: &[u8], start: usize, delimiter: u8) -> Option<(u64, End, usize)> {
+    let (mut number, mut at) = (0u64, start);
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9) {
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    let digits = at - start;
+    if digits == 0 || digits > 18 || (text[start] == b'0' && digits > 1) {
+        return None;
+    }
+    match text.get(at) {
+        Some(&byte) if byte == delimiter => Some((number, End::Field, at + 1)),
+        Some(b'\n') => Some((number, End::Row, at + 1)),
+        Some(b'\r') if text.get(at + 1) == Some(&b'\n') => Some((number, End::Row, at + 2)),
+        None => Some((number, End::Row, at)),
+        _ => None,
+    }
+}
+
+/// Whether a column of a type takes fields of a class.
+fn fits(class: Seen, kind: Kind) -> bool {
+    match kind {
+        Kind::Int64 => class == Seen::WHOLE || class == Seen::NEGATIVE,
+        Kind::UInt64 => class == Seen::WHOLE || class == Seen::BIG,
+        Kind::Float64 => [Seen::WHOLE, Seen::NEGATIVE, Seen::BIG, Seen::FLOAT].contains(&class),
+        Kind::Bool => class == Seen::BOOL,
+        Kind::Date32 => class == Seen::DATE,
+        Kind::Timestamp { is_utc: false } => class == Seen::DATE || class == Seen::TIME,
+        Kind::Timestamp { is_utc: true } => class == Seen::UTC,
+        _ => true,
+    }
+}
+
+/// The classes of the first rows. What is wrong with them is found later.
+fn guess(text: &[u8], delimiter: u8, width: usize) -> Vec<Seen> {
+    let mut seen = vec![Seen::default(); width];
+    let mut at = 0;
+    for _ in 0..GUESSED_FROM {
+        let Some((fields, next)) =
+            Some(at).filter(|&at| at < text.len()).and_then(|at| fields::row(text, at, delimiter).ok())
+        else {
+            break;
+        };
+        for (seen, field) in seen.iter_mut().zip(&fields).filter(|(_, field)| !field.is_null()) {
+            *seen = seen.and(Seen::of(&field.text()));
+        }
+        at = next;
+    }
+    seen
+}
+
+fn counted(fields: usize) -> String {
+    if fields == 1 { "1 field".into() } else { format!("{fields} fields") }
+}
+
+/// A field as messages show it.
+fn shown(field: Field<'_>) -> String {
+    let text = field.text();
+    let text = String::from_utf8_lossy(&text);
+    let short: String = text.chars().take(40).collect();
+    let more = if short.len() < text.len() { ".." } else { "" };
+    format!("`{}{more}`", short.escape_debug())
+}

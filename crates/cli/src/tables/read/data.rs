@@ -1,0 +1,139 @@
+//! The bytes of an input: a plain file, read where bytes are wanted and by many threads at once, or memory.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rayon::prelude::*;
+
+use crate::progress;
+
+/// Bytes that a thread reads at a time.
+const PIECE: usize = 4 << 20;
+
+/// The bytes of an input. Copies are of one file.
+#[derive(Clone)]
+pub(super) struct Data(Held);
+
+#[derive(Clone)]
+enum Held {
+    File { file: Arc<File>, length: u64 },
+    Memory(Bytes),
+}
+
+impl Data {
+    /// The bytes of a file. Stdin, `-`, and pipes are read to their end.
+    pub(super) fn open(path: &Path) -> io::Result<Data> {
+        let mut bytes = Vec::new();
+        if path.as_os_str() == "-" {
+            io::stdin().lock().read_to_end(&mut bytes)?;
+            return Ok(bytes.into());
+        }
+        let mut file = File::open(path)?;
+        let about = file.metadata()?;
+        if about.is_file() {
+            return Ok(Data(Held::File { file: file.into(), length: about.len() }));
+        }
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        match &self.0 {
+            Held::File { length, .. } => *length,
+            Held::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// The first bytes, as many as are there of so many.
+    pub(super) fn head(&self, most: usize) -> io::Result<Bytes> {
+        self.range(0, most.min(usize::try_from(self.length()).unwrap_or(usize::MAX)))
+    }
+
+    /// Some bytes; all of them must be there.
+    pub(super) fn range(&self, start: u64, length: usize) -> io::Result<Bytes> {
+        let end = start.checked_add(length as u64).filter(|&end| end <= self.length());
+        if end.is_none() {
+            let of = self.length();
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("{length} bytes at {start} are wanted, and there are {of}"),
+            ));
+        }
+        match &self.0 {
+            Held::File { file, .. } => {
+                let mut bytes = vec![0; length];
+                read_at(file, &mut bytes, start)?;
+                Ok(bytes.into())
+            }
+            // Both are within the length of memory.
+            Held::Memory(bytes) => Ok(bytes.slice(start as usize..start as usize + length)),
+        }
+    }
+
+    /// A reader of all that follows a place, which moves no other.
+    pub(super) fn reader(&self, start: u64) -> DataReader {
+        DataReader { data: self.clone(), at: start }
+    }
+
+    /// All bytes, read by all threads; the line of progress counts them.
+    pub(super) fn whole(&self) -> io::Result<Bytes> {
+        let Held::File { file, length } = &self.0 else { return self.range(0, self.length() as usize) };
+        let length = usize::try_from(*length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let mut bytes = vec![0; length];
+        bytes.par_chunks_mut(PIECE).enumerate().try_for_each(|(i, piece)| {
+            read_at(file, piece, (i * PIECE) as u64)?;
+            progress::advance_bytes(piece.len() as u64);
+            io::Result::Ok(())
+        })?;
+        Ok(bytes.into())
+    }
+}
+
+impl From<Vec<u8>> for Data {
+    fn from(bytes: Vec<u8>) -> Data {
+        Data(Held::Memory(bytes.into()))
+    }
+}
+
+/// Reads on from a place.
+pub(super) struct DataReader {
+    data: Data,
+    at: u64,
+}
+
+impl Read for DataReader {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.data.length().saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let length = left.min(room.len());
+        let room = &mut room[..length];
+        match &self.data.0 {
+            Held::File { file, .. } => read_at(file, room, self.at)?,
+            Held::Memory(bytes) => room.copy_from_slice(&bytes[self.at as usize..][..room.len()]),
+        }
+        self.at += room.len() as u64;
+        Ok(room.len())
+    }
+}
+
+/// Fills some memory from a place of a file, wherever others read of it.
+fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(file, bytes, start);
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, start);
+        match read {
+            Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter")),
+            Ok(read) => {
+                bytes = &mut bytes[read..];
+                start += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

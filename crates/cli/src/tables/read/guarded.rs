@@ -1,0 +1,45 @@
+//! Decoders of others on files of anybody: where they panic, the file is damaged, and nothing is printed.
+
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+thread_local! {
+    /// Whether a panic of this thread is caught, and told as an error.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+static HOOK: Once = Once::new();
+
+/// What `decode` returns, or what it panicked with. It must not hand work to other threads: their panics are their own.
+pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |about| {
+            if !CAUGHT.get() {
+                usual(about);
+            }
+        }));
+    });
+    let before = CAUGHT.replace(true);
+    // What it was working on is dropped and seen by nobody.
+    let outcome = panic::catch_unwind(AssertUnwindSafe(decode));
+    CAUGHT.set(before);
+    outcome.unwrap_or_else(|what| {
+        let what = what.downcast_ref::<String>().map(String::as_str).or(what.downcast_ref::<&str>().copied());
+        Err(what.unwrap_or("its bytes make no sense").to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_are_errors() {
+        assert_eq!(guarded(|| Ok(1)), Ok(1));
+        assert_eq!(guarded::<()>(|| Err("so".into())), Err("so".into()));
+        assert_eq!(guarded::<()>(|| panic!("at {}", 7)), Err("at 7".into()));
+        assert_eq!(guarded::<()>(|| panic!("plain")), Err("plain".into()));
+    }
+}

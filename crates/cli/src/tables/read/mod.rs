@@ -1,0 +1,174 @@
+//! Reading tables: the format is told by the first bytes and, where those do not tell, by name; which columns there are
+//! is known before any rows are read, and only the wanted ones are decoded.
+//!
+//! ```text
+//! data.rs      the bytes, wherever they are           packed.rs   gzip and zstd around any format
+//! parquet.rs   row groups and columns at once         ipc.rs      Arrow files, batches at once, and streams
+//! csv/         text, in pieces at once                npy.rs      arrays, records as columns
+//! wanted.rs    columns by name, and near names        guarded.rs  panics of decoders are damaged files
+//! ```
+
+mod csv;
+mod data;
+mod guarded;
+mod ipc;
+mod npy;
+mod packed;
+#[cfg(feature = "parquet")]
+mod parquet;
+pub(crate) mod wanted;
+
+use std::path::Path;
+
+use arrow_schema::SchemaRef;
+
+use crate::failure::Result;
+use crate::input::Name;
+use crate::progress::Progress;
+
+use super::{Table, TableReading};
+use data::Data;
+
+/// Bytes that tell a format.
+const HEAD: usize = 64 << 10;
+
+/// A file of which the columns are known, and nothing else of it.
+pub(crate) struct Source {
+    name: Name,
+    form: Form,
+}
+
+enum Form {
+    #[cfg(feature = "parquet")]
+    Parquet(parquet::Parquet),
+    Ipc(ipc::Ipc),
+    Npy(npy::Npy),
+    Csv(csv::Csv),
+}
+
+impl Source {
+    /// Opens a file; `-` is stdin.
+    pub(crate) fn open(path: &Path, options: &TableReading) -> Result<Source> {
+        let name = Name::of(path);
+        let data = Data::open(path).map_err(|error| name.io(&error))?;
+        Source::of(name, data, options)
+    }
+
+    fn of(name: Name, data: Data, options: &TableReading) -> Result<Source> {
+        let head = data.head(HEAD).map_err(|error| name.io(&error))?;
+        let data = match packed::Packing::of(&head) {
+            Some(packing) => packing.unpacked(&data, &name)?,
+            None => data,
+        };
+        let head = data.head(HEAD).map_err(|error| name.io(&error))?;
+        if packed::Packing::of(&head).is_some() {
+            return Err(name.fail("this is packed twice: unpack it once"));
+        }
+        let form = match &head[..] {
+            [b'P', b'A', b'R', b'1', ..] => Source::parquet(&name, data)?,
+            [b'P', b'A', b'R', b'E', ..] => {
+                return Err(name.fail("this Parquet file is encrypted: decrypt it first, koel has no keys"));
+            }
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Form::Ipc(ipc::Ipc::file(&name, data)?),
+            // A message of a stream begins so, and no text.
+            [0xff, 0xff, 0xff, 0xff, ..] => Form::Ipc(ipc::Ipc::stream(&name, data)?),
+            [b'F', b'E', b'A', b'1', ..] => {
+                return Err(name.fail("this is Feather of version 1: write it anew as version 2, which is Arrow IPC"));
+            }
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Form::Npy(npy::Npy::open(&name, data)?),
+            _ => Source::text(&name, data, &head, options)?,
+        };
+        Ok(Source { name, form })
+    }
+
+    #[cfg(feature = "parquet")]
+    fn parquet(name: &Name, data: Data) -> Result<Form> {
+        Ok(Form::Parquet(parquet::Parquet::open(name, data)?))
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn parquet(name: &Name, _: Data) -> Result<Form> {
+        Err(name.fail("this is Parquet, and this koel was built without it: build it with `--features parquet`"))
+    }
+
+    fn text(name: &Name, data: Data, head: &[u8], options: &TableReading) -> Result<Form> {
+        for (extensions, format) in [
+            (&["parquet", "pq"][..], "Parquet"),
+            (&["arrow", "feather", "ipc", "arrows"], "Arrow IPC"),
+            (&["npy"], ".npy"),
+        ] {
+            if name.has_extension(extensions) {
+                let what = if head.is_empty() { "the file is empty" } else { "it does not begin as such files do" };
+                return Err(name.fail(format!("this is no {format} file: {what}")));
+            }
+        }
+        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+            return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
+        }
+        if head.contains(&0) {
+            return Err(name.fail("this is binary, and none of Parquet, Arrow IPC, CSV, TSV and .npy"));
+        }
+        Ok(Form::Csv(csv::Csv::open(name, data, head, options)?))
+    }
+
+    pub(crate) fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// What the format is called.
+    pub(crate) fn format(&self) -> &'static str {
+        match &self.form {
+            #[cfg(feature = "parquet")]
+            Form::Parquet(_) => "Parquet",
+            Form::Ipc(_) => "Arrow IPC",
+            Form::Npy(_) => ".npy",
+            Form::Csv(_) => "CSV",
+        }
+    }
+
+    /// Whether it is CSV or TSV, whose columns have no types before all of them are read.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.form, Form::Csv(_))
+    }
+
+    /// The names of the columns.
+    pub(crate) fn columns(&self) -> Vec<&str> {
+        match &self.form {
+            Form::Csv(csv) => csv.names().iter().map(String::as_str).collect(),
+            #[cfg(feature = "parquet")]
+            Form::Parquet(parquet) => names(parquet.schema()),
+            Form::Ipc(ipc) => names(ipc.schema()),
+            Form::Npy(npy) => names(npy.schema()),
+        }
+    }
+
+    /// The columns and their types; none of text, where only reading tells the types.
+    pub(crate) fn schema(&self) -> Option<&SchemaRef> {
+        match &self.form {
+            #[cfg(feature = "parquet")]
+            Form::Parquet(parquet) => Some(parquet.schema()),
+            Form::Ipc(ipc) => Some(ipc.schema()),
+            Form::Npy(npy) => Some(npy.schema()),
+            Form::Csv(_) => None,
+        }
+    }
+
+    /// Reads the columns of these names, in this order, or all of them.
+    pub(crate) fn read(&self, columns: Option<&[String]>, progress: &Progress) -> Result<Table> {
+        let there = self.columns();
+        wanted::check_distinct(&self.name, &there)?;
+        let places = wanted::places(&self.name, &there, columns)?;
+        progress.say(format!("reading {}", self.name.shown()));
+        match &self.form {
+            #[cfg(feature = "parquet")]
+            Form::Parquet(parquet) => parquet.read(&self.name, &places),
+            Form::Ipc(ipc) => ipc.read(&self.name, &places),
+            Form::Npy(npy) => npy.read(&self.name, &places, progress),
+            Form::Csv(csv) => csv.read(&self.name, &places, progress),
+        }
+    }
+}
+
+fn names(schema: &SchemaRef) -> Vec<&str> {
+    schema.fields().iter().map(|field| field.name().as_str()).collect()
+}

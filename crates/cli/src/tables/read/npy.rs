@@ -1,0 +1,176 @@
+//! NumPy's `.npy` as columns: an array of one dimension is a column, records are one a field.
+//!
+//! Unlike what `input` reads, numbers keep their width, booleans and texts of bytes (`S`) are there too, and only the
+//! wanted fields are decoded.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::types::*;
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use rayon::prelude::*;
+
+use crate::failure::{Failure, Result};
+use crate::input::{Name, npy_header};
+use crate::progress::Progress;
+
+use super::super::{ROWS, Table};
+use super::Data;
+
+/// The name of the column that an array without fields is.
+pub(super) const COLUMN: &str = "column_1";
+
+/// A file of which the header is known.
+pub(super) struct Npy {
+    data: Data,
+    schema: SchemaRef,
+    fields: Vec<Scalar>,
+    /// Where the rows begin, how many bytes each has, and how many they are.
+    start: u64,
+    width: usize,
+    rows: usize,
+}
+
+/// Where a field stands in its row, and what it is.
+#[derive(Clone)]
+struct Scalar {
+    at: usize,
+    width: usize,
+    is_big_endian: bool,
+    data_type: DataType,
+}
+
+impl Npy {
+    pub(super) fn open(name: &Name, data: Data) -> Result<Npy> {
+        let damaged = |reason: String| name.fail(format!("the .npy header is damaged: {reason}"));
+        let head = data.head(npy_header::MOST + 16).map_err(|error| name.io(&error))?;
+        let mut reader = Cursor::new(&head);
+        let header = npy_header::read(&mut reader).map_err(damaged)?;
+        let start = reader.position();
+        let [rows] = header.shape[..] else {
+            let shape = &header.shape;
+            return Err(name.fail(format!("the array has shape {shape:?}: give one of shape (n,), or of records")));
+        };
+        let named = match header.element {
+            npy_header::Element::Plain(code) => vec![(COLUMN.to_owned(), code)],
+            npy_header::Element::Record(fields) => fields,
+            npy_header::Element::Nested(field) => {
+                return Err(name.fail(format!("records hold others, first in the field {field}: save plain fields")));
+            }
+        };
+        let (mut fields, mut columns, mut width) = (Vec::new(), Vec::new(), 0);
+        for (field, code) in named {
+            let bytes = npy_header::width(&code).ok_or_else(|| unread(name, &field, &code))?;
+            // Room between fields has no name.
+            if !(field.is_empty() && code.contains('V')) {
+                let scalar = Scalar::of(&code, width).ok_or_else(|| unread(name, &field, &code))?;
+                columns.push(Field::new(field, scalar.data_type.clone(), false));
+                fields.push(scalar);
+            }
+            width += bytes;
+        }
+        let there = data.length() - start;
+        if rows.checked_mul(width as u64).is_none_or(|wanted| wanted > there) {
+            return Err(name.fail(format!(
+                "{rows} rows of {width} bytes are announced, and {there} bytes are there: is the file cut short?"
+            )));
+        }
+        let rows = usize::try_from(rows).map_err(|error| damaged(error.to_string()))?;
+        Ok(Npy { data, schema: Arc::new(Schema::new(columns)), fields, start, width, rows })
+    }
+
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    pub(super) fn read(&self, name: &Name, places: &[usize], progress: &Progress) -> Result<Table> {
+        progress.bytes(self.data.length());
+        let bytes = self.data.whole().map_err(|error| name.io(&error))?;
+        // `open` has seen that all are there.
+        let rows = bytes.get(self.start as usize..).unwrap_or(&[]);
+        let rows = rows.get(..self.rows * self.width).unwrap_or(&[]);
+        let schema = Arc::new(self.schema.project(places).map_err(|error| name.fail(error))?);
+        let starts: Vec<usize> = (0..self.rows).step_by(ROWS).collect();
+        let batch = |&start: &usize| {
+            let count = ROWS.min(self.rows - start);
+            let rows = &rows[start * self.width..(start + count) * self.width];
+            let arrays = places.iter().map(|&place| {
+                let text = || name.fail(format!("the field {} is no UTF-8", self.schema.field(place).name()));
+                self.fields[place].array(rows, self.width).ok_or_else(text)
+            });
+            let options = RecordBatchOptions::new().with_row_count(Some(count));
+            let arrays = arrays.collect::<Result<Vec<_>>>()?;
+            RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|error| name.fail(error))
+        };
+        let batches = starts.par_iter().map(batch).collect::<Result<Vec<_>>>()?;
+        Ok(Table::of(schema, batches))
+    }
+}
+
+fn unread(name: &Name, field: &str, code: &str) -> Failure {
+    let advice = "save numbers, booleans or texts of bytes (S)";
+    name.fail(format!("the column {field} is of type {code}, which is not read: {advice}"))
+}
+
+impl Scalar {
+    fn of(code: &str, at: usize) -> Option<Scalar> {
+        let width = npy_header::width(code)?;
+        let order = code.as_bytes().first()?;
+        let is_big_endian = *order == b'>' || (*order == b'=' && cfg!(target_endian = "big"));
+        let data_type = match code.get(1..)? {
+            "i1" => DataType::Int8,
+            "i2" => DataType::Int16,
+            "i4" => DataType::Int32,
+            "i8" => DataType::Int64,
+            "u1" => DataType::UInt8,
+            "u2" => DataType::UInt16,
+            "u4" => DataType::UInt32,
+            "u8" => DataType::UInt64,
+            "f4" => DataType::Float32,
+            "f8" => DataType::Float64,
+            "b1" => DataType::Boolean,
+            code if code.starts_with('S') => DataType::Utf8,
+            _ => return None,
+        };
+        Some(Scalar { at, width, is_big_endian, data_type })
+    }
+
+    /// The field of these rows; none if texts are no UTF-8.
+    fn array(&self, rows: &[u8], width: usize) -> Option<ArrayRef> {
+        let count = rows.len().checked_div(width).unwrap_or(0);
+        let cells = (0..count).map(|row| &rows[row * width + self.at..][..self.width]);
+        macro_rules! numbers {
+            ($($name:ident => $type:ty),*) => {
+                match self.data_type {
+                    $(DataType::$name => Arc::new(PrimitiveArray::<$type>::from_iter_values(cells.map(|cell| {
+                        let mut bytes = [0; size_of::<<$type as ArrowPrimitiveType>::Native>()];
+                        bytes.copy_from_slice(cell);
+                        if self.is_big_endian {
+                            bytes.reverse();
+                        }
+                        <$type as ArrowPrimitiveType>::Native::from_le_bytes(bytes)
+                    }))),)*
+                    DataType::Boolean => Arc::new(BooleanArray::from_iter(cells.map(|cell| Some(cell[0] != 0)))),
+                    _ => return texts(cells),
+                }
+            };
+        }
+        Some(numbers!(
+            Int8 => Int8Type, Int16 => Int16Type, Int32 => Int32Type, Int64 => Int64Type,
+            UInt8 => UInt8Type, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type,
+            Float32 => Float32Type, Float64 => Float64Type
+        ))
+    }
+}
+
+/// Texts, up to the zeros that fill them up.
+fn texts<'a>(cells: impl Iterator<Item = &'a [u8]>) -> Option<ArrayRef> {
+    let mut texts = StringBuilder::new();
+    for cell in cells {
+        let length = cell.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        texts.append_value(std::str::from_utf8(&cell[..length]).ok()?);
+    }
+    Some(Arc::new(texts.finish()))
+}

@@ -1,0 +1,124 @@
+//! Parquet: every wanted column of every row group is decoded by itself, all of them by all threads.
+
+use std::io::{self, BufReader};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::errors::{ParquetError, Result as Decoded};
+use parquet::file::reader::{ChunkReader, Length};
+use rayon::prelude::*;
+
+use crate::failure::{Failure, Result};
+use crate::input::Name;
+
+use super::super::{ROWS, Table};
+use super::data::{Data, DataReader};
+use super::guarded::guarded;
+
+/// A file of which the footer is known.
+pub(super) struct Parquet {
+    data: Data,
+    metadata: ArrowReaderMetadata,
+}
+
+impl Length for Data {
+    fn len(&self) -> u64 {
+        self.length()
+    }
+}
+
+impl ChunkReader for Data {
+    type T = BufReader<DataReader>;
+
+    fn get_read(&self, start: u64) -> Decoded<BufReader<DataReader>> {
+        Ok(BufReader::new(self.reader(start)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Decoded<Bytes> {
+        Ok(self.range(start, length)?)
+    }
+}
+
+impl Parquet {
+    pub(super) fn open(name: &Name, data: Data) -> Result<Parquet> {
+        let load = || ArrowReaderMetadata::load(&data, ArrowReaderOptions::new()).map_err(|error| told(&error));
+        let metadata = guarded(load).map_err(|reason| failed(name, &reason))?;
+        Ok(Parquet { data, metadata })
+    }
+
+    pub(super) fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
+        let projected = self.schema().project(places).map_err(|error| failed(name, &error.to_string()))?;
+        let schema: Arc<Schema> = projected.into();
+        let groups: Vec<usize> = self.metadata.metadata().row_groups().iter().map(rows_of).collect();
+        let tasks: Vec<_> =
+            (0..groups.len()).flat_map(|group| places.iter().map(move |&place| (group, place))).collect();
+        let columns: Vec<Vec<ArrayRef>> = tasks
+            .par_iter()
+            .map(|&(group, place)| {
+                guarded(|| self.column(group, place)).map_err(|reason| {
+                    let column = schema_name(self.schema(), place);
+                    failed(name, &format!("row group {group}, column {column}: {reason}"))
+                })
+            })
+            .collect::<Result<_>>()?;
+        let mut batches = Vec::new();
+        for (group, &rows) in groups.iter().enumerate() {
+            let columns = &columns[group * places.len()..][..places.len()];
+            for (i, start) in (0..rows).step_by(ROWS).enumerate() {
+                let arrays = columns.iter().map(|column| column.get(i).cloned()).collect::<Option<Vec<_>>>();
+                let options = RecordBatchOptions::new().with_row_count(Some(ROWS.min(rows - start)));
+                let batch = arrays
+                    .ok_or_else(|| "a column ends too early".to_owned())
+                    .and_then(|arrays| {
+                        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
+                        batch.map_err(|error| error.to_string())
+                    })
+                    .map_err(|reason| failed(name, &format!("row group {group}: {reason}")))?;
+                batches.push(batch);
+            }
+        }
+        Ok(Table::of(schema, batches))
+    }
+
+    /// A column of a row group, as arrays of [`ROWS`] rows and one of those that are left.
+    fn column(&self, group: usize, place: usize) -> std::result::Result<Vec<ArrayRef>, String> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.data.clone(), self.metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), [place]);
+        let reader = builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(ROWS).build();
+        let batches = reader.map_err(|error| told(&error))?;
+        batches.map(|batch| Ok(batch.map_err(|error| error.to_string())?.column(0).clone())).collect()
+    }
+}
+
+fn rows_of(group: &parquet::file::metadata::RowGroupMetaData) -> usize {
+    usize::try_from(group.num_rows()).unwrap_or(0)
+}
+
+fn schema_name(schema: &SchemaRef, place: usize) -> &str {
+    schema.fields().get(place).map_or("", |field| field.name().as_str())
+}
+
+/// What an error says, without the name of its kind.
+fn told(error: &ParquetError) -> String {
+    match error {
+        ParquetError::NYI(what) => format!("koel does not read this yet: {what}"),
+        ParquetError::General(what) | ParquetError::EOF(what) | ParquetError::ArrowError(what) => what.clone(),
+        ParquetError::External(what) => match what.downcast_ref::<io::Error>() {
+            Some(error) => error.to_string(),
+            None => what.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+fn failed(name: &Name, reason: &str) -> Failure {
+    name.fail(format!("this Parquet file is damaged, or has parts that koel does not read ({reason}): write it anew"))
+}

@@ -1,0 +1,194 @@
+//! Writing tables, batch by batch: the format is that of the output's extension, and stdout gets CSV.
+//!
+//! ```text
+//! .parquet, .pq                 parquet.rs   columns of row groups encoded at once
+//! .arrow, .feather, .ipc        ipc.rs       a file;  .arrows a stream
+//! .npy                          npy.rs       an array, or records
+//! .csv, .txt, .tsv, .tab        csv.rs       text, formatted in pieces at once; packed with a further .gz or .zst
+//! ```
+//!
+//! A file appears under its name when it is whole: until then, and for good where something fails, what was there stays.
+
+mod cells;
+mod csv;
+mod ipc;
+mod npy;
+#[cfg(feature = "parquet")]
+mod parquet;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use koel::file::WholeFile;
+
+use crate::failure::{Failure, Result};
+use crate::{out, progress};
+
+/// What is written under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Parquet,
+    IpcFile,
+    IpcStream,
+    Npy,
+    Text { delimiter: u8, packing: Packing },
+}
+
+/// What text is packed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Not,
+    Gzip,
+    Zstd,
+}
+
+/// The form that a name's extension stands for, if it stands for one that is written here.
+pub(crate) fn form_of(path: &Path) -> Option<Form> {
+    let extension =
+        |path: &Path| path.extension().map_or(Some(String::new()), |e| Some(e.to_str()?.to_ascii_lowercase()));
+    let (packing, inner) = match extension(path)?.as_str() {
+        "gz" => (Packing::Gzip, extension(&path.with_extension(""))?),
+        "zst" => (Packing::Zstd, extension(&path.with_extension(""))?),
+        other => (Packing::Not, other.to_owned()),
+    };
+    let text = |delimiter| Some(Form::Text { delimiter, packing });
+    match (inner.as_str(), packing) {
+        ("csv" | "txt" | "", _) => text(b','),
+        ("tsv" | "tab", _) => text(b'\t'),
+        ("parquet" | "pq", Packing::Not) => Some(Form::Parquet),
+        ("arrow" | "feather" | "ipc", Packing::Not) => Some(Form::IpcFile),
+        ("arrows", Packing::Not) => Some(Form::IpcStream),
+        ("npy", Packing::Not) => Some(Form::Npy),
+        _ => None,
+    }
+}
+
+/// The name of an output, for options.
+pub(crate) fn output_file(name: &str) -> std::result::Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    match form_of(&path) {
+        Some(_) if !name.is_empty() => Ok(path),
+        _ => Err(
+            "tables are written as .parquet, .arrow, .arrows, .npy, .csv or .tsv, the last two also with .gz or .zst: \
+                  choose one of these extensions"
+                .into(),
+        ),
+    }
+}
+
+/// Where batches go.
+pub(crate) struct Sink {
+    writer: Writer,
+    /// None for stdout.
+    target: Option<Target>,
+    rows: u64,
+}
+
+struct Target {
+    path: PathBuf,
+    file: WholeFile,
+}
+
+enum Writer {
+    #[cfg(feature = "parquet")]
+    Parquet(Box<parquet::Writer>),
+    Ipc(Box<ipc::Writer>),
+    Npy(npy::Writer),
+    Csv(csv::Writer),
+}
+
+/// Why something was not written.
+enum Unwritten {
+    Io(io::Error),
+    /// What stands against it, after the output's name.
+    Because(String),
+}
+
+impl From<io::Error> for Unwritten {
+    fn from(error: io::Error) -> Unwritten {
+        Unwritten::Io(error)
+    }
+}
+
+impl Sink {
+    /// A file, or stdout, for batches of this schema.
+    pub(crate) fn create(path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
+        let Some(path) = path else {
+            let stdout = Box::new(io::stdout().lock());
+            let writer = csv::Writer::new(stdout, schema, b',', Packing::Not).map_err(|why| failed(None, why))?;
+            return Ok(Sink { writer: Writer::Csv(writer), target: None, rows: 0 });
+        };
+        // Others were refused as options.
+        let form = form_of(path).unwrap_or(Form::Text { delimiter: b',', packing: Packing::Not });
+        let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
+        let target = Some(Target { path: path.into(), file: whole });
+        let writer = Writer::new(form, file, schema).map_err(|why| failed(target.as_ref(), why))?;
+        Ok(Sink { writer, target, rows: 0 })
+    }
+
+    /// Writes the rows of a batch, after those before.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let written = match &mut self.writer {
+            #[cfg(feature = "parquet")]
+            Writer::Parquet(writer) => writer.write(batch),
+            Writer::Ipc(writer) => writer.write(batch),
+            Writer::Npy(writer) => writer.write(batch),
+            Writer::Csv(writer) => writer.write(batch),
+        };
+        written.map_err(|why| failed(self.target.as_ref(), why))?;
+        progress::advance(batch.num_rows() as u64);
+        self.rows += batch.num_rows() as u64;
+        Ok(())
+    }
+
+    /// Writes what is left and gives the file its name. How many rows were written.
+    pub(crate) fn finish(self) -> Result<u64> {
+        let written = match self.writer {
+            #[cfg(feature = "parquet")]
+            Writer::Parquet(writer) => writer.finish(),
+            Writer::Ipc(writer) => writer.finish(),
+            Writer::Npy(writer) => writer.finish(),
+            Writer::Csv(writer) => writer.finish(),
+        };
+        written.map_err(|why| failed(self.target.as_ref(), why))?;
+        if let Some(target) = self.target {
+            target.file.finish().map_err(|error| Failure::io(&target.path, &error))?;
+        }
+        Ok(self.rows)
+    }
+}
+
+impl Writer {
+    fn new(form: Form, file: File, schema: &SchemaRef) -> std::result::Result<Writer, Unwritten> {
+        Ok(match form {
+            #[cfg(feature = "parquet")]
+            Form::Parquet => Writer::Parquet(Box::new(parquet::Writer::new(file, schema)?)),
+            #[cfg(not(feature = "parquet"))]
+            Form::Parquet => {
+                let advice = "build it with `--features parquet`";
+                return Err(Unwritten::Because(format!("this koel was built without Parquet: {advice}")));
+            }
+            Form::IpcFile => Writer::Ipc(Box::new(ipc::Writer::file(file, schema)?)),
+            Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(file, schema)?)),
+            Form::Npy => Writer::Npy(npy::Writer::new(file, schema)?),
+            Form::Text { delimiter, packing } => {
+                Writer::Csv(csv::Writer::new(Box::new(file), schema, delimiter, packing)?)
+            }
+        })
+    }
+}
+
+fn failed(target: Option<&Target>, why: Unwritten) -> Failure {
+    match (target, why) {
+        (None, Unwritten::Io(error)) => out::stdout_failed(&error),
+        // A pipe that was named by `-o` may be closed early like any other.
+        (Some(_), Unwritten::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+        (Some(target), Unwritten::Io(error)) => Failure::io(&target.path, &error),
+        (None, Unwritten::Because(why)) => Failure::Input(format!("stdout: {why}")),
+        (Some(target), Unwritten::Because(why)) => Failure::Input(format!("{}: {why}", target.path.display())),
+    }
+}
