@@ -17,7 +17,7 @@ use koel::{Any, Bucketized, JoinIndex, JoinKind, NO_ROW, Scheme};
 use crate::encode::{Encoder, NullEquality, Words, hash_bits};
 use crate::error::Result;
 use crate::keys::Keys;
-use crate::kind;
+use crate::kind::check_types;
 
 /// Rows of a join, by their numbers: each left row with each of its right rows, in the order of left rows, then of right
 /// rows; behind them, in right and full joins, the right rows without a partner.
@@ -158,7 +158,7 @@ impl RightKeys {
     }
 
     fn words(&self, left: &Keys) -> Result<Words> {
-        kind::check(left, &self.keys)?;
+        check_types(left, &self.keys)?;
         self.encoder.encode(left)
     }
 }
@@ -210,7 +210,7 @@ impl std::fmt::Debug for RightKeys {
 /// As [`RightKeys::join`].
 pub fn join(device: &Any, left: &Keys, right: &Keys, how: JoinKind, nulls: NullEquality) -> Result<Joined> {
     // Types are looked at before anything is built.
-    kind::check(left, right)?;
+    check_types(left, right)?;
     RightKeys::new(device, right, nulls)?.join(left, how)
 }
 
@@ -219,6 +219,6 @@ pub fn join(device: &Any, left: &Keys, right: &Keys, how: JoinKind, nulls: NullE
 /// # Errors
 /// As [`RightKeys::join`].
 pub fn is_in(device: &Any, left: &Keys, right: &Keys, nulls: NullEquality) -> Result<BooleanArray> {
-    kind::check(left, right)?;
+    check_types(left, right)?;
     RightKeys::new(device, right, nulls)?.mark(left)
 }

@@ -56,11 +56,11 @@ impl Kind {
     }
 }
 
-/// Refuses two sides whose keys cannot be equal.
+/// Refuses two sides of a join whose keys cannot be equal: what [`join`](fn@crate::join) does before anything is built.
 ///
 /// # Errors
 /// [`Error::KeyCount`], [`Error::TypeMismatch`] with the cast that would help.
-pub(crate) fn check(left: &Keys, right: &Keys) -> Result<()> {
+pub fn check_types(left: &Keys, right: &Keys) -> Result<()> {
     let (lefts, rights) = (left.columns(), right.columns());
     if lefts.len() != rights.len() {
         return Err(Error::KeyCount { left: lefts.len(), right: rights.len() });
@@ -121,7 +121,7 @@ mod tests {
         let texts: [ArrayRef; 2] =
             [Arc::new(StringArray::from(vec!["1"])), Arc::new(LargeStringArray::from(vec!["1"]))];
         for [a, b] in [integers.clone(), texts.clone()] {
-            assert!(check(&keys(a), &keys(b)).is_ok());
+            assert!(check_types(&keys(a), &keys(b)).is_ok());
         }
         let micros = TimestampMicrosecondArray::from(vec![1]);
         let decimal = Decimal128Array::from(vec![1]);
@@ -137,12 +137,12 @@ mod tests {
         ];
         for (i, left) in others.iter().enumerate() {
             for right in &others[i + 1..] {
-                let error = check(&keys(left.clone()), &keys(right.clone())).expect_err("two kinds").to_string();
+                let error = check_types(&keys(left.clone()), &keys(right.clone())).expect_err("two kinds").to_string();
                 assert!(error.contains(&format!("is {}", left.data_type())), "{error}");
                 assert!(error.contains(&right.data_type().to_string()) && error.contains("cast `k` to "), "{error}");
             }
         }
         let two = Keys::of_arrays(&integers).expect("two columns");
-        assert!(matches!(check(&two, &keys(integers[0].clone())), Err(Error::KeyCount { left: 2, right: 1 })));
+        assert!(matches!(check_types(&two, &keys(integers[0].clone())), Err(Error::KeyCount { left: 2, right: 1 })));
     }
 }

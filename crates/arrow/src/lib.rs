@@ -71,4 +71,5 @@ pub use error::{Error, Result};
 pub use group::{Factorized, NullKeys, distinct, factorize};
 pub use join::{Joined, RightKeys, is_in, join};
 pub use keys::{Column, Keys};
+pub use kind::check_types;
 pub use koel::{IdOrder, JoinKind};

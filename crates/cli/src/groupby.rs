@@ -17,6 +17,8 @@ use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, AnyValuesOption, OneDevice};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
+use super::query::{self, groupby::Asked};
+use super::tables::{TableReading, TextReading};
 use super::text;
 
 const EXAMPLES: &str = "\
@@ -44,14 +46,18 @@ pub(crate) struct Args {
     inputs: Vec<PathBuf>,
     /// What is wanted of each key's values, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "count")]
-    #[arg(value_parser = options::aggregate())]
-    agg: Vec<Aggregate>,
+    #[arg(value_parser = query::groupby::asked)]
+    agg: Vec<Asked>,
     /// Leave out keys that come fewer times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_count: Option<u32>,
     /// Keys as they first appear, or ascending
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = options::id_order())]
     ids: IdOrder,
+    #[command(flatten)]
+    columns: query::groupby::Options,
+    #[command(flatten)]
+    text: TextReading,
     #[command(flatten)]
     rows: RowOptions,
     #[command(flatten)]
@@ -63,8 +69,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    check(&args.agg)?;
     let paths = input::paths(&args.inputs);
+    if let Some(by) = &args.columns.by {
+        args.rows.check_tables(&paths, &[])?;
+        let reading = TableReading { header: args.reading.header, text: args.text.clone() };
+        let (inputs, aggregates, output) = (&args.inputs, &args.agg, &args.rows);
+        let Args { ids: order, columns: options, device, .. } = args;
+        let (order, reading) = (*order, &reading);
+        return query::groupby::Job { inputs, by, aggregates, order, options, reading, output, device }.run();
+    }
+    query::refuse_tables(&paths, "--by")?;
+    let aggregates = plain(&args.agg)?;
+    check(&aggregates)?;
     args.rows.check(&paths, &[])?;
     let reading = args.reading.with_any_values(args.values.values);
     let inputs = Inputs::open(&args.inputs)?;
@@ -75,16 +91,30 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let progress = Progress::line();
     progress.say(format!("reading {}", inputs.shown()));
     let start = Instant::now();
-    let want = if args.agg == [Aggregate::Count] { Want::Keys } else { Want::Pairs };
+    let want = if aggregates == [Aggregate::Count] { Want::Keys } else { Want::Pairs };
     let Pairs { keys, values } = inputs.columns(&reading, want)?;
     let (keys_are, values_are) = (keys.kind(), values.kind());
     let read_seconds = start.elapsed().as_secs_f64();
     let shown = args.rows.shown(keys_are, k);
-    let job = Job { args, device: &device, keys_are, shown, values_are, read_seconds };
+    let job = Job { args, aggregates: &aggregates, device: &device, keys_are, shown, values_are, read_seconds };
     match keys_are.bits() {
         u32::BITS => job.of_keys::<u32>(keys, values, progress),
         _ => job.of_keys::<u64>(keys, values, progress),
     }
+}
+
+/// The aggregates of rows `key,value`.
+fn plain(asked: &[Asked]) -> Result<Vec<Aggregate>> {
+    let one = |asked: &Asked| {
+        let known = Aggregate::ALL.into_iter().find(|known| known.name() == asked.function.name());
+        known.filter(|_| asked.column.is_none() && asked.name.is_none()).ok_or_else(|| {
+            Failure::Input(
+                "without --by, --agg takes count, sum, min and max of the values: give --by NAME,.. for named columns"
+                    .into(),
+            )
+        })
+    };
+    asked.iter().map(one).collect()
 }
 
 /// Refuses an aggregate that is named twice.
@@ -125,6 +155,7 @@ impl Shows for f64 {
 /// Rows of one type of keys, to be grouped on a device.
 struct Job<'a> {
     args: &'a Args,
+    aggregates: &'a [Aggregate],
     device: &'a Any,
     keys_are: Type,
     /// How keys are written.
@@ -156,7 +187,7 @@ impl Job<'_> {
         let rows = keys.len() as u64;
         progress.say(format!("grouping {}", text::counted(rows, "row")));
         let start = Instant::now();
-        let mut wanted = args.agg.clone();
+        let mut wanted = self.aggregates.to_vec();
         if args.min_count.is_some() && !wanted.contains(&Aggregate::Count) {
             wanted.push(Aggregate::Count);
         }
@@ -176,7 +207,7 @@ impl Job<'_> {
             let write_seconds = start.elapsed().as_secs_f64();
             json!({
                 "rows": rows, "groups": left, "ids": args.ids.name(), "min_count": args.min_count, "device": self.device.info().id,
-                "aggregates": args.agg.iter().map(|aggregate| aggregate.name()).collect::<Vec<_>>(),
+                "aggregates": self.aggregates.iter().map(|aggregate| aggregate.name()).collect::<Vec<_>>(),
                 "types": { "keys": self.keys_are.name(), "values": self.values_are.name() },
                 "seconds": { "read": self.read_seconds, "group": group_seconds, "write": write_seconds },
             })
@@ -221,13 +252,13 @@ impl Job<'_> {
             (Aggregate::Sum, whole) => Type::new(u64::BITS, whole.is_signed()),
             (_, kind) => kind,
         };
-        let aggregates = self.args.agg.iter().map(|&aggregate| Column::of(aggregate.name(), kind(aggregate)));
+        let aggregates = self.aggregates.iter().map(|&aggregate| Column::of(aggregate.name(), kind(aggregate)));
         std::iter::once(Column::Of("key", self.shown)).chain(aggregates).collect()
     }
 
     fn write<K: Word, V: Grouped>(&self, groups: &Groups<K, V>) -> Result<()> {
         let mut rows = Rows::open(self.args.rows.output.as_deref(), &self.columns())?;
-        let mut cells = Vec::with_capacity(1 + self.args.agg.len());
+        let mut cells = Vec::with_capacity(1 + self.aggregates.len());
         let least = self.args.min_count.unwrap_or(1);
         for (i, &key) in groups.keys.iter().enumerate() {
             if least > 1 && groups.counts[i] < least {
@@ -235,7 +266,7 @@ impl Job<'_> {
             }
             cells.clear();
             cells.push(self.keys_are.of_key(key));
-            for aggregate in &self.args.agg {
+            for aggregate in self.aggregates {
                 cells.push(match aggregate {
                     Aggregate::Count => groups.counts[i].into(),
                     Aggregate::Sum => groups.sums[i].shown(),

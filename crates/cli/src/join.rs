@@ -17,6 +17,8 @@ use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, AnyValuesOption, OneDevice, TableOptions};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
+use super::query;
+use super::tables::{TableReading, TextReading};
 use super::text;
 
 /// Rows of the result that are made at a time. The whole result is never held.
@@ -60,6 +62,10 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Output")]
     rows: bool,
     #[command(flatten)]
+    columns: query::join::Options,
+    #[command(flatten)]
+    text: TextReading,
+    #[command(flatten)]
     output: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
@@ -72,7 +78,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn columns(&self, keys: Shown, left: Type, right: Type) -> Vec<Column> {
+    fn rows_of(&self, keys: Shown, left: Type, right: Type) -> Vec<Column> {
         let right =
             if self.how.keeps_left() { Column::maybe("right", "found", right) } else { Column::of("right", right) };
         let left =
@@ -93,6 +99,15 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.left == args.right && args.left.as_os_str() == "-" {
         return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
     }
+    if let Some(on) = &args.columns.on {
+        args.output.check_tables(&[&args.left, &args.right], &[])?;
+        let reading = TableReading { header: args.reading.header, text: args.text.clone() };
+        let Args { how, columns, output, device, .. } = args;
+        let (left, right) = (&*args.left, &*args.right);
+        return query::join::Job { left, right, how: *how, on, options: columns, reading: &reading, output, device }
+            .run();
+    }
+    query::refuse_tables(&[&args.left, &args.right], "--on")?;
     // Options and both files are looked at before large ones are read.
     args.table.check(Contents::Multi)?;
     args.output.check(&[&args.left, &args.right], &[])?;
@@ -194,7 +209,7 @@ impl JoinFiles<'_> {
             self.progress = None;
         }
         let values = |column: &Numbers| if args.rows { Type::U32 } else { column.kind() };
-        let columns = args.columns(self.shown, values(&self.left), values(&self.right));
+        let columns = args.rows_of(self.shown, values(&self.left), values(&self.right));
         let mut rows = Rows::open(args.output.output.as_deref(), &columns)?;
         if let Some(progress) = &self.progress {
             progress.rows(total);

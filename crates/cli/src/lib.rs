@@ -42,6 +42,7 @@ pub mod out;
 mod output;
 #[doc(hidden)]
 pub mod progress;
+mod query;
 #[doc(hidden)]
 pub mod scheme;
 mod signals;
@@ -94,6 +95,7 @@ enum Command {
     Join(join::Args),
     Groupby(groupby::Args),
     Unique(unique::Args),
+    Isin(query::isin::Args),
     Convert(convert::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
@@ -119,6 +121,7 @@ pub fn main() -> ExitCode {
         Some(Command::Join(args)) => join::run(&args),
         Some(Command::Groupby(args)) => groupby::run(&args),
         Some(Command::Unique(args)) => unique::run(&args),
+        Some(Command::Isin(args)) => query::isin::run(&args),
         Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => completions::man(&args),

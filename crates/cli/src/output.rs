@@ -33,7 +33,7 @@ use super::{out, progress};
 #[command(next_help_heading = "Output")]
 pub(crate) struct RowOptions {
     /// Where the rows go: .npy an array, .tsv and .tab separated by tabs, .csv, .txt and names without an extension by
-    /// commas [default: stdout]
+    /// commas; of named columns also .parquet, .arrow and text with .gz or .zst [default: stdout]
     #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
     /// Keys that are k-mers as letters: A, C, G and T
@@ -48,8 +48,27 @@ impl RowOptions {
     /// Refuses an output, this or one of `others`, that is an input, and a summary that would stand among rows.
     pub(crate) fn check(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
         let outputs = [&[("-o", self.output.as_deref())], others].concat();
-        files::check(inputs, &outputs)?;
-        files::check_summary(self.json, &outputs)
+        for (option, output) in &outputs {
+            if let Some(output) = output.filter(|output| form_of(output).is_none()) {
+                return Err(Failure::Input(format!(
+                    "{option} {}: keys and values are written as text or .npy; other formats are for named columns (--on, \
+                     --by)",
+                    output.display()
+                )));
+            }
+        }
+        self.check_files(inputs, &outputs)
+    }
+
+    /// The same for rows of named columns.
+    pub(crate) fn check_tables(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
+        self.check_letters(None)?;
+        self.check_files(inputs, &[&[("-o", self.output.as_deref())], others].concat())
+    }
+
+    fn check_files(&self, inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
+        files::check(inputs, outputs)?;
+        files::check_summary(self.json, outputs)
     }
 
     /// Refuses letters of keys that are no k-mers; those that are have `k` letters.

@@ -17,6 +17,8 @@ use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, OneDevice};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
+use super::query;
+use super::tables::{TableReading, TextReading};
 use super::text;
 
 const EXAMPLES: &str = "\
@@ -52,6 +54,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", value_parser = options::named_rows_file(), help_heading = "Output")]
     inverse: Option<PathBuf>,
     #[command(flatten)]
+    columns: query::unique::Options,
+    #[command(flatten)]
+    text: TextReading,
+    #[command(flatten)]
     rows: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
@@ -73,6 +79,24 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         return Err(Failure::Input(format!("--min-count and --inverse: {why}: leave one of them out")));
     }
     let paths = input::paths(&args.inputs);
+    if let Some(on) = &args.columns.on {
+        args.rows.check_tables(&paths, inverse.as_slice())?;
+        let reading = TableReading { header: args.reading.header, text: args.text.clone() };
+        let job = query::unique::Job {
+            inputs: &args.inputs,
+            on,
+            counts: args.counts,
+            min_count: args.min_count.unwrap_or(1),
+            inverse: args.inverse.as_deref(),
+            order: args.ids,
+            options: &args.columns,
+            reading: &reading,
+            output: &args.rows,
+            device: &args.device,
+        };
+        return job.run();
+    }
+    query::refuse_tables(&paths, "--on")?;
     args.rows.check(&paths, inverse.as_slice())?;
     let inputs = Inputs::open(&args.inputs)?;
     inputs.check(&args.reading)?;

@@ -157,12 +157,14 @@ fn of_table(path: PathBuf) -> std::result::Result<PathBuf, String> {
 }
 
 fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {
-    if form_of(&path).is_some() {
+    // Which of them a command writes depends on whether its columns have names: `RowOptions` sees to it.
+    if form_of(&path).is_some() || crate::tables::write::form_of(&path).is_some() {
         return Ok(path);
     }
     let extension = path.extension().unwrap_or_default().display().to_string();
     Err(format!(
-        ".{extension} is not written: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array)"
+        ".{extension} is not written: give .csv, .txt or none (commas), .tsv or .tab (tabs), .npy (an array), or for \
+         named columns also .parquet, .arrow, .arrows, .csv.gz and .csv.zst"
     ))
 }
 

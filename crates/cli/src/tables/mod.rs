@@ -19,7 +19,7 @@ pub(crate) mod write;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-pub(crate) use options::TableReading;
+pub(crate) use options::{TableReading, TextReading};
 
 /// The most rows of a batch, and of a row group that is written.
 const ROWS: usize = 1 << 20;

@@ -14,6 +14,14 @@ pub(crate) struct TableReading {
     /// boolean. Without names they are column_1, column_2 .. [default: yes]
     #[arg(long, value_name = "WHEN")]
     pub(crate) header: Option<Header>,
+    #[command(flatten)]
+    pub(crate) text: TextReading,
+}
+
+/// How CSV is read, besides its first row.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct TextReading {
     /// What separates the columns of CSV: one character, or `tab` [default: a tab in .tsv and .tab, and where the first
     /// line has tabs and no comma; otherwise a comma]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
@@ -29,11 +37,11 @@ impl TableReading {
     pub(crate) fn check(&self, sources: &[&Source]) -> Result<()> {
         let given = [
             ("--header", self.header.is_some()),
-            ("--delimiter", self.delimiter.is_some()),
-            ("--types", self.types.is_some()),
+            ("--delimiter", self.text.delimiter.is_some()),
+            ("--types", self.text.types.is_some()),
         ];
         if let Some(text) = sources.iter().find(|source| source.is_text()) {
-            let named = self.types.iter().flat_map(|types| &types.0);
+            let named = self.text.types.iter().flat_map(|types| &types.0);
             let is_there = |name: &str| sources.iter().any(|s| s.is_text() && s.columns().contains(&name));
             return match named.into_iter().find(|(name, _)| !is_there(name)) {
                 Some((name, _)) => Err(wanted::missing(text.name(), &text.columns(), name)),

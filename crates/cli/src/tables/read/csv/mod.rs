@@ -60,7 +60,7 @@ impl Csv {
             return Err(name.fail("the file is empty: it has not even the names of columns"));
         };
         let has_tabs = name.has_extension(&["tsv", "tab"]) || (line.contains(&b'\t') && !line.contains(&b','));
-        let delimiter = options.delimiter.unwrap_or(if has_tabs { b'\t' } else { b',' });
+        let delimiter = options.text.delimiter.unwrap_or(if has_tabs { b'\t' } else { b',' });
         let (first, next) = first_row(name, &data, head, mark, delimiter)?;
         if first.iter().any(|field| field.contains('\r')) {
             return Err(name.fail("its lines end in CR alone: end them in LF, e.g. with `tr '\\r' '\\n'`"));
@@ -80,7 +80,7 @@ impl Csv {
         let there: Vec<&str> = names.iter().map(String::as_str).collect();
         wanted::check_distinct(name, &there)?;
         let mut types = vec![None; names.len()];
-        for (column, kind) in options.types.iter().flat_map(|types| &types.0) {
+        for (column, kind) in options.text.types.iter().flat_map(|types| &types.0) {
             // Of several files a column may be in one alone; commands see to it that it is in one.
             if let Some(place) = names.iter().position(|there| there == column) {
                 types[place] = Some(*kind);

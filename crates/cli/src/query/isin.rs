@@ -1,0 +1,116 @@
+//! `koel isin`: which rows of a table have their key in another one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::{DataType, Field, Schema};
+use koel::backend::HashBackend;
+use koel_arrow::is_in;
+use serde_json::json;
+
+use super::{CHUNK, Loaded, Nulls, On, check_distinct, wanted_columns};
+use crate::failure::{Failure, Result, Verdict};
+use crate::options::OneDevice;
+use crate::output::RowOptions;
+use crate::progress::Progress;
+use crate::tables::TableReading;
+use crate::tables::read::Source;
+use crate::tables::write::Sink;
+use crate::text;
+
+const EXAMPLES: &str = "\
+Files are Parquet, Arrow IPC, CSV, TSV or .npy, and columns of any types. The rows of TABLE come out in their order, with a
+column more that says whether their key is among those of KEYS. A key with a null is not, unless --nulls-equal says so.
+
+Examples:
+  koel isin orders.parquet customers.parquet --on customer=id -o orders_known.parquet
+  koel isin orders.csv blocked.csv --on customer --columns order,isin
+For the rows alone that have a key there, or have none: koel join --how semi, or anti.";
+
+/// Tell which rows of a table have their key in another one
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The table; `-` is stdin
+    table: PathBuf,
+    /// The keys; `-` is stdin
+    keys: PathBuf,
+    /// Columns that make the key, separated by commas: NAME, or LEFT=RIGHT where the names differ
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = super::on, required = true)]
+    on: Vec<On>,
+    /// Columns of the result [default: all of TABLE, and the one that tells]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', help_heading = "Columns")]
+    columns: Option<Vec<String>>,
+    /// The name of the column that tells
+    #[arg(long, value_name = "NAME", default_value = "isin", help_heading = "Columns")]
+    name: String,
+    #[command(flatten)]
+    nulls: Nulls,
+    #[command(flatten)]
+    output: RowOptions,
+    #[command(flatten)]
+    reading: TableReading,
+    #[command(flatten)]
+    device: OneDevice,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Verdict> {
+    if args.table == args.keys && args.table.as_os_str() == "-" {
+        return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
+    }
+    args.output.check_tables(&[&args.table, &args.keys], &[])?;
+    let (table_source, keys_source) =
+        (Source::open(&args.table, &args.reading)?, Source::open(&args.keys, &args.reading)?);
+    args.reading.check(&[&table_source, &keys_source])?;
+    let left: Vec<String> = args.on.iter().map(|on| on.left.clone()).collect();
+    let right: Vec<String> = args.on.iter().map(|on| on.right.clone()).collect();
+    let mut shown: Vec<String> = match &args.columns {
+        Some(columns) => columns.clone(),
+        None => table_source.columns().into_iter().map(String::from).chain([args.name.clone()]).collect(),
+    };
+    check_distinct("--columns", &shown)?;
+    let at = shown.iter().position(|name| *name == args.name).ok_or_else(|| {
+        Failure::Input(format!("--columns leaves out `{}`, which tells whether keys are there: add it", args.name))
+    })?;
+    shown.remove(at);
+    let device = args.device.open(&[&args.table, &args.keys])?;
+    let progress = Progress::line();
+    let start = Instant::now();
+    let table = Loaded::read(&table_source, &wanted_columns(&table_source, Some(&shown), &left), &progress)?;
+    let keys = Loaded::read(&keys_source, &right, &progress)?;
+    let read_seconds = start.elapsed().as_secs_f64();
+
+    progress.say(format!("looking up {}", text::counted(table.rows() as u64, "row")));
+    let start = Instant::now();
+    let found = is_in(&device, &table.keys(&left)?, &keys.keys(&right)?, args.nulls.equality())?;
+    let picked = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?;
+    let mut fields = picked.fields().to_vec();
+    fields.insert(at, Field::new(&args.name, DataType::Boolean, false));
+    let schema = Arc::new(Schema::new(fields));
+    let mut sink = Sink::create(args.output.output.as_deref(), &schema)?;
+    let progress = args.output.output.is_some().then_some(progress);
+    if let Some(progress) = &progress {
+        progress.rows(table.rows() as u64);
+    }
+    for first in (0..table.rows()).step_by(CHUNK) {
+        let len = CHUNK.min(table.rows() - first);
+        let rows = UInt32Array::from_iter_values(first as u32..(first + len) as u32);
+        let mut columns = picked.take(&rows)?;
+        columns.insert(at, Arc::new(found.slice(first, len)) as ArrayRef);
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns);
+        sink.write(&batch.map_err(koel_arrow::Error::from)?)?;
+    }
+    sink.finish()?;
+    drop(progress);
+    let there = found.true_count() as u64;
+    let all = text::counted(table.rows() as u64, "row");
+    args.output.summarize(&format!("{there} of {all} have their key there"), || {
+        json!({
+            "rows": table.rows(), "there": there, "keys_rows": keys.rows(), "device": device.info().id,
+            "seconds": { "read": read_seconds, "isin": start.elapsed().as_secs_f64() },
+        })
+    })?;
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,94 @@
+//! Commands on tables of named columns: joins, groups and distinct rows by columns of any types.
+//!
+//! ```text
+//! join.rs, groupby.rs, unique.rs, isin.rs     a command each: options, then what it does
+//! columns.rs                                  columns of a file: which are read, as Arrow has them, rows of them by number
+//! ```
+//!
+//! `koel join`, `groupby` and `unique` come here when columns are named (--on, --by); without names they take rows
+//! `key,value` (`join.rs` and others, one level up). Files are read and written by `tables`; what is equal, and in which
+//! order rows come, is the crate `koel-arrow`.
+
+mod columns;
+pub(crate) mod groupby;
+pub(crate) mod isin;
+pub(crate) mod join;
+pub(crate) mod unique;
+
+use std::path::Path;
+
+use koel_arrow::NullEquality;
+
+use super::failure::{Failure, Result};
+use super::tables::TableReading;
+use super::tables::read::Source;
+
+pub(crate) use columns::{Loaded, Picked, wanted_columns};
+
+/// Rows of a result that are made at a time. The whole result is never held.
+const CHUNK: usize = 1 << 20;
+
+/// Whether nulls are equal in joins.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Columns")]
+pub(crate) struct Nulls {
+    /// A null in a key equals a null; otherwise its row has no partner, as in SQL
+    #[arg(long)]
+    nulls_equal: bool,
+}
+
+impl Nulls {
+    fn equality(&self) -> NullEquality {
+        if self.nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals }
+    }
+}
+
+/// A column of each side of a join: `left=right`, or one name for both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct On {
+    left: String,
+    right: String,
+}
+
+/// Takes `--on` apart.
+pub(crate) fn on(text: &str) -> std::result::Result<On, String> {
+    let (left, right) = text.split_once('=').unwrap_or((text, text));
+    if left.is_empty() || right.is_empty() {
+        return Err("a column has no name: give NAME, or LEFT=RIGHT where the names differ".into());
+    }
+    Ok(On { left: left.into(), right: right.into() })
+}
+
+impl From<koel_arrow::Error> for Failure {
+    fn from(error: koel_arrow::Error) -> Self {
+        match error {
+            koel_arrow::Error::Koel(error) => error.into(),
+            error => Failure::Input(error.to_string()),
+        }
+    }
+}
+
+/// Refuses files of named columns where `option` does not name any.
+pub(crate) fn refuse_tables(paths: &[&Path], option: &str) -> Result<()> {
+    const TABLES: [&str; 6] = ["parquet", "pq", "arrow", "feather", "ipc", "arrows"];
+    for path in paths {
+        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+        if extension.is_some_and(|extension| TABLES.contains(&extension.as_str())) {
+            let source = Source::open(path, &TableReading::default())?;
+            let there = source.columns().join(", ");
+            return Err(Failure::Input(format!(
+                "{}: say which columns by {option}: there are {there}",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Names separated by commas, none of them twice.
+fn check_distinct(option: &str, names: &[String]) -> Result<()> {
+    let again = names.iter().enumerate().find(|&(i, name)| names[..i].contains(name));
+    again.map_or(Ok(()), |(_, name)| {
+        Err(Failure::Input(format!("{option} names column `{name}` twice: leave one of them out")))
+    })
+}
