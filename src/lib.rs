@@ -101,7 +101,7 @@ pub use cpu::Cpu;
 pub use device::{Any, auto};
 pub use error::{Error, Result};
 pub use group::{Aggregate, DeviceGroups, Groups, IdOrder};
-pub use join::{Join, JoinBuilder, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
+pub use join::{ColumnIndex, ColumnJoin, Join, JoinBuilder, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
 pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;

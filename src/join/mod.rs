@@ -19,10 +19,12 @@
 //! What it is not: a join of two sorted columns. The left column is not sorted, and its order is the result's.
 
 mod builder;
+mod column;
 mod file;
 mod rows;
 
 pub use builder::JoinBuilder;
+pub use column::{ColumnChunks, ColumnIndex, ColumnJoin, Matched};
 pub use rows::{Chunks, Join, JoinRows, JoinRowsOn};
 
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
@@ -238,10 +240,10 @@ pub fn join<B: Runs<Cuckoo>>(backend: &B, left: &[u32], right: &[u32], kind: Joi
 
 /// Joins of columns of either width: a column's type says which, so literals need one.
 pub mod wide {
-    use super::{JoinIndex, JoinKind, JoinRows};
+    use super::{ColumnIndex, JoinKind, JoinRows};
     use crate::backend::Runs;
     use crate::error::Result;
-    use crate::scheme::{Key, Kind, Scheme};
+    use crate::scheme::Key;
 
     /// As [`join`](super::join); of columns of `u64` by bucketized tables.
     ///
@@ -256,7 +258,6 @@ pub mod wide {
     /// # Errors
     /// As there.
     pub fn join<B: Runs<K::Rows>, K: Key>(backend: &B, left: &[K], right: &[K], kind: JoinKind) -> Result<JoinRows> {
-        let scheme = K::Rows::of_kind(Kind::Canonical);
-        JoinIndex::builder(scheme).build(backend, right)?.join(left, kind)?.collect()
+        ColumnIndex::build(backend, right)?.join(left, kind)?.collect()
     }
 }
