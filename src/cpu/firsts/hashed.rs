@@ -74,7 +74,7 @@ struct Homes {
 impl Homes {
     #[inline(always)]
     fn of(self, key: u64) -> usize {
-        ((mixed(key, self.seed) >> 32) * self.count >> 32) as usize
+        (((mixed(key, self.seed) >> 32) * self.count) >> 32) as usize
     }
 
     /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after that was asked for; and

@@ -80,7 +80,7 @@ fn heavy_keys_and_equal_ones() -> Result<()> {
     let mut stream = SplitMix64::new(3);
     // Half of the rows have one key, and the key 0 comes late.
     let mut keys: Vec<u64> =
-        (0..len).map(|_| if stream.next_u32() % 2 == 0 { 77 } else { stream.next_u64() }).collect();
+        (0..len).map(|_| if stream.next_u32().is_multiple_of(2) { 77 } else { stream.next_u64() }).collect();
     keys[len - 5] = 0;
     check_both(&keys, Some("hashed"))?;
     // Few keys, of which one comes behind all others: what the front of the column knows is not all.
