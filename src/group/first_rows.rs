@@ -47,7 +47,7 @@ enum Way<B: Runs<K::Rows>, K: Key> {
 impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     /// Finds the first row of each row of a column.
     ///
-    /// Cost on the CPU: about two random accesses a row, to memory of 4 bytes a key of the range, or 14 (`u32`) or 29
+    /// Cost on the CPU: about two random accesses a row, to memory of 4 bytes a key of the range, or 14 (`u32`) or 27
     /// (`u64`) a distinct key, which stays with 4 bytes a row. Elsewhere: as [`factorize`](super::factorize).
     ///
     /// # Errors

@@ -46,9 +46,9 @@
 //! # Costs
 //!
 //! Errors and costs are those of the functions of the same names; a key of 64 bits takes 8 bytes where one of 32 takes 4, and
-//! columns by first appearance a bucketized table where those of `u32` take a cuckoo table. Sums of `f64` cost a sort of
-//! the values by group besides, at 28 bytes of memory a row; by ascending keys they stand so already, and are copied. A
-//! device without doubles (`cl_khr_fp64`) leaves the additions to one thread of this machine.
+//! columns by first appearance (but on the CPU) a bucketized table where those of `u32` take a cuckoo table. Sums of `f64`
+//! cost a sort of the values by group besides, at 28 bytes of memory a row; by ascending keys they stand so already, and are
+//! copied. A device without doubles (`cl_khr_fp64`) leaves the additions to one thread of this machine.
 
 use super::groups::{check_values, wanted};
 use super::number::Number;

@@ -41,7 +41,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// Makes a right column ready.
     ///
     /// Cost on the CPU: the costs of [`FirstRows::build`](crate::group::FirstRows::build); if keys come more than once, a lookup of
-    /// every row and three short passes besides. Memory: 4 bytes a key of the range, or 14 (`u32`) or 29 (`u64`) a distinct
+    /// every row and three short passes besides. Memory: 4 bytes a key of the range, or 14 (`u32`) or 27 (`u64`) a distinct
     /// key; if keys come more than once, 8 bytes a row more, and 4 while it is made. Elsewhere: as
     /// [`JoinBuilder::build`](super::JoinBuilder::build).
     ///

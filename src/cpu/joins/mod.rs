@@ -156,15 +156,19 @@ impl<K: Key> Right<K> {
         let before = cpu
             .run(|| {
                 let size = grain(left.len()) / CHUNK;
-                let mut results = memory::zeroed::<u64>(left.len().div_ceil(CHUNK))?;
+                let chunks = left.len().div_ceil(CHUNK);
+                let mut results = memory::zeroed::<u64>(chunks + 1)?;
                 // One number a chunk, and as many chunks at a time as one thread should have.
-                each((left, words, Per(CHUNK, &mut results[..])), size * CHUNK, |_, (left, firsts, Per(_, to))| {
-                    for ((left, firsts), to) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)).zip(to) {
-                        *to = self.probe(left, kind, firsts);
-                        self.mark(firsts, if kind.keeps_right() { bits } else { &[] });
-                    }
-                });
-                results.push(0);
+                each(
+                    (left, words, Per(CHUNK, &mut results[..chunks])),
+                    size * CHUNK,
+                    |_, (left, firsts, Per(_, to))| {
+                        for ((left, firsts), to) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)).zip(to) {
+                            *to = self.probe(left, kind, firsts);
+                            self.mark(firsts, if kind.keeps_right() { bits } else { &[] });
+                        }
+                    },
+                );
                 Ok(running_sums(results))
             })
             .flatten()?;
