@@ -48,6 +48,7 @@
 //! | [`MultiTable`] | any number of values per key |
 //! | [`CompactingTable`] | distinct keys as the numbers 0, 1, .., and back |
 //! | [`JoinIndex`], [`fn@join`] | joins of two columns, as pairs of row numbers in one order on every device |
+//! | [`ColumnIndex`] | the same of a right column that is at hand: made sooner, without a file |
 //! | [`group`] | distinct keys, inverse indices, counts, sums, least and greatest values by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
 //! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |
@@ -101,7 +102,7 @@ pub use cpu::Cpu;
 pub use device::{Any, auto};
 pub use error::{Error, Result};
 pub use group::{Aggregate, DeviceGroups, Groups, IdOrder};
-pub use join::{Join, JoinBuilder, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
+pub use join::{ColumnIndex, ColumnJoin, Join, JoinBuilder, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
 pub use multi::{MultiBuilder, MultiTable, Retrieved};
 #[cfg(feature = "opencl")]
 pub use opencl::OpenCl;

@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use koel::backend::Runs;
+use koel::group::FirstRows;
 use koel::workload::Workload;
 use koel::{
-    Aggregate, CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, Horton, IdOrder, JoinIndex,
-    JoinKind, Kind, MultiTable, Result, Scheme, group,
+    Aggregate, ColumnIndex, CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, Horton, IdOrder,
+    JoinIndex, JoinKind, Kind, MultiTable, Result, Scheme, group,
 };
 
 /// Bytes of the allocations that may be refused.
@@ -196,6 +197,25 @@ fn structures_survive_every_refusal() {
         sweep("group_by", || (), |()| group::group_by(&cpu, &keys, &values, &wanted, order), |()| ());
         sweep("unique", || (), |()| group::unique(&cpu, &keys, order), |()| ());
         sweep("factorize", || (), |()| group::factorize(&cpu, &keys, order), |()| ());
+    }
+    // Keys of a short range, and keys far apart.
+    for keys in [keys.clone(), Workload::new(PAIRS, 3).keys()] {
+        sweep("first rows", || (), |()| FirstRows::build(&cpu, &keys)?.rows(), |()| ());
+        sweep("found first rows", || (), |()| FirstRows::build(&cpu, &keys[..2000])?.find(&keys), |()| ());
+        sweep("ids", || (), |()| group::factorize(&cpu, &keys, IdOrder::FirstSeen), |()| ());
+        for right in [&keys[..2000], &keys[..]] {
+            for kind in JoinKind::ALL {
+                let index = || ColumnIndex::build(&cpu, right);
+                sweep("a join", || (), |()| index()?.join(&keys, kind)?.collect(), |()| ());
+                let index = index().expect("room");
+                sweep(
+                    "a batch",
+                    || index.matched(),
+                    |matched| index.probe(&keys, kind, matched.as_mut().expect("room")),
+                    |_| (),
+                );
+            }
+        }
     }
     let index = || JoinIndex::builder(Cuckoo::default()).build(&cpu, &keys[..2000]);
     sweep("a join's index", || (), |()| index()?.join(&keys, JoinKind::Inner)?.collect(), |()| ());

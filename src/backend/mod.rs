@@ -60,7 +60,8 @@ pub use crate::tuning::BuildRoute;
 
 use std::fmt;
 
-use crate::error::Result;
+use crate::cpu::{Cpu, Memory};
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::{Key, Scheme};
 use crate::sealed::Sealed;
@@ -187,6 +188,22 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         mut pass: impl FnMut(ChunkOf<Self, Q, A>) -> Result<ChunkOf<Self, Q, A>>,
     ) -> Result<()> {
         chunks::one_by_one(self, queries, answers, &mut pass)
+    }
+
+    /// The CPU that this backend is, if it is one: it has ways of its own to number, group and join columns.
+    #[doc(hidden)]
+    fn host(&self) -> Option<&Cpu> {
+        None
+    }
+    /// The words of a buffer of that CPU.
+    #[doc(hidden)]
+    fn host_words<'a, T: Word>(&self, _buffer: &'a Self::Buffer<T>) -> Result<&'a [T]> {
+        Err(Error::WrongDevice)
+    }
+    /// A buffer of that CPU as one of this backend.
+    #[doc(hidden)]
+    fn of_host<T: Word>(&self, _memory: Memory<T>) -> Result<Self::Buffer<T>> {
+        Err(Error::WrongDevice)
     }
 
     /// Reads a whole buffer to the host.

@@ -72,6 +72,18 @@ impl HashBackend for Cpu {
         Ok(())
     }
 
+    fn host(&self) -> Option<&Cpu> {
+        Some(self)
+    }
+
+    fn host_words<'a, T: Word>(&self, buffer: &'a Memory<T>) -> Result<&'a [T]> {
+        Ok(buffer.words())
+    }
+
+    fn of_host<T: Word>(&self, memory: Memory<T>) -> Result<Memory<T>> {
+        Ok(memory)
+    }
+
     fn iota(&self, len: usize) -> Result<Memory<u32>> {
         self.ledger().kernel("iota", len);
         let mut to = Memory::zeroed(len)?;

@@ -19,6 +19,9 @@
 //! primitives.rs  the passes that no scheme owns, on plain slices
 //! relational.rs  what grouping and joining need besides
 //! aggregate.rs   the part of it for values of 64 bits: aggregates of groups, and sums of doubles
+//! firsts/        the first row of each key of a column, by tables that no other pass sees
+//! groups.rs      aggregates of the groups of a column whose ids nobody asked for
+//! joins/         a right column made ready, and what a left one finds in it
 //! sort.rs        the one of them that is long: a radix sort of pairs
 //! backend.rs     `HashBackend`: checks ranges, enters the pool, writes the ledger
 //! probe.rs       `Probe`: clocks, random accesses, and in strided.rs updates near each other and far apart, for benches
@@ -49,8 +52,11 @@ mod bucketized;
 mod columns;
 mod crew;
 mod cuckoo;
+pub(crate) mod firsts;
 mod fks;
+pub(crate) mod groups;
 mod horton;
+pub(crate) mod joins;
 mod lanes;
 mod lines;
 mod memory;

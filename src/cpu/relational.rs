@@ -297,7 +297,7 @@ fn put_each<T: Sync>(places: &[u32], to: &[T], put: impl Fn(usize, &T) + Sync) {
 }
 
 /// The sum of all before each.
-fn running_sums<T: Copy + Default + std::ops::Add<Output = T>>(mut counts: Vec<T>) -> Vec<T> {
+pub(super) fn running_sums<T: Copy + Default + std::ops::Add<Output = T>>(mut counts: Vec<T>) -> Vec<T> {
     let mut sum = T::default();
     for count in &mut counts {
         (*count, sum) = (sum, sum + *count);

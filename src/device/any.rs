@@ -146,6 +146,15 @@ impl HashBackend for Any {
     ) -> Result<()> {
         self.wrapped_chunks(queries, answers, &mut pass)
     }
+    fn host(&self) -> Option<&Cpu> {
+        on_device!(self, |device, side| device.host())
+    }
+    fn host_words<'a, T: Word>(&self, buffer: &'a AnyBuffer<T>) -> Result<&'a [T]> {
+        on_device!(self, |device, side| device.host_words(side::of(buffer)?))
+    }
+    fn of_host<T: Word>(&self, memory: Memory<T>) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.of_host(memory).map(side::wrap))
+    }
     fn finish(&self) -> Result<()> {
         on_device!(self, |device, side| device.finish())
     }

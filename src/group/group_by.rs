@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! FirstSeen    the id of each row (`numbering.rs`), then one pass over rows that adds up by id
+//!              on the CPU, of columns with few groups, both at once, and no ids are written (`cpu/groups.rs`)
 //! Ascending    sort_pairs(keys, values); rows of one key stand together, and their id is how many runs began before
 //! ```
 //!

@@ -145,8 +145,20 @@ pub(crate) fn aggregated<B: Relational, K: Key, V: Number>(
     values: &B::Buffer<V::Word>,
     aggregates: &[Aggregate],
 ) -> Result<DeviceGroups<B, K, V>> {
-    let Columns { counts, sums, least, greatest, overflow } =
-        V::columns(backend, ids, values, keys.len(), wanted(aggregates))?;
+    let columns = V::columns(backend, ids, values, keys.len(), wanted(aggregates))?;
+    settled(backend, keys, columns)
+}
+
+/// The groups with these keys and aggregates.
+///
+/// # Errors
+/// [`Error::SumTooLarge`] with the key of the first group whose sum is.
+pub(super) fn settled<B: HashBackend, K: Key, V: Number>(
+    backend: &B,
+    keys: B::Buffer<K>,
+    columns: Columns<B, V::Word>,
+) -> Result<DeviceGroups<B, K, V>> {
+    let Columns { counts, sums, least, greatest, overflow } = columns;
     if let Some(group) = overflow {
         let mut key = [K::default()];
         backend.read(&keys, group as usize, &mut key)?;

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! numbering.rs      the distinct keys of a column in an order that is the same on every device, and the id of each row
+//! first_rows.rs     the first row of each row, and where other keys stand first
 //! reduce.rs         unique, factorize
 //! group_by.rs       count, sum, least and greatest of the values of each key
 //! value_counts.rs   count alone, in little memory
 //! groups.rs         Aggregate, Groups
+//! here.rs           what the CPU does in its own way
 //! number.rs         what values can be, and how each is aggregated
 //! wide.rs           all of it for keys of either width, and values of any type
 //! ```
@@ -13,14 +15,17 @@
 //! Everything here is made of the passes of one device ([`Relational`](crate::backend::Relational)) and of one hash
 //! table, so it runs on every backend. Columns have at most `u32::MAX` rows, so that a row's number is a `u32`.
 
+mod first_rows;
 mod group_by;
 mod groups;
+mod here;
 mod number;
 mod numbering;
 mod reduce;
 mod value_counts;
 pub mod wide;
 
+pub use first_rows::FirstRows;
 pub use group_by::{group_by, group_by_on};
 pub use groups::{Aggregate, DeviceGroups, Groups};
 pub use number::Number;

@@ -9,7 +9,8 @@
 
 use std::fmt;
 
-use crate::backend::{Accumulated, HashBackend, Numbers, Relational, Wanted, WideAccumulated, Word};
+use crate::backend::{Accumulated, DeviceBuffer, HashBackend, Numbers, Relational, Wanted, WideAccumulated, Word};
+use crate::cpu::{Cpu, Memory};
 use crate::error::Result;
 use crate::sealed::Sealed;
 
@@ -33,8 +34,36 @@ pub struct Columns<B: HashBackend, W: Word> {
     pub(super) overflow: Option<u32>,
 }
 
+impl<W: Word> Columns<Cpu, W> {
+    /// Of aggregates whose least and greatest values stand in 64 bits.
+    pub(super) fn of_wide(cpu: &Cpu, all: WideAccumulated<Cpu>) -> Result<Self> {
+        let WideAccumulated { counts, sums, least, greatest, overflow } = all;
+        let low = |wide: Memory<u64>| {
+            let mut to = cpu.unwritten(wide.len())?;
+            to.words_mut()?.iter_mut().zip(wide.words()).for_each(|(to, &wide)| *to = W::low(wide));
+            Result::Ok(to)
+        };
+        Ok(Columns { counts, sums, least: low(least)?, greatest: low(greatest)?, overflow })
+    }
+
+    /// The same as columns of the backend that the CPU is of.
+    pub(super) fn on<B: HashBackend>(self, backend: &B) -> Result<Columns<B, W>> {
+        Ok(Columns {
+            counts: backend.of_host(self.counts)?,
+            sums: backend.of_host(self.sums)?,
+            least: backend.of_host(self.least)?,
+            greatest: backend.of_host(self.greatest)?,
+            overflow: self.overflow,
+        })
+    }
+}
+
 /// The passes by which a type is aggregated. Nobody outside can call it.
 pub trait Passed: Sealed + Sized {
+    /// What they are, in as many bits.
+    #[doc(hidden)]
+    const NUMBERS: Numbers;
+
     /// Row `i` belongs to group `ids[i]` and brings `values[i]`.
     #[doc(hidden)]
     fn columns<B: Relational>(
@@ -54,6 +83,8 @@ impl Number for u32 {
 }
 
 impl Passed for u32 {
+    const NUMBERS: Numbers = Numbers::Unsigned;
+
     fn columns<B: Relational>(
         backend: &B,
         ids: &B::Buffer<u32>,
@@ -81,6 +112,8 @@ macro_rules! wide {
         }
 
         impl Passed for $number {
+            const NUMBERS: Numbers = $numbers;
+
             fn columns<B: Relational>(
                 backend: &B,
                 ids: &B::Buffer<u32>,

@@ -9,13 +9,15 @@
 //!              unique = select(begins, sorted);   ranks(begins), scattered to `rows`, is the id of each row
 //! ```
 //!
+//! On the CPU FirstSeen has no canonical table, but first rows ([`FirstRows`](super::FirstRows)): the same ids, in less time.
+//!
 //! Neither depends on where the table puts keys, so ids are the same on every device and with every seed.
 //!
 //! What FirstSeen is not: a sort, of the rows or of the distinct keys. That positions ascend in a bitmap is what puts
 //! them in order. And the table is used twice: with few distinct keys it is far too large for ids, but to build another
 //! one for them was no faster.
 
-use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, bitmap_words};
 use crate::error::Result;
 use crate::group::IdOrder;
 use crate::scheme::Key;
@@ -35,6 +37,9 @@ pub(crate) fn distinct_keys<B: Runs<K::Rows>, K: Key>(
     order: IdOrder,
 ) -> Result<B::Buffer<K>> {
     match order {
+        IdOrder::FirstSeen if let Some(cpu) = backend.host() => {
+            backend.of_host(cpu.first_seen(backend.host_words(keys)?)?)
+        }
         IdOrder::FirstSeen => match FirstSeen::of(backend, keys)? {
             Some(seen) => backend.select(&seen.first, true, keys),
             None => backend.clone_buffer(keys),
@@ -55,6 +60,12 @@ pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
     order: IdOrder,
 ) -> Result<Numbered<B, K>> {
     match order {
+        IdOrder::FirstSeen if let Some(cpu) = backend.host() => {
+            let keys = backend.host_words(keys)?;
+            let mut ids = cpu.unwritten(keys.len())?;
+            let unique = cpu.write_numbered(keys, ids.words_mut()?)?;
+            Ok(Numbered { unique: backend.of_host(unique)?, ids: backend.of_host(ids)? })
+        }
         IdOrder::FirstSeen => match FirstSeen::of(backend, keys)? {
             Some(seen) => seen.numbered(backend, keys),
             None => Ok(Numbered { unique: backend.clone_buffer(keys)?, ids: backend.iota(keys.len())? }),
@@ -75,6 +86,13 @@ pub(super) fn of_sorted<B: Runs<K::Rows>, K: Key>(backend: &B, sorted: &B::Buffe
     Ok(Numbered { unique, ids: backend.ranks(&begins, sorted.len())? })
 }
 
+/// A table of the distinct keys of a column, with the complement of the first position of each.
+pub(super) fn first_positions<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Positions<B, K>> {
+    let mut position = backend.iota(keys.len())?;
+    backend.complement(&mut position)?;
+    positions(backend, keys, &position)
+}
+
 /// Where each key of a column appears first.
 struct FirstSeen<B: Runs<K::Rows>, K: Key> {
     /// A table of the distinct keys.
@@ -88,10 +106,7 @@ struct FirstSeen<B: Runs<K::Rows>, K: Key> {
 impl<B: Runs<K::Rows>, K: Key> FirstSeen<B, K> {
     /// `None` if all keys are distinct: then each row is the first of its key.
     fn of(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Self>> {
-        let mut position = backend.iota(keys.len())?;
-        backend.complement(&mut position)?;
-        let table = positions(backend, keys, &position)?;
-        drop(position);
+        let table = first_positions::<B, K>(backend, keys)?;
         if table.least_copy.is_none() {
             return Ok(None);
         }

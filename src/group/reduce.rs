@@ -7,8 +7,9 @@ use crate::scheme::Cuckoo;
 
 /// The distinct keys of a column, each once.
 ///
-/// Cost: by first appearance a canonical cuckoo table of all rows, about two random accesses a row, and up to 31 bytes
-/// of device memory a row while it works; ascending a sort of the rows, at the cost of
+/// Cost: by first appearance about two random accesses a row; on the CPU to what [`FirstRows`](super::FirstRows) holds, and
+/// to no more than the keys at the front where those are all, and elsewhere to a canonical cuckoo table of all rows, with up
+/// to 31 bytes of device memory a row while it works; ascending a sort of the rows, at the cost of
 /// [`sort_pairs`](crate::HashBackend::sort_pairs).
 ///
 /// ```

@@ -46,15 +46,15 @@
 //! # Costs
 //!
 //! Errors and costs are those of the functions of the same names; a key of 64 bits takes 8 bytes where one of 32 takes 4, and
-//! columns by first appearance a bucketized table where those of `u32` take a cuckoo table. Sums of `f64` cost a sort of
-//! the values by group besides, at 28 bytes of memory a row; by ascending keys they stand so already, and are copied. A
-//! device without doubles (`cl_khr_fp64`) leaves the additions to one thread of this machine.
+//! columns by first appearance (but on the CPU) a bucketized table where those of `u32` take a cuckoo table. Sums of `f64`
+//! cost a sort of the values by group besides, at 28 bytes of memory a row; by ascending keys they stand so already, and are
+//! copied. A device without doubles (`cl_khr_fp64`) leaves the additions to one thread of this machine.
 
 use super::groups::{check_values, wanted};
 use super::number::Number;
 use super::numbering::{Numbered, distinct_keys, numbered, of_sorted};
-use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated};
-use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, Relational, Runs};
+use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, here};
+use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
 
@@ -64,6 +64,9 @@ use crate::scheme::Key;
 /// As there.
 pub fn unique<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder) -> Result<Vec<K>> {
     Error::check_rows("rows", keys.len())?;
+    if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
+        return cpu.download(&cpu.first_seen(keys)?);
+    }
     backend.download(&distinct_keys::<B, K>(backend, &backend.upload(keys)?, order)?)
 }
 
@@ -86,6 +89,9 @@ pub fn unique_on<B: Runs<K::Rows>, K: Key>(
 /// As there.
 pub fn factorize<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder) -> Result<(Vec<K>, Vec<u32>)> {
     Error::check_rows("rows", keys.len())?;
+    if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
+        return here::factorized(cpu, keys);
+    }
     let (unique, inverse) = factorize_on::<B, K>(backend, &backend.upload(keys)?, order)?;
     Ok((backend.download(&unique)?, backend.download(&inverse)?))
 }
@@ -118,6 +124,10 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     check_values(values.len(), keys.len(), aggregates)?;
     Error::check_rows("rows", keys.len())?;
     let values = if wanted(aggregates).values() { values } else { &[] };
+    if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
+        return here::grouped::<B, K, V>(backend, cpu, keys, bytemuck::cast_slice(values), aggregates)?
+            .download(backend);
+    }
     let (keys, values) = (backend.upload(keys)?, backend.upload(bytemuck::cast_slice::<V, V::Word>(values))?);
     group_by_on::<B, K, V>(backend, &keys, &values, aggregates, order)?.download(backend)
 }
@@ -146,6 +156,10 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
 ) -> Result<DeviceGroups<B, K, V>> {
     check_values(values.len(), keys.len(), aggregates)?;
     Error::check_rows("rows", keys.len())?;
+    if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
+        let (keys, values) = (backend.host_words(keys)?, backend.host_words(values)?);
+        return here::grouped::<B, K, V>(backend, cpu, keys, values, aggregates);
+    }
     if order == IdOrder::FirstSeen {
         let Numbered { unique, ids } = numbered::<B, K>(backend, keys, order)?;
         return aggregated(backend, unique, &ids, values, aggregates);

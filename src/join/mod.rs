@@ -16,13 +16,18 @@
 //! made in pieces, each from wherever it begins, and each pass over a piece does the same work for every row of it,
 //! whichever keys they have.
 //!
+//! That is [`JoinIndex`], canonical and with files. [`ColumnIndex`] gives the same rows of a column that is at hand and is
+//! not saved: on the CPU it is made of first rows (`cpu/joins/`), in less time and memory.
+//!
 //! What it is not: a join of two sorted columns. The left column is not sorted, and its order is the result's.
 
 mod builder;
+mod column;
 mod file;
 mod rows;
 
 pub use builder::JoinBuilder;
+pub use column::{ColumnChunks, ColumnIndex, ColumnJoin, Matched};
 pub use rows::{Chunks, Join, JoinRows, JoinRowsOn};
 
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
@@ -219,9 +224,9 @@ impl<B: HashBackend, S: Scheme> std::fmt::Debug for JoinIndex<B, S> {
 
 /// The join of two columns of keys: row numbers of both sides, in the order of left rows, then of right rows.
 ///
-/// Cost: an index of the right column ([`JoinBuilder::build`]), by cuckoo tables with default parameters, a lookup a
-/// left row, and 8 bytes a row of the result, which is held as a whole. Keep a [`JoinIndex`] for several left columns,
-/// or take its [`Join::chunks`] for results that do not fit.
+/// Cost: a [`ColumnIndex`] of the right column, a lookup a left row, and 8 bytes a row of the result, which is held as a
+/// whole. Keep a `ColumnIndex` for several left columns, or take its [`ColumnJoin::chunks`] for results that do not fit; a
+/// [`JoinIndex`] can be saved.
 ///
 /// ```
 /// use koel::{Cpu, JoinKind, join};
@@ -231,19 +236,19 @@ impl<B: HashBackend, S: Scheme> std::fmt::Debug for JoinIndex<B, S> {
 /// ```
 ///
 /// # Errors
-/// As [`JoinBuilder::build`] and [`Join::collect`].
+/// As [`ColumnIndex::build`] and [`ColumnJoin::collect`].
 pub fn join<B: Runs<Cuckoo>>(backend: &B, left: &[u32], right: &[u32], kind: JoinKind) -> Result<JoinRows> {
     wide::join(backend, left, right, kind)
 }
 
 /// Joins of columns of either width: a column's type says which, so literals need one.
 pub mod wide {
-    use super::{JoinIndex, JoinKind, JoinRows};
+    use super::{ColumnIndex, JoinKind, JoinRows};
     use crate::backend::Runs;
     use crate::error::Result;
-    use crate::scheme::{Key, Kind, Scheme};
+    use crate::scheme::Key;
 
-    /// As [`join`](super::join); of columns of `u64` by bucketized tables.
+    /// As [`join`](super::join).
     ///
     /// ```
     /// use koel::{Cpu, JoinKind, join};
@@ -256,7 +261,6 @@ pub mod wide {
     /// # Errors
     /// As there.
     pub fn join<B: Runs<K::Rows>, K: Key>(backend: &B, left: &[K], right: &[K], kind: JoinKind) -> Result<JoinRows> {
-        let scheme = K::Rows::of_kind(Kind::Canonical);
-        JoinIndex::builder(scheme).build(backend, right)?.join(left, kind)?.collect()
+        ColumnIndex::build(backend, right)?.join(left, kind)?.collect()
     }
 }

@@ -161,6 +161,10 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
         }
     }
 
+    pub(super) fn backend(&self) -> &B {
+        self.right.backend()
+    }
+
     /// How many numbers of right rows so many rows of the result have.
     fn right_rows(&self, rows: usize) -> usize {
         match self.rows {

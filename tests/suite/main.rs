@@ -42,6 +42,7 @@ mod schemes {
 /// What is made of tables: sets, ids, groups, lists of values, joins.
 mod structures {
     mod chosen;
+    mod columns;
     mod compact;
     mod group;
     mod group_values;

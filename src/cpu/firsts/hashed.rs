@@ -1,0 +1,346 @@
+//! Keys of any range: a table of lines of 64 bytes, in which a key stands in its home line, or in one behind it.
+//!
+//! ```text
+//! u32   8 slots a line, a word each:    [key][!row]           zero: free, since no row is u32::MAX
+//! u64   4 slots a line, two words each: [key] [0][!row]       a key of zero: free; the key 0 itself has a cell outside
+//!
+//! put    the first slot of the line that is free or has the key: claimed by a compare-and-swap, or raised to !row
+//! look   all slots of the line at once; the search goes on if none has the key and the last one is taken
+//! both   a key whose search goes on is put on a list, and its next line asked for; the list is worked off after a chunk
+//! ```
+//!
+//! A slot is taken once, never changes hands, and a line is filled from its front: so threads need no locks, and for each
+//! key there is one slot.
+//!
+//! How large: [`FILLED`] hundredths of the slots are expected to be taken. A key farther than [`REACH`] lines from home,
+//! or a chunk of keys that takes [`STEPS`] steps a key, ends the attempt: random keys do neither, and keys that are
+//! chosen cost no more than that. The next attempt has another seed, and room for all rows.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::{Memory, grain, raise};
+use crate::cpu::lanes::at_best;
+use crate::cpu::memory::{atomic, prefetch};
+use crate::cpu::{BLOCK, CHUNK};
+use crate::error::Result;
+use crate::parallel::{each, fold};
+use crate::scheme::Key;
+
+/// Tables that are tried.
+pub(super) const ATTEMPTS: usize = 3;
+/// Taken slots of a hundred.
+const FILLED: usize = 60;
+/// Lines from a key's home to where it stands.
+const REACH: usize = 128;
+/// Lines a key, over a chunk of keys.
+const STEPS: usize = 8;
+/// Words of a line.
+const LINE: usize = 8;
+
+/// Spreads what differs anywhere in a key over all bits.
+#[inline(always)]
+pub(super) fn mixed(key: u64, seed: u64) -> u64 {
+    let product = u128::from(key ^ seed) * 0x2d35_8dcc_aa6c_78a5;
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// Words of a slot.
+const fn words<K: Key>() -> usize {
+    if K::BITS == u64::BITS { 2 } else { 1 }
+}
+
+/// Slots of a line.
+const fn slots<K: Key>() -> usize {
+    LINE / words::<K>()
+}
+
+pub(super) struct Hashed<K: Key> {
+    lines: Memory<u64>,
+    homes: Homes,
+    /// `!row` of a key of 64 bits that is zero.
+    zero: u32,
+    of: PhantomData<K>,
+}
+
+/// Where keys belong.
+#[derive(Clone, Copy)]
+struct Homes {
+    count: u64,
+    seed: u64,
+}
+
+impl Homes {
+    #[inline(always)]
+    fn of(self, key: u64) -> usize {
+        (((mixed(key, self.seed) >> 32) * self.count) >> 32) as usize
+    }
+
+    /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after that was asked for; and
+    /// `behind`, with the first line behind it, for those of which `at_home` says that their search goes on.
+    #[inline(always)]
+    fn each<K: Key, L>(
+        self,
+        lines: &[L],
+        keys: &[K],
+        mut at_home: impl FnMut(usize, u64, &L) -> bool,
+        mut behind: impl FnMut(usize, u64, usize),
+    ) {
+        let (mut homes, mut going_on, mut count) = ([0_u32; BLOCK], [0_u16; CHUNK], 0);
+        for (home, &key) in homes.iter_mut().zip(keys) {
+            *home = self.of(key.into()) as u32;
+            prefetch(lines, *home as usize);
+        }
+        for (i, &key) in keys.iter().enumerate() {
+            let home = &mut homes[i % BLOCK];
+            let here = *home as usize;
+            if let Some(&next) = keys.get(i + BLOCK) {
+                *home = self.of(next.into()) as u32;
+                prefetch(lines, *home as usize);
+            }
+            let Some(line) = lines.get(here) else { continue };
+            going_on[count % CHUNK] = i as u16;
+            if at_home(i, key.into(), line) {
+                prefetch(lines, here + 1);
+                count += 1;
+            }
+        }
+        for &i in going_on.iter().take(count) {
+            let key = keys[usize::from(i)].into();
+            behind(usize::from(i), key, self.of(key) + 1);
+        }
+    }
+}
+
+impl<K: Key> Hashed<K> {
+    /// The table of a column with about so many distinct keys, and how many there are. None if it became too full.
+    pub(super) fn of(keys: &[K], expected: usize, attempt: usize) -> Result<Option<(Self, usize)>> {
+        let expected = if attempt == 0 { expected } else { keys.len() };
+        let count =
+            ((expected as u64 * 100 / FILLED as u64 / slots::<K>() as u64) + 8).min(u64::from(u32::MAX) - REACH as u64);
+        let homes = Homes { count, seed: mixed(attempt as u64 + 1, 0x6669_7273_7473) };
+        let mut lines = Memory::zeroed((count as usize).saturating_add(REACH).saturating_mul(LINE))?;
+        let (zero, full) = (AtomicU32::new(0), AtomicBool::new(false));
+        let size = grain(keys.len());
+        let alone = keys.len() <= size || rayon::current_num_threads() == 1;
+        let filling = Filling { lines: atomic(lines.words_mut()?).as_chunks().0, homes, zero: &zero, alone };
+        let of_chunk = |_, rows: Range<usize>| {
+            let mut taken = 0;
+            for start in rows.clone().step_by(CHUNK) {
+                if full.load(Relaxed) {
+                    break;
+                }
+                let keys = &keys[start..rows.end.min(start + CHUNK)];
+                let new = at_best(
+                    #[inline(always)]
+                    || filling.fill(keys, start as u32),
+                );
+                match new {
+                    Some(new) => taken += new,
+                    None => full.store(true, Relaxed),
+                }
+            }
+            taken
+        };
+        let taken = fold(0..keys.len(), size, of_chunk, |a, b| a + b);
+        let zero = zero.into_inner();
+        let hashed = Hashed { lines, homes, zero, of: PhantomData };
+        Ok((!full.into_inner()).then_some((hashed, taken + usize::from(zero != 0))))
+    }
+
+    #[inline(always)]
+    pub(super) fn look(&self, queries: &[K], to: &mut [u32]) {
+        let lines: &[[u64; LINE]] = self.lines.words().as_chunks().0;
+        for (queries, to) in queries.chunks(CHUNK).zip(to.chunks_mut(CHUNK)) {
+            // Both closures write, one after the other.
+            let to = std::cell::Cell::from_mut(to).as_slice_of_cells();
+            self.homes.each(
+                lines,
+                queries,
+                #[inline(always)]
+                |i, key, line| {
+                    let (mut found, goes_on) = asked::<K>(key, line);
+                    if K::BITS == u64::BITS && key == 0 {
+                        found = self.zero;
+                    }
+                    if let Some(to) = to.get(i) {
+                        to.set(!found);
+                    }
+                    goes_on & (found == 0)
+                },
+                #[inline(always)]
+                |i, key, first| {
+                    for line in lines.get(first..first + REACH - 1).unwrap_or(&[]) {
+                        let (found, goes_on) = asked::<K>(key, line);
+                        if found != 0
+                            && let Some(to) = to.get(i)
+                        {
+                            to.set(!found);
+                        }
+                        if found != 0 || !goes_on {
+                            break;
+                        }
+                    }
+                },
+            );
+        }
+    }
+
+    pub(super) fn each(&self, then: impl Fn(u32) + Sync) {
+        each(self.lines.words(), CHUNK, |_, lines| {
+            let numbers = lines.chunks_exact(words::<K>()).map(|slot| slot[words::<K>() - 1] as u32);
+            numbers.filter(|&number| number != 0).for_each(|number| then(!number));
+        });
+        if self.zero != 0 {
+            then(!self.zero);
+        }
+    }
+
+    pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32 + Sync) -> Result<()> {
+        each(self.lines.words_mut()?, CHUNK, |_, lines| {
+            at_best(
+                #[inline(always)]
+                || {
+                    for slot in lines.chunks_exact_mut(words::<K>()) {
+                        let word = &mut slot[words::<K>() - 1];
+                        if *word as u32 != 0 {
+                            *word = *word >> 32 << 32 | u64::from(!number(!(*word as u32)));
+                        }
+                    }
+                },
+            );
+        });
+        if self.zero != 0 {
+            self.zero = !number(!self.zero);
+        }
+        Ok(())
+    }
+}
+
+/// What a line says to a key: its number or 0, and whether the line is full. Nothing branches on it.
+#[inline(always)]
+fn asked<K: Key>(key: u64, line: &[u64; LINE]) -> (u32, bool) {
+    let mut found = 0;
+    if K::BITS == u64::BITS {
+        for slot in line.as_chunks::<2>().0 {
+            found |= u64::from(slot[0] == key).wrapping_neg() & slot[1];
+        }
+        return (found as u32, line[LINE - 2] != 0);
+    }
+    for &word in line {
+        found |= u64::from(word >> 32 == key).wrapping_neg() & word;
+    }
+    (found as u32, line[LINE - 1] != 0)
+}
+
+/// A table while it is filled.
+struct Filling<'a> {
+    lines: &'a [[AtomicU64; LINE]],
+    homes: Homes,
+    zero: &'a AtomicU32,
+    /// Whether one thread fills it.
+    alone: bool,
+}
+
+/// What became of a key in a line.
+#[derive(PartialEq, Eq)]
+enum Put {
+    New,
+    Known,
+    Full,
+}
+
+impl Filling<'_> {
+    /// Takes up at most [`CHUNK`] keys, the first of which stands in row `first`. How many new ones there were; none if
+    /// there was no room, or finding it took too long.
+    #[inline(always)]
+    fn fill<K: Key>(&self, keys: &[K], first: u32) -> Option<usize> {
+        let (new, mut new_behind, mut steps, mut fits) = (std::cell::Cell::new(0), 0, 0, true);
+        self.homes.each(
+            self.lines,
+            keys,
+            #[inline(always)]
+            |i, key, line| {
+                let put = self.put::<K>(line, key, first.wrapping_add(i as u32));
+                new.set(new.get() + usize::from(put == Put::New));
+                put == Put::Full
+            },
+            #[inline(always)]
+            |i, key, home| {
+                for line in self.lines.get(home..home + REACH - 1).unwrap_or(&[]) {
+                    steps += 1;
+                    match self.put::<K>(line, key, first.wrapping_add(i as u32)) {
+                        Put::New => new_behind += 1,
+                        Put::Known => {}
+                        Put::Full => continue,
+                    }
+                    return;
+                }
+                fits = false;
+            },
+        );
+        (fits && steps <= keys.len() * STEPS + REACH).then_some(new.get() + new_behind)
+    }
+
+    #[inline(always)]
+    fn put<K: Key>(&self, line: &[AtomicU64; LINE], key: u64, row: u32) -> Put {
+        if K::BITS == u64::BITS && key == 0 {
+            raise(self.zero, row, self.alone);
+            // The cell outside is counted in the end.
+            return Put::Known;
+        }
+        // The first word of each slot; of 32 bits, the key's half.
+        let key_of = |word: u64| if K::BITS == u64::BITS { word } else { word >> 32 };
+        let place = |slot: usize| slot * words::<K>();
+        let mut fitting = 1 << slots::<K>();
+        for slot in 0..slots::<K>() {
+            let word = line[place(slot)].load(Relaxed);
+            fitting |= u32::from((word == 0) | (key_of(word) == key)) << slot;
+        }
+        let number = u64::from(!row);
+        let claim = if K::BITS == u64::BITS { key } else { key << 32 | number };
+        // Mostly one turn: a slot that was free may be another key's by now.
+        for slot in fitting.trailing_zeros() as usize..slots::<K>() {
+            let first = &line[place(slot)];
+            let mut there = first.load(Relaxed);
+            let mut new = false;
+            if there == 0 {
+                (there, new) = self.claim(first, claim);
+            }
+            if key_of(there) == key {
+                if K::BITS == u64::BITS {
+                    self.raise(&line[(place(slot) + 1) % LINE], number);
+                } else {
+                    self.raise(first, claim);
+                }
+                return if new { Put::New } else { Put::Known };
+            }
+        }
+        Put::Full
+    }
+
+    /// What stands in a free slot then, and whether it is from here.
+    #[inline(always)]
+    fn claim(&self, slot: &AtomicU64, word: u64) -> (u64, bool) {
+        if self.alone {
+            slot.store(word, Relaxed);
+            return (word, true);
+        }
+        match slot.compare_exchange(0, word, Relaxed, Relaxed) {
+            Ok(_) => (word, true),
+            Err(there) => (there, false),
+        }
+    }
+
+    #[inline(always)]
+    fn raise(&self, slot: &AtomicU64, word: u64) {
+        if slot.load(Relaxed) < word {
+            if self.alone {
+                slot.store(word, Relaxed);
+            } else {
+                slot.fetch_max(word, Relaxed);
+            }
+        }
+    }
+}

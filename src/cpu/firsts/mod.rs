@@ -1,0 +1,231 @@
+//! First rows: for each key of a column the row where it stands first, and which row that is for any other column.
+//!
+//! ```text
+//! dense     the keys lie in a range that is not much longer than the column: a cell for each key of the range
+//! hashed    otherwise: a table of the distinct keys, as large as an estimate of their number says
+//! sorted    keys chosen against every hash that was tried: the distinct keys in order, found by halving
+//!
+//! build     each row raises the cell of its key to !row, where zero is no row: what stays is the first row
+//!           (a row reads before it writes: rows of a chunk rise, so writes are about as rare as distinct keys)
+//! look      the cell of each query; !0 is NO_ROW
+//! renumber  each first row becomes another number, such as the id of its key
+//! ```
+//!
+//! Threads write to one table, in any order: the greatest of `!row` is the same whoever comes first. Where a key's cell is
+//! may depend on who came first; nobody is told.
+//!
+//! Why no table per part of the keys: to deal rows to parts is to write each once more. Cells are asked for a block ahead,
+//! and one core waits for a hundred of them at once, which took less time than the dealing alone.
+//!
+//! What it is not: a table of this crate's schemes. It is not canonical, has no file, and nobody adds to it.
+
+mod dense;
+mod estimate;
+mod hashed;
+mod numbered;
+mod sorted;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::lanes::at_best;
+use super::{CHUNK, Cpu, Memory};
+use crate::error::Result;
+use crate::parallel::{each, fold};
+use crate::scheme::Key;
+
+use dense::Dense;
+use hashed::Hashed;
+use sorted::Sorted;
+
+pub(crate) use numbered::Numbering;
+
+/// Rows that one thread does alone: to wake others takes as long as some of that work.
+const ALONE: usize = 1 << 16;
+/// Keys of a range that are addressed directly: so many at least, and so many a row.
+const RANGE: u64 = 1 << 16;
+const RANGE_A_ROW: u64 = 4;
+
+/// Whether one thread does so many rows.
+pub(super) fn alone(rows: usize) -> bool {
+    rows <= ALONE
+}
+
+/// Rows of a chunk of so many: all, where one thread does them.
+pub(super) fn grain(rows: usize) -> usize {
+    if alone(rows) { rows.next_multiple_of(CHUNK).max(CHUNK) } else { CHUNK }
+}
+
+/// The first row of each key of a column, or the numbers that [`renumber`](Firsts::renumber) made of those.
+pub(crate) struct Firsts<K: Key> {
+    way: Way<K>,
+    rows: usize,
+    distinct: usize,
+}
+
+enum Way<K: Key> {
+    Dense(Dense<K>),
+    Hashed(Hashed<K>),
+    Sorted(Sorted<K>),
+}
+
+impl<K: Key> Firsts<K> {
+    /// Of a column of fewer than 2^32 rows; on the threads of the pool that calls.
+    fn of(cpu: &Cpu, keys: &[K]) -> Result<Self> {
+        let rows = keys.len();
+        if let Some((least, range)) = range(keys) {
+            let (dense, distinct) = Dense::of(keys, least, range)?;
+            return Ok(Firsts { way: Way::Dense(dense), rows, distinct });
+        }
+        let expected = estimate::distinct(keys);
+        for attempt in 0..hashed::ATTEMPTS {
+            if let Some((hashed, distinct)) = Hashed::of(keys, expected, attempt)? {
+                return Ok(Firsts { way: Way::Hashed(hashed), rows, distinct });
+            }
+        }
+        let sorted = Sorted::of(cpu, keys)?;
+        let distinct = sorted.distinct();
+        Ok(Firsts { way: Way::Sorted(sorted), rows, distinct })
+    }
+
+    /// Rows of the column.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Its distinct keys.
+    pub(crate) fn distinct(&self) -> usize {
+        self.distinct
+    }
+
+    /// Whether no key comes twice.
+    pub(crate) fn all_distinct(&self) -> bool {
+        self.rows == self.distinct
+    }
+
+    /// The first row of each query, or [`NO_ROW`](crate::NO_ROW); by the thread that calls.
+    #[inline(always)]
+    pub(super) fn look(&self, queries: &[K], to: &mut [u32]) {
+        match &self.way {
+            Way::Dense(dense) => at_best(
+                #[inline(always)]
+                || dense.look(queries, to),
+            ),
+            Way::Hashed(hashed) => at_best(
+                #[inline(always)]
+                || hashed.look(queries, to),
+            ),
+            Way::Sorted(sorted) => sorted.look(queries, to),
+        }
+    }
+
+    /// [`look`](Self::look) by all threads.
+    fn look_all(&self, queries: &[K], to: &mut [u32]) {
+        each((queries, to), grain(queries.len()), |_, (queries, to)| self.look(queries, to));
+    }
+
+    /// Calls with each first row.
+    fn each(&self, then: impl Fn(u32) + Sync) {
+        match &self.way {
+            Way::Dense(dense) => dense.each(then),
+            Way::Hashed(hashed) => hashed.each(then),
+            Way::Sorted(sorted) => sorted.each(then),
+        }
+    }
+
+    /// Puts another number below `u32::MAX` for each first row.
+    fn renumber(&mut self, number: impl Fn(u32) -> u32 + Sync) -> Result<()> {
+        match &mut self.way {
+            Way::Dense(dense) => dense.renumber(number),
+            Way::Hashed(hashed) => hashed.renumber(number),
+            Way::Sorted(sorted) => sorted.renumber(number),
+        }
+    }
+}
+
+impl<K: Key> std::fmt::Debug for Firsts<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let way = match self.way {
+            Way::Dense(_) => "dense",
+            Way::Hashed(_) => "hashed",
+            Way::Sorted(_) => "sorted",
+        };
+        f.debug_struct("Firsts").field("way", &way).field("rows", &self.rows).field("distinct", &self.distinct).finish()
+    }
+}
+
+impl Cpu {
+    /// The first rows of a column of fewer than 2^32.
+    pub(crate) fn firsts<K: Key>(&self, keys: &[K]) -> Result<Firsts<K>> {
+        self.ledger_of("first rows", keys.len());
+        self.run(|| Firsts::of(self, keys)).flatten()
+    }
+
+    /// The first row of each query, or [`NO_ROW`](crate::NO_ROW), written over `to`, which is as long.
+    pub(crate) fn find_firsts<K: Key>(&self, firsts: &Firsts<K>, queries: &[K], to: &mut [u32]) -> Result<()> {
+        self.ledger_of("find first rows", queries.len());
+        self.run(|| firsts.look_all(queries, to))
+    }
+
+    /// The same in a buffer.
+    pub(crate) fn found_firsts<K: Key>(&self, firsts: &Firsts<K>, queries: &[K]) -> Result<Memory<u32>> {
+        let mut to = Memory::zeroed(queries.len())?;
+        self.find_firsts(firsts, queries, to.words_mut()?)?;
+        Ok(to)
+    }
+
+    pub(super) fn ledger_of(&self, pass: &'static str, rows: usize) {
+        self.inner.ledger.kernel(pass, rows);
+    }
+}
+
+/// The least key and how many there are from it to the greatest, if so many can be addressed.
+fn range<K: Key>(keys: &[K]) -> Option<(K, usize)> {
+    let most = RANGE.max(RANGE_A_ROW.saturating_mul(keys.len() as u64)).min(u32::MAX.into());
+    let too_far = AtomicBool::new(false);
+    let ends = |_, keys: &[K]| {
+        if too_far.load(Relaxed) {
+            return None;
+        }
+        let ends = at_best(
+            #[inline(always)]
+            || {
+                let first = *keys.first()?;
+                Some(keys.iter().fold((first, first), |(least, most), &key| (least.min(key), most.max(key))))
+            },
+        )?;
+        if ends.1.into() - ends.0.into() >= most {
+            too_far.store(true, Relaxed);
+        }
+        Some(ends)
+    };
+    let join = |a: Option<(K, K)>, b: Option<(K, K)>| match (a, b) {
+        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (a, b) => a.or(b),
+    };
+    // Chunks even of short columns, so that keys far apart are seen soon.
+    let size = if alone(keys.len()) { keys.len().max(1) } else { CHUNK };
+    let ends = fold(keys, size, ends, join);
+    if too_far.into_inner() {
+        return None;
+    }
+    let Some((least, greatest)) = ends else { return Some((K::default(), 0)) };
+    let between = greatest.into() - least.into();
+    (between < most).then_some((least, between as usize + 1))
+}
+
+/// Raises a cell to `!row`, if it is below.
+#[inline(always)]
+fn raise(cell: &AtomicU32, row: u32, alone: bool) -> bool {
+    let before = cell.load(Relaxed);
+    if before >= !row {
+        return false;
+    }
+    if alone {
+        cell.store(!row, Relaxed);
+        return before == 0;
+    }
+    cell.fetch_max(!row, Relaxed) == 0
+}

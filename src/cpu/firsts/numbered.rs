@@ -1,0 +1,189 @@
+//! The distinct keys of a column in the order of their first rows, and each row's number among them.
+//!
+//! ```text
+//! bits       a bitmap of the rows, with a one at each first row;    unique = the keys there
+//! renumber   each key's first row becomes its rank: the ones of the bitmap before it
+//! ids        what each row then finds
+//! ```
+//!
+//! A long column of few keys has all of them in its front. So that is numbered first; and if every row finds its key there,
+//! the rest of the column was read once.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::{Firsts, Memory, grain};
+use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
+use crate::cpu::memory::{atomic_u32, copy};
+use crate::cpu::primitives::Kept;
+use crate::cpu::relational::running_sums;
+use crate::cpu::{CHUNK, Cpu};
+use crate::error::Result;
+use crate::join::NO_ROW;
+use crate::parallel::{Per, any, collect, each};
+use crate::scheme::Key;
+
+/// Rows of a front, and how often, about, a key of it must occur there.
+const FRONT: usize = 1 << 16;
+const COPIES: usize = 16;
+
+/// The distinct keys of a column by first appearance, and where the number of each is found.
+pub(crate) struct Numbering<K: Key> {
+    pub(crate) unique: Memory<K>,
+    /// None if all keys are distinct: then each row's number is its own.
+    numbers: Option<Firsts<K>>,
+}
+
+impl<K: Key> Numbering<K> {
+    /// The number of each of these rows, which begin with row `first`, of the column.
+    ///
+    /// Whether all are known. Only those of a front need not be.
+    #[inline(always)]
+    pub(in crate::cpu) fn look(&self, first: usize, keys: &[K], to: &mut [u32]) -> bool {
+        match &self.numbers {
+            Some(numbers) => {
+                numbers.look(keys, to);
+                !to.contains(&NO_ROW)
+            }
+            None => {
+                to.iter_mut().zip(first..).for_each(|(to, row)| *to = row as u32);
+                true
+            }
+        }
+    }
+
+    /// The numbers of all rows; false if one is unknown, and then they are of no use.
+    pub(crate) fn write(&self, keys: &[K], ids: &mut [u32]) -> bool {
+        let unknown = AtomicBool::new(false);
+        let size = grain(keys.len());
+        each((keys, ids), size, |number, (keys, ids)| {
+            if !unknown.load(Relaxed) && !self.look(number * size, keys, ids) {
+                unknown.store(true, Relaxed);
+            }
+        });
+        !unknown.into_inner()
+    }
+
+    /// Whether the keys of all rows are known.
+    fn knows(&self, keys: &[K]) -> bool {
+        !any(keys, CHUNK, |_, keys| !self.look(0, keys, &mut [0; CHUNK][..keys.len()]))
+    }
+}
+
+/// The places of a bitmap's ones among each other.
+struct Rank {
+    bits: Memory<u32>,
+    /// The ones before each word.
+    before: Memory<u32>,
+}
+
+impl Rank {
+    fn of(bits: Memory<u32>) -> Result<Self> {
+        const WORDS: usize = CHUNK / 32;
+        let mut before = Memory::zeroed(bits.len())?;
+        let words = bits.words();
+        let size = grain(words.len() * 32) / 32;
+        let ones = |_, words: &[u32]| words.iter().map(|word| word.count_ones()).sum();
+        let sums = running_sums::<u32>(collect(words, size.max(WORDS), ones)?);
+        each((before.words_mut()?, words, Per(size, &sums[..])), size, |_, (to, words, Per(_, sums))| {
+            let mut sum = sums[0];
+            for (to, word) in to.iter_mut().zip(words) {
+                *to = sum;
+                sum += word.count_ones();
+            }
+        });
+        Ok(Rank { bits, before })
+    }
+
+    /// The ones before a place.
+    #[inline(always)]
+    fn at(&self, place: u32) -> u32 {
+        let word = place as usize / 32;
+        let (bits, before) = (self.bits.words().get(word), self.before.words().get(word));
+        let bits = bits.copied().unwrap_or(0) & ((1 << (place % 32)) - 1);
+        before.copied().unwrap_or(0) + bits.count_ones()
+    }
+}
+
+impl<K: Key> Firsts<K> {
+    /// A bitmap of the rows of the column, with a one at each first row.
+    fn bits(&self) -> Result<Memory<u32>> {
+        let mut bits = Memory::zeroed(bitmap_words(self.rows))?;
+        let words = atomic_u32(bits.words_mut()?);
+        self.each(|row| {
+            if let Some(word) = words.get(row as usize / 32) {
+                word.fetch_or(1 << (row % 32), Relaxed);
+            }
+        });
+        Ok(bits)
+    }
+
+    fn numbered(mut self, keys: &[K]) -> Result<Numbering<K>> {
+        if self.all_distinct() {
+            let mut unique = Memory::zeroed(keys.len())?;
+            copy(keys, unique.words_mut()?);
+            return Ok(Numbering { unique, numbers: None });
+        }
+        let bits = self.bits()?;
+        let unique = Kept::new(bits.words(), true, keys.len())?.of(keys)?;
+        let rank = Rank::of(bits)?;
+        self.renumber(|row| rank.at(row))?;
+        Ok(Numbering { unique, numbers: Some(self) })
+    }
+}
+
+impl Cpu {
+    /// The distinct keys of a column by first appearance.
+    pub(crate) fn first_seen<K: Key>(&self, keys: &[K]) -> Result<Memory<K>> {
+        if let Some(front) = self.front(keys)?
+            && self.run(|| front.knows(keys))?
+        {
+            return Ok(front.unique);
+        }
+        let firsts = self.firsts(keys)?;
+        self.run(|| {
+            let bits = firsts.bits()?;
+            drop(firsts);
+            Kept::new(bits.words(), true, keys.len())?.of(keys)
+        })
+        .flatten()
+    }
+
+    /// The same, and each row's number among them, written over `ids`, which are as many.
+    pub(crate) fn write_numbered<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Memory<K>> {
+        self.ledger().kernel("ids", keys.len());
+        if let Some(front) = self.front(keys)?
+            && self.run(|| front.write(keys, ids))?
+        {
+            return Ok(front.unique);
+        }
+        let numbering = self.numbering(keys)?;
+        self.run(|| numbering.write(keys, ids))?;
+        Ok(numbering.unique)
+    }
+
+    /// Each row's number in the numbering of the column.
+    pub(crate) fn write_ids<K: Key>(&self, numbering: &Numbering<K>, keys: &[K], ids: &mut [u32]) -> Result<()> {
+        self.ledger().kernel("ids", keys.len());
+        self.run(|| numbering.write(keys, ids)).map(drop)
+    }
+
+    /// The numbering of a column.
+    pub(in crate::cpu) fn numbering<K: Key>(&self, keys: &[K]) -> Result<Numbering<K>> {
+        let firsts = self.firsts(keys)?;
+        self.run(|| firsts.numbered(keys)).flatten()
+    }
+
+    /// The numbering of a column's front, if that has so few keys, so often, that there may be no others behind it.
+    /// Whoever uses it asks all rows, and takes [`numbering`](Self::numbering) if one is unknown.
+    pub(in crate::cpu) fn front<K: Key>(&self, keys: &[K]) -> Result<Option<Numbering<K>>> {
+        if keys.len() < 4 * FRONT {
+            return Ok(None);
+        }
+        let front = &keys[..FRONT];
+        self.run(|| {
+            let firsts = Firsts::of(self, front)?;
+            if firsts.distinct * COPIES > FRONT { Ok(None) } else { firsts.numbered(front).map(Some) }
+        })
+        .flatten()
+    }
+}

@@ -1,0 +1,122 @@
+//! First rows and numbers against plain loops, by all three ways, on one thread and on several.
+
+use std::collections::HashMap;
+
+use super::hashed::mixed;
+use super::*;
+use crate::join::NO_ROW;
+use crate::scheme::hash::SplitMix64;
+
+const THREADS: [usize; 3] = [1, 2, 8];
+
+/// The first row of each row, and of each query.
+fn by_loop<K: Key>(keys: &[K], queries: &[K]) -> (Vec<u32>, Vec<u32>) {
+    let mut first = HashMap::new();
+    let rows = (0..).zip(keys).map(|(row, &key)| *first.entry(key).or_insert(row)).collect();
+    (rows, queries.iter().map(|key| first.get(key).copied().unwrap_or(NO_ROW)).collect())
+}
+
+fn check<K: Key>(keys: &[K], way: Option<&str>) -> Result<()> {
+    let mut stream = SplitMix64::new(9);
+    let mut queries: Vec<K> = (0..2000).map(|_| K::low(stream.next_u64())).collect();
+    queries.extend([0, 1, u64::MAX, u64::MAX - 1, u64::from(u32::MAX)].map(K::low));
+    queries.extend(keys.iter().rev().take(3000).flat_map(|&key| {
+        let key: u64 = key.into();
+        [K::low(key), K::low(key.wrapping_add(1)), K::low(key.wrapping_sub(1))]
+    }));
+    let (rows, found) = by_loop(keys, &queries);
+    let unique: Vec<K> = (0..).zip(keys).filter(|&(row, _)| rows[row as usize] == row).map(|(_, &key)| key).collect();
+    let ids: HashMap<K, u32> = unique.iter().copied().zip(0..).collect();
+    let ids: Vec<u32> = keys.iter().map(|key| ids[key]).collect();
+    for threads in THREADS {
+        let cpu = Cpu::with_threads(threads)?;
+        let firsts = cpu.firsts(keys)?;
+        let about = format!("{} rows, {threads} threads, {firsts:?}", keys.len());
+        assert!(way.is_none_or(|way| about.contains(way)), "{way:?}: {about}");
+        assert_eq!((firsts.rows(), firsts.distinct()), (keys.len(), unique.len()), "{about}");
+        assert!(cpu.found_firsts(&firsts, keys)?.words() == rows, "{about}");
+        assert!(cpu.found_firsts(&firsts, &queries)?.words() == found, "{about}");
+        assert!(cpu.first_seen(keys)?.words() == unique, "{about}");
+        let mut numbers = vec![NO_ROW; keys.len()];
+        assert!(cpu.write_numbered(keys, &mut numbers)?.words() == unique && numbers == ids, "{about}");
+    }
+    Ok(())
+}
+
+/// Both widths: of 32 bits, the lower ones.
+fn check_both(keys: &[u64], way: Option<&str>) -> Result<()> {
+    check(keys, way)?;
+    check(&keys.iter().map(|&key| key as u32).collect::<Vec<_>>(), way)
+}
+
+fn size(of: usize) -> usize {
+    if cfg!(miri) { of / 512 } else { of }
+}
+
+/// Keys far apart.
+fn scattered(keys: usize) -> impl Iterator<Item = u64> + Clone {
+    (0..keys as u64).map(|i| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+#[test]
+fn short_columns_and_those_around_chunks() -> Result<()> {
+    check_both(&[], Some("dense"))?;
+    check_both(&[u64::MAX], Some("dense"))?;
+    check_both(&[u64::MAX, 0, u64::MAX, 0, 1], Some("hashed"))?;
+    check_both(&[0, u64::MAX, u64::MAX - 1, 0], Some("hashed"))?;
+    let sizes = [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1, ALONE - 1, ALONE, ALONE + 1, ALONE + CHUNK + 1];
+    for len in sizes.map(size) {
+        check_both(&scattered(len).collect::<Vec<_>>(), None)?;
+        check_both(&scattered(len / 3 + 1).cycle().take(len).collect::<Vec<_>>(), None)?;
+        check_both(&(0..len as u64).map(|i| 7 + i * i % 1000).collect::<Vec<_>>(), Some("dense"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn heavy_keys_and_equal_ones() -> Result<()> {
+    let len = size(300_000);
+    check_both(&vec![u64::MAX; len], Some("dense"))?;
+    let mut stream = SplitMix64::new(3);
+    // Half of the rows have one key, and the key 0 comes late.
+    let mut keys: Vec<u64> =
+        (0..len).map(|_| if stream.next_u32().is_multiple_of(2) { 77 } else { stream.next_u64() }).collect();
+    keys[len - 5] = 0;
+    check_both(&keys, Some("hashed"))?;
+    // Few keys, of which one comes behind all others: what the front of the column knows is not all.
+    let mut keys: Vec<u64> = scattered(100).cycle().take(len).collect();
+    check_both(&keys, None)?;
+    keys[len - 1] = 0;
+    check_both(&keys, None)?;
+    let mut keys: Vec<u64> = (0..len as u64).map(|i| i % 50).collect();
+    check_both(&keys, Some("dense"))?;
+    keys[len - 2] = 51;
+    check_both(&keys, Some("dense"))
+}
+
+#[test]
+fn all_distinct_keys_of_a_range_backwards() -> Result<()> {
+    let len = size(150_000) as u64;
+    check_both(&(0..len).map(|i| u64::MAX - 3 * i).collect::<Vec<_>>(), Some("dense"))?;
+    check_both(&(0..len).rev().collect::<Vec<_>>(), Some("dense"))
+}
+
+/// Keys whose homes are in the first quarter of the tables of so many attempts.
+fn chosen(attempts: u64, count: usize) -> Vec<u64> {
+    let mut stream = SplitMix64::new(1);
+    let close = |key: u64| (0..attempts).all(|i| mixed(key, mixed(i + 1, 0x6669_7273_7473)) >> 62 == 0);
+    std::iter::repeat_with(|| stream.next_u64()).filter(|&key| close(key)).take(count).collect()
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "thousands of keys make no table too full in small")]
+fn keys_chosen_against_the_hash() -> Result<()> {
+    let mut keys = chosen(1, 20_000);
+    keys.extend_from_within(..5000);
+    check(&keys, Some("hashed"))?;
+    let mut keys = chosen(ATTEMPTS_CHOSEN, 20_000);
+    keys.extend_from_within(..5000);
+    check(&keys, Some("sorted"))
+}
+
+const ATTEMPTS_CHOSEN: u64 = hashed::ATTEMPTS as u64;

@@ -1,0 +1,217 @@
+//! Aggregates of the groups of a column whose ids nobody asked for.
+//!
+//! ```text
+//! each thread     cells of its own for every group
+//!   each chunk    the ids of its rows, in the first-level cache;  for each aggregate: row by row, to the cell of its id
+//! in the end      the cells of all threads are added up, group by group
+//! ```
+//!
+//! No ids are written to memory, and no cell is shared. So it is for columns of few groups, in comparison with rows: for
+//! each cell there are [`ROWS_A_CELL`] rows at least. Otherwise ids are written down, and aggregated as on any device
+//! (`relational.rs`, `aggregate.rs`).
+//!
+//! What it is not: for sums of doubles, which have an order.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::crew::Crew;
+use super::firsts::Numbering;
+use super::memory::prefetch;
+use super::{BLOCK, CHUNK, Cpu, Memory};
+use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated, Word};
+use crate::error::Result;
+use crate::memory;
+use crate::parallel::{Per, collect, each};
+use crate::scheme::Key;
+
+/// Rows for each cell of a group, of all threads.
+const ROWS_A_CELL: usize = 4;
+/// Groups above which their cells are asked for ahead.
+const CACHED: usize = 1 << 14;
+
+/// What became of a grouping.
+pub(crate) enum Grouped<K: Key> {
+    /// It is done.
+    Whole(Memory<K>, WideAccumulated<Cpu>),
+    /// It is to be done by ids.
+    ById(Numbering<K>),
+}
+
+/// What one thread has gathered; a column that is not wanted is empty.
+struct Cells {
+    counts: Vec<u32>,
+    sums: Vec<i128>,
+    least: Vec<u64>,
+    greatest: Vec<u64>,
+}
+
+impl Cells {
+    fn of(groups: usize, wanted: Wanted) -> Result<Self> {
+        let many = |wanted: bool| if wanted { groups } else { 0 };
+        let mut least = memory::reserved(many(wanted.least))?;
+        least.resize(many(wanted.least), u64::MAX);
+        Ok(Cells {
+            counts: memory::zeroed(many(wanted.count))?,
+            sums: memory::zeroed(many(wanted.sum))?,
+            least,
+            greatest: memory::zeroed(many(wanted.greatest))?,
+        })
+    }
+
+    /// Rows with these ids bring these values.
+    #[inline(always)]
+    fn take<V: Word>(&mut self, ids: &[u32], values: &[V], numbers: Numbers) {
+        visit(&mut self.counts, ids, |count, _| *count += 1);
+        visit(&mut self.sums, ids, |sum, row| *sum += numbers.integer(values[row].into()));
+        visit(&mut self.least, ids, |least, row| *least = numbers.low_code(values[row].into()).min(*least));
+        visit(&mut self.greatest, ids, |most, row| *most = numbers.high_code(values[row].into()).max(*most));
+    }
+}
+
+/// Calls with the cell of each row.
+#[inline(always)]
+fn visit<T>(cells: &mut [T], ids: &[u32], mut then: impl FnMut(&mut T, usize)) {
+    if cells.is_empty() {
+        return;
+    }
+    let ahead = cells.len() > CACHED;
+    for (row, &id) in ids.iter().enumerate() {
+        if ahead && let Some(&next) = ids.get(row + BLOCK / 4) {
+            prefetch(cells, next as usize);
+        }
+        if let Some(cell) = cells.get_mut(id as usize) {
+            then(cell, row);
+        }
+    }
+}
+
+impl Cpu {
+    /// The distinct keys of a column by first appearance, and what is wanted of the group of each, least and greatest
+    /// values as values of 64 bits; or the numbering of the column, if it is better done by ids.
+    pub(crate) fn grouped<K: Key, V: Word>(
+        &self,
+        keys: &[K],
+        values: &[V],
+        numbers: Numbers,
+        wanted: Wanted,
+    ) -> Result<Grouped<K>> {
+        if let Some(front) = self.front(keys)?
+            && let Some(all) = self.grouped_by(&front, keys, values, numbers, wanted)?
+        {
+            return Ok(Grouped::Whole(front.unique, all));
+        }
+        let numbering = self.numbering(keys)?;
+        match self.grouped_by(&numbering, keys, values, numbers, wanted)? {
+            Some(all) => Ok(Grouped::Whole(numbering.unique, all)),
+            None => Ok(Grouped::ById(numbering)),
+        }
+    }
+
+    /// None if it is better done by ids, or if a key is unknown.
+    fn grouped_by<K: Key, V: Word>(
+        &self,
+        numbering: &Numbering<K>,
+        keys: &[K],
+        values: &[V],
+        numbers: Numbers,
+        wanted: Wanted,
+    ) -> Result<Option<WideAccumulated<Cpu>>> {
+        let (rows, groups) = (keys.len(), numbering.unique.words().len());
+        let threads = self.run(rayon::current_num_threads)?;
+        let in_order = numbers == Numbers::Double && wanted.sum;
+        if in_order || (groups > CHUNK && groups.saturating_mul(threads * ROWS_A_CELL) > rows) {
+            return Ok(None);
+        }
+        self.ledger().kernel("group", rows);
+        let values = if wanted.values() { values } else { &[] };
+        let unknown = AtomicBool::new(false);
+        let job = |crew: &Crew| {
+            let mut cells = Cells::of(groups, wanted)?;
+            let mut ids = [0; CHUNK];
+            while let Some(rows) = crew.take() {
+                let (first, keys) = (rows.start, &keys[rows.clone()]);
+                let ids = &mut ids[..keys.len()];
+                if !numbering.look(first, keys, ids) {
+                    unknown.store(true, Relaxed);
+                }
+                if unknown.load(Relaxed) {
+                    break;
+                }
+                let values = values.get(rows).unwrap_or(&[]);
+                match numbers {
+                    Numbers::Unsigned => cells.take(ids, values, Numbers::Unsigned),
+                    Numbers::Signed => cells.take(ids, values, Numbers::Signed),
+                    Numbers::Double => cells.take(ids, values, Numbers::Double),
+                }
+            }
+            let mut all = memory::reserved(1)?;
+            all.push(cells);
+            Ok(all)
+        };
+        let join = |a: Result<Vec<Cells>>, b: Result<Vec<Cells>>| {
+            let (mut a, mut b) = (a?, b?);
+            memory::reserve(&mut a, b.len())?;
+            a.append(&mut b);
+            Ok(a)
+        };
+        let all = self.run(|| Crew::new(rows).run(job, join).transpose())??.unwrap_or_default();
+        if unknown.into_inner() {
+            return Ok(None);
+        }
+        self.added_up(&all, groups, numbers, wanted).map(Some)
+    }
+
+    /// The cells of all threads, group by group.
+    fn added_up(&self, all: &[Cells], groups: usize, of: Numbers, wanted: Wanted) -> Result<WideAccumulated<Cpu>> {
+        let cells = |wanted: bool| if wanted { groups } else { 0 };
+        let mut to = WideAccumulated::<Cpu> {
+            counts: Memory::zeroed(cells(wanted.count))?,
+            sums: Memory::zeroed(cells(wanted.sum))?,
+            least: Memory::zeroed(cells(wanted.least))?,
+            greatest: Memory::zeroed(cells(wanted.greatest))?,
+            overflow: None,
+        };
+        let (counts, sums) = (to.counts.words_mut()?, to.sums.words_mut()?);
+        let (least, greatest) = (to.least.words_mut()?, to.greatest.words_mut()?);
+        to.overflow = self
+            .run(|| {
+                join_cells(counts, all, |cells| &cells.counts, |a, b| a + b, |count| *count);
+                join_cells(least, all, |cells| &cells.least, |a, b| a.min(b), |&code| of.of_low_code(code));
+                join_cells(greatest, all, |cells| &cells.greatest, |a, b| a.max(b), |&code| of.of_high_code(code));
+                let firsts =
+                    collect((0..sums.len(), Per(1, sums)), CHUNK, |_, (groups, Per(_, to)): (Range<usize>, _)| {
+                        let mut first = None;
+                        for (group, to) in groups.zip(to) {
+                            let sum: i128 = all.iter().filter_map(|cells| cells.sums.get(group)).sum();
+                            *to = sum as u64;
+                            if first.is_none() && !of.fits(*to, (sum >> 64) as u32) {
+                                first = Some(group as u32);
+                            }
+                        }
+                        first
+                    })?;
+                Ok(firsts.into_iter().flatten().next())
+            })
+            .flatten()?;
+        Ok(to)
+    }
+}
+
+/// Writes what the cells of all threads come to.
+fn join_cells<C: Copy + Sync, T: Copy + Send>(
+    to: &mut [T],
+    all: &[Cells],
+    column: impl Fn(&Cells) -> &Vec<C> + Sync,
+    join: impl Fn(C, C) -> C + Sync,
+    done: impl Fn(&C) -> T + Sync,
+) {
+    each((0..to.len(), to), CHUNK, |_, (groups, to): (Range<usize>, &mut [T])| {
+        for (group, to) in groups.zip(to) {
+            let of_group = all.iter().filter_map(|cells| column(cells).get(group).copied());
+            if let Some(found) = of_group.reduce(&join) {
+                *to = done(&found);
+            }
+        }
+    });
+}

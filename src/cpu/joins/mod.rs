@@ -1,0 +1,283 @@
+//! Joins on the CPU: a right column made ready, and what left columns find in it.
+//!
+//! ```text
+//! right     first rows of the column (../firsts);   and if keys come again (runs.rs) the rows of each key in a run
+//! probe     first[i] = the first right row of left row i;   results[c] = how many results each chunk of left rows has
+//! piece     chunks and left rows before it are passed over by their counts; then, row by row, the run of each
+//! ```
+//!
+//! What is held of a left row are 4 bytes, and any piece of the result can be made without the rest. Pieces are cut by
+//! results, not by left rows: a heavy key is as many pieces as its results fill, whoever they belong to.
+//!
+//! Where no right key comes twice there are no runs: a left row has one result or none, which is the first row itself.
+
+mod batches;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::firsts::{Firsts, grain};
+use super::lanes::at_best;
+use super::memory::{atomic_u32, prefetch};
+use super::relational::running_sums;
+use super::{CHUNK, Cpu, Memory};
+use crate::backend::{HashBackend, bitmap_words};
+use crate::error::Result;
+use crate::join::{JoinKind, NO_ROW};
+use crate::memory;
+use crate::parallel::{Per, each};
+use crate::scheme::Key;
+use runs::Runs;
+
+/// Results that a thread writes at a time.
+const PIECE: usize = 1 << 16;
+/// How far ahead the bounds of runs are asked for, and the runs themselves.
+const BOUNDS_AHEAD: usize = 32;
+const RUNS_AHEAD: usize = 16;
+
+/// A right column of keys, ready to be joined.
+pub(crate) struct Right<K: Key> {
+    firsts: Firsts<K>,
+    /// None if no key comes twice.
+    runs: Option<Runs>,
+}
+
+impl<K: Key> Right<K> {
+    pub(crate) fn of(cpu: &Cpu, keys: &[K]) -> Result<Self> {
+        let firsts = cpu.firsts(keys)?;
+        let runs = if firsts.all_distinct() { None } else { Some(Runs::of(cpu, &cpu.found_firsts(&firsts, keys)?)?) };
+        Ok(Right { firsts, runs })
+    }
+
+    /// Rows of the column.
+    pub(crate) fn len(&self) -> usize {
+        self.firsts.rows()
+    }
+
+    /// Distinct keys among them.
+    pub(crate) fn keys_len(&self) -> usize {
+        self.firsts.distinct()
+    }
+
+    /// The first right row of each of these left rows, and how many results they have.
+    #[inline(always)]
+    fn probe(&self, left: &[K], kind: JoinKind, firsts: &mut [u32]) -> u64 {
+        self.firsts.look(left, firsts);
+        at_best(
+            #[inline(always)]
+            || self.results(kind, firsts),
+        )
+    }
+
+    /// The results of left rows with these first right rows.
+    #[inline(always)]
+    fn results(&self, kind: JoinKind, firsts: &[u32]) -> u64 {
+        let found = || firsts.iter().filter(|&&first| first != NO_ROW).count() as u64;
+        match (kind, &self.runs) {
+            (JoinKind::Semi, _) | (JoinKind::Inner | JoinKind::Right, None) => found(),
+            (JoinKind::Anti, _) => firsts.len() as u64 - found(),
+            (JoinKind::Left | JoinKind::Full, None) => firsts.len() as u64,
+            (_, Some(runs)) => {
+                let alone = if kind.keeps_left() { firsts.len() as u64 - found() } else { 0 };
+                alone + runs.total(firsts)
+            }
+        }
+    }
+
+    /// Writes results `skip..` of left rows, the first of which has number `row`, as far as there is room. `right` is empty
+    /// for semi and anti joins. How many were written.
+    fn write(&self, kind: JoinKind, row: u32, firsts: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
+        at_best(
+            #[inline(always)]
+            || match (kind, &self.runs) {
+                (JoinKind::Semi, _) => keep(row, firsts, skip, left, |first| first != NO_ROW),
+                (JoinKind::Anti, _) => keep(row, firsts, skip, left, |first| first == NO_ROW),
+                (JoinKind::Left | JoinKind::Full, None) => {
+                    let firsts = firsts.get(skip as usize..).unwrap_or(&[]);
+                    let len = firsts.len().min(left.len()).min(right.len());
+                    right[..len].copy_from_slice(&firsts[..len]);
+                    left[..len].iter_mut().zip(row + skip as u32..).for_each(|(to, row)| *to = row);
+                    len
+                }
+                (_, None) => pairs(row, firsts, skip, left, right),
+                (_, Some(runs)) => runs.write(kind.keeps_left(), row, firsts, skip, left, right),
+            },
+        )
+    }
+
+    /// Sets the bits of first right rows that left rows have found.
+    fn mark(&self, firsts: &[u32], bits: &[AtomicU32]) {
+        for &first in firsts {
+            if let Some(word) = bits.get(first as usize / 32) {
+                let bit = 1 << (first % 32);
+                if word.load(Relaxed) & bit == 0 {
+                    word.fetch_or(bit, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// The right rows whose first rows have no bit, ascending.
+    pub(crate) fn unmatched(&self, cpu: &Cpu, bits: &[u32]) -> Result<Vec<u32>> {
+        let rows = self.len();
+        let mut all = Memory::zeroed(bitmap_words(rows))?;
+        let words = all.words_mut()?;
+        match &self.runs {
+            None => words.iter_mut().zip(bits).for_each(|(to, &bits)| *to = bits),
+            Some(runs) => {
+                let words = atomic_u32(words);
+                cpu.run(|| runs.each_of(bits, |run| self.mark(run, words)))?;
+            }
+        }
+        let bits = all.words();
+        let ones: usize = bits.iter().map(|word| word.count_ones() as usize).sum();
+        let mut alone = memory::reserved(rows.saturating_sub(ones))?;
+        for (word, first) in bits.iter().zip((0..rows).step_by(32)) {
+            let mut left = !word & u32::MAX >> (32 - (rows - first).min(32));
+            while left != 0 && alone.len() < alone.capacity() {
+                alone.push(first as u32 + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
+        Ok(alone)
+    }
+
+    /// What a left column finds.
+    pub(crate) fn join(&self, cpu: &Cpu, left: &[K], kind: JoinKind) -> Result<Probed> {
+        cpu.ledger().kernel("probe", left.len());
+        let (mut firsts, mut matched) = (Memory::zeroed(left.len())?, Memory::zeroed(0)?);
+        if kind.keeps_right() {
+            matched = Memory::zeroed(bitmap_words(self.len()))?;
+        }
+        let (words, bits) = (firsts.words_mut()?, atomic_u32(matched.words_mut()?));
+        let before = cpu
+            .run(|| {
+                let size = grain(left.len()) / CHUNK;
+                let chunks = left.len().div_ceil(CHUNK);
+                let mut results = memory::zeroed::<u64>(chunks + 1)?;
+                // One number a chunk, and as many chunks at a time as one thread should have.
+                each(
+                    (left, words, Per(CHUNK, &mut results[..chunks])),
+                    size * CHUNK,
+                    |_, (left, firsts, Per(_, to))| {
+                        for ((left, firsts), to) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)).zip(to) {
+                            *to = self.probe(left, kind, firsts);
+                            self.mark(firsts, if kind.keeps_right() { bits } else { &[] });
+                        }
+                    },
+                );
+                Ok(running_sums(results))
+            })
+            .flatten()?;
+        let alone = if kind.keeps_right() { self.unmatched(cpu, matched.words())? } else { Vec::new() };
+        Ok(Probed { kind, firsts, before, alone })
+    }
+}
+
+impl<K: Key> std::fmt::Debug for Right<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Right").field("firsts", &self.firsts).field("runs", &self.runs.is_some()).finish()
+    }
+}
+
+/// What a left column has found in a right one.
+pub(crate) struct Probed {
+    kind: JoinKind,
+    /// The first right row of each left row.
+    firsts: Memory<u32>,
+    /// The results before each chunk of left rows, and of all.
+    before: Vec<u64>,
+    /// The right rows that come behind all.
+    alone: Vec<u32>,
+}
+
+impl Probed {
+    /// Results.
+    pub(crate) fn len(&self) -> u64 {
+        self.listed() + self.alone.len() as u64
+    }
+
+    /// Those that belong to left rows.
+    fn listed(&self) -> u64 {
+        self.before.last().copied().unwrap_or(0)
+    }
+
+    /// Writes the results from `first` on over all of `left` and `right`, which is empty for semi and anti joins; there
+    /// are as many.
+    pub(crate) fn write<K: Key>(
+        &self,
+        cpu: &Cpu,
+        with: &Right<K>,
+        first: u64,
+        left: &mut [u32],
+        right: &mut [u32],
+    ) -> Result<()> {
+        cpu.ledger().kernel("join rows", left.len());
+        if right.is_empty() {
+            return cpu.run(|| {
+                each(left, PIECE, |piece, left| self.piece(with, first + (piece * PIECE) as u64, left, &mut []));
+            });
+        }
+        cpu.run(|| {
+            each((left, right), PIECE, |piece, (left, right)| {
+                self.piece(with, first + (piece * PIECE) as u64, left, right);
+            });
+        })
+    }
+
+    fn piece<K: Key>(&self, with: &Right<K>, first: u64, left: &mut [u32], right: &mut [u32]) {
+        let mut written = 0;
+        // The last chunk that begins here or before; empty ones before it begin there too.
+        let mut chunk = self.before.partition_point(|&before| before <= first).saturating_sub(1);
+        let mut skip = first - self.before.get(chunk).copied().unwrap_or(first);
+        let firsts = self.firsts.words();
+        while written < left.len() && chunk + 1 < self.before.len() {
+            let rows: Range<usize> = chunk * CHUNK..firsts.len().min((chunk + 1) * CHUNK);
+            let (left, right) = (&mut left[written..], right.get_mut(written..).unwrap_or_default());
+            written += with.write(self.kind, rows.start as u32, &firsts[rows], skip, left, right);
+            (chunk, skip) = (chunk + 1, 0);
+        }
+        let behind = (first + written as u64).saturating_sub(self.listed());
+        let alone = self.alone.get(usize::try_from(behind).unwrap_or(usize::MAX)..).unwrap_or(&[]);
+        let (left, right) = (&mut left[written..], right.get_mut(written..).unwrap_or_default());
+        left.fill(NO_ROW);
+        right.iter_mut().zip(alone).for_each(|(to, &row)| *to = row);
+    }
+}
+
+/// The left rows that are kept, from the kept one with number `skip` on, as far as there is room.
+#[inline(always)]
+fn keep(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32) -> bool) -> usize {
+    let (mut skip, mut at) = (skip, 0);
+    for (row, &first) in (row..).zip(firsts) {
+        if skip > 0 {
+            skip -= u64::from(kept(first));
+            continue;
+        }
+        let Some(to) = left.get_mut(at) else { break };
+        // Written over by the next, unless it is kept.
+        *to = row;
+        at += usize::from(kept(first));
+    }
+    at
+}
+
+/// The same of inner joins in which a left row has one result at most.
+#[inline(always)]
+fn pairs(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
+    let (mut skip, mut at) = (skip, 0);
+    for (row, &first) in (row..).zip(firsts) {
+        let found = first != NO_ROW;
+        if skip > 0 {
+            skip -= u64::from(found);
+            continue;
+        }
+        let (Some(to_left), Some(to_right)) = (left.get_mut(at), right.get_mut(at)) else { break };
+        (*to_left, *to_right) = (row, first);
+        at += usize::from(found);
+    }
+    at
+}

@@ -1,0 +1,184 @@
+//! The rows of each key, one behind the other: for a right column whose keys come again.
+//!
+//! ```text
+//! bounds   run of the key whose first row is f:   rows[bounds[f]..bounds[f + 1]]     (empty where f is no first row)
+//! count    each thread has a range of first rows, reads the first row of every row, and counts those of its range
+//! deal     sums of the counts are where runs begin; each thread reads all again, and puts its rows in
+//! ```
+//!
+//! A thread's runs are one stretch of `rows`, so no two threads write to one place and rows of a run ascend. All threads
+//! read all first rows, which are small and read in order; with more than [`RANGES`] threads the others rest.
+
+use std::ops::Range;
+
+use super::{BOUNDS_AHEAD, RUNS_AHEAD, prefetch};
+use crate::cpu::firsts::{alone, grain};
+use crate::cpu::{Cpu, Memory};
+use crate::error::Result;
+use crate::join::NO_ROW;
+use crate::memory;
+use crate::parallel::each;
+
+const RANGES: usize = 16;
+
+pub(super) struct Runs {
+    /// Where the run of each first row begins, and one more.
+    bounds: Memory<u32>,
+    rows: Memory<u32>,
+}
+
+/// What one thread does.
+struct Share<'a> {
+    /// Its first rows: the first of them, and of each what is behind its bound.
+    begin: u32,
+    ends: &'a mut [u32],
+    /// Their stretch, and the rows before it.
+    rows: &'a mut [u32],
+    before: u32,
+}
+
+impl Runs {
+    /// Of rows with these first rows.
+    pub(super) fn of(cpu: &Cpu, firsts: &Memory<u32>) -> Result<Runs> {
+        let firsts = firsts.words();
+        let len = firsts.len();
+        let (mut bounds, mut rows) = (Memory::zeroed(len + 1)?, Memory::zeroed(len)?);
+        let (ends, all) = (&mut bounds.words_mut()?[1..], rows.words_mut()?);
+        cpu.run(|| {
+            let ranges = if alone(len) { 1 } else { rayon::current_num_threads().clamp(1, RANGES) };
+            let mut shares = memory::reserved(ranges)?;
+            let (mut ends, mut begin) = (ends, 0);
+            for i in 1..=ranges {
+                let end = len * i / ranges;
+                let ends = ends.split_off_mut(..end - begin).unwrap_or_default();
+                shares.push(Share { begin: begin as u32, ends, rows: &mut [], before: 0 });
+                begin = end;
+            }
+            each(&mut shares[..], 1, |_, shares| shares.iter_mut().for_each(|share| share.count(firsts)));
+            let (mut all, mut before) = (all, 0);
+            for share in &mut shares {
+                let own: usize = share.ends.iter().map(|&count| count as usize).sum();
+                share.rows = all.split_off_mut(..own).unwrap_or_default();
+                share.begin(before);
+                before += own as u32;
+            }
+            each(&mut shares[..], 1, |_, shares| shares.iter_mut().for_each(|share| share.deal(firsts)));
+            Ok(())
+        })
+        .flatten()?;
+        Ok(Runs { bounds, rows })
+    }
+
+    /// The elements of these runs together.
+    #[inline(always)]
+    pub(super) fn total(&self, firsts: &[u32]) -> u64 {
+        let bounds = self.bounds.words();
+        let mut total = 0;
+        for (i, &first) in firsts.iter().enumerate() {
+            if let Some(&ahead) = firsts.get(i + BOUNDS_AHEAD) {
+                prefetch(bounds, ahead as usize);
+            }
+            let run = self.run(bounds, first);
+            total += u64::from(run.1 - run.0);
+        }
+        total
+    }
+
+    #[inline(always)]
+    fn run(&self, bounds: &[u32], first: u32) -> (u32, u32) {
+        match bounds.get(first as usize..).and_then(|bounds| bounds.get(..2)) {
+            Some(bounds) => (bounds[0], bounds[1].max(bounds[0])),
+            None => (0, 0),
+        }
+    }
+
+    /// As [`Right::write`](super::Right::write).
+    #[inline(always)]
+    pub(super) fn write(
+        &self,
+        keeps_left: bool,
+        row: u32,
+        firsts: &[u32],
+        mut skip: u64,
+        left: &mut [u32],
+        right: &mut [u32],
+    ) -> usize {
+        let (bounds, rows) = (self.bounds.words(), self.rows.words());
+        let mut at = 0;
+        for (i, (row, &first)) in (row..).zip(firsts).enumerate() {
+            if let Some(&ahead) = firsts.get(i + BOUNDS_AHEAD) {
+                prefetch(bounds, ahead as usize);
+            }
+            if let Some(&ahead) = firsts.get(i + RUNS_AHEAD) {
+                prefetch(rows, self.run(bounds, ahead).0 as usize);
+            }
+            let (begin, end) = self.run(bounds, first);
+            let mut run = rows.get(begin as usize..end as usize).unwrap_or(&[]);
+            if first == NO_ROW && keeps_left {
+                run = &[NO_ROW];
+            }
+            if skip > 0 {
+                let passed = skip.min(run.len() as u64);
+                skip -= passed;
+                run = &run[passed as usize..];
+            }
+            let len = run.len().min(left.len() - at);
+            if let (Some(left), Some(right)) = (left.get_mut(at..at + len), right.get_mut(at..at + len)) {
+                for ((to_left, to_right), &partner) in left.iter_mut().zip(right).zip(run) {
+                    (*to_left, *to_right) = (row, partner);
+                }
+            }
+            at += len;
+            if at == left.len() {
+                break;
+            }
+        }
+        at
+    }
+
+    /// Calls with the run of each first row that has a bit.
+    pub(super) fn each_of(&self, bits: &[u32], then: impl Fn(&[u32]) + Sync) {
+        let (bounds, rows) = (self.bounds.words(), self.rows.words());
+        each(0..bits.len(), grain(32 * bits.len()) / 32, |_, words: Range<usize>| {
+            for word in words {
+                let mut left = bits[word];
+                while left != 0 {
+                    let (begin, end) = self.run(bounds, 32 * word as u32 + left.trailing_zeros());
+                    then(rows.get(begin as usize..end as usize).unwrap_or(&[]));
+                    left &= left - 1;
+                }
+            }
+        });
+    }
+}
+
+impl Share<'_> {
+    fn count(&mut self, firsts: &[u32]) {
+        for &first in firsts {
+            if let Some(count) = self.ends.get_mut(first.wrapping_sub(self.begin) as usize) {
+                *count += 1;
+            }
+        }
+    }
+
+    /// Makes counts the places where runs begin, of which the first is `before`.
+    fn begin(&mut self, before: u32) {
+        let mut sum = before;
+        for count in &mut *self.ends {
+            (*count, sum) = (sum, sum + *count);
+        }
+        self.before = before;
+    }
+
+    /// Puts the rows in, after which the places are where runs end.
+    fn deal(&mut self, firsts: &[u32]) {
+        for (row, &first) in (0..).zip(firsts) {
+            if let Some(place) = self.ends.get_mut(first.wrapping_sub(self.begin) as usize) {
+                if let Some(to) = self.rows.get_mut((*place - self.before) as usize) {
+                    *to = row;
+                }
+                *place += 1;
+            }
+        }
+    }
+}

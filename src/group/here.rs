@@ -1,0 +1,39 @@
+//! Groups by first appearance on the CPU: columns are read where they are, and ids are written down only if need be.
+
+use super::groups::{settled, wanted};
+use super::number::{Columns, Number};
+use super::{Aggregate, DeviceGroups};
+use crate::backend::HashBackend;
+use crate::cpu::Cpu;
+use crate::cpu::groups::Grouped;
+use crate::error::Result;
+use crate::memory;
+use crate::scheme::Key;
+
+/// The distinct keys, and the number of each row's.
+pub(super) fn factorized<K: Key>(cpu: &Cpu, keys: &[K]) -> Result<(Vec<K>, Vec<u32>)> {
+    let mut ids = memory::zeroed(keys.len())?;
+    let unique = cpu.write_numbered(keys, &mut ids)?;
+    Ok((cpu.download(&unique)?, ids))
+}
+
+/// The groups of a column on `cpu`, which `backend` is.
+pub(super) fn grouped<B: HashBackend, K: Key, V: Number>(
+    backend: &B,
+    cpu: &Cpu,
+    keys: &[K],
+    values: &[V::Word],
+    aggregates: &[Aggregate],
+) -> Result<DeviceGroups<B, K, V>> {
+    let wanted = wanted(aggregates);
+    let (unique, columns) = match cpu.grouped(keys, values, V::NUMBERS, wanted)? {
+        Grouped::Whole(unique, all) => (unique, Columns::of_wide(cpu, all)?),
+        Grouped::ById(numbering) => {
+            let mut ids = cpu.unwritten(keys.len())?;
+            cpu.write_ids(&numbering, keys, ids.words_mut()?)?;
+            let columns = V::columns(cpu, &ids, &cpu.upload(values)?, numbering.unique.words().len(), wanted)?;
+            (numbering.unique, columns)
+        }
+    };
+    settled(backend, backend.of_host(unique)?, columns.on(backend)?)
+}
