@@ -43,9 +43,15 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     files::check(&[&args.input], &[("OUTPUT", output)])?;
     let source = Source::open(&args.input, &args.reading)?;
     args.reading.check(&[&source])?;
+    let columns = args.columns.as_deref();
+    // A file that cannot hold the columns is refused before they are read. Nothing goes to stdout as early.
+    let early = match (output, source.schema(columns)?) {
+        (Some(_), Some(schema)) => Some(Sink::create(output, &schema)?),
+        _ => None,
+    };
     let progress = Progress::line();
-    let table = source.read(args.columns.as_deref(), &progress)?;
-    let mut sink = Sink::create(output, &table.schema)?;
+    let table = source.read(columns, &progress)?;
+    let mut sink = early.map_or_else(|| Sink::create(output, &table.schema), Ok)?;
     progress.rows(table.rows as u64);
     // Rows on a terminal are progress enough.
     let progress = output.is_some().then_some(progress);

@@ -14,6 +14,8 @@ mod kinds;
 mod moments;
 mod options;
 pub(crate) mod read;
+#[cfg(test)]
+mod tests;
 pub(crate) mod write;
 
 use arrow_array::RecordBatch;

@@ -8,6 +8,7 @@ mod expected;
 mod folder;
 
 mod commands;
+mod convert;
 mod faults;
 mod files;
 mod help;

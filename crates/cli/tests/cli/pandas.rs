@@ -11,7 +11,7 @@ use crate::folder::{Folder, devices};
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/beside_pandas.py");
 
 /// A Python that has what is needed.
-fn python() -> Option<String> {
+pub(crate) fn python() -> Option<String> {
     let python = std::env::var("KOEL_PYTHON").unwrap_or_else(|_| "python3".into());
     let check = "import numpy, pandas; assert tuple(map(int, pandas.__version__.split('.')[:2])) >= (2, 2)";
     let output = Command::new(&python).args(["-c", check]).output();

@@ -14,8 +14,8 @@ use crate::failure::{Failure, Result};
 use crate::input::Name;
 
 use super::super::Table;
-use super::Data;
 use super::guarded::guarded;
+use super::{Data, claims};
 
 /// Bytes at the end of a file: the length of the footer, and `ARROW1`.
 const TRAILER: usize = 10;
@@ -59,6 +59,7 @@ impl Ipc {
     pub(super) fn stream(name: &Name, data: Data) -> Result<Ipc> {
         let bytes = data.whole().map_err(|error| name.io(&error))?;
         let schema = guarded(|| {
+            claims::check_stream(&bytes)?;
             let reader = StreamReader::try_new(Cursor::new(&bytes), None).map_err(|error| error.to_string())?;
             Ok(reader.schema())
         });
@@ -92,7 +93,9 @@ impl Ipc {
             let length = i64::from(block.metaDataLength()).checked_add(block.bodyLength()).ok_or("no length")?;
             let (start, length) = (u64::try_from(block.offset()), usize::try_from(length));
             let (Ok(start), Ok(length)) = (start, length) else { return Err("a block is nowhere".to_owned()) };
-            self.data.range(start, length).map(Buffer::from).map_err(|error| error.to_string())
+            let bytes = self.data.range(start, length).map_err(|error| error.to_string())?;
+            guarded(|| claims::check_block(&bytes))?;
+            Ok(Buffer::from(bytes))
         };
         let mut decoder = FileDecoder::new(self.schema.clone(), footer.version).with_projection(places.to_vec());
         for block in &footer.dictionaries {

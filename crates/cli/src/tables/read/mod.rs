@@ -5,9 +5,11 @@
 //! data.rs      the bytes, wherever they are           packed.rs   gzip and zstd around any format
 //! parquet.rs   row groups and columns at once         ipc.rs      Arrow files, batches at once, and streams
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
+//! claims.rs    lengths that Arrow's messages claim
 //! wanted.rs    columns by name, and near names        guarded.rs  panics of decoders are damaged files
 //! ```
 
+mod claims;
 mod csv;
 mod data;
 mod guarded;
@@ -142,22 +144,29 @@ impl Source {
         }
     }
 
-    /// The columns and their types; none of text, where only reading tells the types.
-    pub(crate) fn schema(&self) -> Option<&SchemaRef> {
-        match &self.form {
+    /// What [`Source::read`] gives, before it does; none of text, where only reading tells the types.
+    pub(crate) fn schema(&self, columns: Option<&[String]>) -> Result<Option<SchemaRef>> {
+        let schema = match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => Some(parquet.schema()),
-            Form::Ipc(ipc) => Some(ipc.schema()),
-            Form::Npy(npy) => Some(npy.schema()),
-            Form::Csv(_) => None,
-        }
+            Form::Parquet(parquet) => parquet.schema(),
+            Form::Ipc(ipc) => ipc.schema(),
+            Form::Npy(npy) => npy.schema(),
+            Form::Csv(_) => return Ok(None),
+        };
+        let projected = schema.project(&self.places(columns)?).map_err(|error| self.name.fail(error))?;
+        Ok(Some(projected.into()))
+    }
+
+    /// The places of the columns of these names, or of all.
+    fn places(&self, columns: Option<&[String]>) -> Result<Vec<usize>> {
+        let there = self.columns();
+        wanted::check_distinct(&self.name, &there)?;
+        wanted::places(&self.name, &there, columns)
     }
 
     /// Reads the columns of these names, in this order, or all of them.
     pub(crate) fn read(&self, columns: Option<&[String]>, progress: &Progress) -> Result<Table> {
-        let there = self.columns();
-        wanted::check_distinct(&self.name, &there)?;
-        let places = wanted::places(&self.name, &there, columns)?;
+        let places = self.places(columns)?;
         progress.say(format!("reading {}", self.name.shown()));
         match &self.form {
             #[cfg(feature = "parquet")]

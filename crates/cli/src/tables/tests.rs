@@ -1,0 +1,184 @@
+//! Round trips of all types through all formats, and files that are damaged anywhere.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::*;
+use arrow_select::concat::concat_batches;
+
+use super::read::Source;
+use super::write::Sink;
+use super::*;
+use crate::progress::Progress;
+
+/// A row for each case, of every type that has a form in text.
+fn all_types(with_nulls: bool) -> RecordBatch {
+    let rows = 10;
+    let cell = |i: i64| (!with_nulls || i % 3 != 0).then_some(i);
+    let all = || (0..rows).map(cell);
+    let micros = all().map(|cell| cell.map(|i| i * 86_400_123_456 - 400_000));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("int64", Arc::new(Int64Array::from_iter(all().map(|cell| cell.map(|i| i - 5))))),
+        ("uint64", Arc::new(UInt64Array::from_iter(all().map(|cell| cell.map(|i| u64::MAX - i as u64))))),
+        ("float64", Arc::new(Float64Array::from_iter(all().map(|cell| cell.map(|i| i as f64 * 0.1 - 0.2))))),
+        ("bool", Arc::new(BooleanArray::from_iter(all().map(|cell| cell.map(|i| i % 2 == 0))))),
+        ("date", Arc::new(Date32Array::from_iter(all().map(|cell| cell.map(|i| i as i32 * 1000 - 3000))))),
+        ("time", Arc::new(TimestampMicrosecondArray::from_iter(micros.clone()))),
+        ("utc", Arc::new(TimestampMicrosecondArray::from_iter(micros).with_timezone("UTC"))),
+        (
+            "text",
+            Arc::new(StringArray::from_iter(all().map(|cell| {
+                cell.map(|i| {
+                    [
+                        "",
+                        "a,b",
+                        "say \"x\"",
+                        "two\r\nlines",
+                        "007",
+                        " blank ",
+                        "\u{e9}\u{1f642}",
+                        "tab\t",
+                        "plain",
+                        "NULL",
+                    ][i as usize]
+                })
+            }))),
+        ),
+    ];
+    RecordBatch::try_from_iter(columns).expect("columns of one length")
+}
+
+fn read(path: &Path, columns: Option<&[String]>) -> std::result::Result<Table, String> {
+    let source = Source::open(path, &TableReading::default()).map_err(|failure| failure.to_string())?;
+    source.read(columns, &Progress::line()).map_err(|failure| failure.to_string())
+}
+
+fn write(path: &Path, batches: &[RecordBatch]) -> std::result::Result<(), String> {
+    let sink = Sink::create(Some(path), &batches[0].schema());
+    let mut sink = sink.map_err(|failure| failure.to_string())?;
+    for batch in batches {
+        sink.write(batch).map_err(|failure| failure.to_string())?;
+    }
+    sink.finish().map(|_| ()).map_err(|failure| failure.to_string())
+}
+
+const NAMES: [&str; 7] = ["t.parquet", "t.arrow", "t.arrows", "t.csv", "t.tsv", "t.csv.gz", "t.csv.zst"];
+
+fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.into_iter().filter(|name| cfg!(feature = "parquet") || !name.ends_with("parquet"))
+}
+
+#[test]
+fn every_format_holds_every_type() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for with_nulls in [false, true] {
+        let batch = all_types(with_nulls);
+        let batches = [batch.clone(), batch.slice(0, 0), batch.slice(2, 5)];
+        let schema = batch.schema();
+        let expected = concat_batches(&schema, &batches).expect("one schema");
+        for name in names() {
+            let path = folder.path().join(name);
+            write(&path, &batches).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let table = read(&path, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let found = concat_batches(&table.schema, &table.batches).expect("one schema");
+            assert_eq!((table.rows, found.columns()), (15, expected.columns()), "{name}, {with_nulls}");
+            let some = ["text".to_owned(), "int64".to_owned()];
+            let table = read(&path, Some(&some)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let found = concat_batches(&table.schema, &table.batches).expect("one schema");
+            assert_eq!(found.columns(), [expected.column(7).clone(), expected.column(0).clone()], "{name}");
+            // The first bytes tell.
+            let other = folder.path().join("other.csv");
+            std::fs::copy(&path, &other).expect("a copy");
+            assert_eq!(read(&other, None).map(|table| table.rows), Ok(15), "{name}");
+        }
+    }
+}
+
+#[test]
+fn arrays_hold_numbers_and_booleans() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.npy");
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("a", Arc::new(Int8Array::from(vec![-1, 2]))),
+        ("b", Arc::new(UInt64Array::from(vec![u64::MAX, 0]))),
+        ("c", Arc::new(Float32Array::from(vec![0.5, -2.0]))),
+        ("d", Arc::new(BooleanArray::from(vec![true, false]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+    write(&path, &[batch.clone(), batch.slice(1, 1)]).expect("numbers");
+    let table = read(&path, None).expect("an array");
+    assert_eq!(table.batches[0].slice(0, 2).columns(), batch.columns());
+    assert_eq!(table.rows, 3);
+    // What is there stays where something is refused.
+    let before = std::fs::read(&path).expect("bytes");
+    for with_nulls in [false, true] {
+        let batch = all_types(with_nulls);
+        let error = write(&path, &[batch]).expect_err("texts");
+        assert!(error.contains("column date is of type Date32"), "{error}");
+    }
+    let nulls = RecordBatch::try_from_iter([("a", Arc::new(Int64Array::from(vec![None, Some(1)])) as ArrayRef)]);
+    assert!(write(&path, &[nulls.expect("a column")]).is_err_and(|error| error.contains("has nulls")));
+    assert_eq!(std::fs::read(&path).expect("bytes"), before);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "no part is left");
+}
+
+#[test]
+fn dictionaries_are_texts_in_csv() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+    builder.extend([Some("x"), None, Some("y"), Some("x")]);
+    let batch = RecordBatch::try_from_iter([("d", Arc::new(builder.finish()) as ArrayRef)]).expect("a column");
+    for name in names() {
+        let path = folder.path().join(name);
+        write(&path, std::slice::from_ref(&batch)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(read(&path, None).map(|table| table.rows), Ok(4), "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("t.csv")).expect("text"), "d\nx\n\ny\nx\n");
+}
+
+/// Arrow files of others, whose buffers are packed.
+fn packed_by(codec: arrow_ipc::CompressionType, batch: &RecordBatch) -> Vec<u8> {
+    let options = arrow_ipc::writer::IpcWriteOptions::default().try_with_compression(Some(codec)).expect("a codec");
+    let mut writer = arrow_ipc::writer::FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options);
+    let writer = writer.as_mut().expect("memory");
+    writer.write(batch).and_then(|()| writer.finish()).expect("memory");
+    writer.get_ref().clone()
+}
+
+/// Whatever stands in a file, reading ends with rows or with a sentence that names it.
+#[test]
+fn damage_anywhere_is_no_panic() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let batch = all_types(true);
+    let of_names = names().map(|name| {
+        let path = folder.path().join(name);
+        write(&path, std::slice::from_ref(&batch)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, std::fs::read(&path).expect("bytes"))
+    });
+    use arrow_ipc::CompressionType;
+    let packed = [("lz4.arrow", CompressionType::LZ4_FRAME), ("zstd.arrow", CompressionType::ZSTD)];
+    let packed = packed.map(|(name, codec)| (name, packed_by(codec, &batch)));
+    for (name, whole) in of_names.chain(packed) {
+        let damaged = folder.path().join(format!("damaged.{name}"));
+        let check = |bytes: &[u8], how: &str| {
+            std::fs::write(&damaged, bytes).expect("works in a folder of its own");
+            let found = read(&damaged, None);
+            assert!(how != "as it is" || found.is_ok(), "{name}: {found:?}");
+            if let Err(error) = found {
+                assert!(error.contains("damaged."), "{how}: {error}");
+            }
+        };
+        check(&whole, "as it is");
+        let step = (whole.len() / 1500).max(1);
+        for at in (0..whole.len()).step_by(step) {
+            check(&whole[..at], &format!("{name} cut at {at}"));
+            for xor in [0x01, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] ^= xor;
+                check(&bytes, &format!("{name}, byte {at} with {xor}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `koel convert`: one table through all formats, outputs that stay whole, and pandas as the judge of text.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::folder::{Folder, stderr};
+
+const TEXT: &str = "id,name,price,day\n1,\"a,b\",1.5,2024-02-29\n-2,,0.25,\n,\"\",,2024-03-01\n";
+
+fn formats() -> Vec<&'static str> {
+    let mut formats = vec!["arrow", "feather", "arrows", "tsv", "csv.gz", "csv.zst"];
+    formats.extend(cfg!(feature = "parquet").then_some("parquet"));
+    formats
+}
+
+#[test]
+fn a_table_goes_through_all_formats() {
+    let folder = Folder::new();
+    folder.file("a.csv", TEXT);
+    for format in formats() {
+        assert_eq!(folder.ok(&format!("convert a.csv t.{format} -q")), "");
+        assert_eq!(folder.ok(&format!("convert t.{format} -")), TEXT, "{format}");
+        assert_eq!(
+            folder.ok(&format!("convert t.{format} - --columns day,id")),
+            "day,id\n2024-02-29,1\n,-2\n2024-03-01,\n"
+        );
+    }
+    folder.file("n.csv", "a,b\n1,0.5\n2,-1.0\n");
+    folder.ok("convert n.csv n.npy");
+    assert_eq!(folder.ok("convert n.npy -"), "a,b\n1,0.5\n2,-1.0\n");
+    assert_eq!(folder.ok("convert n.npy - --columns b"), "b\n0.5\n-1.0\n");
+    let mut child =
+        folder.command("convert - - --header no").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"1;2\n").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"column_1\n1;2\n");
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_leaves_nothing() {
+    let folder = Folder::new();
+    folder.file("a.csv", TEXT);
+    folder.file("old.npy", "old");
+    for (arguments, part) in [
+        ("convert a.csv a.csv", "is the input a.csv"),
+        ("convert a.csv b.json", "tables are written as .parquet"),
+        ("convert a.csv b.xlsx.gz", "tables are written as .parquet"),
+        ("convert a.csv old.npy", "column name is of type Utf8"),
+        ("convert missing.csv b.csv", "missing.csv: "),
+        ("convert a.csv b.csv --columns id,nam", "there is no column nam: did you mean name?"),
+        ("convert a.csv b.csv --types prise=int64", "there is no column prise: did you mean price?"),
+        ("convert a.csv b.csv --types price=int64", "a.csv, line 2: column price: `1.5` is no int64"),
+        ("convert a.csv b.csv --types price=money", "is no type of a column"),
+        ("convert a.csv none/b.csv", "there is no such folder"),
+    ] {
+        folder.refused(arguments, part);
+    }
+    folder.ok("convert a.csv a.arrow");
+    folder.refused("convert a.arrow b.csv --delimiter ;", "--delimiter is for CSV and TSV");
+    folder.file("b.parquet", "no such thing");
+    folder.refused("convert b.parquet c.csv", "this is no Parquet file");
+    assert_eq!(fs::read(folder.path("old.npy")).unwrap(), b"old");
+    assert!(!folder.path("b.csv").exists() && fs::read_dir(folder.path("")).unwrap().count() == 4);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_has_row_groups_that_many_threads_read() {
+    let folder = Folder::new();
+    let rows: String = (0..2_500_000u32).map(|i| format!("{i},{}\n", i % 7)).collect();
+    folder.file("a.csv", format!("id,of\n{rows}"));
+    let said = stderr(&folder.koel("convert a.csv a.parquet"));
+    assert!(said.contains("a.parquet: 2,500,000 rows of 2 columns"), "{said}");
+    folder.ok("convert a.parquet b.csv -q");
+    assert!(fs::read(folder.path("a.csv")).unwrap() == fs::read(folder.path("b.csv")).unwrap());
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn without_parquet_such_files_are_refused() {
+    let folder = Folder::new();
+    folder.file("a.csv", TEXT);
+    folder.refused("convert a.csv a.parquet", "was built without Parquet");
+    folder.file("b.parquet", "PAR1");
+    folder.refused("convert b.parquet b.csv", "was built without it");
+}
+
+#[test]
+fn text_is_read_as_pandas_reads_it() {
+    let Some(python) = crate::pandas::python() else { return };
+    let folder = Folder::new();
+    folder.file(
+        "a.csv",
+        "i,f,t,b,n\n1,0.1,\"x,\"\"y\"\"\",true,\n-3,1e300,z,false,7\n9007199254740993,-2.5,\"a\nb\",true,\n",
+    );
+    folder.ok("convert a.csv b.csv -q");
+    let program = "import pandas as pd; a, b = pd.read_csv('a.csv'), pd.read_csv('b.csv'); \
+                   pd.testing.assert_frame_equal(a, b); assert (a.dtypes == b.dtypes).all()";
+    let output = Command::new(&python).args(["-c", program]).current_dir(folder.path("")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    // Parquet and Arrow, where pandas can read them.
+    if Command::new(&python).args(["-c", "import pyarrow"]).output().unwrap().status.success() {
+        for format in formats().into_iter().filter(|format| ["parquet", "feather"].contains(format)) {
+            folder.ok(&format!("convert a.csv t.{format} -q"));
+            let program = format!(
+                "import pandas as pd; a, b = pd.read_csv('a.csv'), pd.read_{format}('t.{format}'); \
+                 pd.testing.assert_frame_equal(a, b, check_dtype=False)"
+            );
+            let output = Command::new(&python).args(["-c", &program]).current_dir(folder.path("")).output().unwrap();
+            assert!(output.status.success(), "{format}: {}", stderr(&output));
+        }
+    }
+}
