@@ -10,9 +10,9 @@
 
 use arrow_array::{BooleanArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use koel::join::{Join, JoinRows};
+use koel::join::{ColumnJoin, JoinRows};
 use koel::scheme::Key;
-use koel::{Any, Bucketized, JoinIndex, JoinKind, NO_ROW, Scheme};
+use koel::{Any, ColumnIndex, JoinKind, NO_ROW, Runs};
 
 use crate::encode::{Encoder, NullEquality, Words, hash_bits};
 use crate::error::Result;
@@ -78,8 +78,8 @@ pub struct RightKeys {
 }
 
 enum Index {
-    Narrow(JoinIndex<Any, Bucketized>),
-    Wide(JoinIndex<Any, <u64 as Key>::Rows>),
+    Narrow(ColumnIndex<Any, u32>),
+    Wide(ColumnIndex<Any, u64>),
 }
 
 impl RightKeys {
@@ -98,10 +98,8 @@ impl RightKeys {
     pub(crate) fn with_hashes(device: &Any, right: &Keys, nulls: NullEquality, bits: u32) -> Result<Self> {
         let (encoder, words) = Encoder::fit(device, right, nulls, bits)?;
         let index = match &words {
-            Words::Narrow(words) => Index::Narrow(JoinIndex::builder(Bucketized::canonical(8)).build(device, words)?),
-            Words::Wide(words) => {
-                Index::Wide(JoinIndex::builder(Bucketized::canonical(4).of::<u64, u32>()).build(device, words)?)
-            }
+            Words::Narrow(words) => Index::Narrow(ColumnIndex::build(device, words)?),
+            Words::Wide(words) => Index::Wide(ColumnIndex::build(device, words)?),
         };
         Ok(RightKeys { keys: right.clone(), encoder, index })
     }
@@ -163,15 +161,15 @@ impl RightKeys {
     }
 }
 
-fn pieces<S: Scheme<Value = u32>, E: From<crate::Error>>(
-    join: &Join<'_, Any, S>,
+fn pieces<K: Key, E: From<crate::Error>>(
+    join: &ColumnJoin<'_, Any, K>,
     how: JoinKind,
     rows: usize,
     start: impl FnOnce(u64) -> std::result::Result<(), E>,
     mut piece: impl FnMut(Joined) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E>
 where
-    Any: koel::Runs<S>,
+    Any: Runs<K::Rows>,
 {
     start(join.len())?;
     for chunk in join.chunks(rows) {
