@@ -73,6 +73,7 @@ impl Data {
         }
     }
 
+    #[cfg(feature = "parquet")]
     /// A reader of all that follows a place, which moves no other.
     pub(super) fn reader(&self, start: u64) -> DataReader {
         DataReader { data: self.clone(), at: start }
@@ -98,12 +99,14 @@ impl From<Vec<u8>> for Data {
     }
 }
 
-/// Reads on from a place.
+/// Reads on from a place, as pages of Parquet are read.
+#[cfg(feature = "parquet")]
 pub(super) struct DataReader {
     data: Data,
     at: u64,
 }
 
+#[cfg(feature = "parquet")]
 impl Read for DataReader {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.data.length().saturating_sub(self.at)).unwrap_or(usize::MAX);
