@@ -11,13 +11,14 @@ use std::cmp::Ordering;
 
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
-use arrow_ord::sort::{SortColumn, SortOptions, lexsort_to_indices};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::SortOptions;
 use koel::{Any, IdOrder, group};
 use rayon::prelude::*;
 
 use crate::encode::{CHUNK, Encoder, NullEquality, Words, hash_bits};
 use crate::error::Result;
-use crate::keys::Keys;
+use crate::keys::{Column, Keys};
 
 /// What stands under the null of a row that is in no group.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
@@ -151,15 +152,19 @@ fn first_rows(codes: &[u32]) -> Vec<u32> {
 
 /// The same groups in the order of their keys.
 fn ascending(keys: &Keys, groups: Factorized) -> Result<Factorized> {
-    let options = Some(SortOptions { descending: false, nulls_first: false });
-    let column = |values| SortColumn { values, options };
-    let columns: Vec<_> = groups.keys(keys)?.into_iter().map(column).collect();
-    let order = lexsort_to_indices(&columns, None)?;
+    let options = SortOptions { descending: false, nulls_first: false };
+    let field = |column: &Column| SortField::new_with_options(column.data_type().clone(), options);
+    let converter = RowConverter::new(keys.columns().iter().map(field).collect())?;
+    // A column of bytes that are in the order of the keys.
+    let bytes = converter.convert_columns(&groups.keys(keys)?)?;
+    let mut order: Vec<u32> = (0..groups.len() as u32).collect();
+    // No two groups have one key, so there is one order.
+    order.par_sort_unstable_by(|&a, &b| bytes.row(a as usize).cmp(&bytes.row(b as usize)));
     let mut ranks = vec![0; groups.len()];
-    for (rank, &group) in (0..).zip(order.values()) {
+    for (rank, &group) in (0..).zip(&order) {
         ranks[group as usize] = rank;
     }
-    let rows: Vec<u32> = order.values().iter().map(|&group| groups.rows.value(group as usize)).collect();
+    let rows: Vec<u32> = order.iter().map(|&group| groups.rows.value(group as usize)).collect();
     let nulls = groups.codes.nulls().cloned();
     let ranked = |&code: &u32| ranks.get(code as usize).copied().unwrap_or(NO_GROUP);
     let codes: Vec<u32> = groups.codes.values().par_iter().with_min_len(CHUNK).map(ranked).collect();

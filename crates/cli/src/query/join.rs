@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! columns    left ones, then right ones without the keys; a right one whose name is taken has the suffix
-//! keys       of the left side; of a right row without a partner (right, full) its own, under the left names
+//! keys       of the left side; of a right row without a partner (right, full) its own, under the left names. Where the
+//!            types of both differ there is no column for both, and the right key comes out as well
 //! semi, anti columns of the left side alone
 //! ```
 
@@ -16,7 +17,7 @@ use arrow_schema::{Field, Schema};
 use arrow_select::zip::zip;
 use koel::JoinKind;
 use koel::backend::HashBackend;
-use koel_arrow::{Column, Joined, RightKeys, check_types};
+use koel_arrow::{Column, Joined, Keys, RightKeys, check_types};
 use serde_json::json;
 
 use super::{CHUNK, Loaded, Nulls, On, Picked, check_distinct, wanted_columns};
@@ -78,7 +79,8 @@ impl Job<'_> {
         let (left_source, right_source) =
             (Source::open(self.left, self.reading)?, Source::open(self.right, self.reading)?);
         self.reading.check(&[&left_source, &right_source])?;
-        let outs = self.columns(&left_source, &right_source)?;
+        // Which keys have two types is known when text has been read: until then all may.
+        let outs = self.columns(&left_source, &right_source, |_| true)?;
         let device = self.device.open(&[self.left, self.right])?;
         let progress = Progress::line();
         let start = Instant::now();
@@ -89,6 +91,17 @@ impl Job<'_> {
         let start = Instant::now();
         let (left_keys, right_keys) = (left.keys(&self.left_names())?, right.keys(&self.right_names())?);
         check_types(&left_keys, &right_keys)?;
+        let type_of = |keys: &Keys, at: usize| keys.columns()[at].data_type().clone();
+        let outs =
+            self.columns(&left_source, &right_source, |at| type_of(&left_keys, at) != type_of(&right_keys, at))?;
+        if let Some((_, twice)) =
+            outs.iter().enumerate().find(|(i, out)| outs[..*i].iter().any(|other| other.name == out.name))
+        {
+            return Err(Failure::Input(format!(
+                "two columns of the result would be called `{}`: give another --suffix",
+                twice.name
+            )));
+        }
         progress.say(format!("indexing {}", text::counted(right.rows() as u64, "row")));
         let index = RightKeys::new(&device, &right_keys, self.options.nulls.equality())?;
         let index_seconds = start.elapsed().as_secs_f64();
@@ -133,8 +146,8 @@ impl Job<'_> {
         self.on.iter().map(|on| on.right.clone()).collect()
     }
 
-    /// The columns of the result.
-    fn columns(&self, left: &Source, right: &Source) -> Result<Vec<Out>> {
+    /// The columns of the result. Key `i` has two types, of which neither can stand for the other, if `differ(i)`.
+    fn columns(&self, left: &Source, right: &Source, differ: impl Fn(usize) -> bool) -> Result<Vec<Out>> {
         let (left_names, right_names) = (self.left_names(), self.right_names());
         check_distinct("--on", &left_names)?;
         check_distinct("--on", &right_names)?;
@@ -144,22 +157,21 @@ impl Job<'_> {
                 return Err(wanted::missing(source.name(), &there, name));
             }
         }
+        // A key of a row without a left one is that of the right one.
+        let is_either = |key: &usize| self.how.keeps_right() && !differ(*key);
         let mut outs: Vec<Out> = Vec::new();
         for name in left.columns() {
-            let key = left_names.iter().position(|key| key == name).filter(|_| self.how.keeps_right());
+            let key = left_names.iter().position(|key| key == name).filter(is_either);
             outs.push(Out { name: name.into(), from: key.map_or_else(|| From::Left(name.into()), From::Key) });
         }
-        if self.how.has_right() {
-            for name in right.columns().into_iter().filter(|name| !right_names.iter().any(|key| key == name)) {
-                let taken = left.columns().contains(&name);
-                let shown = if taken { format!("{name}{}", self.options.suffix) } else { name.into() };
-                if outs.iter().any(|out| out.name == shown) {
-                    return Err(Failure::Input(format!(
-                        "two columns of the result would be called `{shown}`: give another --suffix"
-                    )));
-                }
-                outs.push(Out { name: shown, from: From::Right(name.into()) });
+        for name in right.columns() {
+            let key = right_names.iter().position(|key| key == name);
+            if !self.how.has_right() || key.is_some_and(|key| !self.how.keeps_right() || is_either(&key)) {
+                continue;
             }
+            let taken = left.columns().contains(&name);
+            let shown = if taken { format!("{name}{}", self.options.suffix) } else { name.into() };
+            outs.push(Out { name: shown, from: From::Right(name.into()) });
         }
         let Some(asked) = &self.options.columns else { return Ok(outs) };
         check_distinct("--columns", asked)?;
@@ -192,7 +204,7 @@ impl Job<'_> {
 struct Assembly {
     left: Picked,
     right: Picked,
-    /// The columns of each key: left, and right as the left one's type.
+    /// The columns of each key, left and right, of one type.
     keys: Vec<(Column, Column)>,
     /// Which column of which side each of the result is.
     order: Vec<(Side, usize)>,
@@ -261,7 +273,7 @@ impl Assembly {
 fn either(own: &Column, other: &Column, rows: &Joined) -> koel_arrow::Result<ArrayRef> {
     let left = own.take(&rows.left)?;
     let (Some(nulls), Some(right)) = (rows.left.nulls(), &rows.right) else { return Ok(left) };
-    let right = arrow_cast::cast(&other.take(right)?, own.data_type())?;
+    let right = other.take(right)?;
     let there = BooleanArray::new(BooleanBuffer::collect_bool(rows.len(), |row| nulls.is_valid(row)), None);
     Ok(zip(&there, &left, &right)?)
 }
