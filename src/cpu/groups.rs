@@ -215,3 +215,57 @@ fn join_cells<C: Copy + Sync, T: Copy + Send>(
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::{Aggregate, Error, IdOrder, group};
+
+    /// Few groups, whose keys the front of the column has or has not all; and more than have cells.
+    #[test]
+    fn groups_are_those_of_a_plain_loop() -> Result<()> {
+        let rows = if cfg!(miri) { 300 } else { 300_000 };
+        for (groups, apart, late) in
+            [(50, 1, 0), (50, 1, 1), (50, 1 << 45, 0), (50, 1 << 45, 1), (200_000, 1, 0), (9000, 1 << 40, 3)]
+        {
+            let mut keys: Vec<u64> = (0..rows).map(|i| i * i % groups * apart + 5).collect();
+            let front = keys.len() - late;
+            keys[front..].fill(u64::MAX);
+            let values: Vec<i64> = (0..rows as i64).map(|i| (i - 1000).wrapping_mul(0x1234_5678_9abc)).collect();
+            let (mut unique, mut expected) = (Vec::new(), HashMap::new());
+            for (&key, &value) in keys.iter().zip(&values) {
+                let group = expected.entry(key).or_insert_with(|| {
+                    unique.push(key);
+                    (0, 0, i64::MAX, i64::MIN)
+                });
+                *group = (group.0 + 1, group.1 + value, value.min(group.2), value.max(group.3));
+            }
+            for threads in [1, 2, 8] {
+                let cpu = Cpu::with_threads(threads)?;
+                let found = group::wide::group_by(&cpu, &keys, &values, &Aggregate::ALL, IdOrder::FirstSeen)?;
+                assert!(found.keys == unique, "{groups}, {apart}, {late}, {threads} threads");
+                let of = |i: usize| (found.counts[i], found.sums[i], found.mins[i], found.maxs[i]);
+                assert!(unique.iter().enumerate().all(|(i, key)| of(i) == expected[key]), "{groups}, {apart}, {late}");
+                let short: Vec<u32> = values.iter().map(|&value| value as u32).collect();
+                let found = group::wide::group_by(&cpu, &keys, &short, &[Aggregate::Max], IdOrder::FirstSeen)?;
+                let most = |key| keys.iter().zip(&short).filter(|pair| *pair.0 == key).map(|pair| *pair.1).max();
+                assert_eq!((found.keys.len(), Some(found.maxs[1])), (unique.len(), most(unique[1])));
+                assert!(found.sums.is_empty() && found.counts.is_empty());
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_sum_that_does_not_fit_is_told_by_the_first_such_group() {
+        let cpu = Cpu::new();
+        let keys = [7_u64, 3, 9, 3, 9, 7];
+        let group =
+            |values: &[i64; 6]| group::wide::group_by(&cpu, &keys, values, &[Aggregate::Sum], IdOrder::FirstSeen);
+        let error = group(&[1, i64::MAX, i64::MIN, 1, -1, 1]).expect_err("two do not fit");
+        assert!(matches!(error, Error::SumTooLarge { key: 3 }), "{error}");
+        assert_eq!(group(&[i64::MAX, i64::MIN, 0, 1, 0, -5]).expect("all fit").sums, [i64::MAX - 5, i64::MIN + 1, 0]);
+    }
+}

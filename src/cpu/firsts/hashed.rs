@@ -12,9 +12,10 @@
 //! A slot is taken once, never changes hands, and a line is filled from its front: so threads need no locks, and for each
 //! key there is one slot.
 //!
-//! How large: [`FILLED`] hundredths of the slots are expected to be taken. A key farther than [`REACH`] lines from home,
-//! or a chunk of keys that takes [`STEPS`] steps a key, ends the attempt: random keys do neither, and keys that are
-//! chosen cost no more than that. The next attempt has another seed, and room for all rows.
+//! How large: of so few keys as [`FEW`], [`LINES_A_KEY`] lines a key, so that most stand in front of one and the processor
+//! foresees it. Of others [`FILLED`] hundredths of the slots are expected to be taken. A key farther than [`REACH`] lines
+//! from home, or a chunk of keys that takes [`STEPS`] steps a key, ends the attempt: random keys do neither, and keys that
+//! are chosen cost no more than that. The next attempt has another seed, and room for all rows.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -36,6 +37,9 @@ const FILLED: usize = 60;
 const REACH: usize = 128;
 /// Lines a key, over a chunk of keys.
 const STEPS: usize = 8;
+/// Keys that are few, and the lines of each.
+const FEW: usize = 1 << 12;
+const LINES_A_KEY: usize = 4;
 /// Words of a line.
 const LINE: usize = 8;
 
@@ -61,6 +65,8 @@ pub(super) struct Hashed<K: Key> {
     homes: Homes,
     /// `!row` of a key of 64 bits that is zero.
     zero: u32,
+    /// Whether most keys stand in front of a line.
+    few: bool,
     of: PhantomData<K>,
 }
 
@@ -119,6 +125,8 @@ impl<K: Key> Hashed<K> {
         let expected = if attempt == 0 { expected } else { keys.len() };
         let count =
             ((expected as u64 * 100 / FILLED as u64 / slots::<K>() as u64) + 8).min(u64::from(u32::MAX) - REACH as u64);
+        let few = attempt == 0 && expected <= FEW;
+        let count = if few { (LINES_A_KEY * expected + 8) as u64 } else { count };
         let homes = Homes { count, seed: mixed(attempt as u64 + 1, 0x6669_7273_7473) };
         let mut lines = Memory::zeroed((count as usize).saturating_add(REACH).saturating_mul(LINE))?;
         let (zero, full) = (AtomicU32::new(0), AtomicBool::new(false));
@@ -145,13 +153,16 @@ impl<K: Key> Hashed<K> {
         };
         let taken = fold(0..keys.len(), size, of_chunk, |a, b| a + b);
         let zero = zero.into_inner();
-        let hashed = Hashed { lines, homes, zero, of: PhantomData };
+        let hashed = Hashed { lines, homes, zero, few, of: PhantomData };
         Ok((!full.into_inner()).then_some((hashed, taken + usize::from(zero != 0))))
     }
 
     #[inline(always)]
     pub(super) fn look(&self, queries: &[K], to: &mut [u32]) {
         let lines: &[[u64; LINE]] = self.lines.words().as_chunks().0;
+        if self.few {
+            return to.iter_mut().zip(queries).for_each(|(to, &key)| *to = !self.look_at_front(lines, key.into()));
+        }
         for (queries, to) in queries.chunks(CHUNK).zip(to.chunks_mut(CHUNK)) {
             // Both closures write, one after the other.
             let to = std::cell::Cell::from_mut(to).as_slice_of_cells();
@@ -185,6 +196,28 @@ impl<K: Key> Hashed<K> {
                 },
             );
         }
+    }
+
+    /// What stands for a key of a table of few.
+    #[inline(always)]
+    fn look_at_front(&self, lines: &[[u64; LINE]], key: u64) -> u32 {
+        if K::BITS == u64::BITS && key == 0 {
+            return self.zero;
+        }
+        let home = self.homes.of(key);
+        if let Some(line) = lines.get(home) {
+            let there = if K::BITS == u64::BITS { line[0] } else { line[0] >> 32 };
+            if there == key && line[0] != 0 {
+                return line[words::<K>() - 1] as u32;
+            }
+        }
+        for line in lines.get(home..home + REACH).unwrap_or(&[]) {
+            let (found, goes_on) = asked::<K>(key, line);
+            if found != 0 || !goes_on {
+                return found;
+            }
+        }
+        0
     }
 
     pub(super) fn each(&self, then: impl Fn(u32) + Sync) {
