@@ -22,7 +22,11 @@ use super::tables::{TableReading, TextReading};
 use super::text;
 
 const EXAMPLES: &str = "\
-INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number of their row, from 0, as value.
+With --by, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, and --agg takes count (rows) and
+FUNCTION:COLUMN with count (values), sum, min, max, mean, nunique, first, last; NAME=FUNCTION:COLUMN names the column that comes out.
+Nulls are no values. Sums of integers and decimals are exact, and an error where their type does not hold them.
+
+Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number of their row, from 0, as value.
 Output is a row `key,..` per key, with the aggregates in the order in which they are asked for. The same rows come out in
 the same order on every device.
 Keys and values are whole numbers of any type, and values may be floats: a second field of .npy records, or text with
@@ -35,7 +39,8 @@ Examples:
   koel groupby sales.csv --agg sum,count
   koel groupby sales.csv --agg min,max --ids ascending -o extremes.npy
   koel groupby prices.csv --values f64 --agg sum,max
-  koel groupby genome.fa --kmer 12 --agg count,min -o kmers.csv     how often, and where first";
+  koel groupby genome.fa --kmer 12 --agg count,min -o kmers.csv     how often, and where first
+  koel groupby lineitem.parquet --by l_returnflag,l_linestatus --agg count,sum:l_quantity,avg_price=mean:l_extendedprice";
 
 /// Group rows by key: count, sum, least and greatest value of each
 #[derive(clap::Args)]

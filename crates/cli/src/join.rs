@@ -25,7 +25,10 @@ use super::text;
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number
+With --on, LEFT and RIGHT are tables of named columns, Parquet, Arrow IPC, CSV, TSV or .npy: all columns of LEFT come out, and behind
+them those of RIGHT but its keys (which are those of LEFT). -o FILE.parquet, .arrow, .csv, .csv.gz and others choose the format.
+
+Without it, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number
 of their row, from 0, as value. Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both; with --rows
 their numbers, from 0. --header, --kmer, --canonical-kmers and --other-letters hold for both
 files; --letters is for two files of sequences.
@@ -45,7 +48,9 @@ Examples:
   koel join orders.csv items.csv
   koel join orders.csv items.csv --how left -o joined.csv
   koel join visitors.csv customers.csv --how anti        whom nobody knows
-  koel join left.npy right.npy --rows -o pairs.npy";
+  koel join left.npy right.npy --rows -o pairs.npy
+  koel join orders.parquet lineitem.parquet --on o_orderkey=l_orderkey -o joined.parquet
+  koel join a.csv b.csv --on name,birth --how left --columns name,birth,city";
 
 /// Join two files by their keys
 #[derive(clap::Args)]

@@ -70,6 +70,7 @@ Examples:
   koel join orders.csv items.csv              rows `key,left,right` of equal keys
   koel groupby sales.csv --agg sum,count      aggregates of each key's values
   koel unique customers.csv --counts          the distinct keys, and how often each comes
+  koel join a.parquet b.parquet --on id=key   tables of named columns: Parquet, Arrow IPC, CSV, .npy
   koel convert orders.csv orders.parquet      a table of any columns in another format
 
 Exit codes: 0 fine, 1 a check failed, 2 an error.";

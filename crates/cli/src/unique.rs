@@ -22,7 +22,9 @@ use super::tables::{TableReading, TextReading};
 use super::text;
 
 const EXAMPLES: &str = "\
-INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; of several columns the first is used.
+With --on, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, and the columns of --on make its keys.
+
+Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; of several columns the first is used.
 Output is a row `key`, or `key,count`, a distinct key. A key's id is the number of its row there, from 0; --inverse
 writes the id of each row's key, so that key[id] is the column that was read.
 -o FILE.tsv separates by tabs; .npy writes an array of the input's type, uint32 or int64, say, or with --counts a structured
@@ -32,7 +34,9 @@ Examples:
   koel unique ids.csv
   koel unique ids.npy -o unique.npy --inverse inverse.npy       ids == unique[inverse]
   koel unique genome.fa --kmer 12 --counts -o kmers.csv
-  koel unique reads_1.fq.gz reads_2.fq.gz --kmer 31 --canonical-kmers --counts --min-count 2 --letters -o kmers.tsv";
+  koel unique reads_1.fq.gz reads_2.fq.gz --kmer 31 --canonical-kmers --counts --min-count 2 --letters -o kmers.tsv
+  koel unique people.parquet --on city,street --counts --ids ascending
+  koel unique log.csv --on user --columns user,time,page        the first row of each user";
 
 /// List the distinct keys of a file
 #[derive(clap::Args)]

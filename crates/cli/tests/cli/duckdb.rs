@@ -13,7 +13,8 @@ const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/beside_duc
 /// A Python that has what is needed.
 fn python() -> Option<String> {
     let python = std::env::var("KOEL_PYTHON").unwrap_or_else(|_| "python3".into());
-    let check = "import duckdb, os, sys; assert os.path.exists(os.path.join(os.path.dirname(sys.executable), 'tpchgen-cli'))";
+    let check =
+        "import duckdb, os, sys; assert os.path.exists(os.path.join(os.path.dirname(sys.executable), 'tpchgen-cli'))";
     let output = Command::new(&python).args(["-c", check]).output();
     if output.as_ref().is_ok_and(|output| output.status.success()) {
         return Some(python);

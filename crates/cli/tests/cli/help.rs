@@ -2,8 +2,20 @@
 
 use crate::folder::{Folder, stderr};
 
-const COMMANDS: [&str; 11] =
-    ["devices", "verify", "build", "lookup", "info", "join", "groupby", "unique", "convert", "completions", "man"];
+const COMMANDS: [&str; 12] = [
+    "devices",
+    "verify",
+    "build",
+    "lookup",
+    "info",
+    "join",
+    "groupby",
+    "unique",
+    "isin",
+    "convert",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_command_has_help_in_two_ways() {

@@ -9,6 +9,7 @@ mod folder;
 
 mod commands;
 mod convert;
+mod duckdb;
 mod faults;
 mod files;
 mod help;
@@ -18,6 +19,7 @@ mod kmers;
 mod memory;
 mod pandas;
 mod progress;
+mod query;
 mod relational;
 mod sequences;
 #[cfg(unix)]
