@@ -233,7 +233,7 @@ mod tests {
             let mut keys: Vec<u64> = (0..rows).map(|i| i * i % groups * apart + 5).collect();
             let front = keys.len() - late;
             keys[front..].fill(u64::MAX);
-            let values: Vec<i64> = (0..rows as i64).map(|i| (i - 1000).wrapping_mul(0x1234_5678_9abc)).collect();
+            let values: Vec<i64> = (0..rows as i64).map(|i| (i - 1000).wrapping_mul(0x12_3456)).collect();
             let (mut unique, mut expected) = (Vec::new(), HashMap::new());
             for (&key, &value) in keys.iter().zip(&values) {
                 let group = expected.entry(key).or_insert_with(|| {
