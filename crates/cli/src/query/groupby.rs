@@ -91,9 +91,10 @@ impl Job<'_> {
                 _ => (),
             }
         }
+        // Threads are started as they are asked for before the first file is read by them.
+        let device = self.device.open(&[input])?;
         let source = Source::open(input, self.reading)?;
         self.reading.check(&[&source])?;
-        let device = self.device.open(&[input])?;
         let progress = Progress::line();
         let start = Instant::now();
         let table = Loaded::read(&source, &wanted_columns(&source, Some(&of), self.by), &progress)?;

@@ -61,6 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         return Err(Failure::Input("only one of the two files can be stdin: name the other".into()));
     }
     args.output.check_tables(&[&args.table, &args.keys], &[])?;
+    // Threads are started as they are asked for before the first file is read by them.
+    let device = args.device.open(&[&args.table, &args.keys])?;
     let (table_source, keys_source) =
         (Source::open(&args.table, &args.reading)?, Source::open(&args.keys, &args.reading)?);
     args.reading.check(&[&table_source, &keys_source])?;
@@ -75,7 +77,6 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         Failure::Input(format!("--columns leaves out `{}`, which tells whether keys are there: add it", args.name))
     })?;
     shown.remove(at);
-    let device = args.device.open(&[&args.table, &args.keys])?;
     let progress = Progress::line();
     let start = Instant::now();
     let table = Loaded::read(&table_source, &wanted_columns(&table_source, Some(&shown), &left), &progress)?;

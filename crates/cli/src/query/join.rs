@@ -30,6 +30,37 @@ use crate::tables::read::{Source, wanted};
 use crate::tables::write::Sink;
 use crate::text;
 
+/// What is for rows `key,value` alone: how they are read, and the table that is made of their keys.
+const KEY_VALUE_OPTIONS: [&str; 27] = [
+    "rows",
+    "kmer",
+    "canonical_kmers",
+    "other_letters",
+    "keys",
+    "values",
+    "scheme",
+    "kind",
+    "load",
+    "capacity",
+    "slots",
+    "seed",
+    "functions",
+    "bucket_slots",
+    "hash",
+    "reinsertion",
+    "insertion",
+    "lookup_mode",
+    "reach",
+    "tags",
+    "bits",
+    "height",
+    "iterations",
+    "sequence",
+    "max_ages",
+    "keys_alone",
+    "extent",
+];
+
 /// Which columns are compared, and which come out.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
@@ -37,7 +68,7 @@ pub(crate) struct Options {
     /// Join tables by these columns, separated by commas: NAME, or LEFT=RIGHT where the names differ. Files are Parquet,
     /// Arrow IPC, CSV, TSV or .npy, and columns of any types
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = super::on)]
-    #[arg(conflicts_with_all = ["rows", "kmer", "canonical_kmers", "other_letters", "keys", "values", "TableOptions"])]
+    #[arg(conflicts_with_all = KEY_VALUE_OPTIONS)]
     pub(crate) on: Option<Vec<On>>,
     /// Columns of the result, by the names that they have there [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "on")]
@@ -76,12 +107,13 @@ enum From {
 
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
+        // Threads are started as they are asked for before the first file is read by them.
+        let device = self.device.open(&[self.left, self.right])?;
         let (left_source, right_source) =
             (Source::open(self.left, self.reading)?, Source::open(self.right, self.reading)?);
         self.reading.check(&[&left_source, &right_source])?;
         // Which keys have two types is known when text has been read: until then all may.
         let outs = self.columns(&left_source, &right_source, |_| true)?;
-        let device = self.device.open(&[self.left, self.right])?;
         let progress = Progress::line();
         let start = Instant::now();
         let left = Loaded::read(&left_source, &self.needed(&left_source, &outs, true), &progress)?;

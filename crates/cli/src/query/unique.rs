@@ -81,9 +81,10 @@ impl Job<'_> {
                 "--counts adds a column `count`, and there is one already: leave it out by --columns".into(),
             ));
         }
+        // Threads are started as they are asked for before the first file is read by them.
+        let device = self.device.open(&[input])?;
         let source = Source::open(input, self.reading)?;
         self.reading.check(&[&source])?;
-        let device = self.device.open(&[input])?;
         let progress = Progress::line();
         let start = Instant::now();
         let table = Loaded::read(&source, &wanted_columns(&source, Some(shown), self.on), &progress)?;

@@ -108,7 +108,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
     folder.file("big.csv", "k,v\n1,9223372036854775807\n1,1\n");
     let before = fs::read_dir(folder.path("")).unwrap().count();
     for (arguments, part) in [
-        ("join people.csv cities.csv --on city=twon -o old.csv", "there is no column twon: did you mean town?"),
+        ("join people.csv cities.csv --on city=twn -o old.csv", "there is no column twn: did you mean town?"),
         (
             "join people.csv cities.csv --on city=age -o old.csv",
             "left key `city` is Utf8 and right key `age` is Int64: cast `age` to Utf8",
