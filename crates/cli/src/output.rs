@@ -50,9 +50,10 @@ impl RowOptions {
         let outputs = [&[("-o", self.output.as_deref())], others].concat();
         for (option, output) in &outputs {
             if let Some(output) = output.filter(|output| form_of(output).is_none()) {
+                let extension = output.extension().unwrap_or_default().display();
                 return Err(Failure::Input(format!(
-                    "{option} {}: keys and values are written as text or .npy; other formats are for named columns (--on, \
-                     --by)",
+                    "{option} {}: .{extension} is not written of keys and values: give .csv, .txt or none (commas), .tsv or .tab \
+                     (tabs), or .npy (an array); named columns have more formats, as in `koel join --on`",
                     output.display()
                 )));
             }

@@ -163,7 +163,7 @@ fn of_rows(path: PathBuf) -> std::result::Result<PathBuf, String> {
     }
     let extension = path.extension().unwrap_or_default().display().to_string();
     Err(format!(
-        ".{extension} is not written: give .csv, .txt or none (commas), .tsv or .tab (tabs), .npy (an array), or for \
+        ".{extension} is not written: give .csv, .txt or none (commas), .tsv or .tab (tabs), or .npy (an array); for \
          named columns also .parquet, .arrow, .arrows, .csv.gz and .csv.zst"
     ))
 }
