@@ -120,8 +120,8 @@ pub(crate) struct Packed {
 /// What a column of plain values adds to words.
 enum Part {
     Whole(Box<Step>),
-    /// The upper and the lower half of each value.
-    Halves(Box<[Part; 2]>),
+    /// The upper part and so many lower bits of each value.
+    Halves(u32, Box<[Part; 2]>),
 }
 
 struct Step {
@@ -190,8 +190,9 @@ impl Fit<'_> {
         match u64::try_from(values) {
             Ok(values) if values < MOST => self.step(column, Coder::Range { least, values }, values, None, making),
             _ => {
-                let [upper, lower] = column.halves();
-                Ok(Part::Halves(Box::new([self.part(&upper, making)?, self.part(&lower, making)?])))
+                let bits = column.half_bits();
+                let [upper, lower] = column.halves(bits);
+                Ok(Part::Halves(bits, Box::new([self.part(&upper, making)?, self.part(&lower, making)?])))
             }
         }
     }
@@ -240,8 +241,8 @@ impl Part {
     fn add_to(&self, column: &Leaf, words: &mut Option<Vec<u64>>) -> Result<()> {
         let step = match self {
             Part::Whole(step) => step,
-            Part::Halves(halves) => {
-                let columns = column.halves();
+            Part::Halves(bits, halves) => {
+                let columns = column.halves(*bits);
                 return halves.iter().zip(&columns).try_for_each(|(half, column)| half.add_to(column, words));
             }
         };
@@ -344,7 +345,7 @@ fn combine(words: &mut [u64], codes: &[u64], count: u64) {
 
 /// Words in as few bits as they take; `none` in place of [`NONE`].
 fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
-    if count <= u64::from(u32::MAX) - 1 {
+    if count < u64::from(u32::MAX) {
         let narrow = |&word: &u64| if word == NONE { none as u32 } else { word as u32 };
         return Words::Narrow(words.par_iter().with_min_len(CHUNK).map(narrow).collect::<Vec<_>>().into());
     }

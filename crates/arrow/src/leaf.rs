@@ -177,8 +177,14 @@ impl Leaf {
         self.pieces.iter().any(|piece| matches!(piece.values, Values::Bytes(_)))
     }
 
-    /// The upper and the lower half of each value: two columns that together tell apart what this one does.
-    pub(crate) fn halves(&self) -> [Leaf; 2] {
+    /// Bits of the lower half of each value, where values are to be cut in two.
+    pub(crate) fn half_bits(&self) -> u32 {
+        if self.pieces.iter().any(|piece| matches!(piece.values, Values::I128(_))) { 64 } else { 32 }
+    }
+
+    /// The upper part and the `bits` lower ones of each value: two columns that together tell apart what this one does.
+    /// Both sides of a join are cut at one place, whatever their types.
+    pub(crate) fn halves(&self, bits: u32) -> [Leaf; 2] {
         fn split<T: Fixed>(values: &[T], bits: u32) -> [Values; 2] {
             let wide = || values.iter().map(|&value| T::widen(value.whole()));
             [
@@ -187,14 +193,8 @@ impl Leaf {
             ]
         }
         let piece = |piece: &Piece| {
-            let halves = match &piece.values {
-                // Of integers of 128 bits each half has 64.
-                Values::I128(values) => split(values, 64),
-                other => with_values!(other, |values| split(values, 32), |_bytes| [
-                    Values::U8(Vec::new().into()),
-                    Values::U8(Vec::new().into())
-                ]),
-            };
+            let none = || Values::U8(Vec::new().into());
+            let halves = with_values!(&piece.values, |values| split(values, bits), |_bytes| [none(), none()]);
             halves.map(|values| Piece { values, nulls: piece.nulls.clone(), rows: piece.rows })
         };
         let (upper, lower) = self.pieces.iter().map(|each| piece(each).into()).unzip();
@@ -348,6 +348,8 @@ fn strings(array: &ArrayRef) -> Option<Strings> {
 }
 
 /// Which value each row has. What stands under a null is any number.
+// One of the types is the one that is cast to.
+#[allow(clippy::unnecessary_cast)]
 fn dictionary_keys(array: &ArrayRef) -> ScalarBuffer<u32> {
     downcast_dictionary_array! {
         array => array.keys().values().iter().map(|&key| key as u32).collect(),

@@ -213,7 +213,7 @@ impl Job<'_> {
             let Some(at) = outs.iter().position(|out| out.name == *name) else {
                 return Err(koel_arrow::Error::MissingColumn { column: name.clone(), there }.into());
             };
-            chosen.push(outs.swap_remove(at));
+            chosen.push(outs.remove(at));
         }
         Ok(chosen)
     }
