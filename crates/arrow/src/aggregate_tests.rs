@@ -193,7 +193,7 @@ fn sums_are_exact_or_refused_by_name() {
 #[test]
 fn sums_of_doubles_have_the_same_bits_everywhere() {
     let values: Vec<f64> = (0..40_000).map(|i| [1e16, 1.0, -1e16, 0.1][i % 4] / (1 + i % 13) as f64).collect();
-    let ids: Vec<i32> = (0..40_000).map(|i| (i * 7919 % 30) as i32).collect();
+    let ids: Vec<i32> = (0..40_000).map(|i| i * 7919 % 30).collect();
     let sums: Vec<Vec<u64>> = devices()
         .iter()
         .map(|device| {

@@ -221,7 +221,7 @@ mod tests {
 
     fn column(strings: &[String]) -> StringColumn {
         let array: ArrayRef = Arc::new(StringArray::from_iter_values(strings));
-        StringColumn::of(&leaves("s", array.data_type(), &[array.clone()]).expect("strings")[0])
+        StringColumn::of(&leaves("s", array.data_type(), std::slice::from_ref(&array)).expect("strings")[0])
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Stream {
     }
 
     fn numbers(&mut self, rows: usize, below: u64) -> Numbers {
-        let number = |stream: &mut Stream| (stream.next() % 5 > 0).then(|| (stream.next() % below) as i64);
+        let number = |stream: &mut Stream| (!stream.next().is_multiple_of(5)).then(|| (stream.next() % below) as i64);
         (0..rows).map(|_| number(self)).collect()
     }
 }
@@ -180,8 +180,8 @@ fn columns_of_every_type_are_joined() {
                     let [left_column, right_column] = columns;
                     check_joins(
                         &device,
-                        &[left.clone()],
-                        &[right.clone()],
+                        std::slice::from_ref(&left),
+                        std::slice::from_ref(&right),
                         [&[left_column], &[right_column]],
                         bits,
                         &what,
@@ -259,7 +259,14 @@ fn structs_are_their_fields_and_whether_they_are_there() {
             Arc::new(StructArray::new(vec![field].into(), vec![text.chunks()[0].clone()], nulls)) as ArrayRef,
         )
     };
-    check_joins(device, &[left.clone()], &[right.clone()], [&[of(&left)], &[of(&right)]], 64, "structs");
+    check_joins(
+        device,
+        std::slice::from_ref(&left),
+        std::slice::from_ref(&right),
+        [&[of(&left)], &[of(&right)]],
+        64,
+        "structs",
+    );
     // A struct without its field is there, and one that is not there is not: two groups.
     let there = StructArray::new(
         vec![Field::new("t", DataType::Int64, true)].into(),
