@@ -245,6 +245,18 @@ fn wide_ranges_are_numbered() {
     }
 }
 
+/// A right column too wide for 64 bits beside left ones of fewer bits: both are cut at the same place.
+#[test]
+fn decimals_of_two_widths_are_cut_at_one_place() {
+    let right = arrow_array::Decimal128Array::from(vec![5, (1 << 64) + 7, (1 << 32) + 7, -3]);
+    let left = arrow_array::Decimal64Array::from(vec![(1 << 32) + 7, -3, 7]);
+    let keys = |array: ArrayRef| Keys::of_arrays(&[array]).expect("keys");
+    let right = keys(Arc::new(right.with_precision_and_scale(38, 0).expect("a decimal")));
+    let left = keys(Arc::new(left.with_precision_and_scale(18, 0).expect("a decimal")));
+    let rows = crate::join(&devices()[0], &left, &right, JoinKind::Inner, NullEquality::default()).expect("rows");
+    assert_eq!((rows.left, rows.right), (vec![0, 1].into(), Some(vec![2, 3].into())));
+}
+
 #[test]
 fn structs_are_their_fields_and_whether_they_are_there() {
     let device = &devices()[0];
