@@ -64,7 +64,7 @@ impl Factorized {
 
 /// The groups of rows with equal keys, and the number of each row's.
 ///
-/// Ascending groups are in the order of their keys, column after column, NaN behind all numbers and null behind all.
+/// Ascending groups are in the order of their keys, column after column, NaN behind all numbers (one with a sign before them) and null behind all.
 ///
 /// ```
 /// use std::sync::Arc;

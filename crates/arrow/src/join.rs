@@ -5,7 +5,7 @@
 //! join     the left keys as words, and koel's join: the pairs of rows, by left rows, then right rows, both ascending
 //! ```
 //!
-//! The result are row numbers, with which any column is taken ([`Column::take`](crate::Column::take)): no row is copied
+//! The result is row numbers, with which any column is taken ([`Column::take`](crate::Column::take)): no row is copied
 //! before it is known to be wanted.
 
 use arrow_array::{BooleanArray, UInt32Array};

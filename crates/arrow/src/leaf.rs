@@ -119,7 +119,7 @@ impl Fixed for f64 {
     type Whole = u64;
     #[inline(always)]
     fn whole(self) -> u64 {
-        // Adding 0 makes -0 to 0.
+        // Adding 0 turns -0 into 0.
         if self.is_nan() { f64::NAN.to_bits() } else { (self + 0.0).to_bits() }
     }
     #[inline(always)]

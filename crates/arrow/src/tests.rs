@@ -236,7 +236,7 @@ fn wide_ranges_are_numbered() {
     for count in 1..5 {
         let mut numbers = |rows| (0..count).map(|_| stream.numbers(rows, 4)).collect::<Vec<_>>();
         let (left, right) = (numbers(50), numbers(60));
-        // 4 numbers this far apart go round 2^64 once: least and greatest value are as far apart as can be.
+        // 4 numbers this far apart go round 2^64: two columns of them pass 64 bits.
         let by = i64::MAX / 2 + 77;
         let spreads = |side: &[Numbers]| side.iter().map(|one| Column::new("s", spread(one, by))).collect::<Vec<_>>();
         check_joins(device, &left, &right, [&spreads(&left), &spreads(&right)], 64, "integers");
