@@ -22,7 +22,7 @@ use koel::{Aggregate, Any, IdOrder, group};
 use crate::error::{Error, Result};
 use crate::group::{Factorized, NullKeys, distinct, factorize};
 use crate::keys::{Column, Keys};
-use crate::values::{Numbers, Values, best_rows, exact_sums, extremes};
+use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, present};
 
 /// The digits of the widest decimal of 128 bits.
 const DIGITS: u8 = 38;
@@ -160,12 +160,19 @@ fn aggregated(device: &Any, groups: &Factorized, aggregation: &Aggregation) -> R
         return Ok(Arc::new(Int64Array::from(counts(device, ids, groups.len())?)));
     };
     match aggregation.function {
+        Function::Count => {
+            let there = present(column, ids).ids;
+            return Ok(Arc::new(Int64Array::from(counts(device, &there, groups.len())?)));
+        }
         Function::First => return column.take(&groups.rows),
         Function::Last => return column.take(&last_rows(ids, groups.len())),
         Function::DistinctCount => {
             let pairs = Keys::new(vec![Column::new("", Arc::new(groups.codes.clone())), column.clone()])?;
-            let rows = distinct(device, &pairs, IdOrder::FirstSeen, NullKeys::Drop)?;
-            let ids: Vec<u32> = rows.values().iter().map(|&row| ids[row as usize]).collect();
+            // A struct with a null in it is a value, and one that is null is none.
+            let rows = distinct(device, &pairs, IdOrder::FirstSeen, NullKeys::Group)?;
+            let is_there = column.is_there();
+            let there = rows.values().iter().filter(|&&row| is_there(row));
+            let ids: Vec<u32> = there.map(|&row| ids[row as usize]).collect();
             return Ok(Arc::new(Int64Array::from(counts(device, &ids, groups.len())?)));
         }
         _ => (),
@@ -184,9 +191,6 @@ struct Job<'a> {
 impl Job<'_> {
     fn run(&self, values: Values<'_>) -> Result<ArrayRef> {
         let ids = &values.ids[..];
-        if self.function == Function::Count {
-            return Ok(Arc::new(Int64Array::from(counts(self.device, ids, self.groups.len())?)));
-        }
         let counts = match values.has_nulls || self.function == Function::Mean {
             true => Some(counts(self.device, ids, self.groups.len())?),
             false => None,
@@ -276,7 +280,8 @@ impl Job<'_> {
     fn doubles(&self, ids: &[u32], numbers: &Numbers) -> Result<Vec<f64>> {
         let groups = self.groups.len();
         let exact = |values: &[i128]| {
-            exact_sums(ids, values, groups).map_err(|group| self.overflow(group, DataType::Decimal128(DIGITS, 0)))
+            let of_sums = DataType::Decimal128(DIGITS, scale(self.plain_type()));
+            exact_sums(ids, values, groups).map_err(|group| self.overflow(group, of_sums))
         };
         let as_doubles = |sums: Vec<i128>| sums.into_iter().map(|sum| sum as f64).collect();
         Ok(match numbers {

@@ -17,7 +17,7 @@
 
 use std::sync::OnceLock;
 
-use arrow_buffer::ScalarBuffer;
+use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use koel::{Any, NO_ROW};
 use rayon::prelude::*;
 
@@ -50,6 +50,30 @@ pub enum NullEquality {
 pub(crate) enum Words {
     Narrow(ScalarBuffer<u32>),
     Wide(ScalarBuffer<u64>),
+}
+
+/// A width of words.
+pub(crate) trait Width: ArrowNativeType {
+    /// Words that are so wide.
+    fn of(words: Words) -> Option<ScalarBuffer<Self>>;
+}
+
+impl Width for u32 {
+    fn of(words: Words) -> Option<ScalarBuffer<u32>> {
+        match words {
+            Words::Narrow(words) => Some(words),
+            Words::Wide(_) => None,
+        }
+    }
+}
+
+impl Width for u64 {
+    fn of(words: Words) -> Option<ScalarBuffer<u64>> {
+        match words {
+            Words::Wide(words) => Some(words),
+            Words::Narrow(_) => None,
+        }
+    }
 }
 
 /// Which words keys have.
@@ -181,7 +205,7 @@ impl Packed {
 impl Fit<'_> {
     fn part(&self, column: &Leaf, making: &mut Making) -> Result<Part> {
         if column.is_bytes() {
-            let (numbers, of) = StringNumbers::build(self.device, StringColumn::of(column), self.bits)?;
+            let (numbers, of) = StringNumbers::build(self.device, StringColumn::of(column)?, self.bits)?;
             // The numbers are at hand: they need not be found again.
             let (codes, values) = (by_row(column, numbers.strings(), &of), of.len() as u64);
             return self.step(column, Coder::Strings(numbers), values, Some(codes), making);
@@ -280,7 +304,7 @@ impl Step {
                 codes
             }
             Coder::Strings(numbers) => {
-                let strings = StringColumn::of(column);
+                let strings = StringColumn::of(column)?;
                 let of = numbers.find(&strings)?;
                 by_row(column, &strings, &of)
             }

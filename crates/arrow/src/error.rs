@@ -54,7 +54,10 @@ pub enum Error {
         advice: &'static str,
     },
     /// Keys of both sides whose types cannot be equal.
-    #[error("left key `{left}` is {left_type} and right key `{right}` is {right_type}: {advice}")]
+    #[error(
+        "left key `{left}` is {left_type} and right key `{right}` is {right_type}: {}",
+        cast.as_ref().map_or("no value of one is one of the other".into(), ToString::to_string)
+    )]
     TypeMismatch {
         /// The left column.
         left: String,
@@ -64,8 +67,8 @@ pub enum Error {
         right: String,
         /// Its type.
         right_type: DataType,
-        /// The cast that would help.
-        advice: String,
+        /// The cast that would help, if one does.
+        cast: Option<Box<Cast>>,
     },
     /// A type that an aggregate cannot be taken of.
     #[error("{function} of column `{column}` is not possible: it has type {found}; {advice}")]
@@ -81,8 +84,9 @@ pub enum Error {
     },
     /// A sum that its type does not hold.
     #[error(
-        "the sum of column `{column}` in the group of row {row} does not fit {sum}: cast the column to Decimal128 or, if sums \
-         may be rounded, to Float64"
+        "the sum of column `{column}` in the group of row {row} does not fit {sum}: cast the column to {}Float64 if sums may \
+         be rounded",
+        if sum.is_integer() { "Decimal128, or to " } else { "" }
     )]
     Overflow {
         /// The column.
@@ -98,6 +102,23 @@ pub enum Error {
     /// What Arrow reports.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
+}
+
+/// A cast of a column, by which it can be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cast {
+    /// The column.
+    pub column: String,
+    /// Whether it is the left one of a join.
+    pub is_left: bool,
+    /// The type that holds all its values.
+    pub to: DataType,
+}
+
+impl std::fmt::Display for Cast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cast `{}` to {}", self.column, self.to)
+    }
 }
 
 /// Names for a message, the first ones if there are many.

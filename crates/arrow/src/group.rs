@@ -16,6 +16,7 @@ use arrow_schema::SortOptions;
 use koel::{Any, IdOrder, group};
 use rayon::prelude::*;
 
+use crate::canonical::canonical;
 use crate::encode::{CHUNK, Encoder, NullEquality, Words, hash_bits};
 use crate::error::Result;
 use crate::keys::{Column, Keys};
@@ -64,7 +65,7 @@ impl Factorized {
 
 /// The groups of rows with equal keys, and the number of each row's.
 ///
-/// Ascending groups are in the order of their keys, column after column, NaN behind all numbers (one with a sign before them) and null behind all.
+/// Ascending groups are in the order of their keys, column after column: NaN behind all numbers, and null behind all values.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -155,8 +156,9 @@ fn ascending(keys: &Keys, groups: Factorized) -> Result<Factorized> {
     let options = SortOptions { descending: false, nulls_first: false };
     let field = |column: &Column| SortField::new_with_options(column.data_type().clone(), options);
     let converter = RowConverter::new(keys.columns().iter().map(field).collect())?;
-    // A column of bytes that are in the order of the keys.
-    let bytes = converter.convert_columns(&groups.keys(keys)?)?;
+    // A column of bytes that are in the order of the keys. To Arrow -0 is below 0, and a NaN with a sign below all numbers.
+    let columns: Vec<ArrayRef> = groups.keys(keys)?.iter().map(canonical).collect();
+    let bytes = converter.convert_columns(&columns)?;
     let mut order: Vec<u32> = (0..groups.len() as u32).collect();
     // No two groups have one key, so there is one order.
     order.par_sort_unstable_by(|&a, &b| bytes.row(a as usize).cmp(&bytes.row(b as usize)));

@@ -9,12 +9,12 @@
 //! before it is known to be wanted.
 
 use arrow_array::{BooleanArray, UInt32Array};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use koel::join::{ColumnJoin, JoinRows};
 use koel::scheme::Key;
 use koel::{Any, ColumnIndex, JoinKind, NO_ROW, Runs};
 
-use crate::encode::{Encoder, NullEquality, Words, hash_bits};
+use crate::encode::{Encoder, NullEquality, Width, Words, hash_bits};
 use crate::error::Result;
 use crate::keys::Keys;
 use crate::kind::check_types;
@@ -39,6 +39,11 @@ impl Joined {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Some of the rows.
+    pub fn slice(&self, offset: usize, len: usize) -> Self {
+        Joined { left: self.left.slice(offset, len), right: self.right.as_ref().map(|right| right.slice(offset, len)) }
     }
 
     fn of(rows: JoinRows, how: JoinKind) -> Self {
@@ -111,11 +116,11 @@ impl RightKeys {
     /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey); [`koel::Error::TooLarge`] for a result of 2^32 rows or more
     /// ([`join_pieces`](Self::join_pieces) has no such limit), or what koel reports.
     pub fn join(&self, left: &Keys, how: JoinKind) -> Result<Joined> {
-        match (&self.index, self.words(left)?) {
-            (Index::Narrow(index), Words::Narrow(words)) => Ok(Joined::of(index.join(&words, how)?.collect()?, how)),
-            (Index::Wide(index), Words::Wide(words)) => Ok(Joined::of(index.join(&words, how)?.collect()?, how)),
-            _ => unreachable!("words of both sides are equally wide"),
-        }
+        let rows = match &self.index {
+            Index::Narrow(index) => index.join(&self.words(left)?, how)?.collect()?,
+            Index::Wide(index) => index.join(&self.words(left)?, how)?.collect()?,
+        };
+        Ok(Joined::of(rows, how))
     }
 
     /// Joins left keys with these, and hands on the result in pieces of so many rows, in order, so that it is never held as a
@@ -131,16 +136,15 @@ impl RightKeys {
         start: impl FnOnce(u64) -> std::result::Result<(), E>,
         piece: impl FnMut(Joined) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        match (&self.index, self.words(left)?) {
-            (Index::Narrow(index), Words::Narrow(words)) => {
-                let join = index.join(&words, how).map_err(crate::Error::from)?;
-                pieces(&join, how, rows, start, piece)
+        match &self.index {
+            Index::Narrow(index) => {
+                let words = self.words(left)?;
+                pieces(&index.join(&words, how).map_err(crate::Error::from)?, how, rows, start, piece)
             }
-            (Index::Wide(index), Words::Wide(words)) => {
-                let join = index.join(&words, how).map_err(crate::Error::from)?;
-                pieces(&join, how, rows, start, piece)
+            Index::Wide(index) => {
+                let words = self.words(left)?;
+                pieces(&index.join(&words, how).map_err(crate::Error::from)?, how, rows, start, piece)
             }
-            _ => unreachable!("words of both sides are equally wide"),
         }
     }
 
@@ -155,9 +159,10 @@ impl RightKeys {
         Ok(BooleanArray::new(BooleanBuffer::from(there), None))
     }
 
-    fn words(&self, left: &Keys) -> Result<Words> {
+    /// The words of left keys, as wide as those of the index.
+    fn words<K: Width>(&self, left: &Keys) -> Result<ScalarBuffer<K>> {
         check_types(left, &self.keys)?;
-        self.encoder.encode(left)
+        Ok(K::of(self.encoder.encode(left)?).expect("the encoder gives both sides words of one width"))
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Schema};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_empty_array};
+use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_select::concat::concat;
 use koel::Error as KoelError;
 
 use crate::error::{Error, Result};
-use crate::take::take_chunks;
+use crate::plain::{check_dictionaries, plain, plain_type};
+use crate::take::{Starts, take_chunks};
 
 /// A column, in one piece or several.
 #[derive(Clone, Debug)]
@@ -28,7 +30,7 @@ impl Column {
     /// The column of this name, of batches of one schema.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`], [`Error::AmbiguousColumn`].
+    /// [`Error::MissingColumn`], [`Error::AmbiguousColumn`]; [`Error::Arrow`] for a batch of another schema.
     pub fn of_batches(schema: &Schema, batches: &[RecordBatch], name: &str) -> Result<Self> {
         let mut named = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
         let Some((at, field)) = named.next() else {
@@ -38,11 +40,25 @@ impl Column {
         if named.next().is_some() {
             return Err(Error::AmbiguousColumn { column: name.into() });
         }
+        let missing = || ArrowError::SchemaError(format!("a batch has no column `{name}`, and its schema has"));
+        let chunks = batches.iter().map(|batch| batch.columns().get(at).cloned().ok_or_else(missing));
+        Column::of_chunks(name, field.data_type(), chunks.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// A column in these pieces.
+    ///
+    /// # Errors
+    /// [`Error::Arrow`] for a piece of another type.
+    pub fn of_chunks(name: impl Into<String>, data_type: &DataType, mut chunks: Vec<ArrayRef>) -> Result<Self> {
+        let name = name.into();
+        if let Some(other) = chunks.iter().map(|chunk| chunk.data_type()).find(|of| *of != data_type) {
+            let what = format!("a piece of column `{name}` is of type {other} where the column is of {data_type}");
+            return Err(ArrowError::SchemaError(what).into());
+        }
         // Empty pieces have no rows to be found in.
-        let chunks: Vec<_> =
-            batches.iter().filter(|batch| batch.num_rows() > 0).map(|batch| Arc::clone(batch.column(at))).collect();
-        let rows = chunks.iter().map(|chunk: &ArrayRef| chunk.len()).sum();
-        Ok(Column { name: name.into(), data_type: field.data_type().clone(), chunks, rows })
+        chunks.retain(|chunk| !chunk.is_empty());
+        let rows = chunks.iter().map(|chunk| chunk.len()).sum();
+        Ok(Column { name, data_type: data_type.clone(), chunks, rows })
     }
 
     /// Its name.
@@ -73,9 +89,60 @@ impl Column {
     /// The rows with these numbers, in one piece; null where a number is null.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for numbers that no row has, or text that does not fit its type's offsets.
+    /// [`Error::Arrow`] for a number that no row has, for text that does not fit its type's offsets, and for pieces whose
+    /// dictionaries together have more values than their keys can number ([`plain`](Self::plain) helps).
     pub fn take(&self, rows: &UInt32Array) -> Result<ArrayRef> {
+        let last = match rows.nulls() {
+            None => rows.values().iter().copied().max(),
+            Some(_) => rows.iter().flatten().max(),
+        };
+        if let Some(row) = last.filter(|&row| row as usize >= self.rows) {
+            let what = format!("row {row} of column `{}`, which has {} rows", self.name, self.rows);
+            return Err(ArrowError::InvalidArgumentError(what).into());
+        }
+        check_dictionaries(&self.name, &self.chunks)?;
         take_chunks(&self.data_type, &self.chunks, rows)
+    }
+
+    /// The same rows in one piece.
+    ///
+    /// # Errors
+    /// [`Error::Arrow`] for text that does not fit its type's offsets, and for pieces whose dictionaries together have more
+    /// values than their keys can number ([`plain`](Self::plain) helps).
+    pub fn one_piece(&self) -> Result<Self> {
+        let whole = match &self.chunks[..] {
+            [one] => Arc::clone(one),
+            [] => new_empty_array(&self.data_type),
+            several => {
+                check_dictionaries(&self.name, several)?;
+                concat(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>())?
+            }
+        };
+        Ok(Column::new(self.name.clone(), whole))
+    }
+
+    /// The same rows, with values in place of dictionaries, also of those in structs.
+    ///
+    /// # Errors
+    /// [`Error::Arrow`] for text that does not fit its type's offsets.
+    pub fn plain(&self) -> Result<Self> {
+        let chunks = self.chunks.iter().map(plain).collect::<Result<_>>()?;
+        Ok(Column { name: self.name.clone(), data_type: plain_type(&self.data_type), chunks, rows: self.rows })
+    }
+
+    /// Whether some row is not null.
+    pub fn has_values(&self) -> bool {
+        self.chunks.iter().any(|chunk| chunk.logical_null_count() < chunk.len())
+    }
+
+    /// Whether a row has a value.
+    pub(crate) fn is_there(&self) -> impl Fn(u32) -> bool + use<> {
+        let starts = Starts::of(&self.chunks);
+        let nulls: Vec<_> = self.chunks.iter().map(|chunk| chunk.logical_nulls()).collect();
+        move |row| {
+            let (piece, row) = starts.place(row);
+            nulls[piece].as_ref().is_none_or(|nulls| nulls.is_valid(row))
+        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! Which types can be equal: what both sides of a join must have.
 
-use std::fmt::Write;
-
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
-use crate::error::{Error, Result};
+use crate::error::{Cast, Error, Result};
 use crate::keys::{Column, Keys};
+use crate::plain::plain_type;
 
 /// What values of a type are. Values of two types can be equal if these are.
 #[derive(PartialEq, Eq, Debug)]
@@ -68,9 +67,14 @@ pub fn check_types(left: &Keys, right: &Keys) -> Result<()> {
     lefts.iter().zip(rights).try_for_each(|(left, right)| check_pair(left, right))
 }
 
+/// Whether values of two types can be equal.
+pub fn can_be_equal(left: &DataType, right: &DataType) -> bool {
+    Kind::of(left) == Kind::of(right)
+}
+
 fn check_pair(left: &Column, right: &Column) -> Result<()> {
     let (left_type, right_type) = (left.data_type(), right.data_type());
-    if Kind::of(left_type) == Kind::of(right_type) {
+    if can_be_equal(left_type, right_type) {
         return Ok(());
     }
     Err(Error::TypeMismatch {
@@ -78,28 +82,53 @@ fn check_pair(left: &Column, right: &Column) -> Result<()> {
         left_type: left_type.clone(),
         right: right.name().into(),
         right_type: right_type.clone(),
-        advice: advice(left, right),
+        cast: cast(left, right).map(Box::new),
     })
 }
 
-/// The cast that makes two columns comparable.
-fn advice(left: &Column, right: &Column) -> String {
-    let (of_left, of_right) = (Kind::of(left.data_type()), Kind::of(right.data_type()));
-    // Which side is cast, and to what: the type that loses nothing.
-    let (column, to) = match (&of_left, &of_right) {
-        (Kind::Text | Kind::Binary, _) => (right, left.data_type()),
-        (_, Kind::Text | Kind::Binary) => (left, right.data_type()),
-        (Kind::Integer, Kind::Float) | (Kind::Decimal(_), Kind::Float) => (left, right.data_type()),
-        (Kind::Float, Kind::Integer) | (Kind::Float, Kind::Decimal(_)) => (right, left.data_type()),
-        (Kind::Decimal(a), Kind::Decimal(b)) if a > b => (right, left.data_type()),
-        (Kind::Integer, Kind::Decimal(_)) | (Kind::Decimal(_), Kind::Decimal(_)) => (left, right.data_type()),
-        (Kind::Date32, Kind::Timestamp(..) | Kind::Date64) => (left, right.data_type()),
-        _ => (right, left.data_type()),
-    };
-    let mut text = format!("cast `{}` to ", column.name());
-    // Infallible for strings.
-    let _ = write!(text, "{to}");
-    text
+/// The cast that makes two columns comparable: of the side whose values the type of the other side has too, or a wider one
+/// of its kind.
+fn cast(left: &Column, right: &Column) -> Option<Cast> {
+    let of_right = |to| Some(Cast { column: right.name().into(), is_left: false, to });
+    let of_left = |to| Some(Cast { column: left.name().into(), is_left: true, to });
+    match widened(right.data_type(), left.data_type()) {
+        Some(to) => of_right(to),
+        None => of_left(widened(left.data_type(), right.data_type())?),
+    }
+}
+
+/// The type to which values of one type are cast, that they equal those of another one; `None` if the other one has to be
+/// cast.
+fn widened(from: &DataType, to: &DataType) -> Option<DataType> {
+    match (Kind::of(from), Kind::of(to)) {
+        (Kind::Null | Kind::Other | Kind::Struct(_), _) | (_, Kind::Null | Kind::Other | Kind::Struct(_)) => None,
+        (Kind::Text, Kind::Binary) => Some(plain_type(to)),
+        (Kind::Binary, Kind::Text) => None,
+        (_, Kind::Text) => Some(DataType::Utf8),
+        (Kind::Integer | Kind::Decimal(_) | Kind::WideDecimal(_), Kind::Float) => Some(DataType::Float64),
+        (Kind::Integer | Kind::Boolean, Kind::Decimal(scale)) => Some(DataType::Decimal128(38, scale)),
+        (Kind::Decimal(from), Kind::Decimal(scale)) if from < scale => Some(DataType::Decimal128(38, scale)),
+        (Kind::Integer | Kind::Boolean, Kind::WideDecimal(scale)) => Some(DataType::Decimal256(76, scale)),
+        (Kind::Decimal(from) | Kind::WideDecimal(from), Kind::WideDecimal(scale)) if from <= scale => {
+            Some(DataType::Decimal256(76, scale))
+        }
+        (Kind::Boolean | Kind::Date32 | Kind::Date64 | Kind::Time(_) | Kind::Timestamp(..), Kind::Integer) => {
+            Some(DataType::Int64)
+        }
+        (Kind::Date32, Kind::Date64) => Some(DataType::Date64),
+        (Kind::Date32 | Kind::Date64, Kind::Timestamp(..)) => Some(plain_type(to)),
+        (Kind::Timestamp(from, zoned), Kind::Timestamp(unit, other)) if zoned == other && from < unit => {
+            Some(plain_type(to))
+        }
+        // Neither may have both the finer unit and a zone.
+        (Kind::Timestamp(from, false), Kind::Timestamp(unit, true)) => match plain_type(to) {
+            DataType::Timestamp(_, zone) => Some(DataType::Timestamp(from.max(unit), zone)),
+            _ => None,
+        },
+        (Kind::Time(from), Kind::Time(unit)) if from < unit => Some(plain_type(to)),
+        (Kind::Duration(from), Kind::Duration(unit)) if from < unit => Some(plain_type(to)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -107,12 +136,35 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::{ArrayRef, Date32Array, Decimal128Array, Int32Array, Int64Array, LargeStringArray, StringArray};
-    use arrow_array::{Float64Array, TimestampMicrosecondArray};
+    use arrow_array::{Float64Array, TimestampMicrosecondArray, new_empty_array};
 
     use super::*;
 
     fn keys(array: ArrayRef) -> Keys {
         Keys::new(vec![Column::new("k", array)]).expect("one column")
+    }
+
+    #[test]
+    fn casts_are_to_types_that_hold_all_values() {
+        let decimal = |precision, scale| DataType::Decimal128(precision, scale);
+        let zoned = |unit| DataType::Timestamp(unit, Some("UTC".into()));
+        use TimeUnit::{Microsecond, Nanosecond, Second};
+        for (left, right, is_left, to) in [
+            (DataType::Int64, decimal(5, 2), true, decimal(38, 2)),
+            (decimal(5, 2), decimal(9, 1), false, decimal(38, 2)),
+            (DataType::Float32, DataType::UInt8, false, DataType::Float64),
+            (DataType::Utf8View, DataType::Date32, false, DataType::Utf8),
+            (DataType::Date64, DataType::Date32, false, DataType::Date64),
+            (DataType::Utf8, DataType::FixedSizeBinary(3), true, DataType::FixedSizeBinary(3)),
+            (zoned(Second), DataType::Timestamp(Nanosecond, None), false, zoned(Nanosecond)),
+            (zoned(Microsecond), zoned(Second), false, zoned(Microsecond)),
+            (DataType::Time32(Second), DataType::Time64(Nanosecond), true, DataType::Time64(Nanosecond)),
+        ] {
+            let [left, right] = [left, right].map(|of| Column::new("k", new_empty_array(&of)));
+            assert_eq!(cast(&left, &right), Some(Cast { column: "k".into(), is_left, to }));
+        }
+        let [none, dates] = [DataType::Null, DataType::Date32].map(|of| Column::new("k", new_empty_array(&of)));
+        assert_eq!((cast(&none, &dates), cast(&dates, &none)), (None, None));
     }
 
     #[test]
@@ -139,7 +191,8 @@ mod tests {
             for right in &others[i + 1..] {
                 let error = check_types(&keys(left.clone()), &keys(right.clone())).expect_err("two kinds").to_string();
                 assert!(error.contains(&format!("is {}", left.data_type())), "{error}");
-                assert!(error.contains(&right.data_type().to_string()) && error.contains("cast `k` to "), "{error}");
+                assert!(error.contains(&right.data_type().to_string()), "{error}");
+                assert!(error.contains("cast `k` to ") || error.contains("no value of one"), "{error}");
             }
         }
         let two = Keys::of_arrays(&integers).expect("two columns");

@@ -79,6 +79,16 @@ impl Strings {
         }
     }
 
+    /// Where they lie in memory: the same place is the same strings, as long as both are held.
+    pub(crate) fn place(&self) -> [usize; 3] {
+        match self {
+            Strings::Small(offsets, bytes) => [offsets.as_ptr().addr(), bytes.as_ptr().addr(), offsets.len()],
+            Strings::Large(offsets, bytes) => [offsets.as_ptr().addr(), bytes.as_ptr().addr(), offsets.len()],
+            Strings::Views(array) => [array.views().as_ptr().addr(), array.data_buffers().as_ptr().addr(), array.len()],
+            Strings::Fixed(array) => [array.value_data().as_ptr().addr(), array.value_size(), array.len()],
+        }
+    }
+
     #[inline]
     pub(crate) fn get(&self, i: usize) -> &[u8] {
         match self {

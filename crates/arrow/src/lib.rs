@@ -42,6 +42,7 @@
 //! encode.rs, own.rs       plain values as one word a row;  strings.rs, finder.rs: numbers for strings and for words
 //! join.rs, group.rs       koel's joins and groups of words
 //! aggregate.rs, values.rs sums, extremes, means of groups;  take.rs: rows of columns by number
+//! canonical.rs            floats by which ascending groups are ordered;  plain.rs: dictionaries exchanged for their values
 //! ```
 //!
 //! Cost: a pass over each key column besides what koel does with words ([`koel::group`], [`mod@koel::join`]); a column of 32-bit or
@@ -50,6 +51,9 @@
 mod aggregate;
 #[cfg(test)]
 mod aggregate_tests;
+mod canonical;
+#[cfg(test)]
+mod edge_tests;
 mod encode;
 mod error;
 mod finder;
@@ -59,6 +63,7 @@ mod keys;
 mod kind;
 mod leaf;
 mod own;
+mod plain;
 mod strings;
 mod take;
 #[cfg(test)]
@@ -67,9 +72,10 @@ mod values;
 
 pub use aggregate::{Aggregation, Function, group_by};
 pub use encode::NullEquality;
-pub use error::{Error, Result};
+pub use error::{Cast, Error, Result};
 pub use group::{Factorized, NullKeys, distinct, factorize};
 pub use join::{Joined, RightKeys, is_in, join};
 pub use keys::{Column, Keys};
-pub use kind::check_types;
+pub use kind::{can_be_equal, check_types};
 pub use koel::{IdOrder, JoinKind};
+pub use plain::plain_type;

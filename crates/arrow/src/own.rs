@@ -6,7 +6,7 @@
 use std::mem::discriminant;
 use std::sync::OnceLock;
 
-use arrow_buffer::ScalarBuffer;
+use arrow_buffer::{BooleanBufferBuilder, ScalarBuffer};
 use rayon::prelude::*;
 
 use crate::encode::{CHUNK, Words, range};
@@ -61,8 +61,10 @@ impl Limits {
         };
         // Ranges are of at most 2^64 values.
         let behind = least + values as i128;
-        let spare = if values == 0 || least > first {
-            if values == 0 { 0 } else { least - 1 }
+        let spare = if values == 0 {
+            0
+        } else if least > first {
+            least - 1
         } else if behind <= last {
             behind
         } else {
@@ -72,28 +74,25 @@ impl Limits {
     }
 }
 
-/// A value that a column with fewer than 2^32 - 1 rows does not have, from this one on.
+/// The first value from `first` on that a column does not have.
 fn absent(piece: &Piece, first: i128) -> i128 {
-    // One of so many neighbouring values is missing: which ones are there, a million at a time.
-    const STEP: usize = 1 << 20;
-    let mut from = first;
-    loop {
-        let mut there = vec![false; STEP];
-        with_values!(
-            &piece.values,
-            |all| for value in all.iter() {
-                let distance = widened(*value) - from;
-                if (0..STEP as i128).contains(&distance) {
-                    there[distance as usize] = true;
-                }
-            },
-            |_bytes| ()
-        );
-        match there.iter().position(|there| !there) {
-            Some(at) => return from + at as i128,
-            None => from += STEP as i128,
-        }
-    }
+    // Of as many neighbours as there are rows, and one more, some are missing.
+    let neighbours = piece.rows as u128 + 1;
+    let mut there = BooleanBufferBuilder::new(piece.rows + 1);
+    there.append_n(piece.rows + 1, false);
+    with_values!(
+        &piece.values,
+        |all| for value in all.iter() {
+            let distance = widened(*value).wrapping_sub(first) as u128;
+            if distance < neighbours {
+                there.set_bit(distance as usize, true);
+            }
+        },
+        |_bytes| ()
+    );
+    let runs = there.finish();
+    let at = runs.set_slices().next().filter(|run| run.0 == 0).map_or(0, |run| run.1);
+    first + at as i128
 }
 
 fn widened<T: Fixed>(value: T) -> i128 {
@@ -140,4 +139,31 @@ fn copied<W: Copy + Send + Sync>(left: &Leaf, limits: Limits, word: impl Fn(u64)
         rest = behind;
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int32Array, Int64Array, UInt32Array, UInt64Array};
+
+    use super::*;
+    use crate::leaf::leaves;
+
+    fn limits(array: ArrayRef) -> Limits {
+        Limits::of(&leaves("k", array.data_type(), std::slice::from_ref(&array)).expect("integers")[0])
+    }
+
+    #[test]
+    fn a_column_from_end_to_end_of_its_type_has_a_spare_word() {
+        let spare = |array| limits(array).spare;
+        assert_eq!(spare(Arc::new(UInt32Array::from(vec![5, 9]))), 4);
+        assert_eq!(spare(Arc::new(UInt32Array::from(vec![0, 9]))), 10);
+        assert_eq!(spare(Arc::new(UInt32Array::from(vec![0, u32::MAX, 1, 3]))), 2);
+        assert_eq!(spare(Arc::new(UInt64Array::from(vec![u64::MAX, 0]))), 1);
+        assert_eq!(spare(Arc::new(Int32Array::from(vec![i32::MIN, i32::MAX]))) as u32, i32::MIN as u32 + 1);
+        let all = [i64::MIN, i64::MAX, i64::MIN + 2, i64::MIN + 1, 0];
+        assert_eq!(spare(Arc::new(Int64Array::from(all.to_vec()))), (i64::MIN + 3) as u64);
+        assert_eq!(spare(Arc::new(Int64Array::from(Vec::<i64>::new()))), 0);
+    }
 }

@@ -140,30 +140,44 @@ impl StringNumbers {
     }
 }
 
-/// The strings of a column, piece after piece: of a dictionary its values, each once.
+/// The strings of a column, piece after piece: of a dictionary its values, once, however many pieces share it.
 pub(crate) struct StringColumn {
     pieces: Vec<Strings>,
-    /// Where each piece begins, and behind them the number of strings.
+    /// Where each of these begins, and behind them the number of strings.
     starts: Vec<u32>,
+    /// Where the strings of each piece of the column begin.
+    of_piece: Vec<u32>,
 }
 
 impl StringColumn {
     /// Of a column of strings.
-    pub(crate) fn of(leaf: &Leaf) -> Self {
-        let pieces: Vec<Strings> = leaf
-            .pieces
-            .iter()
-            .filter_map(|piece| match &piece.values {
-                Values::Bytes(bytes) => Some(bytes.strings.clone()),
-                _ => None,
-            })
-            .collect();
-        let mut starts = vec![0];
-        starts.extend(pieces.iter().scan(0, |sum, piece| {
-            *sum += piece.len() as u32;
-            Some(*sum)
-        }));
-        StringColumn { pieces, starts }
+    ///
+    /// # Errors
+    /// [`koel::Error::TooLarge`] where dictionaries together have more strings than numbers have bits for.
+    pub(crate) fn of(leaf: &Leaf) -> Result<Self> {
+        let mut column = StringColumn { pieces: Vec::new(), starts: vec![0], of_piece: Vec::new() };
+        let mut known = HashMap::new();
+        let mut end = 0;
+        for piece in &leaf.pieces {
+            let Values::Bytes(bytes) = &piece.values else {
+                column.of_piece.push(0);
+                continue;
+            };
+            let start = *known.entry(bytes.strings.place()).or_insert(end);
+            if start == end {
+                let asked = u64::from(end) + bytes.strings.len() as u64;
+                let most = u64::from(NO_ROW) - 1;
+                end = u32::try_from(asked).ok().filter(|&end| end < NO_ROW).ok_or(koel::Error::TooLarge {
+                    what: "strings of a column and its dictionaries",
+                    asked,
+                    most,
+                })?;
+                column.pieces.push(bytes.strings.clone());
+                column.starts.push(end);
+            }
+            column.of_piece.push(start);
+        }
+        Ok(column)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -193,7 +207,7 @@ impl StringColumn {
 
     /// The number of each row of the column, `NO_ROW` under nulls of dictionaries, from the number of each string.
     pub(crate) fn by_row<'a>(&'a self, leaf: &'a Leaf, of_string: &'a [u32]) -> impl Iterator<Item = Vec<u32>> + 'a {
-        leaf.pieces.iter().zip(&self.starts).map(move |(piece, &start)| {
+        leaf.pieces.iter().zip(&self.of_piece).map(move |(piece, &start)| {
             let start = start as usize;
             match &piece.values {
                 Values::Bytes(bytes) => match &bytes.keys {
@@ -219,7 +233,7 @@ mod tests {
     use super::*;
     use crate::leaf::leaves;
 
-    fn column(strings: &[String]) -> StringColumn {
+    fn column(strings: &[String]) -> Result<StringColumn> {
         let array: ArrayRef = Arc::new(StringArray::from_iter_values(strings));
         StringColumn::of(&leaves("s", array.data_type(), std::slice::from_ref(&array)).expect("strings")[0])
     }
@@ -231,14 +245,14 @@ mod tests {
         let asked: Vec<String> = (0..3000).map(|i| format!("{i}")).collect();
         let first = |string: &String| build.iter().position(|other| other == string).map_or(NO_ROW, |at| at as u32);
         for bits in [64, 8, 1] {
-            let (numbers, of) = StringNumbers::build(&device, column(&build), bits)?;
+            let (numbers, of) = StringNumbers::build(&device, column(&build)?, bits)?;
             assert_eq!(of, build.iter().map(first).collect::<Vec<_>>(), "{bits} bits");
-            assert_eq!(numbers.find(&column(&asked))?, asked.iter().map(first).collect::<Vec<_>>(), "{bits} bits");
+            assert_eq!(numbers.find(&column(&asked)?)?, asked.iter().map(first).collect::<Vec<_>>(), "{bits} bits");
             assert_eq!(numbers.left.is_empty(), bits == 64, "{bits} bits");
-            assert_eq!(numbers.find(&column(&[]))?, []);
+            assert_eq!(numbers.find(&column(&[])?)?, []);
         }
-        let (none, of) = StringNumbers::build(&device, column(&[]), 64)?;
-        assert_eq!((of, none.find(&column(&asked[..1]))?), (vec![], vec![NO_ROW]));
+        let (none, of) = StringNumbers::build(&device, column(&[])?, 64)?;
+        assert_eq!((of, none.find(&column(&asked[..1])?)?), (vec![], vec![NO_ROW]));
         Ok(())
     }
 }

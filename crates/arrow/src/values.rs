@@ -40,8 +40,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The groups of the rows whose value is there.
-fn present<'a>(column: &Column, ids: &'a [u32]) -> Values<'a> {
+/// The groups of the rows whose value is there, and no numbers.
+pub(crate) fn present<'a>(column: &Column, ids: &'a [u32]) -> Values<'a> {
     let has_nulls = column.chunks().iter().any(|chunk| chunk.logical_null_count() > 0);
     let ids = if has_nulls {
         let there = column.chunks().iter().flat_map(|chunk| {
@@ -65,7 +65,7 @@ fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
             Numbers::I128(collected(leaf, |value| value))
         }
         DataType::Boolean | DataType::Null | DataType::Struct(_) | DataType::Interval(_) => Numbers::Other,
-        _ if leaf.is_bytes() => Numbers::Other,
+        of if has_bytes(of) => Numbers::Other,
         _ => Numbers::I64(collected(leaf, |value| value as i64)),
     }
 }
@@ -103,6 +103,16 @@ fn doubles(leaf: &Leaf) -> Vec<f64> {
     values
 }
 
+/// Whether values of a type are ordered as bytes.
+fn has_bytes(data_type: &DataType) -> bool {
+    use DataType::*;
+    match data_type {
+        Dictionary(_, values) => has_bytes(values),
+        Boolean | Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => true,
+        _ => false,
+    }
+}
+
 /// The sum of each group, or the first group whose sum 128 bits do not hold.
 pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize) -> Result<Vec<i128>, usize> {
     let mut sums = vec![0_i128; groups];
@@ -135,6 +145,9 @@ pub(crate) fn extremes(ids: &[u32], values: &[i128], groups: usize, greatest: bo
 /// The first row that has the least or the greatest text of each group, null for a group without values. `None` of values
 /// that are no text, bytes or booleans.
 pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: bool) -> Option<UInt32Array> {
+    if !has_bytes(column.data_type()) {
+        return None;
+    }
     let leaves = leaves(column.name(), column.data_type(), column.chunks()).ok()?;
     let [leaf] = &leaves[..] else { return None };
     let starts = Starts::of(column.chunks());
@@ -152,9 +165,6 @@ pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: b
             _ => None,
         }
     };
-    if !leaf.is_bytes() && *column.data_type() != DataType::Boolean && !column.is_empty() {
-        return None;
-    }
     let mut best: Vec<Option<u32>> = vec![None; groups];
     for (row, &id) in (0..).zip(ids) {
         let Some(best) = best.get_mut(id as usize) else { continue };

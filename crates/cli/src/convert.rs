@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         _ => None,
     };
     let progress = Progress::line();
-    let table = source.read(columns, &progress)?;
+    let table = source.read(columns)?;
     let mut sink = early.map_or_else(|| Sink::create(output, &table.schema), Ok)?;
     progress.rows(table.rows as u64);
     // Rows on a terminal are progress enough.

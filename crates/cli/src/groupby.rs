@@ -17,8 +17,8 @@ use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, AnyValuesOption, OneDevice};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
-use super::query::{self, groupby::Asked};
-use super::tables::{TableReading, TextReading};
+use super::query::{self, KeyedTable, groupby::Asked};
+use super::tables::TableReading;
 use super::text;
 
 const EXAMPLES: &str = "\
@@ -62,8 +62,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     columns: query::groupby::Options,
     #[command(flatten)]
-    text: TextReading,
-    #[command(flatten)]
     rows: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
@@ -77,13 +75,20 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     if let Some(by) = &args.columns.by {
         args.rows.check_tables(&paths, &[])?;
-        let reading = TableReading { header: args.reading.header, text: args.text.clone() };
-        let (inputs, aggregates, output) = (&args.inputs, &args.agg, &args.rows);
-        let Args { ids: order, columns: options, device, .. } = args;
-        let (order, reading) = (*order, &reading);
-        return query::groupby::Job { inputs, by, aggregates, order, options, reading, output, device }.run();
+        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone() };
+        let table = KeyedTable {
+            inputs: &args.inputs,
+            option: "--by",
+            by,
+            order: args.ids,
+            reading: &reading,
+            output: &args.rows,
+            device: &args.device,
+        };
+        return query::groupby::Job { table, aggregates: &args.agg, options: &args.columns }.run();
     }
-    query::refuse_tables(&paths, "--by")?;
+    args.columns.check_unused()?;
+    query::refuse_tables(&paths, &args.reading, "--by")?;
     let aggregates = plain(&args.agg)?;
     check(&aggregates)?;
     args.rows.check(&paths, &[])?;

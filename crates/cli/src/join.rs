@@ -18,7 +18,7 @@ use super::options::{self, AnyValuesOption, OneDevice, TableOptions};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
 use super::query;
-use super::tables::{TableReading, TextReading};
+use super::tables::TableReading;
 use super::text;
 
 /// Rows of the result that are made at a time. The whole result is never held.
@@ -69,8 +69,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     columns: query::join::Options,
     #[command(flatten)]
-    text: TextReading,
-    #[command(flatten)]
     output: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
@@ -106,13 +104,15 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     if let Some(on) = &args.columns.on {
         args.output.check_tables(&[&args.left, &args.right], &[])?;
-        let reading = TableReading { header: args.reading.header, text: args.text.clone() };
+        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone() };
         let Args { how, columns, output, device, .. } = args;
         let (left, right) = (&*args.left, &*args.right);
         return query::join::Job { left, right, how: *how, on, options: columns, reading: &reading, output, device }
             .run();
     }
-    query::refuse_tables(&[&args.left, &args.right], "--on")?;
+    args.columns.check_unused()?;
+    args.reading.check_rows_kept("--rows", args.rows)?;
+    query::refuse_tables(&[&args.left, &args.right], &args.reading, "--on")?;
     // Options and both files are looked at before large ones are read.
     args.table.check(Contents::Multi)?;
     args.output.check(&[&args.left, &args.right], &[])?;

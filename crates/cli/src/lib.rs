@@ -11,6 +11,7 @@
 //! input/          tables as text, .npy, FASTA and FASTQ, streamed;   number/   what their numbers are, and columns of them
 //! tables/         tables of any columns: Parquet, Arrow IPC, CSV, .npy, read and written by all threads
 //! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
+//! memory.rs       what is said where memory runs short
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
 //!
@@ -33,6 +34,8 @@ mod info;
 pub mod input;
 mod join;
 mod lookup;
+#[doc(hidden)]
+pub mod memory;
 #[doc(hidden)]
 pub mod number;
 #[doc(hidden)]

@@ -81,13 +81,6 @@ impl Progress {
         restart(&self.0, Some(rows));
         restyle(&self.0, Counted::Rows, "{spinner} {msg}: {human_pos} of {human_len} rows, {per_sec}");
     }
-
-    /// Says that so many bytes are read, and how many of them [`advance_bytes`] has counted.
-    pub fn bytes(&self, bytes: u64) {
-        restart(&self.0, Some(bytes));
-        let template = "{spinner} {msg}: {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}";
-        restyle(&self.0, Counted::Bytes, template);
-    }
 }
 
 impl Drop for Progress {
@@ -100,6 +93,15 @@ impl Drop for Progress {
 pub fn say(what: String) {
     if let Some((bar, _)) = last() {
         bar.set_message(what);
+    }
+}
+
+/// Says that so many bytes are read, on the line that there may be, and how many of them [`advance_bytes`] has counted.
+pub fn bytes(bytes: u64) {
+    if let Some((bar, _)) = last() {
+        restart(&bar, Some(bytes));
+        let template = "{spinner} {msg}: {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}";
+        restyle(&bar, Counted::Bytes, template);
     }
 }
 

@@ -17,8 +17,8 @@ use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, OneDevice};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
-use super::query;
-use super::tables::{TableReading, TextReading};
+use super::query::{self, KeyedTable};
+use super::tables::TableReading;
 use super::text;
 
 const EXAMPLES: &str = "\
@@ -60,8 +60,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     columns: query::unique::Options,
     #[command(flatten)]
-    text: TextReading,
-    #[command(flatten)]
     rows: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
@@ -85,22 +83,28 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     if let Some(on) = &args.columns.on {
         args.rows.check_tables(&paths, inverse.as_slice())?;
-        let reading = TableReading { header: args.reading.header, text: args.text.clone() };
-        let job = query::unique::Job {
+        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone() };
+        let table = KeyedTable {
             inputs: &args.inputs,
-            on,
-            counts: args.counts,
-            min_count: args.min_count.unwrap_or(1),
-            inverse: args.inverse.as_deref(),
+            option: "--on",
+            by: on,
             order: args.ids,
-            options: &args.columns,
             reading: &reading,
             output: &args.rows,
             device: &args.device,
         };
+        let job = query::unique::Job {
+            table,
+            counts: args.counts,
+            min_count: args.min_count.unwrap_or(1),
+            inverse: args.inverse.as_deref(),
+            options: &args.columns,
+        };
         return job.run();
     }
-    query::refuse_tables(&paths, "--on")?;
+    args.columns.check_unused()?;
+    args.reading.check_rows_kept("--inverse", inverse.is_some())?;
+    query::refuse_tables(&paths, &args.reading, "--on")?;
     args.rows.check(&paths, inverse.as_slice())?;
     let inputs = Inputs::open(&args.inputs)?;
     inputs.check(&args.reading)?;

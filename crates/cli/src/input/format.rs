@@ -8,6 +8,8 @@ pub(super) enum Format {
     Npy,
     Fasta,
     Fastq,
+    /// Parquet and Arrow IPC, also packed by zstd: named columns.
+    Table,
     /// Columns.
     Text {
         delimiter: u8,
@@ -19,6 +21,13 @@ impl Format {
     pub(super) fn of(head: &[u8], name: &Name) -> Result<Format> {
         if head.starts_with(b"\x93NUMPY") {
             return Ok(Format::Npy);
+        }
+        // Behind the last one, of a stream of Arrow, is the length of a message.
+        if [&b"PAR1"[..], b"PARE", b"ARROW1", b"FEA1", b"\x28\xb5\x2f\xfd", b"\xff\xff\xff\xff"]
+            .iter()
+            .any(|begin| head.starts_with(begin))
+        {
+            return Ok(Format::Table);
         }
         if name.has_extension(&["npy"]) {
             return Err(name.fail("this is no .npy file: it does not begin with \\x93NUMPY"));
@@ -35,7 +44,9 @@ impl Format {
             _ => {}
         }
         if head.contains(&0) {
-            return Err(name.fail("this is binary: koel reads CSV, TSV, .npy, FASTA and FASTQ, also packed by gzip"));
+            return Err(name.fail(
+                "this is binary: koel reads CSV, TSV, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also packed by gzip",
+            ));
         }
         let mut lines = text.split(|&byte| byte == b'\n');
         let line = lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or(&[]);
@@ -55,6 +66,7 @@ impl Format {
     pub(super) fn name(self) -> &'static str {
         match self {
             Format::Npy => ".npy",
+            Format::Table => "a table",
             Format::Fasta => "FASTA",
             Format::Fastq => "FASTQ",
             Format::Text { delimiter: b'\t' } => "TSV",

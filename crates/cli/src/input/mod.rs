@@ -16,6 +16,7 @@ mod npy;
 mod options;
 mod places;
 mod records;
+mod table;
 mod window;
 
 use std::fs::File;
@@ -162,7 +163,12 @@ impl<'a> Input<'a> {
 
     /// Hands on its rows; a sentence says what was skipped.
     fn rows(self, options: &ReadOptions, want: Want, batch: &mut Batch<'_>) -> Result<Option<String>> {
+        if options.key.is_some() || self.format == Format::Table {
+            return table::read(self.reader, &self.name, options, want, batch).map(|()| None);
+        }
         match self.format {
+            // It is read above.
+            Format::Table => Ok(None),
             Format::Npy => npy::read(self.reader, &self.name, options, want, batch).map(|()| None),
             Format::Text { delimiter } => {
                 columns::read(self.reader, &self.name, delimiter, options, want, batch).map(|()| None)
@@ -213,7 +219,7 @@ impl Name {
     pub(crate) fn has_extension(&self, names: &[&str]) -> bool {
         let extension = |path: &Path| path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
         let extension = match extension(&self.0).as_deref() {
-            Some("gz") => extension(&self.0.with_extension("")),
+            Some("gz" | "zst") => extension(&self.0.with_extension("")),
             other => other.map(str::to_owned),
         };
         extension.is_some_and(|extension| names.contains(&extension.as_str()))

@@ -5,8 +5,9 @@ use clap::ValueEnum;
 use koel::KeyType;
 
 use super::{Input, letters};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::number::Type;
+use crate::tables::TextReading;
 
 /// How files are read.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -18,6 +19,19 @@ pub struct ReadOptions {
     /// Of each k-mer of FASTA or FASTQ and its reverse complement, the lesser is the key: both strands are one
     #[arg(long)]
     pub canonical_kmers: bool,
+    /// Keys are this column of a table: Parquet, Arrow IPC, CSV, TSV or .npy. Two columns of 32 bits, separated by a comma,
+    /// are the upper and the lower half of a key of 64
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters"])]
+    pub key: Option<Vec<String>>,
+    /// Values are this column of the table [default: the numbers of rows]
+    #[arg(long, value_name = "NAME", requires = "key")]
+    pub value: Option<String>,
+    /// Leave out rows whose key or value is null; otherwise they are an error
+    #[arg(long, requires = "key")]
+    pub skip_nulls: bool,
+    #[command(flatten)]
+    pub(crate) text: TextReading,
     /// Keys are k-mers of `kmer` letters, whatever the format: text may have letters, besides numbers. This is no option
     /// of a user: a table of k-mers sets it, and `kmer` with it.
     #[arg(skip)]
@@ -94,6 +108,15 @@ impl ReadOptions {
         self.kmer.filter(|_| self.letters)
     }
 
+    /// Refuses an option that numbers rows where some of them are left out.
+    pub(crate) fn check_rows_kept(&self, option: &str, is_given: bool) -> Result<()> {
+        if is_given && self.skip_nulls {
+            let why = "the rows that are left would be numbered, and not those of the file";
+            return Err(Failure::Input(format!("{option} and --skip-nulls: {why}: leave one of them out")));
+        }
+        Ok(())
+    }
+
     /// Refuses options that mean nothing to any of these files.
     pub fn check(&self, inputs: &[&Input<'_>]) -> Result<()> {
         let none = |is: &dyn Fn(&Input<'_>) -> bool| !inputs.iter().any(|input| is(input));
@@ -107,7 +130,17 @@ impl ReadOptions {
             ("--other-letters", sequences, self.other_letters.is_some() && no_sequences),
             ("--header", "CSV and TSV", self.header.is_some() && no_text),
         ];
-        let of_numbers = [("--keys", self.keys.is_some()), ("--values", self.values.is_some())];
+        let unused = [("--delimiter", self.text.delimiter.is_some()), ("--types", self.text.types.is_some())];
+        match unused.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) if self.key.is_none() => {
+                return Err(Failure::Input(format!(
+                    "{option} is for tables of named columns: name the key by --key, or by --on or --by where there is that"
+                )));
+            }
+            _ => {}
+        }
+        let of_numbers =
+            [("--key", self.key.is_some()), ("--keys", self.keys.is_some()), ("--values", self.values.is_some())];
         if let (Some(input), true, Some((option, _))) =
             (inputs.first(), all_sequences, of_numbers.iter().find(|(_, given)| *given))
         {

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow_schema::{Field, Schema, SchemaRef};
-use arrow_select::concat::concat;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use koel_arrow::{Column, Keys};
 use rayon::prelude::*;
 
 use crate::failure::Result;
-use crate::progress::Progress;
 use crate::tables::Table;
 use crate::tables::read::Source;
 
 /// Columns of a file, in memory.
 pub(crate) struct Loaded {
     columns: Vec<Column>,
+    /// What the file says of each.
+    fields: Vec<Field>,
     rows: usize,
 }
 
@@ -25,10 +25,9 @@ pub(crate) struct Picked {
     fields: Vec<Field>,
 }
 
-/// The columns that a command needs: those asked for, or all, and its keys besides.
-pub(crate) fn wanted_columns(source: &Source, asked: Option<&[String]>, keys: &[String]) -> Vec<String> {
-    let all = || source.columns().into_iter().map(String::from).collect();
-    let mut names: Vec<String> = asked.map_or_else(all, <[String]>::to_vec);
+/// The columns that a command needs: those that come out, and its keys besides.
+pub(crate) fn wanted_columns(shown: &[String], keys: &[String]) -> Vec<String> {
+    let mut names = shown.to_vec();
     for key in keys {
         if !names.contains(key) {
             names.push(key.clone());
@@ -39,15 +38,21 @@ pub(crate) fn wanted_columns(source: &Source, asked: Option<&[String]>, keys: &[
 
 impl Loaded {
     /// Reads these columns.
-    pub(crate) fn read(source: &Source, names: &[String], progress: &Progress) -> Result<Loaded> {
-        let Table { schema, batches, rows } = source.read(Some(names), progress)?;
-        let column = |at: usize| {
-            let field = schema.field(at);
-            let chunks: Vec<ArrayRef> = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
-            one_piece(field, chunks)
+    pub(crate) fn read(source: &Source, names: &[String]) -> Result<Loaded> {
+        let Table { schema, batches, rows } = source.read(Some(names))?;
+        let mut chunks: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); names.len()];
+        for batch in batches {
+            chunks.iter_mut().zip(batch.columns()).for_each(|(chunks, column)| chunks.push(Arc::clone(column)));
+        }
+        // Pieces of a column are dropped as soon as it is whole, and not behind all.
+        let columns: koel_arrow::Result<Vec<Column>> =
+            schema.fields().par_iter().zip(chunks).map(|(field, chunks)| one_piece(field, chunks)).collect();
+        let columns = columns?;
+        let typed = |(field, column): (&Arc<Field>, &Column)| {
+            field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true)
         };
-        let columns = (0..names.len()).into_par_iter().map(column).collect::<koel_arrow::Result<_>>()?;
-        Ok(Loaded { columns, rows })
+        let fields = schema.fields().iter().zip(&columns).map(typed).collect();
+        Ok(Loaded { columns, fields, rows })
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -56,12 +61,27 @@ impl Loaded {
 
     /// The column of this name, which was read.
     pub(crate) fn column(&self, name: &str) -> Result<Column> {
-        let found = self.columns.iter().find(|column| column.name() == name).cloned();
-        Ok(found.ok_or_else(|| koel_arrow::Error::MissingColumn { column: name.into(), there: self.names() })?)
+        Ok(self.columns[self.place(name)?].clone())
     }
 
-    fn names(&self) -> Vec<String> {
-        self.columns.iter().map(|column| column.name().into()).collect()
+    /// What the file says of a column.
+    pub(crate) fn field(&self, name: &str) -> Result<&Field> {
+        Ok(&self.fields[self.place(name)?])
+    }
+
+    fn place(&self, name: &str) -> Result<usize> {
+        let found = self.columns.iter().position(|column| column.name() == name);
+        let there = || self.columns.iter().map(|column| column.name().into()).collect();
+        Ok(found.ok_or_else(|| koel_arrow::Error::MissingColumn { column: name.into(), there: there() })?)
+    }
+
+    /// Puts nulls of a type in place of a column of nulls.
+    pub(crate) fn put_nulls(&mut self, name: &str, of: &DataType) {
+        let columns = self.columns.iter_mut().zip(&mut self.fields);
+        for (column, field) in columns.filter(|(column, _)| column.name() == name) {
+            *column = Column::new(name, new_null_array(of, column.len()));
+            field.set_data_type(of.clone());
+        }
     }
 
     /// Key columns.
@@ -73,28 +93,22 @@ impl Loaded {
     pub(crate) fn pick<'a>(&self, names: impl IntoIterator<Item = (&'a str, String)>) -> Result<Picked> {
         let mut picked = Picked { columns: Vec::new(), fields: Vec::new() };
         for (name, shown) in names {
-            let column = self.column(name)?;
-            picked.fields.push(Field::new(shown, column.data_type().clone(), true));
-            picked.columns.push(column);
+            picked.fields.push(self.field(name)?.clone().with_name(shown));
+            picked.columns.push(self.column(name)?);
         }
         Ok(picked)
     }
 }
 
-/// A column in one piece, where it fits one: text of more than 2 GiB may not.
+/// A column in one piece, where it fits one: text of more than 2 GiB does not. Dictionaries that together are more than one
+/// holds are exchanged for their values.
 fn one_piece(field: &Field, chunks: Vec<ArrayRef>) -> koel_arrow::Result<Column> {
-    let whole = match &chunks[..] {
-        [one] => Some(Arc::clone(one)),
-        [] => Some(arrow_array::new_empty_array(field.data_type())),
-        several => concat(&several.iter().map(|chunk| chunk.as_ref()).collect::<Vec<_>>()).ok(),
-    };
-    match whole {
-        Some(whole) => Ok(Column::new(field.name(), whole)),
-        None => {
-            let schema = Arc::new(Schema::new(vec![field.clone().with_nullable(true)]));
-            let batch = |chunk| RecordBatch::try_new(Arc::clone(&schema), vec![chunk]);
-            let batches = chunks.into_iter().map(batch).collect::<std::result::Result<Vec<_>, _>>()?;
-            Column::of_batches(&schema, &batches, field.name())
+    let column = Column::of_chunks(field.name(), field.data_type(), chunks)?;
+    match column.one_piece() {
+        Ok(whole) => Ok(whole),
+        Err(_) => {
+            let plain = column.plain()?;
+            Ok(plain.one_piece().unwrap_or(plain))
         }
     }
 }
@@ -105,12 +119,18 @@ impl Picked {
     }
 
     /// Rows of all columns, null where a number is null.
-    pub(crate) fn take(&self, rows: &UInt32Array) -> Result<Vec<ArrayRef>> {
-        let taken: koel_arrow::Result<Vec<_>> = self.columns.par_iter().map(|column| column.take(rows)).collect();
-        Ok(taken?)
+    pub(crate) fn take(&self, rows: &UInt32Array) -> koel_arrow::Result<Vec<ArrayRef>> {
+        self.columns.par_iter().map(|column| column.take(rows)).collect()
     }
+}
 
-    pub(crate) fn schema(&self) -> SchemaRef {
-        Arc::new(Schema::new(self.fields.clone()))
-    }
+/// A batch of so many rows, also of no columns.
+pub(super) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> koel_arrow::Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// A schema of these columns.
+pub(super) fn schema_of(fields: Vec<Field>) -> SchemaRef {
+    Arc::new(Schema::new(fields))
 }

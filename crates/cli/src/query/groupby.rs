@@ -1,21 +1,17 @@
 //! `koel groupby --by`: aggregates of columns by the columns of a key.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use koel::IdOrder;
+use arrow_schema::Field;
 use koel::backend::HashBackend;
 use koel_arrow::{Aggregation, Function, group_by};
 use serde_json::json;
 
-use super::unique::NullRows;
-use super::{CHUNK, Loaded, check_distinct, wanted_columns};
+use super::columns::{batch, schema_of};
+use super::keyed::{KeyedTable, NullRows, Opened};
+use super::{check_distinct, pieces};
 use crate::failure::{Failure, Result, Verdict};
-use crate::options::OneDevice;
-use crate::output::RowOptions;
 use crate::progress::Progress;
-use crate::tables::TableReading;
-use crate::tables::read::Source;
 use crate::tables::write::Sink;
 use crate::text;
 
@@ -54,32 +50,30 @@ pub(crate) struct Options {
     /// Group a table by these columns, separated by commas. The file is Parquet, Arrow IPC, CSV, TSV or .npy, columns are
     /// of any types, and --agg says of which: FUNCTION:COLUMN,..
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    #[arg(conflicts_with_all = ["min_count", "kmer", "canonical_kmers", "other_letters", "keys", "values"])]
+    #[arg(conflicts_with_all = ["min_count", "kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]
     pub(crate) by: Option<Vec<String>>,
     #[command(flatten)]
     nulls: NullRows,
 }
 
+impl Options {
+    /// Refuses what means nothing without --by.
+    pub(crate) fn check_unused(&self) -> Result<()> {
+        super::check_unused("--by", "--drop-nulls", self.nulls.is_given())
+    }
+}
+
 /// What `koel groupby` was asked for, with --by.
 pub(crate) struct Job<'a> {
-    pub(crate) inputs: &'a [PathBuf],
-    pub(crate) by: &'a [String],
+    pub(crate) table: KeyedTable<'a>,
     pub(crate) aggregates: &'a [Asked],
-    pub(crate) order: IdOrder,
     pub(crate) options: &'a Options,
-    pub(crate) reading: &'a TableReading,
-    pub(crate) output: &'a RowOptions,
-    pub(crate) device: &'a OneDevice,
 }
 
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
-        check_distinct("--by", self.by)?;
-        let [input] = self.inputs else {
-            return Err(Failure::Input(
-                "--by takes one file: give one, or put the tables behind each other first".into(),
-            ));
-        };
+        let KeyedTable { by, output, order, .. } = self.table;
+        check_distinct("--by", by)?;
         let mut of: Vec<String> = Vec::new();
         for asked in self.aggregates {
             match &asked.column {
@@ -91,14 +85,8 @@ impl Job<'_> {
                 _ => (),
             }
         }
-        // Threads are started as they are asked for before the first file is read by them.
-        let device = self.device.open(&[input])?;
-        let source = Source::open(input, self.reading)?;
-        self.reading.check(&[&source])?;
         let progress = Progress::line();
-        let start = Instant::now();
-        let table = Loaded::read(&source, &wanted_columns(&source, Some(&of), self.by), &progress)?;
-        let read_seconds = start.elapsed().as_secs_f64();
+        let Opened { device, table, read_seconds } = self.table.open(&of)?;
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
@@ -113,29 +101,28 @@ impl Job<'_> {
             })
         };
         let aggregations = self.aggregates.iter().map(aggregation).collect::<Result<Vec<_>>>()?;
-        let names: Vec<String> =
-            self.by.iter().cloned().chain(aggregations.iter().map(|one| one.name().into())).collect();
-        if let Some((_, name)) = names.iter().enumerate().find(|&(i, name)| names[..i].contains(name)) {
-            return Err(Failure::Input(format!(
-                "two columns of the result would be called `{name}`: name one of them, as in --agg NAME=FUNCTION:COLUMN"
-            )));
-        }
-        let groups = group_by(&device, &table.keys(self.by)?, &aggregations, self.order, self.options.nulls.keys())?;
+        let names = by.iter().map(String::as_str).chain(aggregations.iter().map(Aggregation::name));
+        pieces::check_names(names, "name one of them, as in --agg NAME=FUNCTION:COLUMN")?;
+        let groups = group_by(&device, &table.keys(by)?, &aggregations, order, self.options.nulls.keys())?;
         let rows = groups.num_rows();
-        let mut sink = Sink::create(self.output.output.as_deref(), &groups.schema())?;
-        let progress = self.output.output.is_some().then_some(progress);
-        if let Some(progress) = &progress {
-            progress.rows(rows as u64);
+        // Of key columns the file may say more than their type.
+        let mut fields: Vec<Field> = groups.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+        for (field, name) in fields.iter_mut().zip(by) {
+            *field = table.field(name)?.clone();
         }
-        for first in (0..rows).step_by(CHUNK) {
-            sink.write(&groups.slice(first, CHUNK.min(rows - first)))?;
-        }
+        let schema = schema_of(fields);
+        let mut sink = Sink::create(output.output.as_deref(), &schema)?;
+        let progress = pieces::progress_of(progress, output, rows as u64);
+        pieces::write(&mut sink, rows, |range| {
+            let columns = groups.columns().iter().map(|column| column.slice(range.start, range.len())).collect();
+            batch(&schema, columns, range.len())
+        })?;
         sink.finish()?;
         drop(progress);
         let all = text::counted(table.rows() as u64, "row");
-        self.output.summarize(&format!("{} of {all}", text::counted(rows as u64, "group")), || {
+        output.summarize(&format!("{} of {all}", text::counted(rows as u64, "group")), || {
             json!({
-                "rows": table.rows(), "groups": rows, "order": self.order.name(), "device": device.info().id,
+                "rows": table.rows(), "groups": rows, "order": order.name(), "device": device.info().id,
                 "seconds": { "read": read_seconds, "group": start.elapsed().as_secs_f64() },
             })
         })?;

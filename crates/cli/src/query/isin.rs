@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::UInt32Array;
+use arrow_schema::{DataType, Field};
 use koel::backend::HashBackend;
 use koel_arrow::is_in;
 use serde_json::json;
 
-use super::{CHUNK, Loaded, Nulls, On, check_distinct, wanted_columns};
+use super::columns::{batch, schema_of};
+use super::types::both_keys;
+use super::{Loaded, Nulls, On, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
 use crate::options::OneDevice;
 use crate::output::RowOptions;
@@ -66,43 +68,47 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let (table_source, keys_source) =
         (Source::open(&args.table, &args.reading)?, Source::open(&args.keys, &args.reading)?);
     args.reading.check(&[&table_source, &keys_source])?;
-    let left: Vec<String> = args.on.iter().map(|on| on.left.clone()).collect();
-    let right: Vec<String> = args.on.iter().map(|on| on.right.clone()).collect();
+    super::check_on(&args.on, [&table_source, &keys_source])?;
+    let name = &args.name;
     let mut shown: Vec<String> = match &args.columns {
         Some(columns) => columns.clone(),
-        None => table_source.columns().into_iter().map(String::from).chain([args.name.clone()]).collect(),
+        None => table_source.columns().into_iter().map(String::from).chain([name.clone()]).collect(),
     };
+    if table_source.columns().contains(&name.as_str()) && shown.contains(name) {
+        return Err(Failure::Input(format!(
+            "{} has a column `{name}` already: call the one that tells otherwise, by --name",
+            table_source.name().shown()
+        )));
+    }
     check_distinct("--columns", &shown)?;
-    let at = shown.iter().position(|name| *name == args.name).ok_or_else(|| {
-        Failure::Input(format!("--columns leaves out `{}`, which tells whether keys are there: add it", args.name))
+    let at = shown.iter().position(|shown| shown == name).ok_or_else(|| {
+        Failure::Input(format!("--columns leaves out `{name}`, which tells whether keys are there: add it"))
     })?;
     shown.remove(at);
+    let left: Vec<String> = args.on.iter().map(|on| on.left.clone()).collect();
+    let right: Vec<String> = args.on.iter().map(|on| on.right.clone()).collect();
     let progress = Progress::line();
     let start = Instant::now();
-    let table = Loaded::read(&table_source, &wanted_columns(&table_source, Some(&shown), &left), &progress)?;
-    let keys = Loaded::read(&keys_source, &right, &progress)?;
+    let mut table = Loaded::read(&table_source, &wanted_columns(&shown, &left))?;
+    let mut keys = Loaded::read(&keys_source, &right)?;
     let read_seconds = start.elapsed().as_secs_f64();
 
     progress.say(format!("looking up {}", text::counted(table.rows() as u64, "row")));
     let start = Instant::now();
-    let found = is_in(&device, &table.keys(&left)?, &keys.keys(&right)?, args.nulls.equality())?;
+    let (left_keys, right_keys) = both_keys([&table_source, &keys_source], &mut table, &mut keys, &args.on)?;
+    let found = is_in(&device, &left_keys, &right_keys, args.nulls.equality())?;
     let picked = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?;
     let mut fields = picked.fields().to_vec();
-    fields.insert(at, Field::new(&args.name, DataType::Boolean, false));
-    let schema = Arc::new(Schema::new(fields));
+    fields.insert(at, Field::new(name, DataType::Boolean, false));
+    let schema = schema_of(fields);
     let mut sink = Sink::create(args.output.output.as_deref(), &schema)?;
-    let progress = args.output.output.is_some().then_some(progress);
-    if let Some(progress) = &progress {
-        progress.rows(table.rows() as u64);
-    }
-    for first in (0..table.rows()).step_by(CHUNK) {
-        let len = CHUNK.min(table.rows() - first);
-        let rows = UInt32Array::from_iter_values(first as u32..(first + len) as u32);
-        let mut columns = picked.take(&rows)?;
-        columns.insert(at, Arc::new(found.slice(first, len)) as ArrayRef);
-        let batch = RecordBatch::try_new(Arc::clone(&schema), columns);
-        sink.write(&batch.map_err(koel_arrow::Error::from)?)?;
-    }
+    let progress = pieces::progress_of(progress, &args.output, table.rows() as u64);
+    pieces::write(&mut sink, table.rows(), |range| {
+        // Row numbers of keys are 32 bits wide.
+        let mut columns = picked.take(&UInt32Array::from_iter_values(range.start as u32..range.end as u32))?;
+        columns.insert(at, Arc::new(found.slice(range.start, range.len())));
+        batch(&schema, columns, range.len())
+    })?;
     sink.finish()?;
     drop(progress);
     let there = found.true_count() as u64;

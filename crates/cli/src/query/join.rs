@@ -13,26 +13,31 @@ use std::time::Instant;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{Field, Schema};
+use arrow_schema::SchemaRef;
 use arrow_select::zip::zip;
 use koel::JoinKind;
 use koel::backend::HashBackend;
-use koel_arrow::{Column, Joined, Keys, RightKeys, check_types};
+use koel_arrow::{Column, Joined, Keys, RightKeys, plain_type};
 use serde_json::json;
 
-use super::{CHUNK, Loaded, Nulls, On, Picked, check_distinct, wanted_columns};
+use super::columns::{batch, schema_of};
+use super::types::both_keys;
+use super::{Loaded, Nulls, On, Picked, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
 use crate::options::OneDevice;
 use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::TableReading;
-use crate::tables::read::{Source, wanted};
+use crate::tables::read::Source;
 use crate::tables::write::Sink;
 use crate::text;
 
 /// What is for rows `key,value` alone: how they are read, and the table that is made of their keys.
-const KEY_VALUE_OPTIONS: [&str; 27] = [
+const KEY_VALUE_OPTIONS: [&str; 30] = [
     "rows",
+    "key",
+    "value",
+    "skip_nulls",
     "kmer",
     "canonical_kmers",
     "other_letters",
@@ -105,35 +110,39 @@ enum From {
     Right(String),
 }
 
+impl Options {
+    /// Refuses what means nothing without --on.
+    pub(crate) fn check_unused(&self) -> Result<()> {
+        super::check_unused("--on", "--nulls-equal", self.nulls.is_given())
+    }
+}
+
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         // Threads are started as they are asked for before the first file is read by them.
         let device = self.device.open(&[self.left, self.right])?;
         let (left_source, right_source) =
             (Source::open(self.left, self.reading)?, Source::open(self.right, self.reading)?);
-        self.reading.check(&[&left_source, &right_source])?;
-        // Which keys have two types is known when text has been read: until then all may.
-        let outs = self.columns(&left_source, &right_source, |_| true)?;
+        let sources = [&left_source, &right_source];
+        self.reading.check(&sources)?;
+        super::check_on(self.on, sources)?;
+        if let Some(asked) = &self.options.columns {
+            check_distinct("--columns", asked)?;
+        }
+        // Which keys have two types is known when text has been read: until then all may, or none.
+        let [left_needed, right_needed] = self.needed(sources);
         let progress = Progress::line();
         let start = Instant::now();
-        let left = Loaded::read(&left_source, &self.needed(&left_source, &outs, true), &progress)?;
-        let right = Loaded::read(&right_source, &self.needed(&right_source, &outs, false), &progress)?;
+        let mut left = Loaded::read(&left_source, &left_needed)?;
+        let mut right = Loaded::read(&right_source, &right_needed)?;
         let read_seconds = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
-        let (left_keys, right_keys) = (left.keys(&self.left_names())?, right.keys(&self.right_names())?);
-        check_types(&left_keys, &right_keys)?;
-        let type_of = |keys: &Keys, at: usize| keys.columns()[at].data_type().clone();
-        let outs =
-            self.columns(&left_source, &right_source, |at| type_of(&left_keys, at) != type_of(&right_keys, at))?;
-        if let Some((_, twice)) =
-            outs.iter().enumerate().find(|(i, out)| outs[..*i].iter().any(|other| other.name == out.name))
-        {
-            return Err(Failure::Input(format!(
-                "two columns of the result would be called `{}`: give another --suffix",
-                twice.name
-            )));
-        }
+        let (left_keys, right_keys) = both_keys(sources, &mut left, &mut right, self.on)?;
+        let type_of = |keys: &Keys, at: usize| plain_type(keys.columns()[at].data_type());
+        let outs = self.columns(sources, |at| type_of(&left_keys, at) != type_of(&right_keys, at));
+        pieces::check_names(outs.iter().map(|out| out.name.as_str()), "give another --suffix")?;
+        let outs = self.chosen(outs)?;
         progress.say(format!("indexing {}", text::counted(right.rows() as u64, "row")));
         let index = RightKeys::new(&device, &right_keys, self.options.nulls.equality())?;
         let index_seconds = start.elapsed().as_secs_f64();
@@ -142,22 +151,19 @@ impl Job<'_> {
         let start = Instant::now();
         let result = Assembly::of(&outs, &left, &right, self.on)?;
         let mut sink = Sink::create(self.output.output.as_deref(), &result.schema)?;
-        // Rows on a terminal are progress enough.
-        let progress = self.output.output.is_some().then_some(progress);
+        let (mut progress, mut begun) = (Some(progress), None);
         index.join_pieces(
             &left_keys,
             self.how,
-            CHUNK,
+            pieces::CHUNK,
             |rows| {
-                if let Some(progress) = &progress {
-                    progress.rows(rows);
-                }
+                begun = progress.take().and_then(|progress| pieces::progress_of(progress, self.output, rows));
                 Ok::<(), Failure>(())
             },
-            |rows| sink.write(&result.batch(&rows)?),
+            |rows| pieces::write(&mut sink, rows.len(), |range| result.batch(&rows.slice(range.start, range.len()))),
         )?;
         let total = sink.finish()?;
-        drop(progress);
+        drop(begun);
         let sides = [("left row", left.rows()), ("right row", right.rows())];
         let sides = sides.map(|(what, rows)| text::counted(rows as u64, what)).join(" and ");
         self.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
@@ -170,34 +176,17 @@ impl Job<'_> {
         Ok(Verdict::Fine)
     }
 
-    fn left_names(&self) -> Vec<String> {
-        self.on.iter().map(|on| on.left.clone()).collect()
-    }
-
-    fn right_names(&self) -> Vec<String> {
-        self.on.iter().map(|on| on.right.clone()).collect()
-    }
-
-    /// The columns of the result. Key `i` has two types, of which neither can stand for the other, if `differ(i)`.
-    fn columns(&self, left: &Source, right: &Source, differ: impl Fn(usize) -> bool) -> Result<Vec<Out>> {
-        let (left_names, right_names) = (self.left_names(), self.right_names());
-        check_distinct("--on", &left_names)?;
-        check_distinct("--on", &right_names)?;
-        for (source, names) in [(left, &left_names), (right, &right_names)] {
-            let there = source.columns();
-            if let Some(name) = names.iter().find(|name| !there.contains(&name.as_str())) {
-                return Err(wanted::missing(source.name(), &there, name));
-            }
-        }
+    /// All columns of the result. Key `i` has two types, of which neither can stand for the other, if `differ(i)`.
+    fn columns(&self, [left, right]: [&Source; 2], differ: impl Fn(usize) -> bool) -> Vec<Out> {
         // A key of a row without a left one is that of the right one.
         let is_either = |key: &usize| self.how.keeps_right() && !differ(*key);
         let mut outs: Vec<Out> = Vec::new();
         for name in left.columns() {
-            let key = left_names.iter().position(|key| key == name).filter(is_either);
+            let key = self.on.iter().position(|on| on.left == name).filter(is_either);
             outs.push(Out { name: name.into(), from: key.map_or_else(|| From::Left(name.into()), From::Key) });
         }
         for name in right.columns() {
-            let key = right_names.iter().position(|key| key == name);
+            let key = self.on.iter().position(|on| on.right == name);
             if !self.how.has_right() || key.is_some_and(|key| !self.how.keeps_right() || is_either(&key)) {
                 continue;
             }
@@ -205,30 +194,35 @@ impl Job<'_> {
             let shown = if taken { format!("{name}{}", self.options.suffix) } else { name.into() };
             outs.push(Out { name: shown, from: From::Right(name.into()) });
         }
-        let Some(asked) = &self.options.columns else { return Ok(outs) };
-        check_distinct("--columns", asked)?;
-        let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
-        let mut chosen = Vec::new();
-        for name in asked {
-            let Some(at) = outs.iter().position(|out| out.name == *name) else {
-                return Err(koel_arrow::Error::MissingColumn { column: name.clone(), there }.into());
-            };
-            chosen.push(outs.remove(at));
-        }
-        Ok(chosen)
+        outs
     }
 
-    /// The columns of a file that are read: its keys, and what comes out.
-    fn needed(&self, source: &Source, outs: &[Out], is_left: bool) -> Vec<String> {
-        let shown: Vec<String> = outs
-            .iter()
-            .filter_map(|out| match &out.from {
-                From::Left(name) if is_left => Some(name.clone()),
-                From::Right(name) if !is_left => Some(name.clone()),
-                _ => None,
-            })
-            .collect();
-        wanted_columns(source, Some(&shown), &if is_left { self.left_names() } else { self.right_names() })
+    /// Those that are asked for, in that order.
+    fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
+        let Some(asked) = &self.options.columns else { return Ok(outs) };
+        let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
+        let take = |name: &String| match outs.iter().position(|out| out.name == *name) {
+            Some(at) => Ok(outs.swap_remove(at)),
+            None => Err(koel_arrow::Error::MissingColumn { column: name.clone(), there: there.clone() }.into()),
+        };
+        asked.iter().map(take).collect()
+    }
+
+    /// The columns of each file that are read: its keys, and what may come out.
+    fn needed(&self, sources: [&Source; 2]) -> [Vec<String>; 2] {
+        let mut shown = [Vec::new(), Vec::new()];
+        for out in self.columns(sources, |_| true) {
+            if self.options.columns.as_ref().is_none_or(|asked| asked.contains(&out.name)) {
+                match out.from {
+                    From::Left(name) => shown[0].push(name),
+                    From::Right(name) => shown[1].push(name),
+                    From::Key(_) => (),
+                }
+            }
+        }
+        let left: Vec<String> = self.on.iter().map(|on| on.left.clone()).collect();
+        let right: Vec<String> = self.on.iter().map(|on| on.right.clone()).collect();
+        [wanted_columns(&shown[0], &left), wanted_columns(&shown[1], &right)]
     }
 }
 
@@ -240,7 +234,7 @@ struct Assembly {
     keys: Vec<(Column, Column)>,
     /// Which column of which side each of the result is.
     order: Vec<(Side, usize)>,
-    schema: Arc<Schema>,
+    schema: SchemaRef,
 }
 
 #[derive(Clone, Copy)]
@@ -266,10 +260,13 @@ impl Assembly {
                     rights.push((name.as_str(), out.name.clone()));
                 }
                 From::Key(at) => {
-                    let (own, other) = (left.column(&on[*at].left)?, right.column(&on[*at].right)?);
                     order.push((Side::Key, keys.len()));
-                    key_fields.push(Field::new(&out.name, own.data_type().clone(), true));
-                    keys.push((own, other));
+                    let On { left: own, right: other } = &on[*at];
+                    // Values of two dictionaries need not go into one.
+                    let both = (left.column(own)?.plain()?, right.column(other)?.plain()?);
+                    let field = left.field(own)?.clone().with_name(&out.name);
+                    key_fields.push(field.with_data_type(both.0.data_type().clone()));
+                    keys.push(both);
                 }
             }
         }
@@ -279,12 +276,12 @@ impl Assembly {
             Side::Right => right.fields()[at].clone(),
             Side::Key => key_fields[at].clone(),
         };
-        let schema = Arc::new(Schema::new(order.iter().map(field).collect::<Vec<_>>()));
+        let schema = schema_of(order.iter().map(field).collect());
         Ok(Assembly { left, right, keys, order, schema })
     }
 
     /// Rows of the result.
-    fn batch(&self, rows: &Joined) -> Result<RecordBatch> {
+    fn batch(&self, rows: &Joined) -> koel_arrow::Result<RecordBatch> {
         let left = self.left.take(&rows.left)?;
         let right = rows.right.as_ref().map_or(Ok(Vec::new()), |rows| self.right.take(rows))?;
         let keys =
@@ -294,10 +291,7 @@ impl Assembly {
             Side::Right => Arc::clone(&right[at]),
             Side::Key => Arc::clone(&keys[at]),
         };
-        let columns = self.order.iter().map(column).collect();
-        let count = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &count);
-        Ok(batch.map_err(koel_arrow::Error::from)?)
+        batch(&self.schema, self.order.iter().map(column).collect(), rows.len())
     }
 }
 
@@ -308,4 +302,39 @@ fn either(own: &Column, other: &Column, rows: &Joined) -> koel_arrow::Result<Arr
     let right = other.take(right)?;
     let there = BooleanArray::new(BooleanBuffer::collect_bool(rows.len(), |row| nulls.is_valid(row)), None);
     Ok(zip(&there, &left, &right)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn options_of_rows_are_refused_beside_those_of_columns() {
+        // What both have, and what columns alone have.
+        const OTHERS: [&str; 17] = [
+            "left",
+            "right",
+            "how",
+            "on",
+            "columns",
+            "suffix",
+            "nulls_equal",
+            "delimiter",
+            "types",
+            "output",
+            "letters",
+            "json",
+            "header",
+            "device",
+            "threads",
+            "quiet",
+            "help",
+        ];
+        let command = crate::Cli::command();
+        let join = command.find_subcommand("join").expect("a command");
+        let names = join.get_arguments().map(|argument| argument.get_id().as_str());
+        let unknown: Vec<_> =
+            names.filter(|name| !OTHERS.contains(name) && !super::KEY_VALUE_OPTIONS.contains(name)).collect();
+        assert_eq!(unknown, Vec::<&str>::new(), "are these for rows alone, or for columns too?");
+    }
 }

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs, isin.rs     a command each: options, then what it does
+//! keyed.rs                                    what groupby and unique have in common: one table, its keys
 //! columns.rs                                  columns of a file: which are read, as Arrow has them, rows of them by number
+//! types.rs                                    keys of two tables whose types differ
+//! pieces.rs                                   results as they go out
 //! ```
 //!
 //! `koel join`, `groupby` and `unique` come here when columns are named (--on, --by); without names they take rows
@@ -13,6 +16,9 @@ mod columns;
 pub(crate) mod groupby;
 pub(crate) mod isin;
 pub(crate) mod join;
+mod keyed;
+mod pieces;
+mod types;
 pub(crate) mod unique;
 
 use std::path::Path;
@@ -20,13 +26,12 @@ use std::path::Path;
 use koel_arrow::NullEquality;
 
 use super::failure::{Failure, Result};
+use super::input::ReadOptions;
 use super::tables::TableReading;
-use super::tables::read::Source;
+use super::tables::read::{Source, wanted};
 
-pub(crate) use columns::{Loaded, Picked, wanted_columns};
-
-/// Rows of a result that are made at a time. The whole result is never held.
-const CHUNK: usize = 1 << 20;
+use columns::{Loaded, Picked, wanted_columns};
+pub(crate) use keyed::KeyedTable;
 
 /// Whether nulls are equal in joins.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -38,6 +43,10 @@ pub(crate) struct Nulls {
 }
 
 impl Nulls {
+    fn is_given(&self) -> bool {
+        self.nulls_equal
+    }
+
     fn equality(&self) -> NullEquality {
         if self.nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals }
     }
@@ -68,8 +77,11 @@ impl From<koel_arrow::Error> for Failure {
     }
 }
 
-/// Refuses files of named columns where `option` does not name any.
-pub(crate) fn refuse_tables(paths: &[&Path], option: &str) -> Result<()> {
+/// Refuses files of named columns where neither `option` nor --key names any.
+pub(crate) fn refuse_tables(paths: &[&Path], reading: &ReadOptions, option: &str) -> Result<()> {
+    if reading.key.is_some() {
+        return Ok(());
+    }
     const TABLES: [&str; 6] = ["parquet", "pq", "arrow", "feather", "ipc", "arrows"];
     for path in paths {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
@@ -83,6 +95,29 @@ pub(crate) fn refuse_tables(paths: &[&Path], option: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses key columns that are named twice, or not there.
+fn check_on(on: &[On], [left, right]: [&Source; 2]) -> Result<()> {
+    let names = |of: fn(&On) -> &String| on.iter().map(of).cloned().collect::<Vec<_>>();
+    for (source, names) in [(left, names(|on| &on.left)), (right, names(|on| &on.right))] {
+        check_distinct("--on", &names)?;
+        let there = source.columns();
+        if let Some(name) = names.iter().find(|name| !there.contains(&name.as_str())) {
+            return Err(wanted::missing(source.name(), &there, name));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an option on columns where `option` does not name any: it would be passed over.
+fn check_unused(option: &str, unused: &str, is_given: bool) -> Result<()> {
+    match is_given {
+        true => {
+            Err(Failure::Input(format!("{unused} is for tables of named columns: name those of the key by {option}")))
+        }
+        false => Ok(()),
+    }
 }
 
 /// Names separated by commas, none of them twice.

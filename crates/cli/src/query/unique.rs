@@ -1,40 +1,22 @@
 //! `koel unique --on`: the distinct keys of a table, and the number of each row's key.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use koel::IdOrder;
+use arrow_array::{Array, Int64Array, UInt32Array};
+use arrow_schema::{DataType, Field};
 use koel::backend::HashBackend;
-use koel_arrow::{NullKeys, factorize};
+use koel_arrow::factorize;
 use serde_json::json;
 
-use super::{CHUNK, Loaded, check_distinct, wanted_columns};
-use crate::failure::{Failure, Result, Verdict};
-use crate::options::OneDevice;
-use crate::output::RowOptions;
+use super::columns::{batch, schema_of};
+use super::keyed::{KeyedTable, NullRows, Opened};
+use super::{check_distinct, pieces};
+use crate::failure::{Result, Verdict};
 use crate::progress::Progress;
-use crate::tables::TableReading;
-use crate::tables::read::Source;
-use crate::tables::write::Sink;
+use crate::tables::write::{Flushed, Sink};
 use crate::text;
-
-/// What becomes of rows with a null in their key.
-#[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Columns")]
-pub(crate) struct NullRows {
-    /// Leave out rows whose key has a null; otherwise null is a key like any other
-    #[arg(long)]
-    drop_nulls: bool,
-}
-
-impl NullRows {
-    pub(super) fn keys(&self) -> NullKeys {
-        if self.drop_nulls { NullKeys::Drop } else { NullKeys::Group }
-    }
-}
 
 /// Which columns make the key, and which come out.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -43,7 +25,7 @@ pub(crate) struct Options {
     /// Keys of a table are these columns, separated by commas. The file is Parquet, Arrow IPC, CSV, TSV or .npy, and columns
     /// are of any types
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys"])]
+    #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "key", "skip_nulls"])]
     pub(crate) on: Option<Vec<String>>,
     /// Columns of the result, as the first row of each key has them [default: those of --on]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "on")]
@@ -52,47 +34,36 @@ pub(crate) struct Options {
     nulls: NullRows,
 }
 
+impl Options {
+    /// Refuses what means nothing without --on.
+    pub(crate) fn check_unused(&self) -> Result<()> {
+        super::check_unused("--on", "--drop-nulls", self.nulls.is_given())
+    }
+}
+
 /// What `koel unique` was asked for, with --on.
 pub(crate) struct Job<'a> {
-    pub(crate) inputs: &'a [PathBuf],
-    pub(crate) on: &'a [String],
+    pub(crate) table: KeyedTable<'a>,
     pub(crate) counts: bool,
     pub(crate) min_count: u32,
     pub(crate) inverse: Option<&'a Path>,
-    pub(crate) order: IdOrder,
     pub(crate) options: &'a Options,
-    pub(crate) reading: &'a TableReading,
-    pub(crate) output: &'a RowOptions,
-    pub(crate) device: &'a OneDevice,
 }
 
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
-        check_distinct("--on", self.on)?;
-        let shown = self.options.columns.as_deref().unwrap_or(self.on);
+        let KeyedTable { by: on, output, order, .. } = self.table;
+        let shown = self.options.columns.as_deref().unwrap_or(on);
+        check_distinct("--on", on)?;
         check_distinct("--columns", shown)?;
-        let [input] = self.inputs else {
-            return Err(Failure::Input(
-                "--on takes one file: give one, or put the tables behind each other first".into(),
-            ));
-        };
-        if self.counts && shown.iter().any(|name| name == "count") {
-            return Err(Failure::Input(
-                "--counts adds a column `count`, and there is one already: leave it out by --columns".into(),
-            ));
-        }
-        // Threads are started as they are asked for before the first file is read by them.
-        let device = self.device.open(&[input])?;
-        let source = Source::open(input, self.reading)?;
-        self.reading.check(&[&source])?;
+        let names = shown.iter().map(String::as_str).chain(self.counts.then_some("count"));
+        pieces::check_names(names, "--counts adds a column `count`, so leave the other one out by --columns")?;
         let progress = Progress::line();
-        let start = Instant::now();
-        let table = Loaded::read(&source, &wanted_columns(&source, Some(shown), self.on), &progress)?;
-        let read_seconds = start.elapsed().as_secs_f64();
+        let Opened { device, table, read_seconds } = self.table.open(shown)?;
 
         progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
-        let groups = factorize(&device, &table.keys(self.on)?, self.order, self.options.nulls.keys())?;
+        let groups = factorize(&device, &table.keys(on)?, order, self.options.nulls.keys())?;
         let mut rows = groups.rows.clone();
         let mut counts = None;
         if self.counts || self.min_count > 1 {
@@ -104,34 +75,33 @@ impl Job<'_> {
             counts = self.counts.then_some(all);
         }
         let picked = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?;
-        let mut schema = picked.schema();
-        if counts.is_some() {
-            schema = with_count(&schema);
+        let mut fields = picked.fields().to_vec();
+        fields.extend(counts.is_some().then(|| Field::new("count", DataType::Int64, false)));
+        let schema = schema_of(fields);
+        // Whoever reads stdout may close it, and the numbers are then there.
+        let mut inverse = self.inverse.map(|path| write_inverse(path, &groups.codes)).transpose()?;
+        if output.output.is_none() {
+            inverse.take().map(Flushed::finish).transpose()?;
         }
-        let mut sink = Sink::create(self.output.output.as_deref(), &schema)?;
-        let progress = self.output.output.is_some().then_some(progress);
-        if let Some(progress) = &progress {
-            progress.rows(rows.len() as u64);
-        }
-        for first in (0..rows.len()).step_by(CHUNK) {
-            let piece = first..rows.len().min(first + CHUNK);
-            let mut columns = picked.take(&UInt32Array::from(rows.values()[piece.clone()].to_vec()))?;
+        let mut sink = Sink::create(output.output.as_deref(), &schema)?;
+        let progress = pieces::progress_of(progress, output, rows.len() as u64);
+        pieces::write(&mut sink, rows.len(), |range| {
+            let mut columns = picked.take(&rows.slice(range.start, range.len()))?;
             if let Some(counts) = &counts {
-                columns
-                    .push(Arc::new(counts[piece].iter().map(|&count| Some(i64::from(count))).collect::<Int64Array>()));
+                let counts = Int64Array::from_iter_values(counts[range.clone()].iter().map(|&count| i64::from(count)));
+                columns.push(Arc::new(counts));
             }
-            let batch = RecordBatch::try_new(Arc::clone(&schema), columns);
-            sink.write(&batch.map_err(koel_arrow::Error::from)?)?;
-        }
-        // Both files, or neither, are given their names.
-        let inverse = self.inverse.map(|path| write_inverse(path, &groups.codes)).transpose()?;
-        let total = sink.finish()?;
-        inverse.map(Sink::finish).transpose()?;
+            batch(&schema, columns, range.len())
+        })?;
+        // Both files are whole before one has its name.
+        let rows = sink.flush()?;
+        inverse.map(Flushed::finish).transpose()?;
+        let total = rows.finish()?;
         drop(progress);
         let all = text::counted(table.rows() as u64, "row");
-        self.output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
+        output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
             json!({
-                "rows": table.rows(), "keys": total, "order": self.order.name(), "device": device.info().id,
+                "rows": table.rows(), "keys": total, "order": order.name(), "device": device.info().id,
                 "seconds": { "read": read_seconds, "unique": start.elapsed().as_secs_f64() },
             })
         })?;
@@ -139,21 +109,12 @@ impl Job<'_> {
     }
 }
 
-fn with_count(schema: &Schema) -> SchemaRef {
-    let mut fields = schema.fields().to_vec();
-    fields.push(Arc::new(Field::new("count", DataType::Int64, false)));
-    Arc::new(Schema::new(fields))
-}
-
 /// Writes the number of each row's key; null of rows that were left out.
-fn write_inverse(path: &Path, codes: &UInt32Array) -> Result<Sink> {
-    let has_nulls = arrow_array::Array::null_count(codes) > 0;
-    let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::UInt32, has_nulls)]));
+fn write_inverse(path: &Path, codes: &UInt32Array) -> Result<Flushed> {
+    let schema = schema_of(vec![Field::new("id", DataType::UInt32, codes.null_count() > 0)]);
     let mut sink = Sink::create(Some(path), &schema)?;
-    for first in (0..codes.len()).step_by(CHUNK) {
-        let piece: ArrayRef = Arc::new(codes.slice(first, CHUNK.min(codes.len() - first)));
-        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![piece]);
-        sink.write(&batch.map_err(koel_arrow::Error::from)?)?;
-    }
-    Ok(sink)
+    pieces::write(&mut sink, codes.len(), |range| {
+        batch(&schema, vec![Arc::new(codes.slice(range.start, range.len()))], range.len())
+    })?;
+    sink.flush()
 }

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, TimeUnit};
+use koel_arrow::plain_type;
 
 use super::moments::{Moment, date, moment};
 
@@ -93,6 +94,25 @@ impl Kind {
             Kind::Utf8 => DataType::Utf8,
         }
     }
+}
+
+/// The name of the type of text whose values can equal those of a type, if there is one.
+pub(crate) fn kind_of(data_type: &DataType) -> Option<String> {
+    use DataType::*;
+    Some(match plain_type(data_type) {
+        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 => "int64".into(),
+        UInt64 => "uint64".into(),
+        Float16 | Float32 | Float64 => "float64".into(),
+        Boolean => "bool".into(),
+        Date32 => "date32".into(),
+        Utf8 | LargeUtf8 | Utf8View => "utf8".into(),
+        Timestamp(TimeUnit::Microsecond, None) => "timestamp".into(),
+        Timestamp(TimeUnit::Microsecond, Some(_)) => "timestamp_utc".into(),
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) if scale >= 0 => {
+            format!("decimal(38,{scale})")
+        }
+        _ => return None,
+    })
 }
 
 /// The classes of the fields of a column, one bit each; nulls have none.

@@ -21,6 +21,7 @@ pub(crate) mod write;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+pub(crate) use kinds::kind_of;
 pub(crate) use options::{TableReading, TextReading};
 
 /// The most rows of a batch, and of a row group that is written.

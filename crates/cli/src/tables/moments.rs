@@ -128,15 +128,42 @@ pub(super) fn write_date(out: &mut Vec<u8>, days: i64) {
 pub(super) fn write_moment(out: &mut Vec<u8>, parts: i64, a_second: i64) {
     let seconds = parts.div_euclid(a_second);
     write_date(out, seconds.div_euclid(86_400));
-    let of_day = seconds.rem_euclid(86_400);
-    let _ = write!(out, "T{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60);
-    let nanos = parts.rem_euclid(a_second) * (1_000_000_000 / a_second);
+    out.push(b'T');
+    write_time(out, parts.rem_euclid(86_400 * a_second), a_second);
+}
+
+/// Writes a time of so many parts of a second since midnight.
+pub(super) fn write_time(out: &mut Vec<u8>, parts: i64, a_second: i64) {
+    let seconds = parts.div_euclid(a_second);
+    let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    write_fraction(out, parts.rem_euclid(a_second) * (1_000_000_000 / a_second));
+}
+
+fn write_fraction(out: &mut Vec<u8>, nanos: i64) {
     let _ = match nanos {
         0 => Ok(()),
         nanos if nanos % 1_000_000 == 0 => write!(out, ".{:03}", nanos / 1_000_000),
         nanos if nanos % 1000 == 0 => write!(out, ".{:06}", nanos / 1000),
         nanos => write!(out, ".{nanos:09}"),
     };
+}
+
+/// Writes a period of months, days and parts of a second, each of which may be below 0: `P1M-2DT3.500S`.
+pub(super) fn write_period(out: &mut Vec<u8>, months: i32, days: i32, (parts, a_second): (i128, i128)) {
+    out.push(b'P');
+    if months != 0 {
+        let _ = write!(out, "{months}M");
+    }
+    if days != 0 {
+        let _ = write!(out, "{days}D");
+    }
+    if parts != 0 || (months, days) == (0, 0) {
+        let sign = if parts < 0 { "-" } else { "" };
+        let _ = write!(out, "T{sign}{}", parts.unsigned_abs() / a_second.unsigned_abs());
+        let fraction = (parts.unsigned_abs() % a_second.unsigned_abs()) as i64;
+        write_fraction(out, fraction * (1_000_000_000 / a_second as i64));
+        out.push(b'S');
+    }
 }
 
 #[cfg(test)]
@@ -174,5 +201,30 @@ mod tests {
         let mut text = Vec::new();
         write_moment(&mut text, 1, 1_000_000_000);
         assert_eq!(text, b"1970-01-01T00:00:00.000000001");
+        let mut text = Vec::new();
+        write_moment(&mut text, i64::MIN, 1);
+        assert!(text.ends_with(b"T08:29:52"), "{}", String::from_utf8_lossy(&text));
+    }
+
+    #[test]
+    fn times_and_periods_are_written() {
+        let time = |parts, a_second| {
+            let mut text = Vec::new();
+            write_time(&mut text, parts, a_second);
+            String::from_utf8(text).expect("text")
+        };
+        assert_eq!(
+            [time(86_399, 1), time(1_500, 1_000), time(60_000_001_000, 1_000_000_000)],
+            ["23:59:59", "00:00:01.500", "00:01:00.000001"]
+        );
+        let period = |months, days, parts, a_second| {
+            let mut text = Vec::new();
+            write_period(&mut text, months, days, (parts, a_second));
+            String::from_utf8(text).expect("text")
+        };
+        assert_eq!(period(0, 0, 0, 1), "PT0S");
+        assert_eq!(period(14, -3, 0, 1), "P14M-3D");
+        assert_eq!(period(0, 1, -1_500, 1_000), "P1DT-1.500S");
+        assert_eq!(period(0, 0, i64::MIN.into(), 1_000_000_000), "PT-9223372036.854775808S");
     }
 }

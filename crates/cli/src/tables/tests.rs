@@ -11,7 +11,6 @@ use arrow_select::concat::concat_batches;
 use super::read::Source;
 use super::write::Sink;
 use super::*;
-use crate::progress::Progress;
 
 /// A row for each case, of every type that has a form in text.
 fn all_types(with_nulls: bool) -> RecordBatch {
@@ -52,7 +51,7 @@ fn all_types(with_nulls: bool) -> RecordBatch {
 
 fn read(path: &Path, columns: Option<&[String]>) -> std::result::Result<Table, String> {
     let source = Source::open(path, &TableReading::default()).map_err(|failure| failure.to_string())?;
-    source.read(columns, &Progress::line()).map_err(|failure| failure.to_string())
+    source.read(columns).map_err(|failure| failure.to_string())
 }
 
 fn write(path: &Path, batches: &[RecordBatch]) -> std::result::Result<(), String> {

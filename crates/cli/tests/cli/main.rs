@@ -15,11 +15,13 @@ mod files;
 mod help;
 mod input;
 mod jellyfish;
+mod key_columns;
 mod kmers;
 mod memory;
 mod pandas;
 mod progress;
 mod query;
+mod query_edges;
 mod relational;
 mod sequences;
 #[cfg(unix)]

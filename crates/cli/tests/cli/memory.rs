@@ -25,6 +25,7 @@ fn short_memory_is_an_error_with_a_message() {
     let folder = Folder::new();
     folder.million_pairs("pairs.csv");
     folder.ok("build pairs.csv -o t.koel --device cpu");
+    folder.ok("convert pairs.csv pairs.arrow --header no");
     let Some(least) = least(&folder) else {
         let _ = writeln!(std::io::stderr(), "skipped: short memory: `ulimit -v` does not limit this system");
         return;
@@ -35,6 +36,8 @@ fn short_memory_is_an_error_with_a_message() {
         "lookup t.koel pairs.csv -o a.csv --device cpu --threads 2",
         "join pairs.csv pairs.csv -o j.csv --device cpu --threads 2",
         "groupby pairs.csv -o g.csv --agg count,sum --device cpu --threads 2",
+        "join pairs.arrow pairs.arrow --on column_1 -o j.arrow --device cpu --threads 2",
+        "groupby pairs.csv --header no --by column_1 -o g.arrow --device cpu --threads 2",
     ] {
         // Room for threads and all that is small, and less or more than the rows need: without the former std and the
         // system's linker end the process, as they like.

@@ -11,8 +11,9 @@ const CONTINUATION: i32 = -1;
 const LZ4: u64 = 255;
 const ZSTD: u64 = 1 << 15;
 
-/// Goes through all messages of a stream.
-pub(super) fn check_stream(bytes: &[u8]) -> Result<(), String> {
+/// Goes through all messages of a stream, or of a block of a file, which is a message with its length in front and its body
+/// behind.
+pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let (length, start) = match (number(rest)?, rest.get(4..)) {
@@ -29,11 +30,6 @@ pub(super) fn check_stream(bytes: &[u8]) -> Result<(), String> {
         rest = rest.get(end + body..).unwrap_or(&[]);
     }
     Ok(())
-}
-
-/// A block of a file: a message with its length in front, and its body behind.
-pub(super) fn check_block(bytes: &[u8]) -> Result<(), String> {
-    check_stream(bytes)
 }
 
 /// A message and all bytes behind it; how many of them are its body.

@@ -59,7 +59,7 @@ impl Ipc {
     pub(super) fn stream(name: &Name, data: Data) -> Result<Ipc> {
         let bytes = data.whole().map_err(|error| name.io(&error))?;
         let schema = guarded(|| {
-            claims::check_stream(&bytes)?;
+            claims::check(&bytes)?;
             let reader = StreamReader::try_new(Cursor::new(&bytes), None).map_err(|error| error.to_string())?;
             Ok(reader.schema())
         });
@@ -94,7 +94,7 @@ impl Ipc {
             let (start, length) = (u64::try_from(block.offset()), usize::try_from(length));
             let (Ok(start), Ok(length)) = (start, length) else { return Err("a block is nowhere".to_owned()) };
             let bytes = self.data.range(start, length).map_err(|error| error.to_string())?;
-            guarded(|| claims::check_block(&bytes))?;
+            guarded(|| claims::check(&bytes))?;
             Ok(Buffer::from(bytes))
         };
         let mut decoder = FileDecoder::new(self.schema.clone(), footer.version).with_projection(places.to_vec());

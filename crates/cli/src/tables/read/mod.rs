@@ -26,7 +26,7 @@ use arrow_schema::SchemaRef;
 
 use crate::failure::Result;
 use crate::input::Name;
-use crate::progress::Progress;
+use crate::{memory, progress};
 
 use super::{Table, TableReading};
 use data::Data;
@@ -51,9 +51,16 @@ enum Form {
 impl Source {
     /// Opens a file; `-` is stdin.
     pub(crate) fn open(path: &Path, options: &TableReading) -> Result<Source> {
+        memory::end_when_short();
         let name = Name::of(path);
         let data = Data::open(path).map_err(|error| name.io(&error))?;
         Source::of(name, data, options)
+    }
+
+    /// A file that was read already.
+    pub(crate) fn of_bytes(name: &Name, bytes: Vec<u8>, options: &TableReading) -> Result<Source> {
+        memory::end_when_short();
+        Source::of(name.clone(), bytes.into(), options)
     }
 
     fn of(name: Name, data: Data, options: &TableReading) -> Result<Source> {
@@ -165,15 +172,15 @@ impl Source {
     }
 
     /// Reads the columns of these names, in this order, or all of them.
-    pub(crate) fn read(&self, columns: Option<&[String]>, progress: &Progress) -> Result<Table> {
+    pub(crate) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
         let places = self.places(columns)?;
-        progress.say(format!("reading {}", self.name.shown()));
+        progress::say(format!("reading {}", self.name.shown()));
         match &self.form {
             #[cfg(feature = "parquet")]
             Form::Parquet(parquet) => parquet.read(&self.name, &places),
             Form::Ipc(ipc) => ipc.read(&self.name, &places),
-            Form::Npy(npy) => npy.read(&self.name, &places, progress),
-            Form::Csv(csv) => csv.read(&self.name, &places, progress),
+            Form::Npy(npy) => npy.read(&self.name, &places),
+            Form::Csv(csv) => csv.read(&self.name, &places),
         }
     }
 }

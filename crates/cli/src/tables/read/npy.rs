@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::input::{Name, npy_header};
-use crate::progress::Progress;
+use crate::progress;
 
 use super::super::{ROWS, Table};
 use super::Data;
@@ -71,6 +71,9 @@ impl Npy {
             }
             width += bytes;
         }
+        if width == 0 {
+            return Err(name.fail("its rows have no bytes: save fields of one byte or more"));
+        }
         let there = data.length() - start;
         if rows.checked_mul(width as u64).is_none_or(|wanted| wanted > there) {
             return Err(name.fail(format!(
@@ -85,8 +88,8 @@ impl Npy {
         &self.schema
     }
 
-    pub(super) fn read(&self, name: &Name, places: &[usize], progress: &Progress) -> Result<Table> {
-        progress.bytes(self.data.length());
+    pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
+        progress::bytes(self.data.length());
         let bytes = self.data.whole().map_err(|error| name.io(&error))?;
         // `open` has seen that all are there.
         let rows = bytes.get(self.start as usize..).unwrap_or(&[]);

@@ -6,9 +6,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
-use super::super::moments::{write_date, write_moment};
+use super::super::moments::{write_date, write_moment, write_period, write_time};
 
 /// A column whose cells can be written. Writing to memory does not fail.
 pub(super) trait Cells: Sync {
@@ -26,58 +26,119 @@ pub(super) struct Column<'a> {
 pub(super) fn is_writable(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
-        Null | Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => true,
-        Float32 | Float64 | Utf8 | LargeUtf8 | Utf8View | Date32 | Date64 | Timestamp(..) | Decimal128(..) => true,
         Dictionary(_, values) => is_writable(values) && !matches!(**values, Dictionary(..)),
-        _ => false,
+        other => !other.is_nested() && !matches!(other, RunEndEncoded(..)),
     }
 }
 
 /// The cells of an array of a type that is writable.
 pub(super) fn column<'a>(array: &'a ArrayRef, delimiter: u8) -> Option<Column<'a>> {
+    use DataType::*;
+    macro_rules! values {
+        ($arrow:ty) => {
+            array.as_primitive_opt::<$arrow>()?.values()
+        };
+    }
     let cells: Box<dyn Cells + 'a> = match array.data_type() {
-        DataType::Int8 => whole(array.as_primitive_opt::<Int8Type>()?.values()),
-        DataType::Int16 => whole(array.as_primitive_opt::<Int16Type>()?.values()),
-        DataType::Int32 => whole(array.as_primitive_opt::<Int32Type>()?.values()),
-        DataType::Int64 => whole(array.as_primitive_opt::<Int64Type>()?.values()),
-        DataType::UInt8 => whole(array.as_primitive_opt::<UInt8Type>()?.values()),
-        DataType::UInt16 => whole(array.as_primitive_opt::<UInt16Type>()?.values()),
-        DataType::UInt32 => whole(array.as_primitive_opt::<UInt32Type>()?.values()),
-        DataType::UInt64 => whole(array.as_primitive_opt::<UInt64Type>()?.values()),
-        DataType::Float32 => float(array.as_primitive_opt::<Float32Type>()?.values()),
-        DataType::Float64 => float(array.as_primitive_opt::<Float64Type>()?.values()),
-        DataType::Boolean => {
+        Int8 => whole(values!(Int8Type)),
+        Int16 => whole(values!(Int16Type)),
+        Int32 => whole(values!(Int32Type)),
+        Int64 => whole(values!(Int64Type)),
+        UInt8 => whole(values!(UInt8Type)),
+        UInt16 => whole(values!(UInt16Type)),
+        UInt32 => whole(values!(UInt32Type)),
+        UInt64 => whole(values!(UInt64Type)),
+        Float16 => {
+            let halves = values!(Float16Type);
+            By::new(move |row, out: &mut Vec<u8>| shortest(halves[row].to_f32(), out))
+        }
+        Float32 => float(values!(Float32Type)),
+        Float64 => float(values!(Float64Type)),
+        Boolean => {
             let bits = array.as_boolean_opt()?;
             By::new(move |row, out: &mut Vec<u8>| out.extend(if bits.value(row) { &b"true"[..] } else { b"false" }))
         }
-        DataType::Date32 => {
-            let days = array.as_primitive_opt::<Date32Type>()?.values();
+        Date32 => {
+            let days = values!(Date32Type);
             By::new(move |row, out: &mut Vec<u8>| write_date(out, days[row].into()))
         }
-        DataType::Date64 => {
-            let millis = array.as_primitive_opt::<Date64Type>()?.values();
+        Date64 => {
+            let millis = values!(Date64Type);
             By::new(move |row, out: &mut Vec<u8>| write_date(out, millis[row].div_euclid(86_400_000)))
         }
-        DataType::Timestamp(unit, zone) => moments(array, *unit, zone.is_some())?,
-        DataType::Decimal128(precision, scale) => {
-            let (values, precision, scale) = (array.as_primitive_opt::<Decimal128Type>()?.values(), *precision, *scale);
+        Time32(TimeUnit::Second) => times(values!(Time32SecondType), 1),
+        Time32(_) => times(values!(Time32MillisecondType), 1_000),
+        Time64(TimeUnit::Microsecond) => times(values!(Time64MicrosecondType), 1_000_000),
+        Time64(_) => times(values!(Time64NanosecondType), 1_000_000_000),
+        Timestamp(unit, zone) => {
+            let parts = match unit {
+                TimeUnit::Second => values!(TimestampSecondType),
+                TimeUnit::Millisecond => values!(TimestampMillisecondType),
+                TimeUnit::Microsecond => values!(TimestampMicrosecondType),
+                TimeUnit::Nanosecond => values!(TimestampNanosecondType),
+            };
+            moments(parts, a_second(*unit), zone.is_some())
+        }
+        Duration(unit) => {
+            let parts = match unit {
+                TimeUnit::Second => values!(DurationSecondType),
+                TimeUnit::Millisecond => values!(DurationMillisecondType),
+                TimeUnit::Microsecond => values!(DurationMicrosecondType),
+                TimeUnit::Nanosecond => values!(DurationNanosecondType),
+            };
+            let a_second = a_second(*unit);
+            By::new(move |row, out: &mut Vec<u8>| write_period(out, 0, 0, (parts[row].into(), a_second.into())))
+        }
+        Interval(IntervalUnit::YearMonth) => {
+            let months = values!(IntervalYearMonthType);
+            By::new(move |row, out: &mut Vec<u8>| write_period(out, months[row], 0, (0, 1)))
+        }
+        Interval(IntervalUnit::DayTime) => {
+            let periods = values!(IntervalDayTimeType);
             By::new(move |row, out: &mut Vec<u8>| {
-                out.extend(Decimal128Type::format_decimal(values[row], precision, scale).as_bytes());
+                write_period(out, 0, periods[row].days, (periods[row].milliseconds.into(), 1_000));
             })
         }
-        DataType::Utf8 => {
+        Interval(IntervalUnit::MonthDayNano) => {
+            let periods = values!(IntervalMonthDayNanoType);
+            By::new(move |row, out: &mut Vec<u8>| {
+                let period = periods[row];
+                write_period(out, period.months, period.days, (period.nanoseconds.into(), 1_000_000_000));
+            })
+        }
+        Decimal32(precision, scale) => decimals::<Decimal32Type>(values!(Decimal32Type), *precision, *scale),
+        Decimal64(precision, scale) => decimals::<Decimal64Type>(values!(Decimal64Type), *precision, *scale),
+        Decimal128(precision, scale) => decimals::<Decimal128Type>(values!(Decimal128Type), *precision, *scale),
+        Decimal256(precision, scale) => decimals::<Decimal256Type>(values!(Decimal256Type), *precision, *scale),
+        Utf8 => {
             let texts = array.as_string_opt::<i32>()?;
             By::new(move |row, out: &mut Vec<u8>| text(texts.value(row), delimiter, out))
         }
-        DataType::LargeUtf8 => {
+        LargeUtf8 => {
             let texts = array.as_string_opt::<i64>()?;
             By::new(move |row, out: &mut Vec<u8>| text(texts.value(row), delimiter, out))
         }
-        DataType::Utf8View => {
+        Utf8View => {
             let texts = array.as_string_view_opt()?;
             By::new(move |row, out: &mut Vec<u8>| text(texts.value(row), delimiter, out))
         }
-        DataType::Null => By::new(|_, _: &mut Vec<u8>| {}),
+        Binary => {
+            let bytes = array.as_binary_opt::<i32>()?;
+            By::new(move |row, out: &mut Vec<u8>| hexadecimal(bytes.value(row), out))
+        }
+        LargeBinary => {
+            let bytes = array.as_binary_opt::<i64>()?;
+            By::new(move |row, out: &mut Vec<u8>| hexadecimal(bytes.value(row), out))
+        }
+        BinaryView => {
+            let bytes = array.as_binary_view_opt()?;
+            By::new(move |row, out: &mut Vec<u8>| hexadecimal(bytes.value(row), out))
+        }
+        FixedSizeBinary(_) => {
+            let bytes = array.as_fixed_size_binary_opt()?;
+            By::new(move |row, out: &mut Vec<u8>| hexadecimal(bytes.value(row), out))
+        }
+        Null => By::new(|_, _: &mut Vec<u8>| {}),
         _ => return None,
     };
     Some(Column { cells, nulls: array.logical_nulls() })
@@ -104,25 +165,54 @@ fn whole<T: itoa::Integer + Copy + Sync>(values: &[T]) -> Box<dyn Cells + '_> {
     By::new(move |row, out: &mut Vec<u8>| out.extend_from_slice(itoa::Buffer::new().format(values[row]).as_bytes()))
 }
 
-/// In the fewest digits that are read as the same number, and never as a whole one.
 fn float<T: std::fmt::Debug + Copy + Sync>(values: &[T]) -> Box<dyn Cells + '_> {
-    By::new(move |row, out: &mut Vec<u8>| {
-        let _ = write!(out, "{:?}", values[row]);
-    })
+    By::new(move |row, out: &mut Vec<u8>| shortest(values[row], out))
+}
+
+/// In the fewest digits that are read as the same number, and never as a whole one.
+fn shortest<T: std::fmt::Debug>(value: T, out: &mut Vec<u8>) {
+    // Writing to memory does not fail.
+    let _ = write!(out, "{value:?}");
+}
+
+fn decimals<T: DecimalType + Sync>(values: &[T::Native], precision: u8, scale: i8) -> Box<dyn Cells + '_>
+where
+    T::Native: Sync,
+{
+    By::new(move |row, out: &mut Vec<u8>| out.extend(T::format_decimal(values[row], precision, scale).as_bytes()))
+}
+
+fn a_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// Times of a day.
+fn times<T: Into<i64> + Copy + Sync>(parts: &[T], a_second: i64) -> Box<dyn Cells + '_> {
+    By::new(move |row, out: &mut Vec<u8>| write_time(out, parts[row].into(), a_second))
 }
 
 /// Moments of a zone are written as of UTC.
-fn moments(array: &ArrayRef, unit: TimeUnit, has_zone: bool) -> Option<Box<dyn Cells + '_>> {
-    let (parts, a_second) = match unit {
-        TimeUnit::Second => (array.as_primitive_opt::<TimestampSecondType>()?.values(), 1),
-        TimeUnit::Millisecond => (array.as_primitive_opt::<TimestampMillisecondType>()?.values(), 1_000),
-        TimeUnit::Microsecond => (array.as_primitive_opt::<TimestampMicrosecondType>()?.values(), 1_000_000),
-        TimeUnit::Nanosecond => (array.as_primitive_opt::<TimestampNanosecondType>()?.values(), 1_000_000_000),
-    };
-    Some(By::new(move |row, out: &mut Vec<u8>| {
+fn moments(parts: &[i64], a_second: i64, has_zone: bool) -> Box<dyn Cells + '_> {
+    By::new(move |row, out: &mut Vec<u8>| {
         write_moment(out, parts[row], a_second);
         out.extend(has_zone.then_some(b'Z'));
-    }))
+    })
+}
+
+/// Bytes, two digits each.
+fn hexadecimal(bytes: &[u8], out: &mut Vec<u8>) {
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+    // Without quotes it would be a null.
+    if bytes.is_empty() {
+        out.extend(b"\"\"");
+    }
 }
 
 /// A text, in quotes where it would be taken for something else without; so is an empty one, which is no null.

@@ -147,6 +147,11 @@ impl Sink {
 
     /// Writes what is left and gives the file its name. How many rows were written.
     pub(crate) fn finish(self) -> Result<u64> {
+        self.flush()?.finish()
+    }
+
+    /// Writes what is left.
+    pub(crate) fn flush(self) -> Result<Flushed> {
         let written = match self.writer {
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => writer.finish(),
@@ -155,6 +160,19 @@ impl Sink {
             Writer::Csv(writer) => writer.finish(),
         };
         written.map_err(|why| failed(self.target.as_ref(), why))?;
+        Ok(Flushed { target: self.target, rows: self.rows })
+    }
+}
+
+/// What is wholly written, and has no name yet.
+pub(crate) struct Flushed {
+    target: Option<Target>,
+    rows: u64,
+}
+
+impl Flushed {
+    /// Gives the file its name. How many rows are in it.
+    pub(crate) fn finish(self) -> Result<u64> {
         if let Some(target) = self.target {
             target.file.finish().map_err(|error| Failure::io(&target.path, &error))?;
         }

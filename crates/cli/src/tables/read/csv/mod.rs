@@ -26,7 +26,7 @@ use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::input::{Header, Name};
-use crate::progress::Progress;
+use crate::progress;
 
 use super::super::kinds::{Kind, Seen};
 use super::super::{Table, TableReading};
@@ -36,6 +36,9 @@ use piece::{Fault, Piece, Want};
 /// Bytes of a piece.
 const LEAST: usize = 1 << 20;
 const MOST: usize = 8 << 20;
+
+/// The most columns.
+const COLUMNS: usize = 1 << 16;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -62,6 +65,9 @@ impl Csv {
         let has_tabs = name.has_extension(&["tsv", "tab"]) || (line.contains(&b'\t') && !line.contains(&b','));
         let delimiter = options.text.delimiter.unwrap_or(if has_tabs { b'\t' } else { b',' });
         let (first, next) = first_row(name, &data, head, mark, delimiter)?;
+        if first.len() > COLUMNS {
+            return Err(name.at(1, format!("{} columns, and at most {COLUMNS} are read", first.len())));
+        }
         if first.iter().any(|field| field.contains('\r')) {
             return Err(name.fail("its lines end in CR alone: end them in LF, e.g. with `tr '\\r' '\\n'`"));
         }
@@ -93,8 +99,8 @@ impl Csv {
         &self.names
     }
 
-    pub(super) fn read(&self, name: &Name, places: &[usize], progress: &Progress) -> Result<Table> {
-        progress.bytes(self.data.length());
+    pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
+        progress::bytes(self.data.length());
         let bytes = self.data.whole().map_err(|error| name.io(&error))?;
         let text = bytes.get(self.start..).unwrap_or(&[]);
         let wants: Vec<Want> = (0..self.names.len())

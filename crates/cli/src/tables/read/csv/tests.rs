@@ -17,7 +17,7 @@ fn open(text: &[u8], options: &TableReading) -> std::result::Result<Csv, String>
 fn read(text: &[u8], options: &TableReading, size: usize) -> std::result::Result<RecordBatch, String> {
     let csv = Csv { size: Some(size), ..open(text, options)? };
     let places: Vec<usize> = (0..csv.names.len()).collect();
-    let table = csv.read(&Name::of("a.csv".as_ref()), &places, &Progress::line());
+    let table = csv.read(&Name::of("a.csv".as_ref()), &places);
     let table = table.map_err(|failure| failure.to_string())?;
     concat_batches(&table.schema, &table.batches).map_err(|error| error.to_string())
 }
@@ -140,11 +140,11 @@ fn faults_name_their_line() {
 fn only_wanted_columns_are_read_in_the_order_asked_for() {
     let csv = open(b"a,b,c\n1,\xff,x\n2,,y\n", &TableReading::default()).expect("names");
     let name = Name::of("a.csv".as_ref());
-    let table = csv.read(&name, &[2, 0], &Progress::line());
+    let table = csv.read(&name, &[2, 0]);
     let table = table.unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!((table.rows, table.schema.field(0).name().as_str()), (2, "c"));
     assert_eq!(table.batches[0].column(1).as_primitive::<Int64Type>().values(), &[1, 2]);
-    let none = csv.read(&name, &[], &Progress::line()).unwrap_or_else(|failure| panic!("{failure}"));
+    let none = csv.read(&name, &[]).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!((none.rows, none.batches[0].num_rows()), (2, 2));
     assert_eq!(*table.schema.field(0).data_type(), DataType::Utf8);
 }

@@ -1,0 +1,197 @@
+//! What seldom occurs: ends of ranges, floats of odd bits, dictionaries of all kinds, rows that are not there.
+
+use std::sync::Arc;
+
+use arrow_array::types::{Int8Type, Int32Type};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array, RecordBatch,
+    StringArray, StructArray, UInt32Array, UInt64Array,
+};
+use arrow_schema::{DataType, Field, Schema};
+use koel::{Any, IdOrder, JoinKind};
+
+use crate::leaf::leaves;
+use crate::strings::StringColumn;
+use crate::tests::devices;
+use crate::{Aggregation, Column, Function, Keys, NullEquality, NullKeys, factorize, group_by, join};
+
+fn keys(array: impl Array + 'static) -> Keys {
+    Keys::of_arrays(&[Arc::new(array) as ArrayRef]).expect("keys")
+}
+
+fn wide(array: &ArrayRef) -> Vec<Option<i128>> {
+    let integers = arrow_cast::cast(array, &DataType::Decimal128(38, 0)).expect("integers");
+    arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Decimal128Type>(&integers).iter().collect()
+}
+
+#[test]
+fn ends_of_ranges_are_keys_like_others() {
+    let int64 = [None, Some(i64::MIN), Some(-1), Some(0), Some(1 << 32), Some(i64::MAX), Some(i64::MIN + 1)];
+    let uint64 = [Some(0), Some(u64::MAX), Some(1 << 63), None, Some(1 << 32), Some(i64::MAX as u64)];
+    let int32 = [Some(i32::MIN), Some(i32::MAX), Some(0), Some(-1), None];
+    let uint32 = [Some(0), Some(u32::MAX), Some(1 << 31), Some(1)];
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from(int64.to_vec())),
+        Arc::new(Int64Array::from_iter_values(int64.into_iter().flatten())),
+        Arc::new(UInt64Array::from(uint64.to_vec())),
+        Arc::new(UInt64Array::from_iter_values(uint64.into_iter().flatten())),
+        Arc::new(Int32Array::from(int32.to_vec())),
+        Arc::new(Int32Array::from_iter_values(int32.into_iter().flatten())),
+        Arc::new(UInt32Array::from(uint32.to_vec())),
+    ];
+    for device in devices() {
+        for (left, right) in columns.iter().flat_map(|left| columns.iter().map(move |right| (left, right))) {
+            let (lefts, rights) = (wide(left), wide(right));
+            for nulls in [NullEquality::NothingEquals, NullEquality::NullEquals] {
+                let pairs = lefts.iter().zip(0_u32..).flat_map(|(a, i)| {
+                    let equal = move |b: &Option<i128>| a == b && (a.is_some() || nulls == NullEquality::NullEquals);
+                    rights.iter().zip(0_u32..).filter(move |(b, _)| equal(b)).map(move |(_, j)| (i, j))
+                });
+                let (of_left, of_right): (Vec<u32>, Vec<u32>) = pairs.unzip();
+                let sides = [left, right].map(|side| Keys::of_arrays(std::slice::from_ref(side)).expect("keys"));
+                let rows = join(&device, &sides[0], &sides[1], JoinKind::Inner, nulls).expect("rows");
+                let what = format!("{} with {}, {nulls:?}", left.data_type(), right.data_type());
+                assert_eq!((rows.left, rows.right), (of_left.into(), Some(of_right.into())), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ascending_floats_have_one_zero_and_one_nan() {
+    let values = vec![f64::NAN, 1.0, -0.0, -f64::NAN, 0.0, f64::NEG_INFINITY];
+    let dictionary = |values: ArrayRef| {
+        let keys = Int8Array::from_iter_values(0..values.len() as i8);
+        DictionaryArray::<Int8Type>::new(keys, values)
+    };
+    let floats = Float64Array::from(values.clone());
+    let singles = Float32Array::from_iter_values(values.iter().map(|&value| value as f32));
+    let field = Field::new("f", DataType::Float64, false);
+    let all: [ArrayRef; 4] = [
+        Arc::new(floats.clone()),
+        Arc::new(singles.clone()),
+        Arc::new(dictionary(Arc::new(singles))),
+        Arc::new(StructArray::new(vec![field].into(), vec![Arc::new(floats)], None)),
+    ];
+    let ones: ArrayRef = Arc::new(Int32Array::from(vec![2, 2, 2, 1, 1, 2]));
+    for array in all {
+        let alone = Keys::of_arrays(std::slice::from_ref(&array)).expect("keys");
+        let groups = factorize(&devices()[0], &alone, IdOrder::Ascending, NullKeys::Group).expect("groups");
+        assert_eq!((groups.rows, groups.codes), (vec![5, 2, 1, 0].into(), vec![3, 2, 1, 3, 1, 0].into()));
+        // What is equal in the first column is in the order of the second.
+        let both = Keys::of_arrays(&[array, ones.clone()]).expect("keys");
+        let groups = factorize(&devices()[0], &both, IdOrder::Ascending, NullKeys::Group).expect("groups");
+        assert_eq!(groups.rows, vec![5, 4, 2, 1, 3, 0].into());
+    }
+}
+
+/// Row after row of one dictionary, as batches of a file have it.
+fn batches(dictionary: &DictionaryArray<Int32Type>, rows: usize) -> Column {
+    let schema = Arc::new(Schema::new(vec![Field::new("d", dictionary.data_type().clone(), true)]));
+    let batch = |row| RecordBatch::try_new(schema.clone(), vec![Arc::new(dictionary.slice(row, 1))]).expect("a batch");
+    let batches: Vec<_> = (0..rows).map(batch).collect();
+    Column::of_batches(&schema, &batches, "d").expect("the column")
+}
+
+#[test]
+fn a_dictionary_of_many_batches_is_looked_at_once() {
+    let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b"), Some("a"), Some("never")]));
+    // Under the null of a key may be anything, and a value may be null.
+    let of_row = vec![2, 0, 1, 3, i32::MAX, 2];
+    let there = Some(vec![true, true, true, true, false, true].into());
+    let dictionary = DictionaryArray::<Int32Type>::new(Int32Array::new(of_row.into(), there), values);
+    let column = batches(&dictionary, 6);
+    assert_eq!(column.chunks().len(), 6);
+    let leaf = &leaves("d", column.data_type(), column.chunks()).expect("strings")[0];
+    assert_eq!(StringColumn::of(leaf).expect("strings").len(), 5);
+    let several = Keys::new(vec![column]).expect("keys");
+    for device in devices() {
+        let groups = factorize(&device, &several, IdOrder::FirstSeen, NullKeys::Group).expect("groups");
+        assert_eq!((groups.codes, groups.rows), (vec![0, 1, 2, 1, 2, 0].into(), vec![0, 1, 2].into()));
+        let plain = keys(StringArray::from(vec![Some("never"), Some("a"), None, Some("b")]));
+        for (left, right, pairs) in [
+            (&plain, &several, vec![(1, 1), (1, 3), (2, 2), (2, 4), (3, 0), (3, 5)]),
+            (&several, &plain, vec![(0, 3), (1, 1), (2, 2), (3, 1), (4, 2), (5, 3)]),
+        ] {
+            let rows = join(&device, left, right, JoinKind::Inner, NullEquality::NullEquals).expect("rows");
+            let (of_left, of_right): (Vec<u32>, Vec<u32>) = pairs.into_iter().unzip();
+            assert_eq!((rows.left, rows.right), (of_left.into(), Some(of_right.into())));
+        }
+    }
+}
+
+#[test]
+fn dictionaries_that_do_not_go_into_one_are_named() {
+    let of = |first: i32| -> DictionaryArray<Int8Type> {
+        let texts = (first..first + 100).map(|i| Some(i.to_string())).collect::<Vec<_>>();
+        texts.iter().map(|text| text.as_deref()).collect()
+    };
+    let schema = Schema::new(vec![Field::new("d", of(0).data_type().clone(), true)]);
+    let batch = |first| RecordBatch::try_new(Arc::new(schema.clone()), vec![Arc::new(of(first))]).expect("a batch");
+    let column = |second| Column::of_batches(&schema, &[batch(0), batch(second)], "d").expect("the column");
+    let rows = UInt32Array::from(vec![Some(199), None, Some(0)]);
+    for outcome in [column(100).take(&rows), column(100).one_piece().map(|column| column.chunks()[0].clone())] {
+        let error = outcome.expect_err("200 values").to_string();
+        assert!(error.contains("column `d`") && error.contains("values in place of the dictionaries"), "{error}");
+    }
+    let plain = column(100).plain().expect("text");
+    assert_eq!(*plain.data_type(), DataType::Utf8);
+    assert_eq!(plain.take(&rows).expect("rows").as_ref(), &StringArray::from(vec![Some("199"), None, Some("0")]));
+    assert_eq!(plain.one_piece().expect("one piece").len(), 200);
+    let inner = Field::new("d", of(0).data_type().clone(), true);
+    let whole = StructArray::new(vec![inner].into(), vec![Arc::new(of(0))], None);
+    let plain = Column::new("s", Arc::new(whole)).plain().expect("text");
+    assert_eq!(*plain.data_type(), DataType::Struct(vec![Field::new("d", DataType::Utf8, true)].into()));
+}
+
+#[test]
+fn rows_and_columns_that_are_not_there_are_errors() {
+    let column = Column::new("x", Arc::new(Int64Array::from(vec![1, 2])));
+    let error = column.take(&vec![0, 2].into()).expect_err("two rows").to_string();
+    assert!(error.contains("row 2 of column `x`, which has 2 rows"), "{error}");
+    assert!(column.take(&UInt32Array::from(vec![None, Some(1)])).is_ok());
+    // What stands under a null is no row.
+    let under = UInt32Array::new(vec![7, 1].into(), Some(vec![false, true].into()));
+    assert_eq!(column.take(&under).expect("rows").as_ref(), &Int64Array::from(vec![None, Some(2)]));
+
+    let field = |name: &str, of| Field::new(name, of, true);
+    let schema = Schema::new(vec![field("a", DataType::Int64), field("b", DataType::Utf8)]);
+    let narrow = Arc::new(Schema::new(vec![field("a", DataType::Int64)]));
+    let batch = RecordBatch::try_new(narrow, vec![Arc::new(Int64Array::from(vec![1]))]).expect("a batch");
+    let error = Column::of_batches(&schema, &[batch], "b").expect_err("no b").to_string();
+    assert!(error.contains("a batch has no column `b`"), "{error}");
+}
+
+fn aggregated(device: &Any, of: Column, groups: Vec<Option<i64>>, function: Function) -> ArrayRef {
+    let wanted = [Aggregation::new(function, of)];
+    let keys = keys(Int64Array::from(groups));
+    let table = group_by(device, &keys, &wanted, IdOrder::FirstSeen, NullKeys::Drop).expect("groups");
+    table.column(1).clone()
+}
+
+#[test]
+fn structs_with_a_null_in_them_are_counted() {
+    let inner = Int64Array::from(vec![None, None, Some(1), Some(1), None, None]);
+    let there = vec![true, true, true, true, false, true];
+    let structs = StructArray::new(
+        vec![Field::new("i", DataType::Int64, true)].into(),
+        vec![Arc::new(inner)],
+        Some(there.into()),
+    );
+    let column = Column::new("s", Arc::new(structs));
+    for device in devices() {
+        let groups = vec![Some(7), Some(7), Some(7), Some(7), Some(8), None];
+        let count = |function| aggregated(&device, column.clone(), groups.clone(), function);
+        assert_eq!(count(Function::DistinctCount).as_ref(), &Int64Array::from(vec![2, 0]));
+        assert_eq!(count(Function::Count).as_ref(), &Int64Array::from(vec![4, 0]));
+    }
+}
+
+#[test]
+fn text_without_rows_has_extremes() {
+    let schema = Schema::new(vec![Field::new("t", DataType::Utf8, true)]);
+    let none = || Column::of_batches(&schema, &[], "t").expect("the column");
+    for function in [Function::Min, Function::Max, Function::First, Function::DistinctCount] {
+        assert_eq!(aggregated(&devices()[0], none(), vec![], function).len(), 0, "{}", function.name());
+    }
+}

@@ -1,0 +1,81 @@
+//! Dictionaries: whether those of several pieces go into one, and values in their place.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, Field};
+use arrow_select::take::take;
+
+use crate::error::Result;
+
+/// Refuses pieces whose dictionaries may together have more values than their keys can number: Arrow, which puts them behind
+/// each other, panics then.
+///
+/// # Errors
+/// [`Error::Arrow`](crate::Error::Arrow).
+pub(crate) fn check_dictionaries(name: &str, chunks: &[ArrayRef]) -> Result<()> {
+    if chunks.len() < 2 || !has_dictionaries(chunks[0].data_type()) {
+        return Ok(());
+    }
+    let pieces: Vec<ArrayData> = chunks.iter().map(|chunk| chunk.to_data()).collect();
+    if fit(&pieces.iter().collect::<Vec<_>>()) {
+        return Ok(());
+    }
+    let what = format!(
+        "the dictionaries of column `{name}` together have more values than keys of {} can number: take wider keys, or \
+         values in place of the dictionaries",
+        chunks[0].data_type()
+    );
+    Err(ArrowError::InvalidArgumentError(what).into())
+}
+
+/// Whether dictionaries of these pieces fit one, at every depth.
+fn fit(pieces: &[&ArrayData]) -> bool {
+    let Some(first) = pieces.first() else { return true };
+    if let DataType::Dictionary(keys, _) = first.data_type() {
+        let values: usize = pieces.iter().map(|piece| piece.child_data()[0].len()).sum();
+        let bits = 8 * keys.primitive_width().unwrap_or(0) as u32 - u32::from(keys.is_signed_integer());
+        if values as u128 > 1 << bits {
+            return false;
+        }
+    }
+    (0..first.child_data().len()).all(|i| fit(&pieces.iter().map(|piece| &piece.child_data()[i]).collect::<Vec<_>>()))
+}
+
+fn has_dictionaries(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(..) => true,
+        // Whatever is made of others may hold some.
+        other => other.is_nested(),
+    }
+}
+
+/// The type of [`Column::plain`](crate::Column::plain): with values in place of dictionaries, also of those in structs.
+pub fn plain_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => plain_type(values),
+        DataType::Struct(fields) => {
+            let plain = |field: &Arc<Field>| field.as_ref().clone().with_data_type(plain_type(field.data_type()));
+            DataType::Struct(fields.iter().map(plain).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// An array with values in place of dictionaries, also of those in structs.
+pub(crate) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match (array.data_type(), plain_type(array.data_type())) {
+        (DataType::Dictionary(..), _) => {
+            let dictionary = array.as_any_dictionary();
+            plain(&take(dictionary.values(), dictionary.keys(), None)?)?
+        }
+        (DataType::Struct(_), DataType::Struct(fields)) => {
+            let array = array.as_struct();
+            let columns = array.columns().iter().map(plain).collect::<Result<_>>()?;
+            Arc::new(StructArray::try_new(fields, columns, array.nulls().cloned())?)
+        }
+        _ => Arc::clone(array),
+    })
+}

@@ -1,0 +1,202 @@
+//! Columns of a table, Parquet, Arrow IPC, CSV, TSV or `.npy`, as keys and values: `--key NAME --value NAME`.
+//!
+//! ```text
+//! whole numbers of up to 64 bits    themselves, of the column's type; of text the narrowest type that holds all
+//! dates, times, moments             what the file has: days, or parts of a second, with a sign
+//! floats                            values alone, as doubles
+//! two key columns of 32 bits        the first one is the upper half of a key of 64 bits
+//! ```
+
+use std::io::BufRead;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use koel_arrow::Column;
+
+use super::{Batch, Name, Named, ReadOptions, Want};
+use crate::failure::{Failure, Result};
+use crate::number::{Number, Type};
+use crate::tables::TableReading;
+use crate::tables::read::Source;
+
+/// Reads the columns that `options` name into a sink.
+pub(super) fn read(
+    mut reader: impl BufRead,
+    name: &Name,
+    options: &ReadOptions,
+    want: Want,
+    sink: &mut Batch<'_>,
+) -> Result<()> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).map_err(|error| name.io(&error))?;
+    let reading = TableReading { header: options.header, text: options.text.clone() };
+    let source = Source::of_bytes(name, bytes, &reading)?;
+    let Some(keys) = &options.key else {
+        let (format, there) = (source.format(), source.columns().join(", "));
+        return Err(name.fail(format!("this is {format}: say which column is the key, by --key: there are {there}")));
+    };
+    reading.check(&[&source])?;
+    let value = options.value.as_ref().filter(|_| want == Want::Pairs);
+    let mut wanted = keys.clone();
+    // A column may be both.
+    wanted.extend(value.filter(|value| !keys.contains(value)).cloned());
+    let table = source.read(Some(&wanted))?;
+    let at_value = value.and_then(|value| wanted.iter().position(|wanted| wanted == value));
+    let names = Names { file: name, schema: &table.schema, is_text: source.is_text() };
+    let key_type = match keys.len() {
+        1 => names.whole(0)?,
+        2 => names.halves()?,
+        _ => return Err(Failure::Input("--key takes one column, or two of 32 bits".into())),
+    };
+    let value_type = match at_value {
+        None => Some(Type::U32),
+        Some(at) => names.value(at, options)?,
+    };
+    sink.begin(name, Named::of(options, Named { keys: key_type, values: value_type }))?;
+    let mut row = 0_u64;
+    for batch in &table.batches {
+        let plain = |column: &ArrayRef| Ok(Column::new("", column.clone()).plain()?.chunks()[0].clone());
+        let columns = batch.columns().iter().map(plain).collect::<koel_arrow::Result<Vec<ArrayRef>>>()?;
+        let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
+        let numbers: Vec<Vec<Number>> = columns.iter().map(numbers).collect();
+        for i in 0..batch.num_rows() {
+            let number = |column: &Vec<Number>| column[i];
+            if let Some(null) = nulls.iter().position(|nulls| nulls.as_ref().is_some_and(|nulls| nulls.is_null(i))) {
+                if !options.skip_nulls {
+                    let column = table.schema.field(null).name();
+                    let advice = "leave out rows that have one by --skip-nulls";
+                    return Err(name.fail(format!("row {row}, column {column}: a null, which is no number: {advice}")));
+                }
+                sink.rows += 1;
+                row += 1;
+                continue;
+            }
+            let bad = |what: &str, why: String| name.fail(format!("row {row}, the {what}: {why}"));
+            let key = match keys.len() {
+                1 => number(&numbers[0]),
+                _ => Number::from(u64::from(number(&numbers[0]) as u32) << 32 | u64::from(number(&numbers[1]) as u32)),
+            };
+            let key = sink.admit_key(key).map_err(|why| bad("key", why))?;
+            let value = match at_value {
+                Some(at) if value_type == Some(Type::F64) => number(&numbers[at]),
+                Some(at) => sink.admit_value(number(&numbers[at])).map_err(|why| bad("value", why))?,
+                None if want == Want::Pairs => sink.row_number().map_err(|why| bad("number", why))?,
+                None => 0,
+            };
+            sink.push(key, value)?;
+            row += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Columns, and what is said of them.
+struct Names<'a> {
+    file: &'a Name,
+    schema: &'a SchemaRef,
+    is_text: bool,
+}
+
+impl Names<'_> {
+    fn refused(&self, at: usize, advice: &str) -> Failure {
+        let field = self.schema.field(at);
+        self.file.fail(format!("column {} is of type {}: {advice}", field.name(), field.data_type()))
+    }
+
+    /// The type of a key; of text that of its numbers is found as they come.
+    fn whole(&self, at: usize) -> Result<Option<Type>> {
+        match type_of(self.schema.field(at).data_type()) {
+            None | Some(Type::F64) => Err(self.refused(
+                at,
+                "keys are whole numbers. `koel unique --on` numbers keys of any type, and `koel join --on` joins by them",
+            )),
+            Some(_) if self.is_text => Ok(None),
+            kind => Ok(kind),
+        }
+    }
+
+    /// The type of keys of two halves.
+    fn halves(&self) -> Result<Option<Type>> {
+        for at in 0..2 {
+            self.whole(at)?;
+            if type_of(self.schema.field(at).data_type()).is_some_and(|kind| kind.bits() > u32::BITS) {
+                let advice = match self.is_text {
+                    true => format!(": give --types {}=uint32", self.schema.field(at).name()),
+                    false => String::new(),
+                };
+                return Err(self.refused(at, &format!("two columns make a key where each has 32 bits{advice}")));
+            }
+        }
+        Ok(Some(Type::U64))
+    }
+
+    fn value(&self, at: usize, options: &ReadOptions) -> Result<Option<Type>> {
+        match (type_of(self.schema.field(at).data_type()), options.values) {
+            (None, _) => Err(self.refused(at, "values are numbers")),
+            (Some(Type::F64), _) if !options.doubles => {
+                Err(self
+                    .refused(at, "values of tables are whole numbers: if all are, give --types, or save them as int64"))
+            }
+            (Some(Type::F64), Some(named)) if named != Type::F64 => {
+                Err(self.refused(at, "--values is of whole numbers: leave it out, and values are doubles"))
+            }
+            (Some(Type::F64), _) => Ok(Some(Type::F64)),
+            _ if self.is_text => Ok(None),
+            (kind, _) => Ok(kind),
+        }
+    }
+}
+
+/// What the numbers of a column are; none of a column that has no numbers.
+fn type_of(data_type: &DataType) -> Option<Type> {
+    use DataType::*;
+    Some(match koel_arrow::plain_type(data_type) {
+        Int8 | Int16 | Int32 | Date32 | Time32(_) => Type::I32,
+        UInt8 | UInt16 | UInt32 | Boolean => Type::U32,
+        Int64 | Date64 | Time64(_) | Timestamp(..) | Duration(_) => Type::I64,
+        UInt64 => Type::U64,
+        Float16 | Float32 | Float64 => Type::F64,
+        _ => return None,
+    })
+}
+
+/// The numbers of a column, of a type that has some; what stands under a null is any.
+fn numbers(array: &ArrayRef) -> Vec<Number> {
+    fn of<T: ArrowPrimitiveType>(array: &ArrayRef, number: impl Fn(T::Native) -> Number) -> Vec<Number> {
+        array
+            .as_primitive_opt::<T>()
+            .map_or(Vec::new(), |array| array.values().iter().map(|&value| number(value)).collect())
+    }
+    let double = |value: f64| Number::from(value.to_bits());
+    match array.data_type() {
+        DataType::Boolean => array.as_boolean().values().iter().map(Number::from).collect(),
+        DataType::Int8 => of::<Int8Type>(array, Number::from),
+        DataType::Int16 => of::<Int16Type>(array, Number::from),
+        DataType::Int32 => of::<Int32Type>(array, Number::from),
+        DataType::Int64 => of::<Int64Type>(array, Number::from),
+        DataType::UInt8 => of::<UInt8Type>(array, Number::from),
+        DataType::UInt16 => of::<UInt16Type>(array, Number::from),
+        DataType::UInt32 => of::<UInt32Type>(array, Number::from),
+        DataType::UInt64 => of::<UInt64Type>(array, Number::from),
+        DataType::Date32 => of::<Date32Type>(array, Number::from),
+        DataType::Date64 => of::<Date64Type>(array, Number::from),
+        DataType::Time32(TimeUnit::Second) => of::<Time32SecondType>(array, Number::from),
+        DataType::Time32(_) => of::<Time32MillisecondType>(array, Number::from),
+        DataType::Time64(TimeUnit::Microsecond) => of::<Time64MicrosecondType>(array, Number::from),
+        DataType::Time64(_) => of::<Time64NanosecondType>(array, Number::from),
+        DataType::Timestamp(TimeUnit::Second, _) => of::<TimestampSecondType>(array, Number::from),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => of::<TimestampMillisecondType>(array, Number::from),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => of::<TimestampMicrosecondType>(array, Number::from),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => of::<TimestampNanosecondType>(array, Number::from),
+        DataType::Duration(TimeUnit::Second) => of::<DurationSecondType>(array, Number::from),
+        DataType::Duration(TimeUnit::Millisecond) => of::<DurationMillisecondType>(array, Number::from),
+        DataType::Duration(TimeUnit::Microsecond) => of::<DurationMicrosecondType>(array, Number::from),
+        DataType::Duration(TimeUnit::Nanosecond) => of::<DurationNanosecondType>(array, Number::from),
+        DataType::Float16 => of::<Float16Type>(array, |value| double(value.to_f64())),
+        DataType::Float32 => of::<Float32Type>(array, |value| double(value.into())),
+        DataType::Float64 => of::<Float64Type>(array, double),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,71 @@
+//! Memory that runs short where no error can be handed on: the command ends with a sentence, and not by an abort.
+//!
+//! The library asks for memory and returns an error where there is none. Arrow, which holds tables of named columns, takes
+//! memory and never asks.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The system's allocator; see [`end_when_short`].
+pub struct Memory;
+
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// From here on the command ends where memory runs short. What is half written has no name, or is removed by whoever next
+/// writes to its folder.
+pub(crate) fn end_when_short() {
+    ENDS.store(true, Ordering::Relaxed);
+}
+
+// SAFETY: it is the system's allocator, which is one; nothing is changed of what that returns.
+#[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
+unsafe impl GlobalAlloc for Memory {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: what the caller promises is what `System` asks for; so below.
+        checked(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        checked(unsafe { System.realloc(memory, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[inline]
+fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
+    if memory.is_null() && ENDS.load(Ordering::Relaxed) {
+        end(bytes);
+    }
+    memory
+}
+
+/// Ends the process. It takes no memory.
+#[cold]
+fn end(bytes: usize) -> ! {
+    use std::io::Write;
+
+    let mut text = [0; 256];
+    let mut rest = &mut text[..];
+    let _ = writeln!(
+        rest,
+        "koel: not enough memory: {bytes} bytes more are needed. Name the columns that are needed by --columns, or use a \
+         machine with more memory"
+    );
+    let left = rest.len();
+    let _ = std::io::stderr().write_all(&text[..text.len() - left]);
+    // Nothing is run at this exit: what would be may take memory.
+    #[cfg(unix)]
+    signal_hook::low_level::exit(2);
+    #[cfg(not(unix))]
+    std::process::abort()
+}

@@ -1,0 +1,72 @@
+//! One table and its key columns: what `koel groupby --by` and `koel unique --on` have in common.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use koel::IdOrder;
+use koel::device::Any;
+use koel_arrow::NullKeys;
+
+use super::{Loaded, wanted_columns};
+use crate::failure::{Failure, Result};
+use crate::options::OneDevice;
+use crate::output::RowOptions;
+use crate::tables::TableReading;
+use crate::tables::read::Source;
+
+/// What becomes of rows with a null in their key.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Columns")]
+pub(crate) struct NullRows {
+    /// Leave out rows whose key has a null; otherwise null is a key like any other
+    #[arg(long)]
+    drop_nulls: bool,
+}
+
+impl NullRows {
+    pub(super) fn keys(&self) -> NullKeys {
+        if self.drop_nulls { NullKeys::Drop } else { NullKeys::Group }
+    }
+
+    pub(super) fn is_given(&self) -> bool {
+        self.drop_nulls
+    }
+}
+
+/// A table, its key columns, and where the result goes.
+pub(crate) struct KeyedTable<'a> {
+    pub(crate) inputs: &'a [PathBuf],
+    /// The option that names the key columns.
+    pub(crate) option: &'static str,
+    pub(crate) by: &'a [String],
+    pub(crate) order: IdOrder,
+    pub(crate) reading: &'a TableReading,
+    pub(crate) output: &'a RowOptions,
+    pub(crate) device: &'a OneDevice,
+}
+
+/// A table in memory, and the device that looks through it.
+pub(super) struct Opened {
+    pub(super) device: Any,
+    pub(super) table: Loaded,
+    pub(super) read_seconds: f64,
+}
+
+impl KeyedTable<'_> {
+    /// Reads the key columns and these.
+    pub(super) fn open(&self, columns: &[String]) -> Result<Opened> {
+        let [input] = self.inputs else {
+            let option = self.option;
+            return Err(Failure::Input(format!(
+                "{option} takes one file: give one, or put the tables behind each other first"
+            )));
+        };
+        // Threads are started as they are asked for before the first file is read by them.
+        let device = self.device.open(&[input])?;
+        let source = Source::open(input, self.reading)?;
+        self.reading.check(&[&source])?;
+        let start = Instant::now();
+        let table = Loaded::read(&source, &wanted_columns(columns, self.by))?;
+        Ok(Opened { device, table, read_seconds: start.elapsed().as_secs_f64() })
+    }
+}

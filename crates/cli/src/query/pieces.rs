@@ -1,0 +1,57 @@
+//! Results as they go out: piece after piece, so that the whole is never held.
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use koel_arrow::Error;
+
+use crate::failure::{Failure, Result};
+use crate::output::RowOptions;
+use crate::progress::Progress;
+use crate::tables::write::Sink;
+
+/// Rows of a result that are made at a time.
+pub(super) const CHUNK: usize = 1 << 20;
+
+/// Refuses a result of which two columns would have one name.
+pub(super) fn check_names<'a>(names: impl Iterator<Item = &'a str>, advice: &str) -> Result<()> {
+    let names: Vec<&str> = names.collect();
+    let twice = names.iter().enumerate().find(|&(i, name)| names[..i].contains(name));
+    twice.map_or(Ok(()), |(_, name)| {
+        Err(Failure::Input(format!("two columns of the result would be called `{name}`: {advice}")))
+    })
+}
+
+/// The line of progress while so many rows are written. Rows on a terminal are progress enough.
+pub(super) fn progress_of(progress: Progress, output: &RowOptions, rows: u64) -> Option<Progress> {
+    let progress = output.output.is_some().then_some(progress)?;
+    progress.rows(rows);
+    Some(progress)
+}
+
+/// Writes so many rows, which `make` puts together.
+pub(super) fn write(
+    sink: &mut Sink,
+    rows: usize,
+    make: impl Fn(Range<usize>) -> koel_arrow::Result<RecordBatch>,
+) -> Result<()> {
+    (0..rows).step_by(CHUNK).try_for_each(|first| write_range(sink, first..rows.min(first + CHUNK), &make))
+}
+
+fn write_range(
+    sink: &mut Sink,
+    rows: Range<usize>,
+    make: &impl Fn(Range<usize>) -> koel_arrow::Result<RecordBatch>,
+) -> Result<()> {
+    match make(rows.clone()) {
+        Ok(batch) => sink.write(&batch),
+        // Text of a batch is limited to 2 GiB a column: half of the rows have less.
+        Err(Error::Arrow(ArrowError::OffsetOverflowError(_))) if rows.len() > 1 => {
+            let middle = rows.start + rows.len() / 2;
+            write_range(sink, rows.start..middle, make)?;
+            write_range(sink, middle..rows.end, make)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,55 @@
+//! Keys of two tables: what of their types can be made equal, and what is said where that cannot be.
+
+use koel_arrow::{Error, Keys, can_be_equal, check_types};
+
+use super::{Loaded, On};
+use crate::failure::{Failure, Result};
+use crate::tables::kind_of;
+use crate::tables::read::Source;
+
+/// The keys of both sides, whose types can be equal.
+///
+/// A column without values is one of nulls of any type: text tells no type of it, and so do nulls alone.
+pub(super) fn both_keys(
+    sources: [&Source; 2],
+    left: &mut Loaded,
+    right: &mut Loaded,
+    on: &[On],
+) -> Result<(Keys, Keys)> {
+    for on in on {
+        let (of_left, of_right) = (left.column(&on.left)?, right.column(&on.right)?);
+        let (left_type, right_type) = (of_left.data_type(), of_right.data_type());
+        if can_be_equal(left_type, right_type) {
+            continue;
+        }
+        if !of_left.has_values() {
+            left.put_nulls(&on.left, right_type);
+        } else if !of_right.has_values() {
+            right.put_nulls(&on.right, left_type);
+        }
+    }
+    let left_names: Vec<String> = on.iter().map(|on| on.left.clone()).collect();
+    let right_names: Vec<String> = on.iter().map(|on| on.right.clone()).collect();
+    let (left, right) = (left.keys(&left_names)?, right.keys(&right_names)?);
+    check_types(&left, &right).map_err(|error| told(error, sources))?;
+    Ok((left, right))
+}
+
+/// The error, with what helps on the command line: text can be read as other types.
+fn told(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
+    let Error::TypeMismatch { left, left_type, right, right_type, cast } = &error else { return error.into() };
+    let sides = [(left_source, left), (right_source, right)];
+    let wider = cast.as_ref().map(|cast| (usize::from(!cast.is_left), &cast.to));
+    // The cast that loses nothing, where it is one of text; or else whichever column is of text.
+    let choices = wider.into_iter().chain([(0, right_type), (1, left_type)]);
+    let read_as = choices.into_iter().find_map(|(side, to)| {
+        let (source, column) = sides[side];
+        kind_of(to).filter(|_| source.is_text()).map(|kind| format!("--types {column}={kind}"))
+    });
+    match read_as {
+        Some(option) => Failure::Input(format!(
+            "left key `{left}` is {left_type} and right key `{right}` is {right_type}: give {option}"
+        )),
+        None => error.into(),
+    }
+}

@@ -1,0 +1,107 @@
+//! `--key` and `--value`: tables of keys and values from named columns of files of any format.
+
+use std::fs;
+
+use crate::folder::{Folder, devices};
+
+const ROWS: &str =
+    "name,id,price,day,old\nAda,7,30,2024-01-02,1.5\nMax,-9,41,1969-12-31,\nEva,8000000000,,2024-01-01,2\n";
+
+fn formats() -> Vec<&'static str> {
+    let mut formats = vec!["csv", "tsv", "csv.gz", "csv.zst", "arrow", "arrows"];
+    formats.extend(cfg!(feature = "parquet").then_some("parquet"));
+    formats
+}
+
+#[test]
+fn named_columns_of_every_format_are_keys_and_values() {
+    let folder = Folder::new();
+    folder.file("t.csv", ROWS);
+    folder.file("pairs.csv", "7,30\n-9,41\n");
+    folder.file("queries.csv", "who,id\nx,8000000000\ny,-9\n");
+    for device in devices() {
+        folder.ok(&format!("build pairs.csv -o expected.koel --keys i64 --values i64 --device {device}"));
+        for format in formats() {
+            if format != "csv" {
+                folder.ok(&format!("convert t.csv t.{format}"));
+            }
+            // CSV says nothing of types, so they are said here.
+            let named = format!("t.{format} --key id --value price --skip-nulls --keys i64 --values i64");
+            folder.ok(&format!("build {named} -o t.koel --device {device}"));
+            assert_eq!(
+                fs::read(folder.path("t.koel")).unwrap(),
+                fs::read(folder.path("expected.koel")).unwrap(),
+                "{format}"
+            );
+            let found = folder.ok(&format!("lookup t.koel queries.csv --key id --device {device}"));
+            assert_eq!(found, "key,value\n8000000000,\n-9,41\n", "{format}");
+        }
+    }
+}
+
+#[test]
+fn columns_are_rows_of_joins_groups_and_distinct_keys() {
+    let folder = Folder::new();
+    folder.file("t.csv", ROWS);
+    assert_eq!(folder.ok("unique t.csv --key price --skip-nulls"), "key\n30\n41\n");
+    // Days since 1970.
+    assert_eq!(folder.ok("unique t.csv --key day"), "key\n19724\n-1\n19723\n");
+    assert_eq!(
+        folder.ok("groupby t.csv --key day --value old --agg max --skip-nulls"),
+        "key,max\n19724,1.5\n19723,2.0\n"
+    );
+    assert_eq!(folder.ok("join t.csv t.csv --key id --rows"), "key,left,right\n7,0,0\n-9,1,1\n8000000000,2,2\n");
+    // A null leaves its row out, and other rows keep their numbers.
+    folder.file("gap.csv", "k\n5\n\n6\n");
+    assert_eq!(folder.ok("join gap.csv gap.csv --key k --skip-nulls"), "key,left,right\n5,0,0\n6,2,2\n");
+    folder.refused("join gap.csv gap.csv --key k --skip-nulls --rows", "--rows and --skip-nulls: ");
+    folder.refused("unique gap.csv --key k --skip-nulls --inverse i.csv", "--inverse and --skip-nulls: ");
+}
+
+#[test]
+fn two_columns_of_32_bits_are_halves_of_a_key() {
+    let folder = Folder::new();
+    folder.file("t.csv", "x,y,v\n1,2,5\n-1,0,6\n");
+    let types = "--types x=int32,y=int32";
+    assert_eq!(
+        folder.ok(&format!("groupby t.csv --key x,y --value v --agg sum {types}")),
+        format!("key,sum\n{},5\n{},6\n", (1_u64 << 32) + 2, 0xffff_ffff_u64 << 32)
+    );
+    folder.refused("groupby t.csv --key x,y", "two columns make a key where each has 32 bits: give --types x=uint32");
+    folder.refused("groupby t.csv --key x,y,v", "--key takes one column, or two of 32 bits");
+}
+
+#[test]
+fn columns_that_are_no_keys_are_refused_by_name_and_leave_nothing() {
+    let folder = Folder::new();
+    folder.file("t.csv", ROWS);
+    folder.ok("convert t.csv t.arrow");
+    folder.file("r.fa", ">r\nACGTACGTACGTACGTACGT\n");
+    folder.file("old.koel", "old");
+    for (arguments, part) in [
+        (
+            "build t.arrow -o old.koel",
+            "t.arrow: this is Arrow IPC: say which column is the key, by --key: there are name, id, price, day, old",
+        ),
+        ("build t.csv --key nam -o old.koel", "there is no column nam: did you mean name?"),
+        ("build t.csv --key name -o old.koel", "column name is of type Utf8: keys are whole numbers"),
+        ("build t.csv --key old -o old.koel", "column old is of type Float64: keys are whole numbers"),
+        ("build t.csv --key id --value name -o old.koel", "column name is of type Utf8: values are numbers"),
+        ("build t.csv --key id --value old -o old.koel", "values of tables are whole numbers"),
+        (
+            "build t.csv --key id --value price -o old.koel",
+            "row 2, column price: a null, which is no number: leave out rows that have one by --skip-nulls",
+        ),
+        ("build t.csv --key id --keys u32 -o old.koel", "row 1, the key: -9 is no u32"),
+        ("build t.csv --value id -o old.koel", "--key"),
+        ("build t.csv --skip-nulls -o old.koel", "--key"),
+        ("build t.csv --delimiter ; -o old.koel", "--delimiter is for tables of named columns"),
+        ("build t.csv --key id --types prise=int64 -o old.koel", "there is no column prise: did you mean price?"),
+        ("build r.fa --key id -o old.koel", "--key is for numbers, and this is FASTA"),
+        ("build t.csv --key id --kmer 5 -o old.koel", "cannot be used with"),
+        ("join t.csv t.csv --on id --key id", "cannot be used with"),
+    ] {
+        folder.refused(arguments, part);
+    }
+    assert_eq!(fs::read_to_string(folder.path("old.koel")).unwrap(), "old");
+}

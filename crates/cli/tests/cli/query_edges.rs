@@ -1,0 +1,206 @@
+//! Tables of named columns that are seldom so: columns without values, dictionaries that do not go into one, types of all
+//! kinds as text, readers that leave, and options that would be passed over.
+
+use std::fs;
+use std::fs::File;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use arrow_array::types::Int8Type;
+use arrow_array::*;
+use arrow_buffer::{IntervalMonthDayNano, i256};
+use arrow_ipc::reader::FileReader;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{DataType, Field, Schema};
+
+use crate::folder::{Folder, array, devices, stderr};
+
+/// Writes batches as an Arrow file.
+fn arrow(folder: &Folder, name: &str, fields: Vec<Field>, batches: Vec<Vec<ArrayRef>>) {
+    let schema = Arc::new(Schema::new(fields));
+    let mut writer = FileWriter::try_new(File::create(folder.path(name)).unwrap(), &schema).unwrap();
+    for columns in batches {
+        writer.write(&RecordBatch::try_new(schema.clone(), columns).unwrap()).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn columns_without_values_are_of_any_type() {
+    let folder = Folder::new();
+    folder.file("a.csv", "k,x\n1,a\n,b\n");
+    folder.file("none.csv", "k,y\n");
+    folder.file("null.csv", "k,y\n,c\n");
+    for device in devices() {
+        let ok = |arguments: &str| folder.ok(&format!("{arguments} --device {device}"));
+        assert_eq!(ok("isin a.csv none.csv --on k"), "k,x,isin\n1,a,false\n,b,false\n");
+        assert_eq!(ok("isin a.csv null.csv --on k --nulls-equal --columns x,isin"), "x,isin\na,false\nb,true\n");
+        assert_eq!(ok("join a.csv none.csv --on k --how full"), "k,x,y\n1,a,\n,b,\n");
+        assert_eq!(ok("join none.csv a.csv --on k --how right"), "k,y,x\n1,,a\n,,b\n");
+        assert_eq!(ok("join null.csv a.csv --on k --how full"), "k,y,x\n,c,\n1,,a\n,,b\n");
+        assert_eq!(ok("join null.csv none.csv --on k=y --how full"), "k,y,k_right\n,c,\n");
+    }
+    // The key that comes out has the type of the side that has one.
+    folder.ok("join null.csv a.csv --on k --how full -o j.arrow");
+    let reader = FileReader::try_new(File::open(folder.path("j.arrow")).unwrap(), None).unwrap();
+    assert_eq!(*reader.schema().field(0).data_type(), DataType::Int64);
+}
+
+#[test]
+fn types_that_do_not_match_are_told_with_the_option_that_helps() {
+    let folder = Folder::new();
+    folder.file("text.csv", "k,x\n007,a\n8,b\n");
+    folder.file("whole.csv", "k,y\n7,c\n8,d\n");
+    folder.ok("convert whole.csv whole.arrow");
+    let of = "left key `k` is Utf8 and right key `k` is Int64: give --types k=";
+    folder.refused("join text.csv whole.csv --on k", &format!("{of}utf8"));
+    folder.refused("join text.csv whole.arrow --on k", &format!("{of}int64"));
+    assert_eq!(folder.ok("join text.csv whole.csv --on k --types k=utf8"), "k,x,y\n8,b,d\n");
+    assert_eq!(folder.ok("join text.csv whole.arrow --on k --types k=int64"), "k,x,y\n7,a,c\n8,b,d\n");
+    folder.ok("convert text.csv text.arrow");
+    folder.refused("join text.arrow whole.arrow --on k", "cast `k` to Utf8");
+}
+
+/// Texts from one number on, as a dictionary with keys of 8 bits.
+fn dictionary(numbers: std::ops::Range<i32>) -> ArrayRef {
+    let texts: Vec<_> = numbers.map(|i| i.to_string()).collect();
+    Arc::new(texts.iter().map(|text| Some(text.as_str())).collect::<DictionaryArray<Int8Type>>())
+}
+
+#[test]
+fn dictionaries_that_do_not_go_into_one_are_joined_as_text() {
+    let folder = Folder::new();
+    let field = || Field::new("k", dictionary(0..1).data_type().clone(), true);
+    arrow(&folder, "a.arrow", vec![field()], vec![vec![dictionary(0..100)]]);
+    arrow(&folder, "b.arrow", vec![field()], vec![vec![dictionary(50..150)]]);
+    let all: String = (0..150).map(|i| format!("{i}\n")).collect();
+    for format in ["arrow", "csv", "arrows"] {
+        folder.ok(&format!("join a.arrow b.arrow --on k --how full -o j.{format}"));
+        assert_eq!(folder.ok(&format!("convert j.{format} -")), format!("k\n{all}"), "{format}");
+    }
+    // One side alone keeps its dictionary.
+    folder.ok("join a.arrow b.arrow --on k --how left -o left.arrow");
+    let reader = FileReader::try_new(File::open(folder.path("left.arrow")).unwrap(), None).unwrap();
+    assert_eq!(reader.schema().field(0).data_type(), dictionary(0..1).data_type());
+
+    // A file whose batches have a dictionary each, as a stream may.
+    let schema = Arc::new(Schema::new(vec![field()]));
+    let file = File::create(folder.path("two.arrows")).unwrap();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(file, &schema).unwrap();
+    for numbers in [0..100, 100..200] {
+        writer.write(&RecordBatch::try_new(schema.clone(), vec![dictionary(numbers)]).unwrap()).unwrap();
+    }
+    writer.finish().unwrap();
+    let both: String = (0..200).map(|i| format!("{i}\n")).collect();
+    assert_eq!(folder.ok("unique two.arrows --on k"), format!("k\n{both}"));
+    folder.ok("unique two.arrows --on k -o u.arrow");
+    assert_eq!(folder.ok("convert u.arrow -"), format!("k\n{both}"));
+}
+
+#[test]
+fn every_plain_type_has_a_text_and_fields_keep_what_is_said_of_them() {
+    let folder = Folder::new();
+    let decimal = Decimal256Array::from(vec![i256::from_i128(-12_345)]).with_precision_and_scale(50, 3).unwrap();
+    let columns: Vec<(&str, ArrayRef, &str)> = vec![
+        ("k", Arc::new(Int64Array::from(vec![1])), "1"),
+        ("t", Arc::new(Time64MicrosecondArray::from(vec![3_600_000_001])), "01:00:00.000001"),
+        ("d", Arc::new(decimal), "-12.345"),
+        ("s", Arc::new(Decimal32Array::from(vec![5]).with_precision_and_scale(5, 2).unwrap()), "0.05"),
+        ("b", Arc::new(BinaryArray::from(vec![&b"\x00\xffa"[..]])), "00ff61"),
+        ("e", Arc::new(BinaryArray::from(vec![&b""[..]])), "\"\""),
+        ("l", Arc::new(DurationMillisecondArray::from(vec![-1_500])), "PT-1.500S"),
+        ("i", Arc::new(IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(14, 3, 0)])), "P14M3D"),
+        ("h", Arc::new(arrow_array::Float16Array::from_iter_values([half(1.5)])), "1.5"),
+    ];
+    let said = [("ARROW:extension:name".to_owned(), "koel.test".to_owned())];
+    let field = |(name, column, _): &(&str, ArrayRef, &str)| {
+        Field::new(*name, column.data_type().clone(), false).with_metadata(said.clone().into())
+    };
+    let fields: Vec<_> = columns.iter().map(field).collect();
+    arrow(&folder, "a.arrow", fields, vec![columns.iter().map(|(_, column, _)| column.clone()).collect()]);
+    let header = columns.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(",");
+    let row = columns.iter().map(|(.., text)| *text).collect::<Vec<_>>().join(",");
+    assert_eq!(folder.ok("convert a.arrow -"), format!("{header}\n{row}\n"));
+    for command in ["join a.arrow a.arrow --on k --how left", "groupby a.arrow --by k,t,i", "unique a.arrow --on d,k"] {
+        folder.ok(&format!("{command} -o o.arrow"));
+        let schema = FileReader::try_new(File::open(folder.path("o.arrow")).unwrap(), None).unwrap().schema();
+        let kept = |field: &Field| field.metadata().get("ARROW:extension:name").is_some_and(|of| of == "koel.test");
+        let fields = schema.fields().iter().filter(|field| field.name() != "count");
+        assert!(fields.clone().count() > 1 && fields.clone().all(|field| kept(field)), "{command}: {schema}");
+    }
+}
+
+fn half(value: f32) -> <arrow_array::types::Float16Type as ArrowPrimitiveType>::Native {
+    <arrow_array::types::Float16Type as ArrowPrimitiveType>::Native::from_f32(value)
+}
+
+#[test]
+fn a_reader_that_leaves_loses_no_numbers() {
+    let folder = Folder::new();
+    folder.file("a.csv", format!("k\n{}", (0..300_000).map(|i| format!("{i}\n")).collect::<String>()));
+    let mut child = folder
+        .command("unique a.csv --on k --inverse ids.csv")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(folder.path("ids.csv")).unwrap().lines().count(), 300_001);
+    // Where one of two files cannot be written, none is named.
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("/dev/full", folder.path("full.csv")).unwrap();
+        folder.file("old.csv", "old");
+        folder.refused("unique a.csv --on k --inverse old.csv -o full.csv", "full.csv");
+        assert_eq!(fs::read_to_string(folder.path("old.csv")).unwrap(), "old");
+    }
+}
+
+#[test]
+fn hostile_sizes_are_refused_or_read_within_memory() {
+    let folder = Folder::new();
+    let header = (0..60_000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",");
+    folder.file("lines.csv", format!("{header}\n{}", "\n".repeat(1 << 20)));
+    assert_eq!(folder.ok("unique lines.csv --on c7"), "c7\n");
+    folder.file("wide.csv", format!("{}\n", (0..65_537).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",")));
+    folder.refused("unique wide.csv --on c7", "65537 columns, and at most 65536 are read");
+    let mut nothing = array("|u0", "(4611686018427387904,)", &[]);
+    let at = nothing.windows(3).position(|bytes| bytes == b"|u0").unwrap();
+    nothing[at + 1] = b'S';
+    folder.file("nothing.npy", nothing);
+    folder.refused("unique nothing.npy --on column_1", "its rows have no bytes");
+}
+
+#[test]
+fn options_and_names_that_would_be_passed_over_are_refused() {
+    let folder = Folder::new();
+    folder.file("a.csv", "k,k_right,isin\n1,2,3\n");
+    folder.file("b.csv", "k,isin\n1,5\n");
+    for (arguments, part) in [
+        (
+            "join a.csv b.csv --delimiter ;",
+            "--delimiter is for tables of named columns: name the key by --key, or by --on",
+        ),
+        ("join a.csv b.csv --types k=utf8", "--types is for tables of named columns"),
+        ("join a.csv b.csv --nulls-equal", "--nulls-equal is for tables of named columns"),
+        ("groupby a.csv --drop-nulls", "name those of the key by --by"),
+        ("groupby a.csv --delimiter ;", "--delimiter is for tables"),
+        ("unique a.csv --drop-nulls", "--drop-nulls is for tables"),
+        ("isin a.csv b.csv --on k", "has a column `isin` already: call the one that tells otherwise, by --name"),
+        ("isin a.csv b.csv --on k,k", "--on names column `k` twice"),
+        ("isin a.csv b.csv --on z", "there is no column z"),
+        ("unique a.csv --on k --columns k,count --counts", "two columns of the result would be called `count`"),
+        ("join a.csv b.csv --on isin --how right --columns k", "two columns of the result would be called `k_right`"),
+    ] {
+        folder.refused(arguments, part);
+    }
+    assert_eq!(folder.ok("isin a.csv b.csv --on k --name there"), "k,k_right,isin,there\n1,2,3,true\n");
+    folder.refused("isin a.csv b.csv --on k --columns k,isin", "has a column `isin` already");
+    // The name of a right key whose type may differ is a left column's as well.
+    assert_eq!(folder.ok("join a.csv b.csv --on k --how full --columns k_right,k"), "k_right,k\n2,1\n");
+    folder.file("c.tsv", "k\tx\n1\ta,b\n");
+    folder.ok("convert c.tsv d.tsv.zst");
+    assert_eq!(folder.ok("convert d.tsv.zst -"), "k,x\n1,\"a,b\"\n");
+}
