@@ -156,6 +156,11 @@ pub enum Error {
     /// A buffer of another device, or of another context, was passed.
     #[error("this buffer belongs to another device: move it with `to_backend`, or upload it where the table is")]
     WrongDevice,
+    /// The matched rows of one index of a column were passed to another.
+    #[error(
+        "these matched rows belong to another index: take them from the index that is asked (`ColumnIndex::matched`)"
+    )]
+    WrongIndex,
     /// The system has no randomness to give.
     #[error("the system gives no random seed ({reason}): give a seed instead")]
     NoRandomness {

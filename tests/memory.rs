@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use koel::backend::Runs;
 use koel::group::FirstRows;
+use koel::join::Matched;
 use koel::workload::Workload;
 use koel::{
     Aggregate, ColumnIndex, CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, Horton, IdOrder,
@@ -208,12 +209,11 @@ fn structures_survive_every_refusal() {
                 let index = || ColumnIndex::build(&cpu, right);
                 sweep("a join", || (), |()| index()?.join(&keys, kind)?.collect(), |()| ());
                 let index = index().expect("room");
-                sweep(
-                    "a batch",
-                    || index.matched(),
-                    |matched| index.probe(&keys, kind, matched.as_mut().expect("room")),
-                    |_| (),
-                );
+                // One that fails leaves no mark.
+                let alone = |matched: &Matched| assert_eq!(index.unmatched(matched).expect("room").len(), right.len());
+                let none = || index.matched().expect("room");
+                let refused = sweep("a batch", none, |matched| index.probe(&keys, kind, matched), alone);
+                assert!(refused > 0, "no allocation of a batch was refused");
             }
         }
     }
@@ -243,6 +243,30 @@ fn structures_survive_every_refusal() {
     let (one, other) = (set(&keys).expect("room"), set(&values).expect("room"));
     sweep_of("a union", || (), |()| one.union(&other), members, |()| ());
     sweep_of("an intersection", || (), |()| one.intersection(&other), members, |()| ());
+}
+
+/// So few groups that each thread has cells of its own, of which a column is a large allocation.
+#[test]
+fn groups_of_few_keys_survive_every_refusal() {
+    let _alone = alone();
+    let fresh = || Cpu::with_threads(2).expect("threads");
+    // A short column, and one that is numbered from its front.
+    for rows in [PAIRS as usize, 270_000] {
+        let keys: Vec<u64> = (0..rows as u64).map(|i| (i * 7919 % 3000) << 40).collect();
+        let ids: Vec<u32> = keys.iter().map(|key| (key >> 40) as u32).collect();
+        let (signed, doubles): (Vec<i64>, Vec<f64>) = (0..rows).map(|i| (-(i as i64), i as f64)).unzip();
+        let (all, order) = (&Aggregate::ALL, IdOrder::FirstSeen);
+        let groups = sweep("few groups", fresh, |cpu| group::wide::group_by(cpu, &keys, &signed, all, order), |_| ());
+        assert!(groups > 8, "{groups} allocations of groups were refused");
+        sweep("few groups of doubles", fresh, |cpu| group::wide::group_by(cpu, &keys, &doubles, all, order), |_| ());
+        sweep("numbered groups", fresh, |cpu| group::wide::aggregate(cpu, &ids, 3000, &signed, all), |_| ());
+        sweep(
+            "numbered groups of doubles",
+            fresh,
+            |cpu| group::wide::aggregate(cpu, &ids, 3000, &doubles, all),
+            |_| (),
+        );
+    }
 }
 
 /// Tells the child of the test below that it is one.

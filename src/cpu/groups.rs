@@ -6,9 +6,9 @@
 //! in the end      the cells of all threads are added up, group by group
 //! ```
 //!
-//! No ids are written to memory, and no cell is shared. So it is for columns of few groups, in comparison with rows: for
-//! each cell there are [`ROWS_A_CELL`] rows at least. Otherwise ids are written down, and aggregated as on any device
-//! (`relational.rs`, `aggregate.rs`).
+//! No ids are written to memory, and no cell is shared. So it is for columns of few groups: at most [`CHUNK`], however few
+//! rows there are; or so few that there are [`ROWS_A_CELL`] rows at least for each group and thread. Otherwise ids are
+//! written down, and aggregated as on any device (`relational.rs`, `aggregate.rs`).
 //!
 //! What it is not: for sums of doubles, which have an order.
 
@@ -25,7 +25,7 @@ use crate::memory;
 use crate::parallel::{Per, collect, each};
 use crate::scheme::Key;
 
-/// Rows for each cell of a group, of all threads.
+/// Rows of the column for each group and thread, where groups are more than [`CHUNK`].
 const ROWS_A_CELL: usize = 4;
 /// Groups above which their cells are asked for ahead.
 const CACHED: usize = 1 << 14;
@@ -223,14 +223,22 @@ mod tests {
     use super::*;
     use crate::{Aggregate, Error, IdOrder, group};
 
-    /// Few groups, whose keys the front of the column has or has not all; and more than have cells.
+    /// Few groups, whose keys the front of the column has or has not all; more than a chunk has rows; more than are asked
+    /// for at once; and so many that they are done by ids, by all threads or only by many.
     #[test]
     fn groups_are_those_of_a_plain_loop() -> Result<()> {
-        let rows = if cfg!(miri) { 300 } else { 300_000 };
-        for (groups, apart, late) in
-            [(50, 1, 0), (50, 1, 1), (50, 1 << 45, 0), (50, 1 << 45, 1), (200_000, 1, 0), (9000, 1 << 40, 3)]
-        {
-            let mut keys: Vec<u64> = (0..rows).map(|i| i * i % groups * apart + 5).collect();
+        let rows: u64 = if cfg!(miri) { 300 } else { 300_000 };
+        for (groups, apart, late, by_id_from) in [
+            (50, 1, 0, None),
+            (50, 1, 1, None),
+            (50, 1 << 45, 0, None),
+            (50, 1 << 45, 1, None),
+            (9000, 1 << 40, 3, None),
+            (20_000, 1 << 40, 3, Some(8)),
+            (200_000, 1, 0, Some(1)),
+        ] {
+            // Every remainder comes, out of order.
+            let mut keys: Vec<u64> = (0..rows).map(|i| i * 7919 % groups * apart + 5).collect();
             let front = keys.len() - late;
             keys[front..].fill(u64::MAX);
             let values: Vec<i64> = (0..rows as i64).map(|i| (i - 1000).wrapping_mul(0x12_3456)).collect();
@@ -242,8 +250,13 @@ mod tests {
                 });
                 *group = (group.0 + 1, group.1 + value, value.min(group.2), value.max(group.3));
             }
+            assert!(cfg!(miri) || unique.len() as u64 == groups + u64::from(late > 0));
             for threads in [1, 2, 8] {
                 let cpu = Cpu::with_threads(threads)?;
+                let count = Wanted { count: true, sum: false, least: false, greatest: false };
+                let by_id = matches!(cpu.grouped::<_, u64>(&keys, &[], Numbers::Signed, count)?, Grouped::ById(_));
+                let expected_by_id = by_id_from.is_some_and(|from| threads >= from);
+                assert!(cfg!(miri) || by_id == expected_by_id, "{groups}, {threads} threads");
                 let found = group::wide::group_by(&cpu, &keys, &values, &Aggregate::ALL, IdOrder::FirstSeen)?;
                 assert!(found.keys == unique, "{groups}, {apart}, {late}, {threads} threads");
                 let of = |i: usize| (found.counts[i], found.sums[i], found.mins[i], found.maxs[i]);

@@ -47,8 +47,14 @@ enum Way<B: Runs<K::Rows>, K: Key> {
 impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     /// Finds the first row of each row of a column.
     ///
-    /// Cost on the CPU: about two random accesses a row, to memory of 4 bytes a key of the range, or 14 (`u32`) or 27
-    /// (`u64`) a distinct key, which stays with 4 bytes a row. Elsewhere: as [`factorize`](super::factorize).
+    /// Cost on the CPU: about two random accesses a row, to memory that stays, with 4 bytes a row besides:
+    ///
+    /// - of a short range 4 bytes a key of it: at most 16 a row, or 256 KiB if that is more;
+    /// - otherwise 14 bytes (`u32`) or 27 (`u64`) a distinct key; of up to 4,096 keys 256 bytes each; and 4 KiB;
+    /// - at worst, if keys were chosen against the hash or against the estimate of how many are distinct, 14 or 27 bytes a
+    ///   row; or 8 or 12 a distinct key, after a sort that takes 24 to 32 (`u32`) or 40 to 56 (`u64`) bytes a row.
+    ///
+    /// Elsewhere: as [`factorize`](super::factorize).
     ///
     /// # Errors
     /// As [`unique`](super::unique).

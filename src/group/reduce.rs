@@ -19,8 +19,8 @@ use crate::scheme::Cuckoo;
 /// ```
 ///
 /// # Errors
-/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows (by first appearance, for more than 3.4 G, the most that a
-/// cuckoo table takes at load 0.8); [`crate::Error::OutOfMemory`], or what the device reports.
+/// [`crate::Error::TooLarge`] for more than `u32::MAX` rows (by first appearance, elsewhere than on the CPU, for more than
+/// 3.4 G, the most that a cuckoo table takes at load 0.8); [`crate::Error::OutOfMemory`], or what the device reports.
 pub fn unique<B: Runs<Cuckoo>>(backend: &B, keys: &[u32], order: IdOrder) -> Result<Vec<u32>> {
     wide::unique(backend, keys, order)
 }

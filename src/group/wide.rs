@@ -50,6 +50,9 @@
 //! cost a sort of the values by group besides, at 28 bytes of memory a row; by ascending keys they stand so already, and are
 //! copied. A device without doubles (`cl_khr_fp64`) leaves the additions to one thread of this machine.
 
+#[cfg(test)]
+mod tests;
+
 use super::groups::{check_values, wanted};
 use super::number::Number;
 use super::numbering::{Numbered, distinct_keys, numbered, of_sorted};

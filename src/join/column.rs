@@ -1,9 +1,11 @@
 //! A right column made ready for joins at hand: on the CPU first rows and runs, elsewhere a [`JoinIndex`].
 
-use super::{Join, JoinIndex, JoinKind, JoinRows};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{Join, JoinIndex, JoinKind, JoinRows, NO_ROW};
 use crate::backend::{BufferOf, DeviceBuffer, Runs, bitmap_words};
 use crate::cpu::Cpu;
-use crate::cpu::joins::{Probed, Right};
+use crate::cpu::joins::{Probed, Right, results_at_once};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::multi::{Walk, len_at_once};
@@ -30,7 +32,12 @@ use crate::scheme::{Key, Kind, Scheme};
 pub struct ColumnIndex<B: Runs<K::Rows>, K: Key = u32> {
     backend: B,
     way: Way<B, K>,
+    /// Its number in this run of the program, by which it knows its [`Matched`].
+    id: u64,
 }
+
+/// The indices that have been made.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 enum Way<B: Runs<K::Rows>, K: Key> {
     Here(Right<K>),
@@ -41,9 +48,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// Makes a right column ready.
     ///
     /// Cost on the CPU: the costs of [`FirstRows::build`](crate::group::FirstRows::build); if keys come more than once, a lookup of
-    /// every row and three short passes besides. Memory: 4 bytes a key of the range, or 14 (`u32`) or 27 (`u64`) a distinct
-    /// key; if keys come more than once, 8 bytes a row more, and 4 while it is made. Elsewhere: as
-    /// [`JoinBuilder::build`](super::JoinBuilder::build).
+    /// every row and three short passes besides. Memory: as is said there, without the 4 bytes a row, so that what stays is
+    /// at worst 1 MiB, or 16 bytes (`u32`) or 27 (`u64`) a row; if keys come more than once, 8 bytes a row more, and 4 while
+    /// it is made. Elsewhere: as [`JoinBuilder::build`](super::JoinBuilder::build).
     ///
     /// # Errors
     /// [`Error::TooLarge`] from 2^32 rows on; [`Error::OutOfMemory`], or what the device reports.
@@ -53,7 +60,11 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
             Some(cpu) => Way::Here(Right::of(cpu, right)?),
             None => Way::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build(backend, right)?),
         };
-        Ok(ColumnIndex { backend: backend.clone(), way })
+        Ok(Self::of(backend, way))
+    }
+
+    fn of(backend: &B, way: Way<B, K>) -> Self {
+        ColumnIndex { backend: backend.clone(), way, id: MADE.fetch_add(1, Relaxed) }
     }
 
     /// [`build`](Self::build) from a buffer that is on the device already; nothing is transferred.
@@ -66,7 +77,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
             return Self::build(backend, backend.host_words(right)?);
         }
         let index = JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build_on(backend, right)?;
-        Ok(ColumnIndex { backend: backend.clone(), way: Way::Index(index) })
+        Ok(Self::of(backend, Way::Index(index)))
     }
 
     /// The number of right rows.
@@ -119,17 +130,17 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// # Errors
     /// [`Error::OutOfMemory`] where there is no room for a bit a right row.
     pub fn matched(&self) -> Result<Matched> {
-        Ok(Matched { bits: memory::zeroed(bitmap_words(self.len()))? })
+        Ok(Matched { index: self.id, bits: memory::zeroed(bitmap_words(self.len()))? })
     }
 
     /// Joins a batch of left rows, which are counted from 0, and adds what is found of right rows to `matched`, which
     /// [`JoinKind::Right`] and [`JoinKind::Full`] need: their right rows without a partner come in the end, from
-    /// [`unmatched`](Self::unmatched). Other kinds leave it as it is.
+    /// [`unmatched`](Self::unmatched). Other kinds leave it as it is, and so does a batch that fails.
     ///
     /// The results of batches one behind the other are those of the whole column.
     ///
     /// Cost on the CPU: as [`join`](Self::join), by the thread that calls; several may, each with a `matched` of its own.
-    /// Nothing is held but the result, 8 bytes a row.
+    /// Memory: 8 bytes a row of the result, which is returned, and 4 a left row while it works.
     ///
     /// ```
     /// use koel::{ColumnIndex, Cpu, JoinKind};
@@ -146,17 +157,15 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] for a `matched` of another index; [`Error::TooLarge`] for a batch of 2^32 left rows, or
-    /// as many results; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::WrongIndex`] for a `matched` of another index; [`Error::TooLarge`] for a batch of 2^32 left rows, or as
+    /// many results; [`Error::OutOfMemory`] or what the device reports.
     pub fn probe(&self, left: &[K], kind: JoinKind, matched: &mut Matched) -> Result<JoinRows> {
         Error::check_rows("left rows of a join", left.len())?;
-        Error::check_length("the matched rows", matched.bits.len(), bitmap_words(self.len()))?;
+        matched.check(self.id)?;
         match &self.way {
             Way::Here(right) => {
                 let bits = if kind.keeps_right() { &mut matched.bits[..] } else { &mut [] };
-                let mut rows = JoinRows::default();
-                right.batch(left, kind, bits, &mut rows)?;
-                Ok(rows)
+                right.batch(left, kind, bits)
             }
             Way::Index(index) => {
                 let listed = match kind {
@@ -164,7 +173,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
                     JoinKind::Full => JoinKind::Left,
                     other => other,
                 };
-                let rows = index.join(left, listed)?.collect()?;
+                let found = index.join(left, listed)?;
+                results_at_once(found.len())?;
+                let rows = found.collect()?;
                 if kind.keeps_right() {
                     matched.add(&rows.right);
                 }
@@ -176,9 +187,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// The right rows without a partner in any batch, ascending.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] for a `matched` of another index; [`Error::OutOfMemory`].
+    /// [`Error::WrongIndex`] for a `matched` of another index; [`Error::OutOfMemory`].
     pub fn unmatched(&self, matched: &Matched) -> Result<Vec<u32>> {
-        Error::check_length("the matched rows", matched.bits.len(), bitmap_words(self.len()))?;
+        matched.check(self.id)?;
         let bits = &matched.bits[..];
         match (&self.way, self.backend.host()) {
             (Way::Here(right), Some(cpu)) => right.unmatched(cpu, bits),
@@ -206,6 +217,8 @@ impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for ColumnIndex<B, K> {
 /// Which right rows of a [`ColumnIndex`] have found partners, over any number of batches: a bit a right row.
 #[derive(Debug)]
 pub struct Matched {
+    /// The number of the index that made it.
+    index: u64,
     /// On the CPU the bits of the first rows of keys, and elsewhere of all rows.
     bits: Vec<u32>,
 }
@@ -214,15 +227,19 @@ impl Matched {
     /// Adds what another has, such as another thread's.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] for one of another index.
+    /// [`Error::WrongIndex`] for one of another index.
     pub fn merge(&mut self, other: &Matched) -> Result<()> {
-        Error::check_length("the matched rows", other.bits.len(), self.bits.len())?;
+        other.check(self.index)?;
         self.bits.iter_mut().zip(&other.bits).for_each(|(to, from)| *to |= from);
         Ok(())
     }
 
+    fn check(&self, index: u64) -> Result<()> {
+        if self.index == index { Ok(()) } else { Err(Error::WrongIndex) }
+    }
+
     fn add(&mut self, rows: &[u32]) {
-        for &row in rows {
+        for &row in rows.iter().filter(|&&row| row != NO_ROW) {
             if let Some(word) = self.bits.get_mut(row as usize / 32) {
                 *word |= 1 << (row % 32);
             }

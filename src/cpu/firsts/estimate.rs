@@ -2,17 +2,19 @@
 //!
 //! ```text
 //! each key      its hash chooses a register; the zeros before the hash's first one, and 1: the register's greatest
-//! registers     2^12 bytes a thread; those of all threads are joined by their greatest
+//! registers     2^12 bytes for each chunk while it is read; their greatest are joined in one place
 //! estimate      their harmonic mean; or, while it is small, the share of registers that no key chose
 //! ```
 //!
 //! The standard error is 1.6 %. Keys can be chosen so that it is far off; a table that is too small for that reason is
-//! given up, and made again for the number of rows.
+//! given up, and made again (`hashed.rs` says of what size).
+
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use super::hashed::mixed;
 use super::{CHUNK, grain};
 use crate::cpu::lanes::at_best;
-use crate::parallel::fold_with;
+use crate::parallel::each;
 use crate::scheme::Key;
 
 const BITS: u32 = 12;
@@ -21,11 +23,10 @@ const SEED: u64 = 0x6b6f_656c_2065_7374;
 
 /// At most the number of keys.
 pub(super) fn distinct<K: Key>(keys: &[K]) -> usize {
-    // On a thread's stack: one page.
-    type Registers = [u8; REGISTERS];
-    let size = grain(keys.len()).max(16 * CHUNK);
-    let of_chunk = |(): &mut (), _, keys: &[K]| {
-        let mut registers: Registers = [0; REGISTERS];
+    // Joined in place: as results of halves, registers would lie on the stack several times for each halving.
+    let all = [const { AtomicU8::new(0) }; REGISTERS];
+    each(keys, grain(keys.len()).max(16 * CHUNK), |_, keys: &[K]| {
+        let mut registers = [0_u8; REGISTERS];
         at_best(
             #[inline(always)]
             || {
@@ -36,13 +37,13 @@ pub(super) fn distinct<K: Key>(keys: &[K]) -> usize {
                 }
             },
         );
-        registers
-    };
-    let join = |mut a: Registers, b: Registers| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a = (*a).max(b));
-        a
-    };
-    let registers = fold_with(keys, size, || (), of_chunk, join).unwrap_or([0; REGISTERS]);
+        for (all, register) in all.iter().zip(registers) {
+            if all.load(Relaxed) < register {
+                all.fetch_max(register, Relaxed);
+            }
+        }
+    });
+    let registers = all.map(AtomicU8::into_inner);
     of_registers(&registers).min(keys.len())
 }
 

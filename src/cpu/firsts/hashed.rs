@@ -13,13 +13,21 @@
 //! key there is one slot.
 //!
 //! How large: of so few keys as [`FEW`], [`LINES_A_KEY`] lines a key, so that most stand in front of one and the processor
-//! foresees it. Of others [`FILLED`] hundredths of the slots are expected to be taken. A key farther than [`REACH`] lines
-//! from home, or a chunk of keys that takes [`STEPS`] steps a key, ends the attempt: random keys do neither, and keys that
-//! are chosen cost no more than that. The next attempt has another seed, and room for all rows.
+//! foresees it. Of others [`FILLED`] hundredths of the slots are expected to be taken.
+//!
+//! No key stands farther than [`REACH`] lines, so a put and a look read no more, whatever the keys. What is put
+//! (`filling.rs`) ends the attempt where no line within reach has room, or where the new keys of a chunk stand too far on
+//! average. Random keys do neither, and keys can be chosen that do. The second attempt has another seed, and room for twice
+//! as many keys as were expected; the third has room for all rows; then they are sorted, against which nobody can choose
+//! keys.
+
+mod filling;
+#[cfg(test)]
+mod tests;
 
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use super::{Memory, grain, raise};
 use crate::cpu::lanes::at_best;
@@ -28,15 +36,16 @@ use crate::cpu::{BLOCK, CHUNK};
 use crate::error::Result;
 use crate::parallel::{each, fold};
 use crate::scheme::Key;
+use filling::Filling;
 
 /// Tables that are tried.
 pub(super) const ATTEMPTS: usize = 3;
 /// Taken slots of a hundred.
 const FILLED: usize = 60;
-/// Lines from a key's home to where it stands.
-const REACH: usize = 128;
-/// Lines a key, over a chunk of keys.
-const STEPS: usize = 8;
+/// Lines in which a key may stand: its home, and those behind it. Of 10^9 random keys of 64 bits one needed 33 of them at
+/// 61 hundredths; of 10^8 one needed 32 at 63 hundredths, three standard errors of the estimate, and of 32 bits 16 (a
+/// simulation of one thread that fills, 2026-11-25).
+const REACH: usize = 48;
 /// Keys that are few, and the lines of each.
 const FEW: usize = 1 << 12;
 const LINES_A_KEY: usize = 4;
@@ -122,7 +131,11 @@ impl Homes {
 impl<K: Key> Hashed<K> {
     /// The table of a column with about so many distinct keys, and how many there are. None if it became too full.
     pub(super) fn of(keys: &[K], expected: usize, attempt: usize) -> Result<Option<(Self, usize)>> {
-        let expected = if attempt == 0 { expected } else { keys.len() };
+        let expected = match attempt {
+            0 => expected,
+            1 => keys.len().min(2 * expected),
+            _ => keys.len(),
+        };
         let count =
             ((expected as u64 * 100 / FILLED as u64 / slots::<K>() as u64) + 8).min(u64::from(u32::MAX) - REACH as u64);
         let few = attempt == 0 && expected <= FEW;
@@ -265,115 +278,4 @@ fn asked<K: Key>(key: u64, line: &[u64; LINE]) -> (u32, bool) {
         found |= u64::from(word >> 32 == key).wrapping_neg() & word;
     }
     (found as u32, line[LINE - 1] != 0)
-}
-
-/// A table while it is filled.
-struct Filling<'a> {
-    lines: &'a [[AtomicU64; LINE]],
-    homes: Homes,
-    zero: &'a AtomicU32,
-    /// Whether one thread fills it.
-    alone: bool,
-}
-
-/// What became of a key in a line.
-#[derive(PartialEq, Eq)]
-enum Put {
-    New,
-    Known,
-    Full,
-}
-
-impl Filling<'_> {
-    /// Takes up at most [`CHUNK`] keys, the first of which stands in row `first`. How many new ones there were; none if
-    /// there was no room, or finding it took too long.
-    #[inline(always)]
-    fn fill<K: Key>(&self, keys: &[K], first: u32) -> Option<usize> {
-        let (new, mut new_behind, mut steps, mut fits) = (std::cell::Cell::new(0), 0, 0, true);
-        self.homes.each(
-            self.lines,
-            keys,
-            #[inline(always)]
-            |i, key, line| {
-                let put = self.put::<K>(line, key, first.wrapping_add(i as u32));
-                new.set(new.get() + usize::from(put == Put::New));
-                put == Put::Full
-            },
-            #[inline(always)]
-            |i, key, home| {
-                for line in self.lines.get(home..home + REACH - 1).unwrap_or(&[]) {
-                    steps += 1;
-                    match self.put::<K>(line, key, first.wrapping_add(i as u32)) {
-                        Put::New => new_behind += 1,
-                        Put::Known => {}
-                        Put::Full => continue,
-                    }
-                    return;
-                }
-                fits = false;
-            },
-        );
-        (fits && steps <= keys.len() * STEPS + REACH).then_some(new.get() + new_behind)
-    }
-
-    #[inline(always)]
-    fn put<K: Key>(&self, line: &[AtomicU64; LINE], key: u64, row: u32) -> Put {
-        if K::BITS == u64::BITS && key == 0 {
-            raise(self.zero, row, self.alone);
-            // The cell outside is counted in the end.
-            return Put::Known;
-        }
-        // The first word of each slot; of 32 bits, the key's half.
-        let key_of = |word: u64| if K::BITS == u64::BITS { word } else { word >> 32 };
-        let place = |slot: usize| slot * words::<K>();
-        let mut fitting = 1 << slots::<K>();
-        for slot in 0..slots::<K>() {
-            let word = line[place(slot)].load(Relaxed);
-            fitting |= u32::from((word == 0) | (key_of(word) == key)) << slot;
-        }
-        let number = u64::from(!row);
-        let claim = if K::BITS == u64::BITS { key } else { key << 32 | number };
-        // Mostly one turn: a slot that was free may be another key's by now.
-        for slot in fitting.trailing_zeros() as usize..slots::<K>() {
-            let first = &line[place(slot)];
-            let mut there = first.load(Relaxed);
-            let mut new = false;
-            if there == 0 {
-                (there, new) = self.claim(first, claim);
-            }
-            if key_of(there) == key {
-                if K::BITS == u64::BITS {
-                    self.raise(&line[(place(slot) + 1) % LINE], number);
-                } else {
-                    self.raise(first, claim);
-                }
-                return if new { Put::New } else { Put::Known };
-            }
-        }
-        Put::Full
-    }
-
-    /// What stands in a free slot then, and whether it is from here.
-    #[inline(always)]
-    fn claim(&self, slot: &AtomicU64, word: u64) -> (u64, bool) {
-        if self.alone {
-            slot.store(word, Relaxed);
-            return (word, true);
-        }
-        match slot.compare_exchange(0, word, Relaxed, Relaxed) {
-            Ok(_) => (word, true),
-            Err(there) => (there, false),
-        }
-    }
-
-    #[inline(always)]
-    fn raise(&self, slot: &AtomicU64, word: u64) {
-        if slot.load(Relaxed) < word {
-            if self.alone {
-                slot.store(word, Relaxed);
-            } else {
-                slot.fetch_max(word, Relaxed);
-            }
-        }
-    }
 }

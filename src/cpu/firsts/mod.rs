@@ -205,7 +205,7 @@ fn range<K: Key>(keys: &[K]) -> Option<(K, usize)> {
         (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
         (a, b) => a.or(b),
     };
-    // Chunks even of short columns, so that keys far apart are seen soon.
+    // A long column in chunks, so that keys far apart are seen soon; a short one at once, since waking others takes longer.
     let size = if alone(keys.len()) { keys.len().max(1) } else { CHUNK };
     let ends = fold(keys, size, ends, join);
     if too_far.into_inner() {

@@ -101,22 +101,36 @@ fn all_distinct_keys_of_a_range_backwards() -> Result<()> {
     check_both(&(0..len).rev().collect::<Vec<_>>(), Some("dense"))
 }
 
-/// Keys whose homes are in the first quarter of the tables of so many attempts.
-fn chosen(attempts: u64, count: usize) -> Vec<u64> {
+/// So many keys whose homes are in the first quarter of the tables of so many attempts, and rows of them for all threads.
+fn chosen<K: Key>(attempts: usize, count: usize) -> Vec<K> {
     let mut stream = SplitMix64::new(1);
-    let close = |key: u64| (0..attempts).all(|i| mixed(key, mixed(i + 1, 0x6669_7273_7473)) >> 62 == 0);
-    std::iter::repeat_with(|| stream.next_u64()).filter(|&key| close(key)).take(count).collect()
+    let close = |key: u64| (1..=attempts as u64).all(|i| mixed(key, mixed(i, 0x6669_7273_7473)) >> 62 == 0);
+    let keys = std::iter::repeat_with(|| K::low(stream.next_u64())).filter(|&key| close(key.into())).take(count);
+    keys.collect::<Vec<_>>().into_iter().cycle().take(ALONE + 5 * CHUNK).collect()
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "thousands of keys make no table too full in small")]
 fn keys_chosen_against_the_hash() -> Result<()> {
-    let mut keys = chosen(1, 20_000);
-    keys.extend_from_within(..5000);
-    check(&keys, Some("hashed"))?;
-    let mut keys = chosen(ATTEMPTS_CHOSEN, 20_000);
-    keys.extend_from_within(..5000);
-    check(&keys, Some("sorted"))
+    for attempts in 1..hashed::ATTEMPTS {
+        check(&chosen::<u32>(attempts, 20_000), Some("hashed"))?;
+        check(&chosen::<u64>(attempts, 20_000), Some("hashed"))?;
+    }
+    check(&chosen::<u32>(hashed::ATTEMPTS, 60_000), Some("sorted"))?;
+    check(&chosen::<u64>(hashed::ATTEMPTS, 60_000), Some("sorted"))
 }
 
-const ATTEMPTS_CHOSEN: u64 = hashed::ATTEMPTS as u64;
+/// The column above that is sorted ends each attempt, on one thread and on several.
+#[test]
+#[cfg_attr(miri, ignore = "thousands of keys make no table too full in small")]
+fn attempts_at_chosen_keys_end() -> Result<()> {
+    for threads in THREADS {
+        let cpu = Cpu::with_threads(threads)?;
+        let keys = chosen::<u64>(hashed::ATTEMPTS, 60_000);
+        for attempt in 0..hashed::ATTEMPTS {
+            let table = cpu.run(|| Hashed::of(&keys, 60_000, attempt)).flatten()?;
+            assert!(table.is_none(), "attempt {attempt}, {threads} threads");
+        }
+    }
+    Ok(())
+}

@@ -1,33 +1,39 @@
-//! Left columns that come batch by batch: each is answered by the thread that calls, and nothing is held of it.
+//! Left columns that come batch by batch: each is answered by the thread that calls.
+//!
+//! Results are counted before any is written, for which the first rows of the batch are held: so a result that is too long
+//! is known to be before it has taken memory, and nothing is marked of a batch that fails.
 
-use super::{CHUNK, Right, atomic_u32};
-use crate::error::Result;
+use super::{CHUNK, Right, atomic_u32, mark};
+use crate::error::{Error, Result};
 use crate::join::{JoinKind, JoinRows};
 use crate::memory;
 use crate::scheme::Key;
 
 impl<K: Key> Right<K> {
-    /// Adds the results of a left batch, without the right rows that come behind, to `rows`; and sets the bits of right
-    /// first rows that it has found, where there are `bits`.
-    pub(crate) fn batch(&self, left: &[K], kind: JoinKind, bits: &mut [u32], rows: &mut JoinRows) -> Result<()> {
-        let (mut firsts, bits) = ([0; CHUNK], atomic_u32(bits));
-        for (left, row) in left.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
-            let firsts = &mut firsts[..left.len()];
-            let results = self.probe(left, kind, firsts);
-            self.mark(firsts, bits);
-            let results = usize::try_from(results).map_err(|_| memory::no_room::<u32>(usize::MAX))?;
-            let to_left = room(&mut rows.left, results)?;
-            let to_right = if kind.has_right() { room(&mut rows.right, results)? } else { &mut [] };
-            self.write(kind, row, firsts, 0, to_left, to_right);
+    /// The results of a left batch, without the right rows that come behind; and the bits of right first rows that it has
+    /// found are set, where there are `bits`. After an error they are as before.
+    pub(crate) fn batch(&self, left: &[K], kind: JoinKind, bits: &mut [u32]) -> Result<JoinRows> {
+        let (mut firsts, mut results) = (memory::zeroed(left.len())?, 0);
+        for (left, firsts) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)) {
+            results += self.probe(left, kind, firsts);
         }
-        Ok(())
+        let results = results_at_once(results)?;
+        let of_right = if kind.has_right() { results } else { 0 };
+        let mut rows = JoinRows { left: memory::zeroed(results)?, right: memory::zeroed(of_right)? };
+        self.write(kind, 0, &firsts, 0, &mut rows.left, &mut rows.right);
+        if !bits.is_empty() {
+            mark(&firsts, atomic_u32(bits));
+        }
+        Ok(rows)
     }
 }
 
-/// So many more elements.
-fn room(of: &mut Vec<u32>, more: usize) -> Result<&mut [u32]> {
-    let before = of.len();
-    memory::reserve(of, more)?;
-    of.resize(before + more, 0);
-    Ok(&mut of[before..])
+/// The length of the result of a batch, which is held as a whole.
+///
+/// # Errors
+/// [`Error::TooLarge`] from 2^32 rows on, on every device.
+pub(crate) fn results_at_once(len: u64) -> Result<usize> {
+    let most = u32::MAX.into();
+    let what = "results of a batch (give shorter ones)";
+    usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, asked: len, most })
 }

@@ -16,6 +16,8 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use batches::results_at_once;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -108,18 +110,6 @@ impl<K: Key> Right<K> {
         )
     }
 
-    /// Sets the bits of first right rows that left rows have found.
-    fn mark(&self, firsts: &[u32], bits: &[AtomicU32]) {
-        for &first in firsts {
-            if let Some(word) = bits.get(first as usize / 32) {
-                let bit = 1 << (first % 32);
-                if word.load(Relaxed) & bit == 0 {
-                    word.fetch_or(bit, Relaxed);
-                }
-            }
-        }
-    }
-
     /// The right rows whose first rows have no bit, ascending.
     pub(crate) fn unmatched(&self, cpu: &Cpu, bits: &[u32]) -> Result<Vec<u32>> {
         let rows = self.len();
@@ -129,7 +119,7 @@ impl<K: Key> Right<K> {
             None => words.iter_mut().zip(bits).for_each(|(to, &bits)| *to = bits),
             Some(runs) => {
                 let words = atomic_u32(words);
-                cpu.run(|| runs.each_of(bits, |run| self.mark(run, words)))?;
+                cpu.run(|| runs.each_of(bits, |run| mark(run, words)))?;
             }
         }
         let bits = all.words();
@@ -137,7 +127,7 @@ impl<K: Key> Right<K> {
         let mut alone = memory::reserved(rows.saturating_sub(ones))?;
         for (word, first) in bits.iter().zip((0..rows).step_by(32)) {
             let mut left = !word & u32::MAX >> (32 - (rows - first).min(32));
-            while left != 0 && alone.len() < alone.capacity() {
+            while left != 0 {
                 alone.push(first as u32 + left.trailing_zeros());
                 left &= left - 1;
             }
@@ -165,7 +155,9 @@ impl<K: Key> Right<K> {
                     |_, (left, firsts, Per(_, to))| {
                         for ((left, firsts), to) in left.chunks(CHUNK).zip(firsts.chunks_mut(CHUNK)).zip(to) {
                             *to = self.probe(left, kind, firsts);
-                            self.mark(firsts, if kind.keeps_right() { bits } else { &[] });
+                            if kind.keeps_right() {
+                                mark(firsts, bits);
+                            }
                         }
                     },
                 );
@@ -248,11 +240,26 @@ impl Probed {
     }
 }
 
+/// Sets the bits of first right rows that left rows have found.
+fn mark(firsts: &[u32], bits: &[AtomicU32]) {
+    for &first in firsts {
+        // The longest bitmap has a bit at `NO_ROW`, which is no row.
+        if first != NO_ROW
+            && let Some(word) = bits.get(first as usize / 32)
+        {
+            let bit = 1 << (first % 32);
+            if word.load(Relaxed) & bit == 0 {
+                word.fetch_or(bit, Relaxed);
+            }
+        }
+    }
+}
+
 /// The left rows that are kept, from the kept one with number `skip` on, as far as there is room.
 #[inline(always)]
 fn keep(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32) -> bool) -> usize {
     let (mut skip, mut at) = (skip, 0);
-    for (row, &first) in (row..).zip(firsts) {
+    for (&first, row) in firsts.iter().zip(row..) {
         if skip > 0 {
             skip -= u64::from(kept(first));
             continue;
@@ -269,7 +276,7 @@ fn keep(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], kept: impl Fn(u32
 #[inline(always)]
 fn pairs(row: u32, firsts: &[u32], skip: u64, left: &mut [u32], right: &mut [u32]) -> usize {
     let (mut skip, mut at) = (skip, 0);
-    for (row, &first) in (row..).zip(firsts) {
+    for (&first, row) in firsts.iter().zip(row..) {
         let found = first != NO_ROW;
         if skip > 0 {
             skip -= u64::from(found);

@@ -105,7 +105,7 @@ impl Runs {
     ) -> usize {
         let (bounds, rows) = (self.bounds.words(), self.rows.words());
         let mut at = 0;
-        for (i, (row, &first)) in (row..).zip(firsts).enumerate() {
+        for (i, (&first, row)) in firsts.iter().zip(row..).enumerate() {
             if let Some(&ahead) = firsts.get(i + BOUNDS_AHEAD) {
                 prefetch(bounds, ahead as usize);
             }
@@ -172,7 +172,7 @@ impl Share<'_> {
 
     /// Puts the rows in, after which the places are where runs end.
     fn deal(&mut self, firsts: &[u32]) {
-        for (row, &first) in (0..).zip(firsts) {
+        for (&first, row) in firsts.iter().zip(0..) {
             if let Some(place) = self.ends.get_mut(first.wrapping_sub(self.begin) as usize) {
                 if let Some(to) = self.rows.get_mut((*place - self.before) as usize) {
                     *to = row;

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::*;
+use crate::error::Error;
 use crate::join::JoinRows;
 use crate::scheme::hash::SplitMix64;
 
@@ -62,8 +63,7 @@ fn check(left: &[u64], right: &[u64]) -> Result<()> {
             }
             let (mut rows, mut bits) = (JoinRows::default(), vec![0; bitmap_words(right.len())]);
             for (left, first) in left.chunks(5000).zip((0..).step_by(5000)) {
-                let mut batch = JoinRows::default();
-                index.batch(left, kind, &mut bits, &mut batch)?;
+                let batch = index.batch(left, kind, &mut bits)?;
                 rows.left.extend(batch.left.iter().map(|row| first + row));
                 rows.right.extend(batch.right);
             }
@@ -118,16 +118,73 @@ fn distinct_right_keys_dense_and_not() -> Result<()> {
     Ok(())
 }
 
-/// Every left row of one key has as many results as a piece.
 #[test]
 fn heavy_keys_on_both_sides() -> Result<()> {
-    let (heavy, len) = (size(1500) as u64, size(70_000) as u64);
-    let mut right: Vec<u64> = (0..len).map(|i| if i % 40 == 0 { 1 << 50 } else { i }).collect();
-    let mut left: Vec<u64> = (0..len / 8).map(|i| if i < 30 || i == len / 16 { 1 << 50 } else { i * 9 }).collect();
-    check(&left, &right)?;
-    right.truncate(heavy as usize);
-    right.fill(5);
-    left.truncate(heavy as usize / 2);
-    left.fill(5);
+    let len = size(70_000) as u64;
+    let right: Vec<u64> = (0..len).map(|i| if i % 40 == 0 { 1 << 50 } else { i }).collect();
+    let left: Vec<u64> = (0..len / 8).map(|i| if i < 30 || i == len / 16 { 1 << 50 } else { i * 9 }).collect();
     check(&left, &right)
+}
+
+/// All rows have one key: many results of many left rows; and more results of one left row than a thread writes at a time.
+#[test]
+fn one_key() -> Result<()> {
+    check(&vec![5; size(750)], &vec![5; size(1500)])?;
+    check(&[5; 3], &vec![5; size(PIECE + 5000)])
+}
+
+/// A batch has at most as many results as there are rows of a column; one with more marks nothing.
+#[test]
+#[cfg_attr(miri, ignore = "a result too long to be held has many rows")]
+fn a_batch_that_is_too_long_leaves_no_mark() -> Result<()> {
+    let cpu = Cpu::with_threads(1)?;
+    let right = Right::of(&cpu, &[7_u32; 70_000])?;
+    let mut bits = vec![0; bitmap_words(70_000)];
+    for kind in [JoinKind::Inner, JoinKind::Right, JoinKind::Full] {
+        let found = right.batch(&[7; 70_000], kind, &mut bits);
+        assert!(matches!(found, Err(Error::TooLarge { asked: 4_900_000_000, .. })), "{kind}");
+        assert!(bits.iter().all(|&word| word == 0), "{kind}");
+    }
+    assert_eq!(right.batch(&[7; 70_000], JoinKind::Semi, &mut bits)?.left.len(), 70_000);
+    Ok(())
+}
+
+/// Of the longest column there can be, of which a bitmap takes 512 MiB; but only its ends are touched.
+#[test]
+#[cfg(target_pointer_width = "64")]
+#[cfg_attr(miri, ignore = "there all of it is memory")]
+fn what_is_not_found_marks_no_row() -> Result<()> {
+    let mut bits: Vec<u32> = memory::zeroed(bitmap_words(u32::MAX as usize))?;
+    mark(&[5, NO_ROW, u32::MAX - 1, NO_ROW], atomic_u32(&mut bits));
+    assert_eq!((bits[0], bits.last()), (1 << 5, Some(&(1 << 30))));
+    Ok(())
+}
+
+/// A left column whose last row has the greatest number there is: none is counted behind it.
+#[test]
+fn the_last_of_all_rows_is_the_last() -> Result<()> {
+    let cpu = Cpu::with_threads(1)?;
+    for right in [&[3_u64, 8][..], &[3, 3, 8]] {
+        let index = Right::of(&cpu, right)?;
+        let left = [8, 1, 3];
+        let mut firsts = [0; 3];
+        for kind in JoinKind::ALL {
+            let results = index.probe(&left, kind, &mut firsts) as usize;
+            let of_right = if kind.has_right() { results } else { 0 };
+            let mut rows = JoinRows { left: vec![7; results], right: vec![7; of_right] };
+            let row = u32::MAX - left.len() as u32;
+            // More room than results: every left row is looked at to its end.
+            rows.left.push(7);
+            rows.right.resize(if kind.has_right() { results + 1 } else { 0 }, 7);
+            assert_eq!(index.write(kind, row, &firsts, 0, &mut rows.left, &mut rows.right), results, "{kind}");
+            rows.left.truncate(results);
+            rows.left.iter_mut().for_each(|left| *left -= row);
+            rows.right.truncate(of_right);
+            let mut expected = by_map(&left, right, kind);
+            expected.left.truncate(results);
+            expected.right.truncate(of_right);
+            assert!(rows == expected, "{kind}");
+        }
+    }
+    Ok(())
 }

@@ -131,17 +131,29 @@ fn indices_of_columns_join_as_join_indices_do() {
 fn what_does_not_belong_together_is_refused() {
     for device in devices() {
         let index = ColumnIndex::build(&device, &[1_u32; 100]).unwrap();
-        let other = ColumnIndex::build(&device, &[1_u32]).unwrap();
-        let (mut matched, mine) = (other.matched().unwrap(), index.matched().unwrap());
-        assert!(matches!(index.probe(&[1], JoinKind::Inner, &mut matched), Err(Error::LengthMismatch { .. })));
-        assert!(matches!(index.unmatched(&matched), Err(Error::LengthMismatch { .. })));
-        assert!(matches!(matched.merge(&mine), Err(Error::LengthMismatch { .. })));
+        // Others, of which one has as many rows.
+        for other in [&[1_u32][..], &[2; 100]] {
+            let other = ColumnIndex::build(&device, other).unwrap();
+            let (mut matched, mine) = (other.matched().unwrap(), index.matched().unwrap());
+            for kind in JoinKind::ALL {
+                assert!(matches!(index.probe(&[1], kind, &mut matched), Err(Error::WrongIndex)));
+            }
+            assert!(matches!(index.unmatched(&matched), Err(Error::WrongIndex)));
+            assert!(matches!(matched.merge(&mine), Err(Error::WrongIndex)));
+            assert_eq!(other.unmatched(&matched).unwrap().len(), other.len());
+        }
         assert_eq!(index.keys_len(), 1);
         // A result that is too long to be held is known to be.
         let index = ColumnIndex::build(&device, &[7_u64; 70_000]).unwrap();
         let found = index.join(&[7; 70_000], JoinKind::Inner).unwrap();
         assert_eq!(found.len(), 4_900_000_000);
         assert!(matches!(found.collect(), Err(Error::TooLarge { .. })));
+        let mut matched = index.matched().unwrap();
+        for kind in [JoinKind::Inner, JoinKind::Right, JoinKind::Full] {
+            let rows = index.probe(&[7; 70_000], kind, &mut matched);
+            assert!(matches!(rows, Err(Error::TooLarge { asked: 4_900_000_000, .. })), "{kind}");
+        }
+        assert_eq!(index.unmatched(&matched).unwrap().len(), 70_000);
         let piece = found.chunk(4_900_000_000 - 70_001, 2).unwrap();
         assert_eq!((piece.left, piece.right), (vec![69_998, 69_999], vec![69_999, 0]));
     }
