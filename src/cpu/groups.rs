@@ -117,7 +117,23 @@ impl Cpu {
         numbers: Numbers,
         wanted: Wanted,
     ) -> Result<Option<WideAccumulated<Cpu>>> {
-        let (rows, groups) = (keys.len(), numbering.unique.words().len());
+        let ids = |rows: Range<usize>, ids: &mut [u32]| numbering.look(rows.start, &keys[rows], ids);
+        self.grouped_ids(keys.len(), numbering.unique.words().len(), values, numbers, wanted, ids)
+    }
+
+    /// What is wanted of groups whose ids `look` writes down for a few rows at a time, or says that it knows not all of them.
+    /// A row whose id is not below `groups` is passed over.
+    ///
+    /// None if it is better done by ids that are written down, or if one is unknown.
+    pub(crate) fn grouped_ids<V: Word>(
+        &self,
+        rows: usize,
+        groups: usize,
+        values: &[V],
+        numbers: Numbers,
+        wanted: Wanted,
+        look: impl Fn(Range<usize>, &mut [u32]) -> bool + Sync,
+    ) -> Result<Option<WideAccumulated<Cpu>>> {
         let threads = self.run(rayon::current_num_threads)?;
         let in_order = numbers == Numbers::Double && wanted.sum;
         if in_order || (groups > CHUNK && groups.saturating_mul(threads * ROWS_A_CELL) > rows) {
@@ -130,9 +146,8 @@ impl Cpu {
             let mut cells = Cells::of(groups, wanted)?;
             let mut ids = [0; CHUNK];
             while let Some(rows) = crew.take() {
-                let (first, keys) = (rows.start, &keys[rows.clone()]);
-                let ids = &mut ids[..keys.len()];
-                if !numbering.look(first, keys, ids) {
+                let ids = &mut ids[..rows.len()];
+                if !look(rows.clone(), ids) {
                     unknown.store(true, Relaxed);
                 }
                 if unknown.load(Relaxed) {

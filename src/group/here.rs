@@ -1,5 +1,7 @@
 //! Groups by first appearance on the CPU: columns are read where they are, and ids are written down only if need be.
 
+use std::ops::Range;
+
 use super::groups::{settled, wanted};
 use super::number::{Columns, Number};
 use super::{Aggregate, DeviceGroups};
@@ -36,4 +38,24 @@ pub(super) fn grouped<B: HashBackend, K: Key, V: Number>(
         }
     };
     settled(backend, backend.of_host(unique)?, columns.on(backend)?)
+}
+
+/// The groups that rows have ids of, if they are few for the rows; `backend` is `cpu`.
+pub(super) fn of_ids<B: HashBackend, V: Number>(
+    backend: &B,
+    cpu: &Cpu,
+    ids: &[u32],
+    groups: usize,
+    values: &[V::Word],
+    aggregates: &[Aggregate],
+) -> Result<Option<DeviceGroups<B, u32, V>>> {
+    let look = |rows: Range<usize>, to: &mut [u32]| {
+        to.copy_from_slice(&ids[rows]);
+        true
+    };
+    let Some(all) = cpu.grouped_ids(ids.len(), groups, values, V::NUMBERS, wanted(aggregates), look)? else {
+        return Ok(None);
+    };
+    let columns = Columns::of_wide(cpu, all)?;
+    settled(backend, backend.of_host(cpu.iota(groups)?)?, columns.on(backend)?).map(Some)
 }

@@ -204,6 +204,11 @@ pub fn aggregate<B: Relational, V: Number>(
     Error::check_rows("rows", ids.len())?;
     Error::check_rows("groups", groups)?;
     let values = if wanted(aggregates).values() { values } else { &[] };
+    if let Some(cpu) = backend.host()
+        && let Some(found) = here::of_ids::<B, V>(backend, cpu, ids, groups, bytemuck::cast_slice(values), aggregates)?
+    {
+        return found.download(backend);
+    }
     let (ids, values) = (backend.upload(ids)?, backend.upload(bytemuck::cast_slice::<V, V::Word>(values))?);
     aggregated::<B, u32, V>(backend, backend.iota(groups)?, &ids, &values, aggregates)?.download(backend)
 }

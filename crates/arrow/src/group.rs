@@ -142,13 +142,27 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
 
 /// Where each number comes first, of numbers that first come in their order.
 fn first_rows(codes: &[u32]) -> Vec<u32> {
-    let mut rows = Vec::new();
-    for (row, &code) in (0..).zip(codes) {
-        if code as usize == rows.len() {
-            rows.push(row);
+    let end = |codes: &[u32]| codes.iter().max().map_or(0, |&greatest| greatest + 1);
+    let ends: Vec<u32> = codes.par_chunks(CHUNK).map(end).collect();
+    // Where pieces begin that have numbers of their own, and the first of those.
+    let (mut pieces, mut next) = (Vec::new(), 0);
+    for (start, end) in (0..).step_by(CHUNK).zip(ends) {
+        if end > next {
+            pieces.push((start, next));
+            next = end;
         }
     }
-    rows
+    let of_piece = |&(start, mut next): &(usize, u32)| {
+        let mut rows = Vec::new();
+        for (&code, row) in codes[start..].iter().take(CHUNK).zip(start as u32..) {
+            if code == next {
+                rows.push(row);
+                next += 1;
+            }
+        }
+        rows
+    };
+    pieces.par_iter().map(of_piece).collect::<Vec<Vec<u32>>>().concat()
 }
 
 /// The same groups in the order of their keys.

@@ -79,10 +79,10 @@ fn numbers(rows: Vec<u32>, may_miss: bool) -> UInt32Array {
 pub struct RightKeys {
     keys: Keys,
     encoder: Encoder,
-    index: Index,
+    pub(crate) index: Index,
 }
 
-enum Index {
+pub(crate) enum Index {
     Narrow(ColumnIndex<Any, u32>),
     Wide(ColumnIndex<Any, u64>),
 }
@@ -160,7 +160,7 @@ impl RightKeys {
     }
 
     /// The words of left keys, as wide as those of the index.
-    fn words<K: Width>(&self, left: &Keys) -> Result<ScalarBuffer<K>> {
+    pub(crate) fn words<K: Width>(&self, left: &Keys) -> Result<ScalarBuffer<K>> {
         check_types(left, &self.keys)?;
         Ok(K::of(self.encoder.encode(left)?).expect("the encoder gives both sides words of one width"))
     }

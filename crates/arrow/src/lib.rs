@@ -40,7 +40,7 @@
 //! kind.rs                 which types can be equal
 //! leaf.rs                 columns taken apart into plain values
 //! encode.rs, own.rs       plain values as one word a row;  strings.rs, finder.rs: numbers for strings and for words
-//! join.rs, group.rs       koel's joins and groups of words
+//! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys batch by batch
 //! aggregate.rs, values.rs sums, extremes, means of groups;  take.rs: rows of columns by number
 //! canonical.rs            floats by which ascending groups are ordered;  plain.rs: dictionaries exchanged for their values
 //! ```
@@ -64,6 +64,7 @@ mod kind;
 mod leaf;
 mod own;
 mod plain;
+mod probe;
 mod strings;
 mod take;
 #[cfg(test)]
@@ -79,3 +80,4 @@ pub use keys::{Column, Keys};
 pub use kind::{can_be_equal, check_types};
 pub use koel::{IdOrder, JoinKind};
 pub use plain::plain_type;
+pub use probe::{FirstKeys, Probe, check_key};

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 
 use arrow_array::UInt32Array;
+use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use arrow_schema::DataType;
+use rayon::prelude::*;
 
+use crate::encode::CHUNK;
 use crate::keys::Column;
-use crate::leaf::{self, Bytes, Fixed, Leaf, leaves, with_values};
+use crate::leaf::{self, Bytes, Fixed, Leaf, Piece, leaves, with_values};
 use crate::take::Starts;
 
 /// The values of a column that are there, and the group of each.
@@ -18,11 +21,11 @@ pub(crate) struct Values<'a> {
 
 /// Values by how they are added up and compared.
 pub(crate) enum Numbers {
-    U32(Vec<u32>),
-    U64(Vec<u64>),
-    I64(Vec<i64>),
-    F64(Vec<f64>),
-    I128(Vec<i128>),
+    U32(ScalarBuffer<u32>),
+    U64(ScalarBuffer<u64>),
+    I64(ScalarBuffer<i64>),
+    F64(ScalarBuffer<f64>),
+    I128(ScalarBuffer<i128>),
     /// What is no number.
     Other,
 }
@@ -58,39 +61,59 @@ pub(crate) fn present<'a>(column: &Column, ids: &'a [u32]) -> Values<'a> {
 fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
     match of {
         DataType::Dictionary(_, values) => numbers(values, leaf),
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Numbers::U32(collected(leaf, |value| value as u32)),
-        DataType::UInt64 => Numbers::U64(collected(leaf, |value| value as u64)),
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => Numbers::F64(doubles(leaf)),
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Numbers::U32(match whole(leaf) {
+            Some(leaf::Values::U32(values)) => values.clone(),
+            _ => collected(leaf, |value| value as u32),
+        }),
+        DataType::UInt64 => Numbers::U64(match whole(leaf) {
+            Some(leaf::Values::U64(values)) => values.clone(),
+            _ => collected(leaf, |value| value as u64),
+        }),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Numbers::F64(match whole(leaf) {
+            Some(leaf::Values::F64(values)) => values.clone(),
+            _ => doubles(leaf),
+        }),
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
-            Numbers::I128(collected(leaf, |value| value))
+            Numbers::I128(match whole(leaf) {
+                Some(leaf::Values::I128(values)) => values.clone(),
+                _ => collected(leaf, |value| value),
+            })
         }
         DataType::Boolean | DataType::Null | DataType::Struct(_) | DataType::Interval(_) => Numbers::Other,
         of if has_bytes(of) => Numbers::Other,
-        _ => Numbers::I64(collected(leaf, |value| value as i64)),
+        _ => Numbers::I64(match whole(leaf) {
+            Some(leaf::Values::I64(values)) => values.clone(),
+            _ => collected(leaf, |value| value as i64),
+        }),
+    }
+}
+
+/// The values of a column in one piece without nulls: they need not be copied, if they are of the type that is added up.
+fn whole(leaf: &Leaf) -> Option<&leaf::Values> {
+    match &leaf.pieces[..] {
+        [piece] if piece.nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) => Some(&piece.values),
+        _ => None,
     }
 }
 
 /// The values that are there, as integers.
-fn collected<V>(leaf: &Leaf, to: impl Fn(i128) -> V) -> Vec<V> {
-    fn put<T: Fixed, V>(all: &[T], rows: impl Iterator<Item = usize>, to: impl Fn(i128) -> V, values: &mut Vec<V>) {
-        values.extend(rows.map(|row| to(T::widen(all[row].whole()))));
+fn collected<V: ArrowNativeType>(leaf: &Leaf, to: impl Fn(i128) -> V + Sync) -> ScalarBuffer<V> {
+    fn put<T: Fixed, V: Send>(all: &[T], piece: &Piece, to: impl Fn(i128) -> V + Sync, values: &mut Vec<V>) {
+        let value = |value: &T| to(T::widen(value.whole()));
+        match &piece.nulls {
+            Some(nulls) => values.extend(nulls.valid_indices().map(|row| value(&all[row]))),
+            None => values.par_extend(all.par_iter().with_min_len(CHUNK).map(value)),
+        }
     }
     let mut values = Vec::with_capacity(leaf.rows());
     for piece in &leaf.pieces {
-        with_values!(
-            &piece.values,
-            |all| match &piece.nulls {
-                Some(nulls) => put(all, nulls.valid_indices(), &to, &mut values),
-                None => put(all, 0..piece.rows, &to, &mut values),
-            },
-            |_bytes| ()
-        );
+        with_values!(&piece.values, |all| put(all, piece, &to, &mut values), |_bytes| ());
     }
-    values
+    values.into()
 }
 
 /// The values that are there, as doubles: -0 and NaN as they are.
-fn doubles(leaf: &Leaf) -> Vec<f64> {
+fn doubles(leaf: &Leaf) -> ScalarBuffer<f64> {
     let mut values = Vec::with_capacity(leaf.rows());
     for piece in &leaf.pieces {
         let there = |row: &usize| piece.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
@@ -100,7 +123,7 @@ fn doubles(leaf: &Leaf) -> Vec<f64> {
             _ => (),
         }
     }
-    values
+    values.into()
 }
 
 /// Whether values of a type are ordered as bytes.

@@ -1,0 +1,222 @@
+//! Left keys that come batch by batch, for engines that stream: the results of each batch in pieces, as row numbers.
+//!
+//! ```text
+//! RightKeys::probe    the words of a batch, and how many results it has; the results too, if they are few
+//! RightKeys::piece    some of the results; if they are many, the batch is looked up again for each piece, which is little
+//!                     beside writing them, and nothing is held but its words
+//! FirstKeys           no results: for each left row the first right row with its key. Semi, anti and mark joins of either side
+//! ```
+//!
+//! What it is not: a record of which right rows have been found. Who keeps right rows marks those that a residual filter
+//! leaves, which only the engine knows.
+
+use arrow_schema::DataType;
+use koel::group::FirstRows;
+use koel::join::JoinRows;
+use koel::{Any, JoinKind};
+
+use crate::encode::{Encoder, NullEquality, Words, hash_bits};
+use crate::error::Result;
+use crate::join::{Index, RightKeys};
+use crate::keys::Keys;
+use crate::kind::check_types;
+use crate::leaf::count;
+
+/// Refuses a column type that keys cannot have.
+///
+/// # Errors
+/// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey), with what to do instead.
+pub fn check_key(name: &str, data_type: &DataType) -> Result<()> {
+    count(name, data_type).map(drop)
+}
+
+/// What a batch of left keys finds among [`RightKeys`].
+pub struct Probe {
+    how: JoinKind,
+    found: Found,
+    len: u64,
+}
+
+enum Found {
+    Rows(JoinRows),
+    Words(Words),
+}
+
+impl Probe {
+    /// Results.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl RightKeys {
+    /// The number of right rows.
+    pub fn len(&self) -> usize {
+        match &self.index {
+            Index::Narrow(index) => index.len(),
+            Index::Wide(index) => index.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Looks up a batch of left keys, whose rows are counted from 0: an inner, left, semi or anti join. Right and full ones
+    /// are taken as inner and left ones: their right rows without a partner are known after the last batch alone.
+    ///
+    /// Cost: a lookup a left row. Memory: up to `at_once` results of 8 bytes, or else the words of the batch, 4 or 8 bytes a
+    /// row.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, StringArray};
+    /// use koel_arrow::{JoinKind, Keys, NullEquality, RightKeys};
+    ///
+    /// let right: ArrayRef = Arc::new(StringArray::from(vec!["plum", "fig", "plum"]));
+    /// let index = RightKeys::new(&koel::auto().backend, &Keys::of_arrays(&[right])?, NullEquality::NothingEquals)?;
+    /// let left: ArrayRef = Arc::new(StringArray::from(vec!["fig", "plum", "pear"]));
+    /// let probe = index.probe(&Keys::of_arrays(&[left])?, JoinKind::Inner, 1)?;
+    /// assert_eq!(probe.len(), 3);
+    /// let rows = index.piece(&probe, 1, 10)?;
+    /// assert_eq!((rows.left, rows.right), (vec![1, 1], vec![0, 2]));
+    /// # Ok::<(), koel_arrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`join`](Self::join); a batch may have any number of results.
+    pub fn probe(&self, left: &Keys, how: JoinKind, at_once: usize) -> Result<Probe> {
+        let how = match how {
+            JoinKind::Right => JoinKind::Inner,
+            JoinKind::Full => JoinKind::Left,
+            other => other,
+        };
+        macro_rules! looked_up {
+            ($index:expr, $width:ident) => {{
+                let words = self.words(left)?;
+                let join = $index.join(&words, how)?;
+                let len = join.len();
+                let found = match usize::try_from(len) {
+                    Ok(all) if all <= at_once => Found::Rows(join.chunk(0, all)?),
+                    _ => Found::Words(Words::$width(words)),
+                };
+                (found, len)
+            }};
+        }
+        let (found, len) = match &self.index {
+            Index::Narrow(index) => looked_up!(index, Narrow),
+            Index::Wide(index) => looked_up!(index, Wide),
+        };
+        Ok(Probe { how, found, len })
+    }
+
+    /// Results `first..first + len` of a batch, as many of them as there are, by left rows, then right rows;
+    /// [`NO_ROW`](koel::NO_ROW) where a left row has no partner.
+    ///
+    /// Cost: two writes a result; where the batch has more than `at_once`, also a lookup of all of it.
+    ///
+    /// # Errors
+    /// What koel reports. A probe of other right keys gives rows that mean nothing, or [`koel::Error::WrongIndex`].
+    pub fn piece(&self, probe: &Probe, first: u64, len: usize) -> Result<JoinRows> {
+        Ok(match (&probe.found, &self.index) {
+            (Found::Rows(rows), _) => {
+                let of = |rows: &[u32]| {
+                    let begin = usize::try_from(first).map_or(rows.len(), |first| first.min(rows.len()));
+                    rows[begin..begin + len.min(rows.len() - begin)].to_vec()
+                };
+                JoinRows { left: of(&rows.left), right: of(&rows.right) }
+            }
+            (Found::Words(Words::Narrow(words)), Index::Narrow(index)) => {
+                index.join(words, probe.how)?.chunk(first, len)?
+            }
+            (Found::Words(Words::Wide(words)), Index::Wide(index)) => index.join(words, probe.how)?.chunk(first, len)?,
+            _ => return Err(koel::Error::WrongIndex.into()),
+        })
+    }
+}
+
+/// Right keys, made ready to say of left keys which right row has each first.
+///
+/// What semi, anti and mark joins need is less than a join: of the rows of one key, one stands for all.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Int64Array};
+/// use koel_arrow::{FirstKeys, Keys, NullEquality};
+///
+/// let right: ArrayRef = Arc::new(Int64Array::from(vec![7, 3, 7]));
+/// let keys = FirstKeys::new(&koel::auto().backend, &Keys::of_arrays(&[right])?, NullEquality::NothingEquals)?;
+/// assert_eq!(keys.rows()?, [0, 1, 0]);
+/// let left: ArrayRef = Arc::new(Int64Array::from(vec![Some(3), None, Some(7), Some(1)]));
+/// assert_eq!(keys.find(&Keys::of_arrays(&[left])?)?, [1, koel::NO_ROW, 0, koel::NO_ROW]);
+/// # Ok::<(), koel_arrow::Error>(())
+/// ```
+pub struct FirstKeys {
+    keys: Keys,
+    encoder: Encoder,
+    first: First,
+}
+
+enum First {
+    Narrow(FirstRows<Any, u32>),
+    Wide(FirstRows<Any, u64>),
+}
+
+impl FirstKeys {
+    /// Of these right keys.
+    ///
+    /// Cost: as [`RightKeys::new`], without the lists of rows of equal keys.
+    ///
+    /// # Errors
+    /// As [`RightKeys::new`].
+    pub fn new(device: &Any, right: &Keys, nulls: NullEquality) -> Result<Self> {
+        let (encoder, words) = Encoder::fit(device, right, nulls, hash_bits())?;
+        let first = match &words {
+            Words::Narrow(words) => First::Narrow(FirstRows::build(device, words)?),
+            Words::Wide(words) => First::Wide(FirstRows::build(device, words)?),
+        };
+        Ok(FirstKeys { keys: right.clone(), encoder, first })
+    }
+
+    /// For each left row the first right row with its key, or [`NO_ROW`](koel::NO_ROW).
+    ///
+    /// # Errors
+    /// As [`RightKeys::join`].
+    pub fn find(&self, left: &Keys) -> Result<Vec<u32>> {
+        check_types(left, &self.keys)?;
+        Ok(match (&self.first, self.encoder.encode(left)?) {
+            (First::Narrow(first), Words::Narrow(words)) => first.find(&words)?,
+            (First::Wide(first), Words::Wide(words)) => first.find(&words)?,
+            _ => return Err(koel::Error::WrongIndex.into()),
+        })
+    }
+
+    /// For each right row the first one with its key. Where nulls equal nothing, rows with one have the first such row.
+    ///
+    /// # Errors
+    /// What koel reports.
+    pub fn rows(&self) -> Result<Vec<u32>> {
+        Ok(match &self.first {
+            First::Narrow(first) => first.rows()?,
+            First::Wide(first) => first.rows()?,
+        })
+    }
+}
+
+impl std::fmt::Debug for Probe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Probe").field("how", &self.how).field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for FirstKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FirstKeys").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,47 @@
+//! Devices by their names in `koel.device`: each is opened once in a process, since that compiles its kernels.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use koel::{Any, Cpu, HashBackend};
+use log::warn;
+
+static OPEN: Mutex<Option<HashMap<String, Any>>> = Mutex::new(None);
+
+/// Whether a text can name one device: `auto`, `cpu`, `opencl:NUMBER` or `opencl:NAME`.
+pub(crate) fn is_name(name: &str) -> bool {
+    matches!(name, "auto" | "cpu") || name.strip_prefix("opencl:").is_some_and(|which| !which.is_empty())
+}
+
+/// The device of this name; the CPU where there is none, with a warning once: a query ends with its answer on every machine.
+pub(crate) fn named(name: &str) -> Any {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = open.get_or_insert_with(HashMap::new);
+    if let Some(device) = open.get(name) {
+        return device.clone();
+    }
+    let device = match koel::device::choose(name, None) {
+        Ok(found) => found.into_iter().next().unwrap_or_else(cpu),
+        Err(error) => {
+            warn!("koel.device = '{name}': {error}; the CPU takes its place");
+            cpu()
+        }
+    };
+    open.insert(name.into(), device.clone());
+    device
+}
+
+/// The CPU.
+pub(crate) fn cpu() -> Any {
+    Any::Cpu(Cpu::new())
+}
+
+/// Whether a device is the CPU.
+pub(crate) fn is_cpu(device: &Any) -> bool {
+    matches!(device, Any::Cpu(_))
+}
+
+/// A device's name for plans.
+pub(crate) fn shown(device: &Any) -> String {
+    if is_cpu(device) { "cpu".into() } else { device.info().to_string() }
+}

@@ -1,0 +1,126 @@
+//! What a join is to do: the plan's words for it, resolved once for all partitions.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::{JoinSide, JoinType};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_expr::expressions::Column as ColumnExpr;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
+use koel::JoinKind;
+use koel_arrow::{Column, Keys, NullEquality};
+
+use crate::error::external;
+
+/// A join, resolved.
+pub(super) struct Spec {
+    pub(super) how: JoinType,
+    pub(super) nulls: NullEquality,
+    pub(super) on_build: Vec<PhysicalExprRef>,
+    pub(super) on_probe: Vec<PhysicalExprRef>,
+    pub(super) filter: Option<JoinFilter>,
+    pub(super) build_schema: SchemaRef,
+    pub(super) probe_schema: SchemaRef,
+    /// The result's schema, and where its columns come from.
+    pub(super) schema: SchemaRef,
+    pub(super) columns: Vec<ColumnIndex>,
+    pub(super) batch_size: usize,
+    /// `koel.device`, and the build rows from which it is asked.
+    pub(super) device: String,
+    pub(super) min_rows: usize,
+}
+
+impl Spec {
+    /// Whether pairs of rows are needed, and not only which rows have a partner.
+    pub(super) fn wants_pairs(&self) -> bool {
+        use JoinType::{Full, Inner, Left, Right};
+        self.filter.is_some() || matches!(self.how, Inner | Left | Right | Full)
+    }
+
+    /// Whether build rows come at the end, by whether they were found.
+    pub(super) fn ends_with_build_rows(&self) -> bool {
+        use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
+        matches!(self.how, Left | Full | LeftSemi | LeftAnti | LeftMark)
+    }
+
+    /// Whether each probe row that has no partner is a row of the result.
+    pub(super) fn keeps_probe(&self) -> bool {
+        matches!(self.how, JoinType::Right | JoinType::Full)
+    }
+
+    /// Whether results are probe rows alone, by whether they have a partner.
+    pub(super) fn is_of_probe_rows(&self) -> bool {
+        matches!(self.how, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
+    }
+
+    /// Whether results are build rows alone.
+    pub(super) fn is_of_build_rows(&self) -> bool {
+        matches!(self.how, JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark)
+    }
+
+    /// Whether an empty build side makes an empty result, whatever the probe side has.
+    pub(super) fn is_empty_without_build(&self) -> bool {
+        use JoinType::{Full, Right, RightAnti, RightMark};
+        !matches!(self.how, Right | Full | RightAnti | RightMark)
+    }
+
+    /// Which pairs koel lists. With a filter partners may be taken away again, so rows without one are added behind it.
+    pub(super) fn listed(&self) -> JoinKind {
+        if self.keeps_probe() && self.filter.is_none() { JoinKind::Left } else { JoinKind::Inner }
+    }
+
+    /// Whether a build column is needed after the index has been made.
+    pub(super) fn keeps_build(&self, column: usize) -> bool {
+        let is_it = |of: &ColumnIndex| of.side == JoinSide::Left && of.index == column;
+        self.columns.iter().any(is_it) || self.filter.as_ref().is_some_and(|f| f.column_indices().iter().any(is_it))
+    }
+
+    /// Whether a build column is a key by itself.
+    pub(super) fn is_build_key(&self, column: usize) -> bool {
+        self.on_build.iter().any(|on| column_of(on) == Some(column))
+    }
+
+    /// The build keys: from whole columns, or from the pieces of expressions.
+    pub(super) fn build_keys(&self, columns: &[Option<Column>], made: Vec<Vec<ArrayRef>>) -> Result<Keys> {
+        let keys = self.on_build.iter().zip(made).map(|(on, pieces)| match column_of(on) {
+            Some(at) => columns.get(at).cloned().flatten().ok_or_else(|| no_column(at, &self.build_schema)),
+            None => {
+                let column = Column::of_chunks(on.to_string(), &on.data_type(&self.build_schema)?, pieces);
+                let column = column.map_err(external)?;
+                Ok(column.one_piece().unwrap_or(column))
+            }
+        });
+        Keys::new(keys.collect::<Result<_>>()?).map_err(external)
+    }
+
+    /// The keys of gathered probe batches.
+    pub(super) fn probe_keys(&self, batches: &[RecordBatch]) -> Result<Keys> {
+        let keys = self.on_probe.iter().map(|on| {
+            let piece = |batch: &RecordBatch| on.evaluate(batch)?.into_array(batch.num_rows());
+            let pieces = batches.iter().map(piece).collect::<Result<Vec<_>>>()?;
+            Column::of_chunks(on.to_string(), &self.probe_type(on)?, pieces).map_err(external)
+        });
+        Keys::new(keys.collect::<Result<_>>()?).map_err(external)
+    }
+
+    fn probe_type(&self, on: &PhysicalExprRef) -> Result<DataType> {
+        on.data_type(&self.probe_schema)
+    }
+}
+
+/// The column that an expression is.
+pub(super) fn column_of(expression: &PhysicalExprRef) -> Option<usize> {
+    expression.downcast_ref::<ColumnExpr>().map(ColumnExpr::index)
+}
+
+fn no_column(at: usize, schema: &SchemaRef) -> DataFusionError {
+    DataFusionError::Internal(format!("koel: a key is column {at}, which {schema:?} has not"))
+}
+
+impl std::fmt::Debug for Spec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spec").field("how", &self.how).field("columns", &Arc::clone(&self.schema)).finish_non_exhaustive()
+    }
+}
