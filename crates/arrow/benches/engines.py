@@ -6,7 +6,7 @@
 
 Every engine has two threads and does each job in turn, nine rounds: median (least). Columns are in memory, as Arrow or NumPy
 arrays, and so are results. Each result's rows and their sum are compared with koel's, which runs as a program that is told
-what to do (engines.rs); with huge pages, and without.
+what to do (engines.rs); as it is, and with huge pages for `malloc`.
 """
 
 import os
@@ -134,7 +134,7 @@ def main():
     import json
     messages = subprocess.run(build, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     program = [m["executable"] for m in map(json.loads, messages) if m.get("executable")][-1]
-    koels = {"koel": Koel(program, True), "koel, small pages": Koel(program, False)}
+    koels = {"koel": Koel(program, False), "koel, huge pages": Koel(program, True)}
     names = ["DataFusion", "DuckDB", "polars", "pandas", *koels]
     print(f"duckdb {duckdb.__version__}, polars {pl.__version__}, datafusion {datafusion.__version__}, "
           f"pandas {pd.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.1f}")

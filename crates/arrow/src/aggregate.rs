@@ -264,12 +264,9 @@ impl Job<'_> {
             Numbers::I128(values) => {
                 let scale = scale(self.plain_type());
                 let of_sums = DataType::Decimal128(DIGITS, scale);
-                let most = 10_i128.pow(DIGITS.into()) - 1;
-                let sums = exact_sums(ids, values, self.groups.len())
-                    .map_err(|group| self.overflow(group, of_sums.clone()))?;
-                if let Some(group) = sums.iter().position(|sum| sum.unsigned_abs() > most as u128) {
-                    return Err(self.overflow(group, of_sums));
-                }
+                let most = 10_u128.pow(DIGITS.into()) - 1;
+                let sums =
+                    exact_sums(ids, values, self.groups.len(), most).map_err(|group| self.overflow(group, of_sums))?;
                 Arc::new(Decimal128Array::new(sums.into(), nulls).with_precision_and_scale(DIGITS, scale)?)
             }
             Numbers::Other => return Err(self.unsupported("cast it to Int64, Decimal128 or Float64")),
@@ -281,7 +278,7 @@ impl Job<'_> {
         let groups = self.groups.len();
         let exact = |values: &[i128]| {
             let of_sums = DataType::Decimal128(DIGITS, scale(self.plain_type()));
-            exact_sums(ids, values, groups).map_err(|group| self.overflow(group, of_sums))
+            exact_sums(ids, values, groups, u128::MAX).map_err(|group| self.overflow(group, of_sums))
         };
         let as_doubles = |sums: Vec<i128>| sums.into_iter().map(|sum| sum as f64).collect();
         Ok(match numbers {

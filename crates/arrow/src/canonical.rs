@@ -7,10 +7,12 @@ use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, StructArray};
 use arrow_schema::DataType;
 
+use crate::error::Result;
+
 /// The array with such floats, also in structs and dictionaries.
-pub(crate) fn canonical(array: &ArrayRef) -> ArrayRef {
+pub(crate) fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
     type Half = <Float16Type as ArrowPrimitiveType>::Native;
-    match array.data_type() {
+    Ok(match array.data_type() {
         DataType::Float16 => {
             // Adding 0 turns -0 into 0.
             let one = |value: Half| if value.is_nan() { Half::NAN } else { value + Half::ZERO };
@@ -26,13 +28,13 @@ pub(crate) fn canonical(array: &ArrayRef) -> ArrayRef {
         }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            dictionary.with_values(canonical(dictionary.values()))
+            dictionary.with_values(canonical(dictionary.values())?)
         }
         DataType::Struct(fields) => {
             let array = array.as_struct();
-            let columns = array.columns().iter().map(canonical).collect();
-            Arc::new(StructArray::new(fields.clone(), columns, array.nulls().cloned()))
+            let columns = array.columns().iter().map(canonical).collect::<Result<_>>()?;
+            Arc::new(StructArray::try_new_with_length(fields.clone(), columns, array.nulls().cloned(), array.len())?)
         }
         _ => Arc::clone(array),
-    }
+    })
 }

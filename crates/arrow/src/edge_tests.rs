@@ -145,6 +145,93 @@ fn dictionaries_that_do_not_go_into_one_are_named() {
 }
 
 #[test]
+fn rows_are_taken_from_the_pieces_that_have_them() {
+    let whole = Int64Array::from_iter((0..40).map(|number| (number % 7 != 3).then_some(number)));
+    let whole: ArrayRef = Arc::new(whole);
+    let dictionary = |values| DataType::Dictionary(Box::new(DataType::Int8), Box::new(values));
+    let types = [
+        DataType::Int64,
+        DataType::Utf8,
+        DataType::Utf8View,
+        DataType::LargeBinary,
+        dictionary(DataType::Utf8),
+        dictionary(DataType::Utf8View),
+    ];
+    let cast = |of: &DataType| match of {
+        DataType::LargeBinary => {
+            let text = arrow_cast::cast(&whole, &DataType::Utf8).expect("text");
+            arrow_cast::cast(&text, of).expect("a cast")
+        }
+        DataType::Dictionary(_, values) => {
+            let values = arrow_cast::cast(&whole, values).expect("text");
+            let keys = Int8Array::from_iter((0..40_i8).map(|key| (key % 7 != 3).then_some(key)));
+            Arc::new(DictionaryArray::new(keys, values)) as ArrayRef
+        }
+        of => arrow_cast::cast(&whole, of).expect("a cast"),
+    };
+    let mut all: Vec<ArrayRef> = types.iter().map(cast).collect();
+    let inner = Field::new("t", DataType::Utf8View, true);
+    all.push(Arc::new(StructArray::new(vec![inner].into(), vec![all[2].clone()], whole.nulls().cloned())));
+    for array in all {
+        let pieces = [0..10, 10..10, 10..25, 25..26, 26..40];
+        let chunks = pieces.map(|rows| array.slice(rows.start, rows.len())).to_vec();
+        let column = Column::of_chunks("x", array.data_type(), chunks).expect("the column");
+        let runs = (0..40).flat_map(|start| (start..=40).map(move |end| (start..end).map(Some).collect::<Vec<_>>()));
+        let others = [
+            vec![Some(12), None, Some(24)],
+            vec![Some(39), Some(0), Some(25), None],
+            vec![None, None],
+            vec![Some(26), Some(26)],
+        ];
+        for rows in runs.chain(others).map(UInt32Array::from) {
+            let expected = arrow_select::take::take(&array, &rows, None).expect("rows");
+            let found = column.take(&rows).expect("rows");
+            // Dictionaries may have other values, of which rows have the same.
+            let plain = |array: &ArrayRef| Column::new("x", array.clone()).plain().expect("values").chunks()[0].clone();
+            assert_eq!(plain(&found).as_ref(), plain(&expected).as_ref(), "{} {rows:?}", array.data_type());
+        }
+        // A run in one piece is not copied.
+        let run = column.take(&vec![12, 13, 14].into()).expect("rows").to_data();
+        assert!(run.ptr_eq(&array.slice(12, 3).to_data()), "{}", array.data_type());
+    }
+}
+
+#[test]
+fn a_dictionary_that_pieces_share_counts_once() {
+    let of_10 = |values: ArrayRef| DictionaryArray::<Int8Type>::new(Int8Array::from_iter_values(0..10), values);
+    let texts = (0..10).map(|i| format!("category {i}")).collect::<Vec<_>>();
+    let text: ArrayRef = Arc::new(StringArray::from_iter_values(&texts));
+    let views: ArrayRef = Arc::new(arrow_array::StringViewArray::from_iter_values(&texts));
+    for dictionary in [of_10(text), of_10(views)] {
+        let array: ArrayRef = Arc::new(dictionary);
+        let chunks = vec![array.clone(); 20];
+        let column = Column::of_chunks("c", array.data_type(), chunks).expect("the column");
+        assert_eq!(column.one_piece().expect("one dictionary").len(), 200);
+        let taken = column.take(&UInt32Array::from(vec![Some(199), None, Some(3)])).expect("one dictionary");
+        assert_eq!((taken.data_type(), taken.null_count()), (array.data_type(), 1));
+        let keys = Keys::new(vec![column]).expect("keys");
+        let groups = factorize(&devices()[0], &keys, IdOrder::Ascending, NullKeys::Group).expect("groups");
+        assert_eq!(groups.rows.len(), 10);
+    }
+}
+
+#[test]
+fn structs_without_fields_are_keys() {
+    let structs: ArrayRef = Arc::new(StructArray::new_empty_fields(3, Some(vec![true, false, true].into())));
+    let keys = Keys::of_arrays(&[structs]).expect("keys");
+    let groups = factorize(&devices()[0], &keys, IdOrder::Ascending, NullKeys::Group).expect("groups");
+    assert_eq!((groups.codes, groups.rows), (vec![0, 1, 0].into(), vec![0, 1].into()));
+    assert_eq!(keys.columns()[0].plain().expect("the same").len(), 3);
+}
+
+#[test]
+fn columns_of_too_many_rows_are_refused() {
+    let nulls: ArrayRef = Arc::new(arrow_array::NullArray::new(u32::MAX as usize / 2));
+    let error = Column::of_chunks("n", &DataType::Null, vec![nulls; 3]).expect_err("rows").to_string();
+    assert!(error.contains("too many rows of a table (give it in parts)"), "{error}");
+}
+
+#[test]
 fn rows_and_columns_that_are_not_there_are_errors() {
     let column = Column::new("x", Arc::new(Int64Array::from(vec![1, 2])));
     let error = column.take(&vec![0, 2].into()).expect_err("two rows").to_string();

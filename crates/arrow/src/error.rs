@@ -56,7 +56,7 @@ pub enum Error {
     /// Keys of both sides whose types cannot be equal.
     #[error(
         "left key `{left}` is {left_type} and right key `{right}` is {right_type}: {}",
-        cast.as_ref().map_or("no value of one is one of the other".into(), ToString::to_string)
+        cast.as_ref().map_or("cast both to one type that holds the values of both".into(), ToString::to_string)
     )]
     TypeMismatch {
         /// The left column.
@@ -111,13 +111,15 @@ pub struct Cast {
     pub column: String,
     /// Whether it is the left one of a join.
     pub is_left: bool,
-    /// The type that holds all its values.
+    /// The type: one of the other column's kind that holds as many digits and as fine parts. Float64 rounds whole numbers
+    /// beyond 2^53, and moments may have less of a range than days.
     pub to: DataType,
 }
 
 impl std::fmt::Display for Cast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cast `{}` to {}", self.column, self.to)
+        let rounds = if self.to == DataType::Float64 { " (which rounds whole numbers beyond 2^53)" } else { "" };
+        write!(f, "cast `{}` to {}{rounds}", self.column, self.to)
     }
 }
 

@@ -171,7 +171,7 @@ fn ascending(keys: &Keys, groups: Factorized) -> Result<Factorized> {
     let field = |column: &Column| SortField::new_with_options(column.data_type().clone(), options);
     let converter = RowConverter::new(keys.columns().iter().map(field).collect())?;
     // A column of bytes that are in the order of the keys. To Arrow -0 is below 0, and a NaN with a sign below all numbers.
-    let columns: Vec<ArrayRef> = groups.keys(keys)?.iter().map(canonical).collect();
+    let columns = groups.keys(keys)?.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
     let bytes = converter.convert_columns(&columns)?;
     let mut order: Vec<u32> = (0..groups.len() as u32).collect();
     // No two groups have one key, so there is one order.

@@ -9,7 +9,7 @@ use koel::Error as KoelError;
 
 use crate::error::{Error, Result};
 use crate::plain::{check_dictionaries, plain, plain_type};
-use crate::take::{Starts, take_chunks};
+use crate::take::{Starts, ends, take_chunks};
 
 /// A column, in one piece or several.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Column {
     /// A column in these pieces.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a piece of another type.
+    /// [`Error::Arrow`] for a piece of another type; [`koel::Error::TooLarge`] from 2^32 - 1 rows on.
     pub fn of_chunks(name: impl Into<String>, data_type: &DataType, mut chunks: Vec<ArrayRef>) -> Result<Self> {
         let name = name.into();
         if let Some(other) = chunks.iter().map(|chunk| chunk.data_type()).find(|of| *of != data_type) {
@@ -58,6 +58,7 @@ impl Column {
         // Empty pieces have no rows to be found in.
         chunks.retain(|chunk| !chunk.is_empty());
         let rows = chunks.iter().map(|chunk| chunk.len()).sum();
+        check_rows(rows)?;
         Ok(Column { name, data_type: data_type.clone(), chunks, rows })
     }
 
@@ -92,11 +93,7 @@ impl Column {
     /// [`Error::Arrow`] for a number that no row has, for text that does not fit its type's offsets, and for pieces whose
     /// dictionaries together have more values than their keys can number ([`plain`](Self::plain) helps).
     pub fn take(&self, rows: &UInt32Array) -> Result<ArrayRef> {
-        let last = match rows.nulls() {
-            None => rows.values().iter().copied().max(),
-            Some(_) => rows.iter().flatten().max(),
-        };
-        if let Some(row) = last.filter(|&row| row as usize >= self.rows) {
+        if let Some((_, row)) = ends(rows).filter(|&(_, row)| row as usize >= self.rows) {
             let what = format!("row {row} of column `{}`, which has {} rows", self.name, self.rows);
             return Err(ArrowError::InvalidArgumentError(what).into());
         }
@@ -146,6 +143,17 @@ impl Column {
     }
 }
 
+/// Row numbers are 32 bits wide, and the last one stands for no row.
+fn check_rows(rows: usize) -> Result<()> {
+    const MOST: u64 = u32::MAX as u64 - 1;
+    match rows as u64 {
+        asked if asked > MOST => {
+            Err(KoelError::TooLarge { what: "rows of a table (give it in parts)", asked, most: MOST }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Key columns of one table: one or more, equally long. A row's key is what it has in all of them.
 #[derive(Clone, Debug)]
 pub struct Keys {
@@ -166,11 +174,7 @@ impl Keys {
         if let Some(uneven) = columns.iter().find(|column| column.rows != rows) {
             return Err(Error::Uneven { column: uneven.name.clone(), rows: uneven.rows, expected: rows });
         }
-        // Row numbers are 32 bits wide, and the last one stands for no row.
-        const MOST: u64 = u32::MAX as u64 - 1;
-        if rows as u64 > MOST {
-            return Err(KoelError::TooLarge { what: "rows of a table", asked: rows as u64, most: MOST }.into());
-        }
+        check_rows(rows)?;
         Ok(Keys { columns, rows })
     }
 

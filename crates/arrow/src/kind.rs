@@ -67,7 +67,8 @@ pub fn check_types(left: &Keys, right: &Keys) -> Result<()> {
     lefts.iter().zip(rights).try_for_each(|(left, right)| check_pair(left, right))
 }
 
-/// Whether values of two types can be equal.
+/// Whether values of two types can be equal. Types that keys cannot have are left to
+/// [`Error::UnsupportedKey`], which says more.
 pub fn can_be_equal(left: &DataType, right: &DataType) -> bool {
     Kind::of(left) == Kind::of(right)
 }
@@ -97,6 +98,17 @@ fn cast(left: &Column, right: &Column) -> Option<Cast> {
     }
 }
 
+/// Digits of a decimal.
+fn digits(of: &DataType) -> i32 {
+    match plain_type(of) {
+        DataType::Decimal32(digits, _)
+        | DataType::Decimal64(digits, _)
+        | DataType::Decimal128(digits, _)
+        | DataType::Decimal256(digits, _) => digits.into(),
+        _ => 0,
+    }
+}
+
 /// The type to which values of one type are cast, that they equal those of another one; `None` if the other one has to be
 /// cast.
 fn widened(from: &DataType, to: &DataType) -> Option<DataType> {
@@ -106,10 +118,15 @@ fn widened(from: &DataType, to: &DataType) -> Option<DataType> {
         (Kind::Binary, Kind::Text) => None,
         (_, Kind::Text) => Some(DataType::Utf8),
         (Kind::Integer | Kind::Decimal(_) | Kind::WideDecimal(_), Kind::Float) => Some(DataType::Float64),
-        (Kind::Integer | Kind::Boolean, Kind::Decimal(scale)) => Some(DataType::Decimal128(38, scale)),
-        (Kind::Decimal(from), Kind::Decimal(scale)) if from < scale => Some(DataType::Decimal128(38, scale)),
+        // Integers have up to 20 digits.
+        (Kind::Integer | Kind::Boolean, Kind::Decimal(scale)) if scale <= 18 => Some(DataType::Decimal128(38, scale)),
+        (Kind::Decimal(own), Kind::Decimal(scale)) if own < scale && digits(from) + i32::from(scale - own) <= 38 => {
+            Some(DataType::Decimal128(38, scale))
+        }
         (Kind::Integer | Kind::Boolean, Kind::WideDecimal(scale)) => Some(DataType::Decimal256(76, scale)),
-        (Kind::Decimal(from) | Kind::WideDecimal(from), Kind::WideDecimal(scale)) if from <= scale => {
+        (Kind::Decimal(own) | Kind::WideDecimal(own), Kind::WideDecimal(scale))
+            if own <= scale && digits(from) + i32::from(scale - own) <= 76 =>
+        {
             Some(DataType::Decimal256(76, scale))
         }
         (Kind::Boolean | Kind::Date32 | Kind::Date64 | Kind::Time(_) | Kind::Timestamp(..), Kind::Integer) => {
@@ -145,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn casts_are_to_types_that_hold_all_values() {
+    fn casts_are_to_types_that_hold_the_values() {
         let decimal = |precision, scale| DataType::Decimal128(precision, scale);
         let zoned = |unit| DataType::Timestamp(unit, Some("UTC".into()));
         use TimeUnit::{Microsecond, Nanosecond, Second};
@@ -162,6 +179,11 @@ mod tests {
         ] {
             let [left, right] = [left, right].map(|of| Column::new("k", new_empty_array(&of)));
             assert_eq!(cast(&left, &right), Some(Cast { column: "k".into(), is_left, to }));
+        }
+        // These would not fit.
+        for (left, right) in [(DataType::Int64, decimal(38, 20)), (decimal(38, 0), decimal(38, 10))] {
+            let [left, right] = [left, right].map(|of| Column::new("k", new_empty_array(&of)));
+            assert_eq!(cast(&left, &right), None);
         }
         let [none, dates] = [DataType::Null, DataType::Date32].map(|of| Column::new("k", new_empty_array(&of)));
         assert_eq!((cast(&none, &dates), cast(&dates, &none)), (None, None));
@@ -192,7 +214,11 @@ mod tests {
                 let error = check_types(&keys(left.clone()), &keys(right.clone())).expect_err("two kinds").to_string();
                 assert!(error.contains(&format!("is {}", left.data_type())), "{error}");
                 assert!(error.contains(&right.data_type().to_string()), "{error}");
-                assert!(error.contains("cast `k` to ") || error.contains("no value of one"), "{error}");
+                // A date is no text of a float, and there is nothing to cast.
+                let has_none = |of: &ArrayRef| matches!(of.data_type(), DataType::Float64 | DataType::Decimal128(..));
+                let is_day = |of: &ArrayRef| matches!(of.data_type(), DataType::Date32 | DataType::Timestamp(..));
+                let advice = if has_none(left) && is_day(right) { "cast both to one type" } else { "cast `k` to " };
+                assert!(error.contains(advice), "{error}");
             }
         }
         let two = Keys::of_arrays(&integers).expect("two columns");

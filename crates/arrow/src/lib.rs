@@ -33,6 +33,11 @@
 //! Joins come by left row, then by right row; groups by first appearance, or ascending. It is the order of every device, thread
 //! count and run.
 //!
+//! # Limits
+//!
+//! A table has at most 2^32 - 2 rows, because rows have numbers of 32 bits; a longer one is [`koel::Error::TooLarge`]. The result
+//! of a join may have any number of rows ([`RightKeys::join_pieces`]).
+//!
 //! # What is where
 //!
 //! ```text

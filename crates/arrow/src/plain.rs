@@ -1,5 +1,6 @@
 //! Dictionaries: whether those of several pieces go into one, and values in their place.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -31,13 +32,15 @@ pub(crate) fn check_dictionaries(name: &str, chunks: &[ArrayRef]) -> Result<()> 
     Err(ArrowError::InvalidArgumentError(what).into())
 }
 
-/// Whether dictionaries of these pieces fit one, at every depth.
+/// Whether dictionaries of these pieces fit one, at every depth. One that several pieces share counts once.
 fn fit(pieces: &[&ArrayData]) -> bool {
     let Some(first) = pieces.first() else { return true };
     if let DataType::Dictionary(keys, _) = first.data_type() {
-        let values: usize = pieces.iter().map(|piece| piece.child_data()[0].len()).sum();
+        let dictionaries = pieces.iter().map(|piece| &piece.child_data()[0]);
+        let place = |values: &ArrayData| (values.buffers().first().map(|buffer| buffer.as_ptr()), values.offset());
+        let distinct: HashMap<_, usize> = dictionaries.map(|values| (place(values), values.len())).collect();
         let bits = 8 * keys.primitive_width().unwrap_or(0) as u32 - u32::from(keys.is_signed_integer());
-        if values as u128 > 1 << bits {
+        if distinct.values().map(|&values| values as u128).sum::<u128>() > 1 << bits {
             return false;
         }
     }
@@ -74,7 +77,7 @@ pub(crate) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
         (DataType::Struct(_), DataType::Struct(fields)) => {
             let array = array.as_struct();
             let columns = array.columns().iter().map(plain).collect::<Result<_>>()?;
-            Arc::new(StructArray::try_new(fields, columns, array.nulls().cloned())?)
+            Arc::new(StructArray::try_new_with_length(fields, columns, array.nulls().cloned(), array.len())?)
         }
         _ => Arc::clone(array),
     })

@@ -135,7 +135,9 @@ impl RightKeys {
             (Found::Words(Words::Narrow(words)), Index::Narrow(index)) => {
                 index.join(words, probe.how)?.chunk(first, len)?
             }
-            (Found::Words(Words::Wide(words)), Index::Wide(index)) => index.join(words, probe.how)?.chunk(first, len)?,
+            (Found::Words(Words::Wide(words)), Index::Wide(index)) => {
+                index.join(words, probe.how)?.chunk(first, len)?
+            }
             _ => return Err(koel::Error::WrongIndex.into()),
         })
     }
@@ -218,5 +220,65 @@ impl std::fmt::Debug for Probe {
 impl std::fmt::Debug for FirstKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FirstKeys").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
+    use koel::{Cpu, NO_ROW};
+
+    use super::*;
+
+    fn keys(values: &[i64], is_text: bool) -> Result<Keys> {
+        let column: ArrayRef = match is_text {
+            true => Arc::new(values.iter().map(|value| Some(format!("key {value}"))).collect::<StringArray>()),
+            false => Arc::new(Int64Array::from(values.to_vec())),
+        };
+        Keys::of_arrays(&[column])
+    }
+
+    #[test]
+    fn pieces_of_batches_are_those_of_the_join() -> Result<()> {
+        let device = Any::Cpu(Cpu::new());
+        let (right, left) = ([5, 7, 5, 9, 5, 7], [7, 1, 5, 9, 5, 2]);
+        for is_text in [false, true] {
+            let index = RightKeys::new(&device, &keys(&right, is_text)?, NullEquality::NothingEquals)?;
+            assert_eq!((index.len(), index.is_empty()), (6, false));
+            let left = keys(&left, is_text)?;
+            for (how, whole) in [
+                (JoinKind::Inner, JoinKind::Inner),
+                (JoinKind::Left, JoinKind::Left),
+                (JoinKind::Right, JoinKind::Inner),
+                (JoinKind::Full, JoinKind::Left),
+                (JoinKind::Semi, JoinKind::Semi),
+                (JoinKind::Anti, JoinKind::Anti),
+            ] {
+                let joined = index.join(&left, whole)?;
+                for (at_once, len) in [(0, 1), (0, 4), (100, 3), (100, 100)] {
+                    let probe = index.probe(&left, how, at_once)?;
+                    assert_eq!((probe.len(), probe.is_empty()), (joined.len() as u64, false));
+                    let (mut lefts, mut rights, mut first) = (Vec::new(), Vec::new(), 0);
+                    while first < probe.len() {
+                        let piece = index.piece(&probe, first, len)?;
+                        first += piece.left.len() as u64;
+                        lefts.extend(piece.left);
+                        rights.extend(piece.right);
+                    }
+                    assert!(index.piece(&probe, first, len)?.left.is_empty());
+                    assert_eq!(lefts, joined.left.values().to_vec(), "{how}");
+                    let right = joined.right.as_ref().map(|of| of.iter().map(|row| row.unwrap_or(NO_ROW)).collect());
+                    assert_eq!(rights, right.unwrap_or_else(Vec::new), "{how}");
+                }
+            }
+            let firsts = FirstKeys::new(&device, &keys(&right, is_text)?, NullEquality::NothingEquals)?;
+            assert_eq!(firsts.rows()?, [0, 1, 0, 3, 0, 1]);
+            assert_eq!(firsts.find(&left)?, [1, NO_ROW, 0, 3, 0, NO_ROW]);
+            let other = FirstKeys::new(&device, &keys(&[], is_text)?, NullEquality::NothingEquals)?;
+            assert_eq!((other.rows()?, other.find(&left)?), (vec![], vec![NO_ROW; 6]));
+        }
+        Ok(())
     }
 }

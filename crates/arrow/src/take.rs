@@ -1,28 +1,76 @@
-//! Rows of a column by their numbers.
+//! Rows of a column by their numbers, from as few of its pieces as have them.
 
-use arrow_array::{Array, ArrayRef, UInt32Array, new_empty_array, new_null_array};
+use std::sync::Arc;
+
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
 use arrow_schema::DataType;
+use arrow_select::concat::concat;
 use arrow_select::interleave::interleave;
 use arrow_select::take::take;
 
 use crate::error::Result;
 
-/// The rows with these numbers of a column in pieces; null where a number is null.
+/// The rows with these numbers, all of which there are, of a column in pieces; null where a number is null.
 pub(crate) fn take_chunks(data_type: &DataType, chunks: &[ArrayRef], rows: &UInt32Array) -> Result<ArrayRef> {
-    match chunks {
-        [] if rows.is_empty() => Ok(new_empty_array(data_type)),
-        [] => Ok(take(&new_empty_array(data_type), rows, None)?),
-        [one] => Ok(take(one, rows, None)?),
-        several => {
-            let starts = Starts::of(several);
-            // One piece more has the row that stands for none.
-            let none = new_null_array(data_type, 1);
-            let mut pieces: Vec<&dyn Array> = several.iter().map(|chunk| chunk.as_ref()).collect();
-            pieces.push(none.as_ref());
-            let places: Vec<_> =
-                rows.iter().map(|row| row.map_or((several.len(), 0), |row| starts.place(row))).collect();
-            Ok(interleave(&pieces, &places)?)
-        }
+    let starts = Starts::of(chunks);
+    let Some((least, greatest)) = ends(rows) else {
+        return Ok(new_null_array(data_type, rows.len()));
+    };
+    // Only the pieces that have some of the rows.
+    let (first, last) = (starts.place(least).0, starts.place(greatest).0);
+    let (chunks, start) = (&chunks[first..=last], starts.0[first]);
+    if is_run(rows) {
+        return slice_chunks(chunks, (least - start) as usize, rows.len());
+    }
+    if let [one] = chunks {
+        return match start {
+            0 => Ok(take(one, rows, None)?),
+            // What stands under a null may be anything.
+            start => Ok(take(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start)), None)?),
+        };
+    }
+    // One piece more has the row that stands for none, with the dictionaries of the first one.
+    let none = match rows.null_count() {
+        0 => None,
+        _ => Some(take(&chunks[0], &UInt32Array::from(vec![None]), None)?),
+    };
+    let pieces: Vec<&dyn Array> = chunks.iter().chain(&none).map(AsRef::as_ref).collect();
+    let place = |row| {
+        let (piece, row) = starts.place(row);
+        (piece - first, row)
+    };
+    let places: Vec<_> = rows.iter().map(|row| row.map_or((chunks.len(), 0), place)).collect();
+    Ok(interleave(&pieces, &places)?)
+}
+
+/// The least and the greatest row; `None` if there is none.
+pub(crate) fn ends(rows: &UInt32Array) -> Option<(u32, u32)> {
+    let both = |a: (u32, u32), b: (u32, u32)| (a.0.min(b.0), a.1.max(b.1));
+    match rows.null_count() {
+        0 => rows.values().iter().map(|&row| (row, row)).reduce(both),
+        _ => rows.iter().flatten().map(|row| (row, row)).reduce(both),
+    }
+}
+
+/// Whether rows stand one behind the other: those of a left side of which each has one partner do.
+fn is_run(rows: &UInt32Array) -> bool {
+    let numbers = rows.values();
+    rows.null_count() == 0
+        && numbers.iter().zip(numbers.iter().skip(1)).all(|(&row, &next)| next == row.wrapping_add(1))
+}
+
+/// So many rows from one on: not copied, where they stand in one piece.
+fn slice_chunks(chunks: &[ArrayRef], mut skip: usize, mut rows: usize) -> Result<ArrayRef> {
+    let mut slices = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        let part = rows.min(chunk.len() - skip);
+        slices.push(chunk.slice(skip, part));
+        (skip, rows) = (0, rows - part);
+    }
+    match &slices[..] {
+        [one] => Ok(Arc::clone(one)),
+        several => Ok(concat(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>())?),
     }
 }
 

@@ -136,8 +136,8 @@ fn has_bytes(data_type: &DataType) -> bool {
     }
 }
 
-/// The sum of each group, or the first group whose sum 128 bits do not hold.
-pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize) -> Result<Vec<i128>, usize> {
+/// The sum of each group, or the first group whose sum is farther from 0 than `most`, or than 128 bits hold.
+pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize, most: u128) -> Result<Vec<i128>, usize> {
     let mut sums = vec![0_i128; groups];
     // How often a sum has passed the end of 128 bits, upwards less downwards: on the way to one that fits it may.
     let mut turns = vec![0_i64; groups];
@@ -149,7 +149,8 @@ pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize) -> Result<
             turns[id as usize] += if value < 0 { -1 } else { 1 };
         }
     }
-    match turns.iter().position(|&turns| turns != 0) {
+    let passes = |(&turns, &sum): (&i64, &i128)| turns != 0 || sum.unsigned_abs() > most;
+    match turns.iter().zip(&sums).position(passes) {
         Some(group) => Err(group),
         None => Ok(sums),
     }

@@ -5,16 +5,17 @@
     cargo build --release
     python crates/bench/peers/file_to_file.py --koel target/release/koel --rows 10000000 --threads 4
 
-Two files of u32 columns, `key,value`, are made once: `many` has --rows rows, half of whose keys are in `few`, which has
-a quarter as many rows, each of another key. Then each contender, with as many threads, does
+Two files of u32 columns, `key,left` and `key,right`, are made once: `many` has --rows rows, half of whose keys are in `few`,
+which has a tenth as many rows, each of another key. Then each contender, with as many threads, does
 
     join      many and few by their keys, rows `key,left,right`
     groupby   many by its keys, rows `key,sum,count`
     unique    the distinct keys of many
 
-from CSV to CSV, in turn, --rounds times. Every answer is compared: the same rows, in whatever order. Seconds are
-medians by the wall clock. koel's are those of its whole process; the others' begin when they are imported and end when
-the file is written, so that Python itself is not counted. Files are in the page cache for all of them.
+from CSV to CSV, in turn, --rounds times; koel once with columns that are named (--on, --by) and once with rows of keys and
+values. Every answer is compared: the same rows, in whatever order. Printed are medians: seconds by the wall clock, seconds of
+processors, MiB at the peak. koel's are those of its whole process; the others' seconds begin when they are imported and
+end when the file is written, so that Python itself is not counted. Files are in the page cache for all of them.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -35,18 +37,19 @@ JOBS = ("join", "groupby", "unique")
 def duckdb_job(job, many, few, out, threads):
     import duckdb
 
-    def rows(path):
-        return f"read_csv('{path}', header = true, columns = {{'key': 'UINTEGER', 'value': 'UINTEGER'}})"
+    def rows(path, value):
+        return f"read_csv('{path}', header = true, columns = {{'key': 'UINTEGER', '{value}': 'UINTEGER'}})"
 
+    left, right = rows(many, "left"), rows(few, "right")
     query = {
-        "join": f"select key, l.value as left, r.value as right from {rows(many)} l join {rows(few)} r using (key)",
-        "groupby": f"select key, sum(value) as sum, count(*) as count from {rows(many)} group by key",
-        "unique": f"select distinct key from {rows(many)}",
+        "join": f'select key, l."left", r."right" from {left} l join {right} r using (key)',
+        "groupby": f'select key, sum("left") as sum, count(*) as count from {left} group by key',
+        "unique": f"select distinct key from {left}",
     }[job]
-    start = time.perf_counter()
+    start = begun()
     connection = duckdb.connect(config={"threads": threads, "preserve_insertion_order": False})
     connection.execute(f"copy ({query}) to '{out}' (format csv, header true)")
-    return time.perf_counter() - start
+    return used_since(start)
 
 
 def polars_job(job, many, few, out, threads):
@@ -55,32 +58,51 @@ def polars_job(job, many, few, out, threads):
     if pl.thread_pool_size() != threads:
         sys.exit(f"polars has {pl.thread_pool_size()} threads, not {threads}")
 
-    def rows(path):
-        return pl.scan_csv(path, schema={"key": pl.UInt32, "value": pl.UInt32})
+    def rows(path, value):
+        return pl.scan_csv(path, schema={"key": pl.UInt32, value: pl.UInt32})
 
-    start = time.perf_counter()
+    start = begun()
+    left, right = rows(many, "left"), rows(few, "right")
     if job == "join":
-        left, right = rows(many).rename({"value": "left"}), rows(few).rename({"value": "right"})
         result = left.join(right, on="key").select("key", "left", "right")
     elif job == "groupby":
-        total = pl.col("value").cast(pl.UInt64).sum().alias("sum")
-        result = rows(many).group_by("key").agg(total, pl.len().alias("count"))
+        total = pl.col("left").cast(pl.UInt64).sum().alias("sum")
+        result = left.group_by("key").agg(total, pl.len().alias("count"))
     else:
-        result = rows(many).select("key").unique()
+        result = left.select("key").unique()
     result.sink_csv(out)
-    return time.perf_counter() - start
+    return used_since(start)
+
+
+def begun():
+    return time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+
+
+def used_since(start):
+    """Seconds, seconds of processors, and MiB at the peak."""
+    now = resource.getrusage(resource.RUSAGE_SELF)
+    processors = now.ru_utime + now.ru_stime - start[1].ru_utime - start[1].ru_stime
+    return time.perf_counter() - start[0], processors, now.ru_maxrss / 1024
 
 
 PEERS = {"DuckDB": duckdb_job, "polars": polars_job}
 
 
-def koel_job(options, job, many, few, out):
+def koel_job(options, job, many, few, out, named):
     files = [many, few] if job == "join" else [many]
-    more = ["--agg", "sum,count"] if job == "groupby" else []
+    how = {
+        ("join", True): ["--on", "key"],
+        ("groupby", True): ["--by", "key", "--agg", "sum=sum:left,count"],
+        ("unique", True): ["--on", "key"],
+        ("groupby", False): ["--agg", "sum,count"],
+    }.get((job, named), [])
     fixed = ["--quiet", "--threads", str(options.threads), "--device", options.device]
     start = time.perf_counter()
-    subprocess.run([options.koel, job, *files, *more, *fixed, "-o", out], check=True)
-    return time.perf_counter() - start
+    process = subprocess.Popen([options.koel, job, *files, *how, *fixed, "-o", out])
+    _, status, used = os.wait4(process.pid, 0)
+    if status != 0:
+        sys.exit(f"koel ended with {status}")
+    return time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def peer_job(options, name, job, many, few, out):
@@ -105,44 +127,44 @@ def rows_of(path):
 def make(folder, rows, seed):
     draw = random.Random(seed)
     many, few = os.path.join(folder, "many.csv"), os.path.join(folder, "few.csv")
-    keys = draw.sample(range(2**32), max(rows // 2, 2))
-    held = keys[: max(rows // 4, 1)]
+    keys = draw.sample(range(2**32), max(rows // 5, 2))
+    held = keys[: max(rows // 10, 1)]
     draw.shuffle(held)
     with open(few, "w") as file:
-        file.write("key,value\n")
+        file.write("key,right\n")
         file.writelines(f"{key},{draw.getrandbits(32)}\n" for key in held)
     with open(many, "w") as file:
-        file.write("key,value\n")
+        file.write("key,left\n")
         file.writelines(f"{draw.choice(keys)},{draw.getrandbits(32)}\n" for _ in range(rows))
     return many, few
 
 
 def measure(options, folder):
     many, few = make(folder, options.rows, options.seed)
-    contenders = ["koel", *PEERS]
-    print(f"{options.rows:,} rows, {options.threads} threads, median of {options.rounds}, seconds (times koel's)\n")
-    print("".join(f"{head:>18}" for head in ["", "rows out", *contenders]))
+    contenders = ["koel", "koel, rows", *PEERS]
+    print(f"{options.rows:,} rows, {options.threads} threads, medians of {options.rounds}: seconds, seconds of processors, MiB\n")
+    print("".join(f"{head:>22}" for head in ["", "rows out", *contenders]))
     for job in JOBS:
         times, answers = {name: [] for name in contenders}, {}
         for turn in range(options.rounds + 1):
             for name in contenders:
                 out = os.path.join(folder, f"{name}.csv")
                 Path(out).unlink(missing_ok=True)
-                if name == "koel":
-                    seconds = koel_job(options, job, many, few, out)
+                if name in PEERS:
+                    used = peer_job(options, name, job, many, few, out)
                 else:
-                    seconds = peer_job(options, name, job, many, few, out)
+                    used = koel_job(options, job, many, few, out, named=name == "koel")
                 # The first turn is for nothing but the answers.
                 if turn == 0:
                     answers[name] = rows_of(out)
                 else:
-                    times[name].append(seconds)
+                    times[name].append(used)
         for name, answer in answers.items():
             if answer != answers["koel"]:
                 sys.exit(f"{job}: {name} has {answer}, koel {answers['koel']}")
-        middle = {name: statistics.median(of) for name, of in times.items()}
-        cells = [f"{middle[name]:.3f} ({middle[name] / middle['koel']:.2f})" for name in contenders]
-        print("".join(f"{cell:>18}" for cell in [job, f"{answers['koel'][1]:,}", *cells]), flush=True)
+        middle = {name: [statistics.median(of) for of in zip(*used)] for name, used in times.items()}
+        cells = ["{:.2f}, {:.2f}, {:.0f}".format(*middle[name]) for name in contenders]
+        print("".join(f"{cell:>22}" for cell in [job, f"{answers['koel'][1]:,}", *cells]), flush=True)
 
 
 def main():

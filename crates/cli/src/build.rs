@@ -31,6 +31,7 @@ INPUT is told by its content, and so is gzip, which may pack any of them:
                value; the table records K. No key spans an N or another code of several bases; how many there are,
                stderr says. With --canonical-kmers the key is the lesser of the window and its reverse complement
   FASTQ        the same; quality is read over
+  tables       with --key NAME and --value NAME: named columns of Parquet, Arrow IPC, CSV, TSV or .npy
 Several files are read as one: the numbers of rows and places go on from file to file, and each CSV may have its own header.
 FASTA and FASTQ do not mix with the others.
 A row of text has at most 1 MiB and 65,536 columns.
@@ -94,6 +95,7 @@ impl Args {
     /// Refuses options of other contents.
     fn check(&self) -> Result<()> {
         let table = self.table.name();
+        self.reading.check_value(self.has_values())?;
         if self.values.values.is_some() && !self.has_values() {
             return Err(Failure::Input(format!(
                 "--values is for tables with values, and {table} has none: leave it out"

@@ -26,11 +26,12 @@ With --by, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .n
 FUNCTION:COLUMN with count (values), sum, min, max, mean, nunique, first, last; NAME=FUNCTION:COLUMN names the column that comes out.
 Nulls are no values. Sums of integers and decimals are exact, and an error where their type does not hold them.
 
-Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number of their row, from 0, as value.
+Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key a table, as for `koel build`; keys alone take the number of
+their row, from 0, as value.
 Output is a row `key,..` per key, with the aggregates in the order in which they are asked for. The same rows come out in
 the same order on every device.
-Keys and values are whole numbers of any type, and values may be floats: a second field of .npy records, or text with
---values f64. Sums of whole numbers are exact, and one that 64 bits do not hold is an error. Sums of floats are doubles,
+Keys and values are whole numbers of any type, and values may be floats: a second field of .npy records, a column named by
+--value, or text with --values f64. Sums of whole numbers are exact, and one that 64 bits do not hold is an error. Sums of floats are doubles,
 added up in one order, the same on every device; a NaN makes its group's sum, min and max NaN.
 -o FILE.tsv separates by tabs; -o FILE.npy writes a structured array (key u4, count u4, sum u8, min u4, max u4), where keys,
 min and max have the input's type, sums of values with a sign are i8, and those of floats f8.
@@ -92,6 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let aggregates = plain(&args.agg)?;
     check(&aggregates)?;
     args.rows.check(&paths, &[])?;
+    args.reading.check_value(aggregates != [Aggregate::Count])?;
     let reading = args.reading.with_any_values(args.values.values);
     let inputs = Inputs::open(&args.inputs)?;
     inputs.check(&reading)?;

@@ -28,7 +28,7 @@ const EXAMPLES: &str = "\
 With --on, LEFT and RIGHT are tables of named columns, Parquet, Arrow IPC, CSV, TSV or .npy: all columns of LEFT come out, and behind
 them those of RIGHT but its keys (which are those of LEFT). -o FILE.parquet, .arrow, .csv, .csv.gz and others choose the format.
 
-Without it, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; keys alone take the number
+Without it, LEFT and RIGHT are CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key tables, as for `koel build`; keys alone take the number
 of their row, from 0, as value. Output is a row `key,left,right` a pair of rows with equal keys: the key, and the values of both; with --rows
 their numbers, from 0. --header, --kmer, --canonical-kmers and --other-letters hold for both
 files; --letters is for two files of sequences.
@@ -56,9 +56,9 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Rows `key,value`; `-` is stdin
+    /// A table (--on), or rows `key,value`; `-` is stdin
     left: PathBuf,
-    /// Rows `key,value`; `-` is stdin. An index of it is built, so let it be the smaller one
+    /// A table (--on), or rows `key,value`; `-` is stdin. An index of it is built, so let it be the smaller one
     right: PathBuf,
     /// Which rows; see below
     #[arg(long, value_name = "KIND", default_value = "inner", value_parser = options::join_kind())]
@@ -111,6 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
             .run();
     }
     args.columns.check_unused()?;
+    args.reading.check_value(!args.rows)?;
     args.reading.check_rows_kept("--rows", args.rows)?;
     query::refuse_tables(&[&args.left, &args.right], &args.reading, "--on")?;
     // Options and both files are looked at before large ones are read.

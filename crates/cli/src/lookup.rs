@@ -25,7 +25,7 @@ use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; of several columns the first is used. A
+QUERIES is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key a table, as for `koel build`; of several columns the first is used. A
 table that was built from FASTA or FASTQ knows its K, and whether its k-mers are canonical: then letters are of either strand,
 and come out as the key that they have. Numbers are keys as they are. Queries may be of another type than the table's keys: those that it cannot hold are misses.
 Output is in the order of the queries. What a row is depends on what TABLE was built as (--table):
@@ -179,6 +179,7 @@ impl<'a> Queries<'a> {
         }
         let inputs = Inputs::open(&args.queries)?;
         inputs.check(&reading)?;
+        reading.check_value(false)?;
         if inputs.has_sequences() && reading.kmer.is_none() {
             let advice = if may_be_kmers {
                 "give --kmer K if they are k-mers of K letters all the same"

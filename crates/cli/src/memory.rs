@@ -1,7 +1,7 @@
-//! Memory that runs short where no error can be handed on: the command ends with a sentence, and not by an abort.
+//! Memory that runs short where no error can be handed on: the command ends with a sentence (and on Unix not by an abort).
 //!
 //! The library asks for memory and returns an error where there is none. Arrow, which holds tables of named columns, takes
-//! memory and never asks.
+//! memory and never asks. So commands on such tables end at once, also where the library would have returned its error.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,8 +58,8 @@ fn end(bytes: usize) -> ! {
     let mut rest = &mut text[..];
     let _ = writeln!(
         rest,
-        "koel: not enough memory: {bytes} bytes more are needed. Name the columns that are needed by --columns, or use a \
-         machine with more memory"
+        "koel: not enough memory: {bytes} bytes more are needed. Tables are held in memory: give fewer rows or columns, or use \
+         a machine with more"
     );
     let left = rest.len();
     let _ = std::io::stderr().write_all(&text[..text.len() - left]);

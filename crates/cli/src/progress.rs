@@ -4,7 +4,7 @@
 //! steps      a bar                                 verify, koel-bench
 //! say        what is being done                    ⠙ building a table of 5,000,000 rows
 //! watched    bytes of a file that is being read    ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
-//! bytes      the same, where several threads read       ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
+//! bytes      the same, where all threads read it   ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
 //! rows       rows that are being written           ⠙ writing: 1,048,576 of 9,437,184 rows, 12,582,912/s
 //! ```
 //!

@@ -24,7 +24,7 @@ use super::text;
 const EXAMPLES: &str = "\
 With --on, INPUT is a table of named columns, Parquet, Arrow IPC, CSV, TSV or .npy, and the columns of --on make its keys.
 
-Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, as for `koel build`; of several columns the first is used.
+Without it, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also packed by gzip, or with --key a table, as for `koel build`; of several columns the first is used.
 Output is a row `key`, or `key,count`, a distinct key. A key's id is the number of its row there, from 0; --inverse
 writes the id of each row's key, so that key[id] is the column that was read.
 -o FILE.tsv separates by tabs; .npy writes an array of the input's type, uint32 or int64, say, or with --counts a structured
@@ -103,6 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         return job.run();
     }
     args.columns.check_unused()?;
+    args.reading.check_value(false)?;
     args.reading.check_rows_kept("--inverse", inverse.is_some())?;
     query::refuse_tables(&paths, &args.reading, "--on")?;
     args.rows.check(&paths, inverse.as_slice())?;

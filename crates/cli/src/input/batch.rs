@@ -48,6 +48,12 @@ impl<'a> Batch<'a> {
             self.admitted = [named.keys, named.values].map(Admitted::new);
             return self.sink.begin(named);
         };
+        // Whole numbers that came already would be taken for bits of doubles.
+        if named.values == Some(Type::F64) && before.values != Some(Type::F64) {
+            return Err(file.fail(
+                "its values are floats, and those of the files before it are not: give --values f64, or these files first",
+            ));
+        }
         let differ = |before: Option<Type>, now: Option<Type>| before.zip(now).filter(|(before, now)| before != now);
         let keys = differ(before.keys, named.keys).map(|types| ("keys", types));
         match keys.or_else(|| differ(before.values, named.values).map(|types| ("values", types))) {

@@ -45,7 +45,7 @@ impl Format {
         }
         if head.contains(&0) {
             return Err(name.fail(
-                "this is binary: koel reads CSV, TSV, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also packed by gzip",
+                "this is binary: koel reads CSV, TSV, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also packed by gzip, and tables by zstd",
             ));
         }
         let mut lines = text.split(|&byte| byte == b'\n');

@@ -40,7 +40,7 @@ pub struct ReadOptions {
     /// [default: auto]
     #[arg(long, value_name = "WHEN")]
     pub header: Option<Header>,
-    /// What keys are: u32, i32, u64 or i64 [default: what the .npy file says; of text the narrowest that holds all]
+    /// What keys are: u32, i32, u64 or i64 [default: what .npy, Parquet and Arrow files say; of text the narrowest that holds all]
     #[arg(long, value_name = "TYPE", hide_possible_values = true)]
     pub keys: Option<Type>,
     /// What values are; set by commands that have values.
@@ -108,6 +108,16 @@ impl ReadOptions {
         self.kmer.filter(|_| self.letters)
     }
 
+    /// Refuses --value where no values are wanted.
+    pub(crate) fn check_value(&self, is_wanted: bool) -> Result<()> {
+        match &self.value {
+            Some(value) if !is_wanted => {
+                Err(Failure::Input(format!("--value {value}: no values are wanted here: leave it out")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses an option that numbers rows where some of them are left out.
     pub(crate) fn check_rows_kept(&self, option: &str, is_given: bool) -> Result<()> {
         if is_given && self.skip_nulls {
@@ -128,7 +138,7 @@ impl ReadOptions {
             ("--kmer", sequences, self.kmer.is_some() && no_sequences && !self.letters),
             ("--canonical-kmers", sequences, self.canonical_kmers && no_sequences && !self.letters),
             ("--other-letters", sequences, self.other_letters.is_some() && no_sequences),
-            ("--header", "CSV and TSV", self.header.is_some() && no_text),
+            ("--header", "CSV and TSV", self.header.is_some() && no_text && self.key.is_none()),
         ];
         let unused = [("--delimiter", self.text.delimiter.is_some()), ("--types", self.text.types.is_some())];
         match unused.iter().find(|(_, is_given)| *is_given) {

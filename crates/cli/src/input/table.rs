@@ -80,6 +80,7 @@ pub(super) fn read(
             };
             let key = sink.admit_key(key).map_err(|why| bad("key", why))?;
             let value = match at_value {
+                // `begin` has seen to it that values are doubles then.
                 Some(at) if value_type == Some(Type::F64) => number(&numbers[at]),
                 Some(at) => sink.admit_value(number(&numbers[at])).map_err(|why| bad("value", why))?,
                 None if want == Want::Pairs => sink.row_number().map_err(|why| bad("number", why))?,

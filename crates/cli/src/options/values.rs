@@ -16,7 +16,7 @@ use crate::scheme;
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Input")]
 pub struct ValuesOption {
-    /// What values are: u32, i32, u64 or i64 [default: what the .npy file says; of text the narrowest that holds all]
+    /// What values are: u32, i32, u64 or i64 [default: what .npy, Parquet and Arrow files say; of text the narrowest that holds all]
     #[arg(long, value_name = "TYPE", hide_possible_values = true)]
     pub values: Option<Type>,
 }
@@ -25,7 +25,7 @@ pub struct ValuesOption {
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Input")]
 pub struct AnyValuesOption {
-    /// What values are: u32, i32, u64, i64 or f64 [default: what the .npy file says; of text the narrowest whole numbers
+    /// What values are: u32, i32, u64, i64 or f64 [default: what .npy, Parquet and Arrow files say; of text the narrowest whole numbers
     /// that hold all]
     #[arg(long, value_name = "TYPE", value_parser = type_of_values(), hide_possible_values = true)]
     pub values: Option<Type>,

@@ -1,10 +1,10 @@
-//! Columns of a file: those that are needed are read, each is made one piece, and rows of them are taken by number.
+//! Columns of a file: those that are needed are read, and rows of them are taken by number.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use koel_arrow::{Column, Keys};
+use koel_arrow::{Column, Keys, plain_type};
 use rayon::prelude::*;
 
 use crate::failure::Result;
@@ -25,7 +25,7 @@ pub(crate) struct Picked {
     fields: Vec<Field>,
 }
 
-/// The columns that a command needs: those that come out, and its keys besides.
+/// The columns that a command needs: those that come out, and its keys.
 pub(crate) fn wanted_columns(shown: &[String], keys: &[String]) -> Vec<String> {
     let mut names = shown.to_vec();
     for key in keys {
@@ -36,9 +36,18 @@ pub(crate) fn wanted_columns(shown: &[String], keys: &[String]) -> Vec<String> {
     names
 }
 
+/// In how many pieces columns are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pieces {
+    /// As the file has them: rows that are taken one behind the other are found in one of them, mostly.
+    Many,
+    /// One, which is copied together: for rows that are taken here and there.
+    One,
+}
+
 impl Loaded {
     /// Reads these columns.
-    pub(crate) fn read(source: &Source, names: &[String]) -> Result<Loaded> {
+    pub(crate) fn read(source: &Source, names: &[String], pieces: Pieces) -> Result<Loaded> {
         let Table { schema, batches, rows } = source.read(Some(names))?;
         let mut chunks: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); names.len()];
         for batch in batches {
@@ -46,7 +55,7 @@ impl Loaded {
         }
         // Pieces of a column are dropped as soon as it is whole, and not behind all.
         let columns: koel_arrow::Result<Vec<Column>> =
-            schema.fields().par_iter().zip(chunks).map(|(field, chunks)| one_piece(field, chunks)).collect();
+            schema.fields().par_iter().zip(chunks).map(|(field, chunks)| column_of(field, chunks, pieces)).collect();
         let columns = columns?;
         let typed = |(field, column): (&Arc<Field>, &Column)| {
             field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true)
@@ -100,10 +109,14 @@ impl Loaded {
     }
 }
 
-/// A column in one piece, where it fits one: text of more than 2 GiB does not. Dictionaries that together are more than one
-/// holds are exchanged for their values.
-fn one_piece(field: &Field, chunks: Vec<ArrayRef>) -> koel_arrow::Result<Column> {
-    let column = Column::of_chunks(field.name(), field.data_type(), chunks)?;
+/// A column of these pieces, or in one, where it fits one: text of more than 2 GiB does not. A column of dictionaries has one,
+/// as some formats allow no more; those that together are more than one holds are exchanged for their values.
+fn column_of(field: &Field, chunks: Vec<ArrayRef>, pieces: Pieces) -> koel_arrow::Result<Column> {
+    let data_type = field.data_type();
+    let column = Column::of_chunks(field.name(), data_type, chunks)?;
+    if pieces == Pieces::Many && !data_type.is_nested() && plain_type(data_type) == *data_type {
+        return Ok(column);
+    }
     match column.one_piece() {
         Ok(whole) => Ok(whole),
         Err(_) => {

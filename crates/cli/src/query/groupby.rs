@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
-use arrow_schema::Field;
+use arrow_array::new_null_array;
+use arrow_schema::{DataType, Field};
 use koel::backend::HashBackend;
-use koel_arrow::{Aggregation, Function, group_by};
+use koel_arrow::{Aggregation, Column, Error, Function, group_by};
 use serde_json::json;
 
 use super::columns::{batch, schema_of};
@@ -86,13 +87,20 @@ impl Job<'_> {
             }
         }
         let progress = Progress::line();
-        let Opened { device, table, read_seconds } = self.table.open(&of)?;
+        let Opened { device, table, is_text, read_seconds } = self.table.open(&of)?;
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();
         let aggregation = |asked: &Asked| {
             let whole = match &asked.column {
-                Some(column) => Aggregation::new(asked.function, table.column(column)?),
+                Some(name) => {
+                    let column = table.column(name)?;
+                    // Text without values tells no type, and the sum of no numbers is none.
+                    let is_open =
+                        is_text && !column.has_values() && matches!(asked.function, Function::Sum | Function::Mean);
+                    let nulls = || Column::new(name, new_null_array(&DataType::Int64, column.len()));
+                    Aggregation::new(asked.function, if is_open { nulls() } else { column })
+                }
                 None => Aggregation::rows(),
             };
             Ok(match &asked.name {
@@ -103,7 +111,8 @@ impl Job<'_> {
         let aggregations = self.aggregates.iter().map(aggregation).collect::<Result<Vec<_>>>()?;
         let names = by.iter().map(String::as_str).chain(aggregations.iter().map(Aggregation::name));
         pieces::check_names(names, "name one of them, as in --agg NAME=FUNCTION:COLUMN")?;
-        let groups = group_by(&device, &table.keys(by)?, &aggregations, order, self.options.nulls.keys())?;
+        let groups = group_by(&device, &table.keys(by)?, &aggregations, order, self.options.nulls.keys())
+            .map_err(|error| told(error, is_text))?;
         let rows = groups.num_rows();
         // Of key columns the file may say more than their type.
         let mut fields: Vec<Field> = groups.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
@@ -127,6 +136,19 @@ impl Job<'_> {
             })
         })?;
         Ok(Verdict::Fine)
+    }
+}
+
+/// The error, with what helps on the command line: text can be read as other types.
+fn told(error: Error, is_text: bool) -> Failure {
+    match &error {
+        Error::UnsupportedValue { column, .. } if is_text => Failure::Input(format!(
+            "{error} (here by --types {column}=int64, {column}=decimal(p,s) or {column}=float64)"
+        )),
+        Error::Overflow { column, .. } if is_text => {
+            Failure::Input(format!("{error} (here by --types {column}=decimal(38,s), or {column}=float64)"))
+        }
+        _ => error.into(),
     }
 }
 

@@ -10,7 +10,7 @@ use koel::backend::HashBackend;
 use koel_arrow::is_in;
 use serde_json::json;
 
-use super::columns::{batch, schema_of};
+use super::columns::{Pieces, batch, schema_of};
 use super::types::both_keys;
 use super::{Loaded, Nulls, On, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
@@ -89,8 +89,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let right: Vec<String> = args.on.iter().map(|on| on.right.clone()).collect();
     let progress = Progress::line();
     let start = Instant::now();
-    let mut table = Loaded::read(&table_source, &wanted_columns(&shown, &left))?;
-    let mut keys = Loaded::read(&keys_source, &right)?;
+    let mut table = Loaded::read(&table_source, &wanted_columns(&shown, &left), Pieces::Many)?;
+    let mut keys = Loaded::read(&keys_source, &right, Pieces::Many)?;
     let read_seconds = start.elapsed().as_secs_f64();
 
     progress.say(format!("looking up {}", text::counted(table.rows() as u64, "row")));

@@ -20,7 +20,7 @@ use koel::backend::HashBackend;
 use koel_arrow::{Column, Joined, Keys, RightKeys, plain_type};
 use serde_json::json;
 
-use super::columns::{batch, schema_of};
+use super::columns::{Pieces, batch, schema_of};
 use super::types::both_keys;
 use super::{Loaded, Nulls, On, Picked, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
@@ -133,15 +133,14 @@ impl Job<'_> {
         let [left_needed, right_needed] = self.needed(sources);
         let progress = Progress::line();
         let start = Instant::now();
-        let mut left = Loaded::read(&left_source, &left_needed)?;
-        let mut right = Loaded::read(&right_source, &right_needed)?;
+        let mut left = Loaded::read(&left_source, &left_needed, Pieces::Many)?;
+        let mut right = Loaded::read(&right_source, &right_needed, Pieces::One)?;
         let read_seconds = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
         let (left_keys, right_keys) = both_keys(sources, &mut left, &mut right, self.on)?;
         let type_of = |keys: &Keys, at: usize| plain_type(keys.columns()[at].data_type());
         let outs = self.columns(sources, |at| type_of(&left_keys, at) != type_of(&right_keys, at));
-        pieces::check_names(outs.iter().map(|out| out.name.as_str()), "give another --suffix")?;
         let outs = self.chosen(outs)?;
         progress.say(format!("indexing {}", text::counted(right.rows() as u64, "row")));
         let index = RightKeys::new(&device, &right_keys, self.options.nulls.equality())?;
@@ -197,9 +196,12 @@ impl Job<'_> {
         outs
     }
 
-    /// Those that are asked for, in that order.
+    /// Those that are asked for, in that order, or all.
     fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
-        let Some(asked) = &self.options.columns else { return Ok(outs) };
+        let asked = self.options.columns.as_deref();
+        let is_asked = |out: &&Out| asked.is_none_or(|asked| asked.contains(&out.name));
+        pieces::check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), "give another --suffix")?;
+        let Some(asked) = asked else { return Ok(outs) };
         let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
         let take = |name: &String| match outs.iter().position(|out| out.name == *name) {
             Some(at) => Ok(outs.swap_remove(at)),

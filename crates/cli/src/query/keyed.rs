@@ -7,6 +7,7 @@ use koel::IdOrder;
 use koel::device::Any;
 use koel_arrow::NullKeys;
 
+use super::columns::Pieces;
 use super::{Loaded, wanted_columns};
 use crate::failure::{Failure, Result};
 use crate::options::OneDevice;
@@ -49,6 +50,8 @@ pub(crate) struct KeyedTable<'a> {
 pub(super) struct Opened {
     pub(super) device: Any,
     pub(super) table: Loaded,
+    /// Whether types are what its text tells.
+    pub(super) is_text: bool,
     pub(super) read_seconds: f64,
 }
 
@@ -66,7 +69,7 @@ impl KeyedTable<'_> {
         let source = Source::open(input, self.reading)?;
         self.reading.check(&[&source])?;
         let start = Instant::now();
-        let table = Loaded::read(&source, &wanted_columns(columns, self.by))?;
-        Ok(Opened { device, table, read_seconds: start.elapsed().as_secs_f64() })
+        let table = Loaded::read(&source, &wanted_columns(columns, self.by), Pieces::Many)?;
+        Ok(Opened { device, table, is_text: source.is_text(), read_seconds: start.elapsed().as_secs_f64() })
     }
 }

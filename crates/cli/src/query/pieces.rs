@@ -47,11 +47,20 @@ fn write_range(
     match make(rows.clone()) {
         Ok(batch) => sink.write(&batch),
         // Text of a batch is limited to 2 GiB a column: half of the rows have less.
-        Err(Error::Arrow(ArrowError::OffsetOverflowError(_))) if rows.len() > 1 => {
+        Err(Error::Arrow(error)) if rows.len() > 1 && is_too_long(&error) => {
             let middle = rows.start + rows.len() / 2;
             write_range(sink, rows.start..middle, make)?;
             write_range(sink, middle..rows.end, make)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether text did not fit its array, in whichever words Arrow says so.
+fn is_too_long(error: &ArrowError) -> bool {
+    match error {
+        ArrowError::OffsetOverflowError(_) => true,
+        ArrowError::InvalidArgumentError(what) => what.contains("offset overflow"),
+        _ => false,
     }
 }

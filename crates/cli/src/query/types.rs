@@ -1,6 +1,7 @@
 //! Keys of two tables: what of their types can be made equal, and what is said where that cannot be.
 
-use koel_arrow::{Error, Keys, can_be_equal, check_types};
+use arrow_schema::DataType;
+use koel_arrow::{Column, Error, Keys, can_be_equal, check_types};
 
 use super::{Loaded, On};
 use crate::failure::{Failure, Result};
@@ -9,7 +10,7 @@ use crate::tables::read::Source;
 
 /// The keys of both sides, whose types can be equal.
 ///
-/// A column without values is one of nulls of any type: text tells no type of it, and so do nulls alone.
+/// Neither CSV nor the type Null tells the type of a column without values: it is taken as nulls of the other side's type.
 pub(super) fn both_keys(
     sources: [&Source; 2],
     left: &mut Loaded,
@@ -22,9 +23,12 @@ pub(super) fn both_keys(
         if can_be_equal(left_type, right_type) {
             continue;
         }
-        if !of_left.has_values() {
+        let is_open = |side: usize, column: &Column| {
+            !column.has_values() && (sources[side].is_text() || *column.data_type() == DataType::Null)
+        };
+        if is_open(0, &of_left) {
             left.put_nulls(&on.left, right_type);
-        } else if !of_right.has_values() {
+        } else if is_open(1, &of_right) {
             right.put_nulls(&on.right, left_type);
         }
     }
@@ -44,11 +48,12 @@ fn told(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
     let choices = wider.into_iter().chain([(0, right_type), (1, left_type)]);
     let read_as = choices.into_iter().find_map(|(side, to)| {
         let (source, column) = sides[side];
-        kind_of(to).filter(|_| source.is_text()).map(|kind| format!("--types {column}={kind}"))
+        kind_of(to).filter(|_| source.is_text()).map(|kind| (format!("--types {column}={kind}"), kind == "float64"))
     });
     match read_as {
-        Some(option) => Failure::Input(format!(
-            "left key `{left}` is {left_type} and right key `{right}` is {right_type}: give {option}"
+        Some((option, rounds)) => Failure::Input(format!(
+            "left key `{left}` is {left_type} and right key `{right}` is {right_type}: give {option}{}",
+            if rounds { " (which rounds whole numbers beyond 2^53)" } else { "" }
         )),
         None => error.into(),
     }

@@ -59,7 +59,7 @@ impl Job<'_> {
         let names = shown.iter().map(String::as_str).chain(self.counts.then_some("count"));
         pieces::check_names(names, "--counts adds a column `count`, so leave the other one out by --columns")?;
         let progress = Progress::line();
-        let Opened { device, table, read_seconds } = self.table.open(shown)?;
+        let Opened { device, table, read_seconds, .. } = self.table.open(shown)?;
 
         progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));
         let start = Instant::now();

@@ -134,9 +134,12 @@ pub(super) fn write_moment(out: &mut Vec<u8>, parts: i64, a_second: i64) {
 
 /// Writes a time of so many parts of a second since midnight.
 pub(super) fn write_time(out: &mut Vec<u8>, parts: i64, a_second: i64) {
-    let seconds = parts.div_euclid(a_second);
+    // No time of a day is below 0, but files may have such numbers.
+    out.extend((parts < 0).then_some(b'-'));
+    let (parts, a_second) = (parts.unsigned_abs(), a_second.unsigned_abs());
+    let seconds = parts / a_second;
     let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    write_fraction(out, parts.rem_euclid(a_second) * (1_000_000_000 / a_second));
+    write_fraction(out, (parts % a_second * (1_000_000_000 / a_second)) as i64);
 }
 
 fn write_fraction(out: &mut Vec<u8>, nanos: i64) {
@@ -217,6 +220,7 @@ mod tests {
             [time(86_399, 1), time(1_500, 1_000), time(60_000_001_000, 1_000_000_000)],
             ["23:59:59", "00:00:01.500", "00:01:00.000001"]
         );
+        assert_eq!(time(-3_661, 1), "-01:01:01");
         let period = |months, days, parts, a_second| {
             let mut text = Vec::new();
             write_period(&mut text, months, days, (parts, a_second));

@@ -59,6 +59,24 @@ fn columns_are_rows_of_joins_groups_and_distinct_keys() {
 }
 
 #[test]
+fn floats_behind_whole_numbers_are_refused() {
+    let folder = Folder::new();
+    folder.file("whole.csv", "k,v\n1,2\n");
+    folder.file("half.csv", "k,v\n1,1.5\n");
+    let said = "half.csv: its values are floats, and those of the files before it are not: give --values f64";
+    folder.refused("groupby whole.csv half.csv --key k --value v --agg sum", said);
+    for files in ["half.csv whole.csv", "whole.csv half.csv --values f64"] {
+        assert_eq!(folder.ok(&format!("groupby {files} --key k --value v --agg sum")), "key,sum\n1,3.5\n", "{files}");
+    }
+    folder.file("pairs.csv", "1,2\n");
+    folder.ok("convert half.csv half.npy");
+    folder.refused("groupby pairs.csv half.npy --agg sum", "its values are floats");
+    // What is packed by zstd is text as well.
+    folder.ok("convert whole.csv whole.csv.zst");
+    assert_eq!(folder.ok("unique whole.csv.zst --key k --header yes"), "key\n1\n");
+}
+
+#[test]
 fn two_columns_of_32_bits_are_halves_of_a_key() {
     let folder = Folder::new();
     folder.file("t.csv", "x,y,v\n1,2,5\n-1,0,6\n");
@@ -94,6 +112,10 @@ fn columns_that_are_no_keys_are_refused_by_name_and_leave_nothing() {
         ),
         ("build t.csv --key id --keys u32 -o old.koel", "row 1, the key: -9 is no u32"),
         ("build t.csv --value id -o old.koel", "--key"),
+        ("build t.csv --key id --value price --table set -o old.koel", "--value price: no values are wanted here"),
+        ("unique t.csv --key id --value price", "--value price: no values are wanted here"),
+        ("groupby t.csv --key id --value nosuch --agg count", "--value nosuch: no values are wanted here"),
+        ("join t.csv t.csv --key id --value price --rows", "--value price: no values are wanted here"),
         ("build t.csv --skip-nulls -o old.koel", "--key"),
         ("build t.csv --delimiter ; -o old.koel", "--delimiter is for tables of named columns"),
         ("build t.csv --key id --types prise=int64 -o old.koel", "there is no column prise: did you mean price?"),

@@ -40,7 +40,7 @@ pub(super) fn read(
         let shape = header.shape;
         return Err(name.fail(format!("the .npy header is damaged: no file holds an array of shape {shape:?}")));
     }
-    // The numbers of rows are nobody's type, and so are values that nobody wants.
+    // Numbers of rows, and values that nobody wants, are of no type that the file says.
     let value = row.value.filter(|_| want == Want::Pairs);
     let values = match value {
         None => Some(Type::U32),

@@ -64,7 +64,11 @@ pub(super) fn column<'a>(array: &'a ArrayRef, delimiter: u8) -> Option<Column<'a
         }
         Date64 => {
             let millis = values!(Date64Type);
-            By::new(move |row, out: &mut Vec<u8>| write_date(out, millis[row].div_euclid(86_400_000)))
+            By::new(move |row, out: &mut Vec<u8>| match millis[row] {
+                // Of whole days, as it should be.
+                day if day.rem_euclid(86_400_000) == 0 => write_date(out, day / 86_400_000),
+                moment => write_moment(out, moment, 1_000),
+            })
         }
         Time32(TimeUnit::Second) => times(values!(Time32SecondType), 1),
         Time32(_) => times(values!(Time32MillisecondType), 1_000),

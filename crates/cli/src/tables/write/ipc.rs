@@ -3,10 +3,12 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 use super::Unwritten;
 
@@ -25,6 +27,9 @@ impl Writer {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Unwritten> {
+        let columns = batch.columns().iter().map(compact).collect::<Result<Vec<_>, _>>()?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let batch = &RecordBatch::try_new_with_options(batch.schema(), columns, &rows)?;
         match self {
             Writer::File(writer) => writer.write(batch)?,
             Writer::Stream(writer) => writer.write(batch)?,
@@ -40,6 +45,21 @@ impl Writer {
         };
         Ok(file.flush()?)
     }
+}
+
+/// An array whose views hold the text of its rows alone: buffers of views are written as they are, and those of rows that
+/// were taken are still those of all rows.
+fn compact(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    Ok(match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        DataType::Struct(fields) => {
+            let array = array.as_struct();
+            let columns = array.columns().iter().map(compact).collect::<Result<_, _>>()?;
+            Arc::new(StructArray::try_new_with_length(fields.clone(), columns, array.nulls().cloned(), array.len())?)
+        }
+        _ => Arc::clone(array),
+    })
 }
 
 impl From<ArrowError> for Unwritten {
