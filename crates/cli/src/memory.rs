@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The system's allocator; see [`end_when_short`].
+/// The system's allocator, and the end of the command where that has no memory and no error can be handed on.
 pub struct Memory;
 
 static ENDS: AtomicBool = AtomicBool::new(false);

@@ -31,7 +31,7 @@ pub struct ReadOptions {
     #[arg(long, requires = "key")]
     pub skip_nulls: bool,
     #[command(flatten)]
-    pub(crate) text: TextReading,
+    pub text: TextReading,
     /// Keys are k-mers of `kmer` letters, whatever the format: text may have letters, besides numbers. This is no option
     /// of a user: a table of k-mers sets it, and `kmer` with it.
     #[arg(skip)]

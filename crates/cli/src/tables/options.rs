@@ -21,7 +21,7 @@ pub(crate) struct TableReading {
 /// How CSV is read, besides its first row.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
-pub(crate) struct TextReading {
+pub struct TextReading {
     /// What separates the columns of CSV: one character, or `tab` [default: a tab in .tsv and .tab, and where the first
     /// line has tabs and no comma; otherwise a comma]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
