@@ -11,8 +11,10 @@ use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::write::Sink;
 
-/// Rows of a result that are made at a time.
+/// Rows of a join that are looked up at a time: many, for a device that is asked for each.
 pub(super) const CHUNK: usize = 1 << 20;
+/// Rows of a batch of the result: few, so that they are still in a cache when they are written.
+const BATCH: usize = 1 << 17;
 
 /// Refuses a result of which two columns would have one name.
 pub(super) fn check_names<'a>(names: impl Iterator<Item = &'a str>, advice: &str) -> Result<()> {
@@ -36,7 +38,7 @@ pub(super) fn write(
     rows: usize,
     make: impl Fn(Range<usize>) -> koel_arrow::Result<RecordBatch>,
 ) -> Result<()> {
-    (0..rows).step_by(CHUNK).try_for_each(|first| write_range(sink, first..rows.min(first + CHUNK), &make))
+    (0..rows).step_by(BATCH).try_for_each(|first| write_range(sink, first..rows.min(first + BATCH), &make))
 }
 
 fn write_range(
