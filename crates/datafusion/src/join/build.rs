@@ -18,7 +18,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_expr::PhysicalExprRef;
 use futures::StreamExt;
-use koel_arrow::{Column, Keys};
+use koel_arrow::Column;
 
 use super::bits::Bits;
 use super::index::Index;
@@ -63,10 +63,13 @@ impl Build {
         let work = move || {
             let _timed = timer.timer();
             let build = Build::of(collected, &spec, partitions, reservation)?;
-            metrics.device(&build.index.device());
+            metrics.device(build.index.device());
             Ok(build)
         };
-        SpawnedTask::spawn_blocking(work).join().await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
+        SpawnedTask::spawn_blocking(work)
+            .join()
+            .await
+            .map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
     }
 
     fn of(collected: Collected, spec: &Spec, partitions: usize, reservation: MemoryReservation) -> Result<Self> {
@@ -83,6 +86,9 @@ impl Build {
             columns[i] = Some(one_piece(Column::of_chunks(field.name(), field.data_type(), pieces).map_err(external)?));
         }
         let keys = spec.build_keys(&columns, keys)?;
+        if let Some(bounds) = &spec.bounds {
+            bounds.say(&keys)?;
+        }
         columns.iter_mut().enumerate().filter(|(i, _)| !spec.keeps_build(*i)).for_each(|(_, column)| *column = None);
         let device = if rows < spec.min_rows { device::cpu() } else { device::named(&spec.device) };
         let index = Index::new(device, keys, spec.nulls, spec.wants_pairs())?;
@@ -172,11 +178,4 @@ impl Collected {
 /// Whether an expression is a column of its input.
 pub(super) fn is_column(expression: &PhysicalExprRef) -> bool {
     super::spec::column_of(expression).is_some()
-}
-
-/// Keys of one side, from the pieces of each.
-pub(super) fn keys_of(types: &[datafusion::arrow::datatypes::DataType], pieces: Vec<Vec<ArrayRef>>) -> Result<Keys> {
-    let columns = types.iter().zip(pieces).enumerate();
-    let columns = columns.map(|(i, (of, pieces))| Column::of_chunks(i.to_string(), of, pieces).map_err(external));
-    Keys::new(columns.collect::<Result<_>>()?).map_err(external)
 }

@@ -86,9 +86,9 @@ impl Index {
         !device::is_cpu(&self.device) && self.on_cpu.get().is_none()
     }
 
-    /// Probe rows to gather before it is asked.
-    pub(super) fn gathered(&self, batch_size: usize) -> usize {
-        if self.is_remote() { GATHERED } else { batch_size }
+    /// Probe rows to gather before it is asked; the CPU is asked for each batch, while that is in its caches.
+    pub(super) fn gathered(&self) -> usize {
+        if self.is_remote() { GATHERED } else { 1 }
     }
 
     /// What a batch of probe keys finds, without its results if they are many.

@@ -12,6 +12,7 @@ use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use koel::JoinKind;
 use koel_arrow::{Column, Keys, NullEquality};
 
+use super::bounds::Bounds;
 use crate::error::external;
 
 /// A join, resolved.
@@ -27,6 +28,10 @@ pub(super) struct Spec {
     pub(super) schema: SchemaRef,
     pub(super) columns: Vec<ColumnIndex>,
     pub(super) batch_size: usize,
+    /// Rows of the result that are wanted of each partition; all without it.
+    pub(super) fetch: Option<usize>,
+    /// The filter in scans of the probe side that build sides close.
+    pub(super) bounds: Option<Arc<Bounds>>,
     /// `koel.device`, and the build rows from which it is asked.
     pub(super) device: String,
     pub(super) min_rows: usize,
@@ -117,10 +122,4 @@ pub(super) fn column_of(expression: &PhysicalExprRef) -> Option<usize> {
 
 fn no_column(at: usize, schema: &SchemaRef) -> DataFusionError {
     DataFusionError::Internal(format!("koel: a key is column {at}, which {schema:?} has not"))
-}
-
-impl std::fmt::Debug for Spec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Spec").field("how", &self.how).field("columns", &Arc::clone(&self.schema)).finish_non_exhaustive()
-    }
 }

@@ -1,0 +1,88 @@
+//! The 22 queries of TPC-H by stock DataFusion and by koel, side by side: times, who made the joins, and whether the
+//! answers are equal.
+//!
+//! ```text
+//! cargo run --release --example tpch                             scale 1, three runs of each, the fastest counts
+//! cargo run --release --example tpch -- 0.1 5 opencl:0 9,18,21   scale, runs, koel.device, queries
+//! ```
+//!
+//! The tables are made first and stay in memory, so that times are those of the queries alone.
+
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use koel_datafusion::{KoelOptions, WithKoel};
+
+mod tables;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let mut next = |name: &str, or: &str| {
+        let text = arguments.next().unwrap_or_else(|| or.into());
+        (text.clone(), DataFusionError::Configuration(format!("{name}: {text}?")))
+    };
+    let ((scale, no_scale), (runs, no_runs)) = (next("scale", "1"), next("runs", "3"));
+    let (scale, runs): (f64, usize) = (scale.parse().map_err(|_| no_scale)?, runs.parse().map_err(|_| no_runs)?);
+    let ((device, _), (queries, _)) = (next("koel.device", "auto"), next("queries", ""));
+    let wanted: Vec<usize> = queries.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+
+    let began = Instant::now();
+    let partitions = SessionConfig::new().target_partitions();
+    let tables = tables::tables(scale, partitions)?;
+    println!(
+        "scale {scale}, {partitions} partitions, made in {:.1} s; koel.device = '{device}'",
+        began.elapsed().as_secs_f64()
+    );
+    let builder = || SessionStateBuilder::new().with_default_features();
+    let stock = SessionContext::new_with_state(builder().build());
+    let options = KoelOptions::default().device(device);
+    let koel = SessionContext::new_with_state(builder().with_koel(options).build());
+    tables::register(&stock, &tables)?;
+    tables::register(&koel, &tables)?;
+
+    println!("query  stock ms   koel ms  ratio  joins by koel  by others");
+    let (mut totals, mut differ) = ([0.0; 2], Vec::new());
+    for (number, query) in (1..).zip(tables::QUERIES).filter(|(number, _)| wanted.is_empty() || wanted.contains(number))
+    {
+        let mut best = [Duration::MAX; 2];
+        let (mut answers, mut made) = ([String::new(), String::new()], (0, 0));
+        // By turns, so that what disturbs one disturbs the other.
+        for _ in 0..runs.max(1) {
+            for (i, context) in [&stock, &koel].into_iter().enumerate() {
+                let plan = context.sql(query).await?.create_physical_plan().await?;
+                made = joins(plan.as_ref());
+                let began = Instant::now();
+                let batches = collect(plan.clone(), context.task_ctx()).await?;
+                best[i] = best[i].min(began.elapsed());
+                answers[i] = pretty_format_batches(&[concat_batches(&plan.schema(), &batches)?])?.to_string();
+            }
+        }
+        let [s, k] = best.map(|time| time.as_secs_f64() * 1e3);
+        totals = [totals[0] + s, totals[1] + k];
+        println!("Q{number:<5} {s:8.1}  {k:8.1}  {:5.2}  {:13}  {:9}", k / s, made.0, made.1);
+        if answers[0] != answers[1] {
+            differ.push(number);
+        }
+    }
+    println!("all    {:8.1}  {:8.1}  {:5.2}", totals[0], totals[1], totals[1] / totals[0]);
+    match differ[..] {
+        [] => println!("all answers are equal"),
+        _ => println!("answers differ, if only in the order of equal rows: Q{differ:?}"),
+    }
+    Ok(())
+}
+
+/// Joins by koel, and by others, in a plan.
+fn joins(plan: &dyn ExecutionPlan) -> (usize, usize) {
+    let own = match plan.name() {
+        "KoelJoinExec" => (1, 0),
+        name => (0, usize::from(name.ends_with("JoinExec"))),
+    };
+    plan.children().into_iter().map(|child| joins(child.as_ref())).fold(own, |a, b| (a.0 + b.0, a.1 + b.1))
+}

@@ -1,0 +1,128 @@
+//! What the build side lets be known of the probe side before it is read: between which keys partners can be.
+//!
+//! DataFusion has put a filter that is still open into scans of the probe side, in the hope that the join will close it:
+//! with it a scan of Parquet leaves out groups of rows and pages. Once all build partitions have said their least and
+//! greatest keys, the filter becomes `key >= least and key <= greatest` for each key column.
+//!
+//! What it is not: a promise. A scan may begin before the filter is closed, and a filter that stays open lets all rows in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
+use datafusion::logical_expr::{Accumulator, Operator};
+use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, IsNullExpr, lit};
+use koel_arrow::{Column, Keys, NullEquality};
+
+/// The open filter of a join, and what build partitions have said so far.
+pub(super) struct Bounds {
+    filter: Arc<DynamicFilterPhysicalExpr>,
+    on_probe: Vec<PhysicalExprRef>,
+    probe_schema: SchemaRef,
+    nulls: NullEquality,
+    said: Mutex<Said>,
+}
+
+struct Said {
+    /// Build partitions that have said nothing yet.
+    missing: usize,
+    /// Of each key column, the least and the greatest value of all partitions; both null where there is none.
+    ends: Vec<Option<Ends>>,
+}
+
+struct Ends {
+    least: MinAccumulator,
+    greatest: MaxAccumulator,
+}
+
+impl Bounds {
+    /// For a filter that so many build partitions close.
+    pub(super) fn new(
+        filter: Arc<DynamicFilterPhysicalExpr>,
+        on: &[(PhysicalExprRef, PhysicalExprRef)],
+        [build_schema, probe_schema]: [SchemaRef; 2],
+        nulls: NullEquality,
+        partitions: usize,
+    ) -> Result<Self> {
+        let ends = on.iter().map(|(build, probe)| {
+            let (build, probe) = (build.data_type(&build_schema)?, probe.data_type(&probe_schema)?);
+            (build == probe && has_order(&build)).then(|| Ends::of(&build)).transpose()
+        });
+        let said = Mutex::new(Said { missing: partitions, ends: ends.collect::<Result<_>>()? });
+        let on_probe = on.iter().map(|(_, probe)| Arc::clone(probe)).collect();
+        Ok(Bounds { filter, on_probe, probe_schema, nulls, said })
+    }
+
+    /// Takes the keys of a build partition in, and closes the filter with the last one. Each says it once.
+    ///
+    /// Cost: a pass over the keys.
+    pub(super) fn say(&self, keys: &Keys) -> Result<()> {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        for (ends, column) in said.ends.iter_mut().zip(keys.columns()) {
+            if let Some(ends) = ends {
+                ends.add(column)?;
+            }
+        }
+        said.missing = said.missing.saturating_sub(1);
+        if said.missing == 0 {
+            if let Some(closed) = self.closed(&mut said.ends)? {
+                self.filter.update(closed)?;
+            }
+            self.filter.mark_complete();
+        }
+        Ok(())
+    }
+
+    fn closed(&self, ends: &mut [Option<Ends>]) -> Result<Option<PhysicalExprRef>> {
+        let mut all: Option<PhysicalExprRef> = None;
+        for (key, ends) in self.on_probe.iter().zip(ends) {
+            let Some(ends) = ends else { continue };
+            let (least, greatest) = (ends.least.evaluate()?, ends.greatest.evaluate()?);
+            if least.is_null() {
+                continue;
+            }
+            let mut within = both(at(key, Operator::GtEq, least), Operator::And, at(key, Operator::LtEq, greatest));
+            // A null may have a null as its partner.
+            if self.nulls == NullEquality::NullEquals && key.nullable(&self.probe_schema)? {
+                within = both(Arc::new(IsNullExpr::new(Arc::clone(key))), Operator::Or, within);
+            }
+            all = Some(match all {
+                Some(all) => both(all, Operator::And, within),
+                None => within,
+            });
+        }
+        Ok(all)
+    }
+}
+
+impl Ends {
+    fn of(data_type: &DataType) -> Result<Self> {
+        Ok(Ends { least: MinAccumulator::try_new(data_type)?, greatest: MaxAccumulator::try_new(data_type)? })
+    }
+
+    fn add(&mut self, column: &Column) -> Result<()> {
+        for piece in column.chunks() {
+            self.least.update_batch(std::slice::from_ref(piece))?;
+            self.greatest.update_batch(std::slice::from_ref(piece))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether equal keys of a type lie between any bounds that one of them does. Not so floats: 0 and -0, and NaN.
+fn has_order(of: &DataType) -> bool {
+    use DataType::{Date32, Date64, Decimal32, Decimal64, Decimal128, LargeUtf8, Timestamp, Utf8, Utf8View};
+    let others = matches!(of, Date32 | Date64 | Decimal32(..) | Decimal64(..) | Decimal128(..) | Timestamp(..));
+    of.is_integer() || others || matches!(of, Utf8 | LargeUtf8 | Utf8View)
+}
+
+fn at(key: &PhysicalExprRef, operator: Operator, end: ScalarValue) -> PhysicalExprRef {
+    both(Arc::clone(key), operator, lit(end))
+}
+
+fn both(left: PhysicalExprRef, operator: Operator, right: PhysicalExprRef) -> PhysicalExprRef {
+    Arc::new(BinaryExpr::new(left, operator, right))
+}

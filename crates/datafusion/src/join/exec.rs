@@ -1,0 +1,324 @@
+//! The operator: its place in plans.
+//!
+//! A [`KoelJoinExec`] keeps the `HashJoinExec` whose place it takes. What that one says of a plan (schema, partitions,
+//! order, statistics) is as true of this one, so it is asked; only the work is done here.
+//!
+//! ```text
+//! CollectLeft    one build side, begun by whichever partition comes first, awaited by all
+//! Partitioned    one for each partition
+//! ```
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{JoinSide, NullEquality};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements,
+    PlanProperties, ReplaceChildrenOptions, Statistics,
+};
+use futures::FutureExt;
+use koel_arrow::{can_be_equal, check_key};
+
+use super::bounds::Bounds;
+use super::build::Build;
+use super::metrics::{BuildMetrics, Devices, ProbeMetrics};
+use super::spec::Spec;
+use super::stream::{Building, probed};
+use crate::options::KoelOptions;
+
+/// A join by koel.
+///
+/// Rows come as from `HashJoinExec`: probe rows in their order, where that keeps it, and for one probe row the build rows in
+/// theirs; build rows at the end in theirs.
+///
+/// Memory: the build side in one piece, and besides an index of at most `40 + 16 * keys` bytes a row, all in a reservation; a
+/// reservation that is refused is `ResourcesExhausted`.
+pub struct KoelJoinExec {
+    stock: Arc<HashJoinExec>,
+    options: KoelOptions,
+    /// Where the columns of the result come from.
+    columns: Vec<ColumnIndex>,
+    /// The build side that all partitions share.
+    building: Mutex<Option<Building>>,
+    /// What all build sides say to scans of the probe side.
+    bounds: OnceLock<Option<Arc<Bounds>>>,
+    metrics: ExecutionPlanMetricsSet,
+    devices: Devices,
+}
+
+impl KoelJoinExec {
+    /// A join in the place of this one.
+    ///
+    /// # Errors
+    /// Why koel does not take it.
+    pub fn of(stock: &HashJoinExec, options: &KoelOptions) -> std::result::Result<Self, String> {
+        refused(stock)?;
+        let stock = stock.builder().build().map_err(|error| error.to_string())?;
+        Ok(Self::new(Arc::new(stock), options.clone()))
+    }
+
+    fn new(stock: Arc<HashJoinExec>, options: KoelOptions) -> Self {
+        let (_, all) = build_join_schema(&stock.left.schema(), &stock.right.schema(), stock.join_type());
+        let columns = match &stock.projection {
+            Some(chosen) => chosen.iter().filter_map(|&i| all.get(i).cloned()).collect(),
+            None => all,
+        };
+        KoelJoinExec {
+            stock,
+            options,
+            columns,
+            building: Mutex::default(),
+            bounds: OnceLock::new(),
+            metrics: ExecutionPlanMetricsSet::new(),
+            devices: Devices::default(),
+        }
+    }
+
+    /// The join whose place it takes.
+    pub fn stock(&self) -> &HashJoinExec {
+        &self.stock
+    }
+
+    fn nulls(&self) -> koel_arrow::NullEquality {
+        match self.stock.null_equality() {
+            NullEquality::NullEqualsNothing => koel_arrow::NullEquality::NothingEquals,
+            NullEquality::NullEqualsNull => koel_arrow::NullEquality::NullEquals,
+        }
+    }
+
+    /// The filter in scans of the probe side, if DataFusion put one there.
+    fn bounds(&self) -> Option<Arc<Bounds>> {
+        let made = || {
+            let [filter] = <[_; 1]>::try_from(self.stock.dynamic_expressions_produced()).ok()?;
+            let filter = Arc::downcast::<DynamicFilterPhysicalExpr>(filter).ok()?;
+            let schemas = [self.stock.left.schema(), self.stock.right.schema()];
+            let builds = self.stock.left.output_partitioning().partition_count();
+            // Without bounds scans read more, and the join is as right.
+            Bounds::new(filter, &self.stock.on, schemas, self.nulls(), builds).ok().map(Arc::new)
+        };
+        self.bounds.get_or_init(made).clone()
+    }
+
+    fn spec(&self, context: &TaskContext) -> Spec {
+        let (on_build, on_probe) = self.stock.on.iter().cloned().unzip();
+        let options = context.session_config().options().extensions.get::<KoelOptions>().unwrap_or(&self.options);
+        Spec {
+            how: *self.stock.join_type(),
+            nulls: self.nulls(),
+            on_build,
+            on_probe,
+            filter: self.stock.filter.clone(),
+            build_schema: self.stock.left.schema(),
+            probe_schema: self.stock.right.schema(),
+            schema: self.schema(),
+            columns: self.columns.clone(),
+            batch_size: context.session_config().batch_size().max(1),
+            fetch: self.stock.fetch(),
+            bounds: self.bounds(),
+            device: options.device.clone(),
+            min_rows: options.min_rows,
+        }
+    }
+
+    /// The build side of a partition, or of all.
+    fn building(&self, partition: usize, spec: &Arc<Spec>, context: &Arc<TaskContext>) -> Result<Building> {
+        let begin = |partition: usize, partitions: usize| {
+            let name = format!("KoelJoinExec[{partition}]");
+            let reservation = MemoryConsumer::new(name).register(context.memory_pool());
+            let input = self.stock.left.execute(partition, Arc::clone(context))?;
+            let metrics = BuildMetrics::new(&self.metrics, partition, self.devices.clone());
+            let build = Build::collect(input, Arc::clone(spec), partitions, reservation, metrics);
+            Ok::<_, DataFusionError>(build.map(|built| built.map(Arc::new).map_err(Arc::new)).boxed().shared())
+        };
+        if self.stock.mode == PartitionMode::Partitioned {
+            return begin(partition, 1);
+        }
+        let mut shared = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(building) = &*shared {
+            return Ok(building.clone());
+        }
+        let building = begin(0, self.stock.right.output_partitioning().partition_count())?;
+        Ok(shared.insert(building).clone())
+    }
+}
+
+/// Refuses what koel does not answer as `HashJoinExec` does.
+fn refused(join: &HashJoinExec) -> std::result::Result<(), String> {
+    if join.null_aware {
+        return Err("NOT IN with nulls (a null-aware anti join) is not koel's".into());
+    }
+    if join.mode == PartitionMode::Auto {
+        return Err("its partition mode is still Auto".into());
+    }
+    for (left, right) in join.on() {
+        let (build, probe) = match (left.data_type(&join.left.schema()), right.data_type(&join.right.schema())) {
+            (Ok(build), Ok(probe)) => (build, probe),
+            (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
+        };
+        for (key, of) in [(left, &build), (right, &probe)] {
+            check_key(&key.to_string(), of).map_err(|error| error.to_string())?;
+        }
+        if !can_be_equal(&build, &probe) {
+            return Err(format!("keys {left} of {build} and {right} of {probe} are compared by a cast"));
+        }
+    }
+    let strange = join.filter().into_iter().flat_map(|filter| filter.column_indices());
+    if strange.into_iter().any(|column| column.side == JoinSide::None) {
+        return Err("its filter has a column of neither side".into());
+    }
+    Ok(())
+}
+
+impl ExecutionPlan for KoelJoinExec {
+    fn name(&self) -> &str {
+        "KoelJoinExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.stock.properties()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        self.stock.input_distribution_requirements()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        ExecutionPlan::maintains_input_order(self.stock.as_ref())
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.stock.children()
+    }
+
+    fn dynamic_expressions_produced(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.stock.dynamic_expressions_produced()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.stock.apply_expressions(f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let stock = Arc::clone(&self.stock).replace_children(children, options)?;
+        self.around(stock)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        #[expect(deprecated, reason = "the trait still asks for it")]
+        let stock = Arc::clone(&self.stock).with_new_children(children)?;
+        self.around(stock)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let stock = Arc::clone(&self.stock).reset_state()?;
+        self.around(stock)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let builds = self.stock.left.output_partitioning().partition_count();
+        let probes = self.stock.right.output_partitioning().partition_count();
+        let wanted = if self.stock.mode == PartitionMode::Partitioned { probes } else { 1 };
+        if builds != wanted {
+            let mode = self.stock.mode;
+            let what = format!("KoelJoinExec: {builds} build partitions in mode {mode:?} where {wanted} are needed");
+            return Err(DataFusionError::Internal(what));
+        }
+        let spec = Arc::new(self.spec(&context));
+        let building = self.building(partition, &spec, &context)?;
+        let reservation = MemoryConsumer::new(format!("KoelJoinExec probe[{partition}]"));
+        let reservation = reservation.register(context.memory_pool());
+        let input = self.stock.right.execute(partition, context)?;
+        let metrics = ProbeMetrics::new(&self.metrics, partition, self.devices.clone());
+        Ok(probed(spec, building, input, reservation, metrics))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        self.stock.child_stats_requests(partition)
+    }
+
+    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        self.stock.statistics_from_inputs(inputs, args)
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        self.stock.benefits_from_input_partitioning()
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        self.stock.supports_limit_pushdown()
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.stock.fetch()
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        self.around(self.stock.with_fetch(limit)?).ok()
+    }
+}
+
+impl KoelJoinExec {
+    /// The same in the place of another stock join, fresh.
+    fn around(&self, stock: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(join) = stock.downcast_ref::<HashJoinExec>() else {
+            return Err(DataFusionError::Internal(format!("koel: a HashJoinExec became a {}", stock.name())));
+        };
+        Ok(Arc::new(Self::new(Arc::new(join.builder().build()?), self.options.clone())))
+    }
+}
+
+impl DisplayAs for KoelJoinExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = self.devices.names();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                let stock = StockText(&self.stock, t).to_string();
+                write!(f, "KoelJoinExec: {}", stock.trim_start_matches("HashJoinExec: "))?;
+                device.map_or(Ok(()), |device| write!(f, ", device={device}"))
+            }
+            DisplayFormatType::TreeRender => {
+                self.stock.fmt_as(t, f)?;
+                device.map_or(Ok(()), |device| writeln!(f, "device={device}"))
+            }
+        }
+    }
+}
+
+/// What the stock join says of itself.
+struct StockText<'a>(&'a HashJoinExec, DisplayFormatType);
+
+impl fmt::Display for StockText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as(self.1, f)
+    }
+}
+
+impl fmt::Debug for KoelJoinExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KoelJoinExec")
+            .field("stock", &self.stock)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,15 @@
+//! The join: an operator in the place of HashJoinExec.
+
+mod bits;
+mod bounds;
+mod build;
+mod exec;
+mod index;
+mod metrics;
+mod output;
+mod pairs;
+mod rows;
+mod spec;
+mod stream;
+
+pub use exec::KoelJoinExec;

@@ -1,0 +1,236 @@
+//! The result of one probe partition.
+//!
+//! ```text
+//! gather       probe batches: one for the CPU, about 2^20 rows for a device
+//! ask          the index for their keys; a device by a thread that may wait
+//! pairs        slice by slice into rows, the filter between
+//! build rows   once the probe side has ended, by the last partition: those found, or not found
+//! ```
+//!
+//! Whoever reads the stream gets a batch as soon as there is one, and nothing is worked ahead of that: a stream that is
+//! dropped has stopped. Between slices other tasks get their turn, also where a filter leaves nothing to hand on.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::future::{BoxFuture, Shared};
+use futures::{StreamExt, TryStreamExt, stream};
+use koel::NO_ROW;
+
+use super::build::Build;
+use super::metrics::ProbeMetrics;
+use super::output::Output;
+use super::pairs::Pairs;
+use super::rows::Open;
+use super::spec::Spec;
+
+/// A build side that is under way, and whoever waits for it.
+pub(super) type Building = Shared<BoxFuture<'static, std::result::Result<Arc<Build>, Arc<DataFusionError>>>>;
+
+/// The result of a probe partition.
+pub(super) fn probed(
+    spec: Arc<Spec>,
+    building: Building,
+    input: SendableRecordBatchStream,
+    reservation: MemoryReservation,
+    metrics: ProbeMetrics,
+) -> SendableRecordBatchStream {
+    let schema = Arc::clone(&spec.schema);
+    let rows = async move {
+        let build = building.await.map_err(DataFusionError::Shared)?;
+        let prober = Prober::new(spec, build, input, reservation, metrics);
+        let step = async |mut prober: Prober| Ok(prober.next().await?.map(|batch| (batch, prober)));
+        Ok::<_, DataFusionError>(stream::try_unfold(prober, step))
+    };
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream::once(rows).try_flatten()))
+}
+
+struct Prober {
+    spec: Arc<Spec>,
+    build: Arc<Build>,
+    /// None once it has ended.
+    input: Option<SendableRecordBatchStream>,
+    /// Of batches that are gathered for a device.
+    reservation: MemoryReservation,
+    output: Output,
+    /// Rows that are still wanted.
+    wanted: usize,
+    state: State,
+    metrics: ProbeMetrics,
+}
+
+#[derive(Default)]
+enum State {
+    Gather,
+    Pairs(Pairs, Open),
+    /// From this one on.
+    BuildRows(usize),
+    #[default]
+    Done,
+}
+
+impl Prober {
+    fn new(
+        spec: Arc<Spec>,
+        build: Arc<Build>,
+        input: SendableRecordBatchStream,
+        reservation: MemoryReservation,
+        metrics: ProbeMetrics,
+    ) -> Self {
+        let is_empty = build.rows() == 0 && spec.is_empty_without_build();
+        let output = Output::new(Arc::clone(&spec.schema), spec.batch_size);
+        let state = if is_empty { State::Done } else { State::Gather };
+        let wanted = spec.fetch.unwrap_or(usize::MAX);
+        Prober { input: (!is_empty).then_some(input), spec, build, reservation, output, wanted, state, metrics }
+    }
+
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if self.wanted == 0 {
+                return Ok(None);
+            }
+            if let Some(batch) = self.output.next() {
+                let batch = batch.slice(0, batch.num_rows().min(self.wanted));
+                self.wanted -= batch.num_rows();
+                self.metrics.all.record_output(batch.num_rows());
+                return Ok(Some(batch));
+            }
+            tokio::task::consume_budget().await;
+            self.state = match std::mem::take(&mut self.state) {
+                State::Gather => self.gather().await?,
+                State::Pairs(pairs, open) => self.slice(pairs, open).await?,
+                State::BuildRows(from) => self.build_rows(from)?,
+                State::Done => return Ok(None),
+            };
+        }
+    }
+
+    async fn gather(&mut self) -> Result<State> {
+        let batches = self.gathered().await?;
+        if batches.is_empty() {
+            return self.ended();
+        }
+        let (spec, build, time) = (Arc::clone(&self.spec), Arc::clone(&self.build), self.metrics.probe.clone());
+        if spec.wants_pairs() {
+            let pairs = self.asked(move || {
+                let _timed = time.timer();
+                let probe = build.index.probe(&spec.probe_keys(&batches)?, spec.listed())?;
+                Ok(Pairs::new(batches, probe))
+            });
+            return Ok(State::Pairs(pairs.await?, Open::default()));
+        }
+        let found = self.asked(move || {
+            let _timed = time.timer();
+            let firsts = build.index.firsts(&spec.probe_keys(&batches)?)?;
+            Ok((batches, firsts))
+        });
+        let (batches, firsts) = found.await?;
+        self.found(&batches, &firsts)?;
+        Ok(State::Gather)
+    }
+
+    /// Batches to ask at once; none at the end.
+    async fn gathered(&mut self) -> Result<Vec<RecordBatch>> {
+        self.reservation.free();
+        let (mut batches, mut rows) = (Vec::new(), 0);
+        let is_remote = self.build.index.is_remote();
+        let wanted = self.build.index.gathered();
+        while rows < wanted {
+            let Some(input) = &mut self.input else { break };
+            let Some(batch) = input.next().await.transpose()? else {
+                self.input = None;
+                break;
+            };
+            self.metrics.came(&batch);
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            rows += batch.num_rows();
+            // One batch is held by whoever works with it; for more there has to be room.
+            let has_room = !is_remote || self.reservation.try_grow(batch.get_array_memory_size()).is_ok();
+            batches.push(batch);
+            if !has_room {
+                break;
+            }
+        }
+        Ok(batches)
+    }
+
+    /// Does what may wait for a device, so that only a thread that may be kept waiting does.
+    async fn asked<T: Send + 'static>(&mut self, question: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        if !self.build.index.is_remote() {
+            return question();
+        }
+        let answer = SpawnedTask::spawn_blocking(question).join().await;
+        self.metrics.device(self.build.index.device());
+        answer.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
+    }
+
+    async fn slice(&mut self, mut pairs: Pairs, mut open: Open) -> Result<State> {
+        if pairs.is_short() {
+            let (build, time) = (Arc::clone(&self.build), self.metrics.probe.clone());
+            pairs = self
+                .asked(move || {
+                    let _timed = time.timer();
+                    pairs.load(&build.index)?;
+                    Ok(pairs)
+                })
+                .await?;
+        }
+        let time = self.metrics.join.clone();
+        let _timed = time.timer();
+        let Some(slice) = pairs.next(self.spec.batch_size) else { return Ok(State::Gather) };
+        let at = slice.batch;
+        if let Some(rows) = self.spec.of_slice(&self.build, pairs.batch(at), slice, &mut open)? {
+            self.output.push(rows)?;
+        }
+        Ok(State::Pairs(pairs, open))
+    }
+
+    /// Rows of semi, anti and mark joins without a filter.
+    fn found(&mut self, batches: &[RecordBatch], mut firsts: &[u32]) -> Result<()> {
+        let time = self.metrics.join.clone();
+        let _timed = time.timer();
+        if self.spec.is_of_build_rows() {
+            firsts.iter().filter(|&&row| row != NO_ROW).for_each(|&row| self.build.mark(row));
+            return Ok(());
+        }
+        for batch in batches {
+            let (own, rest) = firsts.split_at(batch.num_rows());
+            firsts = rest;
+            let found = BooleanBuffer::collect_bool(own.len(), |i| own[i] != NO_ROW);
+            if let Some(rows) = self.spec.of_probe_rows(batch, found)? {
+                self.output.push(rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self) -> Result<State> {
+        if self.spec.ends_with_build_rows() && self.build.is_last() {
+            return Ok(State::BuildRows(0));
+        }
+        self.output.finish()?;
+        Ok(State::Done)
+    }
+
+    fn build_rows(&mut self, from: usize) -> Result<State> {
+        let time = self.metrics.join.clone();
+        let _timed = time.timer();
+        let to = self.build.rows().min(from + self.spec.batch_size.max(1));
+        if let Some(rows) = self.spec.of_build_rows(&self.build, from as u32, to as u32)? {
+            self.output.push(rows)?;
+        }
+        if to < self.build.rows() {
+            return Ok(State::BuildRows(to));
+        }
+        self.output.finish()?;
+        Ok(State::Done)
+    }
+}

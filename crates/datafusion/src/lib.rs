@@ -1,0 +1,54 @@
+//! koel in Apache DataFusion: joins in one order, with one answer, on CPUs and OpenCL devices.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> datafusion::error::Result<()> {
+//! use datafusion::execution::SessionStateBuilder;
+//! use datafusion::prelude::SessionContext;
+//! use koel_datafusion::{KoelOptions, WithKoel};
+//!
+//! let state = SessionStateBuilder::new().with_default_features().with_koel(KoelOptions::default()).build();
+//! let context = SessionContext::new_with_state(state);
+//! let sql = "select count(*) as n from generate_series(1, 100) as l(id) join generate_series(50, 200) as r(id) on l.id = r.id";
+//! assert!(context.sql(&format!("explain {sql}")).await?.to_string().await?.contains("KoelJoinExec"));
+//! assert!(context.sql(sql).await?.to_string().await?.contains("51"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is where
+//!
+//! ```text
+//! session.rs, options.rs   koel for a session, and what can be set
+//! rule.rs, note.rs         which joins koel takes, and why not another
+//! ordered.rs, in_order.rs  plans whose rows come in one order
+//! join/exec.rs             the operator: its place in plans
+//! join/spec.rs             what it is to do;        metrics.rs: what it says of it
+//! join/build.rs            the build side, whole;   index.rs: its keys on a device;  bits.rs: which rows were found
+//! join/bounds.rs           what scans of the probe side may leave out
+//! join/stream.rs           the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
+//! digest.rs                koel_digest(columns..)
+//! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
+//! ```
+//!
+//! DataFusion builds from the left child of a join and probes with the right one; koel builds from the right keys. So the
+//! left child here is koel's right side.
+
+mod device;
+mod digest;
+mod error;
+mod in_order;
+mod join;
+mod note;
+mod options;
+mod ordered;
+mod rule;
+mod session;
+
+pub use digest::koel_digest;
+pub use in_order::KoelInOrderExec;
+pub use join::KoelJoinExec;
+pub use note::KoelNoteExec;
+pub use options::KoelOptions;
+pub use rule::KoelRule;
+pub use session::WithKoel;

@@ -1,0 +1,128 @@
+//! Options of a session: `SET koel.device = 'cpu'`.
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::error::{DataFusionError, Result};
+
+use crate::device::is_name;
+
+/// Which joins koel takes, and where it works. In SQL these are `koel.device` and so on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KoelOptions {
+    /// `koel.enabled`: whether koel takes joins at all.
+    pub enabled: bool,
+    /// `koel.device`: `auto`, the best OpenCL device or else the CPU; `cpu`; `opencl:NUMBER` or `opencl:NAME`. Where there
+    /// is no such device, the CPU takes its place.
+    pub device: String,
+    /// `koel.min_rows`: build sides with fewer rows are indexed by the CPU, whatever the device.
+    pub min_rows: usize,
+    /// `koel.ordered`: whether rows leave a plan in one order, run after run, on every device. Exchanges then wait for
+    /// partitions by their numbers. Files are to be read without `datafusion.execution.enable_file_stream_work_stealing`.
+    pub ordered: bool,
+    /// `koel.notes`: whether plans say of each join that koel leaves to others why it does.
+    pub notes: bool,
+}
+
+/// The prefix of all of them.
+const PREFIX: &str = "koel";
+/// Below so many build rows the way to a device and back costs more than it saves.
+const MIN_ROWS: usize = 1 << 18;
+
+impl Default for KoelOptions {
+    fn default() -> Self {
+        KoelOptions { enabled: true, device: "auto".into(), min_rows: MIN_ROWS, ordered: false, notes: true }
+    }
+}
+
+impl KoelOptions {
+    /// The same on another device.
+    #[must_use]
+    pub fn device(mut self, device: impl Into<String>) -> Self {
+        self.device = device.into();
+        self
+    }
+
+    /// The same with another bound for build sides.
+    #[must_use]
+    pub fn min_rows(mut self, rows: usize) -> Self {
+        self.min_rows = rows;
+        self
+    }
+
+    /// The same, with plans whose rows come in one order, or not.
+    #[must_use]
+    pub fn ordered(mut self, ordered: bool) -> Self {
+        self.ordered = ordered;
+        self
+    }
+
+    /// The same, with plans that say why a join stays, or that do not.
+    #[must_use]
+    pub fn notes(mut self, notes: bool) -> Self {
+        self.notes = notes;
+        self
+    }
+}
+
+impl ConfigExtension for KoelOptions {
+    const PREFIX: &'static str = PREFIX;
+}
+
+impl ExtensionOptions for KoelOptions {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        match key {
+            "enabled" => self.enabled = parsed(key, value, "true or false")?,
+            "device" if is_name(value) => self.device = value.into(),
+            "device" => return Err(wrong(key, value, "auto, cpu, opencl:NUMBER or opencl:NAME")),
+            "min_rows" => self.min_rows = parsed(key, value, "a number of rows")?,
+            "ordered" => self.ordered = parsed(key, value, "true or false")?,
+            "notes" => self.notes = parsed(key, value, "true or false")?,
+            _ => {
+                let known = self.entries().into_iter().map(|entry| entry.key).collect::<Vec<_>>().join(", ");
+                return Err(DataFusionError::Configuration(format!(
+                    "there is no option {PREFIX}.{key}: there are {known}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let entry = |key: &str, value: String, description| ConfigEntry {
+            key: format!("{PREFIX}.{key}"),
+            value: Some(value),
+            description,
+        };
+        vec![
+            entry("enabled", self.enabled.to_string(), "Whether koel takes joins"),
+            entry("device", self.device.clone(), "Where koel works: auto, cpu, opencl:NUMBER or opencl:NAME"),
+            entry(
+                "min_rows",
+                self.min_rows.to_string(),
+                "Build rows from which koel asks a device that is not the CPU",
+            ),
+            entry("ordered", self.ordered.to_string(), "Whether rows leave a plan in one order, run after run"),
+            entry("notes", self.notes.to_string(), "Whether plans say why koel leaves a join to DataFusion"),
+        ]
+    }
+}
+
+fn parsed<T: std::str::FromStr>(key: &str, value: &str, wanted: &str) -> Result<T> {
+    value.trim().parse().map_err(|_| wrong(key, value, wanted))
+}
+
+fn wrong(key: &str, value: &str, wanted: &str) -> DataFusionError {
+    DataFusionError::Configuration(format!("{PREFIX}.{key} = '{value}': give {wanted}"))
+}

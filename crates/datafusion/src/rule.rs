@@ -1,0 +1,86 @@
+//! Which joins koel takes.
+//!
+//! ```text
+//! HashJoinExec    ->  KoelJoinExec, if koel can answer it
+//! any other one   ->  itself, below a note that says why, which the log says too
+//! ```
+//!
+//! With `koel.ordered`, exchanges then keep the order of rows (ordered.rs).
+//!
+//! The rule never fails a plan and never changes an answer: a join that it does not know all about stays as it is.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
+use log::debug;
+
+use crate::join::KoelJoinExec;
+use crate::note::{self, KoelNoteExec};
+use crate::options::KoelOptions;
+use crate::ordered::in_one_order;
+
+/// Puts [`KoelJoinExec`] in the place of `HashJoinExec`.
+///
+/// It belongs behind DataFusion's own rules. Options are those of the session, or else these.
+///
+/// ```
+/// use std::sync::Arc;
+/// use datafusion::execution::SessionStateBuilder;
+/// use koel_datafusion::KoelRule;
+///
+/// let state = SessionStateBuilder::new().with_default_features();
+/// let state = state.with_physical_optimizer_rule(Arc::new(KoelRule::default())).build();
+/// # let _ = state;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct KoelRule {
+    options: KoelOptions,
+}
+
+impl KoelRule {
+    /// A rule for sessions that do not know [`KoelOptions`].
+    pub fn new(options: KoelOptions) -> Self {
+        KoelRule { options }
+    }
+}
+
+impl PhysicalOptimizerRule for KoelRule {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = config.extensions.get::<KoelOptions>().unwrap_or(&self.options);
+        if !options.enabled {
+            return Ok(plan);
+        }
+        let plan = plan.transform_up(|node| Ok(replaced(node, options))).data()?;
+        if options.ordered { in_one_order(plan) } else { Ok(plan) }
+    }
+
+    fn name(&self) -> &str {
+        "koel"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn replaced(node: Arc<dyn ExecutionPlan>, options: &KoelOptions) -> Transformed<Arc<dyn ExecutionPlan>> {
+    // Of an earlier run: what is below has been looked at anew.
+    if node.name() == note::NAME
+        && let [below] = node.children()[..]
+    {
+        return Transformed::yes(Arc::clone(below));
+    }
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Transformed::no(node) };
+    match KoelJoinExec::of(join, options) {
+        Ok(taken) => Transformed::yes(Arc::new(taken)),
+        Err(why) => {
+            debug!("koel leaves a {} join to DataFusion: {why}", join.join_type());
+            if options.notes { Transformed::yes(Arc::new(KoelNoteExec::new(node, why))) } else { Transformed::no(node) }
+        }
+    }
+}

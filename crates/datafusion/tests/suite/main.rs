@@ -1,0 +1,12 @@
+//! Everything of koel in DataFusion that is seen from outside, against stock DataFusion. One program: each links all of
+//! DataFusion.
+
+mod bounds;
+mod common;
+mod devices;
+mod digest;
+mod joins;
+mod ordered;
+mod rule;
+mod streams;
+mod tpch;

@@ -1,0 +1,92 @@
+//! Which joins koel takes, what plans say, and what can be set.
+
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use koel_datafusion::{KoelOptions, WithKoel};
+
+pub(crate) fn context(options: KoelOptions) -> SessionContext {
+    let config = SessionConfig::new().with_target_partitions(2);
+    let builder = SessionStateBuilder::new().with_default_features().with_config(config);
+    SessionContext::new_with_state(builder.with_koel(options).build())
+}
+
+pub(crate) async fn answer(context: &SessionContext, sql: &str) -> String {
+    let batches = context.sql(sql).await.expect(sql).collect().await.expect(sql);
+    pretty_format_batches(&batches).expect("text").to_string()
+}
+
+const TABLES: [&str; 2] = [
+    "create table l as select value as id, value % 10 as a, array_agg(value) as many from generate_series(1, 1000) group by value",
+    "create table r as select value as id, nullif(value % 7, 3) as b, array_agg(value) as many from generate_series(1, 500) \
+     group by value",
+];
+
+async fn with_tables() -> SessionContext {
+    let context = context(KoelOptions::default());
+    for sql in TABLES {
+        answer(&context, sql).await;
+    }
+    context
+}
+
+#[tokio::test]
+async fn joins_are_taken_and_say_where_they_ran() {
+    let context = with_tables().await;
+    let sql = "select count(*) from l join r on l.id = r.id and l.a + r.b < 9";
+    let plan = answer(&context, &format!("explain {sql}")).await;
+    assert!(plan.contains("KoelJoinExec: mode="), "{plan}");
+    assert!(!plan.contains("HashJoinExec"), "{plan}");
+    let ran = answer(&context, &format!("explain analyze {sql}")).await;
+    for part in [
+        "device=cpu",
+        "build_time=",
+        "probe_time=",
+        "join_time=",
+        "build_input_rows=500",
+        "input_rows=",
+        "output_rows=",
+    ] {
+        assert!(ran.contains(part), "{part} is missing in {ran}");
+    }
+}
+
+#[tokio::test]
+async fn joins_that_stay_say_why() {
+    let context = with_tables().await;
+    let not_in = "select count(*) from l where a not in (select b from r)";
+    let plan = answer(&context, &format!("explain verbose {not_in}")).await;
+    assert!(plan.contains("KoelNoteExec: not by koel, since NOT IN with nulls"), "{plan}");
+    assert!(answer(&context, not_in).await.contains("| 0 "));
+    let lists = "select count(*) from l join r on l.many = r.many";
+    let plan = answer(&context, &format!("explain {lists}")).await;
+    assert!(plan.contains("which keys cannot have"), "{plan}");
+    assert!(answer(&context, lists).await.contains("500"));
+    answer(&context, "set koel.notes = false").await;
+    let plan = answer(&context, &format!("explain verbose {lists}")).await;
+    assert!(plan.contains("HashJoinExec") && !plan.contains("KoelNoteExec"), "{plan}");
+}
+
+#[tokio::test]
+async fn options_are_set_by_sql_and_checked() {
+    let context = with_tables().await;
+    let sql = "explain select * from l join r on l.id = r.id";
+    answer(&context, "set koel.enabled = false").await;
+    assert!(answer(&context, sql).await.contains("HashJoinExec"));
+    answer(&context, "set koel.enabled = true").await;
+    assert!(answer(&context, sql).await.contains("KoelJoinExec"));
+    for (set, says) in [
+        ("koel.device = 'gpu'", "give auto, cpu, opencl:NUMBER or opencl:NAME"),
+        ("koel.min_rows = 'many'", "give a number of rows"),
+        ("koel.colour = 'red'", "there are koel.enabled, koel.device, koel.min_rows, koel.ordered, koel.notes"),
+    ] {
+        let error = match context.sql(&format!("set {set}")).await {
+            Err(error) => error,
+            Ok(frame) => frame.collect().await.expect_err(set),
+        };
+        assert!(error.to_string().contains(says), "{set}: {error}");
+    }
+    answer(&context, "set koel.device = 'opencl:no such device'").await;
+    answer(&context, "set koel.min_rows = 0").await;
+    assert!(answer(&context, "select count(*) from l join r on l.id = r.id").await.contains("500"));
+}

@@ -1,0 +1,119 @@
+//! What comes out while a join runs: sizes of batches, order, memory, and what happens to those who stop listening.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::collect;
+use datafusion::physical_plan::joins::PartitionMode;
+use futures::StreamExt;
+use koel_datafusion::KoelOptions;
+
+use crate::common::{Table, config, listed};
+use crate::joins::{Join, TYPES, filter};
+
+fn join<'a>(tables: [&'a Table; 2], how: JoinType) -> Join<'a> {
+    let (nulls, mode) = (NullEquality::NullEqualsNothing, PartitionMode::CollectLeft);
+    Join { tables, keys: 1, how, filter: None, nulls, mode, projection: None }
+}
+
+fn context(batch_size: usize) -> Arc<TaskContext> {
+    Arc::new(TaskContext::default().with_session_config(config(KoelOptions::default(), batch_size)))
+}
+
+#[tokio::test]
+async fn batches_are_no_longer_than_the_sessions() {
+    let left = Table::random(1, "l", &["int64"], &[&[300]], 20, 0.1);
+    let right = Table::random(2, "r", &["int64"], &[&[400, 3, 300]], 40, 0.1);
+    for how in TYPES {
+        for filter in [None, Some(filter(&left, &right, 1000))] {
+            let join = Join { filter, ..join([&left, &right], how) };
+            let batches = collect(join.koel(), context(50)).await.expect("a result");
+            assert!(batches.iter().all(|batch| (1..=50).contains(&batch.num_rows())), "{how}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn probe_rows_keep_their_order() {
+    let left = Table::random(3, "l", &["int64"], &[&[200]], 50, 0.1);
+    let right = Table::random(4, "r", &["int64"], &[&[100, 1, 300]], 60, 0.1);
+    let probe = listed(&right.schema, &right.partitions[0]);
+    for how in [JoinType::Inner, JoinType::Right, JoinType::RightSemi, JoinType::RightAnti, JoinType::RightMark] {
+        for filter in [None, Some(filter(&left, &right, 900))] {
+            let join = Join { filter, ..join([&left, &right], how) };
+            let plan = join.koel();
+            assert!(plan.maintains_input_order()[1], "{how}");
+            let at =
+                |batch: &RecordBatch| ["r0", "rx", "ry"].map(|name| batch.schema().index_of(name).expect("a column"));
+            let rows = collect(plan, context(30)).await.expect("a result");
+            let rows: Vec<_> = rows.iter().map(|batch| batch.project(&at(batch)).expect("probe columns")).collect();
+            let mut rest = probe.iter();
+            let mut last = None;
+            for row in listed(&right.schema, &rows) {
+                if last.as_ref() != Some(&row) {
+                    assert!(rest.any(|other| *other == row), "{how}: {row} comes too late");
+                    last = Some(row);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn limits_end_a_join() {
+    let left = Table::random(5, "l", &["int64"], &[&[100]], 10, 0.0);
+    let right = Table::random(6, "r", &["int64"], &[&[500, 500]], 10, 0.0);
+    let plan = join([&left, &right], JoinType::Inner).koel().with_fetch(Some(77)).expect("joins can be limited");
+    assert_eq!(plan.fetch(), Some(77));
+    let rows: usize = collect(plan, context(50)).await.expect("a result").iter().map(|batch| batch.num_rows()).sum();
+    assert_eq!(rows, 77);
+}
+
+#[tokio::test]
+async fn a_build_side_without_room_is_an_error() {
+    let left = Table::random(7, "l", &["int64"], &[&[5000, 5000]], 1000, 0.0);
+    let right = Table::random(8, "r", &["int64"], &[&[100]], 1000, 0.0);
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(200_000, 1.0).build_arc().expect("a runtime");
+    let context = TaskContext::default().with_runtime(runtime);
+    let error = collect(join([&left, &right], JoinType::Inner).koel(), Arc::new(context)).await.expect_err("no room");
+    assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+    assert!(error.to_string().contains("KoelJoinExec"), "{error}");
+}
+
+#[tokio::test]
+async fn memory_is_given_back() {
+    let left = Table::random(9, "l", &["int64"], &[&[5000]], 1000, 0.0);
+    let right = Table::random(10, "r", &["int64"], &[&[1000], &[1000]], 1000, 0.0);
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(100_000_000, 1.0).build_arc().expect("a runtime");
+    let context = Arc::new(TaskContext::default().with_runtime(Arc::clone(&runtime)));
+    let plan = join([&left, &right], JoinType::Full).koel();
+    let mut streams: Vec<_> =
+        (0..2).map(|partition| plan.execute(partition, Arc::clone(&context)).expect("a stream")).collect();
+    for stream in &mut streams {
+        stream.next().await.expect("rows").expect("a batch");
+    }
+    assert!(runtime.memory_pool.reserved() > 5000 * 40);
+    drop((streams, plan));
+    assert_eq!(runtime.memory_pool.reserved(), 0);
+}
+
+/// Each probe row has 4,000 partners, and there are 2,000,000 of them: who works ahead, or cannot be stopped, is found out.
+#[tokio::test(flavor = "current_thread")]
+async fn whoever_stops_listening_stops_the_work() {
+    let left = Table::random(11, "l", &["int32"], &[&[4000]], 1, 0.0);
+    let right = Table::random(12, "r", &["int32"], &[&[8000; 25]], 1, 0.0);
+    let never = filter(&left, &right, -1);
+    let all = join([&left, &right], JoinType::Inner).koel();
+    let mut stream = all.execute(0, context(8192)).expect("a stream");
+    assert_eq!(stream.next().await.expect("rows").expect("a batch").num_rows(), 8192);
+    drop(stream);
+    // The filter leaves nothing to hand on, so only other tasks' turns can end this one, on the same thread.
+    let none = Join { filter: Some(never), ..join([&left, &right], JoinType::Inner) }.koel();
+    let waited = tokio::time::timeout(Duration::from_millis(300), collect(none, context(8192))).await;
+    assert!(waited.is_err(), "800 million pairs in 300 ms");
+}
