@@ -17,7 +17,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
 use datafusion::arrow::row::{RowConverter, SortField};
-use datafusion::common::ScalarValue;
+use datafusion::common::{ScalarValue, not_impl_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
@@ -67,7 +67,19 @@ impl AggregateUDFImpl for KoelDigest {
         Ok(DataType::Utf8)
     }
 
-    fn accumulator(&self, _args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    fn is_nullable(&self) -> bool {
+        false
+    }
+
+    /// That of no rows.
+    fn default_value(&self, _data_type: &DataType) -> Result<ScalarValue> {
+        Digest::default().evaluate()
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if args.is_distinct {
+            return not_impl_err!("koel_digest(DISTINCT ..): take the digest of a SELECT DISTINCT");
+        }
         Ok(Box::new(Digest::default()))
     }
 

@@ -1,7 +1,7 @@
 //! Partitions one behind the other, by their numbers, and read at the same time.
 //!
 //! ```text
-//! a task a partition    reads ahead as far as there is memory for it, and then AHEAD batches
+//! a task a partition    reads MOST_AHEAD batches ahead, or where there is no memory for them AHEAD
 //! the reader            takes partition 0 to its end, then 1, and so on
 //! ```
 //!
@@ -34,6 +34,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Batches that each partition may have read when there is no memory for more.
 const AHEAD: usize = 2;
+/// And when there is: whoever reads slowly shall not find the whole result in memory.
+const MOST_AHEAD: usize = 64;
 
 /// One partition: those of its input, strung together by number.
 #[derive(Debug)]
@@ -69,6 +71,7 @@ impl KoelInOrderExec {
 struct Ahead {
     batch: Result<RecordBatch>,
     _room: Room,
+    _place: OwnedSemaphorePermit,
 }
 
 enum Room {
@@ -78,8 +81,9 @@ enum Room {
 
 /// Reads a partition as far ahead as there is room.
 async fn read(mut input: SendableRecordBatchStream, to: UnboundedSender<Ahead>, memory: MemoryReservation) {
-    let turns = Arc::new(Semaphore::new(AHEAD));
+    let (turns, most) = (Arc::new(Semaphore::new(AHEAD)), Arc::new(Semaphore::new(MOST_AHEAD)));
     while let Some(batch) = input.next().await {
+        let Ok(place) = Arc::clone(&most).acquire_owned().await else { return };
         let own = memory.new_empty();
         let bytes = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
         let room = match own.try_grow(bytes) {
@@ -90,7 +94,7 @@ async fn read(mut input: SendableRecordBatchStream, to: UnboundedSender<Ahead>, 
             },
         };
         let is_last = batch.is_err();
-        if to.send(Ahead { batch, _room: room }).is_err() || is_last {
+        if to.send(Ahead { batch, _room: room, _place: place }).is_err() || is_last {
             return;
         }
     }

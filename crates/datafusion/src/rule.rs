@@ -7,7 +7,8 @@
 //!
 //! With `koel.ordered`, exchanges then keep the order of rows (ordered.rs).
 //!
-//! The rule never fails a plan and never changes an answer: a join that it does not know all about stays as it is.
+//! The rule never fails a plan and changes no answer but one: NaNs of any bits are equal to koel. A join that it does not know
+//! all about stays as it is.
 
 use std::sync::Arc;
 

@@ -27,8 +27,8 @@ pub(super) struct Bounds {
 }
 
 struct Said {
-    /// Build partitions that have said nothing yet.
-    missing: usize,
+    /// Which build partitions have said theirs: one that is run again says the same again.
+    partitions: Vec<bool>,
     /// Of each key column, the least and the greatest value of all partitions; both null where there is none.
     ends: Vec<Option<Ends>>,
 }
@@ -51,23 +51,25 @@ impl Bounds {
             let (build, probe) = (build.data_type(&build_schema)?, probe.data_type(&probe_schema)?);
             (build == probe && has_order(&build)).then(|| Ends::of(&build)).transpose()
         });
-        let said = Mutex::new(Said { missing: partitions, ends: ends.collect::<Result<_>>()? });
+        let said = Mutex::new(Said { partitions: vec![false; partitions], ends: ends.collect::<Result<_>>()? });
         let on_probe = on.iter().map(|(_, probe)| Arc::clone(probe)).collect();
         Ok(Bounds { filter, on_probe, probe_schema, nulls, said })
     }
 
-    /// Takes the keys of a build partition in, and closes the filter with the last one. Each says it once.
+    /// Takes the keys of a build partition in, and closes the filter with the last one.
     ///
     /// Cost: a pass over the keys.
-    pub(super) fn say(&self, keys: &Keys) -> Result<()> {
+    pub(super) fn say(&self, partition: usize, keys: &Keys) -> Result<()> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         for (ends, column) in said.ends.iter_mut().zip(keys.columns()) {
             if let Some(ends) = ends {
                 ends.add(column)?;
             }
         }
-        said.missing = said.missing.saturating_sub(1);
-        if said.missing == 0 {
+        if let Some(said) = said.partitions.get_mut(partition) {
+            *said = true;
+        }
+        if said.partitions.iter().all(|&said| said) {
             if let Some(closed) = self.closed(&mut said.ends)? {
                 self.filter.update(closed)?;
             }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::utils::memory::get_record_batch_memory_size;
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -50,11 +50,11 @@ struct Collected {
 }
 
 impl Build {
-    /// Reads a build side that so many partitions will probe.
+    /// Reads a partition of the build side that so many partitions of the other one will probe.
     pub(super) async fn collect(
         input: SendableRecordBatchStream,
         spec: Arc<Spec>,
-        partitions: usize,
+        [partition, probes]: [usize; 2],
         reservation: MemoryReservation,
         metrics: BuildMetrics,
     ) -> Result<Self> {
@@ -62,7 +62,7 @@ impl Build {
         let timer = metrics.time.clone();
         let work = move || {
             let _timed = timer.timer();
-            let build = Build::of(collected, &spec, partitions, reservation)?;
+            let build = Build::of(collected, &spec, [partition, probes], reservation)?;
             metrics.device(build.index.device());
             Ok(build)
         };
@@ -72,7 +72,12 @@ impl Build {
             .map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
     }
 
-    fn of(collected: Collected, spec: &Spec, partitions: usize, reservation: MemoryReservation) -> Result<Self> {
+    fn of(
+        collected: Collected,
+        spec: &Spec,
+        [partition, probes]: [usize; 2],
+        reservation: MemoryReservation,
+    ) -> Result<Self> {
         let Collected { batches, keys, rows } = collected;
         let schema = Arc::clone(&spec.build_schema);
         let is_kept = |column: usize| spec.keeps_build(column) || spec.is_build_key(column);
@@ -87,7 +92,7 @@ impl Build {
         }
         let keys = spec.build_keys(&columns, keys)?;
         if let Some(bounds) = &spec.bounds {
-            bounds.say(&keys)?;
+            bounds.say(partition, &keys)?;
         }
         columns.iter_mut().enumerate().filter(|(i, _)| !spec.keeps_build(*i)).for_each(|(_, column)| *column = None);
         let device = if rows < spec.min_rows { device::cpu() } else { device::named(&spec.device) };
@@ -98,7 +103,7 @@ impl Build {
             rows,
             index,
             found: spec.ends_with_build_rows().then(|| Bits::new(rows)),
-            probing: AtomicUsize::new(partitions),
+            probing: AtomicUsize::new(probes),
             _reservation: reservation,
         })
     }
@@ -150,6 +155,8 @@ impl Collected {
         metrics: &BuildMetrics,
     ) -> Result<Self> {
         let mut collected = Collected { batches: Vec::new(), keys: vec![Vec::new(); spec.on_build.len()], rows: 0 };
+        // Slices of one batch share its buffers.
+        let mut counter = RecordBatchMemoryCounter::new();
         while let Some(batch) = input.next().await {
             let batch = batch?;
             let _timed = metrics.time.timer();
@@ -157,7 +164,7 @@ impl Collected {
             if batch.num_rows() == 0 {
                 continue;
             }
-            reservation.try_grow(get_record_batch_memory_size(&batch))?;
+            reservation.try_grow(counter.count_batch(&batch))?;
             for (expression, keys) in spec.on_build.iter().zip(&mut collected.keys) {
                 // A column is taken from the batches once they are joined up.
                 if !is_column(expression) {

@@ -11,6 +11,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinSide, NullEquality};
 use datafusion::error::{DataFusionError, Result};
@@ -132,12 +133,12 @@ impl KoelJoinExec {
 
     /// The build side of a partition, or of all.
     fn building(&self, partition: usize, spec: &Arc<Spec>, context: &Arc<TaskContext>) -> Result<Building> {
-        let begin = |partition: usize, partitions: usize| {
+        let begin = |partition: usize, probes: usize| {
             let name = format!("KoelJoinExec[{partition}]");
             let reservation = MemoryConsumer::new(name).register(context.memory_pool());
             let input = self.stock.left.execute(partition, Arc::clone(context))?;
             let metrics = BuildMetrics::new(&self.metrics, partition, self.devices.clone());
-            let build = Build::collect(input, Arc::clone(spec), partitions, reservation, metrics);
+            let build = Build::collect(input, Arc::clone(spec), [partition, probes], reservation, metrics);
             Ok::<_, DataFusionError>(build.map(|built| built.map(Arc::new).map_err(Arc::new)).boxed().shared())
         };
         if self.stock.mode == PartitionMode::Partitioned {
@@ -168,6 +169,11 @@ fn refused(join: &HashJoinExec) -> std::result::Result<(), String> {
         for (key, of) in [(left, &build), (right, &probe)] {
             check_key(&key.to_string(), of).map_err(|error| error.to_string())?;
         }
+        // A struct with a null in it equals itself there, and nothing here.
+        if join.null_equality() == NullEquality::NullEqualsNothing && [&build, &probe].into_iter().any(has_inner_nulls)
+        {
+            return Err(format!("key {left} is a struct whose fields may be null"));
+        }
         if !can_be_equal(&build, &probe) {
             return Err(format!("keys {left} of {build} and {right} of {probe} are compared by a cast"));
         }
@@ -177,6 +183,17 @@ fn refused(join: &HashJoinExec) -> std::result::Result<(), String> {
         return Err("its filter has a column of neither side".into());
     }
     Ok(())
+}
+
+/// Whether a value of a type may have a null in it and be none.
+fn has_inner_nulls(of: &DataType) -> bool {
+    match of {
+        DataType::Struct(fields) => {
+            fields.iter().any(|field| field.is_nullable() || has_inner_nulls(field.data_type()))
+        }
+        DataType::Dictionary(_, values) => has_inner_nulls(values),
+        _ => false,
+    }
 }
 
 impl ExecutionPlan for KoelJoinExec {

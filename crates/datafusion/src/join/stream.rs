@@ -15,6 +15,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -138,7 +139,7 @@ impl Prober {
     /// Batches to ask at once; none at the end.
     async fn gathered(&mut self) -> Result<Vec<RecordBatch>> {
         self.reservation.free();
-        let (mut batches, mut rows) = (Vec::new(), 0);
+        let (mut batches, mut rows, mut counter) = (Vec::new(), 0, RecordBatchMemoryCounter::new());
         let is_remote = self.build.index.is_remote();
         let wanted = self.build.index.gathered();
         while rows < wanted {
@@ -153,7 +154,7 @@ impl Prober {
             }
             rows += batch.num_rows();
             // One batch is held by whoever works with it; for more there has to be room.
-            let has_room = !is_remote || self.reservation.try_grow(batch.get_array_memory_size()).is_ok();
+            let has_room = !is_remote || self.reservation.try_grow(counter.count_batch(&batch)).is_ok();
             batches.push(batch);
             if !has_room {
                 break;

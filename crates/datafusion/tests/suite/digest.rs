@@ -78,3 +78,24 @@ async fn a_digest_is_the_same_in_every_release() {
     let golden = digest(1, &format!("select koel_digest(a, b, c) from ({ROWS})")).await;
     assert_eq!(golden, include_str!("digest.txt").trim());
 }
+
+#[tokio::test]
+async fn groups_without_rows_have_the_digest_of_none() {
+    let none = "0:00000000000000000000000000000000";
+    assert_eq!(digest(1, "select koel_digest(a) from (values (1)) as t(a) where a > 1").await, none);
+    let correlated = "select d from (select l.id, (select koel_digest(r.x) from (values (7, 1)) as r(id, x) where r.id = l.id) \
+                      as d from (values (8)) as l(id))";
+    assert_eq!(digest(1, correlated).await, none);
+}
+
+#[tokio::test]
+async fn distinct_is_refused_and_not_passed_over() {
+    let state = SessionStateBuilder::new().with_default_features().with_koel(KoelOptions::default()).build();
+    let context = SessionContext::new_with_state(state);
+    let sql = "select koel_digest(distinct a), count(b) from (values (1, 2), (1, 3)) as t(a, b)";
+    let error = match context.sql(sql).await {
+        Ok(plan) => plan.collect().await.expect_err("DISTINCT").to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(error.contains("take the digest of a SELECT DISTINCT"), "{error}");
+}

@@ -62,6 +62,12 @@ async fn joins_that_stay_say_why() {
     let plan = answer(&context, &format!("explain {lists}")).await;
     assert!(plan.contains("which keys cannot have"), "{plan}");
     assert!(answer(&context, lists).await.contains("500"));
+    // To a hash join a struct with a null in it equals itself.
+    let structs = "select count(*) from (values (1, cast(null as int))) as s(a, b) join (values (1, cast(null as int))) as t(a, b) \
+                   on named_struct('a', s.a, 'b', s.b) = named_struct('a', t.a, 'b', t.b)";
+    let plan = answer(&context, &format!("explain {structs}")).await;
+    assert!(plan.contains("a struct whose fields may be null"), "{plan}");
+    assert!(answer(&context, structs).await.contains("| 1 "));
     answer(&context, "set koel.notes = false").await;
     let plan = answer(&context, &format!("explain verbose {lists}")).await;
     assert!(plan.contains("HashJoinExec") && !plan.contains("KoelNoteExec"), "{plan}");
