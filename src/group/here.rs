@@ -49,6 +49,10 @@ pub(super) fn of_ids<B: HashBackend, V: Number>(
     values: &[V::Word],
     aggregates: &[Aggregate],
 ) -> Result<Option<DeviceGroups<B, u32, V>>> {
+    // No thread would have cells, of which groups without rows have what they have.
+    if ids.is_empty() {
+        return Ok(None);
+    }
     let look = |rows: Range<usize>, to: &mut [u32]| {
         to.copy_from_slice(&ids[rows]);
         true
