@@ -1,4 +1,4 @@
-//! koel in Apache DataFusion: joins in one order, with one answer, on CPUs and OpenCL devices.
+//! koel in Apache DataFusion: joins with one answer on CPUs and OpenCL devices.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

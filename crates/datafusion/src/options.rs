@@ -16,7 +16,7 @@ pub struct KoelOptions {
     pub device: String,
     /// `koel.min_rows`: build sides with fewer rows are indexed by the CPU, whatever the device.
     pub min_rows: usize,
-    /// `koel.ordered`: whether rows leave a plan in one order, run after run, on every device. Exchanges then wait for
+    /// `koel.ordered`: whether rows leave a plan in one order, run after run; README says of which plans. Exchanges then wait for
     /// partitions by their numbers. Files are to be read without `datafusion.execution.enable_file_stream_work_stealing`.
     pub ordered: bool,
     /// `koel.notes`: whether plans say of each join that koel leaves to others why it does.

@@ -11,7 +11,9 @@
 //! the plan as a whole, of several partitions           ->  KoelInOrderExec of it: who collects it takes what comes first
 //! ```
 //!
-//! Sorts and merges of sorted partitions stay: of equal rows a merge takes the partition with the smaller number first.
+//! Sorts and merges of sorted partitions stay, and so do unions that interleave and nested-loop joins: equal rows of a merge,
+//! and what comes out of the other two, are not in one order yet. Behind a round-robin exchange rows may be dealt otherwise on
+//! a device than on the CPU, for batches end elsewhere there.
 //!
 //! What it cannot order: scans that take files from each other, so `datafusion.execution.enable_file_stream_work_stealing`
 //! has to be off; and limits of sorts that tell each other how far they are

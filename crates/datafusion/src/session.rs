@@ -14,8 +14,7 @@ pub trait WithKoel {
     /// Lets koel take the joins it can take, makes `SET koel.device` and the other [`KoelOptions`] known, and the aggregate
     /// [`koel_digest`].
     ///
-    /// Call it behind `with_config`, `with_default_features` and `with_physical_optimizer_rules`, which put what they are
-    /// given in place of what there is.
+    /// Call it behind `with_config` and `with_aggregate_functions`, which put what they are given in place of what there is.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -1,7 +1,7 @@
 //! The build side, whole: its columns, its index, and which of its rows have been found.
 //!
 //! ```text
-//! collect   batches as they come, their keys evaluated, each byte asked of the memory pool first
+//! collect   batches as they come, their keys evaluated; their bytes, not those of the keys, asked of the pool first
 //! join up   column after column in one piece, the batches' own freed on the way: `take` from one piece is one pass
 //! index     on a device if there are many rows, else on the CPU; by a thread that may be kept busy
 //! ```

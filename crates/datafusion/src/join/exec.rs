@@ -42,8 +42,8 @@ use crate::options::KoelOptions;
 /// Rows come as from `HashJoinExec`: probe rows in their order, where that keeps it, and for one probe row the build rows in
 /// theirs; build rows at the end in theirs.
 ///
-/// Memory: the build side in one piece, and besides an index of at most `40 + 16 * keys` bytes a row, all in a reservation; a
-/// reservation that is refused is `ResourcesExhausted`.
+/// Memory: the build side in one piece, and besides an index estimated at `40 + 16 * keys` bytes a row, in a reservation; evaluated keys and
+/// copies made while columns are joined up are not in it. A reservation that is refused is `ResourcesExhausted`.
 pub struct KoelJoinExec {
     stock: Arc<HashJoinExec>,
     options: KoelOptions,

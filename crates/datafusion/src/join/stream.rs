@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Whoever reads the stream gets a batch as soon as there is one, and nothing is worked ahead of that: a stream that is
-//! dropped has stopped. Between slices other tasks get their turn, also where a filter leaves nothing to hand on.
+//! dropped has stopped, but for what a device is doing. Between slices other tasks get their turn, also where a filter leaves nothing to hand on.
 
 use std::sync::Arc;
 
