@@ -25,6 +25,7 @@
 //! join/exec.rs             the operator: its place in plans
 //! join/spec.rs             what it is to do;        metrics.rs: what it says of it
 //! join/build.rs            the build side, whole;   index.rs: its keys on a device;  bits.rs: which rows were found
+//! join/instead.rs          DataFusion's join, where the build side finds no room
 //! join/bounds.rs           what scans of the probe side may leave out
 //! join/stream.rs           the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
 //! digest.rs                koel_digest(columns..)

@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --release --example tpch                             scale 1, three runs of each, the fastest counts
 //! cargo run --release --example tpch -- 0.1 5 opencl:0 9,18,21   scale, runs, koel.device, queries
+//! cargo run --release --example tpch -- 1 3 cpu 3 explain        and the plans of both with what their operators measured
 //! ```
 //!
 //! The tables are made first and stay in memory, so that times are those of the queries alone.
@@ -14,6 +15,7 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use koel_datafusion::{KoelOptions, WithKoel};
@@ -30,6 +32,7 @@ async fn main() -> Result<()> {
     let ((scale, no_scale), (runs, no_runs)) = (next("scale", "1"), next("runs", "3"));
     let (scale, runs): (f64, usize) = (scale.parse().map_err(|_| no_scale)?, runs.parse().map_err(|_| no_runs)?);
     let ((device, _), (queries, _)) = (next("koel.device", "auto"), next("queries", ""));
+    let explains = next("explain", "").0 == "explain";
     let wanted: Vec<usize> = queries.split(',').filter_map(|number| number.trim().parse().ok()).collect();
 
     let began = Instant::now();
@@ -52,6 +55,7 @@ async fn main() -> Result<()> {
     {
         let mut best = [Duration::MAX; 2];
         let (mut answers, mut made) = ([String::new(), String::new()], (0, 0));
+        let mut plans = [String::new(), String::new()];
         // By turns, so that what disturbs one disturbs the other.
         for _ in 0..runs.max(1) {
             for (i, context) in [&stock, &koel].into_iter().enumerate() {
@@ -59,13 +63,18 @@ async fn main() -> Result<()> {
                 made = joins(plan.as_ref());
                 let began = Instant::now();
                 let batches = collect(plan.clone(), context.task_ctx()).await?;
-                best[i] = best[i].min(began.elapsed());
+                let took = began.elapsed();
+                if took < best[i] && explains {
+                    plans[i] = DisplayableExecutionPlan::with_metrics(plan.as_ref()).indent(false).to_string();
+                }
+                best[i] = best[i].min(took);
                 answers[i] = pretty_format_batches(&[concat_batches(&plan.schema(), &batches)?])?.to_string();
             }
         }
         let [s, k] = best.map(|time| time.as_secs_f64() * 1e3);
         totals = [totals[0] + s, totals[1] + k];
         println!("Q{number:<5} {s:8.1}  {k:8.1}  {:5.2}  {:13}  {:9}", k / s, made.0, made.1);
+        plans.iter().for_each(|plan| print!("{plan}"));
         if answers[0] != answers[1] {
             differ.push(number);
         }

@@ -78,6 +78,11 @@ impl Bounds {
         Ok(())
     }
 
+    /// Tells whoever waits for the filter that it stays as it is.
+    pub(super) fn stay_open(&self) {
+        self.filter.mark_complete();
+    }
+
     fn closed(&self, ends: &mut [Option<Ends>]) -> Result<Option<PhysicalExprRef>> {
         let mut all: Option<PhysicalExprRef> = None;
         for (key, ends) in self.on_probe.iter().zip(ends) {

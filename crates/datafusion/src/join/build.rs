@@ -1,10 +1,13 @@
 //! The build side, whole: its columns, its index, and which of its rows have been found.
 //!
 //! ```text
-//! collect   batches as they come, their keys evaluated; their bytes, not those of the keys, asked of the pool first
+//! collect   batches as they come, their keys evaluated; their bytes are asked of the pool first, and then the index's
 //! join up   column after column in one piece, the batches' own freed on the way: `take` from one piece is one pass
 //! index     on a device if there are many rows, else on the CPU; by a thread that may be kept busy
 //! ```
+//!
+//! Where the pool has no room, or rows are more than koel can number, the join is DataFusion's (instead.rs). Partitions that are
+//! still reading then make room as well: a merge needs some.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +20,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_plan::EmptyRecordBatchStream;
 use futures::StreamExt;
 use koel_arrow::Column;
 
@@ -39,7 +43,7 @@ pub(super) struct Build {
     /// Probe partitions that are not done.
     probing: AtomicUsize,
     /// Held until the last partition lets go.
-    _reservation: MemoryReservation,
+    reservation: MemoryReservation,
 }
 
 /// Batches and their keys, as they come.
@@ -47,7 +51,29 @@ struct Collected {
     batches: Vec<RecordBatch>,
     keys: Vec<Vec<ArrayRef>>,
     rows: usize,
+    reservation: MemoryReservation,
 }
+
+/// What was read of a build side that koel cannot hold.
+pub(super) struct Refused {
+    pub(super) batches: Vec<RecordBatch>,
+    /// What was not read yet.
+    pub(super) rest: SendableRecordBatchStream,
+    /// Of the batches.
+    pub(super) reservation: MemoryReservation,
+    pub(super) why: DataFusionError,
+}
+
+/// A build side, or what there is of it.
+pub(super) enum Read {
+    /// All of it.
+    Whole(Build),
+    /// Not all of it.
+    Refused(Refused),
+}
+
+/// Rows that koel can number.
+const MOST_ROWS: usize = u32::MAX as usize - 1;
 
 impl Build {
     /// Reads a partition of the build side that so many partitions of the other one will probe.
@@ -57,14 +83,18 @@ impl Build {
         [partition, probes]: [usize; 2],
         reservation: MemoryReservation,
         metrics: BuildMetrics,
-    ) -> Result<Self> {
-        let collected = Collected::read(input, &spec, &reservation, &metrics).await?;
+    ) -> Result<Read> {
+        let collected = match Collected::read(input, &spec, reservation, &metrics).await? {
+            Ok(collected) => collected,
+            Err(refused) => return Ok(Read::Refused(refused)),
+        };
         let timer = metrics.time.clone();
         let work = move || {
             let _timed = timer.timer();
-            let build = Build::of(collected, &spec, [partition, probes], reservation)?;
+            let build = Build::of(collected, &spec, [partition, probes])?;
+            metrics.reserved(build.reservation.size());
             metrics.device(build.index.device());
-            Ok(build)
+            Ok(Read::Whole(build))
         };
         SpawnedTask::spawn_blocking(work)
             .join()
@@ -72,13 +102,8 @@ impl Build {
             .map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
     }
 
-    fn of(
-        collected: Collected,
-        spec: &Spec,
-        [partition, probes]: [usize; 2],
-        reservation: MemoryReservation,
-    ) -> Result<Self> {
-        let Collected { batches, keys, rows } = collected;
+    fn of(collected: Collected, spec: &Spec, [partition, probes]: [usize; 2]) -> Result<Self> {
+        let Collected { batches, keys, rows, reservation } = collected;
         let schema = Arc::clone(&spec.build_schema);
         let is_kept = |column: usize| spec.keeps_build(column) || spec.is_build_key(column);
         let mut columns: Vec<Option<Column>> = (0..schema.fields().len()).map(|_| None).collect();
@@ -88,7 +113,8 @@ impl Build {
         }
         for (i, pieces) in pieces.into_iter().enumerate().filter(|(i, _)| is_kept(*i)) {
             let field = schema.field(i);
-            columns[i] = Some(one_piece(Column::of_chunks(field.name(), field.data_type(), pieces).map_err(external)?));
+            let column = Column::of_chunks(field.name(), field.data_type(), pieces).map_err(external)?;
+            columns[i] = Some(one_piece(column, &reservation));
         }
         let keys = spec.build_keys(&columns, keys)?;
         if let Some(bounds) = &spec.bounds {
@@ -97,6 +123,10 @@ impl Build {
         columns.iter_mut().enumerate().filter(|(i, _)| !spec.keeps_build(*i)).for_each(|(_, column)| *column = None);
         let device = if rows < spec.min_rows { device::cpu() } else { device::named(&spec.device) };
         let index = Index::new(device, keys, spec.nulls, spec.wants_pairs())?;
+        // Columns that nobody asks for any more are gone; what the index needs is known less well.
+        let kept: usize = columns.iter().flatten().map(bytes).sum();
+        let kept = kept.saturating_add(spec.index_bytes(rows));
+        reservation.shrink(reservation.size().saturating_sub(kept));
         Ok(Build {
             columns,
             schema,
@@ -104,7 +134,7 @@ impl Build {
             index,
             found: spec.ends_with_build_rows().then(|| Bits::new(rows)),
             probing: AtomicUsize::new(probes),
-            _reservation: reservation,
+            reservation,
         })
     }
 
@@ -142,43 +172,82 @@ impl Build {
     }
 }
 
-/// In one piece; in its own ones where one would be too long for its offsets or its dictionary's keys.
-fn one_piece(column: Column) -> Column {
-    if column.chunks().len() == 1 { column } else { column.one_piece().unwrap_or(column) }
+/// In one piece. In its own ones where there is no room for both, or one would be too long for its offsets or its
+/// dictionary's keys.
+fn one_piece(column: Column, reservation: &MemoryReservation) -> Column {
+    let bytes = bytes(&column);
+    if column.chunks().len() == 1 || reservation.try_grow(bytes).is_err() {
+        return column;
+    }
+    let column = column.one_piece().unwrap_or(column);
+    reservation.shrink(bytes);
+    column
+}
+
+/// Bytes that a column holds.
+fn bytes(column: &Column) -> usize {
+    column.chunks().iter().map(|piece| piece.get_array_memory_size()).sum()
 }
 
 impl Collected {
     async fn read(
         mut input: SendableRecordBatchStream,
         spec: &Spec,
-        reservation: &MemoryReservation,
+        reservation: MemoryReservation,
         metrics: &BuildMetrics,
-    ) -> Result<Self> {
-        let mut collected = Collected { batches: Vec::new(), keys: vec![Vec::new(); spec.on_build.len()], rows: 0 };
+    ) -> Result<std::result::Result<Self, Refused>> {
+        let is_short = || spec.is_short.load(Ordering::Relaxed);
+        let (mut batches, mut keys, mut rows) = (Vec::new(), vec![Vec::new(); spec.on_build.len()], 0);
         // Slices of one batch share its buffers.
         let mut counter = RecordBatchMemoryCounter::new();
-        while let Some(batch) = input.next().await {
-            let batch = batch?;
+        let refused = loop {
+            let Some(batch) = input.next().await.transpose()? else {
+                input = Box::pin(EmptyRecordBatchStream::new(Arc::clone(&spec.build_schema)));
+                break None;
+            };
             let _timed = metrics.time.timer();
             metrics.came(&batch);
             if batch.num_rows() == 0 {
                 continue;
             }
-            reservation.try_grow(counter.count_batch(&batch))?;
-            for (expression, keys) in spec.on_build.iter().zip(&mut collected.keys) {
+            let mut bytes = counter.count_batch(&batch);
+            for (expression, keys) in spec.on_build.iter().zip(&mut keys) {
                 // A column is taken from the batches once they are joined up.
                 if !is_column(expression) {
-                    keys.push(expression.evaluate(&batch)?.into_array(batch.num_rows())?);
+                    let key = expression.evaluate(&batch)?.into_array(batch.num_rows())?;
+                    bytes += key.get_array_memory_size();
+                    keys.push(key);
                 }
             }
-            collected.rows += batch.num_rows();
-            collected.batches.push(batch);
-        }
-        let marks = if spec.ends_with_build_rows() { Bits::bytes(collected.rows) } else { 0 };
-        let index = Index::bytes(collected.rows, spec.on_build.len());
-        reservation.try_grow(index.saturating_add(marks))?;
-        metrics.reserved(reservation.size());
-        Ok(collected)
+            rows += batch.num_rows();
+            batches.push(batch);
+            if rows > MOST_ROWS {
+                break Some(DataFusionError::ResourcesExhausted(format!(
+                    "koel numbers at most {MOST_ROWS} build rows"
+                )));
+            }
+            if let Err(error) = reservation.try_grow(bytes) {
+                break Some(error);
+            }
+            if is_short() {
+                break Some(DataFusionError::ResourcesExhausted("another partition found no room".into()));
+            }
+        };
+        Ok(match refused.or_else(|| reservation.try_grow(spec.index_bytes(rows)).err()) {
+            Some(why) => {
+                spec.is_short.store(true, Ordering::Relaxed);
+                Err(Refused { batches, rest: input, reservation, why })
+            }
+            None => Ok(Collected { batches, keys, rows, reservation }),
+        })
+    }
+}
+
+impl Spec {
+    /// Bytes of what is made of so many build rows.
+    fn index_bytes(&self, rows: usize) -> usize {
+        let marks = if self.ends_with_build_rows() { Bits::bytes(rows) } else { 0 };
+        Index::bytes(rows, self.on_build.len()).saturating_add(marks)
     }
 }
 

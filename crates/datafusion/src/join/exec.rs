@@ -9,6 +9,7 @@
 //! ```
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::arrow::datatypes::DataType;
@@ -23,27 +24,44 @@ use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements,
     PlanProperties, ReplaceChildrenOptions, Statistics,
 };
-use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, TryStreamExt, stream};
 use koel_arrow::{can_be_equal, check_key};
+use log::warn;
 
 use super::bounds::Bounds;
-use super::build::Build;
+use super::build::{Build, Read};
+use super::instead::Instead;
 use super::metrics::{BuildMetrics, Devices, ProbeMetrics};
 use super::spec::Spec;
-use super::stream::{Building, probed};
+use super::stream::probed;
 use crate::options::KoelOptions;
+
+/// A build side that is under way, and whoever waits for it.
+type Building = Shared<BoxFuture<'static, std::result::Result<Side, Arc<DataFusionError>>>>;
+
+/// Who joins, once it is known how large the build side is.
+#[derive(Clone)]
+enum Side {
+    Koel(Arc<Build>),
+    Stock(Arc<Instead>),
+}
+
+/// What is added to an error where the stock join would give the rows in another order.
+const NO_ORDER: &str = "koel.ordered needs the build side in memory: allow more, or SET koel.ordered = false";
 
 /// A join by koel.
 ///
 /// Rows come as from `HashJoinExec`: probe rows in their order, where that keeps it, and for one probe row the build rows in
 /// theirs; build rows at the end in theirs.
 ///
-/// Memory: the build side in one piece, and besides an index estimated at `40 + 16 * keys` bytes a row, in a reservation; evaluated keys and
-/// copies made while columns are joined up are not in it. A reservation that is refused is `ResourcesExhausted`.
+/// Memory: the build side in one piece, and besides an index estimated at `40 + 16 * keys` bytes a row, in a reservation. Where it is
+/// refused, DataFusion sorts both sides, on disk if need be, and merges them; rows then come in that order.
 pub struct KoelJoinExec {
     stock: Arc<HashJoinExec>,
     options: KoelOptions,
@@ -51,6 +69,8 @@ pub struct KoelJoinExec {
     columns: Vec<ColumnIndex>,
     /// The build side that all partitions share.
     building: Mutex<Option<Building>>,
+    /// Whether one of them has found no room.
+    is_short: Arc<AtomicBool>,
     /// What all build sides say to scans of the probe side.
     bounds: OnceLock<Option<Arc<Bounds>>>,
     metrics: ExecutionPlanMetricsSet,
@@ -79,6 +99,7 @@ impl KoelJoinExec {
             options,
             columns,
             building: Mutex::default(),
+            is_short: Arc::default(),
             bounds: OnceLock::new(),
             metrics: ExecutionPlanMetricsSet::new(),
             devices: Devices::default(),
@@ -126,6 +147,8 @@ impl KoelJoinExec {
             batch_size: context.session_config().batch_size().max(1),
             fetch: self.stock.fetch(),
             bounds: self.bounds(),
+            is_short: Arc::clone(&self.is_short),
+            ordered: options.ordered,
             device: options.device.clone(),
             min_rows: options.min_rows,
         }
@@ -139,7 +162,27 @@ impl KoelJoinExec {
             let input = self.stock.left.execute(partition, Arc::clone(context))?;
             let metrics = BuildMetrics::new(&self.metrics, partition, self.devices.clone());
             let build = Build::collect(input, Arc::clone(spec), [partition, probes], reservation, metrics);
-            Ok::<_, DataFusionError>(build.map(|built| built.map(Arc::new).map_err(Arc::new)).boxed().shared())
+            let is_shared = self.stock.mode != PartitionMode::Partitioned;
+            let (stock, of_one) = (Arc::clone(&self.stock), (!is_shared).then_some(partition));
+            let (metrics, devices) = (self.metrics.clone(), self.devices.clone());
+            let (spec, context) = (Arc::clone(spec), Arc::clone(context));
+            let side = async move {
+                let refused = match build.await? {
+                    Read::Whole(build) => return Ok(Side::Koel(Arc::new(build))),
+                    Read::Refused(refused) => refused,
+                };
+                if spec.ordered {
+                    return Err(refused.why.context(NO_ORDER));
+                }
+                warn!("koel leaves a {} join to DataFusion: {}", spec.how, refused.why);
+                if let Some(bounds) = &spec.bounds {
+                    bounds.stay_open();
+                }
+                let instead = Instead::new(&stock, of_one, refused, (&metrics, partition), &context).await?;
+                devices.add(format!("none, by {}", instead.name()));
+                Ok(Side::Stock(Arc::new(instead)))
+            };
+            Ok::<_, DataFusionError>(side.map(|side| side.map_err(Arc::new)).boxed().shared())
         };
         if self.stock.mode == PartitionMode::Partitioned {
             return begin(partition, 1);
@@ -261,9 +304,15 @@ impl ExecutionPlan for KoelJoinExec {
         let building = self.building(partition, &spec, &context)?;
         let reservation = MemoryConsumer::new(format!("KoelJoinExec probe[{partition}]"));
         let reservation = reservation.register(context.memory_pool());
-        let input = self.stock.right.execute(partition, context)?;
         let metrics = ProbeMetrics::new(&self.metrics, partition, self.devices.clone());
-        Ok(probed(spec, building, input, reservation, metrics))
+        let (schema, probe) = (self.schema(), Arc::clone(&self.stock.right));
+        let rows = async move {
+            Ok::<_, DataFusionError>(match building.await.map_err(DataFusionError::Shared)? {
+                Side::Koel(build) => probed(spec, build, probe.execute(partition, context)?, reservation, metrics),
+                Side::Stock(instead) => metrics.counted(instead.execute(partition)?),
+            })
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::once(rows).try_flatten())))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -3,14 +3,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::TryStreamExt;
 
 /// The devices that indices of a join were made on; each once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices(Arc<Mutex<Vec<String>>>);
 
 impl Devices {
-    fn add(&self, device: String) {
+    pub(super) fn add(&self, device: String) {
         let mut devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !devices.contains(&device) {
             devices.push(device);
@@ -93,5 +96,12 @@ impl ProbeMetrics {
 
     pub(super) fn device(&self, device: String) {
         self.devices.add(device);
+    }
+
+    /// A stream that another join gives, its rows counted.
+    pub(super) fn counted(self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let schema = rows.schema();
+        let rows = rows.inspect_ok(move |batch| self.all.record_output(batch.num_rows()));
+        Box::pin(RecordBatchStreamAdapter::new(schema, rows))
     }
 }

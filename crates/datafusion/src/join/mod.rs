@@ -5,6 +5,7 @@ mod bounds;
 mod build;
 mod exec;
 mod index;
+mod instead;
 mod metrics;
 mod output;
 mod pairs;

@@ -1,6 +1,7 @@
 //! What a join is to do: the plan's words for it, resolved once for all partitions.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -32,6 +33,10 @@ pub(super) struct Spec {
     pub(super) fetch: Option<usize>,
     /// The filter in scans of the probe side that build sides close.
     pub(super) bounds: Option<Arc<Bounds>>,
+    /// Whether a build partition has found no room: others then leave theirs.
+    pub(super) is_short: Arc<AtomicBool>,
+    /// `koel.ordered`: whether rows have to come in koel's order.
+    pub(super) ordered: bool,
     /// `koel.device`, and the build rows from which it is asked.
     pub(super) device: String,
     pub(super) min_rows: usize,

@@ -20,8 +20,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::future::{BoxFuture, Shared};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use koel::NO_ROW;
 
 use super::build::Build;
@@ -31,25 +30,18 @@ use super::pairs::Pairs;
 use super::rows::Open;
 use super::spec::Spec;
 
-/// A build side that is under way, and whoever waits for it.
-pub(super) type Building = Shared<BoxFuture<'static, std::result::Result<Arc<Build>, Arc<DataFusionError>>>>;
-
 /// The result of a probe partition.
 pub(super) fn probed(
     spec: Arc<Spec>,
-    building: Building,
+    build: Arc<Build>,
     input: SendableRecordBatchStream,
     reservation: MemoryReservation,
     metrics: ProbeMetrics,
 ) -> SendableRecordBatchStream {
     let schema = Arc::clone(&spec.schema);
-    let rows = async move {
-        let build = building.await.map_err(DataFusionError::Shared)?;
-        let prober = Prober::new(spec, build, input, reservation, metrics);
-        let step = async |mut prober: Prober| Ok(prober.next().await?.map(|batch| (batch, prober)));
-        Ok::<_, DataFusionError>(stream::try_unfold(prober, step))
-    };
-    Box::pin(RecordBatchStreamAdapter::new(schema, stream::once(rows).try_flatten()))
+    let prober = Prober::new(spec, build, input, reservation, metrics);
+    let step = async |mut prober: Prober| Ok(prober.next().await?.map(|batch| (batch, prober)));
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream::try_unfold(prober, step)))
 }
 
 struct Prober {

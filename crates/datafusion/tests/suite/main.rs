@@ -6,6 +6,7 @@ mod common;
 mod devices;
 mod digest;
 mod joins;
+mod memory;
 mod ordered;
 mod rule;
 mod streams;

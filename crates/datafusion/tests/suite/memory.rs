@@ -1,0 +1,115 @@
+//! Build sides for which there is no room: the query ends with its answer nevertheless, and with the memory it may have.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::physical_plan::joins::PartitionMode;
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use koel_datafusion::KoelOptions;
+
+use crate::common::{KEYS, Table, config, rows, sorted};
+use crate::joins::{Join, TYPES, filter};
+
+/// A session that may have so many bytes, and what little a merge needs at the least.
+fn context(runtime: Arc<RuntimeEnv>, options: KoelOptions) -> Arc<TaskContext> {
+    let config = config(options, 64)
+        .set_usize("datafusion.execution.sort_spill_reservation_bytes", 16 << 10)
+        .set_usize("datafusion.execution.sort_in_place_threshold_bytes", 16 << 10);
+    Arc::new(TaskContext::default().with_session_config(config).with_runtime(runtime))
+}
+
+fn runtime(bytes: usize, disk: DiskManagerMode) -> Arc<RuntimeEnv> {
+    let disk = DiskManagerBuilder::default().with_mode(disk);
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(bytes, 1.0).with_disk_manager_builder(disk);
+    runtime.build_arc().expect("a runtime")
+}
+
+async fn run(plan: &Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<Vec<RecordBatch>> {
+    collect(Arc::clone(plan), context).await
+}
+
+fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
+    displayable(plan.as_ref()).indent(false).to_string()
+}
+
+/// The same rows as by stock DataFusion that may have all the memory it wants.
+async fn check_merged(join: &Join<'_>) {
+    let what = format!("{}, {:?}, {:?}, filter {}", join.how, join.mode, join.nulls, join.filter.is_some());
+    let expected = rows(join.stock(), config(KoelOptions::default(), 512)).await;
+    // Less than the build side takes.
+    let (plan, runtime) = (join.koel(), runtime(3 << 20, DiskManagerMode::OsTmpDirectory));
+    let context = context(Arc::clone(&runtime), KoelOptions::default());
+    let batches = run(&plan, context).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(expected == sorted(&plan.schema(), &batches), "{what}");
+    assert!(shown(&plan).contains("none, by SortMergeJoinExec"), "{what}: {}", shown(&plan));
+    drop((batches, plan));
+    assert_eq!(runtime.memory_pool.reserved(), 0, "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn joins_without_room_are_merged_on_disk() {
+    let of = |seed, key| {
+        let left = Table::random(seed, "l", &[key], &[&[500; 60], &[400; 60]], 60_000, 0.02);
+        let right = Table::random(50 + seed, "r", &[key], &[&[100; 20], &[1], &[80; 5]], 60_000, 0.02);
+        (left, right)
+    };
+    let (nulls, mode) = (NullEquality::NullEqualsNothing, PartitionMode::CollectLeft);
+    let (left, right) = of(1, "int64");
+    for how in TYPES {
+        let filtered = (PartitionMode::Partitioned, Some(filter(&left, &right, 900)));
+        for (mode, filter) in [(PartitionMode::CollectLeft, None), filtered] {
+            let projection = (how == JoinType::Full).then(|| vec![4, 0, 1]);
+            check_merged(&Join { tables: [&left, &right], keys: 1, how, filter, nulls, mode, projection }).await;
+        }
+    }
+    for (seed, key) in (2..).zip(["utf8", "decimal"]) {
+        let (left, right) = of(seed, key);
+        for nulls in [NullEquality::NullEqualsNothing, NullEquality::NullEqualsNull] {
+            let how = JoinType::Left;
+            let join = Join { tables: [&left, &right], keys: 1, how, filter: None, nulls, mode, projection: None };
+            check_merged(&join).await;
+        }
+    }
+}
+
+/// koel needs more beside the rows than HashJoinExec, which has what it needs here.
+#[tokio::test]
+async fn joins_without_room_for_koel_and_without_a_disk_are_hashed() {
+    for (seed, key) in (0..).zip(KEYS.into_iter().filter(|key| *key != "boolean")) {
+        let left = Table::random(seed, "l", &[key], &[&[1000; 8]], 20_000, 0.1);
+        let right = Table::random(50 + seed, "r", &[key], &[&[700; 2], &[400]], 20_000, 0.1);
+        for how in [JoinType::Inner, JoinType::Full, JoinType::RightMark] {
+            let (nulls, mode) = (NullEquality::NullEqualsNothing, PartitionMode::CollectLeft);
+            let join = Join { tables: [&left, &right], keys: 1, how, filter: None, nulls, mode, projection: None };
+            let expected = rows(join.stock(), config(KoelOptions::default(), 512)).await;
+            let bytes: usize = left.partitions[0].iter().map(RecordBatch::get_array_memory_size).sum();
+            let (plan, runtime) = (join.koel(), runtime(bytes + 8000 * 45, DiskManagerMode::Disabled));
+            let batches = run(&plan, context(runtime, KoelOptions::default())).await.expect("an answer");
+            assert!(expected == sorted(&plan.schema(), &batches), "{how} by {key}");
+            assert!(shown(&plan).contains("none, by HashJoinExec"), "{how} by {key}: {}", shown(&plan));
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_has_room_the_error_says_so() {
+    let left = Table::random(7, "l", &["int64"], &[&[5000, 5000]], 1000, 0.0);
+    let right = Table::random(8, "r", &["int64"], &[&[100]], 1000, 0.0);
+    let (how, nulls, mode) = (JoinType::Inner, NullEquality::NullEqualsNothing, PartitionMode::CollectLeft);
+    let plan = Join { tables: [&left, &right], keys: 1, how, filter: None, nulls, mode, projection: None }.koel();
+    let small = |disk| runtime(200_000, disk);
+    let error =
+        run(&plan, context(small(DiskManagerMode::Disabled), KoelOptions::default())).await.expect_err("no room");
+    assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+    // In one order there is koel alone.
+    let plan = plan.reset_state().expect("a plan");
+    let ordered = context(small(DiskManagerMode::OsTmpDirectory), KoelOptions::default().ordered(true));
+    let error = run(&plan, ordered).await.expect_err("no room");
+    assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+    assert!(error.to_string().contains("koel.ordered = false"), "{error}");
+}
