@@ -45,7 +45,8 @@ async fn main() -> Result<()> {
 
 async fn tpch(ports: &str, scale: &str) -> Result<()> {
     let ports = ports.split(',').map(number).collect::<Result<_>>()?;
-    let context = cluster::session(ports, SessionConfig::new(), KoelOptions::default(), 1 << 20)?;
+    // Small files, which are shared nevertheless.
+    let context = cluster::session(ports, SessionConfig::new(), KoelOptions::default(), 1)?;
     let folder = tempfile::tempdir()?;
     let began = Instant::now();
     compare::compare(&context, number(scale)?, folder.path()).await?;

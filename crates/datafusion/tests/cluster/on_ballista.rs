@@ -38,10 +38,11 @@ fn executors_answer_as_one_machine() {
             eprintln!("{} joins by koel: {ran} have run, {cpu} on the CPU", joins.len());
             (ran, cpu)
         });
-        assert!(first.0 > 20 && second.0 > 20, "{first:?}, {second:?}");
+        // Who asks first has more tasks.
+        assert!(first.0 > 5 && second.0 > 5 && first.0 + second.0 > 100, "{first:?}, {second:?}");
         assert_eq!(second.0, second.1, "OpenCL is off");
         assert!(first.0 > first.1 || !tpch::has_opencl(), "no join by OpenCL: {first:?}");
     });
-    let all = async { tokio::time::timeout(Duration::from_secs(300), task).await };
-    runtime.block_on(all).expect("no more than five minutes").expect("no panic");
+    let all = async { tokio::time::timeout(Duration::from_secs(600), task).await };
+    runtime.block_on(all).expect("no more than ten minutes").expect("no panic");
 }

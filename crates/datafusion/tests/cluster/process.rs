@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -92,10 +93,16 @@ fn part() {
     runtime.block_on(task).expect("no panic").expect("a process that is ended, and does not end");
 }
 
-/// A port that nobody listens at.
+/// A port that nobody listens at: not one of those that systems give to connections, and each only once.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its number").port()
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id() + TRIED.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (number % 10_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// With stacks for plans of many levels, read by functions that are not optimised.
