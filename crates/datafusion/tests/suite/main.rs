@@ -10,3 +10,4 @@ mod ordered;
 mod rule;
 mod streams;
 mod tpch;
+mod worker;
