@@ -20,6 +20,7 @@
 //!
 //! ```text
 //! session.rs, options.rs   koel for a session, and what can be set
+//! cluster.rs               the same for workers of a cluster
 //! rule.rs, note.rs         which joins koel takes, and why not another
 //! ordered.rs, in_order.rs  plans whose rows come in one order
 //! join/exec.rs             the operator: its place in plans
@@ -35,6 +36,7 @@
 //! DataFusion builds from the left child of a join and probes with the right one; koel builds from the right keys. So the
 //! left child here is koel's right side.
 
+mod cluster;
 mod device;
 mod digest;
 mod error;
@@ -46,6 +48,7 @@ mod ordered;
 mod rule;
 mod session;
 
+pub use cluster::on_worker;
 pub use digest::koel_digest;
 pub use in_order::KoelInOrderExec;
 pub use join::KoelJoinExec;

@@ -33,13 +33,24 @@ pub trait WithKoel {
     /// ```
     #[must_use]
     fn with_koel(self, options: KoelOptions) -> Self;
+
+    /// The same without the joins: the options and the aggregate are known, and plans are stock ones.
+    ///
+    /// For sessions that plan for a cluster, whose workers then call [`on_worker`](crate::on_worker), and for the sessions of
+    /// those workers.
+    #[must_use]
+    fn with_koel_known(self, options: KoelOptions) -> Self;
 }
 
 impl WithKoel for SessionStateBuilder {
-    fn with_koel(mut self, options: KoelOptions) -> Self {
+    fn with_koel(self, options: KoelOptions) -> Self {
+        self.with_koel_known(options).with_physical_optimizer_rule(Arc::new(KoelRule::default()))
+    }
+
+    fn with_koel_known(mut self, options: KoelOptions) -> Self {
         let config = self.config().get_or_insert_with(SessionConfig::new);
         config.options_mut().extensions.insert(options);
         self.aggregate_functions().get_or_insert_with(Vec::new).push(Arc::new(koel_digest()));
-        self.with_physical_optimizer_rule(Arc::new(KoelRule::default()))
+        self
     }
 }

@@ -11,3 +11,4 @@ mod ordered;
 mod rule;
 mod streams;
 mod tpch;
+mod worker;

@@ -1,0 +1,28 @@
+//! The tables of TPC-H as Parquet, where all processes of a cluster can read them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::dataframe::DataFrameWriteOptions;
+use datafusion::datasource::MemTable;
+use datafusion::error::Result;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
+
+/// Writes tables to folders of their names: several files each, so that workers have something to share.
+pub(crate) async fn write(folder: &Path, tables: &[(&'static str, Arc<MemTable>)]) -> Result<()> {
+    let context = SessionContext::new();
+    for (name, table) in tables {
+        let path = format!("{}/{name}/", folder.display());
+        context.read_table(Arc::clone(table) as _)?.write_parquet(&path, DataFrameWriteOptions::new(), None).await?;
+    }
+    Ok(())
+}
+
+/// Makes them known to a session.
+pub(crate) async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
+    for name in ["nation", "region", "part", "supplier", "partsupp", "customer", "orders", "lineitem"] {
+        let path = format!("{}/{name}/", folder.display());
+        context.register_parquet(name, &path, ParquetReadOptions::default()).await?;
+    }
+    Ok(())
+}
