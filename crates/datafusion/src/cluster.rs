@@ -13,8 +13,8 @@ use crate::rule::KoelRule;
 /// Puts [`KoelJoinExec`](crate::KoelJoinExec) in the place of joins in a plan that a worker has decoded, and will run.
 ///
 /// The planner of a cluster plans stock joins, so nothing of koel has to be encoded, and each worker takes the device it
-/// has. One node takes the place of one other, as engines demand that count nodes to give them their metrics: no notes, and
-/// no plans in one order, whatever `koel.notes` and `koel.ordered` say. The README names the engines and where they call this.
+/// has. One node takes the place of one other, as engines demand that count nodes to give them their metrics: no notes, no
+/// plans in one order, and merges with their sorts as they are, whatever `koel.notes`, `koel.ordered` and `koel.merges` say. The README names the engines and where they call this.
 ///
 /// # Errors
 /// Only what DataFusion says of the plan when it is put together anew. A join that koel does not take stays.
@@ -36,6 +36,6 @@ use crate::rule::KoelRule;
 pub fn on_worker(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
     let options = config.extensions.get::<KoelOptions>().cloned().unwrap_or_default();
     let mut config = config.clone();
-    config.extensions.insert(options.notes(false).ordered(false));
+    config.extensions.insert(options.notes(false).ordered(false).merges(false));
     KoelRule::default().optimize(plan, &config)
 }

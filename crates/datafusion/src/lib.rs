@@ -22,6 +22,7 @@
 //! session.rs, options.rs   koel for a session, and what can be set
 //! cluster.rs               the same for workers of a cluster
 //! rule.rs, note.rs         which joins koel takes, and why not another
+//! merges.rs                sort-merge joins as hash joins
 //! ordered.rs, in_order.rs  plans whose rows come in one order
 //! join/exec.rs             the operator: its place in plans
 //! join/spec.rs             what it is to do;        metrics.rs: what it says of it
@@ -42,6 +43,7 @@ mod digest;
 mod error;
 mod in_order;
 mod join;
+mod merges;
 mod note;
 mod options;
 mod ordered;

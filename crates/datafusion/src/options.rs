@@ -19,6 +19,8 @@ pub struct KoelOptions {
     /// `koel.ordered`: whether rows leave a plan in one order, run after run; README says of which plans. Exchanges then wait for
     /// partitions by their numbers. Files are to be read without `datafusion.execution.enable_file_stream_work_stealing`.
     pub ordered: bool,
+    /// `koel.merges`: whether koel takes sort-merge joins too, whose inputs are sorted for them alone.
+    pub merges: bool,
     /// `koel.notes`: whether plans say of each join that koel leaves to others why it does.
     pub notes: bool,
 }
@@ -30,7 +32,14 @@ const MIN_ROWS: usize = 1 << 18;
 
 impl Default for KoelOptions {
     fn default() -> Self {
-        KoelOptions { enabled: true, device: "auto".into(), min_rows: MIN_ROWS, ordered: false, notes: true }
+        KoelOptions {
+            enabled: true,
+            device: "auto".into(),
+            min_rows: MIN_ROWS,
+            ordered: false,
+            merges: true,
+            notes: true,
+        }
     }
 }
 
@@ -53,6 +62,13 @@ impl KoelOptions {
     #[must_use]
     pub fn ordered(mut self, ordered: bool) -> Self {
         self.ordered = ordered;
+        self
+    }
+
+    /// The same, with sort-merge joins taken, or not.
+    #[must_use]
+    pub fn merges(mut self, merges: bool) -> Self {
+        self.merges = merges;
         self
     }
 
@@ -88,6 +104,7 @@ impl ExtensionOptions for KoelOptions {
             "device" => return Err(wrong(key, value, "auto, cpu, opencl:NUMBER or opencl:NAME")),
             "min_rows" => self.min_rows = parsed(key, value, "a number of rows")?,
             "ordered" => self.ordered = parsed(key, value, "true or false")?,
+            "merges" => self.merges = parsed(key, value, "true or false")?,
             "notes" => self.notes = parsed(key, value, "true or false")?,
             _ => {
                 let known = self.entries().into_iter().map(|entry| entry.key).collect::<Vec<_>>().join(", ");
@@ -114,6 +131,7 @@ impl ExtensionOptions for KoelOptions {
                 "Build rows from which koel asks a device that is not the CPU",
             ),
             entry("ordered", self.ordered.to_string(), "Whether rows leave a plan in one order, run after run"),
+            entry("merges", self.merges.to_string(), "Whether koel takes sort-merge joins with their sorts"),
             entry("notes", self.notes.to_string(), "Whether plans say why koel leaves a join to DataFusion"),
         ]
     }

@@ -1,8 +1,9 @@
 //! Which joins koel takes.
 //!
 //! ```text
-//! HashJoinExec    ->  KoelJoinExec, if koel can answer it
-//! any other one   ->  itself, below a note that says why, which the log says too
+//! SortMergeJoinExec   ->  HashJoinExec, if its inputs are sorted for it alone (merges.rs)
+//! HashJoinExec        ->  KoelJoinExec, if koel can answer it
+//! any other one       ->  itself, below a note that says why, which the log says too
 //! ```
 //!
 //! With `koel.ordered`, exchanges then keep the order of rows (ordered.rs).
@@ -17,15 +18,16 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use log::debug;
 
 use crate::join::KoelJoinExec;
+use crate::merges;
 use crate::note::{self, KoelNoteExec};
 use crate::options::KoelOptions;
 use crate::ordered::in_one_order;
 
-/// Puts [`KoelJoinExec`] in the place of `HashJoinExec`.
+/// Puts [`KoelJoinExec`] in the place of `HashJoinExec`, and of `SortMergeJoinExec` with its sorts.
 ///
 /// It belongs behind DataFusion's own rules. Options are those of the session, or else these.
 ///
@@ -56,6 +58,10 @@ impl PhysicalOptimizerRule for KoelRule {
         if !options.enabled {
             return Ok(plan);
         }
+        let plan = match options.merges {
+            true => merges::hashed(plan, &|join| KoelJoinExec::of(join, options).is_ok())?,
+            false => plan,
+        };
         let plan = plan.transform_up(|node| Ok(replaced(node, options))).data()?;
         if options.ordered { in_one_order(plan) } else { Ok(plan) }
     }
@@ -76,11 +82,17 @@ fn replaced(node: Arc<dyn ExecutionPlan>, options: &KoelOptions) -> Transformed<
     {
         return Transformed::yes(Arc::clone(below));
     }
-    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Transformed::no(node) };
-    match KoelJoinExec::of(join, options) {
+    let taken = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        KoelJoinExec::of(join, options)
+    } else if node.is::<SortMergeJoinExec>() && options.merges {
+        Err("a side of it comes sorted, its order is wanted, or its keys are none of koel's".into())
+    } else {
+        return Transformed::no(node);
+    };
+    match taken {
         Ok(taken) => Transformed::yes(Arc::new(taken)),
         Err(why) => {
-            debug!("koel leaves a {} join to DataFusion: {why}", join.join_type());
+            debug!("koel leaves a {} to DataFusion: {why}", node.name());
             if options.notes { Transformed::yes(Arc::new(KoelNoteExec::new(node, why))) } else { Transformed::no(node) }
         }
     }

@@ -84,7 +84,10 @@ async fn options_are_set_by_sql_and_checked() {
     for (set, says) in [
         ("koel.device = 'gpu'", "give auto, cpu, opencl:NUMBER or opencl:NAME"),
         ("koel.min_rows = 'many'", "give a number of rows"),
-        ("koel.colour = 'red'", "there are koel.enabled, koel.device, koel.min_rows, koel.ordered, koel.notes"),
+        (
+            "koel.colour = 'red'",
+            "there are koel.enabled, koel.device, koel.min_rows, koel.ordered, koel.merges, koel.notes",
+        ),
     ] {
         let error = match context.sql(&format!("set {set}")).await {
             Err(error) => error,
@@ -95,4 +98,27 @@ async fn options_are_set_by_sql_and_checked() {
     answer(&context, "set koel.device = 'opencl:no such device'").await;
     answer(&context, "set koel.min_rows = 0").await;
     assert!(answer(&context, "select count(*) from l join r on l.id = r.id").await.contains("500"));
+}
+
+/// By what a plan's order is asked for.
+#[tokio::test]
+async fn merges_are_taken_where_nobody_counts_on_their_order() {
+    let context = with_tables().await;
+    answer(&context, "set datafusion.optimizer.prefer_hash_join = false").await;
+    let joined = "select l.id, r.b from l join r on l.id = r.id";
+    let counted = format!("select b, count(*) as n from ({joined}) group by b order by b");
+    let taken = answer(&context, &format!("explain {counted}")).await;
+    assert!(taken.contains("KoelJoinExec") && !taken.contains("SortMergeJoinExec"), "{taken}");
+    let ordered = format!("{joined} order by l.id");
+    let stays = answer(&context, &format!("explain {ordered}")).await;
+    assert!(stays.contains("SortMergeJoinExec") && stays.contains("KoelNoteExec"), "{stays}");
+    for partitions in [2, 3] {
+        answer(&context, &format!("set datafusion.execution.target_partitions = {partitions}")).await;
+        for sql in [&counted, &ordered] {
+            let with = answer(&context, sql).await;
+            answer(&context, "set koel.enabled = false").await;
+            assert_eq!(with, answer(&context, sql).await, "{sql}");
+            answer(&context, "set koel.enabled = true").await;
+        }
+    }
 }

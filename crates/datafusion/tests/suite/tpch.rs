@@ -21,13 +21,12 @@ fn joins(plan: &dyn ExecutionPlan) -> (usize, usize) {
     count
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_queries_have_the_answers_of_stock() {
+/// Each query has the rows of stock; joins by koel, and by others.
+async fn compared(config: SessionConfig, options: KoelOptions) -> (usize, usize) {
     let tables = tables::tables(0.01, 3).expect("the tables of TPC-H");
-    let config = || SessionConfig::new().with_target_partitions(3);
-    let builder = || SessionStateBuilder::new().with_default_features().with_config(config());
+    let builder = || SessionStateBuilder::new().with_default_features().with_config(config.clone());
     let stock = SessionContext::new_with_state(builder().build());
-    let koel = SessionContext::new_with_state(builder().with_koel(KoelOptions::default()).build());
+    let koel = SessionContext::new_with_state(builder().with_koel(options).build());
     for context in [&stock, &koel] {
         tables::register(context, &tables).expect("new names");
     }
@@ -50,5 +49,22 @@ async fn all_queries_have_the_answers_of_stock() {
         assert_eq!(answers[0], answers[1], "Q{number}");
     }
     eprintln!("{} joins by koel, {} by stock", all.0, all.1);
-    assert!(all.0 > 50, "koel has {} joins, others {}", all.0, all.1);
+    all
+}
+
+fn config() -> SessionConfig {
+    SessionConfig::new().with_target_partitions(3)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_queries_have_the_answers_of_stock() {
+    let (koel, others) = compared(config(), KoelOptions::default()).await;
+    assert!(koel > 50, "koel has {koel} joins, others {others}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_queries_have_the_answers_of_merges() {
+    let config = config().set_bool("datafusion.optimizer.prefer_hash_join", false);
+    let (koel, others) = compared(config, KoelOptions::default()).await;
+    assert!(koel > 50, "koel has {koel} joins, others {others}");
 }
