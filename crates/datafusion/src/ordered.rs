@@ -6,18 +6,19 @@
 //! ```text
 //! CoalescePartitionsExec                               ->  KoelInOrderExec
 //! RepartitionExec of several partitions                ->  the same of KoelInOrderExec: one input is dealt in its order
+//! InterleaveExec                                       ->  a union in order, dealt anew
+//! SortExec with a limit, of several partitions         ->  the same of KoelInOrderExec: they share what they have found
 //! a join that ends with build rows, of shared build,   ->  its probe side through KoelInOrderExec: else the partition that
 //!     several probe partitions                             happens to be the last one has them
 //! the plan as a whole, of several partitions           ->  KoelInOrderExec of it: who collects it takes what comes first
 //! ```
 //!
-//! Sorts and merges of sorted partitions stay, and so do unions that interleave and nested-loop joins: equal rows of a merge,
-//! and what comes out of the other two, are not in one order yet. Behind a round-robin exchange rows may be dealt otherwise on
-//! a device than on the CPU, for batches end elsewhere there.
+//! Round-robin exchanges deal batches, so koel's operators make batches of the session's size here, wherever they work. Other sorts
+//! and merges of sorted partitions stay: among equal rows they decide by what they have been given, and not by who was first.
 //!
-//! What it cannot order: scans that take files from each other, so `datafusion.execution.enable_file_stream_work_stealing`
-//! has to be off; and limits of sorts that tell each other how far they are
-//! (`datafusion.optimizer.enable_topk_dynamic_filter_pushdown`), where equal rows compete for the last place.
+//! What it cannot order: inputs that never end; scans that take files from each other, so
+//! `datafusion.execution.enable_file_stream_work_stealing` has to be off; and scans that leave out what a sort with a limit lets them
+//! (`datafusion.optimizer.enable_topk_dynamic_filter_pushdown`), which differs with time, and with it where batches end.
 
 use std::sync::Arc;
 
@@ -25,9 +26,12 @@ use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode};
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, replace_children_if_necessary};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
+use log::warn;
 
 use crate::in_order::KoelInOrderExec;
 use crate::join::KoelJoinExec;
@@ -37,6 +41,10 @@ use crate::join::KoelJoinExec;
 /// # Errors
 /// What DataFusion reports of nodes with other children.
 pub(crate) fn in_one_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    if plan.boundedness().is_unbounded() {
+        warn!("koel.ordered does nothing for a query that never ends");
+        return Ok(plan);
+    }
     let plan = plan.transform_up(ordered).data()?;
     Ok(if is_one(&plan) { plan } else { in_order(&plan) })
 }
@@ -54,23 +62,36 @@ fn ordered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
         let input = in_order(dealt.input());
         return Ok(Transformed::yes(Arc::new(RepartitionExec::try_new(input, dealt.partitioning().clone())?)));
     }
-    let join = node.downcast_ref::<KoelJoinExec>().map(KoelJoinExec::stock).or_else(|| node.downcast_ref());
-    let Some([build, probe]) = join.and_then(split_end) else { return Ok(Transformed::no(node)) };
-    let partitioning = node.output_partitioning().clone();
-    let joined = replace_children_if_necessary(node, vec![build, in_order(&probe)])?;
-    Ok(Transformed::yes(match partitioning {
-        // Whoever is above may count on which partition a row is in.
-        Partitioning::Hash(..) => Arc::new(RepartitionExec::try_new(joined, partitioning)?),
-        _ => joined,
-    }))
+    if let Some(interleaved) = node.downcast_ref::<InterleaveExec>() {
+        let all = UnionExec::try_new(interleaved.inputs().clone())?;
+        let dealt = RepartitionExec::try_new(in_order(&all), node.output_partitioning().clone())?;
+        return Ok(Transformed::yes(Arc::new(dealt)));
+    }
+    if let Some(sort) = node.downcast_ref::<SortExec>()
+        && sort.fetch().is_some()
+        && !is_one(sort.input())
+    {
+        let sort = SortExec::new(sort.expr().clone(), in_order(sort.input())).with_fetch(sort.fetch());
+        return Ok(Transformed::yes(Arc::new(sort)));
+    }
+    let Some([build, probe]) = split_end(node.as_ref()) else { return Ok(Transformed::no(node)) };
+    let probe = in_order(&probe);
+    replace_children_if_necessary(node, vec![build, probe]).map(Transformed::yes)
 }
 
 /// The sides of a join whose end is any partition's.
-fn split_end(join: &HashJoinExec) -> Option<[Arc<dyn ExecutionPlan>; 2]> {
+fn split_end(node: &dyn ExecutionPlan) -> Option<[Arc<dyn ExecutionPlan>; 2]> {
     use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
-    let has_end = matches!(join.join_type(), Left | Full | LeftSemi | LeftAnti | LeftMark);
-    let is_split = *join.partition_mode() == PartitionMode::CollectLeft && !is_one(join.right());
-    (has_end && is_split).then(|| [Arc::clone(join.left()), Arc::clone(join.right())])
+    let (how, build, probe) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        (join.join_type(), join.left(), join.right())
+    } else {
+        let join = node.downcast_ref::<KoelJoinExec>().map(KoelJoinExec::stock);
+        let join = join.or_else(|| node.downcast_ref::<HashJoinExec>());
+        let join = join.filter(|join| *join.partition_mode() == PartitionMode::CollectLeft)?;
+        (join.join_type(), join.left(), join.right())
+    };
+    let has_end = matches!(how, Left | Full | LeftSemi | LeftAnti | LeftMark);
+    (has_end && !is_one(probe)).then(|| [Arc::clone(build), Arc::clone(probe)])
 }
 
 fn is_one(plan: &Arc<dyn ExecutionPlan>) -> bool {

@@ -12,7 +12,7 @@ use crate::rule::KoelRule;
 /// koel for a session.
 pub trait WithKoel {
     /// Lets koel take the joins it can take, makes `SET koel.device` and the other [`KoelOptions`] known, and the aggregate
-    /// [`koel_digest`].
+    /// [`koel_digest`]. With `ordered` it switches off what no order survives (README).
     ///
     /// Call it behind `with_config` and `with_aggregate_functions`, which put what they are given in place of what there is.
     ///
@@ -49,6 +49,10 @@ impl WithKoel for SessionStateBuilder {
 
     fn with_koel_known(mut self, options: KoelOptions) -> Self {
         let config = self.config().get_or_insert_with(SessionConfig::new);
+        if options.ordered {
+            config.options_mut().execution.enable_file_stream_work_stealing = false;
+            config.options_mut().optimizer.enable_topk_dynamic_filter_pushdown = false;
+        }
         config.options_mut().extensions.insert(options);
         self.aggregate_functions().get_or_insert_with(Vec::new).push(Arc::new(koel_digest()));
         self

@@ -77,7 +77,7 @@ impl Prober {
         metrics: ProbeMetrics,
     ) -> Self {
         let is_empty = build.rows() == 0 && spec.is_empty_without_build();
-        let output = Output::new(Arc::clone(&spec.schema), spec.batch_size);
+        let output = Output::new(Arc::clone(&spec.schema), spec.batch_size, spec.ordered);
         let state = if is_empty { State::Done } else { State::Gather };
         let wanted = spec.fetch.unwrap_or(usize::MAX);
         Prober { input: (!is_empty).then_some(input), spec, build, reservation, output, wanted, state, metrics }

@@ -11,11 +11,7 @@ use crate::rule::{answer, context};
 async fn twenty_runs_have_one_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let context = context(KoelOptions::default().ordered(true).min_rows(0));
-    for set in [
-        "datafusion.execution.target_partitions = 4",
-        "datafusion.execution.batch_size = 50",
-        "datafusion.execution.enable_file_stream_work_stealing = false",
-    ] {
+    for set in ["datafusion.execution.target_partitions = 4", "datafusion.execution.batch_size = 50"] {
         answer(&context, &format!("set {set}")).await;
     }
     for (name, rows) in [
@@ -45,6 +41,10 @@ async fn twenty_runs_have_one_order() {
             "select * from r where not exists (select 1 from l where l.id = r.k)",
             "select l.k, count(*), sum(r.id), min(a) from l join r on l.k = r.k group by l.k",
             "select distinct b from r join l on r.id = l.id where l.k > 50",
+            "select k, sum(n) from (select k, count(*) as n from l group by k union all select k, count(*) from r group by k) group by k",
+            "select l.id, r.id from l left join r on l.id < r.k - 90 and l.k < 3",
+            "select k from (select l.k as k from l join r on l.k = r.k) order by k % 7 limit 300",
+            "select k from (select l.k as k from l join r on l.k = r.k) order by k % 7",
         ] {
             let mut first = None;
             for run in 0..20 {
