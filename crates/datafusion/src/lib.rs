@@ -1,4 +1,4 @@
-//! koel in Apache DataFusion: joins with one answer on CPUs and OpenCL devices.
+//! koel in Apache DataFusion: joins and aggregates with one answer on CPUs and OpenCL devices.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -20,13 +20,17 @@
 //!
 //! ```text
 //! session.rs, options.rs   koel for a session, and what can be set
-//! rule.rs, note.rs         which joins koel takes, and why not another
+//! rule.rs, note.rs         which operators koel takes, and why not another
 //! ordered.rs, in_order.rs  plans whose rows come in one order
 //! join/exec.rs             the operator: its place in plans
 //! join/spec.rs             what it is to do;        metrics.rs: what it says of it
 //! join/build.rs            the build side, whole;   index.rs: its keys on a device;  bits.rs: which rows were found
 //! join/bounds.rs           what scans of the probe side may leave out
 //! join/stream.rs           the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
+//! aggregate/exec.rs        the other operator;      spec.rs: what it is to do, and what koel leaves;  metrics.rs
+//! aggregate/stream.rs      a partition;             over.rs: where it goes on without memory
+//! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;  bulk.rs: on a device
+//! aggregate/kept.rs        the groups' keys;        accumulate.rs: their sums, counts, extremes and means
 //! digest.rs                koel_digest(columns..)
 //! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
 //! ```
@@ -34,6 +38,7 @@
 //! DataFusion builds from the left child of a join and probes with the right one; koel builds from the right keys. So the
 //! left child here is koel's right side.
 
+mod aggregate;
 mod device;
 mod digest;
 mod error;
@@ -45,6 +50,7 @@ mod ordered;
 mod rule;
 mod session;
 
+pub use aggregate::KoelAggregateExec;
 pub use digest::koel_digest;
 pub use in_order::KoelInOrderExec;
 pub use join::KoelJoinExec;

@@ -1,14 +1,15 @@
-//! Which joins koel takes.
+//! Which operators koel takes.
 //!
 //! ```text
-//! HashJoinExec    ->  KoelJoinExec, if koel can answer it
-//! any other one   ->  itself, below a note that says why, which the log says too
+//! HashJoinExec     ->  KoelJoinExec, if koel can answer it
+//! AggregateExec    ->  KoelAggregateExec, if it has keys and koel can answer it
+//! any other one    ->  itself, below a note that says why, which the log says too
 //! ```
 //!
 //! With `koel.ordered`, exchanges then keep the order of rows (ordered.rs).
 //!
-//! The rule never fails a plan and changes no answer but one: NaNs of any bits are equal to koel. A join that it does not know
-//! all about stays as it is.
+//! The rule never fails a plan and changes no answer but one: in joins NaNs of any bits are equal to koel. An operator that it does
+//! not know all about stays as it is.
 
 use std::sync::Arc;
 
@@ -17,15 +18,17 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use log::debug;
 
+use crate::aggregate::KoelAggregateExec;
 use crate::join::KoelJoinExec;
 use crate::note::{self, KoelNoteExec};
 use crate::options::KoelOptions;
 use crate::ordered::in_one_order;
 
-/// Puts [`KoelJoinExec`] in the place of `HashJoinExec`.
+/// Puts [`KoelJoinExec`] in the place of `HashJoinExec`, and [`KoelAggregateExec`] in that of `AggregateExec`.
 ///
 /// It belongs behind DataFusion's own rules. Options are those of the session, or else these.
 ///
@@ -76,12 +79,25 @@ fn replaced(node: Arc<dyn ExecutionPlan>, options: &KoelOptions) -> Transformed<
     {
         return Transformed::yes(Arc::clone(below));
     }
-    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Transformed::no(node) };
-    match KoelJoinExec::of(join, options) {
-        Ok(taken) => Transformed::yes(Arc::new(taken)),
-        Err(why) => {
-            debug!("koel leaves a {} join to DataFusion: {why}", join.join_type());
+    match taken(&node, options) {
+        None => Transformed::no(node),
+        Some(Ok(taken)) => Transformed::yes(taken),
+        Some(Err(why)) => {
+            debug!("koel leaves a {} to DataFusion: {why}", node.name());
             if options.notes { Transformed::yes(Arc::new(KoelNoteExec::new(node, why))) } else { Transformed::no(node) }
         }
     }
+}
+
+/// koel's operator in the place of a node, or why there is none; `None` for nodes that are not its matter.
+fn taken(
+    node: &Arc<dyn ExecutionPlan>,
+    options: &KoelOptions,
+) -> Option<std::result::Result<Arc<dyn ExecutionPlan>, String>> {
+    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        return Some(KoelJoinExec::of(join, options).map(|own| Arc::new(own) as _));
+    }
+    // Without keys there is nothing to group.
+    let aggregate = node.downcast_ref::<AggregateExec>().filter(|own| !own.group_expr().is_true_no_grouping())?;
+    Some(KoelAggregateExec::of(aggregate, options).map(|own| Arc::new(own) as _))
 }

@@ -32,9 +32,10 @@ use koel_arrow::{can_be_equal, check_key};
 
 use super::bounds::Bounds;
 use super::build::Build;
-use super::metrics::{BuildMetrics, Devices, ProbeMetrics};
+use super::metrics::{BuildMetrics, ProbeMetrics};
 use super::spec::Spec;
 use super::stream::{Building, probed};
+use crate::device::Devices;
 use crate::options::KoelOptions;
 
 /// A join by koel.

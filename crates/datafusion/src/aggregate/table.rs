@@ -1,0 +1,208 @@
+//! Numbers for words: 0, 1, .. in the order in which they first come.
+//!
+//! ```text
+//! words    the word of each number
+//! Direct   words that are small: the number stands at the place that the word names. No hash, no comparison
+//! Hashed   any: places from the word's hash on are looked at, until one has the word or none
+//! ```
+//!
+//! [`suit`](Table::suit) chooses: places that words name are worth it while there are not many more of them than rows.
+//!
+//! What it is not: a table that forgets. It only grows.
+
+use datafusion::error::{DataFusionError, Result};
+
+use super::hash::Hash;
+
+/// Direct places that even few rows may have: 1 MiB, which the system gives page by page as they are touched.
+const LEAST_PLACES: u64 = 1 << 18;
+/// And how many for each row that came.
+const PLACES_A_ROW: u64 = 8;
+
+/// Words and their numbers.
+pub(super) struct Table {
+    words: Vec<u64>,
+    places: Places,
+    hash: Hash,
+}
+
+enum Places {
+    /// The number and 1; 0 for a word that has none.
+    Direct(Vec<u32>),
+    /// A power of two of them, more than a quarter of them free.
+    Hashed(Vec<Place>),
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    word: u64,
+    /// The number and 1; 0 for a free place.
+    number: u32,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Table { words: Vec::new(), places: Places::Direct(Vec::new()), hash: Hash::new() }
+    }
+
+    /// Words.
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Bytes.
+    pub(super) fn size(&self) -> usize {
+        let places = match &self.places {
+            Places::Direct(places) => places.capacity() * size_of::<u32>(),
+            Places::Hashed(places) => places.capacity() * size_of::<Place>(),
+        };
+        places + self.words.capacity() * size_of::<u64>()
+    }
+
+    /// Makes ready for words below `2^bits`, of a table that has seen so many rows.
+    pub(super) fn suit(&mut self, bits: u32, rows: u64) {
+        let wanted = 1_u64.checked_shl(bits).unwrap_or(u64::MAX);
+        if wanted <= LEAST_PLACES.max(rows.saturating_mul(PLACES_A_ROW)) {
+            if !matches!(&self.places, Places::Direct(places) if places.len() as u64 >= wanted) {
+                self.places = Places::Direct(vec![0; wanted as usize]);
+                self.place_all();
+            }
+        } else if matches!(self.places, Places::Direct(_)) {
+            self.hash_all(1024);
+        }
+    }
+
+    /// Puts other words in place of all: numbers stay.
+    pub(super) fn reword(&mut self, bits: u32, rows: u64, other: impl Fn(u64) -> u64) {
+        self.words.iter_mut().for_each(|word| *word = other(*word));
+        self.places = Places::Direct(Vec::new());
+        self.suit(bits, rows);
+    }
+
+    /// The number of each word. Rows whose word is new are added to `fresh`.
+    ///
+    /// # Errors
+    /// From 2^32 - 1 words on.
+    pub(super) fn number(&mut self, words: &[u64], numbers: &mut Vec<usize>, fresh: &mut Vec<u32>) -> Result<()> {
+        if self.words.len() + words.len() >= u32::MAX as usize {
+            return Err(DataFusionError::ResourcesExhausted("koel: groups of a partition are at most 2^32 - 2".into()));
+        }
+        numbers.clear();
+        numbers.reserve(words.len());
+        if let Places::Direct(places) = &mut self.places {
+            for (&word, row) in words.iter().zip(0..) {
+                let place = &mut places[word as usize];
+                if *place == 0 {
+                    self.words.push(word);
+                    *place = self.words.len() as u32;
+                    fresh.push(row);
+                }
+                numbers.push(*place as usize - 1);
+            }
+            return Ok(());
+        }
+        // Room for all of them, in steps: a batch of known words grows nothing.
+        let mut row = 0;
+        while row < words.len() {
+            row += self.number_some(&words[row..], row as u32, numbers, fresh);
+            if row < words.len() {
+                self.hash_all(self.words.len() * 2);
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers hashed words while there are places, and says how many it has done.
+    fn number_some(&mut self, words: &[u64], row: u32, numbers: &mut Vec<usize>, fresh: &mut Vec<u32>) -> usize {
+        let Places::Hashed(places) = &mut self.places else { return 0 };
+        let (mask, most) = (places.len() - 1, places.len() / 4 * 3);
+        for (done, &word) in words.iter().enumerate() {
+            let mut at = self.hash.of(word, 0) as usize & mask;
+            let number = loop {
+                let place = &mut places[at];
+                if place.number == 0 {
+                    if self.words.len() >= most {
+                        return done;
+                    }
+                    self.words.push(word);
+                    *place = Place { word, number: self.words.len() as u32 };
+                    fresh.push(row + done as u32);
+                    break place.number;
+                }
+                if place.word == word {
+                    break place.number;
+                }
+                at = (at + 1) & mask;
+            };
+            numbers.push(number as usize - 1);
+        }
+        words.len()
+    }
+
+    fn hash_all(&mut self, least: usize) {
+        let size = (self.words.len() * 3 / 2).max(least).max(16).next_power_of_two();
+        self.places = Places::Hashed(vec![Place::default(); size]);
+        self.place_all();
+    }
+
+    /// Puts all words into empty places.
+    fn place_all(&mut self) {
+        let numbered = self.words.iter().zip(1_u32..);
+        match &mut self.places {
+            Places::Direct(places) => numbered.for_each(|(&word, number)| places[word as usize] = number),
+            Places::Hashed(places) => {
+                let mask = places.len() - 1;
+                for (&word, number) in numbered {
+                    let mut at = self.hash.of(word, 0) as usize & mask;
+                    while places[at].number != 0 {
+                        at = (at + 1) & mask;
+                    }
+                    places[at] = Place { word, number };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(table: &mut Table, words: &[u64]) -> (Vec<usize>, Vec<u32>) {
+        let (mut numbers, mut fresh) = (vec![77], vec![]);
+        table.number(words, &mut numbers, &mut fresh).expect("few words");
+        (numbers, fresh)
+    }
+
+    #[test]
+    fn words_are_numbered_by_first_appearance() {
+        for bits in [4, 64] {
+            let mut table = Table::new();
+            table.suit(bits, 0);
+            assert_eq!(numbers(&mut table, &[9, 3, 9, 0, 3]), (vec![0, 1, 0, 2, 1], vec![0, 1, 3]));
+            assert_eq!(numbers(&mut table, &[5, 0]), (vec![3, 2], vec![0]));
+            assert_eq!(table.len(), 4);
+        }
+    }
+
+    #[test]
+    fn tables_grow_and_change_without_new_numbers() {
+        let all: Vec<u64> = (0..20_000_u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        let mut table = Table::new();
+        table.suit(64, 0);
+        assert_eq!(numbers(&mut table, &all).0, (0..20_000).collect::<Vec<_>>());
+        assert_eq!(numbers(&mut table, &all), ((0..20_000).collect::<Vec<_>>(), vec![]));
+        // Small words again: places instead of hashes, and back.
+        let small: Vec<u64> = (0..20_000).rev().collect();
+        let at = std::cell::Cell::new(20_000);
+        table.reword(15, 0, |_| {
+            at.set(at.get() - 1);
+            at.get()
+        });
+        assert!(matches!(table.places, Places::Direct(_)));
+        assert!(numbers(&mut table, &small).1.is_empty());
+        table.suit(40, 0);
+        assert!(matches!(table.places, Places::Hashed(_)));
+        assert_eq!(numbers(&mut table, &small), ((0..20_000).collect::<Vec<_>>(), vec![]));
+    }
+}
