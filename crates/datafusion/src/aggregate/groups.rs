@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Words    keys of 64 bits, or such as few values make so short (words.rs)
-//! Rows     all others: DataFusion's own GroupValues, for which koel has nothing faster on the CPU
+//! Rows     all others, and text alone: DataFusion's own GroupValues, for which koel has nothing faster on the CPU
 //! Bulk     many rows at once, on a device (bulk.rs)
 //! ```
 //!

@@ -29,15 +29,28 @@ pub(super) struct Table {
 enum Places {
     /// The number and 1; 0 for a word that has none.
     Direct(Vec<u32>),
-    /// A power of two of them, more than a quarter of them free.
-    Hashed(Vec<Place>),
+    /// In each the lower half of its word's hash, and behind it the number and 1; 0 in free ones. A power of two of them, more than a
+    /// quarter of them free. Small places are soon moved, and words that are new seldom have to be compared.
+    Hashed(Vec<u64>),
 }
 
-#[derive(Clone, Copy, Default)]
-struct Place {
-    word: u64,
-    /// The number and 1; 0 for a free place.
-    number: u32,
+/// Up to so many places tables grow fourfold, which saves half of the moves; then twofold, which saves memory.
+const GROWS_FAST: usize = 1 << 20;
+
+#[inline]
+fn place(hash: u64, number: u32) -> u64 {
+    hash << 32 | u64::from(number)
+}
+
+#[inline]
+fn number_at(place: u64) -> u32 {
+    place as u32
+}
+
+/// The hash, as far as the place knows it.
+#[inline]
+fn hash_at(place: u64) -> u64 {
+    place >> 32
 }
 
 impl Table {
@@ -54,7 +67,7 @@ impl Table {
     pub(super) fn size(&self) -> usize {
         let places = match &self.places {
             Places::Direct(places) => places.capacity() * size_of::<u32>(),
-            Places::Hashed(places) => places.capacity() * size_of::<Place>(),
+            Places::Hashed(places) => places.capacity() * size_of::<u64>(),
         };
         places + self.words.capacity() * size_of::<u64>()
     }
@@ -64,11 +77,12 @@ impl Table {
         let wanted = 1_u64.checked_shl(bits).unwrap_or(u64::MAX);
         if wanted <= LEAST_PLACES.max(rows.saturating_mul(PLACES_A_ROW)) {
             if !matches!(&self.places, Places::Direct(places) if places.len() as u64 >= wanted) {
-                self.places = Places::Direct(vec![0; wanted as usize]);
-                self.place_all();
+                let mut places = vec![0; wanted as usize];
+                self.words.iter().zip(1..).for_each(|(&word, number)| places[word as usize] = number);
+                self.places = Places::Direct(places);
             }
         } else if matches!(self.places, Places::Direct(_)) {
-            self.hash_all(1024);
+            self.hash_all(self.words.len() * 2);
         }
     }
 
@@ -101,12 +115,12 @@ impl Table {
             }
             return Ok(());
         }
-        // Room for all of them, in steps: a batch of known words grows nothing.
         let mut row = 0;
         while row < words.len() {
             row += self.number_some(&words[row..], row as u32, numbers, fresh);
             if row < words.len() {
-                self.hash_all(self.words.len() * 2);
+                let places = self.words.len() / 3 * 4;
+                self.hash_all(if places < GROWS_FAST { places * 4 } else { places * 2 });
             }
         }
         Ok(())
@@ -117,20 +131,23 @@ impl Table {
         let Places::Hashed(places) = &mut self.places else { return 0 };
         let (mask, most) = (places.len() - 1, places.len() / 4 * 3);
         for (done, &word) in words.iter().enumerate() {
-            let mut at = self.hash.of(word, 0) as usize & mask;
+            let hash = self.hash.of(word, 0) as u32;
+            let mut at = hash as usize & mask;
             let number = loop {
-                let place = &mut places[at];
-                if place.number == 0 {
+                let known = places[at];
+                let number = number_at(known);
+                if number == 0 {
                     if self.words.len() >= most {
                         return done;
                     }
                     self.words.push(word);
-                    *place = Place { word, number: self.words.len() as u32 };
+                    let number = self.words.len() as u32;
+                    places[at] = place(hash.into(), number);
                     fresh.push(row + done as u32);
-                    break place.number;
+                    break number;
                 }
-                if place.word == word {
-                    break place.number;
+                if hash_at(known) == u64::from(hash) && self.words[number as usize - 1] == word {
+                    break number;
                 }
                 at = (at + 1) & mask;
             };
@@ -139,28 +156,29 @@ impl Table {
         words.len()
     }
 
+    /// Hashes all words into at least so many places.
     fn hash_all(&mut self, least: usize) {
-        let size = (self.words.len() * 3 / 2).max(least).max(16).next_power_of_two();
-        self.places = Places::Hashed(vec![Place::default(); size]);
-        self.place_all();
-    }
-
-    /// Puts all words into empty places.
-    fn place_all(&mut self) {
-        let numbered = self.words.iter().zip(1_u32..);
-        match &mut self.places {
-            Places::Direct(places) => numbered.for_each(|(&word, number)| places[word as usize] = number),
-            Places::Hashed(places) => {
-                let mask = places.len() - 1;
-                for (&word, number) in numbered {
-                    let mut at = self.hash.of(word, 0) as usize & mask;
-                    while places[at].number != 0 {
-                        at = (at + 1) & mask;
-                    }
-                    places[at] = Place { word, number };
-                }
+        let size = (self.words.len() * 3 / 2).max(least).max(1024).next_power_of_two();
+        let mask = size - 1;
+        let mut new = vec![0; size];
+        let mut put = |hash: u64, number| {
+            let mut at = hash as usize & mask;
+            while new[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            new[at] = place(hash, number);
+        };
+        match &self.places {
+            // In the order of places: new ones are close to each other too, so they are found in the caches.
+            Places::Hashed(old) => {
+                old.iter().filter(|&&known| known != 0).for_each(|&known| put(hash_at(known), number_at(known)));
+            }
+            Places::Direct(_) => {
+                let hashed = self.words.iter().map(|&word| u64::from(self.hash.of(word, 0) as u32));
+                hashed.zip(1..).for_each(|(hash, number)| put(hash, number));
             }
         }
+        self.places = Places::Hashed(new);
     }
 }
 

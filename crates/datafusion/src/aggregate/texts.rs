@@ -109,7 +109,7 @@ impl Texts {
     #[inline]
     fn of_key(&mut self, key: u128, long: Option<&[u8]>, known: &mut bool) -> u64 {
         let mask = self.places.len() - 1;
-        let mut at = self.hash.of(key as u64, (key >> 64) as u64) as usize & mask;
+        let mut at = self.hash_of(key) as usize & mask;
         loop {
             let code = self.places[at];
             if code == 0 {
@@ -121,6 +121,13 @@ impl Texts {
             }
             at = (at + 1) & mask;
         }
+    }
+
+    /// Long texts have theirs in their keys.
+    #[inline]
+    fn hash_of(&self, key: u128) -> u64 {
+        let high = (key >> 64) as u64;
+        if key as u32 as usize > SHORT { high } else { self.hash.of(key as u64, high) }
     }
 
     #[cold]
@@ -137,7 +144,7 @@ impl Texts {
             self.places = vec![0; self.places.len() * 4];
             let mask = self.places.len() - 1;
             for (&key, code) in self.keys.iter().zip(1..) {
-                let mut at = self.hash.of(key as u64, (key >> 64) as u64) as usize & mask;
+                let mut at = self.hash_of(key) as usize & mask;
                 while self.places[at] != 0 {
                     at = (at + 1) & mask;
                 }

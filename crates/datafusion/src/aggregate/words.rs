@@ -83,8 +83,13 @@ fn bits_of(number: u64) -> u32 {
 }
 
 impl Words {
-    /// For keys of this schema, if all its types are for it.
+    /// For keys of this schema, if all its types are for it. Text alone is not: DataFusion finds its groups in one step.
     pub(super) fn new(schema: &SchemaRef) -> Option<Self> {
+        if let [one] = &schema.fields()[..]
+            && Texts::takes(one.data_type())
+        {
+            return None;
+        }
         let part = |of| Part { of, at: Bits::default() };
         let parts = schema.fields().iter().map(|field| match field.data_type() {
             of if Texts::takes(of) => Some(part(Of::Texts(Texts::new()))),
