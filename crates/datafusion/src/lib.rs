@@ -30,7 +30,7 @@
 //! aggregate/exec.rs        the other operator;      spec.rs: what it is to do, and what koel leaves;  metrics.rs
 //! aggregate/stream.rs      a partition;             over.rs: where it goes on without memory
 //! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;  bulk.rs: on a device
-//! aggregate/kept.rs        the groups' keys;        accumulate.rs: their sums, counts, extremes and means
+//! aggregate/kept.rs        keys of the latter;     accumulate.rs: their sums, counts, extremes and means
 //! digest.rs                koel_digest(columns..)
 //! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
 //! ```

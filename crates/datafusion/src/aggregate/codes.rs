@@ -1,11 +1,13 @@
-//! Values of a column as whole numbers of 64 bits, of which lesser values have lesser ones.
+//! Values of a column as whole numbers of 64 bits, of which lesser values have lesser ones; and back.
 //!
 //! Floats are numbered by their bits: -0 is 0, and NaNs of other bits are other values, as DataFusion groups them.
 
-use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, AsArray};
-use datafusion::arrow::datatypes::{
-    ArrowNativeType, ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type, IntervalUnit,
-};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayData, ArrayRef, AsArray, BooleanArray, make_array};
+use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use datafusion::arrow::datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, Float16Type, IntervalUnit};
+use datafusion::error::{DataFusionError, Result};
 
 /// Whether a type is for it. Of wide decimals only columns whose values fit 64 bits are.
 pub(super) fn takes(of: &DataType) -> bool {
@@ -81,26 +83,53 @@ pub(super) fn ends(column: &ArrayRef, numbers: &[u64]) -> Option<(u64, u64)> {
     (ends.0 <= ends.1).then_some(ends)
 }
 
-/// A column whose zeros have no sign.
-pub(super) fn canonical(column: ArrayRef) -> ArrayRef {
-    fn of<T: ArrowPrimitiveType>(column: &ArrayRef) -> ArrayRef {
-        let one =
-            |value: T::Native| if value.is_zero() || value.neg_wrapping().is_zero() { T::Native::ZERO } else { value };
-        std::sync::Arc::new(column.as_primitive::<T>().unary::<_, T>(one)) as ArrayRef
+/// A column of the values that have these numbers.
+pub(super) fn restored(of: &DataType, numbers: &[u64], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    use DataType::*;
+    let all = Restored { of, numbers, nulls };
+    match of {
+        Boolean => {
+            let values = BooleanBuffer::collect_bool(numbers.len(), |row| numbers[row] == 1);
+            Ok(Arc::new(BooleanArray::new(values, all.nulls)))
+        }
+        Int8 => all.by(|number| with_sign(number) as i8),
+        Int16 => all.by(|number| with_sign(number) as i16),
+        Int32 | Date32 | Time32(_) | Decimal32(..) | Interval(_) => all.by(|number| with_sign(number) as i32),
+        Int64 | Date64 | Time64(_) | Timestamp(..) | Duration(_) | Decimal64(..) => all.by(with_sign),
+        UInt8 => all.by(|number| number as u8),
+        UInt16 => all.by(|number| number as u16),
+        UInt32 => all.by(|number| number as u32),
+        UInt64 => all.by(|number| number),
+        Float16 => all.by(|number| Half::from_bits(number as u16)),
+        Float32 => all.by(|number| f32::from_bits(number as u32)),
+        Float64 => all.by(f64::from_bits),
+        Decimal128(..) => all.by(|number| i128::from(with_sign(number))),
+        other => Err(DataFusionError::Internal(format!("koel: values of {other} have no numbers"))),
     }
-    match column.data_type() {
-        DataType::Float16 => of::<Float16Type>(&column),
-        DataType::Float32 => of::<Float32Type>(&column),
-        DataType::Float64 => of::<Float64Type>(&column),
-        _ => column,
+}
+
+struct Restored<'a> {
+    of: &'a DataType,
+    numbers: &'a [u64],
+    nulls: Option<NullBuffer>,
+}
+
+impl Restored<'_> {
+    fn by<T: ArrowNativeType>(self, value: impl Fn(u64) -> T) -> Result<ArrayRef> {
+        let values: Vec<T> = self.numbers.iter().map(|&number| value(number)).collect();
+        let data = ArrayData::builder(self.of.clone()).len(values.len()).add_buffer(Buffer::from_vec(values));
+        Ok(make_array(data.nulls(self.nulls).build()?))
     }
+}
+
+fn with_sign(number: u64) -> i64 {
+    (number ^ 1 << 63) as i64
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use datafusion::arrow::array::{Decimal128Array, Float64Array, Int32Array};
+    use datafusion::arrow::datatypes::Float64Type;
 
     use super::*;
 
@@ -135,6 +164,7 @@ mod tests {
         let bits = |column: &ArrayRef| -> Vec<u64> {
             column.as_primitive::<Float64Type>().values().iter().map(|value| value.to_bits()).collect()
         };
-        assert_eq!(bits(&canonical(column)), [0.0, 0.0, odd, f64::NAN, -1.5].map(f64::to_bits));
+        let restored = restored(column.data_type(), &numbers, None).expect("floats");
+        assert_eq!(bits(&restored), [0.0, 0.0, odd, f64::NAN, -1.5].map(f64::to_bits));
     }
 }

@@ -1,15 +1,13 @@
 //! The keys of groups: what key columns have in each group's first row, in the order of the groups.
 //!
-//! Rows are copied out of batches, which are then free to go. Few rows at a time are first joined up.
+//! For ways that cannot read keys from anything else. Batches are free to go; few rows at a time are first joined up.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array};
-use datafusion::arrow::compute::{concat, take};
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
+use datafusion::arrow::compute::concat;
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::error::Result;
-
-use super::codes::canonical;
 
 /// Rows of a piece that is long enough.
 const LONG: usize = 1 << 12;
@@ -45,14 +43,7 @@ impl Kept {
         self.bytes
     }
 
-    /// Adds rows of a batch's key columns.
-    pub(super) fn add(&mut self, keys: &[ArrayRef], rows: Vec<u32>) -> Result<()> {
-        let rows = UInt32Array::from(rows);
-        let taken = keys.iter().map(|column| Ok(canonical(take(column, &rows, None)?)));
-        self.push(taken.collect::<Result<_>>()?)
-    }
-
-    /// Adds rows that are of no batch any more.
+    /// Adds the first rows of groups, copied out of their batches.
     pub(super) fn push(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
         let rows = columns.first().map_or(0, |column| column.len());
         if rows == 0 {
@@ -80,7 +71,7 @@ impl Kept {
 
     /// All rows, a column each.
     pub(super) fn columns(&self) -> Result<Vec<ArrayRef>> {
-        let whole = |(i, field): (usize, &Arc<datafusion::arrow::datatypes::Field>)| {
+        let whole = |(i, field): (usize, &Arc<Field>)| {
             let pieces: Vec<ArrayRef> = self.pieces(i).cloned().collect();
             if pieces.is_empty() { Ok(new_empty_array(field.data_type())) } else { joined(pieces) }
         };

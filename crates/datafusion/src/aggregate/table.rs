@@ -58,6 +58,11 @@ impl Table {
         Table { words: Vec::new(), places: Places::Direct(Vec::new()), hash: Hash::new() }
     }
 
+    /// The words, in the order of their numbers.
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// Words.
     pub(super) fn len(&self) -> usize {
         self.words.len()
@@ -93,32 +98,31 @@ impl Table {
         self.suit(bits, rows);
     }
 
-    /// The number of each word. Rows whose word is new are added to `fresh`.
+    /// The number of each word, in place of what `numbers` has.
     ///
     /// # Errors
     /// From 2^32 - 1 words on.
-    pub(super) fn number(&mut self, words: &[u64], numbers: &mut Vec<usize>, fresh: &mut Vec<u32>) -> Result<()> {
+    pub(super) fn number(&mut self, words: &[u64], numbers: &mut Vec<usize>) -> Result<()> {
         if self.words.len() + words.len() >= u32::MAX as usize {
             return Err(DataFusionError::ResourcesExhausted("koel: groups of a partition are at most 2^32 - 2".into()));
         }
         numbers.clear();
         numbers.reserve(words.len());
         if let Places::Direct(places) = &mut self.places {
-            for (&word, row) in words.iter().zip(0..) {
+            for &word in words {
                 let place = &mut places[word as usize];
                 if *place == 0 {
                     self.words.push(word);
                     *place = self.words.len() as u32;
-                    fresh.push(row);
                 }
                 numbers.push(*place as usize - 1);
             }
             return Ok(());
         }
-        let mut row = 0;
-        while row < words.len() {
-            row += self.number_some(&words[row..], row as u32, numbers, fresh);
-            if row < words.len() {
+        let mut done = 0;
+        while done < words.len() {
+            done += self.number_some(&words[done..], numbers);
+            if done < words.len() {
                 let places = self.words.len() / 3 * 4;
                 self.hash_all(if places < GROWS_FAST { places * 4 } else { places * 2 });
             }
@@ -127,7 +131,7 @@ impl Table {
     }
 
     /// Numbers hashed words while there are places, and says how many it has done.
-    fn number_some(&mut self, words: &[u64], row: u32, numbers: &mut Vec<usize>, fresh: &mut Vec<u32>) -> usize {
+    fn number_some(&mut self, words: &[u64], numbers: &mut Vec<usize>) -> usize {
         let Places::Hashed(places) = &mut self.places else { return 0 };
         let (mask, most) = (places.len() - 1, places.len() / 4 * 3);
         for (done, &word) in words.iter().enumerate() {
@@ -143,7 +147,6 @@ impl Table {
                     self.words.push(word);
                     let number = self.words.len() as u32;
                     places[at] = place(hash.into(), number);
-                    fresh.push(row + done as u32);
                     break number;
                 }
                 if hash_at(known) == u64::from(hash) && self.words[number as usize - 1] == word {
@@ -186,10 +189,10 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn numbers(table: &mut Table, words: &[u64]) -> (Vec<usize>, Vec<u32>) {
-        let (mut numbers, mut fresh) = (vec![77], vec![]);
-        table.number(words, &mut numbers, &mut fresh).expect("few words");
-        (numbers, fresh)
+    fn numbers(table: &mut Table, words: &[u64]) -> Vec<usize> {
+        let mut numbers = vec![77];
+        table.number(words, &mut numbers).expect("few words");
+        numbers
     }
 
     #[test]
@@ -197,9 +200,9 @@ mod tests {
         for bits in [4, 64] {
             let mut table = Table::new();
             table.suit(bits, 0);
-            assert_eq!(numbers(&mut table, &[9, 3, 9, 0, 3]), (vec![0, 1, 0, 2, 1], vec![0, 1, 3]));
-            assert_eq!(numbers(&mut table, &[5, 0]), (vec![3, 2], vec![0]));
-            assert_eq!(table.len(), 4);
+            assert_eq!(numbers(&mut table, &[9, 3, 9, 0, 3]), [0, 1, 0, 2, 1]);
+            assert_eq!(numbers(&mut table, &[5, 0]), [3, 2]);
+            assert_eq!(table.words(), [9, 3, 0, 5]);
         }
     }
 
@@ -208,8 +211,8 @@ mod tests {
         let all: Vec<u64> = (0..20_000_u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
         let mut table = Table::new();
         table.suit(64, 0);
-        assert_eq!(numbers(&mut table, &all).0, (0..20_000).collect::<Vec<_>>());
-        assert_eq!(numbers(&mut table, &all), ((0..20_000).collect::<Vec<_>>(), vec![]));
+        assert_eq!(numbers(&mut table, &all), (0..20_000).collect::<Vec<_>>());
+        assert_eq!(numbers(&mut table, &all), (0..20_000).collect::<Vec<_>>());
         // Small words again: places instead of hashes, and back.
         let small: Vec<u64> = (0..20_000).rev().collect();
         let at = std::cell::Cell::new(20_000);
@@ -218,9 +221,9 @@ mod tests {
             at.get()
         });
         assert!(matches!(table.places, Places::Direct(_)));
-        assert!(numbers(&mut table, &small).1.is_empty());
+        assert_eq!(numbers(&mut table, &small), (0..20_000).collect::<Vec<_>>());
         table.suit(40, 0);
         assert!(matches!(table.places, Places::Hashed(_)));
-        assert_eq!(numbers(&mut table, &small), ((0..20_000).collect::<Vec<_>>(), vec![]));
+        assert_eq!(numbers(&mut table, &small), (0..20_000).collect::<Vec<_>>());
     }
 }

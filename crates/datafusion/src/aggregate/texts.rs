@@ -7,8 +7,12 @@
 //!
 //! A column of very many different texts is none for it: [`MOST`] is the end, and whoever asks goes another way.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ByteView, GenericByteArray, GenericByteViewArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, ByteView, GenericByteArray, GenericByteViewArray, LargeBinaryArray,
+};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{ByteArrayType, ByteViewType, DataType};
+use datafusion::error::Result;
 
 use super::hash::Hash;
 
@@ -62,6 +66,20 @@ impl Texts {
             DataType::Utf8View => self.of_views(column.as_string_view(), codes),
             DataType::BinaryView => self.of_views(column.as_binary_view(), codes),
             _ => false,
+        }
+    }
+
+    /// The texts in the order of their codes, as a column of a type.
+    pub(super) fn values(&self, of: &DataType) -> Result<ArrayRef> {
+        let short: Vec<[u8; 16]> = self.keys.iter().map(|key| key.to_le_bytes()).collect();
+        let text = |(i, key): (usize, &u128)| match *key as u32 as usize {
+            length @ 0..=SHORT => &short[i][4..4 + length],
+            _ => &self.long[i][..],
+        };
+        let bytes = LargeBinaryArray::from_iter_values(self.keys.iter().enumerate().map(text));
+        match of {
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(cast(&bytes, of)?),
+            _ => Ok(cast(&cast(&bytes, &DataType::LargeUtf8)?, of)?),
         }
     }
 
@@ -159,7 +177,8 @@ impl Texts {
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{BinaryArray, LargeStringArray, StringArray, StringViewArray};
+    use datafusion::arrow::array::{BinaryArray, LargeStringArray, StringArray, StringViewArray, UInt32Array};
+    use datafusion::arrow::compute::take;
 
     use super::*;
 
@@ -187,6 +206,10 @@ mod tests {
             let (mut texts, mut codes) = (Texts::new(), vec![9]);
             assert!(texts.code(&column, &mut codes) && texts.len() == 5);
             assert_eq!(codes, [1, 2, 0, 3, 4, 5, 1, 5]);
+            let values = texts.values(column.data_type()).expect("texts");
+            let rows: UInt32Array =
+                [Some(0), Some(1), None, Some(2), Some(3), Some(4), Some(0), Some(4)].into_iter().collect();
+            assert_eq!(&take(&values, &rows, None).expect("rows"), &column);
             assert!(shared.code(&column, &mut codes) && shared.len() == 5);
             assert_eq!(codes, [1, 2, 0, 3, 4, 5, 1, 5]);
         }

@@ -6,7 +6,7 @@
 //!   texts               1, 2, .. as they first came (texts.rs)
 //! the word              the columns' codes side by side, each in as many bits as it has needed so far
 //! a code needs more     the words of all groups are laid out anew: twice the room each time, so it happens seldom
-//! the group             the number of the word (table.rs)
+//! the group             the number of the word (table.rs); its key is read from the word again
 //! ```
 //!
 //! So few values of each column make small words, whatever their types; and the number of a small word stands at the place that
@@ -14,12 +14,15 @@
 //!
 //! What it is not: for all keys. Those of more than 64 bits, or of more than 4,096 texts, go on in rows (groups.rs).
 
-use datafusion::arrow::array::{Array, ArrayRef};
-use datafusion::arrow::datatypes::SchemaRef;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::error::Result;
 
 use super::codes;
-use super::kept::Kept;
 use super::table::Table;
 use super::texts::Texts;
 
@@ -27,7 +30,7 @@ use super::texts::Texts;
 pub(super) struct Words {
     parts: Vec<Part>,
     table: Table,
-    kept: Kept,
+    schema: SchemaRef,
     /// Rows so far.
     rows: u64,
     /// Codes and words of the batch at hand.
@@ -98,8 +101,7 @@ impl Words {
         });
         let parts: Vec<Part> = parts.collect::<Option<_>>()?;
         let codes = vec![Vec::new(); parts.len()];
-        let (table, kept) = (Table::new(), Kept::new(schema.clone()));
-        Some(Words { parts, table, kept, rows: 0, codes, words: Vec::new() })
+        Some(Words { parts, table: Table::new(), schema: schema.clone(), rows: 0, codes, words: Vec::new() })
     }
 
     /// Groups.
@@ -115,12 +117,26 @@ impl Words {
         });
         let batch: usize =
             self.codes.iter().chain([&self.words]).map(|words| words.capacity() * size_of::<u64>()).sum();
-        self.table.size() + self.kept.size() + texts.sum::<usize>() + batch
+        self.table.size() + texts.sum::<usize>() + batch
     }
 
-    /// The keys of the groups.
+    /// The keys of the groups, read from their words.
     pub(super) fn keys(&self) -> Result<Vec<ArrayRef>> {
-        self.kept.columns()
+        let key = |(part, field): (&Part, &Arc<Field>)| {
+            let codes = || self.table.words().iter().map(|&word| part.at.get(word));
+            let nulls = codes().any(|code| code == 0).then(|| NullBuffer::from_iter(codes().map(|code| code != 0)));
+            match &part.of {
+                Of::Numbers(_) => {
+                    let value = |code: u64| if code == 0 { 0 } else { code.wrapping_sub(1).wrapping_add(part.at.base) };
+                    codes::restored(field.data_type(), &codes().map(value).collect::<Vec<_>>(), nulls)
+                }
+                Of::Texts(texts) => {
+                    let rows: Vec<u32> = codes().map(|code| code.saturating_sub(1) as u32).collect();
+                    Ok(take(&texts.values(field.data_type())?, &UInt32Array::new(rows.into(), nulls), None)?)
+                }
+            }
+        };
+        self.parts.iter().zip(self.schema.fields()).map(key).collect()
     }
 
     /// The group of each row; false, and nothing is changed, if the keys do not fit.
@@ -138,11 +154,7 @@ impl Words {
             self.table.suit(bits, self.rows);
         }
         self.combine(keys, rows);
-        let mut fresh = Vec::new();
-        self.table.number(&self.words, numbers, &mut fresh)?;
-        if !fresh.is_empty() {
-            self.kept.add(keys, fresh)?;
-        }
+        self.table.number(&self.words, numbers)?;
         Ok(true)
     }
 
@@ -219,10 +231,8 @@ fn widened(at: Bits, known: Option<(u64, u64)>, came: (u64, u64)) -> Option<Bits
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use datafusion::arrow::array::{AsArray, Int64Array, StringViewArray};
-    use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use datafusion::arrow::datatypes::{DataType, Int64Type, Schema};
 
     use super::*;
 
@@ -260,6 +270,8 @@ mod tests {
             keys[0].as_primitive::<Int64Type>().iter().collect::<Vec<_>>(),
             known.iter().map(|k| k.0).collect::<Vec<_>>()
         );
+        let texts: Vec<_> = known.iter().map(|key| key.1.as_deref()).collect();
+        assert_eq!(keys[1].as_string_view().iter().collect::<Vec<_>>(), texts);
         assert_eq!(words.len(), known.len());
     }
 
