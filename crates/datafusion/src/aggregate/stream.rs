@@ -232,7 +232,7 @@ impl Aggregator {
         if let Place::Open(name) = &self.place {
             let room = Bulk::bytes(rows, self.spec.keys.len());
             if rows >= wanted && self.reservation.try_grow(room).is_ok() {
-                self.to_device(name.clone()).await?;
+                self.open_device(name.clone()).await?;
             }
             self.place = Place::Settled;
             if !self.groups.is_remote() {
@@ -249,7 +249,7 @@ impl Aggregator {
     }
 
     /// Opening one compiles its kernels, so a thread that may be kept waiting does it.
-    async fn to_device(&mut self, name: String) -> Result<()> {
+    async fn open_device(&mut self, name: String) -> Result<()> {
         let device = SpawnedTask::spawn_blocking(move || device::named(&name)).join().await;
         let device = device.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
         if !device::is_cpu(&device) {
