@@ -1,7 +1,7 @@
 //! Devices by their names in `koel.device`: each is opened once in a process, since that compiles its kernels.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use koel::{Any, Cpu, HashBackend};
 use log::warn;
@@ -31,6 +31,11 @@ pub(crate) fn named(name: &str) -> Any {
     device
 }
 
+/// The device of this name, if it is open.
+pub(crate) fn known(name: &str) -> Option<Any> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(name).cloned()
+}
+
 /// The CPU.
 pub(crate) fn cpu() -> Any {
     Any::Cpu(Cpu::new())
@@ -44,4 +49,23 @@ pub(crate) fn is_cpu(device: &Any) -> bool {
 /// A device's name for plans.
 pub(crate) fn shown(device: &Any) -> String {
     if is_cpu(device) { "cpu".into() } else { device.info().to_string() }
+}
+
+/// The devices that an operator has worked on; each once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Devices(Arc<Mutex<Vec<String>>>);
+
+impl Devices {
+    pub(crate) fn add(&self, device: String) {
+        let mut devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+
+    /// Their names; none before the operator has run.
+    pub(crate) fn names(&self) -> Option<String> {
+        let devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!devices.is_empty()).then(|| devices.join(", "))
+    }
 }

@@ -1,4 +1,4 @@
-//! koel in Apache DataFusion: joins with one answer on CPUs and OpenCL devices.
+//! koel in Apache DataFusion: joins and aggregates with one answer on CPUs and OpenCL devices.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -21,7 +21,7 @@
 //! ```text
 //! session.rs, options.rs   koel for a session, and what can be set
 //! cluster.rs               the same for workers of a cluster
-//! rule.rs, note.rs         which joins koel takes, and why not another
+//! rule.rs, note.rs         which operators koel takes, and why not another
 //! merges.rs                sort-merge joins as hash joins
 //! ordered.rs, in_order.rs  plans whose rows come in one order
 //! join/exec.rs             the operator: its place in plans
@@ -30,6 +30,10 @@
 //! join/instead.rs          DataFusion's join, where the build side finds no room
 //! join/bounds.rs           what scans of the probe side may leave out
 //! join/stream.rs           the probe side;          pairs.rs, rows.rs, output.rs: from row numbers to batches
+//! aggregate/exec.rs        the other operator;      spec.rs: what it is to do, and what koel leaves;  metrics.rs
+//! aggregate/stream.rs      a partition;             over.rs: where it goes on without memory
+//! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;  bulk.rs: on a device
+//! aggregate/kept.rs        keys of the latter;     accumulate.rs: their sums, counts, extremes and means
 //! digest.rs                koel_digest(columns..)
 //! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
 //! ```
@@ -37,6 +41,7 @@
 //! DataFusion builds from the left child of a join and probes with the right one; koel builds from the right keys. So the
 //! left child here is koel's right side.
 
+mod aggregate;
 mod cluster;
 mod device;
 mod digest;
@@ -50,6 +55,7 @@ mod ordered;
 mod rule;
 mod session;
 
+pub use aggregate::KoelAggregateExec;
 pub use cluster::on_worker;
 pub use digest::koel_digest;
 pub use in_order::KoelInOrderExec;

@@ -5,29 +5,29 @@ use datafusion::error::{DataFusionError, Result};
 
 use crate::device::is_name;
 
-/// Which joins koel takes, and where it works. In SQL these are `koel.device` and so on.
+/// Whether koel takes joins and aggregates, and where it works. In SQL these are `koel.device` and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KoelOptions {
-    /// `koel.enabled`: whether koel takes joins at all.
+    /// `koel.enabled`: whether koel takes joins and aggregates at all.
     pub enabled: bool,
     /// `koel.device`: `auto`, the best OpenCL device or else the CPU; `cpu`; `opencl:NUMBER` or `opencl:NAME`. Where there
     /// is no such device, the CPU takes its place.
     pub device: String,
-    /// `koel.min_rows`: build sides with fewer rows are indexed by the CPU, whatever the device.
+    /// `koel.min_rows`: build sides with fewer rows are indexed, and partitions with fewer rows grouped, by the CPU, whatever the device.
     pub min_rows: usize,
     /// `koel.ordered`: whether rows leave a plan in one order, run after run; README says of which plans. Exchanges then wait for
     /// partitions by their numbers. Files are to be read without `datafusion.execution.enable_file_stream_work_stealing`.
     pub ordered: bool,
     /// `koel.merges`: whether koel takes sort-merge joins too, whose inputs are sorted for them alone.
     pub merges: bool,
-    /// `koel.notes`: whether plans say of each join that koel leaves to others why it does.
+    /// `koel.notes`: whether plans say of each join and aggregate that koel leaves to others why it does.
     pub notes: bool,
 }
 
 /// The prefix of all of them.
 const PREFIX: &str = "koel";
-/// Below so many build rows the way to a device and back costs more than it saves.
+/// Below so many rows the way to a device and back costs more than it saves.
 const MIN_ROWS: usize = 1 << 18;
 
 impl Default for KoelOptions {
@@ -51,7 +51,7 @@ impl KoelOptions {
         self
     }
 
-    /// The same with another bound for build sides.
+    /// The same with another bound for build sides and grouped partitions.
     #[must_use]
     pub fn min_rows(mut self, rows: usize) -> Self {
         self.min_rows = rows;
@@ -72,7 +72,7 @@ impl KoelOptions {
         self
     }
 
-    /// The same, with plans that say why a join stays, or that do not.
+    /// The same, with plans that say why a join or an aggregate stays, or that do not.
     #[must_use]
     pub fn notes(mut self, notes: bool) -> Self {
         self.notes = notes;
@@ -123,16 +123,20 @@ impl ExtensionOptions for KoelOptions {
             description,
         };
         vec![
-            entry("enabled", self.enabled.to_string(), "Whether koel takes joins"),
+            entry("enabled", self.enabled.to_string(), "Whether koel takes joins and aggregates"),
             entry("device", self.device.clone(), "Where koel works: auto, cpu, opencl:NUMBER or opencl:NAME"),
             entry(
                 "min_rows",
                 self.min_rows.to_string(),
-                "Build rows from which koel asks a device that is not the CPU",
+                "Rows to index or to group from which koel asks a device that is not the CPU",
             ),
             entry("ordered", self.ordered.to_string(), "Whether rows leave a plan in one order, run after run"),
             entry("merges", self.merges.to_string(), "Whether koel takes sort-merge joins with their sorts"),
-            entry("notes", self.notes.to_string(), "Whether plans say why koel leaves a join to DataFusion"),
+            entry(
+                "notes",
+                self.notes.to_string(),
+                "Whether plans say why koel leaves a join or an aggregate to DataFusion",
+            ),
         ]
     }
 }

@@ -1,15 +1,16 @@
-//! Which joins koel takes.
+//! Which operators koel takes.
 //!
 //! ```text
 //! SortMergeJoinExec   ->  HashJoinExec, if its inputs are sorted for it alone (merges.rs)
 //! HashJoinExec        ->  KoelJoinExec, if koel can answer it
+//! AggregateExec       ->  KoelAggregateExec, if it has keys and koel can answer it
 //! any other one       ->  itself, below a note that says why, which the log says too
 //! ```
 //!
 //! With `koel.ordered`, exchanges then keep the order of rows (ordered.rs).
 //!
-//! The rule never fails a plan and changes no answer but one: NaNs of any bits are equal to koel. A join that it does not know
-//! all about stays as it is.
+//! The rule never fails a plan and changes no answer but one: in joins NaNs of any bits are equal to koel. An operator that it does
+//! not know all about stays as it is.
 
 use std::sync::Arc;
 
@@ -18,16 +19,19 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use log::debug;
 
+use crate::aggregate::KoelAggregateExec;
 use crate::join::KoelJoinExec;
 use crate::merges;
 use crate::note::{self, KoelNoteExec};
 use crate::options::KoelOptions;
 use crate::ordered::in_one_order;
 
-/// Puts [`KoelJoinExec`] in the place of `HashJoinExec`, and of `SortMergeJoinExec` with its sorts.
+/// Puts [`KoelJoinExec`] in the place of `HashJoinExec`, and of `SortMergeJoinExec` with its sorts, and [`KoelAggregateExec`] in
+/// that of `AggregateExec`.
 ///
 /// It belongs behind DataFusion's own rules. Options are those of the session, or else these.
 ///
@@ -82,18 +86,28 @@ fn replaced(node: Arc<dyn ExecutionPlan>, options: &KoelOptions) -> Transformed<
     {
         return Transformed::yes(Arc::clone(below));
     }
-    let taken = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        KoelJoinExec::of(join, options)
-    } else if node.is::<SortMergeJoinExec>() && options.merges {
-        Err("a side of it comes sorted, its order is wanted, or its keys are none of koel's".into())
-    } else {
-        return Transformed::no(node);
-    };
-    match taken {
-        Ok(taken) => Transformed::yes(Arc::new(taken)),
-        Err(why) => {
+    match taken(&node, options) {
+        None => Transformed::no(node),
+        Some(Ok(taken)) => Transformed::yes(taken),
+        Some(Err(why)) => {
             debug!("koel leaves a {} to DataFusion: {why}", node.name());
             if options.notes { Transformed::yes(Arc::new(KoelNoteExec::new(node, why))) } else { Transformed::no(node) }
         }
     }
+}
+
+/// koel's operator in the place of a node, or why there is none; `None` for nodes that are not its matter.
+fn taken(
+    node: &Arc<dyn ExecutionPlan>,
+    options: &KoelOptions,
+) -> Option<std::result::Result<Arc<dyn ExecutionPlan>, String>> {
+    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        return Some(KoelJoinExec::of(join, options).map(|own| Arc::new(own) as _));
+    }
+    if node.is::<SortMergeJoinExec>() && options.merges {
+        return Some(Err("a side of it comes sorted, its order is wanted, or its keys are none of koel's".into()));
+    }
+    // Without keys there is nothing to group.
+    let aggregate = node.downcast_ref::<AggregateExec>().filter(|own| !own.group_expr().is_true_no_grouping())?;
+    Some(KoelAggregateExec::of(aggregate, options).map(|own| Arc::new(own) as _))
 }

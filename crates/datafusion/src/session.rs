@@ -11,7 +11,7 @@ use crate::rule::KoelRule;
 
 /// koel for a session.
 pub trait WithKoel {
-    /// Lets koel take the joins it can take, makes `SET koel.device` and the other [`KoelOptions`] known, and the aggregate
+    /// Lets koel take the joins and aggregates it can take, makes `SET koel.device` and the other [`KoelOptions`] known, and the aggregate
     /// [`koel_digest`]. With `ordered` it switches off what no order survives (README).
     ///
     /// Call it behind `with_config` and `with_aggregate_functions`, which put what they are given in place of what there is.

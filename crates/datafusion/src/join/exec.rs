@@ -37,9 +37,10 @@ use log::warn;
 use super::bounds::Bounds;
 use super::build::{Build, Read};
 use super::instead::Instead;
-use super::metrics::{BuildMetrics, Devices, ProbeMetrics};
+use super::metrics::{BuildMetrics, ProbeMetrics};
 use super::spec::Spec;
 use super::stream::probed;
+use crate::device::Devices;
 use crate::options::KoelOptions;
 
 /// A build side that is under way, and whoever waits for it.

@@ -1,31 +1,12 @@
 //! What EXPLAIN ANALYZE says of a join.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt;
 
-/// The devices that indices of a join were made on; each once.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Devices(Arc<Mutex<Vec<String>>>);
-
-impl Devices {
-    pub(super) fn add(&self, device: String) {
-        let mut devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
-
-    /// Their names; none before the join has run.
-    pub(super) fn names(&self) -> Option<String> {
-        let devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (!devices.is_empty()).then(|| devices.join(", "))
-    }
-}
+use crate::device::Devices;
 
 /// Of a build side.
 #[derive(Clone)]

@@ -1,6 +1,7 @@
 //! Everything of koel in DataFusion that is seen from outside, against stock DataFusion. One program: each links all of
 //! DataFusion.
 
+mod aggregates;
 mod bounds;
 mod common;
 mod devices;

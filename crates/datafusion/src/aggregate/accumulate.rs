@@ -1,0 +1,92 @@
+//! Counts, sums, extremes and means of groups: DataFusion's own accumulators, so that types, nulls, precision and the states that
+//! travel are those of AggregateExec.
+
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
+use datafusion::error::Result;
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::PhysicalExprRef;
+
+use super::spec::Spec;
+
+/// All aggregates of a partition.
+pub(super) struct Accumulators {
+    all: Vec<One>,
+    /// Whether what comes are states of accumulators, and not values.
+    merges: bool,
+}
+
+struct One {
+    accumulator: Box<dyn GroupsAccumulator>,
+    arguments: Vec<PhysicalExprRef>,
+    filter: Option<PhysicalExprRef>,
+}
+
+/// What one accumulator is given of a batch.
+pub(super) struct Arguments {
+    values: Vec<ArrayRef>,
+    filter: Option<BooleanArray>,
+}
+
+/// The values of expressions for a batch.
+pub(super) fn evaluated(expressions: &[PhysicalExprRef], batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    expressions.iter().map(|expression| expression.evaluate(batch)?.into_array(batch.num_rows())).collect()
+}
+
+impl Accumulators {
+    pub(super) fn new(spec: &Spec) -> Result<Self> {
+        let one = |((of, arguments), filter): ((&_, &Vec<_>), &Option<_>)| {
+            let of: &datafusion::physical_expr::aggregate::AggregateFunctionExpr = of;
+            let accumulator = of.create_groups_accumulator()?;
+            Ok(One { accumulator, arguments: arguments.clone(), filter: filter.clone() })
+        };
+        let of = spec.functions.iter().map(AsRef::as_ref).zip(&spec.arguments).zip(&spec.filters);
+        Ok(Accumulators { all: of.map(one).collect::<Result<_>>()?, merges: spec.merges })
+    }
+
+    /// What all are given of a batch.
+    pub(super) fn arguments(&self, batch: &RecordBatch) -> Result<Vec<Arguments>> {
+        let of = |one: &One| {
+            let filter = one.filter.as_ref().map(|filter| filter.evaluate(batch)?.into_array(batch.num_rows()));
+            let filter = filter.transpose()?.and_then(|filter| filter.as_boolean_opt().cloned());
+            Ok(Arguments { values: evaluated(&one.arguments, batch)?, filter })
+        };
+        self.all.iter().map(of).collect()
+    }
+
+    /// Adds a batch whose rows are in these of so many groups.
+    pub(super) fn update(&mut self, arguments: &[Arguments], numbers: &[usize], groups: usize) -> Result<()> {
+        for (one, Arguments { values, filter }) in self.all.iter_mut().zip(arguments) {
+            if self.merges {
+                one.accumulator.merge_batch(values, numbers, groups)?;
+            } else {
+                one.accumulator.update_batch(values, numbers, filter.as_ref(), groups)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The results of all groups, which are then none: states, or values.
+    pub(super) fn take(&mut self, states: bool, into: &mut Vec<ArrayRef>) -> Result<()> {
+        for one in &mut self.all {
+            if states {
+                into.extend(one.accumulator.state(EmitTo::All)?);
+            } else {
+                into.push(one.accumulator.evaluate(EmitTo::All)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The states of groups that have a row each.
+    pub(super) fn states_of_rows(&self, arguments: &[Arguments], into: &mut Vec<ArrayRef>) -> Result<()> {
+        for (one, Arguments { values, filter }) in self.all.iter().zip(arguments) {
+            into.extend(one.accumulator.convert_to_state(values, filter.as_ref())?);
+        }
+        Ok(())
+    }
+
+    /// Bytes.
+    pub(super) fn size(&self) -> usize {
+        self.all.iter().map(|one| one.accumulator.size()).sum()
+    }
+}

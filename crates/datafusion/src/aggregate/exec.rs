@@ -1,0 +1,190 @@
+//! The operator: its place in plans.
+//!
+//! A [`KoelAggregateExec`] keeps the `AggregateExec` whose place it takes. What that one says of a plan (schema, partitions,
+//! order, statistics) is as true of this one, so it is asked; only the work is done here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{OrderingRequirements, PhysicalExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
+    Statistics,
+};
+
+use super::metrics::Metrics;
+use super::over::Over;
+use super::spec::{Spec, refused};
+use super::stream::aggregated;
+use crate::device::Devices;
+use crate::options::KoelOptions;
+
+/// An aggregate by koel: DISTINCT, COUNT, SUM, MIN, MAX and AVG by keys.
+///
+/// Groups leave each partition in the order in which their keys first come. koel finds the group of each row; DataFusion's accumulators
+/// add up, so results are those of `AggregateExec`.
+///
+/// Memory: a word and a key for each group, and what accumulators hold, in a reservation. Where it is refused, a partial aggregate sends
+/// on what it has; any other one goes on in an `AggregateExec`, which can spill, and no order is promised then.
+pub struct KoelAggregateExec {
+    stock: Arc<AggregateExec>,
+    options: KoelOptions,
+    metrics: ExecutionPlanMetricsSet,
+    devices: Devices,
+}
+
+impl KoelAggregateExec {
+    /// An aggregate in the place of this one.
+    ///
+    /// # Errors
+    /// Why koel does not take it.
+    pub fn of(stock: &AggregateExec, options: &KoelOptions) -> std::result::Result<Self, String> {
+        refused(stock)?;
+        Ok(Self::new(Arc::new(stock.clone()), options.clone()))
+    }
+
+    fn new(stock: Arc<AggregateExec>, options: KoelOptions) -> Self {
+        KoelAggregateExec { stock, options, metrics: ExecutionPlanMetricsSet::new(), devices: Devices::default() }
+    }
+
+    /// The aggregate whose place it takes.
+    pub fn stock(&self) -> &AggregateExec {
+        &self.stock
+    }
+
+    /// The same in the place of another stock aggregate, fresh. Other children may make it one that koel leaves.
+    fn around(&self, stock: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(aggregate) = stock.downcast_ref::<AggregateExec>() else {
+            return Err(DataFusionError::Internal(format!("koel: an AggregateExec became a {}", stock.name())));
+        };
+        match Self::of(aggregate, &self.options) {
+            Ok(own) => Ok(Arc::new(own)),
+            Err(_) => Ok(stock),
+        }
+    }
+}
+
+impl ExecutionPlan for KoelAggregateExec {
+    fn name(&self) -> &str {
+        "KoelAggregateExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.stock.properties()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        self.stock.input_distribution_requirements()
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        self.stock.required_input_ordering()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        self.stock.maintains_input_order()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.stock.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.stock.apply_expressions(f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let stock = Arc::clone(&self.stock).replace_children(children, options)?;
+        self.around(stock)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        #[expect(deprecated, reason = "the trait still asks for it")]
+        let stock = Arc::clone(&self.stock).with_new_children(children)?;
+        self.around(stock)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let stock = Arc::clone(&self.stock).reset_state()?;
+        self.around(stock)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let spec = Arc::new(Spec::new(&self.stock, &self.options, &context)?);
+        let over = Over::new(Arc::clone(&self.stock), Arc::clone(&context));
+        let consumer = MemoryConsumer::new(format!("KoelAggregateExec[{partition}]")).with_can_spill(true);
+        let reservation = consumer.register(context.memory_pool());
+        let input = self.stock.input().execute(partition, context)?;
+        aggregated(spec, over, input, reservation, Metrics::new(&self.metrics, partition, self.devices.clone()))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        self.stock.child_stats_requests(partition)
+    }
+
+    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        self.stock.statistics_from_inputs(inputs, args)
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        self.stock.benefits_from_input_partitioning()
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        self.stock.cardinality_effect()
+    }
+}
+
+impl DisplayAs for KoelAggregateExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = self.devices.names();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                let stock = StockText(&self.stock, t).to_string();
+                write!(f, "KoelAggregateExec: {}", stock.trim_start_matches("AggregateExec: "))?;
+                device.map_or(Ok(()), |device| write!(f, ", device={device}"))
+            }
+            DisplayFormatType::TreeRender => {
+                self.stock.fmt_as(t, f)?;
+                device.map_or(Ok(()), |device| writeln!(f, "device={device}"))
+            }
+        }
+    }
+}
+
+/// What the stock aggregate says of itself.
+struct StockText<'a>(&'a AggregateExec, DisplayFormatType);
+
+impl fmt::Display for StockText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as(self.1, f)
+    }
+}
+
+impl fmt::Debug for KoelAggregateExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KoelAggregateExec")
+            .field("stock", &self.stock)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! Which group a row is in: groups are numbered 0, 1, .. as their keys first come.
+//!
+//! ```text
+//! Words    keys of 64 bits, or such as few values make so short (words.rs)
+//! Rows     all others, and text alone: DataFusion's own GroupValues, for which koel has nothing faster on the CPU
+//! Bulk     many rows at once, on a device (bulk.rs)
+//! ```
+//!
+//! A way that can go no further hands its groups' keys on to the next one, which numbers them first: so they keep their numbers, and
+//! nothing of sums or counts has to change.
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
+use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use koel::Any;
+
+use super::bulk::Bulk;
+use super::words::Words;
+
+/// The groups of a partition.
+pub(super) struct Groups {
+    schema: SchemaRef,
+    way: Way,
+}
+
+enum Way {
+    Words(Box<Words>),
+    Rows(Box<dyn GroupValues>),
+    Bulk(Bulk),
+}
+
+fn rows(schema: &SchemaRef) -> Result<Way> {
+    Ok(Way::Rows(new_group_values(schema.clone(), &GroupOrdering::None)?))
+}
+
+impl Groups {
+    /// No groups, of keys of this schema.
+    pub(super) fn new(schema: SchemaRef) -> Result<Self> {
+        let way = match Words::new(&schema) {
+            Some(words) => Way::Words(Box::new(words)),
+            None => rows(&schema)?,
+        };
+        Ok(Groups { schema, way })
+    }
+
+    /// The same on a device, while there are no groups.
+    pub(super) fn bulk(schema: SchemaRef, device: Any) -> Self {
+        Groups { way: Way::Bulk(Bulk::new(schema.clone(), device)), schema }
+    }
+
+    /// Groups.
+    pub(super) fn len(&self) -> usize {
+        match &self.way {
+            Way::Words(words) => words.len(),
+            Way::Rows(rows) => rows.len(),
+            Way::Bulk(bulk) => bulk.len(),
+        }
+    }
+
+    /// Bytes.
+    pub(super) fn size(&self) -> usize {
+        match &self.way {
+            Way::Words(words) => words.size(),
+            Way::Rows(rows) => rows.size(),
+            Way::Bulk(bulk) => bulk.size(),
+        }
+    }
+
+    /// Whether rows are numbered over a bus: then many at once, and by a thread that may wait.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self.way, Way::Bulk(_))
+    }
+
+    /// The group of each row of some batches, in place of what `numbers` has.
+    pub(super) fn number(&mut self, batches: &[Vec<ArrayRef>], numbers: &mut Vec<Vec<usize>>) -> Result<()> {
+        numbers.resize_with(batches.len(), Vec::new);
+        if let Way::Bulk(bulk) = &mut self.way {
+            if bulk.number(batches, numbers)? {
+                return Ok(());
+            }
+            self.leave_device()?;
+        }
+        batches.iter().zip(numbers).try_for_each(|(keys, numbers)| self.number_one(keys, numbers))
+    }
+
+    /// Goes on with the CPU.
+    pub(super) fn leave_device(&mut self) -> Result<()> {
+        if let Way::Bulk(bulk) = &self.way {
+            let keys = bulk.keys()?;
+            *self = Groups::new(self.schema.clone())?;
+            self.number_one(&keys, &mut Vec::new())?;
+        }
+        Ok(())
+    }
+
+    fn number_one(&mut self, keys: &[ArrayRef], numbers: &mut Vec<usize>) -> Result<()> {
+        if let Way::Words(words) = &mut self.way {
+            if words.number(keys, numbers)? {
+                return Ok(());
+            }
+            let known = words.keys()?;
+            self.way = rows(&self.schema)?;
+            self.number_one(&known, numbers)?;
+        }
+        match &mut self.way {
+            Way::Rows(rows) => rows.intern(keys, numbers),
+            _ => Ok(()),
+        }
+    }
+
+    /// The keys of all groups, which are then none.
+    pub(super) fn take(&mut self) -> Result<Vec<ArrayRef>> {
+        match &mut self.way {
+            Way::Words(words) => {
+                let keys = words.keys()?;
+                *self = Groups::new(self.schema.clone())?;
+                Ok(keys)
+            }
+            Way::Rows(rows) => {
+                let keys = rows.emit(EmitTo::All)?;
+                rows.clear_shrink(0);
+                Ok(keys)
+            }
+            Way::Bulk(bulk) => bulk.take(),
+        }
+    }
+}

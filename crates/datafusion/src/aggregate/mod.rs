@@ -1,0 +1,18 @@
+//! The aggregate: an operator in the place of AggregateExec.
+
+mod accumulate;
+mod bulk;
+mod codes;
+mod exec;
+mod groups;
+mod hash;
+mod kept;
+mod metrics;
+mod over;
+mod spec;
+mod stream;
+mod table;
+mod texts;
+mod words;
+
+pub use exec::KoelAggregateExec;

@@ -1,0 +1,347 @@
+//! The result of one partition.
+//!
+//! ```text
+//! Read    batches: their rows' groups (groups.rs), their values to the accumulators
+//! Emit    the groups so far, batch by batch, in the order in which they first came
+//! Rows    what else comes leaves ungrouped: as states of groups of one row
+//!
+//! no memory     states leave at once, and groups begin anew: whoever is above groups them again
+//!               who is to give results hands states, and then all other rows, to an AggregateExec (over.rs)
+//! hardly any two rows of a group    the same way, before an exchange: grouping saves nothing
+//! ```
+//!
+//! Groups that are numbered by first appearance come in that order from above too, however often states left early: so the order of
+//! the whole does not depend on memory, until an AggregateExec has to sort.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{StreamExt, stream};
+
+use super::accumulate::{Accumulators, evaluated};
+use super::bulk::Bulk;
+use super::groups::Groups;
+use super::metrics::Metrics;
+use super::over::Over;
+use super::spec::Spec;
+use crate::device;
+
+/// Rows that a device numbers at once, at least.
+const GATHERED: usize = 1 << 20;
+
+/// The result of a partition.
+pub(super) fn aggregated(
+    spec: Arc<Spec>,
+    over: Over,
+    input: SendableRecordBatchStream,
+    reservation: MemoryReservation,
+    metrics: Metrics,
+) -> Result<SendableRecordBatchStream> {
+    let schema = Arc::clone(&spec.schema);
+    let aggregator = Aggregator::new(spec, over, input, reservation, metrics)?;
+    let step = async |mut aggregator: Aggregator| Ok(aggregator.next().await?.map(|batch| (batch, aggregator)));
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::try_unfold(aggregator, step))))
+}
+
+/// A partition at work.
+pub(super) struct Aggregator {
+    spec: Arc<Spec>,
+    /// Where results go on that find no memory here.
+    over: Option<Over>,
+    input: SendableRecordBatchStream,
+    has_ended: bool,
+    reservation: MemoryReservation,
+    groups: Groups,
+    accumulators: Accumulators,
+    numbers: Vec<Vec<usize>>,
+    rows: usize,
+    place: Place,
+    state: State,
+    metrics: Metrics,
+}
+
+/// Where groups are numbered.
+enum Place {
+    /// On this device, should there be rows enough.
+    Open(String),
+    Settled,
+}
+
+enum State {
+    Read,
+    /// A batch of the groups so far, from this row on; and what is then.
+    Emit(RecordBatch, usize, Then),
+    Rows,
+    /// An AggregateExec goes on.
+    Over(SendableRecordBatchStream),
+    Done,
+}
+
+#[derive(Clone, Copy)]
+enum Then {
+    Read,
+    Rows,
+    Done,
+}
+
+impl Aggregator {
+    fn new(
+        spec: Arc<Spec>,
+        over: Over,
+        input: SendableRecordBatchStream,
+        reservation: MemoryReservation,
+        metrics: Metrics,
+    ) -> Result<Self> {
+        let (groups, accumulators) = (Groups::new(Arc::clone(&spec.key_schema))?, Accumulators::new(&spec)?);
+        // A device that is known to be the CPU is not waited for.
+        let place = match spec.device.as_deref().filter(|name| !device::known(name).is_some_and(|d| device::is_cpu(&d)))
+        {
+            Some(name) => Place::Open(name.into()),
+            None => Place::Settled,
+        };
+        if matches!(place, Place::Settled) {
+            metrics.device(device::shown(&device::cpu()));
+        }
+        Ok(Aggregator {
+            over: (!spec.states).then_some(over),
+            spec,
+            input,
+            has_ended: false,
+            reservation,
+            groups,
+            accumulators,
+            numbers: Vec::new(),
+            rows: 0,
+            place,
+            state: State::Read,
+            metrics,
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            tokio::task::consume_budget().await;
+            self.state = match std::mem::replace(&mut self.state, State::Done) {
+                State::Read => self.read().await?,
+                State::Emit(batch, from, then) if from < batch.num_rows() => {
+                    let rows = self.spec.batch_size.min(batch.num_rows() - from);
+                    let slice = batch.slice(from, rows);
+                    self.state = State::Emit(batch, from + rows, then);
+                    return self.handed(slice);
+                }
+                State::Emit(_, _, Then::Read) => State::Read,
+                State::Emit(_, _, Then::Rows) => State::Rows,
+                State::Emit(_, _, Then::Done) | State::Done => return Ok(None),
+                State::Rows => {
+                    let Some(batch) = self.batch().await? else { return Ok(None) };
+                    let slice = self.ungrouped(batch)?;
+                    self.state = State::Rows;
+                    return self.handed(slice);
+                }
+                State::Over(mut stream) => {
+                    let Some(batch) = stream.next().await.transpose()? else { return Ok(None) };
+                    self.state = State::Over(stream);
+                    // The same columns by other names, where a rule has renamed this one's.
+                    return self.handed(RecordBatch::try_new(Arc::clone(&self.spec.schema), batch.columns().to_vec())?);
+                }
+            };
+        }
+    }
+
+    fn handed(&self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
+        self.metrics.all.record_output(batch.num_rows());
+        Ok(Some(batch))
+    }
+
+    /// The next batch that has rows.
+    async fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        while !self.has_ended {
+            let Some(batch) = self.input.next().await.transpose()? else {
+                self.has_ended = true;
+                break;
+            };
+            self.metrics.came(&batch);
+            if batch.num_rows() > 0 {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read(&mut self) -> Result<State> {
+        let batches = self.gathered().await?;
+        if batches.is_empty() {
+            let batch = self.taken(self.spec.states)?;
+            self.reservation.free();
+            return Ok(State::Emit(batch, 0, Then::Done));
+        }
+        self.rows += batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        self.number(&batches).await?;
+        let groups = self.groups.len();
+        let time = self.metrics.aggregate.clone();
+        let timed = time.timer();
+        for (batch, numbers) in batches.iter().zip(&self.numbers) {
+            let arguments = self.accumulators.arguments(batch)?;
+            self.accumulators.update(&arguments, numbers, groups)?;
+        }
+        timed.done();
+        drop(batches);
+        if self.spec.skip.is_some_and(|skip| skip.is_due(groups, self.rows)) {
+            return Ok(State::Emit(self.early()?, 0, Then::Rows));
+        }
+        match self.reservation.try_resize(self.size()) {
+            Ok(()) => {
+                self.metrics.reserved(self.reservation.size());
+                Ok(State::Read)
+            }
+            Err(DataFusionError::ResourcesExhausted(_)) => self.relieved(),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn size(&self) -> usize {
+        let numbers: usize = self.numbers.iter().map(|numbers| numbers.capacity() * size_of::<usize>()).sum();
+        self.groups.size() + self.accumulators.size() + numbers
+    }
+
+    /// Batches to number at once; none at the end.
+    async fn gathered(&mut self) -> Result<Vec<RecordBatch>> {
+        let wanted = match &self.place {
+            Place::Open(_) => self.spec.min_rows.max(1),
+            Place::Settled if self.groups.is_remote() => GATHERED.max(self.groups.len()),
+            Place::Settled => 1,
+        };
+        let (mut batches, mut rows, mut counter) = (Vec::new(), 0, RecordBatchMemoryCounter::new());
+        while rows < wanted {
+            let Some(batch) = self.batch().await? else { break };
+            rows += batch.num_rows();
+            // One batch is held by whoever works with it; for more there has to be room.
+            let has_room = wanted == 1 || self.reservation.try_grow(counter.count_batch(&batch)).is_ok();
+            batches.push(batch);
+            if !has_room {
+                break;
+            }
+        }
+        if let Place::Open(name) = &self.place {
+            let room = Bulk::bytes(rows, self.spec.keys.len());
+            if rows >= wanted && self.reservation.try_grow(room).is_ok() {
+                self.open_device(name.clone()).await?;
+            }
+            self.place = Place::Settled;
+            if !self.groups.is_remote() {
+                self.metrics.device(device::shown(&device::cpu()));
+            }
+        } else if self.groups.is_remote() {
+            let room = Bulk::bytes(rows + self.groups.len(), self.spec.keys.len());
+            if self.reservation.try_grow(room).is_err() {
+                self.groups.leave_device()?;
+                self.metrics.device(device::shown(&device::cpu()));
+            }
+        }
+        Ok(batches)
+    }
+
+    /// Opening one compiles its kernels, so a thread that may be kept waiting does it.
+    async fn open_device(&mut self, name: String) -> Result<()> {
+        let device = SpawnedTask::spawn_blocking(move || device::named(&name)).join().await;
+        let device = device.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
+        if !device::is_cpu(&device) {
+            self.metrics.device(device::shown(&device));
+            self.groups = Groups::bulk(Arc::clone(&self.spec.key_schema), device);
+        }
+        Ok(())
+    }
+
+    async fn number(&mut self, batches: &[RecordBatch]) -> Result<()> {
+        let time = self.metrics.group.clone();
+        let _timed = time.timer();
+        let keys = batches.iter().map(|batch| evaluated(&self.spec.keys, batch));
+        let keys: Vec<Vec<ArrayRef>> = keys.collect::<Result<_>>()?;
+        if !self.groups.is_remote() {
+            return self.groups.number(&keys, &mut self.numbers);
+        }
+        let none = Groups::bulk(Arc::clone(&self.spec.key_schema), device::cpu());
+        let (mut groups, mut numbers) = (std::mem::replace(&mut self.groups, none), std::mem::take(&mut self.numbers));
+        let numbered = SpawnedTask::spawn_blocking(move || {
+            groups.number(&keys, &mut numbers)?;
+            Ok::<_, DataFusionError>((groups, numbers))
+        });
+        let numbered = numbered.join().await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
+        (self.groups, self.numbers) = numbered?;
+        if !self.groups.is_remote() {
+            self.metrics.device(device::shown(&device::cpu()));
+        }
+        Ok(())
+    }
+
+    /// All groups as one batch, and then there are none.
+    fn taken(&mut self, states: bool) -> Result<RecordBatch> {
+        let time = self.metrics.emit.clone();
+        let _timed = time.timer();
+        let schema = match &self.over {
+            Some(over) if states => over.state_schema()?,
+            _ => Arc::clone(&self.spec.schema),
+        };
+        if self.groups.len() == 0 {
+            // GroupValues cannot be asked for none.
+            return Ok(RecordBatch::new_empty(schema));
+        }
+        let mut columns = self.groups.take()?;
+        self.accumulators.take(states, &mut columns)?;
+        Ok(RecordBatch::try_new(schema, columns)?)
+    }
+
+    /// States of all groups, before the end.
+    fn early(&mut self) -> Result<RecordBatch> {
+        let batch = self.taken(true)?;
+        self.numbers = Vec::new();
+        self.reservation.try_resize(self.size()).or_else(|_| self.reservation.try_resize(0))?;
+        Ok(batch)
+    }
+
+    /// Gives memory back.
+    fn relieved(&mut self) -> Result<State> {
+        let batch = self.early()?;
+        let Some(over) = self.over.take() else { return Ok(State::Emit(batch, 0, Then::Read)) };
+        self.metrics.handed_over.add(1);
+        // What else comes are states already, or each row becomes one.
+        let schema = batch.schema();
+        let (spec, none) = (Arc::clone(&self.spec), Accumulators::new(&self.spec)?);
+        let accumulators = std::mem::replace(&mut self.accumulators, none);
+        let empty = RecordBatchStreamAdapter::new(self.input.schema(), stream::empty());
+        let input = std::mem::replace(&mut self.input, Box::pin(empty));
+        let metrics = self.metrics.clone();
+        let rest = input.map(move |input| {
+            let input = input?;
+            metrics.came(&input);
+            if spec.merges { Ok(input) } else { states_of_rows(&spec, &accumulators, &input, &schema) }
+        });
+        self.has_ended = true;
+        Ok(State::Over(over.go_on(batch, self.spec.batch_size, rest.boxed())?))
+    }
+
+    /// A batch's rows as groups of one row.
+    fn ungrouped(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let _timed = self.metrics.aggregate.timer();
+        self.metrics.skipped.add(batch.num_rows());
+        states_of_rows(&self.spec, &self.accumulators, &batch, &self.spec.schema)
+    }
+}
+
+fn states_of_rows(
+    spec: &Spec,
+    accumulators: &Accumulators,
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> Result<RecordBatch> {
+    let mut columns = evaluated(&spec.keys, batch)?;
+    accumulators.states_of_rows(&accumulators.arguments(batch)?, &mut columns)?;
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
