@@ -14,7 +14,8 @@ use crate::rule::KoelRule;
 ///
 /// The planner of a cluster plans stock joins, so nothing of koel has to be encoded, and each worker takes the device it
 /// has. One node takes the place of one other, as engines demand that count nodes to give them their metrics: no notes, no
-/// plans in one order, and merges with their sorts as they are, whatever `koel.notes`, `koel.ordered` and `koel.merges` say. The README names the engines and where they call this.
+/// plans in one order, and merges with their sorts as they are, whatever `koel.notes`, `koel.ordered` and `koel.merges` say. The
+/// README names the engines and where they call this.
 ///
 /// # Errors
 /// Only what DataFusion says of the plan when it is put together anew. A join that koel does not take stays.

@@ -31,9 +31,9 @@ pub(crate) fn named(name: &str) -> Any {
     device
 }
 
-/// The device of this name, if it is open.
+/// The device of this name, if it is open. It does not wait for one that is being opened.
 pub(crate) fn known(name: &str) -> Option<Any> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(name).cloned()
+    OPEN.try_lock().ok()?.as_ref()?.get(name).cloned()
 }
 
 /// The CPU.

@@ -1,7 +1,7 @@
 //! Sort-merge joins whose inputs are sorted for them alone: hash joins, without the sorts.
 //!
 //! ```text
-//! SortMergeJoinExec              HashJoinExec (Partitioned), built from the side with fewer rows,
+//! SortMergeJoinExec              HashJoinExec (Partitioned), built from the smaller side,
 //!   SortExec: keys of the left   ->   the left input
 //!   SortExec: keys of the right       the right input
 //! ```
@@ -13,7 +13,9 @@
 
 use std::sync::Arc;
 
+use datafusion::common::stats::Precision;
 use datafusion::error::Result;
+use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
@@ -44,14 +46,28 @@ fn below(
         let hashed = hashed.builder().with_new_children(children)?.build()?;
         return smaller_left(hashed);
     }
-    let (keeps, wants) = (node.maintains_input_order(), node.required_input_ordering());
+    if node.is::<AnalyzeExec>()
+        && let [child] = node.children()[..]
+    {
+        let child = hashed(Arc::clone(child), takes)?;
+        return replace_children_if_necessary(node, vec![child]);
+    }
+    let wants = node.required_input_ordering();
+    // What has no order has none of those below. Not every node says whose it hands on.
+    let is_handed_on = is_ordered && node.output_ordering().is_some() && !node.is::<SortExec>();
     let of = |(i, child): (usize, &Arc<dyn ExecutionPlan>)| {
         let is_wanted = wants.get(i).is_some_and(Option::is_some);
-        let is_handed_on = is_ordered && keeps.get(i).copied().unwrap_or(true);
         below(Arc::clone(child), is_wanted || is_handed_on, takes)
     };
     let children = node.children().into_iter().enumerate().map(of).collect::<Result<_>>()?;
     replace_children_if_necessary(node, children)
+}
+
+/// Why one stays.
+pub(crate) fn why_not(join: &SortMergeJoinExec, refused: impl Fn(&HashJoinExec) -> Option<String>) -> String {
+    let Some([left, right]) = unsorted(join) else { return "a side of it comes sorted already".into() };
+    let hashed = hash_join(join, [&left, &right]).ok().flatten();
+    hashed.and_then(|hashed| refused(&hashed)).unwrap_or_else(|| "those above count on the order of its rows".into())
 }
 
 /// The inputs without their sorts. None if one comes in order by itself.
@@ -78,14 +94,16 @@ fn hash_join(join: &SortMergeJoinExec, [left, right]: [&Arc<dyn ExecutionPlan>; 
     Ok((hashed.schema() == join.schema()).then_some(hashed))
 }
 
-/// The same, built from the side that is known to have fewer rows.
+/// The same, built from the side that is known to be smaller.
 fn smaller_left(join: HashJoinExec) -> Result<Arc<dyn ExecutionPlan>> {
-    let rows = |plan: &Arc<dyn ExecutionPlan>| {
-        let of = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
-        of.ok().and_then(|of| of.num_rows.get_value().copied())
+    let known = StatisticsContext::new();
+    let of = |plan: &Arc<dyn ExecutionPlan>| known.compute(plan.as_ref(), &StatisticsArgs::new()).ok();
+    let is_smaller = |right: &Precision<usize>, left: &Precision<usize>| Some(right.get_value()? < left.get_value()?);
+    let is_right = match (of(&join.left), of(&join.right)) {
+        (Some(left), Some(right)) => is_smaller(&right.total_byte_size, &left.total_byte_size)
+            .or_else(|| is_smaller(&right.num_rows, &left.num_rows))
+            .unwrap_or(false),
+        _ => false,
     };
-    match (rows(&join.left), rows(&join.right)) {
-        (Some(left), Some(right)) if right < left => join.swap_inputs(PartitionMode::Partitioned),
-        _ => Ok(Arc::new(join)),
-    }
+    if is_right { join.swap_inputs(PartitionMode::Partitioned) } else { Ok(Arc::new(join)) }
 }

@@ -36,6 +36,9 @@ use log::warn;
 use crate::in_order::KoelInOrderExec;
 use crate::join::KoelJoinExec;
 
+/// What is added to an error where DataFusion, which can spill, would give rows in another order.
+pub(crate) const NO_ORDER: &str = "koel.ordered needs all in memory: allow more, or SET koel.ordered = false";
+
 /// A plan whose rows come in one order, if those of its scans do.
 ///
 /// # Errors

@@ -62,7 +62,8 @@ impl PhysicalOptimizerRule for KoelRule {
         if !options.enabled {
             return Ok(plan);
         }
-        let plan = match options.merges {
+        // Who merges can spill; in one order koel cannot hand over to it.
+        let plan = match options.merges && !options.ordered {
             true => merges::hashed(plan, &|join| KoelJoinExec::of(join, options).is_ok())?,
             false => plan,
         };
@@ -104,8 +105,12 @@ fn taken(
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         return Some(KoelJoinExec::of(join, options).map(|own| Arc::new(own) as _));
     }
-    if node.is::<SortMergeJoinExec>() && options.merges {
-        return Some(Err("a side of it comes sorted, its order is wanted, or its keys are none of koel's".into()));
+    if let Some(join) = node.downcast_ref::<SortMergeJoinExec>() {
+        return Some(Err(match (options.merges, options.ordered) {
+            (false, _) => "koel.merges is off".into(),
+            (true, true) => "koel.ordered leaves merges, which can spill".into(),
+            (true, false) => merges::why_not(join, |hashed| KoelJoinExec::of(hashed, options).err()),
+        }));
     }
     // Without keys there is nothing to group.
     let aggregate = node.downcast_ref::<AggregateExec>().filter(|own| !own.group_expr().is_true_no_grouping())?;

@@ -2,7 +2,7 @@
 //! travel are those of AggregateExec.
 
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExprRef;
 
@@ -47,7 +47,11 @@ impl Accumulators {
     pub(super) fn arguments(&self, batch: &RecordBatch) -> Result<Vec<Arguments>> {
         let of = |one: &One| {
             let filter = one.filter.as_ref().map(|filter| filter.evaluate(batch)?.into_array(batch.num_rows()));
-            let filter = filter.transpose()?.and_then(|filter| filter.as_boolean_opt().cloned());
+            let truth = |filter: ArrayRef| {
+                let no_truth = || DataFusionError::Internal(format!("koel: a filter is {}", filter.data_type()));
+                filter.as_boolean_opt().cloned().ok_or_else(no_truth)
+            };
+            let filter = filter.transpose()?.map(truth).transpose()?;
             Ok(Arguments { values: evaluated(&one.arguments, batch)?, filter })
         };
         self.all.iter().map(of).collect()

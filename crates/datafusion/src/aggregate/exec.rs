@@ -13,12 +13,13 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{OrderingRequirements, PhysicalExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet, SpillMetrics};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
     Statistics,
 };
+use log::debug;
 
 use super::metrics::Metrics;
 use super::over::Over;
@@ -67,7 +68,10 @@ impl KoelAggregateExec {
         };
         match Self::of(aggregate, &self.options) {
             Ok(own) => Ok(Arc::new(own)),
-            Err(_) => Ok(stock),
+            Err(why) => {
+                debug!("koel leaves an aggregate with other inputs to DataFusion: {why}");
+                Ok(stock)
+            }
         }
     }
 }
@@ -126,7 +130,8 @@ impl ExecutionPlan for KoelAggregateExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let spec = Arc::new(Spec::new(&self.stock, &self.options, &context)?);
-        let over = Over::new(Arc::clone(&self.stock), Arc::clone(&context));
+        let spills = SpillMetrics::new(&self.metrics, partition);
+        let over = Over::new(Arc::clone(&self.stock), Arc::clone(&context), spills);
         let consumer = MemoryConsumer::new(format!("KoelAggregateExec[{partition}]")).with_can_spill(true);
         let reservation = consumer.register(context.memory_pool());
         let input = self.stock.input().execute(partition, context)?;

@@ -1,32 +1,39 @@
 //! Where a partition goes on that finds no memory: in a final AggregateExec, which can spill to disk.
 //!
 //! ```text
-//! states of the groups so far, then those of all rows that still come    ->    AggregateExec, mode Final
+//! states of the groups so far (from a file), then those of all rows that still come    ->    AggregateExec, mode Final
 //! ```
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateMode};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::metrics::SpillMetrics;
+use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
+
+use crate::source::{Source, Spilled, plan_of};
 
 /// The aggregate that would go on.
 pub(super) struct Over {
     stock: Arc<AggregateExec>,
     context: Arc<TaskContext>,
+    spills: SpillMetrics,
 }
 
 impl Over {
-    pub(super) fn new(stock: Arc<AggregateExec>, context: Arc<TaskContext>) -> Self {
-        Over { stock, context }
+    pub(super) fn new(stock: Arc<AggregateExec>, context: Arc<TaskContext>, spills: SpillMetrics) -> Self {
+        Over { stock, context, spills }
+    }
+
+    /// The pool of the session.
+    pub(super) fn pool(&self) -> &Arc<dyn MemoryPool> {
+        self.context.memory_pool()
     }
 
     /// The schema of states.
@@ -39,8 +46,8 @@ impl Over {
         }
     }
 
-    /// The result of these states and what comes behind them.
-    pub(super) fn go_on(
+    /// The result of these states, by way of a file where there is a disk, and what comes behind them.
+    pub(super) async fn go_on(
         self,
         states: RecordBatch,
         batch_size: usize,
@@ -48,11 +55,17 @@ impl Over {
     ) -> Result<SendableRecordBatchStream> {
         let schema = states.schema();
         let starts = (0..states.num_rows()).step_by(batch_size);
-        let slices = starts.map(move |at| Ok(states.slice(at, batch_size.min(states.num_rows() - at))));
-        let all = RecordBatchStreamAdapter::new(Arc::clone(&schema), stream::iter(slices).chain(rest));
-        let once = Once { schema: Arc::clone(&schema), stream: Mutex::new(Some(Box::pin(all))) };
-        let input = StreamingTableExec::try_new(Arc::clone(&schema), vec![Arc::new(once)], None, [], false, None)?;
-        made(&self.stock, AggregateMode::Final, Arc::new(input))?.execute(0, self.context)
+        let slices: Vec<_> = starts.map(|at| states.slice(at, batch_size.min(states.num_rows() - at))).collect();
+        drop(states);
+        let has_disk = self.context.runtime_env().disk_manager.tmp_files_enabled();
+        let states = if has_disk {
+            let none = Box::pin(EmptyRecordBatchStream::new(Arc::clone(&schema)));
+            Spilled::write(slices, none, &self.context, self.spills, "KoelAggregateExec groups").await?.read()?.boxed()
+        } else {
+            stream::iter(slices.into_iter().map(Ok)).boxed()
+        };
+        let input = plan_of(Arc::clone(&schema), [Source::once(schema, states.chain(rest))])?;
+        made(&self.stock, AggregateMode::Final, input)?.execute(0, self.context)
     }
 }
 
@@ -65,30 +78,4 @@ fn made(stock: &AggregateExec, mode: AggregateMode, input: Arc<dyn ExecutionPlan
         _ => (stock.group_expr().clone(), vec![None; functions.len()]),
     };
     AggregateExec::try_new(mode, keys, functions, filters, input, stock.input_schema())
-}
-
-/// A stream as the input of a plan that runs once.
-struct Once {
-    schema: SchemaRef,
-    stream: Mutex<Option<SendableRecordBatchStream>>,
-}
-
-impl PartitionStream for Once {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
-        stream.unwrap_or_else(|| {
-            let error = DataFusionError::Internal("koel: a stream was asked for twice".into());
-            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream::iter([Err(error)])))
-        })
-    }
-}
-
-impl fmt::Debug for Once {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Once").finish_non_exhaustive()
-    }
 }

@@ -1,4 +1,4 @@
-//! What an aggregate is to do: the plan's words for it, resolved once for all partitions; and what koel leaves to others.
+//! What an aggregate is to do: the plan's words for it, resolved; and what koel leaves to others.
 
 use std::sync::Arc;
 
@@ -30,7 +30,10 @@ pub(super) struct Spec {
     pub(super) states: bool,
     pub(super) schema: SchemaRef,
     pub(super) batch_size: usize,
-    /// When to leave rows as they are.
+    /// `koel.ordered`: whether groups have to come in one order.
+    pub(super) ordered: bool,
+    /// When to leave rows as they are. Not in one order: it is asked when a device has its rows together, so that sums of floats
+    /// would be made of other parts there.
     pub(super) skip: Option<Skip>,
     /// `koel.device`, if it can number these keys, and the rows from which it is asked.
     pub(super) device: Option<String>,
@@ -54,6 +57,8 @@ impl Skip {
 impl Spec {
     pub(super) fn new(stock: &AggregateExec, options: &KoelOptions, context: &TaskContext) -> Result<Self> {
         let config = context.session_config();
+        // The plan was made for an order or not; where it works is the session's matter.
+        let ordered = options.ordered;
         let options = config.options().extensions.get::<KoelOptions>().unwrap_or(options);
         let keys = stock.group_expr();
         let key_schema = keys.group_schema(&stock.input().schema())?;
@@ -77,7 +82,8 @@ impl Spec {
             states,
             schema: stock.schema(),
             batch_size: config.batch_size().max(1),
-            skip: (states && !merges && skip.ratio < 1.0).then_some(skip),
+            ordered,
+            skip: (states && !merges && skip.ratio < 1.0 && !ordered).then_some(skip),
             device: (is_for_devices && options.device != "cpu").then(|| options.device.clone()),
             min_rows: options.min_rows,
         })

@@ -21,7 +21,9 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_plan::EmptyRecordBatchStream;
+use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 
@@ -32,8 +34,9 @@ use super::metrics::Metrics;
 use super::over::Over;
 use super::spec::Spec;
 use crate::device;
+use crate::ordered::NO_ORDER;
 
-/// Rows that a device numbers at once, at least.
+/// Rows that a device numbers at once, if so many come and there is room for them.
 const GATHERED: usize = 1 << 20;
 
 /// The result of a partition.
@@ -56,7 +59,6 @@ pub(super) struct Aggregator {
     /// Where results go on that find no memory here.
     over: Option<Over>,
     input: SendableRecordBatchStream,
-    has_ended: bool,
     reservation: MemoryReservation,
     groups: Groups,
     accumulators: Accumulators,
@@ -113,7 +115,6 @@ impl Aggregator {
             over: (!spec.states).then_some(over),
             spec,
             input,
-            has_ended: false,
             reservation,
             groups,
             accumulators,
@@ -156,23 +157,26 @@ impl Aggregator {
     }
 
     fn handed(&self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
-        self.metrics.all.record_output(batch.num_rows());
-        Ok(Some(batch))
+        Ok(Some(batch.record_output(&self.metrics.all)))
     }
 
     /// The next batch that has rows.
     async fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        while !self.has_ended {
-            let Some(batch) = self.input.next().await.transpose()? else {
-                self.has_ended = true;
-                break;
-            };
+        while let Some(batch) = self.input.next().await.transpose()? {
             self.metrics.came(&batch);
             if batch.num_rows() > 0 {
                 return Ok(Some(batch));
             }
         }
+        // What it holds is let go before groups leave.
+        self.end_input();
         Ok(None)
+    }
+
+    /// The input as it was; from now on there is none.
+    fn end_input(&mut self) -> SendableRecordBatchStream {
+        let none = EmptyRecordBatchStream::new(self.input.schema());
+        std::mem::replace(&mut self.input, Box::pin(none))
     }
 
     async fn read(&mut self) -> Result<State> {
@@ -201,7 +205,7 @@ impl Aggregator {
                 self.metrics.reserved(self.reservation.size());
                 Ok(State::Read)
             }
-            Err(DataFusionError::ResourcesExhausted(_)) => self.relieved(),
+            Err(why @ DataFusionError::ResourcesExhausted(_)) => self.relieved(why).await,
             Err(other) => Err(other),
         }
     }
@@ -306,25 +310,27 @@ impl Aggregator {
         Ok(batch)
     }
 
-    /// Gives memory back.
-    fn relieved(&mut self) -> Result<State> {
+    /// Gives memory back, for which there is this reason.
+    async fn relieved(&mut self, why: DataFusionError) -> Result<State> {
+        if self.over.is_some() && self.spec.ordered {
+            return Err(why.context(NO_ORDER));
+        }
         let batch = self.early()?;
         let Some(over) = self.over.take() else { return Ok(State::Emit(batch, 0, Then::Read)) };
         self.metrics.handed_over.add(1);
+        // Pools that share among those who can spill are not to count this one any more.
+        self.reservation = MemoryConsumer::new("KoelAggregateExec, handed over").register(over.pool());
         // What else comes are states already, or each row becomes one.
         let schema = batch.schema();
         let (spec, none) = (Arc::clone(&self.spec), Accumulators::new(&self.spec)?);
         let accumulators = std::mem::replace(&mut self.accumulators, none);
-        let empty = RecordBatchStreamAdapter::new(self.input.schema(), stream::empty());
-        let input = std::mem::replace(&mut self.input, Box::pin(empty));
-        let metrics = self.metrics.clone();
+        let (input, metrics) = (self.end_input(), self.metrics.clone());
         let rest = input.map(move |input| {
             let input = input?;
             metrics.came(&input);
             if spec.merges { Ok(input) } else { states_of_rows(&spec, &accumulators, &input, &schema) }
         });
-        self.has_ended = true;
-        Ok(State::Over(over.go_on(batch, self.spec.batch_size, rest.boxed())?))
+        Ok(State::Over(over.go_on(batch, self.spec.batch_size, rest.boxed()).await?))
     }
 
     /// A batch's rows as groups of one row.

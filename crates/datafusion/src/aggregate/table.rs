@@ -18,6 +18,8 @@ use super::hash::Hash;
 const LEAST_PLACES: u64 = 1 << 18;
 /// And how many for each row that came.
 const PLACES_A_ROW: u64 = 8;
+/// Nor than so many for each word there is.
+const PLACES_A_GROUP: u64 = 64;
 
 /// Words and their numbers.
 pub(super) struct Table {
@@ -80,7 +82,9 @@ impl Table {
     /// Makes ready for words below `2^bits`, of a table that has seen so many rows.
     pub(super) fn suit(&mut self, bits: u32, rows: u64) {
         let wanted = 1_u64.checked_shl(bits).unwrap_or(u64::MAX);
-        if wanted <= LEAST_PLACES.max(rows.saturating_mul(PLACES_A_ROW)) {
+        // Many rows of few groups are no reason for many places.
+        let most = rows.saturating_mul(PLACES_A_ROW).min(self.words.len() as u64 * PLACES_A_GROUP);
+        if wanted <= LEAST_PLACES.max(most) {
             if !matches!(&self.places, Places::Direct(places) if places.len() as u64 >= wanted) {
                 let mut places = vec![0; wanted as usize];
                 self.words.iter().zip(1..).for_each(|(&word, number)| places[word as usize] = number);

@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -42,6 +42,7 @@ use super::spec::Spec;
 use super::stream::probed;
 use crate::device::Devices;
 use crate::options::KoelOptions;
+use crate::ordered::NO_ORDER;
 
 /// A build side that is under way, and whoever waits for it.
 type Building = Shared<BoxFuture<'static, std::result::Result<Side, Arc<DataFusionError>>>>;
@@ -53,25 +54,22 @@ enum Side {
     Stock(Arc<Instead>),
 }
 
-/// What is added to an error where the stock join would give the rows in another order.
-const NO_ORDER: &str = "koel.ordered needs the build side in memory: allow more, or SET koel.ordered = false";
-
 /// A join by koel.
 ///
 /// Rows come as from `HashJoinExec`: probe rows in their order, where that keeps it, and for one probe row the build rows in
 /// theirs; build rows at the end in theirs.
 ///
 /// Memory: the build side in one piece, and besides an index estimated at `40 + 16 * keys` bytes a row, in a reservation. Where it is
-/// refused, DataFusion sorts both sides, on disk if need be, and merges them; rows then come in that order.
+/// refused, DataFusion sorts both sides, on disk if need be, and merges them, or hashes where it cannot; rows then come in its order.
 pub struct KoelJoinExec {
     stock: Arc<HashJoinExec>,
     options: KoelOptions,
     /// Where the columns of the result come from.
     columns: Vec<ColumnIndex>,
     /// The build side that all partitions share.
-    building: Mutex<Option<Building>>,
-    /// Whether one of them has found no room.
-    is_short: Arc<AtomicBool>,
+    building: Arc<Mutex<Option<Building>>>,
+    /// Whether one of them has found no room, for as long as they are at work.
+    is_short: Mutex<Weak<AtomicBool>>,
     /// What all build sides say to scans of the probe side.
     bounds: OnceLock<Option<Arc<Bounds>>>,
     metrics: ExecutionPlanMetricsSet,
@@ -99,8 +97,8 @@ impl KoelJoinExec {
             stock,
             options,
             columns,
-            building: Mutex::default(),
-            is_short: Arc::default(),
+            building: Arc::default(),
+            is_short: Mutex::default(),
             bounds: OnceLock::new(),
             metrics: ExecutionPlanMetricsSet::new(),
             devices: Devices::default(),
@@ -135,6 +133,9 @@ impl KoelJoinExec {
     fn spec(&self, context: &TaskContext) -> Spec {
         let (on_build, on_probe) = self.stock.on.iter().cloned().unzip();
         let options = context.session_config().options().extensions.get::<KoelOptions>().unwrap_or(&self.options);
+        let mut kept = self.is_short.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_short = kept.upgrade().unwrap_or_default();
+        *kept = Arc::downgrade(&is_short);
         Spec {
             how: *self.stock.join_type(),
             nulls: self.nulls(),
@@ -148,8 +149,9 @@ impl KoelJoinExec {
             batch_size: context.session_config().batch_size().max(1),
             fetch: self.stock.fetch(),
             bounds: self.bounds(),
-            is_short: Arc::clone(&self.is_short),
-            ordered: options.ordered,
+            is_short,
+            // As the plan was made.
+            ordered: self.options.ordered,
             device: options.device.clone(),
             min_rows: options.min_rows,
         }
@@ -307,10 +309,18 @@ impl ExecutionPlan for KoelJoinExec {
         let reservation = reservation.register(context.memory_pool());
         let metrics = ProbeMetrics::new(&self.metrics, partition, self.devices.clone());
         let (schema, probe) = (self.schema(), Arc::clone(&self.stock.right));
+        let shared = Arc::clone(&self.building);
         let rows = async move {
             Ok::<_, DataFusionError>(match building.await.map_err(DataFusionError::Shared)? {
                 Side::Koel(build) => probed(spec, build, probe.execute(partition, context)?, reservation, metrics),
-                Side::Stock(instead) => metrics.counted(instead.execute(partition)?),
+                Side::Stock(instead) => {
+                    let (rows, is_last) = instead.execute(partition)?;
+                    if is_last {
+                        // Who runs the plan anew begins anew.
+                        *shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    }
+                    metrics.counted(rows)
+                }
             })
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::once(rows).try_flatten())))

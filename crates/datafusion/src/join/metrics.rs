@@ -2,7 +2,9 @@
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, RecordOutput, Time,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt;
 
@@ -82,7 +84,7 @@ impl ProbeMetrics {
     /// A stream that another join gives, its rows counted.
     pub(super) fn counted(self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
         let schema = rows.schema();
-        let rows = rows.inspect_ok(move |batch| self.all.record_output(batch.num_rows()));
+        let rows = rows.map_ok(move |batch| batch.record_output(&self.all));
         Box::pin(RecordBatchStreamAdapter::new(schema, rows))
     }
 }

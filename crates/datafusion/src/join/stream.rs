@@ -19,6 +19,7 @@ use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 use koel::NO_ROW;
@@ -91,8 +92,7 @@ impl Prober {
             if let Some(batch) = self.output.next() {
                 let batch = batch.slice(0, batch.num_rows().min(self.wanted));
                 self.wanted -= batch.num_rows();
-                self.metrics.all.record_output(batch.num_rows());
-                return Ok(Some(batch));
+                return Ok(Some(batch.record_output(&self.metrics.all)));
             }
             tokio::task::consume_budget().await;
             self.state = match std::mem::take(&mut self.state) {

@@ -4,22 +4,21 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{JoinType, NullEquality};
+use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::PartitionMode;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
-use koel_datafusion::KoelOptions;
+use koel_datafusion::{KoelOptions, KoelRule};
 
 use crate::common::{KEYS, Table, config, rows, sorted};
 use crate::joins::{Join, TYPES, filter};
 
-/// A session that may have so many bytes, and what little a merge needs at the least.
 fn context(runtime: Arc<RuntimeEnv>, options: KoelOptions) -> Arc<TaskContext> {
-    let config = config(options, 64)
-        .set_usize("datafusion.execution.sort_spill_reservation_bytes", 16 << 10)
-        .set_usize("datafusion.execution.sort_in_place_threshold_bytes", 16 << 10);
+    let config = config(options, 512);
     Arc::new(TaskContext::default().with_session_config(config).with_runtime(runtime))
 }
 
@@ -42,20 +41,20 @@ async fn check_merged(join: &Join<'_>) {
     let what = format!("{}, {:?}, {:?}, filter {}", join.how, join.mode, join.nulls, join.filter.is_some());
     let expected = rows(join.stock(), config(KoelOptions::default(), 512)).await;
     // Less than the build side takes.
-    let (plan, runtime) = (join.koel(), runtime(3 << 20, DiskManagerMode::OsTmpDirectory));
+    let (plan, runtime) = (join.koel(), runtime(8 << 20, DiskManagerMode::OsTmpDirectory));
     let context = context(Arc::clone(&runtime), KoelOptions::default());
     let batches = run(&plan, context).await.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(expected == sorted(&plan.schema(), &batches), "{what}");
     assert!(shown(&plan).contains("none, by SortMergeJoinExec"), "{what}: {}", shown(&plan));
-    drop((batches, plan));
     assert_eq!(runtime.memory_pool.reserved(), 0, "{what}");
+    drop((batches, plan));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn joins_without_room_are_merged_on_disk() {
     let of = |seed, key| {
-        let left = Table::random(seed, "l", &[key], &[&[500; 60], &[400; 60]], 60_000, 0.02);
-        let right = Table::random(50 + seed, "r", &[key], &[&[100; 20], &[1], &[80; 5]], 60_000, 0.02);
+        let left = Table::random(seed, "l", &[key], &[&[900; 90], &[500; 90]], 120_000, 0.02);
+        let right = Table::random(50 + seed, "r", &[key], &[&[100; 20], &[1], &[80; 5]], 120_000, 0.02);
         (left, right)
     };
     let (nulls, mode) = (NullEquality::NullEqualsNothing, PartitionMode::CollectLeft);
@@ -67,13 +66,11 @@ async fn joins_without_room_are_merged_on_disk() {
             check_merged(&Join { tables: [&left, &right], keys: 1, how, filter, nulls, mode, projection }).await;
         }
     }
-    for (seed, key) in (2..).zip(["utf8", "decimal"]) {
+    for (seed, key) in (2..).zip(["utf8", "float", "dictionary", "date"]) {
         let (left, right) = of(seed, key);
-        for nulls in [NullEquality::NullEqualsNothing, NullEquality::NullEqualsNull] {
-            let how = JoinType::Left;
-            let join = Join { tables: [&left, &right], keys: 1, how, filter: None, nulls, mode, projection: None };
-            check_merged(&join).await;
-        }
+        let nulls = NullEquality::NullEqualsNull;
+        let (how, filter, projection) = (JoinType::Full, None, None);
+        check_merged(&Join { tables: [&left, &right], keys: 1, how, filter, nulls, mode, projection }).await;
     }
 }
 
@@ -107,9 +104,10 @@ async fn where_nobody_has_room_the_error_says_so() {
         run(&plan, context(small(DiskManagerMode::Disabled), KoelOptions::default())).await.expect_err("no room");
     assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
     // In one order there is koel alone.
-    let plan = plan.reset_state().expect("a plan");
-    let ordered = context(small(DiskManagerMode::OsTmpDirectory), KoelOptions::default().ordered(true));
-    let error = run(&plan, ordered).await.expect_err("no room");
+    let stock = Join { tables: [&left, &right], keys: 1, how, filter: None, nulls, mode, projection: None }.stock();
+    let options = KoelOptions::default().ordered(true);
+    let plan = KoelRule::new(options.clone()).optimize(stock, &ConfigOptions::default()).expect("a plan");
+    let error = run(&plan, context(small(DiskManagerMode::OsTmpDirectory), options)).await.expect_err("no room");
     assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
     assert!(error.to_string().contains("koel.ordered = false"), "{error}");
 }

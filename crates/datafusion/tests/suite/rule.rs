@@ -112,9 +112,14 @@ async fn merges_are_taken_where_nobody_counts_on_their_order() {
     let ordered = format!("{joined} order by l.id");
     let stays = answer(&context, &format!("explain {ordered}")).await;
     assert!(stays.contains("SortMergeJoinExec") && stays.contains("KoelNoteExec"), "{stays}");
+    // An order that comes through a node that does not say that it keeps one.
+    let unnested = "select l.id, unnest(make_array(l.a, r.b)) as a from l join r on l.id = r.id order by l.id";
+    let stays = answer(&context, &format!("explain {unnested}")).await;
+    assert!(stays.contains("SortMergeJoinExec"), "{stays}");
+    assert!(stays.contains("those above count on the order of its rows"), "{stays}");
     for partitions in [2, 3] {
         answer(&context, &format!("set datafusion.execution.target_partitions = {partitions}")).await;
-        for sql in [&counted, &ordered] {
+        for sql in [counted.as_str(), ordered.as_str(), unnested] {
             let with = answer(&context, sql).await;
             answer(&context, "set koel.enabled = false").await;
             assert_eq!(with, answer(&context, sql).await, "{sql}");
