@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! dense     the keys lie in a range that is not much longer than the column: a cell for each key of the range
-//! hashed    otherwise: a table of the distinct keys, as large as an estimate of their number says
+//! hashed    otherwise: a table of the distinct keys, as large as an estimate of their number says;
+//!           behind a bit for each key of the range, if that is not too long (present.rs)
 //! sorted    keys chosen against every hash that was tried: the distinct keys in order, found by halving
 //!
 //! build     each row raises the cell of its key to !row, where zero is no row: what stays is the first row
@@ -23,6 +24,7 @@ mod dense;
 mod estimate;
 mod hashed;
 mod numbered;
+mod present;
 mod sorted;
 #[cfg(test)]
 mod tests;
@@ -38,6 +40,7 @@ use crate::scheme::Key;
 
 use dense::Dense;
 use hashed::Hashed;
+use present::Present;
 use sorted::Sorted;
 
 pub(crate) use numbered::Numbering;
@@ -61,6 +64,7 @@ pub(super) fn grain(rows: usize) -> usize {
 /// The first row of each key of a column, or the numbers that [`renumber`](Firsts::renumber) made of those.
 pub(crate) struct Firsts<K: Key> {
     way: Way<K>,
+    present: Option<Present>,
     rows: usize,
     distinct: usize,
 }
@@ -75,19 +79,25 @@ impl<K: Key> Firsts<K> {
     /// Of a column of fewer than 2^32 rows; on the threads of the pool that calls.
     fn of(cpu: &Cpu, keys: &[K]) -> Result<Self> {
         let rows = keys.len();
-        if let Some((least, range)) = range(keys) {
-            let (dense, distinct) = Dense::of(keys, least, range)?;
-            return Ok(Firsts { way: Way::Dense(dense), rows, distinct });
+        let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64));
+        let range = range(keys, dense.max(present::most(rows)).min(u32::MAX.into()));
+        let mut present = None;
+        if let Some((least, range)) = range {
+            if range as u64 <= dense {
+                let (dense, distinct) = Dense::of(keys, least, range)?;
+                return Ok(Firsts { way: Way::Dense(dense), present, rows, distinct });
+            }
+            present = Some(Present::of(keys, least, range)?);
         }
         let expected = estimate::distinct(keys);
         for attempt in 0..hashed::ATTEMPTS {
             if let Some((hashed, distinct)) = Hashed::of(keys, expected, attempt)? {
-                return Ok(Firsts { way: Way::Hashed(hashed), rows, distinct });
+                return Ok(Firsts { way: Way::Hashed(hashed), present, rows, distinct });
             }
         }
         let sorted = Sorted::of(cpu, keys)?;
         let distinct = sorted.distinct();
-        Ok(Firsts { way: Way::Sorted(sorted), rows, distinct })
+        Ok(Firsts { way: Way::Sorted(sorted), present, rows, distinct })
     }
 
     /// Rows of the column.
@@ -107,7 +117,19 @@ impl<K: Key> Firsts<K> {
 
     /// The first row of each query, or [`NO_ROW`](crate::NO_ROW); by the thread that calls.
     #[inline(always)]
-    pub(super) fn look(&self, queries: &[K], to: &mut [u32]) {
+    pub(super) fn seek(&self, queries: &[K], to: &mut [u32]) {
+        match &self.present {
+            None => self.look(queries, to),
+            Some(present) => at_best(
+                #[inline(always)]
+                || present.sift(queries, to, |queries, to| self.look(queries, to)),
+            ),
+        }
+    }
+
+    /// The same for queries that are nearly all there.
+    #[inline(always)]
+    fn look(&self, queries: &[K], to: &mut [u32]) {
         match &self.way {
             Way::Dense(dense) => at_best(
                 #[inline(always)]
@@ -121,9 +143,9 @@ impl<K: Key> Firsts<K> {
         }
     }
 
-    /// [`look`](Self::look) by all threads.
-    fn look_all(&self, queries: &[K], to: &mut [u32]) {
-        each((queries, to), grain(queries.len()), |_, (queries, to)| self.look(queries, to));
+    /// [`seek`](Self::seek) by all threads.
+    fn seek_all(&self, queries: &[K], to: &mut [u32]) {
+        each((queries, to), grain(queries.len()), |_, (queries, to)| self.seek(queries, to));
     }
 
     /// Calls with each first row.
@@ -152,7 +174,13 @@ impl<K: Key> std::fmt::Debug for Firsts<K> {
             Way::Hashed(_) => "hashed",
             Way::Sorted(_) => "sorted",
         };
-        f.debug_struct("Firsts").field("way", &way).field("rows", &self.rows).field("distinct", &self.distinct).finish()
+        let present = self.present.is_some();
+        f.debug_struct("Firsts")
+            .field("way", &way)
+            .field("present", &present)
+            .field("rows", &self.rows)
+            .field("distinct", &self.distinct)
+            .finish()
     }
 }
 
@@ -166,7 +194,7 @@ impl Cpu {
     /// The first row of each query, or [`NO_ROW`](crate::NO_ROW), written over `to`, which is as long.
     pub(crate) fn find_firsts<K: Key>(&self, firsts: &Firsts<K>, queries: &[K], to: &mut [u32]) -> Result<()> {
         self.ledger_of("find first rows", queries.len());
-        self.run(|| firsts.look_all(queries, to))
+        self.run(|| firsts.seek_all(queries, to))
     }
 
     /// The same in a buffer.
@@ -181,9 +209,8 @@ impl Cpu {
     }
 }
 
-/// The least key and how many there are from it to the greatest, if so many can be addressed.
-fn range<K: Key>(keys: &[K]) -> Option<(K, usize)> {
-    let most = RANGE.max(RANGE_A_ROW.saturating_mul(keys.len() as u64)).min(u32::MAX.into());
+/// The least key and how many there are from it to the greatest, if they are at most so many.
+fn range<K: Key>(keys: &[K], most: u64) -> Option<(K, usize)> {
     let too_far = AtomicBool::new(false);
     let ends = |_, keys: &[K]| {
         if too_far.load(Relaxed) {

@@ -101,6 +101,17 @@ fn all_distinct_keys_of_a_range_backwards() -> Result<()> {
     check_both(&(0..len).rev().collect::<Vec<_>>(), Some("dense"))
 }
 
+#[test]
+fn keys_of_a_range_that_is_too_long_to_be_addressed() -> Result<()> {
+    let len = size(60_000) as u64;
+    let present = Some("present: true");
+    check_both(&(0..len).map(|i| u64::MAX - 40 * i).collect::<Vec<_>>(), present)?;
+    check_both(&(0..len * 3).map(|i| 5 + 100 * (i * 7919 % len)).collect::<Vec<_>>(), present)?;
+    // The last bit there may be, and one more.
+    check_both(&(0..len).map(|i| i * 127).chain([len * 128 - 1]).collect::<Vec<_>>(), None)?;
+    check_both(&scattered(len as usize).collect::<Vec<_>>(), Some("present: false"))
+}
+
 /// So many keys whose homes are in the first quarter of the tables of so many attempts, and rows of them for all threads.
 fn chosen<K: Key>(attempts: usize, count: usize) -> Vec<K> {
     let mut stream = SplitMix64::new(1);

@@ -67,7 +67,7 @@ impl<K: Key> Right<K> {
     /// The first right row of each of these left rows, and how many results they have.
     #[inline(always)]
     fn probe(&self, left: &[K], kind: JoinKind, firsts: &mut [u32]) -> u64 {
-        self.firsts.look(left, firsts);
+        self.firsts.seek(left, firsts);
         at_best(
             #[inline(always)]
             || self.results(kind, firsts),

@@ -1,4 +1,5 @@
 //! The tables of TPC-H, made by tpchgen, and its 22 queries.
+#![allow(unreachable_pub, reason = "koel-cluster has this module too, for others to use")]
 
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ use tpchgen_arrow::{
 macro_rules! queries {
     ($($number:literal)*) => {
         /// The queries' texts, Q1 first.
-        pub(crate) const QUERIES: [&str; 22] =
+        pub const QUERIES: [&str; 22] =
             [$(include_str!(concat!("../../queries/q", $number, ".sql"))),*];
     };
 }
 queries!("01" "02" "03" "04" "05" "06" "07" "08" "09" "10" "11" "12" "13" "14" "15" "16" "17" "18" "19" "20" "21" "22");
 
 /// The tables at a scale, each in so many partitions.
-pub(crate) fn tables(scale: f64, partitions: usize) -> Result<Vec<(&'static str, Arc<MemTable>)>> {
+pub fn tables(scale: f64, partitions: usize) -> Result<Vec<(&'static str, Arc<MemTable>)>> {
     macro_rules! table {
         ($name:literal, $generator:ident, $arrow:ident) => {{
             let part = |part: usize| {
@@ -58,6 +59,6 @@ pub(crate) fn tables(scale: f64, partitions: usize) -> Result<Vec<(&'static str,
 }
 
 /// Makes tables known to a session.
-pub(crate) fn register(context: &SessionContext, tables: &[(&'static str, Arc<MemTable>)]) -> Result<()> {
+pub fn register(context: &SessionContext, tables: &[(&'static str, Arc<MemTable>)]) -> Result<()> {
     tables.iter().try_for_each(|(name, table)| context.register_table(*name, Arc::clone(table) as _).map(drop))
 }

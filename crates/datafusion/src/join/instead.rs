@@ -83,8 +83,9 @@ impl Instead {
         let Refused { batches, rest, reservation, .. } = refused;
         let sorts = if has_end(*join.join_type()) { 1 } else { partitions };
         let largest = batches.iter().map(get_record_batch_memory_size).max().unwrap_or_default();
-        let each = (reservation.size() / sorts).max(BATCHES_A_SORT * largest);
-        reservation.grow((each * sorts).saturating_sub(reservation.size()));
+        // A quarter is for those below, who have to hand on what is to be sorted.
+        let each = (reservation.size() / 4 * 3 / sorts).max(BATCHES_A_SORT * largest);
+        reservation.resize(each * sorts);
         let spills = || SpillMetrics::new(metrics.0, metrics.1);
         let build = Spilled::write(batches, rest, context, spills(), SPILLED).await?;
         let build = sorted(plan_of(schema, [Source::File(build)])?, &keys(join).0)?;

@@ -1,11 +1,11 @@
 //! koel in Ballista: a scheduler, executors, and the 22 queries of TPC-H on them.
 //!
 //! ```text
-//! cargo build --release --example ballista
-//! target/release/examples/ballista scheduler 50050 &
-//! target/release/examples/ballista executor 50061 50050 &
-//! KOEL_OPENCL=off target/release/examples/ballista executor 50062 50050 &
-//! target/release/examples/ballista tpch 50050 0.1
+//! cargo build --release -p koel-cluster
+//! target/release/ballista scheduler 50050 &
+//! target/release/ballista executor 50061 50050 &
+//! KOEL_OPENCL=off target/release/ballista executor 50062 50050 &
+//! target/release/ballista tpch 50050 0.1
 //! ```
 //!
 //! The first executor takes the best device it has, the second one the CPU: the answers are the same. Executors print the joins
@@ -13,21 +13,12 @@
 
 use std::time::Instant;
 
-use ballista::prelude::SessionConfigExt;
+use ::ballista::prelude::SessionConfigExt;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionConfig;
 use koel_datafusion::KoelOptions;
 
-mod cluster;
-#[path = "../tpch/compare.rs"]
-mod compare;
-#[path = "../tpch/digest.rs"]
-mod digest;
-mod engine;
-#[path = "../tpch/files.rs"]
-mod files;
-#[path = "../tpch/tables.rs"]
-mod tables;
+use koel_cluster::{ballista, compare};
 
 fn main() -> Result<()> {
     // Plans are read by functions that call themselves; Ballista's own programs have as much stack.
@@ -37,9 +28,9 @@ fn main() -> Result<()> {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let folder = tempfile::tempdir()?;
         match arguments[..] {
-            ["scheduler", port] => cluster::scheduler(number(port)?).await,
+            ["scheduler", port] => ballista::scheduler(number(port)?).await,
             ["executor", port, scheduler] => {
-                cluster::executor(number(port)?, number(scheduler)?, 0, folder.path()).await
+                ballista::executor(number(port)?, number(scheduler)?, 0, folder.path()).await
             }
             ["tpch", scheduler] => tpch(number(scheduler)?, 0.1).await,
             ["tpch", scheduler, scale] => tpch(number(scheduler)?, number(scale)?).await,
@@ -53,7 +44,7 @@ fn main() -> Result<()> {
 }
 
 async fn tpch(scheduler: u16, scale: f64) -> Result<()> {
-    let context = cluster::session(scheduler, SessionConfig::new_with_ballista(), KoelOptions::default()).await?;
+    let context = ballista::session(scheduler, SessionConfig::new_with_ballista(), KoelOptions::default()).await?;
     let folder = tempfile::tempdir()?;
     let began = Instant::now();
     compare::compare(&context, scale, folder.path()).await?;

@@ -7,7 +7,7 @@ use datafusion::prelude::SessionContext;
 use koel_datafusion::koel_digest;
 
 /// `koel_digest` of all columns of a query's result, in parts on the machines that have the rows.
-pub(crate) async fn digest(context: &SessionContext, query: &str) -> Result<String> {
+pub async fn digest(context: &SessionContext, query: &str) -> Result<String> {
     let rows = context.sql(query).await?;
     let columns = rows.schema().columns().into_iter().map(Expr::Column).collect();
     let batches = rows.aggregate(vec![], vec![koel_digest().call(columns).alias("digest")])?.collect().await?;

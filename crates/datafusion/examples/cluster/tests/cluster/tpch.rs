@@ -8,8 +8,8 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use koel_datafusion::{KoelOptions, WithKoel};
 
-use crate::digest::digest;
-use crate::{files, tables};
+use koel_cluster::digest::digest;
+use koel_cluster::{files, tables};
 
 /// Fails where a query's rows or their digest are not those of one machine. The tables of the cluster are files in this folder.
 pub(crate) async fn answers_are_those_of_one_machine(cluster: &SessionContext, folder: &Path) {

@@ -21,7 +21,7 @@ use koel_datafusion::{KoelOptions, koel_digest};
 use crate::engine::KoelEngine;
 
 /// A scheduler that knows `koel_digest` and the options. An ordinary one will do for joins: it plans stock ones.
-pub(crate) async fn scheduler(port: u16) -> Result<()> {
+pub async fn scheduler(port: u16) -> Result<()> {
     let config = SchedulerConfig {
         override_config_producer: Some(Arc::new(config)),
         override_session_builder: Some(Arc::new(state)),
@@ -36,7 +36,7 @@ pub(crate) async fn scheduler(port: u16) -> Result<()> {
 
 /// An executor whose joins koel makes, with so many tasks at a time; 0: as many as there are cores. Shuffled rows are files
 /// in its folder.
-pub(crate) async fn executor(port: u16, scheduler_port: u16, vcores: usize, folder: &Path) -> Result<()> {
+pub async fn executor(port: u16, scheduler_port: u16, vcores: usize, folder: &Path) -> Result<()> {
     let config = ExecutorProcessConfig {
         port,
         scheduler_host: Ipv4Addr::LOCALHOST.to_string(),
@@ -66,7 +66,7 @@ fn state(config: SessionConfig) -> Result<SessionState> {
 }
 
 /// The session of a client. Ballista would rather merge sorted rows than hash them; koel takes hash joins.
-pub(crate) async fn session(
+pub async fn session(
     scheduler_port: u16,
     config: SessionConfig,
     options: KoelOptions,

@@ -1,10 +1,10 @@
 //! koel in datafusion-distributed: workers, and the 22 queries of TPC-H on them.
 //!
 //! ```text
-//! cargo build --release --example distributed
-//! target/release/examples/distributed worker 8101 &
-//! KOEL_OPENCL=off target/release/examples/distributed worker 8102 &
-//! target/release/examples/distributed tpch 8101,8102 0.1
+//! cargo build --release -p koel-cluster
+//! target/release/distributed worker 8101 &
+//! KOEL_OPENCL=off target/release/distributed worker 8102 &
+//! target/release/distributed tpch 8101,8102 0.1
 //! ```
 //!
 //! The first worker takes the best device it has, the second one the CPU: the answers are the same. There is no scheduler:
@@ -17,15 +17,7 @@ use datafusion::prelude::SessionConfig;
 use koel_datafusion::KoelOptions;
 use tokio::net::TcpListener;
 
-mod cluster;
-#[path = "../tpch/compare.rs"]
-mod compare;
-#[path = "../tpch/digest.rs"]
-mod digest;
-#[path = "../tpch/files.rs"]
-mod files;
-#[path = "../tpch/tables.rs"]
-mod tables;
+use koel_cluster::{compare, distributed};
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -35,7 +27,7 @@ async fn main() -> Result<()> {
         ["worker", port] => {
             let listener = TcpListener::bind(("127.0.0.1", number(port)?)).await?;
             println!("a worker at {}", listener.local_addr()?);
-            cluster::worker(listener).await
+            distributed::worker(listener).await
         }
         ["tpch", ports] => tpch(ports, "0.1").await,
         ["tpch", ports, scale] => tpch(ports, scale).await,
@@ -46,7 +38,7 @@ async fn main() -> Result<()> {
 async fn tpch(ports: &str, scale: &str) -> Result<()> {
     let ports = ports.split(',').map(number).collect::<Result<_>>()?;
     // Small files, which are shared nevertheless.
-    let context = cluster::session(ports, SessionConfig::new(), KoelOptions::default(), 1)?;
+    let context = distributed::session(ports, SessionConfig::new(), KoelOptions::default(), 1)?;
     let folder = tempfile::tempdir()?;
     let began = Instant::now();
     compare::compare(&context, number(scale)?, folder.path()).await?;

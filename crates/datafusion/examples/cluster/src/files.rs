@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 
 /// Writes tables to folders of their names: several files each, so that workers have something to share.
-pub(crate) async fn write(folder: &Path, tables: &[(&'static str, Arc<MemTable>)]) -> Result<()> {
+pub async fn write(folder: &Path, tables: &[(&'static str, Arc<MemTable>)]) -> Result<()> {
     let context = SessionContext::new();
     for (name, table) in tables {
         let path = format!("{}/{name}/", folder.display());
@@ -19,7 +19,7 @@ pub(crate) async fn write(folder: &Path, tables: &[(&'static str, Arc<MemTable>)
 }
 
 /// Makes them known to a session.
-pub(crate) async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
+pub async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
     for name in ["nation", "region", "part", "supplier", "partsupp", "customer", "orders", "lineitem"] {
         let path = format!("{}/{name}/", folder.display());
         context.register_parquet(name, &path, ParquetReadOptions::default()).await?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{ballista_cluster, distributed_cluster};
+use koel_cluster::{ballista, distributed};
 
 /// What a process is to be: words, the first of them its part.
 const PART: &str = "KOEL_CLUSTER_PART";
@@ -81,11 +81,11 @@ fn part() {
             ["worker"] => {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
                 println!("a worker at port {}", listener.local_addr()?.port());
-                distributed_cluster::worker(listener).await
+                distributed::worker(listener).await
             }
             ["executor", port, scheduler, folder] => {
                 let number = |text: &str| text.parse().expect("a port");
-                ballista_cluster::executor(number(port), number(scheduler), 1, Path::new(folder)).await
+                ballista::executor(number(port), number(scheduler), 1, Path::new(folder)).await
             }
             _ => panic!("no such part: {part}"),
         }

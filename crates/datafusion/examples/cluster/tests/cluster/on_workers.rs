@@ -9,7 +9,7 @@ use datafusion_distributed::{DistributedMetricsFormat, display_plan_ascii, rewri
 use koel_datafusion::KoelOptions;
 
 use crate::process::{Process, runtime};
-use crate::{distributed_cluster, tables, tpch};
+use crate::tpch;
 
 /// Joins by koel, and by others, in the stages of a worker.
 fn joins(worker: &Process) -> (usize, usize) {
@@ -30,7 +30,7 @@ fn workers_answer_as_one_machine() {
         let config = SessionConfig::new().with_target_partitions(2).with_information_schema(true);
         // For some joins OpenCL, where it is not off.
         let options = KoelOptions::default().device("opencl:0").min_rows(1000);
-        let context = distributed_cluster::session(ports, config, options, 1).expect("a session");
+        let context = koel_cluster::distributed::session(ports, config, options, 1).expect("a session");
         tpch::answers_are_those_of_one_machine(&context, folder.path()).await;
         for worker in &workers {
             let (koel, others) = joins(worker);
@@ -39,7 +39,7 @@ fn workers_answer_as_one_machine() {
         }
 
         // Only koel says how long it has asked for keys: workers have run what they had rewritten.
-        let query = tables::QUERIES[8];
+        let query = koel_cluster::tables::QUERIES[8];
         let text = async || {
             let plan = context.sql(query).await.expect("SQL").create_physical_plan().await.expect("a plan");
             collect(Arc::clone(&plan), context.task_ctx()).await.expect("rows");

@@ -20,7 +20,7 @@ use tonic::transport::server::TcpIncoming;
 use url::Url;
 
 /// A worker: koel takes the joins of the stages that it is sent.
-pub(crate) async fn worker(listener: TcpListener) -> Result<()> {
+pub async fn worker(listener: TcpListener) -> Result<()> {
     let worker = Worker::from_session_builder(async |query: WorkerQueryContext| {
         let pairs = query.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let builder = query.builder.with_koel_known(options(pairs));
@@ -67,7 +67,7 @@ fn options<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> KoelOptions
 
 /// The session of a client: it plans stock joins, and sends the stages to workers. The more bytes of a file a partition is to
 /// have, the fewer workers have a part in a query.
-pub(crate) fn session(
+pub fn session(
     ports: Vec<u16>,
     config: SessionConfig,
     options: KoelOptions,

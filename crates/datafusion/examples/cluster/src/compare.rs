@@ -12,7 +12,7 @@ use crate::digest::digest;
 use crate::{files, tables};
 
 /// The 22 queries of TPC-H on a cluster and by stock DataFusion on this machine: times, digests, and whether they are equal.
-pub(crate) async fn compare(cluster: &SessionContext, scale: f64, folder: &Path) -> Result<()> {
+pub async fn compare(cluster: &SessionContext, scale: f64, folder: &Path) -> Result<()> {
     let partitions = cluster.copied_config().target_partitions();
     let tables = tables::tables(scale, partitions)?;
     files::write(folder, &tables).await?;

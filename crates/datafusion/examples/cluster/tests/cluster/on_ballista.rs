@@ -7,7 +7,7 @@ use datafusion::prelude::SessionConfig;
 use koel_datafusion::KoelOptions;
 
 use crate::process::{Process, free_port, runtime};
-use crate::{ballista_cluster, tpch};
+use crate::tpch;
 
 #[test]
 fn executors_answer_as_one_machine() {
@@ -15,7 +15,7 @@ fn executors_answer_as_one_machine() {
     let task = runtime.spawn(async {
         let folder = tempfile::tempdir().expect("a folder");
         let scheduler = free_port();
-        tokio::spawn(ballista_cluster::scheduler(scheduler));
+        tokio::spawn(koel_cluster::ballista::scheduler(scheduler));
         let executors = [true, false].map(|opencl| {
             let shuffled = folder.path().join(if opencl { "first" } else { "second" });
             let part = format!("executor {} {scheduler} {}", free_port(), shuffled.display());
@@ -24,7 +24,7 @@ fn executors_answer_as_one_machine() {
         let config = SessionConfig::new_with_ballista().with_target_partitions(3);
         // For some joins OpenCL, where it is not off.
         let options = KoelOptions::default().device("opencl:0").min_rows(1000);
-        let context = ballista_cluster::session(scheduler, config, options).await.expect("a session");
+        let context = koel_cluster::ballista::session(scheduler, config, options).await.expect("a session");
         tpch::answers_are_those_of_one_machine(&context, folder.path()).await;
 
         // A join names its device once it has run.

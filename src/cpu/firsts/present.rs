@@ -1,0 +1,79 @@
+//! Which keys of a range there are, a bit each: most queries that find nothing are told so by a cache of the second level.
+//!
+//! ```text
+//! sift    of a block, the queries whose bit is set; these alone are looked up, and their answers put back in their places
+//!         where nearly all of a block pass, the blocks behind it are looked up as they are
+//! ```
+//!
+//! For keys too far apart to be addressed directly and not so far that their bits leave the cache: the orders of some
+//! customers among all orders.
+
+use super::Memory;
+use crate::error::Result;
+use crate::join::NO_ROW;
+use crate::scheme::Key;
+
+/// Bits there are at most: 1 MiB, and so many for each row.
+const MOST: u64 = 1 << 23;
+const A_ROW: u64 = 128;
+/// Queries of a block.
+const BLOCK: usize = 512;
+/// Blocks that are looked up as they are behind one of which more than this many in four pass.
+const BLOCKS: usize = 15;
+const IN_FOUR: usize = 3;
+
+/// The longest range of so many rows.
+pub(super) fn most(rows: usize) -> u64 {
+    MOST.min(A_ROW.saturating_mul(rows as u64))
+}
+
+pub(super) struct Present {
+    least: u64,
+    bits: Memory<u32>,
+}
+
+impl Present {
+    /// Of keys in `least..least + range`.
+    pub(super) fn of<K: Key>(keys: &[K], least: K, range: usize) -> Result<Self> {
+        // And bits behind that stay zero, for keys outside.
+        let (mut bits, least) = (Memory::zeroed(range / 32 + 1)?, least.into());
+        let words = bits.words_mut()?;
+        for &key in keys {
+            let at = key.into().wrapping_sub(least);
+            if let Some(word) = words.get_mut((at / 32) as usize) {
+                *word |= 1 << (at % 32);
+            }
+        }
+        Ok(Present { least, bits })
+    }
+
+    /// Has `look` answer the queries that may be there; the others have [`NO_ROW`].
+    #[inline(always)]
+    pub(super) fn sift<K: Key>(&self, queries: &[K], to: &mut [u32], look: impl Fn(&[K], &mut [u32])) {
+        let words = self.bits.words();
+        let (mut some, mut at, mut found) = ([K::default(); BLOCK], [0_u16; BLOCK], [0; BLOCK]);
+        let (mut queries, mut to) = (queries, to);
+        while !queries.is_empty() {
+            let (block, rest) = queries.split_at(queries.len().min(BLOCK));
+            let (own, behind) = to.split_at_mut(block.len());
+            let mut passed = 0;
+            for (i, &key) in (0..).zip(block) {
+                let place = key.into().wrapping_sub(self.least);
+                let word = words.get((place / 32) as usize).copied().unwrap_or(0);
+                (some[passed], at[passed]) = (key, i);
+                passed += (word >> (place % 32) & 1) as usize;
+            }
+            let mut next = 0;
+            if passed * 4 > block.len() * IN_FOUR {
+                next = rest.len().min(BLOCKS * BLOCK);
+                look(block, own);
+                look(&rest[..next], &mut behind[..next]);
+            } else {
+                look(&some[..passed], &mut found[..passed]);
+                own.fill(NO_ROW);
+                at[..passed].iter().zip(&found[..passed]).for_each(|(&at, &row)| own[usize::from(at)] = row);
+            }
+            (queries, to) = (&rest[next..], &mut behind[next..]);
+        }
+    }
+}
