@@ -67,7 +67,7 @@ pub(super) struct Refused {
 /// A build side, or what there is of it.
 pub(super) enum Read {
     /// All of it.
-    Whole(Build),
+    Whole(Arc<Build>),
     /// Not all of it.
     Refused(Refused),
 }
@@ -94,7 +94,7 @@ impl Build {
             let build = Build::of(collected, &spec, [partition, probes])?;
             metrics.reserved(build.reservation.size());
             metrics.device(build.index.device());
-            Ok(Read::Whole(build))
+            Ok(Read::Whole(Arc::new(build)))
         };
         SpawnedTask::spawn_blocking(work)
             .join()

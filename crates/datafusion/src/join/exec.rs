@@ -171,7 +171,7 @@ impl KoelJoinExec {
             let (spec, context) = (Arc::clone(spec), Arc::clone(context));
             let side = async move {
                 let refused = match build.await? {
-                    Read::Whole(build) => return Ok(Side::Koel(Arc::new(build))),
+                    Read::Whole(build) => return Ok(Side::Koel(build)),
                     Read::Refused(refused) => refused,
                 };
                 if spec.ordered {

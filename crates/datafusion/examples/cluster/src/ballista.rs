@@ -66,11 +66,7 @@ fn state(config: SessionConfig) -> Result<SessionState> {
 }
 
 /// The session of a client. Ballista would rather merge sorted rows than hash them; koel takes hash joins.
-pub async fn session(
-    scheduler_port: u16,
-    config: SessionConfig,
-    options: KoelOptions,
-) -> Result<SessionContext> {
+pub async fn session(scheduler_port: u16, config: SessionConfig, options: KoelOptions) -> Result<SessionContext> {
     let config = config
         .with_option_extension(options)
         // The default, and what chooses joins: by what has been measured of their inputs.

@@ -67,12 +67,7 @@ fn options<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> KoelOptions
 
 /// The session of a client: it plans stock joins, and sends the stages to workers. The more bytes of a file a partition is to
 /// have, the fewer workers have a part in a query.
-pub fn session(
-    ports: Vec<u16>,
-    config: SessionConfig,
-    options: KoelOptions,
-    bytes: usize,
-) -> Result<SessionContext> {
+pub fn session(ports: Vec<u16>, config: SessionConfig, options: KoelOptions, bytes: usize) -> Result<SessionContext> {
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);
     let state = builder
         .with_koel_known(options.clone())
