@@ -35,6 +35,7 @@
 //! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;  bulk.rs: on a device
 //! aggregate/kept.rs        keys of the latter;     accumulate.rs: their sums, counts, extremes and means
 //! digest.rs                koel_digest(columns..)
+//! shown.rs                 what operators say of themselves
 //! source.rs                streams as plans, for DataFusion's operators to go on with
 //! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
 //! ```
@@ -55,6 +56,7 @@ mod options;
 mod ordered;
 mod rule;
 mod session;
+mod shown;
 mod source;
 
 pub use aggregate::KoelAggregateExec;

@@ -27,6 +27,7 @@ use super::spec::{Spec, refused};
 use super::stream::aggregated;
 use crate::device::Devices;
 use crate::options::KoelOptions;
+use crate::shown::as_stock;
 
 /// An aggregate by koel: DISTINCT, COUNT, SUM, MIN, MAX and AVG by keys.
 ///
@@ -161,27 +162,7 @@ impl ExecutionPlan for KoelAggregateExec {
 
 impl DisplayAs for KoelAggregateExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let device = self.devices.names();
-        match t {
-            DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                let stock = StockText(&self.stock, t).to_string();
-                write!(f, "KoelAggregateExec: {}", stock.trim_start_matches("AggregateExec: "))?;
-                device.map_or(Ok(()), |device| write!(f, ", device={device}"))
-            }
-            DisplayFormatType::TreeRender => {
-                self.stock.fmt_as(t, f)?;
-                device.map_or(Ok(()), |device| writeln!(f, "device={device}"))
-            }
-        }
-    }
-}
-
-/// What the stock aggregate says of itself.
-struct StockText<'a>(&'a AggregateExec, DisplayFormatType);
-
-impl fmt::Display for StockText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_as(self.1, f)
+        as_stock(self.name(), self.stock.as_ref(), &self.devices, t, f)
     }
 }
 

@@ -43,6 +43,7 @@ use super::stream::probed;
 use crate::device::Devices;
 use crate::options::KoelOptions;
 use crate::ordered::NO_ORDER;
+use crate::shown::as_stock;
 
 /// A build side that is under way, and whoever waits for it.
 type Building = Shared<BoxFuture<'static, std::result::Result<Side, Arc<DataFusionError>>>>;
@@ -367,27 +368,7 @@ impl KoelJoinExec {
 
 impl DisplayAs for KoelJoinExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let device = self.devices.names();
-        match t {
-            DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                let stock = StockText(&self.stock, t).to_string();
-                write!(f, "KoelJoinExec: {}", stock.trim_start_matches("HashJoinExec: "))?;
-                device.map_or(Ok(()), |device| write!(f, ", device={device}"))
-            }
-            DisplayFormatType::TreeRender => {
-                self.stock.fmt_as(t, f)?;
-                device.map_or(Ok(()), |device| writeln!(f, "device={device}"))
-            }
-        }
-    }
-}
-
-/// What the stock join says of itself.
-struct StockText<'a>(&'a HashJoinExec, DisplayFormatType);
-
-impl fmt::Display for StockText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_as(self.1, f)
+        as_stock(self.name(), self.stock.as_ref(), &self.devices, t, f)
     }
 }
 

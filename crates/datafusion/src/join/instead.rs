@@ -5,7 +5,7 @@
 //! probe     each partition by itself: sorted by its keys, on disk if need be, and merged with the build side: SortMergeJoinExec.
 //!           For a join that ends with build rows all of them in the first partition, since a partition by itself does not know
 //!           which build rows others have found
-//! memory    what the batches had, in equal parts: a pool for each sort, of which nobody else can take
+//! memory    three quarters of what the batches had, in equal parts: a pool for each sort, of which nobody else can take
 //! result    projected, and put into the order that the plan counts on
 //! ```
 //!
