@@ -83,7 +83,7 @@ impl Instead {
         let Refused { batches, rest, reservation, .. } = refused;
         let sorts = if has_end(*join.join_type()) { 1 } else { partitions };
         let largest = batches.iter().map(get_record_batch_memory_size).max().unwrap_or_default();
-        // A quarter is for those below, who have to hand on what is to be sorted.
+        // A quarter is for those below: a `RepartitionExec` that spills each batch can wait for ever (apache/datafusion#24883).
         let each = (reservation.size() / 4 * 3 / sorts).max(BATCHES_A_SORT * largest);
         reservation.resize(each * sorts);
         let spills = || SpillMetrics::new(metrics.0, metrics.1);
