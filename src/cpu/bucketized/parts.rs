@@ -210,7 +210,7 @@ struct Found {
 
 /// What a thread works in.
 struct Room {
-    /// The part's words as they arrive, and a place for those who come too late.
+    /// The part's words as they arrive, and a place for those who come too late. All others are empty between parts.
     table: Box<[u64; PART_WORDS + 1]>,
     /// How many have arrived at each bucket.
     counts: Box<[u8; MOST_BUCKETS]>,
@@ -234,7 +234,6 @@ impl Room {
 #[inline(always)]
 fn arrive<const S: usize>(functions: &Functions, start: usize, room: &mut Room, dealt: [(&[u64], usize); 2]) -> usize {
     let Room { table, counts, words, lost_in } = room;
-    table.fill(slot::EMPTY);
     counts.fill(0);
     let mut late = 0;
     for (dealt, count) in dealt {
@@ -263,11 +262,11 @@ struct Part<'a, const S: usize> {
 }
 
 impl<const S: usize> Part<'_, S> {
-    /// Writes the buckets over the slice, in order.
+    /// Writes the buckets over the slice, in order, and empties the copy.
     #[inline(always)]
-    fn order(&mut self, room: &Room) {
+    fn order(&mut self, room: &mut Room) {
         for at in 0..self.buckets.len().min(PART_WORDS / S) {
-            let mut words = room.table.as_chunks::<S>().0[at];
+            let mut words = std::mem::replace(&mut room.table.as_chunks_mut::<S>().0[at], [slot::EMPTY; S]);
             sort_descending(&mut words);
             self.buckets[at] = words;
             // All pairs of neighbours are compared, without a branch between them.

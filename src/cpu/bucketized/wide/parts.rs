@@ -187,7 +187,7 @@ impl<L: Layout> Default for Found<L> {
 
 /// What a thread works in.
 struct Room<L: Layout> {
-    /// The part's pairs as they arrive, and a line for those who come too late.
+    /// The part's pairs as they arrive, and a line for those who come too late. All others are empty between parts.
     table: Box<[Line; PART_LINES + 1]>,
     /// How many have arrived at each line.
     counts: Box<[u8; PART_LINES]>,
@@ -232,7 +232,6 @@ fn arrive<L: Layout>(
     room: &mut Room<L>,
     dealt: [(&[u64], usize); 2],
 ) -> usize {
-    room.table.fill([0; LINE_WORDS]);
     room.counts.fill(0);
     let mut late = 0;
     for (words, count) in dealt {
@@ -277,11 +276,11 @@ struct Part<'a, L: Layout> {
 }
 
 impl<L: Layout> Part<'_, L> {
-    /// Writes the lines over the slice, in order.
+    /// Writes the lines over the slice, in order, and empties the copy.
     #[inline(always)]
-    fn order(&mut self, room: &Room<L>) {
+    fn order(&mut self, room: &mut Room<L>) {
         for at in 0..self.lines.len().min(PART_LINES) {
-            let mut line = room.table[at];
+            let mut line = std::mem::take(&mut room.table[at]);
             let same = sort::<L>(&mut line);
             self.lines[at] = line;
             if same {
