@@ -35,7 +35,7 @@
 //! aggregate/groups.rs      each row's group;        words.rs, codes.rs, texts.rs, table.rs, hash.rs: of short keys;  bulk.rs: on a device
 //! aggregate/kept.rs        keys of the latter;     accumulate.rs: their sums, counts, extremes and means
 //! digest.rs                koel_digest(columns..)
-//! shown.rs                 what operators say of themselves
+//! shown.rs, metrics.rs     what operators say of themselves in plans, and in EXPLAIN ANALYZE
 //! source.rs                streams as plans, for DataFusion's operators to go on with
 //! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
 //! ```
@@ -51,6 +51,7 @@ mod error;
 mod in_order;
 mod join;
 mod merges;
+mod metrics;
 mod note;
 mod options;
 mod ordered;

@@ -15,7 +15,7 @@ use crate::scheme::Key;
 
 /// Bits there are at most: 1 MiB, and so many for each row.
 const MOST: u64 = 1 << 23;
-const A_ROW: u64 = 128;
+const A_ROW: u64 = 512;
 /// Queries of a block.
 const BLOCK: usize = 512;
 /// Blocks that are looked up as they are behind one of which more than this many in four pass.

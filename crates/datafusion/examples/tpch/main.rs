@@ -7,7 +7,8 @@
 //! cargo run --release --example tpch -- 1 3 cpu 3 explain        and the plans of both with what their operators measured
 //! ```
 //!
-//! The tables are made first and stay in memory, so that times are those of the queries alone.
+//! The tables are made first and stay in memory, so that times are those of the queries alone. Settings of DataFusion come from the
+//! environment, such as `DATAFUSION_EXECUTION_TARGET_PARTITIONS=16`.
 
 use std::time::{Duration, Instant};
 
@@ -36,13 +37,14 @@ async fn main() -> Result<()> {
     let wanted: Vec<usize> = queries.split(',').filter_map(|number| number.trim().parse().ok()).collect();
 
     let began = Instant::now();
-    let partitions = SessionConfig::new().target_partitions();
+    let config = SessionConfig::from_env()?;
+    let partitions = config.target_partitions();
     let tables = tables::tables(scale, partitions)?;
     println!(
         "scale {scale}, {partitions} partitions, made in {:.1} s; koel.device = '{device}'",
         began.elapsed().as_secs_f64()
     );
-    let builder = || SessionStateBuilder::new().with_default_features();
+    let builder = || SessionStateBuilder::new().with_config(config.clone()).with_default_features();
     let stock = SessionContext::new_with_state(builder().build());
     let options = KoelOptions::default().device(device);
     let koel = SessionContext::new_with_state(builder().with_koel(options).build());

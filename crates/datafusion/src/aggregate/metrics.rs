@@ -1,60 +1,47 @@
 //! What EXPLAIN ANALYZE says of an aggregate.
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
 
 use crate::device::Devices;
+use crate::metrics::{Input, Part};
 
 /// Of a partition.
 #[derive(Clone)]
 pub(super) struct Metrics {
-    /// Time for the whole, rows and batches of the result.
+    /// Rows and batches of the result.
     pub(super) all: BaselineMetrics,
+    pub(super) input: Input,
     /// Finding each row's group.
-    pub(super) group: Time,
+    pub(super) group: Part,
     /// Evaluating arguments, adding up.
-    pub(super) aggregate: Time,
+    pub(super) aggregate: Part,
     /// Making rows of the result.
-    pub(super) emit: Time,
-    batches: Count,
-    rows: Count,
+    pub(super) emit: Part,
     /// Rows that left as they were.
     pub(super) skipped: Count,
     /// Partitions that went on in an AggregateExec, for want of memory.
     pub(super) handed_over: Count,
     /// The most bytes that were reserved.
     memory: Gauge,
-    devices: Devices,
 }
 
 impl Metrics {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, devices: Devices) -> Self {
-        let time = |name| MetricBuilder::new(metrics).subset_time(name, partition);
+        let (all, of) = (BaselineMetrics::new(metrics, partition), (metrics, partition));
         let count = |name| MetricBuilder::new(metrics).counter(name, partition);
         Metrics {
-            all: BaselineMetrics::new(metrics, partition),
-            group: time("group_time"),
-            aggregate: time("aggregate_time"),
-            emit: time("emit_time"),
-            batches: count("input_batches"),
-            rows: count("input_rows"),
+            input: Input::new(["input_batches", "input_rows"], devices, of),
+            group: Part::new("group_time", all.elapsed_compute(), of),
+            aggregate: Part::new("aggregate_time", all.elapsed_compute(), of),
+            emit: Part::new("emit_time", all.elapsed_compute(), of),
+            all,
             skipped: count("skipped_aggregation_rows"),
             handed_over: count("handed_over"),
             memory: MetricBuilder::new(metrics).gauge("peak_mem_used", partition),
-            devices,
         }
-    }
-
-    pub(super) fn came(&self, batch: &RecordBatch) {
-        self.batches.add(1);
-        self.rows.add(batch.num_rows());
     }
 
     pub(super) fn reserved(&self, bytes: usize) {
         self.memory.set_max(bytes);
-    }
-
-    pub(super) fn device(&self, device: String) {
-        self.devices.add(device);
     }
 }

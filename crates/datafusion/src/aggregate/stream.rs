@@ -109,7 +109,7 @@ impl Aggregator {
             None => Place::Settled,
         };
         if matches!(place, Place::Settled) {
-            metrics.device(device::shown(&device::cpu()));
+            metrics.input.device(device::shown(&device::cpu()));
         }
         Ok(Aggregator {
             over: (!spec.states).then_some(over),
@@ -163,7 +163,7 @@ impl Aggregator {
     /// The next batch that has rows.
     async fn batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(batch) = self.input.next().await.transpose()? {
-            self.metrics.came(&batch);
+            self.metrics.input.came(&batch);
             if batch.num_rows() > 0 {
                 return Ok(Some(batch));
             }
@@ -195,7 +195,7 @@ impl Aggregator {
             let arguments = self.accumulators.arguments(batch)?;
             self.accumulators.update(&arguments, numbers, groups)?;
         }
-        timed.done();
+        drop(timed);
         drop(batches);
         if self.spec.skip.is_some_and(|skip| skip.is_due(groups, self.rows)) {
             return Ok(State::Emit(self.early()?, 0, Then::Rows));
@@ -240,13 +240,12 @@ impl Aggregator {
             }
             self.place = Place::Settled;
             if !self.groups.is_remote() {
-                self.metrics.device(device::shown(&device::cpu()));
+                self.metrics.input.device(device::shown(&device::cpu()));
             }
         } else if self.groups.is_remote() {
             let room = Bulk::bytes(rows + self.groups.len(), self.spec.keys.len());
             if self.reservation.try_grow(room).is_err() {
-                self.groups.leave_device()?;
-                self.metrics.device(device::shown(&device::cpu()));
+                self.waiting(Groups::leave_device).await?;
             }
         }
         Ok(batches)
@@ -257,7 +256,7 @@ impl Aggregator {
         let device = SpawnedTask::spawn_blocking(move || device::named(&name)).join().await;
         let device = device.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
         if !device::is_cpu(&device) {
-            self.metrics.device(device::shown(&device));
+            self.metrics.input.device(device::shown(&device));
             self.groups = Groups::bulk(Arc::clone(&self.spec.key_schema), device);
         }
         Ok(())
@@ -271,18 +270,26 @@ impl Aggregator {
         if !self.groups.is_remote() {
             return self.groups.number(&keys, &mut self.numbers);
         }
-        let none = Groups::bulk(Arc::clone(&self.spec.key_schema), device::cpu());
-        let (mut groups, mut numbers) = (std::mem::replace(&mut self.groups, none), std::mem::take(&mut self.numbers));
-        let numbered = SpawnedTask::spawn_blocking(move || {
-            groups.number(&keys, &mut numbers)?;
-            Ok::<_, DataFusionError>((groups, numbers))
-        });
-        let numbered = numbered.join().await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
-        (self.groups, self.numbers) = numbered?;
-        if !self.groups.is_remote() {
-            self.metrics.device(device::shown(&device::cpu()));
-        }
+        let mut numbers = std::mem::take(&mut self.numbers);
+        self.numbers = self.waiting(move |groups| groups.number(&keys, &mut numbers).map(|()| numbers)).await?;
         Ok(())
+    }
+
+    /// Has a thread that may be kept waiting do something with the groups of a device, and notes if it has left that.
+    async fn waiting<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Groups) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let none = Groups::bulk(Arc::clone(&self.spec.key_schema), device::cpu());
+        let mut groups = std::mem::replace(&mut self.groups, none);
+        let done = SpawnedTask::spawn_blocking(move || work(&mut groups).map(|done| (groups, done)));
+        let done = done.join().await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
+        let (groups, done) = done?;
+        self.groups = groups;
+        if !self.groups.is_remote() {
+            self.metrics.input.device(device::shown(&device::cpu()));
+        }
+        Ok(done)
     }
 
     /// All groups as one batch, and then there are none.
@@ -327,7 +334,7 @@ impl Aggregator {
         let (input, metrics) = (self.end_input(), self.metrics.clone());
         let rest = input.map(move |input| {
             let input = input?;
-            metrics.came(&input);
+            metrics.input.came(&input);
             if spec.merges { Ok(input) } else { states_of_rows(&spec, &accumulators, &input, &schema) }
         });
         Ok(State::Over(over.go_on(batch, self.spec.batch_size, rest.boxed()).await?))

@@ -108,7 +108,8 @@ impl Table {
     /// From 2^32 - 1 words on.
     pub(super) fn number(&mut self, words: &[u64], numbers: &mut Vec<usize>) -> Result<()> {
         if self.words.len() + words.len() >= u32::MAX as usize {
-            return Err(DataFusionError::ResourcesExhausted("koel: groups of a partition are at most 2^32 - 2".into()));
+            let what = "koel: groups of a partition are at most 2^32 - 2: raise datafusion.execution.target_partitions";
+            return Err(DataFusionError::ResourcesExhausted(what.into()));
         }
         numbers.clear();
         numbers.reserve(words.len());

@@ -10,11 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
 use datafusion::logical_expr::{Accumulator, Operator};
-use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, IsNullExpr, lit};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
+use datafusion::physical_plan::ExecutionPlan;
 use koel_arrow::{Column, Keys, NullEquality};
 
 /// The open filter of a join, and what build partitions have said so far.
@@ -39,6 +41,11 @@ struct Ends {
 }
 
 impl Bounds {
+    /// Whether anybody of the probe side reads a filter.
+    pub(super) fn are_read(filter: &DynamicFilterPhysicalExpr, probe: &Arc<dyn ExecutionPlan>) -> bool {
+        filter.expression_id().is_some_and(|id| reads(probe, id).unwrap_or(true))
+    }
+
     /// For a filter that so many build partitions close.
     pub(super) fn new(
         filter: Arc<DynamicFilterPhysicalExpr>,
@@ -117,6 +124,20 @@ impl Ends {
         }
         Ok(())
     }
+}
+
+/// Whether an expression of this id stands anywhere in a plan.
+fn reads(plan: &Arc<dyn ExecutionPlan>, id: u64) -> Result<bool> {
+    let mut found = false;
+    let mut stop = |now: bool| {
+        found |= now;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    };
+    plan.apply(|operator| {
+        operator.apply_expressions(&mut |root| root.apply(|part| stop(part.expression_id() == Some(id))))?;
+        stop(false)
+    })?;
+    Ok(found)
 }
 
 /// Whether equal keys of a type lie between any bounds that one of them does. Not so floats: 0 and -0, and NaN.

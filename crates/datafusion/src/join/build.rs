@@ -93,7 +93,7 @@ impl Build {
             let _timed = timer.timer();
             let build = Build::of(collected, &spec, [partition, probes])?;
             metrics.reserved(build.reservation.size());
-            metrics.device(build.index.device());
+            metrics.input.device(build.index.device());
             Ok(Read::Whole(Arc::new(build)))
         };
         SpawnedTask::spawn_blocking(work)
@@ -206,7 +206,7 @@ impl Collected {
                 break None;
             };
             let _timed = metrics.time.timer();
-            metrics.came(&batch);
+            metrics.input.came(&batch);
             if batch.num_rows() == 0 {
                 continue;
             }

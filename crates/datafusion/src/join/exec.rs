@@ -118,11 +118,13 @@ impl KoelJoinExec {
         }
     }
 
-    /// The filter in scans of the probe side, if DataFusion put one there.
+    /// The filter in scans of the probe side, if DataFusion put one there and one of them reads it.
     fn bounds(&self) -> Option<Arc<Bounds>> {
         let made = || {
             let [filter] = <[_; 1]>::try_from(self.stock.dynamic_expressions_produced()).ok()?;
             let filter = Arc::downcast::<DynamicFilterPhysicalExpr>(filter).ok()?;
+            // To find the ends of keys for nobody is a pass too much.
+            Some(()).filter(|()| Bounds::are_read(&filter, &self.stock.right))?;
             let schemas = [self.stock.left.schema(), self.stock.right.schema()];
             let builds = self.stock.left.output_partitioning().partition_count();
             // Without bounds scans read more, and the join is as right.

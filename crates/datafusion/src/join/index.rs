@@ -21,8 +21,9 @@ use crate::error::external;
 
 /// Probe rows that are asked at a time of a device that is reached over a bus.
 const GATHERED: usize = 1 << 20;
-/// Results of a batch that are held at once.
-pub(super) const AT_ONCE: usize = 1 << 17;
+/// Results that are held at once: of a batch, and of what is gathered for a device, which looks all of it up again for each piece.
+const AT_ONCE: usize = 1 << 17;
+const AT_ONCE_REMOTE: usize = 1 << 21;
 
 /// An index of the build side's keys.
 pub(super) struct Index {
@@ -68,9 +69,9 @@ impl Index {
     }
 
     /// Bytes that an index of so many rows and key columns takes while it is made, at most: words, their numbers, a table of
-    /// them, and the lists of rows.
+    /// them, the lists of rows, and on the CPU up to 64 bytes a row of bits, which are a megabyte at most.
     pub(super) fn bytes(rows: usize, columns: usize) -> usize {
-        rows.saturating_mul(40 + 16 * columns)
+        rows.saturating_mul(40 + 16 * columns).saturating_add(rows.saturating_mul(64).min(1 << 20))
     }
 
     /// The device that holds it, for metrics and plans.
@@ -91,10 +92,15 @@ impl Index {
         if self.is_remote() { GATHERED } else { 1 }
     }
 
+    /// The most results of a piece.
+    fn at_once(&self) -> usize {
+        if self.is_remote() { AT_ONCE_REMOTE } else { AT_ONCE }
+    }
+
     /// What a batch of probe keys finds, without its results if they are many.
     pub(super) fn probe(&self, keys: &Keys, how: JoinKind) -> Result<Probe> {
         self.ask(|way| match way {
-            Way::Pairs(right) => right.probe(keys, how, AT_ONCE),
+            Way::Pairs(right) => right.probe(keys, how, self.at_once()),
             Way::Firsts { .. } => Err(koel::Error::WrongIndex.into()),
         })
     }
@@ -102,7 +108,7 @@ impl Index {
     /// Some results of a batch.
     pub(super) fn piece(&self, probe: &Probe, first: u64) -> Result<JoinRows> {
         self.ask(|way| match way {
-            Way::Pairs(right) => right.piece(probe, first, AT_ONCE),
+            Way::Pairs(right) => right.piece(probe, first, self.at_once()),
             Way::Firsts { .. } => Err(koel::Error::WrongIndex.into()),
         })
     }

@@ -1,84 +1,60 @@
 //! What EXPLAIN ANALYZE says of a join.
 
-use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, RecordOutput, Time,
+    BaselineMetrics, ExecutionPlanMetricsSet, Gauge, MetricBuilder, RecordOutput,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt;
 
 use crate::device::Devices;
+use crate::metrics::{Input, Part};
 
 /// Of a build side.
 #[derive(Clone)]
 pub(super) struct BuildMetrics {
+    pub(super) input: Input,
     /// Reading, indexing.
-    pub(super) time: Time,
-    batches: Count,
-    rows: Count,
+    pub(super) time: Part,
     memory: Gauge,
-    devices: Devices,
 }
 
 impl BuildMetrics {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, devices: Devices) -> Self {
+        let of = (metrics, partition);
         BuildMetrics {
-            time: MetricBuilder::new(metrics).subset_time("build_time", partition),
-            batches: MetricBuilder::new(metrics).counter("build_input_batches", partition),
-            rows: MetricBuilder::new(metrics).counter("build_input_rows", partition),
+            input: Input::new(["build_input_batches", "build_input_rows"], devices, of),
+            time: Part::new("build_time", &MetricBuilder::new(metrics).elapsed_compute(partition), of),
             memory: MetricBuilder::new(metrics).gauge("build_mem_used", partition),
-            devices,
         }
-    }
-
-    pub(super) fn came(&self, batch: &RecordBatch) {
-        self.batches.add(1);
-        self.rows.add(batch.num_rows());
     }
 
     pub(super) fn reserved(&self, bytes: usize) {
         self.memory.add(bytes);
-    }
-
-    pub(super) fn device(&self, device: String) {
-        self.devices.add(device);
     }
 }
 
 /// Of a partition of the probe side.
 #[derive(Clone)]
 pub(super) struct ProbeMetrics {
-    /// Time for the whole, rows and batches of the result.
+    /// Rows and batches of the result.
     pub(super) all: BaselineMetrics,
+    pub(super) input: Input,
     /// Looking up keys.
-    pub(super) probe: Time,
+    pub(super) probe: Part,
     /// Making rows of the result.
-    pub(super) join: Time,
-    batches: Count,
-    rows: Count,
-    devices: Devices,
+    pub(super) join: Part,
 }
 
 impl ProbeMetrics {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, devices: Devices) -> Self {
+        let (all, of) = (BaselineMetrics::new(metrics, partition), (metrics, partition));
         ProbeMetrics {
-            all: BaselineMetrics::new(metrics, partition),
-            probe: MetricBuilder::new(metrics).subset_time("probe_time", partition),
-            join: MetricBuilder::new(metrics).subset_time("join_time", partition),
-            batches: MetricBuilder::new(metrics).counter("input_batches", partition),
-            rows: MetricBuilder::new(metrics).counter("input_rows", partition),
-            devices,
+            input: Input::new(["input_batches", "input_rows"], devices, of),
+            probe: Part::new("probe_time", all.elapsed_compute(), of),
+            join: Part::new("join_time", all.elapsed_compute(), of),
+            all,
         }
-    }
-
-    pub(super) fn came(&self, batch: &RecordBatch) {
-        self.batches.add(1);
-        self.rows.add(batch.num_rows());
-    }
-
-    pub(super) fn device(&self, device: String) {
-        self.devices.add(device);
     }
 
     /// A stream that another join gives, its rows counted.

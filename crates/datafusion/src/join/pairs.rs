@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! gathered   batches of the probe side, whose rows are numbered through; their keys are asked at once
-//! piece      AT_ONCE results of them, by probe rows, then build rows
+//! piece      some of them, by probe rows, then build rows
 //! slice      results of one batch, at most batch_size; the last one of a batch says so, and may be empty
 //! ```
 //!
@@ -15,7 +15,7 @@ use datafusion::error::Result;
 use koel::JoinRows;
 use koel_arrow::Probe;
 
-use super::index::{AT_ONCE, Index};
+use super::index::Index;
 
 /// Probe batches and what they have found.
 pub(super) struct Pairs {
@@ -69,7 +69,6 @@ impl Pairs {
         self.before += self.piece.left.len() as u64;
         self.given = 0;
         self.piece = index.piece(&self.probe, self.before)?;
-        debug_assert!(self.piece.left.len() <= AT_ONCE);
         Ok(())
     }
 

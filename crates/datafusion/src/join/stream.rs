@@ -140,7 +140,7 @@ impl Prober {
                 self.input = None;
                 break;
             };
-            self.metrics.came(&batch);
+            self.metrics.input.came(&batch);
             if batch.num_rows() == 0 {
                 continue;
             }
@@ -161,7 +161,7 @@ impl Prober {
             return question();
         }
         let answer = SpawnedTask::spawn_blocking(question).join().await;
-        self.metrics.device(self.build.index.device());
+        self.metrics.input.device(self.build.index.device());
         answer.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
     }
 
