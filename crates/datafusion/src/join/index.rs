@@ -154,3 +154,70 @@ impl Index {
 fn may_be_mended(device: &Any, error: &koel_arrow::Error) -> bool {
     !device::is_cpu(device) && matches!(error, koel_arrow::Error::Koel(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::Int64Array;
+    use koel_arrow::Column;
+
+    use super::*;
+
+    fn keys(of: impl Iterator<Item = i64>) -> Keys {
+        Keys::new(vec![Column::new("k", Arc::new(of.collect::<Int64Array>()))]).expect("keys")
+    }
+
+    fn lost() -> koel::Error {
+        koel::Error::Device { device: "a card".into(), doing: "a lookup".into(), message: "it is gone".into() }
+    }
+
+    /// All that the index says of these keys.
+    fn said(index: &Index, of: &Keys) -> [Vec<u32>; 2] {
+        if !index.pairs {
+            return [index.firsts(of).expect("rows"), vec![]];
+        }
+        let probe = index.probe(of, JoinKind::Full).expect("a probe");
+        let [mut left, mut right] = [vec![], vec![]];
+        while (left.len() as u64) < probe.len() {
+            let JoinRows { left: more, right: of_them } = index.piece(&probe, left.len() as u64).expect("a piece");
+            left.extend(more);
+            right.extend(of_them);
+        }
+        [left, right]
+    }
+
+    /// What a batch found on a device goes on to be listed by the CPU, and the batches behind it find the same there.
+    #[test]
+    fn the_cpu_goes_on_where_a_device_has_failed() {
+        let device = match koel::device::choose("opencl:0", None) {
+            Ok(found) => found.into_iter().next().expect("a device"),
+            Err(error) => {
+                assert!(std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(), "an OpenCL device is required: {error}");
+                return eprintln!("skipped: {error}");
+            }
+        };
+        let (build, probe) = (keys((0..3000).map(|i| i * 7919 % 1000)), keys((0..2000).map(|i| i * 31 % 1100)));
+        for pairs in [true, false] {
+            let index =
+                Index::new(device.clone(), build.clone(), NullEquality::NothingEquals, pairs).expect("an index");
+            let before = said(&index, &probe);
+            assert!(index.is_remote() && before[0].len() >= 2000);
+            let begun = pairs.then(|| index.probe(&probe, JoinKind::Full).expect("a probe"));
+            let is_lost = Cell::new(true);
+            let question = |way: &Way| match (is_lost.replace(false), way) {
+                (true, _) => Err(lost().into()),
+                (false, Way::Pairs(_)) => Ok(true),
+                (false, Way::Firsts { .. }) => Ok(false),
+            };
+            assert_eq!(index.ask(question).expect("the CPU's answer"), pairs);
+            assert!(!index.is_remote() && index.device().contains("failed"), "{}", index.device());
+            assert_eq!(said(&index, &probe), before);
+            if let Some(begun) = begun {
+                let rest = index.piece(&begun, 100).expect("the rest");
+                assert_eq!(rest.left, before[0][100..]);
+            }
+        }
+    }
+}

@@ -31,3 +31,47 @@ async fn scans_leave_out_what_no_build_key_has() {
         assert_eq!(answer(&context, sql).await, stock);
     }
 }
+
+/// Bounds of other types are such as the scans can read, and leave in what has a partner.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bounds_of_other_types_leave_in_what_is_wanted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let context = context(KoelOptions::default());
+    for (i, key) in [
+        "cast('1992-01-01' as date) + cast(value % 2000 as int)",
+        "concat('key ', lpad(cast(value % 2000 as varchar), 5, '0'))",
+        "cast(value % 2000 as decimal(12, 2)) - 500",
+        "to_timestamp(value % 2000)",
+        "arrow_cast(value % 2000, 'UInt16')",
+    ]
+    .iter()
+    .enumerate()
+    {
+        for (name, rows) in [("few", "generate_series(703, 1290)"), ("many", "generate_series(1, 20000)")] {
+            let to = folder.path().join(format!("{name}{i}.parquet")).display().to_string();
+            let copy = format!(
+                "copy (select {key} as id, value % 7 as x from {rows}) to '{to}' stored as parquet options ('format.max_row_group_size' '1000')"
+            );
+            answer(&context, &copy).await;
+            answer(&context, &format!("create external table {name}{i} stored as parquet location '{to}'")).await;
+        }
+        let from = format!("few{i} as few join many{i} as many on few.id = many.id");
+        let sql = format!("select count(*), sum(many.x) from {from} where few.x > 0");
+        let ran = answer(&context, &format!("explain analyze {sql}")).await;
+        assert!(ran.contains("KoelJoinExec") && ran.contains("id@0 >= ") && ran.contains("id@0 <= "), "{ran}");
+        let koel = answer(&context, &sql).await;
+        answer(&context, "set koel.enabled = false").await;
+        assert_eq!(koel, answer(&context, &sql).await, "{key}");
+        answer(&context, "set koel.enabled = true").await;
+    }
+}
+
+/// In memory nobody reads them, and nobody works them out.
+#[tokio::test]
+async fn nobody_is_told_who_does_not_listen() {
+    let context = context(KoelOptions::default());
+    answer(&context, "create table few as select value as id from generate_series(5, 9)").await;
+    answer(&context, "create table many as select value as id from generate_series(1, 90)").await;
+    let ran = answer(&context, "explain analyze select count(*) from few join many on few.id = many.id").await;
+    assert!(ran.contains("KoelJoinExec") && !ran.contains(">= 5"), "{ran}");
+}

@@ -51,6 +51,29 @@ async fn joins_are_taken_and_say_where_they_ran() {
     }
 }
 
+/// Keys that are no columns: they are evaluated batch by batch, on both sides.
+#[tokio::test]
+async fn joins_by_expressions_are_stock_ones() {
+    let context = with_tables().await;
+    for how in ["join", "left join", "right join", "full join", "left semi join", "right anti join"] {
+        let columns = match how {
+            "left semi join" => "l.id, l.a",
+            "right anti join" => "r.id, r.b",
+            _ => "l.id, l.a, r.id, r.b",
+        };
+        let sql = format!(
+            "select {columns} from l {how} r on l.id * 3 = r.id + 1 and concat('b', l.a) = concat('b', r.b) order by {columns}"
+        );
+        let plan = answer(&context, &format!("explain {sql}")).await;
+        assert!(plan.contains("KoelJoinExec") && !plan.contains("HashJoinExec"), "{plan}");
+        let koel = answer(&context, &sql).await;
+        answer(&context, "set koel.enabled = false").await;
+        assert_eq!(koel, answer(&context, &sql).await, "{how}");
+        answer(&context, "set koel.enabled = true").await;
+        assert!(koel.lines().count() > 15, "{how}: {koel}");
+    }
+}
+
 #[tokio::test]
 async fn joins_that_stay_say_why() {
     let context = with_tables().await;
