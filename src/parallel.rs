@@ -14,6 +14,7 @@
 //! What it is not: adaptive. Pieces are as long as each other, and all are known at the start; threads that end early
 //! take over pieces, not parts of them.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -188,7 +189,7 @@ pub(crate) fn fold_with<I: Divide, W, R: Send>(
         }
         all
     };
-    let (chunks, threads) = (input.len().div_ceil(size), rayon::current_num_threads());
+    let (chunks, threads) = (input.len().div_ceil(size), threads());
     let most = if threads == 1 { chunks } else { chunks.div_ceil(PIECES * threads) };
     halves(input, 0, Pieces { size, most }, &of_piece, &join)
 }
@@ -237,6 +238,29 @@ fn both(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     rayon::join(a, b);
 }
 
+thread_local! {
+    /// Whether this thread does its passes alone.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Threads that share the passes of this one.
+pub(crate) fn threads() -> usize {
+    if ALONE.get() { 1 } else { rayon::current_num_threads() }
+}
+
+/// Calls `work`, in which this thread does all passes alone.
+pub(crate) fn alone(work: &mut (dyn FnMut() + Send)) {
+    /// As it was, also after a panic.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let _before = Before(ALONE.replace(true));
+    work();
+}
+
 /// Calls `work` on a thread of the pool. [`each`] and its like in it use that pool. Compiled once, too.
 pub(crate) fn within(pool: &ThreadPool, work: &mut (dyn FnMut() + Send)) {
     pool.install(work);
@@ -247,6 +271,24 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
+
+    #[test]
+    fn a_thread_alone_gives_nothing_away() {
+        let me = std::thread::current().id();
+        let others = AtomicUsize::new(0);
+        let pass = || {
+            each(0..100_000, 10, |_, _| {
+                if std::thread::current().id() != me {
+                    others.fetch_add(1, Relaxed);
+                }
+            });
+        };
+        alone(&mut || alone(&mut || pass()));
+        alone(&mut || pass());
+        assert_eq!((others.load(Relaxed), threads()), (0, rayon::current_num_threads()));
+        std::panic::catch_unwind(|| alone(&mut || panic!("on purpose"))).expect_err("a panic");
+        assert_eq!(threads(), rayon::current_num_threads());
+    }
 
     const LENGTHS: [usize; 8] = [0, 1, 6, 7, 8, 69, 70, 10_001];
 

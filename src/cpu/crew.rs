@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use crossbeam::utils::CachePadded;
 
 use super::CHUNK;
-use crate::parallel::fold_with;
+use crate::parallel::{fold_with, threads};
 
 /// The input `0..len` of one pass, in chunks.
 pub(super) struct Crew {
@@ -35,7 +35,7 @@ impl Crew {
     /// Runs `job` once on each thread that is free, and joins what they return; none for no input. A job that starts
     /// late finds no chunk left.
     pub(super) fn run<R: Send>(&self, job: impl Fn(&Crew) -> R + Sync, join: impl Fn(R, R) -> R + Sync) -> Option<R> {
-        let threads = rayon::current_num_threads().min(self.len.div_ceil(CHUNK));
+        let threads = threads().min(self.len.div_ceil(CHUNK));
         fold_with(0..threads, 1, || (), |(), _, _| job(self), join)
     }
 

@@ -22,7 +22,7 @@ use super::{BLOCK, CHUNK, Cpu, Memory};
 use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated, Word};
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::{Per, collect, each};
+use crate::parallel::{Per, collect, each, threads};
 use crate::scheme::Key;
 
 /// Rows of the column for each group and thread, where groups are more than [`CHUNK`].
@@ -134,7 +134,7 @@ impl Cpu {
         wanted: Wanted,
         look: impl Fn(Range<usize>, &mut [u32]) -> bool + Sync,
     ) -> Result<Option<WideAccumulated<Cpu>>> {
-        let threads = self.run(rayon::current_num_threads)?;
+        let threads = self.run(threads)?;
         let in_order = numbers == Numbers::Double && wanted.sum;
         if in_order || (groups > CHUNK && groups.saturating_mul(threads * ROWS_A_CELL) > rows) {
             return Ok(None);

@@ -78,7 +78,7 @@ mod strided;
 mod tests;
 
 use std::fs;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -113,10 +113,20 @@ pub struct Cpu {
     inner: Arc<Inner>,
 }
 
+/// Who works.
+#[derive(Debug)]
+enum Threads {
+    /// Rayon's global pool, or the pool of the thread that calls.
+    Global,
+    /// A pool.
+    Pool(Arc<ThreadPool>),
+    /// The thread that calls.
+    Caller,
+}
+
 #[derive(Debug)]
 struct Inner {
-    /// None: rayon's global pool, or the pool of the thread that calls.
-    pool: Option<Arc<ThreadPool>>,
+    threads: Threads,
     info: DeviceInfo,
     ledger: Ledger,
     workspaces: Workspaces,
@@ -130,7 +140,13 @@ impl Cpu {
     ///
     /// This never fails. If the system gives no threads for the pool, every operation is [`Error::Device`].
     pub fn new() -> Cpu {
-        Cpu::on(None, threads::ready().map_or(1, |()| rayon::current_num_threads()))
+        Cpu::on(Threads::Global, threads::ready().map_or(1, |()| rayon::current_num_threads()))
+    }
+
+    /// The thread that calls, alone: for programs with threads of their own, such as query engines, each of which has its
+    /// own table. Nothing is handed to another thread, and no pool is started.
+    pub fn of_caller() -> Cpu {
+        Cpu::on(Threads::Caller, 1)
     }
 
     /// A pool of its own with `threads` threads; they end with the last clone.
@@ -151,19 +167,17 @@ impl Cpu {
     /// The threads of a pool that the caller has already.
     pub fn from_pool(pool: Arc<ThreadPool>) -> Cpu {
         let threads = pool.current_num_threads();
-        Cpu::on(Some(pool), threads)
+        Cpu::on(Threads::Pool(pool), threads)
     }
 
-    fn on(pool: Option<Arc<ThreadPool>>, threads: usize) -> Cpu {
-        let driver = format!("rayon, {threads} thread{}, {} lanes", if threads == 1 { "" } else { "s" }, lanes::name());
-        let name = proc_field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-        let mut info = DeviceInfo::new("cpu", DeviceKind::Cpu, &name, driver, threads);
-        info.memory = proc_field("/proc/meminfo", "MemTotal")
-            .and_then(|field| field.strip_suffix(" kB")?.parse::<u64>().ok())
-            .map(|kib| kib * 1024);
+    fn on(threads: Threads, count: usize) -> Cpu {
+        let driver = format!("rayon, {count} thread{}, {} lanes", if count == 1 { "" } else { "s" }, lanes::name());
+        let (name, memory) = machine();
+        let mut info = DeviceInfo::new("cpu", DeviceKind::Cpu, name, driver, count);
+        info.memory = *memory;
         Cpu {
             inner: Arc::new(Inner {
-                pool,
+                threads,
                 info,
                 ledger: Ledger::default(),
                 workspaces: Workspaces::default(),
@@ -176,19 +190,20 @@ impl Cpu {
         &self.inner.workspaces
     }
 
-    /// Runs `work` on a thread of the pool, so that all that is parallel in it uses that pool.
+    /// Runs `work` on a thread of the pool, so that all that is parallel in it uses that pool, or on this one alone.
     ///
     /// What it returns counts only if no thread was short of memory for its workspace meanwhile.
     fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R> {
         let before = self.workspaces().shortages();
         let (mut work, mut done) = (Some(work), None);
         let mut once = || done = work.take().map(|work| work());
-        match &self.inner.pool {
-            Some(pool) => parallel::within(pool, &mut once),
-            None => {
+        match &self.inner.threads {
+            Threads::Pool(pool) => parallel::within(pool, &mut once),
+            Threads::Global => {
                 threads::ready()?;
                 once();
             }
+            Threads::Caller => parallel::alone(&mut once),
         }
         let is_whole = self.workspaces().shortages() == before;
         done.filter(|_| is_whole).ok_or_else(|| memory::no_room(size_of::<Workspace>()))
@@ -199,6 +214,18 @@ impl Default for Cpu {
     fn default() -> Self {
         Cpu::new()
     }
+}
+
+/// The name of the processors, and the bytes of memory where they are known. The system takes a fraction of a millisecond
+/// to say it, so it is asked once.
+fn machine() -> &'static (String, Option<u64>) {
+    static MACHINE: OnceLock<(String, Option<u64>)> = OnceLock::new();
+    MACHINE.get_or_init(|| {
+        let name = proc_field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+        let kib =
+            proc_field("/proc/meminfo", "MemTotal").and_then(|field| field.strip_suffix(" kB")?.parse::<u64>().ok());
+        (name, kib.map(|kib| kib * 1024))
+    })
 }
 
 /// The first `name: value` of a file under /proc, where there is one.

@@ -37,7 +37,7 @@ use super::CHUNK;
 use super::block::Pairs;
 use super::lanes::at_best;
 use super::memory::{atomic, prefetch};
-use crate::parallel::collect;
+use crate::parallel::{collect, threads};
 
 /// Words of a line, and keys that are hashed together.
 pub(super) const LINE: usize = 8;
@@ -211,7 +211,7 @@ pub(super) fn deal<B: Batch>(batch: B, image: &mut [u64], slices: Slices, most: 
     let len = batch.len();
     // Places are counted in 32 bits.
     u32::try_from(len).ok()?;
-    let threads = rayon::current_num_threads();
+    let threads = threads();
     let share = if threads == 1 { len } else { len.div_ceil(CHUNKS_EACH * threads) };
     let share = share.max(CHUNK).next_multiple_of(LINE);
     let chunk = |number: usize| batch.some(number * share..len.min((number + 1) * share));

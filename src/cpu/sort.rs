@@ -33,7 +33,7 @@ use super::memory::{Memory, atomic};
 use crate::backend::Word;
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::{any, each, fold, fold_with};
+use crate::parallel::{any, each, fold, fold_with, threads};
 use crate::scheme::sorted::search::word;
 
 /// Words of a bucket, about, as its logarithm: with a thread's scratch a quarter of an L2 cache.
@@ -209,7 +209,7 @@ fn scatter<const N: usize, S: Source<N> + ?Sized>(
     let len = from.len();
     let mask = (1usize << bits) - 1;
     let digit = |i: usize| (from.key(i) >> shift) as usize & mask;
-    let chunk = len.div_ceil(4 * rayon::current_num_threads()).max(CHUNK);
+    let chunk = len.div_ceil(4 * threads()).max(CHUNK);
     let range = |number: usize| number * chunk..len.min((number + 1) * chunk);
     // A row for each chunk.
     let mut places = memory::zeroed::<usize>(len.div_ceil(chunk) * (mask + 1))?;

@@ -36,9 +36,19 @@ pub(crate) fn known(name: &str) -> Option<Any> {
     OPEN.try_lock().ok()?.as_ref()?.get(name).cloned()
 }
 
-/// The CPU.
+/// The CPU, all of its threads.
 pub(crate) fn cpu() -> Any {
     Any::Cpu(Cpu::new())
+}
+
+/// The CPU, by the thread alone that asks: for partitions that keep all threads busy without each other.
+pub(crate) fn thread() -> Any {
+    Any::Cpu(Cpu::of_caller())
+}
+
+/// Threads that work at the same time.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Whether a device is the CPU.

@@ -36,6 +36,7 @@ use crate::cpu::network::sort_descending;
 use crate::cpu::parts::{Dealt, LINE, Slices, Words, array, deal, with_room};
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::threads;
 use crate::scheme::bucketized::{Functions, PART_SLOTS, canonical as rule};
 use crate::scheme::hash::{mix, unmix};
 use crate::scheme::slot;
@@ -109,7 +110,7 @@ impl Parts<'_> {
         let Parts { functions, slices, pairs, dealt } = self;
         let shift = PART_BITS - S.ilog2();
         // No more threads than have their rooms in eight bytes a pair, which estimates of builds count.
-        let threads = rayon::current_num_threads().min(pairs / ROOM_WORDS).max(1);
+        let threads = threads().min(pairs / ROOM_WORDS).max(1);
         let leaving = AtomicUsize::new(dealt.escapes.len());
         let room = || Some((Room::new()?, Found::default()));
         let of_slice = |(room, found): &mut (Room, Found), number: usize, slice: &mut [u64], count| {

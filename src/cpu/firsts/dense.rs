@@ -7,7 +7,7 @@ use crate::cpu::BLOCK;
 use crate::cpu::lanes::at_best;
 use crate::cpu::memory::{atomic_u32, prefetch};
 use crate::error::Result;
-use crate::parallel::{each, fold};
+use crate::parallel::{each, fold, threads};
 use crate::scheme::Key;
 
 /// Cells above which they are asked for ahead: below, a cache of the second level holds them.
@@ -25,7 +25,7 @@ impl<K: Key> Dense<K> {
         let mut cells = Memory::zeroed(range + 1)?;
         let words = atomic_u32(cells.words_mut()?);
         let size = grain(keys.len());
-        let alone = keys.len() <= size || rayon::current_num_threads() == 1;
+        let alone = keys.len() <= size || threads() == 1;
         let place = |key: K| key.into().wrapping_sub(least.into()) as usize;
         let of_chunk = |_, rows: Range<usize>| {
             let keys = &keys[rows.clone()];

@@ -34,7 +34,7 @@ use crate::cpu::lanes::at_best;
 use crate::cpu::memory::{atomic, prefetch};
 use crate::cpu::{BLOCK, CHUNK};
 use crate::error::Result;
-use crate::parallel::{each, fold};
+use crate::parallel::{each, fold, threads};
 use crate::scheme::Key;
 use filling::Filling;
 
@@ -144,7 +144,7 @@ impl<K: Key> Hashed<K> {
         let mut lines = Memory::zeroed((count as usize).saturating_add(REACH).saturating_mul(LINE))?;
         let (zero, full) = (AtomicU32::new(0), AtomicBool::new(false));
         let size = grain(keys.len());
-        let alone = keys.len() <= size || rayon::current_num_threads() == 1;
+        let alone = keys.len() <= size || threads() == 1;
         let filling = Filling { lines: atomic(lines.words_mut()?).as_chunks().0, homes, zero: &zero, alone };
         let of_chunk = |_, rows: Range<usize>| {
             let mut taken = 0;

@@ -17,7 +17,7 @@ use crate::cpu::{Cpu, Memory};
 use crate::error::Result;
 use crate::join::NO_ROW;
 use crate::memory;
-use crate::parallel::each;
+use crate::parallel::{each, threads};
 
 const RANGES: usize = 16;
 
@@ -45,7 +45,7 @@ impl Runs {
         let (mut bounds, mut rows) = (Memory::zeroed(len + 1)?, Memory::zeroed(len)?);
         let (ends, all) = (&mut bounds.words_mut()?[1..], rows.words_mut()?);
         cpu.run(|| {
-            let ranges = if alone(len) { 1 } else { rayon::current_num_threads().clamp(1, RANGES) };
+            let ranges = if alone(len) { 1 } else { threads().clamp(1, RANGES) };
             let mut shares = memory::reserved(ranges)?;
             let (mut ends, mut begin) = (ends, 0);
             for i in 1..=ranges {

@@ -122,6 +122,7 @@ impl Build {
         }
         columns.iter_mut().enumerate().filter(|(i, _)| !spec.keeps_build(*i)).for_each(|(_, column)| *column = None);
         let device = if rows < spec.min_rows { device::cpu() } else { device::named(&spec.device) };
+        let device = if device::is_cpu(&device) && spec.are_many { device::thread() } else { device };
         let index = Index::new(device, keys, spec.nulls, spec.wants_pairs())?;
         // Columns that nobody asks for any more are gone; what the index needs is known less well.
         let kept: usize = columns.iter().flatten().map(bytes).sum();

@@ -40,7 +40,7 @@ use super::instead::Instead;
 use super::metrics::{BuildMetrics, ProbeMetrics};
 use super::spec::Spec;
 use super::stream::probed;
-use crate::device::Devices;
+use crate::device::{self, Devices};
 use crate::options::KoelOptions;
 use crate::ordered::NO_ORDER;
 use crate::shown::as_stock;
@@ -139,6 +139,7 @@ impl KoelJoinExec {
         let mut kept = self.is_short.lock().unwrap_or_else(PoisonError::into_inner);
         let is_short = kept.upgrade().unwrap_or_default();
         *kept = Arc::downgrade(&is_short);
+        let builds = self.stock.left.output_partitioning().partition_count();
         Spec {
             how: *self.stock.join_type(),
             nulls: self.nulls(),
@@ -157,6 +158,7 @@ impl KoelJoinExec {
             ordered: self.options.ordered,
             device: options.device.clone(),
             min_rows: options.min_rows,
+            are_many: self.stock.mode == PartitionMode::Partitioned && 2 * builds >= device::threads(),
         }
     }
 

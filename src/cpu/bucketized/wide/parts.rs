@@ -34,6 +34,7 @@ use super::place::{count_copy, sum};
 use crate::backend::{Placed, Word};
 use crate::cpu::lanes::at_best;
 use crate::cpu::parts::{Batch, Dealt, Slices, array, deal, with_room};
+use crate::parallel::threads;
 use crate::scheme::bucketized::wide::{
     LINE_WORDS, Layout, Line, LineFunctions, SlotKey, lines, lines_mut, pair, put, slot,
 };
@@ -139,7 +140,7 @@ impl<L: Layout> Parts<'_, L> {
     pub(super) fn place(self, image: &mut [u64]) -> Option<Left<L>> {
         let Parts { functions, slices, pairs, dealt } = self;
         // No more threads than have their rooms in most of what estimates of builds count: another image.
-        let threads = rayon::current_num_threads().min(size_of_val(image) / 4 * 3 / Room::<L>::BYTES).max(1);
+        let threads = threads().min(size_of_val(image) / 4 * 3 / Room::<L>::BYTES).max(1);
         let leaving = AtomicUsize::new(dealt.escapes.len());
         let room = || Some((Room::<L>::new()?, Found::default()));
         let of_slice = |(room, found): &mut (Room<L>, Found<L>), number: usize, slice: &mut [u64], count| {
