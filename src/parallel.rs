@@ -1,4 +1,4 @@
-//! Passes over columns, on all threads of the pool that calls.
+//! Passes over columns, on all threads of the pool that calls, or on the calling thread [`alone`].
 //!
 //! ```text
 //! fold(input, size, of_chunk, join):

@@ -115,7 +115,7 @@ pub struct Cpu {
 
 /// Who works.
 #[derive(Debug)]
-enum Threads {
+enum Workers {
     /// Rayon's global pool, or the pool of the thread that calls.
     Global,
     /// A pool.
@@ -126,7 +126,7 @@ enum Threads {
 
 #[derive(Debug)]
 struct Inner {
-    threads: Threads,
+    workers: Workers,
     info: DeviceInfo,
     ledger: Ledger,
     workspaces: Workspaces,
@@ -140,13 +140,14 @@ impl Cpu {
     ///
     /// This never fails. If the system gives no threads for the pool, every operation is [`Error::Device`].
     pub fn new() -> Cpu {
-        Cpu::on(Threads::Global, threads::ready().map_or(1, |()| rayon::current_num_threads()))
+        Cpu::on(Workers::Global, threads::ready().map_or(1, |()| rayon::current_num_threads()))
     }
 
-    /// The thread that calls, alone: for programs with threads of their own, such as query engines, each of which has its
-    /// own table. Nothing is handed to another thread, and no pool is started.
+    /// The calling thread alone: for programs with threads of their own, such as query engines, each with tables of its own.
+    /// Passes of this device hand nothing to other threads. What the host does with answers and files still uses rayon's
+    /// global pool: answers for more than 2^14 queries, digests, saving, opening, audits.
     pub fn of_caller() -> Cpu {
-        Cpu::on(Threads::Caller, 1)
+        Cpu::on(Workers::Caller, 1)
     }
 
     /// A pool of its own with `threads` threads; they end with the last clone.
@@ -167,17 +168,21 @@ impl Cpu {
     /// The threads of a pool that the caller has already.
     pub fn from_pool(pool: Arc<ThreadPool>) -> Cpu {
         let threads = pool.current_num_threads();
-        Cpu::on(Threads::Pool(pool), threads)
+        Cpu::on(Workers::Pool(pool), threads)
     }
 
-    fn on(threads: Threads, count: usize) -> Cpu {
-        let driver = format!("rayon, {count} thread{}, {} lanes", if count == 1 { "" } else { "s" }, lanes::name());
+    fn on(workers: Workers, count: usize) -> Cpu {
+        let threads = match workers {
+            Workers::Caller => "the calling thread".into(),
+            _ => format!("rayon, {count} thread{}", if count == 1 { "" } else { "s" }),
+        };
+        let driver = format!("{threads}, {} lanes", lanes::name());
         let (name, memory) = machine();
         let mut info = DeviceInfo::new("cpu", DeviceKind::Cpu, name, driver, count);
         info.memory = *memory;
         Cpu {
             inner: Arc::new(Inner {
-                threads,
+                workers,
                 info,
                 ledger: Ledger::default(),
                 workspaces: Workspaces::default(),
@@ -197,13 +202,13 @@ impl Cpu {
         let before = self.workspaces().shortages();
         let (mut work, mut done) = (Some(work), None);
         let mut once = || done = work.take().map(|work| work());
-        match &self.inner.threads {
-            Threads::Pool(pool) => parallel::within(pool, &mut once),
-            Threads::Global => {
+        match &self.inner.workers {
+            Workers::Pool(pool) => parallel::within(pool, &mut once),
+            Workers::Global => {
                 threads::ready()?;
                 once();
             }
-            Threads::Caller => parallel::alone(&mut once),
+            Workers::Caller => parallel::alone(&mut once),
         }
         let is_whole = self.workspaces().shortages() == before;
         done.filter(|_| is_whole).ok_or_else(|| memory::no_room(size_of::<Workspace>()))

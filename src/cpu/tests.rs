@@ -13,8 +13,9 @@ use crate::workload::keys_of_every_sort;
 
 const SIZES: [usize; 10] = [0, 1, 2, 31, 32, 33, 129, 1000, 16 << 10, 100_001];
 
-fn cpus() -> [Cpu; 3] {
-    [1, 2, 5].map(|threads| Cpu::with_threads(threads).expect("threads"))
+fn cpus() -> [Cpu; 4] {
+    let [one, two, five] = [1, 2, 5].map(|threads| Cpu::with_threads(threads).expect("threads"));
+    [one, two, five, Cpu::of_caller()]
 }
 
 fn noise(len: usize) -> Vec<u32> {

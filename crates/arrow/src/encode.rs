@@ -373,7 +373,9 @@ fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
         let narrow = |&word: &u64| if word == NONE { none as u32 } else { word as u32 };
         return Words::Narrow(words.par_iter().with_min_len(CHUNK).map(narrow).collect::<Vec<_>>().into());
     }
-    words.par_chunks_mut(CHUNK).flatten().filter(|word| **word == NONE).for_each(|word| *word = none);
+    words.par_chunks_mut(CHUNK).for_each(|words| {
+        words.iter_mut().filter(|word| **word == NONE).for_each(|word| *word = none);
+    });
     Words::Wide(words.into())
 }
 

@@ -1,7 +1,7 @@
 //! Devices by their names in `koel.device`: each is opened once in a process, since that compiles its kernels.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use koel::{Any, Cpu, HashBackend};
 use log::warn;
@@ -41,14 +41,15 @@ pub(crate) fn cpu() -> Any {
     Any::Cpu(Cpu::new())
 }
 
-/// The CPU, by the thread alone that asks: for partitions that keep all threads busy without each other.
+/// The CPU, on the calling thread alone: where enough partitions run at once to keep all cores busy.
 pub(crate) fn thread() -> Any {
     Any::Cpu(Cpu::of_caller())
 }
 
-/// Threads that work at the same time.
+/// Hardware threads of this process. The system reads files to say it, so it is asked once.
 pub(crate) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Whether a device is the CPU.

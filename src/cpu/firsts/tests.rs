@@ -107,8 +107,14 @@ fn keys_of_a_range_that_is_too_long_to_be_addressed() -> Result<()> {
     let present = Some("present: true");
     check_both(&(0..len).map(|i| u64::MAX - 40 * i).collect::<Vec<_>>(), present)?;
     check_both(&(0..len * 3).map(|i| 5 + 100 * (i * 7919 % len)).collect::<Vec<_>>(), present)?;
-    // The last bit there may be, and one more.
-    check_both(&(0..len).map(|i| i * 127).chain([len * 128 - 1]).collect::<Vec<_>>(), None)?;
+    // The last bit there may be, and one more: of few rows, and of many.
+    for rows in [len / 4, len] {
+        let most = (512 * (rows + 1)).min(1 << 23);
+        for (range, is_present) in [(most, true), (most + 1, false)] {
+            let keys: Vec<_> = (0..rows).map(|i| i * 139).chain([range - 1]).collect();
+            check_both(&keys, Some(if is_present { "present: true" } else { "present: false" }))?;
+        }
+    }
     check_both(&scattered(len as usize).collect::<Vec<_>>(), Some("present: false"))
 }
 

@@ -31,14 +31,14 @@ impl Bulk {
     }
 
     /// Whether a type is for it. To koel all NaNs are one; dictionaries joined up may have more values than their keys can number; and
-    /// texts are hashed and compared by the host, whatever the device (Q1 of TPC-H took 3.6 times as long as stock so).
+    /// texts are hashed and compared by the host, whatever the device (Q1 of TPC-H took 3.6 times stock that way).
     pub(super) fn takes(of: &DataType) -> bool {
-        let is_text = of.is_string() || of.is_binary() || matches!(of, DataType::FixedSizeBinary(_));
+        let is_text = of.is_string() || of.is_binary();
         let is_for = !of.is_floating() && !of.is_nested() && !matches!(of, DataType::Dictionary(..) | DataType::Null);
         is_for && !is_text && koel_arrow::check_key("", of).is_ok()
     }
 
-    /// Bytes that a round of so many rows takes on the way, at most: as an index of a join.
+    /// Bytes that a round of so many rows takes on the way, at most: words, their numbers, and a table of them.
     pub(super) fn bytes(rows: usize, columns: usize) -> usize {
         rows.saturating_mul(40 + 16 * columns)
     }
@@ -80,7 +80,8 @@ impl Bulk {
         let groups = match groups {
             Ok(groups) => groups,
             Err(error) => {
-                warn!("koel: {} cannot number groups ({error}): the CPU does", device::shown(&self.device));
+                let rows: usize = batches.iter().filter_map(|keys| keys.first()).map(|column| column.len()).sum();
+                warn!("koel: {} cannot group {rows} rows ({error}): the CPU does", device::shown(&self.device));
                 return Ok(false);
             }
         };

@@ -275,7 +275,7 @@ impl Aggregator {
         Ok(())
     }
 
-    /// Has a thread that may be kept waiting do something with the groups of a device, and notes if it has left that.
+    /// Runs work on the device's groups on a blocking thread, and reports the CPU if they have left the device.
     async fn waiting<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Groups) -> Result<T> + Send + 'static,

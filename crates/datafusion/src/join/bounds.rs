@@ -41,9 +41,19 @@ struct Ends {
 }
 
 impl Bounds {
-    /// Whether anybody of the probe side reads a filter.
+    /// Whether any operator of the probe side reads a filter.
     pub(super) fn are_read(filter: &DynamicFilterPhysicalExpr, probe: &Arc<dyn ExecutionPlan>) -> bool {
-        filter.expression_id().is_some_and(|id| reads(probe, id).unwrap_or(true))
+        let Some(id) = filter.expression_id() else { return false };
+        let mut found = false;
+        let mut stop = |now: bool| {
+            found |= now;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        };
+        let looked = probe.apply(|operator| {
+            operator.apply_expressions(&mut |root| root.apply(|part| stop(part.expression_id() == Some(id))))?;
+            stop(false)
+        });
+        looked.is_err() || found
     }
 
     /// For a filter that so many build partitions close.
@@ -124,20 +134,6 @@ impl Ends {
         }
         Ok(())
     }
-}
-
-/// Whether an expression of this id stands anywhere in a plan.
-fn reads(plan: &Arc<dyn ExecutionPlan>, id: u64) -> Result<bool> {
-    let mut found = false;
-    let mut stop = |now: bool| {
-        found |= now;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    };
-    plan.apply(|operator| {
-        operator.apply_expressions(&mut |root| root.apply(|part| stop(part.expression_id() == Some(id))))?;
-        stop(false)
-    })?;
-    Ok(found)
 }
 
 /// Whether equal keys of a type lie between any bounds that one of them does. Not so floats: 0 and -0, and NaN.

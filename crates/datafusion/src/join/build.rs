@@ -72,6 +72,9 @@ pub(super) enum Read {
     Refused(Refused),
 }
 
+/// Build rows from which a partition is indexed by all threads, however many partitions there are.
+const MOST_ALONE: usize = 1 << 22;
+
 /// Rows that koel can number.
 const MOST_ROWS: usize = u32::MAX as usize - 1;
 
@@ -121,9 +124,11 @@ impl Build {
             bounds.say(partition, &keys)?;
         }
         columns.iter_mut().enumerate().filter(|(i, _)| !spec.keeps_build(*i)).for_each(|(_, column)| *column = None);
-        let device = if rows < spec.min_rows { device::cpu() } else { device::named(&spec.device) };
-        let device = if device::is_cpu(&device) && spec.are_many { device::thread() } else { device };
-        let index = Index::new(device, keys, spec.nulls, spec.wants_pairs())?;
+        // A partition with most rows of all is left to all threads.
+        let cpu = if spec.are_many && rows < MOST_ALONE { device::thread() } else { device::cpu() };
+        let device = if rows < spec.min_rows { cpu.clone() } else { device::named(&spec.device) };
+        let device = if device::is_cpu(&device) { cpu.clone() } else { device };
+        let index = Index::new([device, cpu], keys, spec.nulls, spec.wants_pairs())?;
         // Columns that nobody asks for any more are gone; what the index needs is known less well.
         let kept: usize = columns.iter().flatten().map(bytes).sum();
         let kept = kept.saturating_add(spec.index_bytes(rows));

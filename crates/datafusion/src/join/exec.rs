@@ -60,7 +60,7 @@ enum Side {
 /// Rows come as from `HashJoinExec`: probe rows in their order, where that keeps it, and for one probe row the build rows in
 /// theirs; build rows at the end in theirs.
 ///
-/// Memory: the build side in one piece, and besides an index estimated at `40 + 16 * keys` bytes a row, in a reservation. Where it is
+/// Memory: the build side in one piece, and besides an index estimated at `40 + 16 * keys` bytes a row and a megabyte, in a reservation. Where it is
 /// refused, DataFusion sorts both sides, on disk if need be, and merges them, or hashes where it cannot; rows then come in its order.
 pub struct KoelJoinExec {
     stock: Arc<HashJoinExec>,
@@ -123,8 +123,10 @@ impl KoelJoinExec {
         let made = || {
             let [filter] = <[_; 1]>::try_from(self.stock.dynamic_expressions_produced()).ok()?;
             let filter = Arc::downcast::<DynamicFilterPhysicalExpr>(filter).ok()?;
-            // To find the ends of keys for nobody is a pass too much.
-            Some(()).filter(|()| Bounds::are_read(&filter, &self.stock.right))?;
+            if !Bounds::are_read(&filter, &self.stock.right) {
+                // Nobody would use them: spare the pass over the keys.
+                return None;
+            }
             let schemas = [self.stock.left.schema(), self.stock.right.schema()];
             let builds = self.stock.left.output_partitioning().partition_count();
             // Without bounds scans read more, and the join is as right.

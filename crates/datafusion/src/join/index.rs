@@ -21,9 +21,10 @@ use crate::error::external;
 
 /// Probe rows that are asked at a time of a device that is reached over a bus.
 const GATHERED: usize = 1 << 20;
-/// Results that are held at once: of a batch, and of what is gathered for a device, which looks all of it up again for each piece.
-const AT_ONCE: usize = 1 << 17;
-const AT_ONCE_REMOTE: usize = 1 << 21;
+/// Results of a batch that are held at once.
+pub(super) const AT_ONCE: usize = 1 << 17;
+/// Results of what is gathered for a device, where there is room for them: it looks all of it up again for each piece.
+pub(super) const AT_ONCE_REMOTE: usize = 1 << 21;
 
 /// An index of the build side's keys.
 pub(super) struct Index {
@@ -31,6 +32,8 @@ pub(super) struct Index {
     nulls: NullEquality,
     pairs: bool,
     device: Any,
+    /// The CPU, all of its threads or one.
+    cpu: Any,
     way: Way,
     /// Made when the device has failed.
     on_cpu: OnceLock<std::result::Result<Way, String>>,
@@ -53,19 +56,18 @@ impl Way {
 
 impl Index {
     /// An index on a device, or, should it fail, on the CPU.
-    pub(super) fn new(device: Any, keys: Keys, nulls: NullEquality, pairs: bool) -> Result<Self> {
+    pub(super) fn new([device, cpu]: [Any; 2], keys: Keys, nulls: NullEquality, pairs: bool) -> Result<Self> {
         let on = |device: &Any| Way::of(device, &keys, nulls, pairs);
         let (device, way) = match on(&device) {
             Ok(way) => (device, way),
             Err(error) if may_be_mended(&device, &error) => {
                 warn!("koel: {} cannot index {} rows ({error}): the CPU does", device::shown(&device), keys.len());
-                let cpu = device::cpu();
                 let way = on(&cpu).map_err(external)?;
-                (cpu, way)
+                (cpu.clone(), way)
             }
             Err(error) => return Err(external(error)),
         };
-        Ok(Index { keys, nulls, pairs, device, way, on_cpu: OnceLock::new() })
+        Ok(Index { keys, nulls, pairs, device, cpu, way, on_cpu: OnceLock::new() })
     }
 
     /// Bytes that an index of so many rows and key columns takes while it is made, at most: words, their numbers, a table of
@@ -92,23 +94,18 @@ impl Index {
         if self.is_remote() { GATHERED } else { 1 }
     }
 
-    /// The most results of a piece.
-    fn at_once(&self) -> usize {
-        if self.is_remote() { AT_ONCE_REMOTE } else { AT_ONCE }
-    }
-
-    /// What a batch of probe keys finds, without its results if they are many.
-    pub(super) fn probe(&self, keys: &Keys, how: JoinKind) -> Result<Probe> {
+    /// What a batch of probe keys finds, without its results if they are more than so many.
+    pub(super) fn probe(&self, keys: &Keys, how: JoinKind, at_once: usize) -> Result<Probe> {
         self.ask(|way| match way {
-            Way::Pairs(right) => right.probe(keys, how, self.at_once()),
+            Way::Pairs(right) => right.probe(keys, how, at_once),
             Way::Firsts { .. } => Err(koel::Error::WrongIndex.into()),
         })
     }
 
-    /// Some results of a batch.
-    pub(super) fn piece(&self, probe: &Probe, first: u64) -> Result<JoinRows> {
+    /// So many results of a batch, or those that are left.
+    pub(super) fn piece(&self, probe: &Probe, first: u64, at_once: usize) -> Result<JoinRows> {
         self.ask(|way| match way {
-            Way::Pairs(right) => right.piece(probe, first, self.at_once()),
+            Way::Pairs(right) => right.piece(probe, first, at_once),
             Way::Firsts { .. } => Err(koel::Error::WrongIndex.into()),
         })
     }
@@ -140,9 +137,9 @@ impl Index {
                 Err(error) => return Err(external(error)),
             }
         }
-        let made = self.on_cpu.get_or_init(|| {
-            Way::of(&device::cpu(), &self.keys, self.nulls, self.pairs).map_err(|error| error.to_string())
-        });
+        let made = self
+            .on_cpu
+            .get_or_init(|| Way::of(&self.cpu, &self.keys, self.nulls, self.pairs).map_err(|error| error.to_string()));
         match made {
             Ok(way) => question(way).map_err(external),
             Err(why) => Err(DataFusionError::Execution(format!("koel: the CPU cannot go on for a device: {why}"))),
@@ -165,6 +162,9 @@ mod tests {
 
     use super::*;
 
+    /// Results of a piece: fewer than there are, so that they are listed piece by piece.
+    const SOME: usize = 64;
+
     fn keys(of: impl Iterator<Item = i64>) -> Keys {
         Keys::new(vec![Column::new("k", Arc::new(of.collect::<Int64Array>()))]).expect("keys")
     }
@@ -178,10 +178,12 @@ mod tests {
         if !index.pairs {
             return [index.firsts(of).expect("rows"), vec![]];
         }
-        let probe = index.probe(of, JoinKind::Full).expect("a probe");
+        let probe = index.probe(of, JoinKind::Full, SOME).expect("a probe");
         let [mut left, mut right] = [vec![], vec![]];
         while (left.len() as u64) < probe.len() {
-            let JoinRows { left: more, right: of_them } = index.piece(&probe, left.len() as u64).expect("a piece");
+            let JoinRows { left: more, right: of_them } =
+                index.piece(&probe, left.len() as u64, SOME).expect("a piece");
+            assert!((1..=SOME).contains(&more.len()));
             left.extend(more);
             right.extend(of_them);
         }
@@ -201,10 +203,11 @@ mod tests {
         let (build, probe) = (keys((0..3000).map(|i| i * 7919 % 1000)), keys((0..2000).map(|i| i * 31 % 1100)));
         for pairs in [true, false] {
             let index =
-                Index::new(device.clone(), build.clone(), NullEquality::NothingEquals, pairs).expect("an index");
+                Index::new([device.clone(), device::thread()], build.clone(), NullEquality::NothingEquals, pairs)
+                    .expect("an index");
             let before = said(&index, &probe);
             assert!(index.is_remote() && before[0].len() >= 2000);
-            let begun = pairs.then(|| index.probe(&probe, JoinKind::Full).expect("a probe"));
+            let begun = pairs.then(|| index.probe(&probe, JoinKind::Full, SOME).expect("a probe"));
             let is_lost = Cell::new(true);
             let question = |way: &Way| match (is_lost.replace(false), way) {
                 (true, _) => Err(lost().into()),
@@ -215,8 +218,8 @@ mod tests {
             assert!(!index.is_remote() && index.device().contains("failed"), "{}", index.device());
             assert_eq!(said(&index, &probe), before);
             if let Some(begun) = begun {
-                let rest = index.piece(&begun, 100).expect("the rest");
-                assert_eq!(rest.left, before[0][100..]);
+                let next = index.piece(&begun, 100, SOME).expect("some more");
+                assert_eq!([next.left, next.right], before.map(|rows| rows[100..100 + SOME].to_vec()));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, ExecutionPlanMetricsSet, Gauge, MetricBuilder, RecordOutput,
+    BaselineMetrics, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricType, RecordOutput,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt;
@@ -21,10 +21,12 @@ pub(super) struct BuildMetrics {
 
 impl BuildMetrics {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, devices: Devices) -> Self {
+        // Of the type that BaselineMetrics has, so that it is added to the probe side's.
+        let elapsed = MetricBuilder::new(metrics).with_type(MetricType::Summary).elapsed_compute(partition);
         let of = (metrics, partition);
         BuildMetrics {
             input: Input::new(["build_input_batches", "build_input_rows"], devices, of),
-            time: Part::new("build_time", &MetricBuilder::new(metrics).elapsed_compute(partition), of),
+            time: Part::new("build_time", &elapsed, of),
             memory: MetricBuilder::new(metrics).gauge("build_mem_used", partition),
         }
     }

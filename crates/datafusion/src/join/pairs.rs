@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! gathered   batches of the probe side, whose rows are numbered through; their keys are asked at once
-//! piece      some of them, by probe rows, then build rows
+//! piece      some of their results, by probe rows, then build rows
 //! slice      results of one batch, at most batch_size; the last one of a batch says so, and may be empty
 //! ```
 //!
@@ -24,6 +24,8 @@ pub(super) struct Pairs {
     at: usize,
     rows: Range<u32>,
     probe: Probe,
+    /// The most results of a piece.
+    at_once: usize,
     /// Results before the piece, and those of it that have been given.
     before: u64,
     piece: JoinRows,
@@ -43,10 +45,10 @@ pub(super) struct Slice {
 
 impl Pairs {
     /// Results of batches, none of which is empty.
-    pub(super) fn new(batches: Vec<RecordBatch>, probe: Probe) -> Self {
+    pub(super) fn new(batches: Vec<RecordBatch>, probe: Probe, at_once: usize) -> Self {
         let rows = 0..batches.first().map_or(0, |batch| batch.num_rows() as u32);
         let piece = JoinRows { left: Vec::new(), right: Vec::new() };
-        Pairs { batches, at: 0, rows, probe, before: 0, piece, given: 0 }
+        Pairs { batches, at: 0, rows, probe, at_once, before: 0, piece, given: 0 }
     }
 
     /// A batch by its place.
@@ -68,7 +70,7 @@ impl Pairs {
     pub(super) fn load(&mut self, index: &Index) -> Result<()> {
         self.before += self.piece.left.len() as u64;
         self.given = 0;
-        self.piece = index.piece(&self.probe, self.before)?;
+        self.piece = index.piece(&self.probe, self.before, self.at_once)?;
         Ok(())
     }
 

@@ -40,7 +40,7 @@ pub(super) struct Spec {
     /// `koel.device`, and the build rows from which it is asked.
     pub(super) device: String,
     pub(super) min_rows: usize,
-    /// Whether build partitions are so many that they keep all threads busy, each its own.
+    /// Whether there are enough build partitions for each to index on its own thread.
     pub(super) are_many: bool,
 }
 

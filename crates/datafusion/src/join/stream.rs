@@ -25,6 +25,7 @@ use futures::{StreamExt, stream};
 use koel::NO_ROW;
 
 use super::build::Build;
+use super::index::{AT_ONCE, AT_ONCE_REMOTE};
 use super::metrics::ProbeMetrics;
 use super::output::Output;
 use super::pairs::Pairs;
@@ -50,7 +51,7 @@ struct Prober {
     build: Arc<Build>,
     /// None once it has ended.
     input: Option<SendableRecordBatchStream>,
-    /// Of batches that are gathered for a device.
+    /// Of batches that are gathered for a device, and their results.
     reservation: MemoryReservation,
     output: Output,
     /// Rows that are still wanted.
@@ -111,10 +112,11 @@ impl Prober {
         }
         let (spec, build, time) = (Arc::clone(&self.spec), Arc::clone(&self.build), self.metrics.probe.clone());
         if spec.wants_pairs() {
+            let at_once = self.at_once();
             let pairs = self.asked(move || {
                 let _timed = time.timer();
-                let probe = build.index.probe(&spec.probe_keys(&batches)?, spec.listed())?;
-                Ok(Pairs::new(batches, probe))
+                let probe = build.index.probe(&spec.probe_keys(&batches)?, spec.listed(), at_once)?;
+                Ok(Pairs::new(batches, probe, at_once))
             });
             return Ok(State::Pairs(pairs.await?, Open::default()));
         }
@@ -126,6 +128,13 @@ impl Prober {
         let (batches, firsts) = found.await?;
         self.found(&batches, &firsts)?;
         Ok(State::Gather)
+    }
+
+    /// Results to list at once: many of a device's, if there is room.
+    fn at_once(&mut self) -> usize {
+        let bytes = AT_ONCE_REMOTE * 2 * size_of::<u32>();
+        let is_for_many = self.build.index.is_remote() && self.reservation.try_grow(bytes).is_ok();
+        if is_for_many { AT_ONCE_REMOTE } else { AT_ONCE }
     }
 
     /// Batches to ask at once; none at the end.
@@ -209,6 +218,8 @@ impl Prober {
         if self.spec.ends_with_build_rows() && self.build.is_last() {
             return Ok(State::BuildRows(0));
         }
+        let time = self.metrics.join.clone();
+        let _timed = time.timer();
         self.output.finish()?;
         Ok(State::Done)
     }

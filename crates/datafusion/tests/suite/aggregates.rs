@@ -250,7 +250,8 @@ async fn pools_of_equal_shares_are_shared() {
         let context = TaskContext::default().with_session_config(config.clone()).with_runtime(runtime);
         let found = collect(Arc::clone(&koel), Arc::new(context)).await;
         let found = found.unwrap_or_else(|error| panic!("{shape}: {error}"));
-        assert!(sum_of(koel.as_ref(), "handed_over") > 0 || shape != "one", "{shape} had memory");
+        // Partial ones send on what they have, and leave the final ones little.
+        assert!(sum_of(koel.as_ref(), "handed_over") > 0 || shape == "hash", "{shape} had memory");
         assert!(sorted(&koel.schema(), &found) == wanted, "{shape}");
         assert_eq!(pool.reserved(), 0, "{shape}");
     }

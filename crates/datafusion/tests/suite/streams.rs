@@ -90,6 +90,22 @@ async fn memory_is_given_back() {
     assert_eq!(runtime.memory_pool.reserved(), 0);
 }
 
+/// The parts of a join's time are its time.
+#[tokio::test]
+async fn times_are_told() {
+    let left = Table::random(13, "l", &["int64"], &[&[50_000]], 10_000, 0.0);
+    let right = Table::random(14, "r", &["int64"], &[&[40_000]], 10_000, 0.0);
+    let plan = join([&left, &right], JoinType::Inner).koel();
+    collect(Arc::clone(&plan), context(8192)).await.expect("a result");
+    let metrics = plan.metrics().expect("metrics");
+    let of = |name: &str| metrics.sum_by_name(name).map_or(0, |time| time.as_usize());
+    let parts = ["build_time", "probe_time", "join_time"].map(of);
+    assert!(parts.iter().all(|&part| part > 1000), "{parts:?}");
+    let all = metrics.elapsed_compute().expect("a time");
+    // Two clocks are read for each part, one after the other.
+    assert!(all * 10 >= parts.iter().sum::<usize>() * 9, "{all} of {parts:?}");
+}
+
 /// Each probe row has 4,000 partners, and there are 2,000,000 of them: who works ahead, or cannot be stopped, is found out.
 #[tokio::test(flavor = "current_thread")]
 async fn whoever_stops_listening_stops_the_work() {

@@ -188,7 +188,7 @@ impl<L: Layout> Default for Found<L> {
 
 /// What a thread works in.
 struct Room<L: Layout> {
-    /// The part's pairs as they arrive, and a line for those who come too late. All others are empty between parts.
+    /// The part's pairs as they arrive, and a line for those who come too late. Every other line is empty between parts.
     table: Box<[Line; PART_LINES + 1]>,
     /// How many have arrived at each line.
     counts: Box<[u8; PART_LINES]>,
