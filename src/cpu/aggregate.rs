@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use bytemuck::cast_slice;
 
-use super::memory::{atomic, atomic_u32};
-use super::{CHUNK, Cpu, Memory};
+use super::groups::CACHED;
+use super::memory::{atomic, atomic_u32, prefetch};
+use super::{BLOCK, CHUNK, Cpu, Memory};
 use crate::backend::numbers::bits_of;
 use crate::backend::tree::{LEAVES, tree_sum};
-use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated};
+use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated, Word};
 use crate::error::Result;
 use crate::parallel::{collect, each, fold};
 
@@ -35,14 +36,15 @@ const _: () = assert!(CHUNK.is_power_of_two() && CHUNK >= LEAVES);
 
 impl Cpu {
     /// Lengths have been checked.
-    pub(super) fn run_accumulate_wide(
+    pub(crate) fn run_accumulate_wide<V: Word>(
         &self,
         ids: &[u32],
-        values: &[u64],
+        values: &[V],
         of: Numbers,
         groups: usize,
         wanted: Wanted,
     ) -> Result<WideAccumulated<Cpu>> {
+        self.ledger().kernel("accumulate", ids.len());
         let sums = wanted.sum && of != Numbers::Double;
         let cells = |wanted: bool| if wanted { groups } else { 0 };
         let mut all = WideAccumulated::<Cpu> {
@@ -178,19 +180,41 @@ struct Cells<'a> {
 impl Cells<'_> {
     /// All rows.
     #[inline(always)]
-    fn take(&self, ids: &[u32], values: &[u64], value: impl Fn(u64) -> Value + Sync) {
+    fn take<V: Word>(&self, ids: &[u32], values: &[V], value: impl Fn(u64) -> Value + Sync) {
+        let groups = self.counts.len().max(self.sums.len()).max(self.least.len()).max(self.greatest.len());
+        let ahead = groups > CACHED;
         each(0..ids.len(), CHUNK, |_, rows| {
             let mut entries = [Entry::default(); ENTRIES];
             for i in rows {
+                // Of so many groups most rows have to make room: atomics wait for their cells one after the other.
+                if ahead && let Some(&next) = ids.get(i + BLOCK / 4) {
+                    self.prefetch(next as usize);
+                }
                 let entry = &mut entries[ids[i] as usize % ENTRIES];
                 if entry.count > 0 && entry.id != ids[i] {
                     self.add(entry);
                     entry.count = 0;
                 }
-                entry.take(ids[i], value(values.get(i).copied().unwrap_or(0)));
+                entry.take(ids[i], value(values.get(i).map_or(0, |&value| value.into())));
             }
             entries.iter().filter(|entry| entry.count > 0).for_each(|entry| self.add(entry));
         });
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, at: usize) {
+        if !self.counts.is_empty() {
+            prefetch(self.counts, at);
+        }
+        if !self.sums.is_empty() {
+            prefetch(self.sums, at);
+        }
+        if !self.least.is_empty() {
+            prefetch(self.least, at);
+        }
+        if !self.greatest.is_empty() {
+            prefetch(self.greatest, at);
+        }
     }
 
     #[inline(always)]

@@ -28,7 +28,7 @@ use crate::scheme::Key;
 /// Rows of the column for each group and thread, where groups are more than [`CHUNK`].
 const ROWS_A_CELL: usize = 4;
 /// Groups above which their cells are asked for ahead.
-const CACHED: usize = 1 << 14;
+pub(super) const CACHED: usize = 1 << 14;
 
 /// What became of a grouping.
 pub(crate) enum Grouped<K: Key> {

@@ -252,7 +252,6 @@ impl Relational for Cpu {
     ) -> Result<WideAccumulated<Cpu>> {
         let needed = if wanted.values() { ids.len() } else { 0 };
         Error::check_length("the values", values.len(), needed)?;
-        self.ledger().kernel("accumulate", ids.len());
         self.run_accumulate_wide(ids.words(), values.words(), of, groups, wanted)
     }
 

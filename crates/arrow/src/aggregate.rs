@@ -9,6 +9,7 @@
 //! Sums of integers and decimals are exact or an error. Those of floats are added up as doubles by one tree over the rows of
 //! a group ([`koel::group::wide`]), so they have the same bits on every device.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use arrow_array::types::*;
@@ -145,19 +146,37 @@ pub fn group_by(
     for (column, array) in keys.columns().iter().zip(&arrays) {
         fields.push(Field::new(column.name(), array.data_type().clone(), true));
     }
-    for aggregation in aggregations {
-        let array = aggregated(device, &groups, aggregation)?;
-        fields.push(Field::new(&aggregation.name, array.data_type().clone(), true));
+    // Rows are counted where values are added up, if they are.
+    let counted = OnceCell::new();
+    let rows = aggregations.iter().any(|aggregation| aggregation.column.is_none()).then_some(&counted);
+    let (of_columns, of_rows): (Vec<_>, Vec<_>) =
+        aggregations.iter().enumerate().partition(|(_, aggregation)| aggregation.column.is_some());
+    let mut found = Vec::with_capacity(aggregations.len());
+    for (place, aggregation) in of_columns.into_iter().chain(of_rows) {
+        found.push((place, &aggregation.name, aggregated(device, &groups, aggregation, rows)?));
+    }
+    found.sort_unstable_by_key(|&(place, ..)| place);
+    for (_, name, array) in found {
+        fields.push(Field::new(name, array.data_type().clone(), true));
         arrays.push(array);
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// An aggregate of each group.
-fn aggregated(device: &Any, groups: &Factorized, aggregation: &Aggregation) -> Result<ArrayRef> {
+/// An aggregate of each group. `rows` is for the numbers of their rows, where these are wanted.
+fn aggregated(
+    device: &Any,
+    groups: &Factorized,
+    aggregation: &Aggregation,
+    rows: Option<&OnceCell<Vec<u32>>>,
+) -> Result<ArrayRef> {
     let ids = groups.codes.values();
     let Some(column) = &aggregation.column else {
-        return Ok(Arc::new(Int64Array::from(counts(device, ids, groups.len())?)));
+        let counts = match rows.and_then(OnceCell::get) {
+            Some(counts) => counts.iter().map(|&count| count.into()).collect(),
+            None => counts(device, ids, groups.len())?,
+        };
+        return Ok(Arc::new(Int64Array::from(counts)));
     };
     match aggregation.function {
         Function::Count => {
@@ -177,8 +196,7 @@ fn aggregated(device: &Any, groups: &Factorized, aggregation: &Aggregation) -> R
         }
         _ => (),
     }
-    let job = Job { device, groups, column, function: aggregation.function };
-    job.run(Values::of(column, ids))
+    Job { device, groups, column, function: aggregation.function, rows }.run(Values::of(column, ids))
 }
 
 struct Job<'a> {
@@ -186,6 +204,8 @@ struct Job<'a> {
     groups: &'a Factorized,
     column: &'a Column,
     function: Function,
+    /// For the numbers of the groups' rows, if somebody wants them.
+    rows: Option<&'a OnceCell<Vec<u32>>>,
 }
 
 impl Job<'_> {
@@ -235,13 +255,23 @@ impl Job<'_> {
     }
 
     fn of<V: group::Number>(&self, ids: &[u32], values: &[V], of: Aggregate) -> Result<group::Groups<u32, V>> {
-        group::wide::aggregate(self.device, ids, self.groups.len(), values, &[of]).map_err(|error| match error {
-            koel::Error::SumTooLarge { key } => {
-                let signed = self.plain_type().is_signed_integer();
-                self.overflow(key as usize, if signed { DataType::Int64 } else { DataType::UInt64 })
-            }
-            other => other.into(),
-        })
+        // Without nulls there are as many values as rows.
+        let rows = self.rows.filter(|rows| ids.len() == self.groups.codes.len() && rows.get().is_none());
+        let both = [of, Aggregate::Count];
+        let wanted = &both[..1 + usize::from(rows.is_some())];
+        let mut found = group::wide::aggregate(self.device, ids, self.groups.len(), values, wanted).map_err(
+            |error| match error {
+                koel::Error::SumTooLarge { key } => {
+                    let signed = self.plain_type().is_signed_integer();
+                    self.overflow(key as usize, if signed { DataType::Int64 } else { DataType::UInt64 })
+                }
+                other => other.into(),
+            },
+        )?;
+        if let Some(rows) = rows {
+            let _ = rows.set(std::mem::take(&mut found.counts));
+        }
+        Ok(found)
     }
 
     fn overflow(&self, group: usize, sum: DataType) -> Error {

@@ -172,28 +172,42 @@ enum Coder {
 /// Words, as far as they are made.
 struct Making {
     words: Option<Vec<u64>>,
+    /// Those of a column alone that takes no more bits; then there are no others.
+    narrow: Option<Vec<u32>>,
     count: u64,
 }
 
 /// How words are fitted.
+#[derive(Clone, Copy)]
 struct Fit<'a> {
     device: &'a Any,
     rows: u64,
     nulls: NullEquality,
     bits: u32,
+    /// Whether no other column adds to the words.
+    is_alone: bool,
 }
 
 impl Packed {
     fn fit(device: &Any, columns: &[Leaf], rows: usize, nulls: NullEquality, bits: u32) -> Result<(Self, Words)> {
         // Of no rows there still is one number, so that products are none of 0.
-        let fit = Fit { device, rows: rows.max(1) as u64, nulls, bits };
-        let mut making = Making { words: None, count: 1 };
+        let fit = Fit { device, rows: rows.max(1) as u64, nulls, bits, is_alone: columns.len() == 1 };
+        let mut making = Making { words: None, narrow: None, count: 1 };
         let parts = columns.iter().map(|column| fit.part(column, &mut making)).collect::<Result<_>>()?;
-        let Making { words, count } = making;
-        Ok((Packed { parts, count }, finished(words.unwrap_or_default(), count, count + 1)))
+        let Making { words, narrow, count } = making;
+        let words = match narrow {
+            Some(words) => Words::Narrow(words.into()),
+            None => finished(words.unwrap_or_default(), count, count + 1),
+        };
+        Ok((Packed { parts, count }, words))
     }
 
     fn encode(&self, columns: &[Leaf]) -> Result<Words> {
+        if let ([Part::Whole(step)], [column]) = (&self.parts[..], columns)
+            && let Some(words) = step.narrow(column, self.count, self.count)
+        {
+            return Ok(Words::Narrow(words.into()));
+        }
         let mut words = None;
         for (part, column) in self.parts.iter().zip(columns) {
             part.add_to(column, &mut words)?;
@@ -216,7 +230,8 @@ impl Fit<'_> {
             _ => {
                 let bits = column.half_bits();
                 let [upper, lower] = column.halves(bits);
-                Ok(Part::Halves(bits, Box::new([self.part(&upper, making)?, self.part(&lower, making)?])))
+                let half = Fit { is_alone: false, ..*self };
+                Ok(Part::Halves(bits, Box::new([half.part(&upper, making)?, half.part(&lower, making)?])))
             }
         }
     }
@@ -232,12 +247,18 @@ impl Fit<'_> {
         let null = (self.nulls == NullEquality::NullEquals && column.has_nulls()).then_some(values);
         let codes = (values + u64::from(null.is_some())).max(1);
         let mut step = Step { coder, null, codes, before: None, own: None };
+        if self.is_alone
+            && let Some(words) = step.narrow(column, codes, codes + 1)
+        {
+            *making = Making { words: None, narrow: Some(words), count: codes };
+            return Ok(Part::Whole(Box::new(step)));
+        }
         let mut own = match known {
-            Some(codes) => step.with_nulls(column, codes),
+            Some(codes) => step.with_nulls(column, codes, |code| code),
             None => step.codes_of(column)?,
         };
         let Some(mut words) = making.words.take() else {
-            *making = Making { words: Some(own), count: step.codes };
+            *making = Making { words: Some(own), narrow: None, count: step.codes };
             return Ok(Part::Whole(Box::new(step)));
         };
         if making.count.checked_mul(step.codes).is_none_or(|count| count > MOST) && making.count > self.rows {
@@ -249,7 +270,7 @@ impl Fit<'_> {
             step.codes = self.rows;
         }
         combine(&mut words, &own, step.codes);
-        *making = Making { words: Some(words), count: making.count * step.codes };
+        *making = Making { words: Some(words), narrow: None, count: making.count * step.codes };
         Ok(Part::Whole(Box::new(step)))
     }
 
@@ -292,52 +313,73 @@ impl Part {
 impl Step {
     /// The code of each row, or [`NONE`].
     fn codes_of(&self, column: &Leaf) -> Result<Vec<u64>> {
-        let codes = match &self.coder {
-            Coder::Range { least, values } => {
-                let mut codes = vec![NONE; column.rows()];
-                let mut rest = &mut codes[..];
-                for piece in &column.pieces {
-                    let (own, behind) = rest.split_at_mut(piece.rows);
-                    with_values!(&piece.values, |all| put_codes(all, *least, *values, own), |_bytes| ());
-                    rest = behind;
-                }
-                codes
-            }
+        match &self.coder {
+            Coder::Range { least, values } => Ok(self.distances(column, *least, *values, |code| code)),
             Coder::Strings(numbers) => {
                 let strings = StringColumn::of(column)?;
                 let of = numbers.find(&strings)?;
-                by_row(column, &strings, &of)
+                Ok(self.with_nulls(column, by_row(column, &strings, &of), |code| code))
             }
-        };
-        Ok(self.with_nulls(column, codes))
+        }
     }
 
-    /// The codes, where those of nulls are right too.
-    fn with_nulls(&self, column: &Leaf, mut codes: Vec<u64>) -> Vec<u64> {
-        let mut rest = &mut codes[..];
+    /// The codes as words of 32 bits, if so many take no more, and as they are: a copy of them with 64 bits is saved. `none`
+    /// is in place of [`NONE`].
+    fn narrow(&self, column: &Leaf, count: u64, none: u64) -> Option<Vec<u32>> {
+        match (&self.coder, &self.own) {
+            (Coder::Range { least, values }, None) if is_narrow(count) => {
+                let word = |code| if code == NONE { none as u32 } else { code as u32 };
+                Some(self.distances(column, *least, *values, word))
+            }
+            _ => None,
+        }
+    }
+
+    /// The word of each row's code: its distance from the least value, or [`NONE`].
+    fn distances<W: Copy + Send>(
+        &self,
+        column: &Leaf,
+        least: i128,
+        values: u64,
+        word: impl Fn(u64) -> W + Copy + Sync,
+    ) -> Vec<W> {
+        let mut words = Vec::with_capacity(column.rows());
+        for piece in &column.pieces {
+            with_values!(&piece.values, |all| put_distances(all, least, values, word, &mut words), |_bytes| ());
+        }
+        self.with_nulls(column, words, word)
+    }
+
+    /// The words, where those of nulls are right too.
+    fn with_nulls<W: Copy>(&self, column: &Leaf, mut words: Vec<W>, word: impl Fn(u64) -> W) -> Vec<W> {
+        let null = word(self.null.unwrap_or(NONE));
+        let mut rest = &mut words[..];
         for piece in &column.pieces {
             let (own, behind) = rest.split_at_mut(piece.rows);
             if let Some(nulls) = piece.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
-                for (code, there) in own.iter_mut().zip(nulls) {
+                for (word, there) in own.iter_mut().zip(nulls) {
                     if !there {
-                        *code = self.null.unwrap_or(NONE);
+                        *word = null;
                     }
                 }
             }
             rest = behind;
         }
-        codes
+        words
     }
 }
 
-/// The code of each value: its distance from the least one, or [`NONE`].
-fn put_codes<T: Fixed>(all: &[T], least: i128, values: u64, codes: &mut [u64]) {
-    codes.par_chunks_mut(CHUNK).zip(all.par_chunks(CHUNK)).for_each(|(codes, all)| {
-        for (code, value) in codes.iter_mut().zip(all) {
-            let distance = T::widen(value.whole()).wrapping_sub(least) as u128;
-            *code = if distance < values.into() { distance as u64 } else { NONE };
-        }
-    });
+fn put_distances<T: Fixed, W: Send>(
+    all: &[T],
+    least: i128,
+    values: u64,
+    word: impl Fn(u64) -> W + Sync,
+    words: &mut Vec<W>,
+) {
+    words.par_extend(all.par_iter().with_min_len(CHUNK).map(|value| {
+        let distance = T::widen(value.whole()).wrapping_sub(least) as u128;
+        word(if distance < values.into() { distance as u64 } else { NONE })
+    }));
 }
 
 /// The code of each row, from those of strings.
@@ -369,7 +411,7 @@ fn combine(words: &mut [u64], codes: &[u64], count: u64) {
 
 /// Words in as few bits as they take; `none` in place of [`NONE`].
 fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
-    if count < u64::from(u32::MAX) {
+    if is_narrow(count) {
         let narrow = |&word: &u64| if word == NONE { none as u32 } else { word as u32 };
         return Words::Narrow(words.par_iter().with_min_len(CHUNK).map(narrow).collect::<Vec<_>>().into());
     }
@@ -377,6 +419,11 @@ fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
         words.iter_mut().filter(|word| **word == NONE).for_each(|word| *word = none);
     });
     Words::Wide(words.into())
+}
+
+/// Whether so many words, and the one of rows that equal none, take 32 bits.
+fn is_narrow(count: u64) -> bool {
+    count < u64::from(u32::MAX)
 }
 
 /// The least value of a column, and how many there are from it to the greatest one.

@@ -6,9 +6,11 @@
 //! key       as a table has it: the word, of a type with a sign with its top bit turned over, so that keys ascend as their
 //!           numbers do
 //! double    its bits, as if they were those of a u64: values alone can be doubles, and no whole number becomes one unasked
+//! digits    as text has them                                                digits.rs
 //! ```
 
 mod columns;
+pub(crate) mod digits;
 
 use clap::ValueEnum;
 

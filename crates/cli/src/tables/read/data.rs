@@ -54,14 +54,7 @@ impl Data {
 
     /// Some bytes; all of them must be there.
     pub(super) fn range(&self, start: u64, length: usize) -> io::Result<Bytes> {
-        let end = start.checked_add(length as u64).filter(|&end| end <= self.length());
-        if end.is_none() {
-            let of = self.length();
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                format!("{length} bytes at {start} are wanted, and there are {of}"),
-            ));
-        }
+        self.check(start, length)?;
         match &self.0 {
             Held::File { file, .. } => {
                 let mut bytes = vec![0; length];
@@ -70,6 +63,32 @@ impl Data {
             }
             // Both are within the length of memory.
             Held::Memory(bytes) => Ok(bytes.slice(start as usize..start as usize + length)),
+        }
+    }
+
+    /// The same, without memory of its own: those of a file are read into `room`, which grows where it must.
+    pub(super) fn range_in<'a>(&'a self, start: u64, length: usize, room: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
+        self.check(start, length)?;
+        match &self.0 {
+            Held::File { file, .. } => {
+                if room.len() < length {
+                    room.resize(length, 0);
+                }
+                read_at(file, &mut room[..length], start)?;
+                Ok(&room[..length])
+            }
+            Held::Memory(bytes) => Ok(&bytes[start as usize..start as usize + length]),
+        }
+    }
+
+    fn check(&self, start: u64, length: usize) -> io::Result<()> {
+        let of = self.length();
+        match start.checked_add(length as u64).filter(|&end| end <= of) {
+            Some(_) => Ok(()),
+            None => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("{length} bytes at {start} are wanted, and there are {of}"),
+            )),
         }
     }
 

@@ -8,6 +8,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
+use crate::number::digits;
+
 use super::super::moments::{write_date, write_moment, write_period, write_time};
 
 /// A column whose cells can be written. Writing to memory does not fail.
@@ -165,8 +167,46 @@ impl<F: Fn(usize, &mut Vec<u8>) + Sync> Cells for By<F> {
     }
 }
 
-fn whole<T: itoa::Integer + Copy + Sync>(values: &[T]) -> Box<dyn Cells + '_> {
-    By::new(move |row, out: &mut Vec<u8>| out.extend_from_slice(itoa::Buffer::new().format(values[row]).as_bytes()))
+/// Whole numbers, as a sign and digits.
+trait Whole: Copy + Sync {
+    fn is_negative(self) -> bool;
+    fn digits(self) -> u64;
+}
+
+macro_rules! wholes {
+    ($($signed:ty, $unsigned:ty;)*) => {$(
+        impl Whole for $signed {
+            #[inline]
+            fn is_negative(self) -> bool {
+                self < 0
+            }
+            #[inline]
+            fn digits(self) -> u64 {
+                self.unsigned_abs().into()
+            }
+        }
+        impl Whole for $unsigned {
+            #[inline]
+            fn is_negative(self) -> bool {
+                false
+            }
+            #[inline]
+            fn digits(self) -> u64 {
+                self.into()
+            }
+        }
+    )*};
+}
+
+wholes! { i8, u8; i16, u16; i32, u32; i64, u64; }
+
+fn whole<T: Whole>(values: &[T]) -> Box<dyn Cells + '_> {
+    By::new(move |row, out: &mut Vec<u8>| {
+        if values[row].is_negative() {
+            out.push(b'-');
+        }
+        digits::write(values[row].digits(), out);
+    })
 }
 
 fn float<T: std::fmt::Debug + Copy + Sync>(values: &[T]) -> Box<dyn Cells + '_> {

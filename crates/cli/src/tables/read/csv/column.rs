@@ -33,8 +33,9 @@ pub(super) enum Cells {
 
 /// Numbers, 0 where there is none.
 pub(super) struct Numbers<T: ArrowPrimitiveType> {
-    pub(super) values: Vec<T::Native>,
-    pub(super) nulls: NullBufferBuilder,
+    values: Vec<T::Native>,
+    /// Of the rows up to the last null.
+    nulls: NullBufferBuilder,
 }
 
 impl<T: ArrowPrimitiveType> Numbers<T> {
@@ -45,15 +46,18 @@ impl<T: ArrowPrimitiveType> Numbers<T> {
     #[inline]
     pub(super) fn push(&mut self, value: T::Native) {
         self.values.push(value);
-        self.nulls.append_non_null();
     }
 
     fn maybe(&mut self, value: Option<T::Native>) {
+        if value.is_none() {
+            self.nulls.append_n_non_nulls(self.values.len() - self.nulls.len());
+            self.nulls.append_null();
+        }
         self.values.push(value.unwrap_or_default());
-        self.nulls.append(value.is_some());
     }
 
     fn finish(mut self) -> PrimitiveArray<T> {
+        self.nulls.append_n_non_nulls(self.values.len() - self.nulls.len());
         PrimitiveArray::new(ScalarBuffer::from(self.values), self.nulls.finish())
     }
 }
@@ -134,16 +138,18 @@ impl Cells {
     pub(super) fn seen(&self) -> Seen {
         let any = |nulls: &NullBufferBuilder, length: usize, class: Seen| {
             let has_values = nulls.as_slice().is_none_or(|bits| bits.iter().any(|&bits| bits != 0));
-            if length > 0 && has_values { class } else { Seen::default() }
+            if length > 0 && (has_values || nulls.len() < length) { class } else { Seen::default() }
         };
         match self {
             Cells::Int64(numbers) => {
-                let sign = if numbers.values.iter().any(|&value| value < 0) { Seen::NEGATIVE } else { Seen::default() };
+                // The top bits of all, without a branch for each.
+                let signs = numbers.values.iter().fold(0, |signs, value| signs | value);
+                let sign = if signs < 0 { Seen::NEGATIVE } else { Seen::default() };
                 any(&numbers.nulls, numbers.values.len(), Seen::WHOLE.and(sign))
             }
             Cells::UInt64(numbers) => {
-                let is_big = numbers.values.iter().any(|&value| i64::try_from(value).is_err());
-                let big = if is_big { Seen::BIG } else { Seen::default() };
+                let tops = numbers.values.iter().fold(0, |tops, value| tops | value);
+                let big = if i64::try_from(tops).is_err() { Seen::BIG } else { Seen::default() };
                 any(&numbers.nulls, numbers.values.len(), Seen::WHOLE.and(big))
             }
             Cells::Float64(numbers) => any(&numbers.nulls, numbers.values.len(), Seen::FLOAT),

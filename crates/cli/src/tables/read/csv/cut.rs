@@ -3,10 +3,12 @@
 //! Whether a byte is in quotes depends on all bytes before it. So each piece is gone through as from every state that the
 //! one before may leave it in; then the true states are known one after the other, and with them where the rows begin.
 
+use std::io;
 use std::ops::Range;
 
-use memchr::memchr;
 use rayon::prelude::*;
+
+use super::text::Text;
 
 /// Where a reader of text is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,39 +51,40 @@ struct Passage {
     row: Option<usize>,
 }
 
-/// Ranges of whole rows, in their order, of about so many bytes each; a text without rows has none.
-pub(super) fn pieces(text: &[u8], delimiter: u8, size: usize) -> Vec<Range<usize>> {
-    let size = size.max(1);
-    let has_quotes = text.par_chunks(size).any(|piece| memchr(b'"', piece).is_some());
-    let starts = if has_quotes { starts_among_quotes(text, delimiter, size) } else { plain_starts(text, size) };
-    let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    starts.iter().copied().zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
-}
-
-/// Every line is a row.
-fn plain_starts(text: &[u8], size: usize) -> Vec<usize> {
-    let mut starts = vec![0];
-    let mut at = size;
-    while let Some(line) = text.get(at - 1..).and_then(|rest| memchr(b'\n', rest)) {
-        at += line;
-        starts.push(at);
-        at += size;
+/// Ranges of whole lines from a place on, in their order, of about so many bytes each: of whole rows, as long as there are no
+/// quotes. A text without lines has none.
+pub(super) fn lines(text: &Text<'_>, start: usize, size: usize) -> io::Result<Vec<Range<usize>>> {
+    let mut starts = vec![start];
+    while let Some(next) = starts.last().and_then(|last| last.checked_add(size.max(1) - 1)) {
+        let Some(next) = text.behind_line(next)? else { break };
+        starts.push(next);
     }
-    starts
+    Ok(ranges(&starts, text.length()))
 }
 
-fn starts_among_quotes(text: &[u8], delimiter: u8, size: usize) -> Vec<usize> {
-    let passages: Vec<_> = text.par_chunks(size).map(|piece| passages(piece, delimiter)).collect();
-    let mut starts = vec![0];
+/// Ranges of whole rows from a place on, where a row begins; whatever stands in quotes.
+pub(super) fn rows(text: &Text<'_>, start: usize, delimiter: u8, size: usize) -> io::Result<Vec<Range<usize>>> {
+    let (size, length) = (size.max(1), text.length());
+    let pieces: Vec<_> = (start..length).step_by(size).collect();
+    let passages =
+        pieces.par_iter().map(|&at| text.look(at..length.min(at + size), |piece| passages(piece, delimiter)));
+    let passages = passages.collect::<io::Result<Vec<_>>>()?;
+    let mut starts = vec![start];
     let mut state = State::Start;
-    for (i, passages) in passages.iter().enumerate() {
+    for (&at, passages) in pieces.iter().zip(&passages) {
         let passage = passages[state as usize];
-        if let Some(row) = passage.row.filter(|_| i > 0) {
-            starts.push(i * size + row);
+        if let Some(row) = passage.row.filter(|_| at > start) {
+            starts.push(at + row);
         }
         state = passage.leaves;
     }
-    starts
+    Ok(ranges(&starts, length))
+}
+
+/// From each start to the next.
+fn ranges(starts: &[usize], end: usize) -> Vec<Range<usize>> {
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts.iter().copied().zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
 }
 
 /// What a piece is to those who enter it in each of the states.
@@ -100,7 +103,15 @@ fn passages(piece: &[u8], delimiter: u8) -> [Passage; 4] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Data;
     use super::*;
+
+    /// Ranges of rows, and of lines where there are no quotes, which are others.
+    fn pieces(text: &str, size: usize) -> Vec<Range<usize>> {
+        let data = Data::from(text.as_bytes().to_vec());
+        let text = Text::of(&data).expect("a length");
+        rows(&text, 0, b',', size).expect("memory")
+    }
 
     #[test]
     fn pieces_are_whole_rows_wherever_the_text_is_cut() {
@@ -122,7 +133,7 @@ mod tests {
                 state = state.behind(byte, b',');
             }
             for size in 1..=text.len() + 1 {
-                let pieces = pieces(text.as_bytes(), b',', size);
+                let pieces = pieces(text, size);
                 let mut end = 0;
                 for piece in &pieces {
                     assert!(piece.start == end && piece.end > end && rows.contains(&piece.start), "{text:?}, {size}");
@@ -131,7 +142,21 @@ mod tests {
                 assert_eq!(end, text.len(), "{text:?}, {size}");
             }
         }
-        assert_eq!(pieces(b"1\n2\n3\n", b',', 1), [0..2, 2..4, 4..6]);
-        assert_eq!(pieces(b"\"1\"\n2\n3\n", b',', 1), [0..4, 4..6, 6..8]);
+        assert_eq!(pieces("\"1\"\n2\n3\n", 1), [0..4, 4..6, 6..8]);
+    }
+
+    #[test]
+    fn lines_are_whole_wherever_the_text_is_cut() {
+        let lines = |text: &str, start, size| {
+            let data = Data::from(text.as_bytes().to_vec());
+            lines(&Text::of(&data).expect("a length"), start, size).expect("memory")
+        };
+        assert_eq!(lines("1\n2\n3\n", 0, 1), [0..2, 2..4, 4..6]);
+        assert_eq!(lines("1\n2\n3", 2, 1), [2..4, 4..5]);
+        assert_eq!(lines("1\n2\n3", 0, 3), [0..4, 4..5]);
+        assert_eq!(lines("1\n2", 4, 3), []);
+        assert_eq!(lines("", 0, 3), []);
+        let long = format!("a\n{}\nb\n", "x".repeat(10_000));
+        assert_eq!(lines(&long, 0, 10), [0..10_003, 10_003..10_005]);
     }
 }

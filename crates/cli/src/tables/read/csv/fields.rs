@@ -52,17 +52,30 @@ pub(super) fn field(text: &[u8], start: usize, delimiter: u8) -> Result<(Field<'
     if text.get(start) == Some(&b'"') {
         return quoted(text, start + 1, delimiter);
     }
-    let stop = stop(text, start, delimiter);
-    let (end, next) = match text.get(stop) {
-        Some(&byte) if byte == delimiter => (End::Field, stop + 1),
-        Some(_) => (End::Row, stop + 1),
-        None => (End::Row, stop),
-    };
+    let (stop, end, next) = unquoted(text, start, delimiter);
     let mut bytes = &text[start..stop];
     if end == End::Row {
         bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     }
     Ok((Field { bytes, is_quoted: false, has_quotes: false }, end, next))
+}
+
+/// What ends a field of which nothing else is wanted, and what follows. `None` if it is in quotes.
+#[inline]
+pub(super) fn skip(text: &[u8], start: usize, delimiter: u8) -> Option<(End, usize)> {
+    let (_, end, next) = (text.get(start) != Some(&b'"')).then(|| unquoted(text, start, delimiter))?;
+    Some((end, next))
+}
+
+/// Where a field ends, what ends it, and what follows.
+#[inline]
+fn unquoted(text: &[u8], start: usize, delimiter: u8) -> (usize, End, usize) {
+    let stop = stop(text, start, delimiter);
+    match text.get(stop) {
+        Some(&byte) if byte == delimiter => (stop, End::Field, stop + 1),
+        Some(_) => (stop, End::Row, stop + 1),
+        None => (stop, End::Row, stop),
+    }
 }
 
 fn quoted(text: &[u8], start: usize, delimiter: u8) -> Result<(Field<'_>, End, usize), &'static str> {

@@ -1,9 +1,9 @@
 //! CSV and TSV as columns: RFC 4180, by all threads.
 //!
 //! ```text
-//! cut.rs      pieces of whole rows, whatever stands in quotes
+//! text.rs     the text, range by range               cut.rs      ranges of whole rows, whatever stands in quotes
 //! piece.rs    a piece: arrays of its columns, of types that fit it
-//! column.rs   fields on their way to an array       fields.rs   where fields end
+//! column.rs   fields on their way to an array        fields.rs   where fields end
 //! ```
 //!
 //! The type of a column is what all of its fields fit, of the whole file: pieces that fitted a narrower one are read once
@@ -16,8 +16,12 @@ mod fields;
 mod piece;
 #[cfg(test)]
 mod tests;
+mod text;
 
+use std::io;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema};
@@ -32,10 +36,11 @@ use super::super::kinds::{Kind, Seen};
 use super::super::{Table, TableReading};
 use super::{Data, wanted};
 use piece::{Fault, Piece, Want};
+use text::Text;
 
 /// Bytes of a piece.
 const LEAST: usize = 1 << 20;
-const MOST: usize = 8 << 20;
+const MOST: usize = 4 << 20;
 
 /// The most columns.
 const COLUMNS: usize = 1 << 16;
@@ -100,9 +105,6 @@ impl Csv {
     }
 
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
-        progress::bytes(self.data.length());
-        let bytes = self.data.whole().map_err(|error| name.io(&error))?;
-        let text = bytes.get(self.start..).unwrap_or(&[]);
         let wants: Vec<Want> = (0..self.names.len())
             .map(|i| match self.types[i] {
                 _ if !places.contains(&i) => Want::Nothing,
@@ -110,15 +112,8 @@ impl Csv {
                 None => Want::Fitting,
             })
             .collect();
-        let threads = rayon::current_num_threads();
-        let size = self.size.unwrap_or((text.len() / (4 * threads)).clamp(LEAST, MOST));
-        let ranges = cut::pieces(text, self.delimiter, size);
-        let read = |range: &std::ops::Range<usize>, wants: &[Want]| {
-            piece::read(&text[range.clone()], self.delimiter, wants)
-                .map_err(|fault| Fault { at: self.start + range.start + fault.at, ..fault })
-        };
-        let pieces: Vec<_> = ranges.par_iter().map(|range| read(range, &wants)).collect();
-        let pieces = self.first_fault(name, &bytes, pieces)?;
+        let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
+        let (pieces, ranges) = self.pieces(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
         // What all pieces fit, and those that fitted something narrower once more.
         let kinds: Vec<Kind> = (0..self.names.len())
             .map(|i| match wants[i] {
@@ -129,9 +124,12 @@ impl Csv {
         let pieces: Vec<_> = pieces
             .into_par_iter()
             .zip(&ranges)
-            .map(|(piece, range)| widened(piece, &kinds, |wants| read(range, wants)))
+            .map(|(piece, range)| {
+                widened(piece, &kinds, |wants| text.look(range.clone(), |bytes| self.piece(range, bytes, wants))?)
+            })
             .collect();
-        let pieces = self.first_fault(name, &bytes, pieces)?;
+        let pieces = pieces.into_iter().collect::<std::result::Result<Vec<_>, _>>();
+        let pieces = pieces.map_err(|stop| self.told(name, &text, stop))?;
         let fields = places.iter().map(|&place| Field::new(&self.names[place], kinds[place].data_type(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batches = pieces.into_iter().map(|piece| {
@@ -143,18 +141,82 @@ impl Csv {
         Ok(Table::of(schema, batches))
     }
 
-    /// The pieces, or what is wrong with the first of which something is.
-    fn first_fault(
-        &self,
-        name: &Name,
-        bytes: &Bytes,
-        pieces: Vec<std::result::Result<Piece, Fault>>,
-    ) -> Result<Vec<Piece>> {
-        pieces.into_iter().collect::<std::result::Result<_, _>>().map_err(|fault| {
-            let line = memchr::memchr_iter(b'\n', &bytes[..fault.at.min(bytes.len())]).count() + 1;
-            let column = fault.column.map_or(String::new(), |column| format!("column {}: ", self.names[column]));
-            name.at(line as u64, format!("{column}{}", fault.what))
-        })
+    /// All pieces, each of types that fit it, and where they are. Most texts have no quotes: so every line is taken for a
+    /// row, up to the piece with the first quote.
+    fn pieces(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<(Vec<Piece>, Vec<Range<usize>>), Stop> {
+        let start = self.start.min(text.length());
+        let size = (text.length() - start) / (4 * rayon::current_num_threads());
+        let size = self.size.unwrap_or(size.clamp(LEAST, MOST));
+        progress::bytes(text.length() as u64);
+        let mut ranges = cut::lines(text, start, size)?;
+        let quoted = AtomicUsize::new(usize::MAX);
+        let found: Vec<_> = ranges
+            .par_iter()
+            .enumerate()
+            .map(|(i, range)| {
+                if quoted.load(Ordering::Relaxed) < i {
+                    return Ok(None);
+                }
+                text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
+                    Some(_) => {
+                        quoted.fetch_min(i, Ordering::Relaxed);
+                        Ok(None)
+                    }
+                    None => self.counted(range, bytes, wants).map(Some),
+                })?
+            })
+            .collect();
+        let mut pieces: Vec<_> = found.into_iter().map_while(std::result::Result::transpose).collect();
+        let first = pieces.len();
+        if first < ranges.len() {
+            let rest = ranges[first].start;
+            progress::bytes(text.length() as u64);
+            progress::advance_bytes((rest - start) as u64);
+            ranges.truncate(first);
+            ranges.extend(cut::rows(text, rest, self.delimiter, size)?);
+            pieces.par_extend(
+                ranges[first..]
+                    .par_iter()
+                    .map(|range| text.look(range.clone(), |bytes| self.counted(range, bytes, wants))?),
+            );
+        }
+        Ok((pieces.into_iter().collect::<std::result::Result<_, _>>()?, ranges))
+    }
+
+    /// A piece, counted on the line of progress.
+    fn counted(&self, range: &Range<usize>, bytes: &[u8], wants: &[Want]) -> std::result::Result<Piece, Stop> {
+        progress::advance_bytes(bytes.len() as u64);
+        self.piece(range, bytes, wants)
+    }
+
+    fn piece(&self, range: &Range<usize>, bytes: &[u8], wants: &[Want]) -> std::result::Result<Piece, Stop> {
+        piece::read(bytes, self.delimiter, wants)
+            .map_err(|fault| Stop::Fault(Fault { at: range.start + fault.at, ..fault }))
+    }
+
+    /// Why reading stopped, with the line.
+    fn told(&self, name: &Name, text: &Text<'_>, stop: Stop) -> Failure {
+        let fault = match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Io(error) => return name.io(&error),
+        };
+        let column = fault.column.map_or(String::new(), |column| format!("column {}: ", self.names[column]));
+        match text.line(fault.at) {
+            Ok(line) => name.at(line, format!("{column}{}", fault.what)),
+            Err(error) => name.io(&error),
+        }
+    }
+}
+
+/// Why a piece is not there.
+enum Stop {
+    Fault(Fault),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Io(error)
     }
 }
 
@@ -162,8 +224,8 @@ impl Csv {
 fn widened(
     mut piece: Piece,
     kinds: &[Kind],
-    read: impl FnOnce(&[Want]) -> std::result::Result<Piece, Fault>,
-) -> std::result::Result<Piece, Fault> {
+    read: impl FnOnce(&[Want]) -> std::result::Result<Piece, Stop>,
+) -> std::result::Result<Piece, Stop> {
     let rows = piece.rows;
     let mut wants = vec![Want::Nothing; kinds.len()];
     for (i, array) in piece.arrays.iter_mut().enumerate() {

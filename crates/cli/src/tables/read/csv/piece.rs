@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 use super::super::super::kinds::{Kind, Seen};
 use super::column::{Cells, Refusal};
 use super::fields::{self, End, Field};
+use crate::number::digits;
 
 /// Rows that types are guessed from.
 const GUESSED_FROM: usize = 64;
@@ -77,9 +78,7 @@ struct Column {
 
 impl<'a> Pass<'a> {
     fn new(text: &'a [u8], delimiter: u8, wants: &[Want]) -> Pass<'a> {
-        // A row has a byte a column at least, whatever lines there are.
-        let most = text.len() / wants.len().max(1);
-        let rows = memchr::memchr_iter(b'\n', text).count().min(most) + 1;
+        let rows = about_rows(text, wants.len());
         let guessed = if wants.contains(&Want::Fitting) { guess(text, delimiter, wants.len()) } else { Vec::new() };
         let mut seen = vec![Seen::default(); wants.len()];
         let columns = wants.iter().enumerate().map(|(i, &want)| {
@@ -115,10 +114,7 @@ impl<'a> Pass<'a> {
             let row = at;
             for i in 0..width {
                 let end;
-                if let Some((number, stops, next)) =
-                    self.columns[i].is_whole().then(|| whole(text, at, delimiter)).flatten()
-                {
-                    self.columns[i].push_whole(number);
+                if let Some((stops, next)) = self.columns[i].take(text, at, delimiter) {
                     (end, at) = (stops, next);
                 } else {
                     let start = at;
@@ -194,34 +190,43 @@ impl<'a> Pass<'a> {
 }
 
 impl Column {
+    /// Takes a field that begins at a place: what ends it and what follows. `None` if it is to be looked at more closely, as
+    /// few are: it is no whole number in a column of them, or in quotes.
     #[inline]
-    fn is_whole(&self) -> bool {
-        matches!(self.cells, Cells::Int64(_) | Cells::UInt64(_))
-    }
-
-    #[inline]
-    fn push_whole(&mut self, number: u64) {
+    fn take(&mut self, text: &[u8], at: usize, delimiter: u8) -> Option<(End, usize)> {
+        let (number, end, next);
         match &mut self.cells {
-            // It has at most 18 digits.
-            Cells::Int64(numbers) => numbers.push(number as i64),
-            Cells::UInt64(numbers) => numbers.push(number),
-            _ => {}
+            Cells::Skipped => return fields::skip(text, at, delimiter),
+            Cells::Int64(numbers) => {
+                (number, end, next) = whole(text, at, delimiter)?;
+                numbers.push(i64::try_from(number).ok()?);
+            }
+            Cells::UInt64(numbers) => {
+                (number, end, next) = whole(text, at, delimiter)?;
+                numbers.push(number);
+            }
+            Cells::Int32(numbers) => {
+                (number, end, next) = whole(text, at, delimiter)?;
+                numbers.push(i32::try_from(number).ok()?);
+            }
+            Cells::UInt32(numbers) => {
+                (number, end, next) = whole(text, at, delimiter)?;
+                numbers.push(u32::try_from(number).ok()?);
+            }
+            _ => return None,
         }
+        Some((end, next))
     }
 }
 
-/// A whole number from 0 of at most 18 digits, written as such numbers are, with what ends it and what follows.
+/// A whole number from 0 of at most 19 digits, written as such numbers are, with what ends it and what follows.
 #[inline]
 fn whole(text: &[u8], start: usize, delimiter: u8) -> Option<(u64, End, usize)> {
-    let (mut number, mut at) = (0u64, start);
-    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9) {
-        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
-        at += 1;
-    }
-    let digits = at - start;
-    if digits == 0 || digits > 18 || (text[start] == b'0' && digits > 1) {
+    let (number, digits) = digits::leading(text.get(start..)?)?;
+    if digits == 0 || (digits > 1 && text[start] == b'0') {
         return None;
     }
+    let at = start + digits;
     match text.get(at) {
         Some(&byte) if byte == delimiter => Some((number, End::Field, at + 1)),
         Some(b'\n') => Some((number, End::Row, at + 1)),
@@ -229,6 +234,17 @@ fn whole(text: &[u8], start: usize, delimiter: u8) -> Option<(u64, End, usize)> 
         None => Some((number, End::Row, at)),
         _ => None,
     }
+}
+
+/// About how many rows there are: room for them, which may grow.
+fn about_rows(text: &[u8], width: usize) -> usize {
+    const LOOKED_AT: usize = 16 << 10;
+    let head = &text[..text.len().min(LOOKED_AT)];
+    let lines = memchr::memchr_iter(b'\n', head).count() + 1;
+    // An eighth more, as lines behind may be shorter.
+    let about = if head.len() == text.len() { lines } else { text.len() / head.len() * lines / 8 * 9 };
+    // A row has a byte a column at least, whatever lines there are.
+    about.min(text.len() / width.max(1) + 1)
 }
 
 /// Whether a column of a type takes fields of a class.

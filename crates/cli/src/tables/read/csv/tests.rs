@@ -15,7 +15,10 @@ fn open(text: &[u8], options: &TableReading) -> std::result::Result<Csv, String>
 
 /// All rows, read in pieces of so many bytes.
 fn read(text: &[u8], options: &TableReading, size: usize) -> std::result::Result<RecordBatch, String> {
-    let csv = Csv { size: Some(size), ..open(text, options)? };
+    rows(Csv { size: Some(size), ..open(text, options)? })
+}
+
+fn rows(csv: Csv) -> std::result::Result<RecordBatch, String> {
     let places: Vec<usize> = (0..csv.names.len()).collect();
     let table = csv.read(&Name::of("a.csv".as_ref()), &places);
     let table = table.map_err(|failure| failure.to_string())?;
@@ -42,6 +45,8 @@ fn pieces_cut_anywhere_are_one() {
         "a,b\n9223372036854775807,1\n9223372036854775808,2\n,\n0,-1.5e3\n",
         "a,b\n,\n,\n,\n",
         "only,names\n",
+        "a,b\n0,9223372036854775807\n12345678,1234567890123456789\n123456789,99999999\n7,100000000\r\n1,0",
+        "a,b\n1,2\n3,4\n5,\"6\"\n7,\"8\n9\"\n10,11\n\"12\",13\n",
     ] {
         let whole = read(text.as_bytes(), &options, 1 << 20);
         assert!(whole.is_ok(), "{text:?}: {whole:?}");
@@ -49,6 +54,40 @@ fn pieces_cut_anywhere_are_one() {
             assert_eq!(read(text.as_bytes(), &options, size), whole, "{text:?} in pieces of {size}");
         }
     }
+}
+
+#[test]
+fn a_file_is_read_in_pieces_as_memory_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    let options = TableReading::default();
+    for text in [
+        "a,b\n1,2\n3,4\n".to_owned(),
+        "a,b\n1,x\n2,\"y\n\"\n3,z".to_owned(),
+        format!("a,b\n{}\"1\",\"\n\"\n", "12345,abc\n".repeat(2_000)),
+        format!("a,b\n1,{}\n2,3\n", "long".repeat(5_000)),
+        "a,b\n1,2\n3\n4,\"5\"\n".to_owned(),
+        "a,b\n1,2\n3,\"4\n5,6\n7\n".to_owned(),
+    ] {
+        std::fs::write(&path, &text).expect("room");
+        for size in [1, 7, 4 << 10, 1 << 20] {
+            let data = Data::open(&path).expect("a file");
+            let csv = Csv { data, size: Some(size), ..open(text.as_bytes(), &options).expect("names") };
+            assert_eq!(rows(csv), read(text.as_bytes(), &options, size), "{size}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_becomes_shorter_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    let text = "a,b\n".to_owned() + &"1,2\n".repeat(10_000);
+    std::fs::write(&path, &text).expect("room");
+    let data = Data::open(&path).expect("a file");
+    let csv = Csv { data, ..open(text.as_bytes(), &TableReading::default()).expect("names") };
+    std::fs::write(&path, "a,b\n").expect("room");
+    assert!(rows(csv).is_err_and(|error| error.contains("shorter")));
 }
 
 #[test]
