@@ -108,7 +108,7 @@ fn put(digits: u64, at: usize, room: &mut [u8]) {
 /// The values of eight digits, a byte each, the first one the lowest.
 #[inline]
 fn spread(number: u64) -> u64 {
-    let fours = number / 10_000 | (number % 10_000) << 32;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
     // Of numbers below 10,000 and below 100: exact.
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let pairs = hundreds | (fours - hundreds * 100) << 16;
