@@ -11,6 +11,7 @@
 //! input/          tables as text, .npy, FASTA and FASTQ, streamed;   number/   what their numbers are, and columns of them
 //! tables/         tables of any columns: Parquet, Arrow IPC, CSV, .npy, read and written by all threads
 //! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
+//! cut.rs          text in pieces of whole rows, for many threads
 //! memory.rs       what is said where memory runs short
 //! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
 //! ```
@@ -23,6 +24,7 @@ pub mod answers;
 mod build;
 mod completions;
 mod convert;
+mod cut;
 #[doc(hidden)]
 pub mod devices;
 #[doc(hidden)]
@@ -51,7 +53,8 @@ pub mod scheme;
 mod signals;
 #[doc(hidden)]
 pub mod structure;
-mod tables;
+#[doc(hidden)]
+pub mod tables;
 #[doc(hidden)]
 pub mod text;
 mod unique;

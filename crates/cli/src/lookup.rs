@@ -343,7 +343,7 @@ impl<K: Word> Sink for Answers<'_, K> {
     }
 
     fn append(&mut self, keys: &[Number], _: &[Number]) -> Result<()> {
-        keys.iter().for_each(|&key| self.queries.push(key));
+        keys.iter().try_for_each(|&key| self.queries.push(key))?;
         if self.queries.len() >= CHUNK { self.flush() } else { Ok(()) }
     }
 }

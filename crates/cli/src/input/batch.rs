@@ -1,9 +1,9 @@
 //! Rows on their way from readers to whoever wants them, and what goes on from file to file: the numbers of rows and of
 //! letters.
 
-use super::{Name, Named};
+use super::{Name, Named, Want};
 use crate::failure::Result;
-use crate::number::{Admitted, Number, Numbers, Type};
+use crate::number::{Admitted, Number, Numbers, Span, Type};
 
 /// Where the numbers go, 4,096 rows at a time, the last ones fewer: readers are compiled once, whatever the sink.
 pub trait Sink {
@@ -36,7 +36,17 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub(super) fn new(sink: &'a mut dyn Sink) -> Batch<'a> {
-        let (keys, values) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        Batch::with(sink, Vec::with_capacity(BATCH), Vec::with_capacity(BATCH))
+    }
+
+    /// The same, if there is memory for it.
+    pub(super) fn maybe(sink: &'a mut dyn Sink) -> Option<Batch<'a>> {
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        keys.try_reserve_exact(BATCH).and_then(|()| values.try_reserve_exact(BATCH)).ok()?;
+        Some(Batch::with(sink, keys, values))
+    }
+
+    fn with(sink: &'a mut dyn Sink, keys: Vec<Number>, values: Vec<Number>) -> Batch<'a> {
         let admitted = [Admitted::new(None); 2];
         Batch { keys, values, named: None, admitted, rows: 0, letters: 0, records: 0, longest: 0, sink }
     }
@@ -88,6 +98,40 @@ impl<'a> Batch<'a> {
     pub(super) fn row_number(&mut self) -> std::result::Result<Number, String> {
         let number = u32::try_from(self.rows).map_err(|_| "there are more than 4294967296 rows".to_owned())?;
         self.admit_value(number.into())
+    }
+
+    /// What was said of the columns.
+    pub(super) fn named(&self) -> Named {
+        self.named.unwrap_or_default()
+    }
+
+    /// Hands on rows that were read apart from those before them, or says that some of them cannot stand behind these: then it
+    /// hands on none. `are_numbered` if values are the numbers of rows.
+    pub(super) fn take(&mut self, rows: &Pairs, want: Want, are_numbered: bool) -> Result<bool> {
+        let count = rows.keys.len() as u64;
+        let mut admitted = self.admitted;
+        let all = self.rows + count;
+        let values = match want {
+            // Those of keys alone are 0, whatever the type.
+            Want::Keys => Span::EMPTY,
+            Want::Pairs if are_numbered && all > 1 << u32::BITS => return Ok(false),
+            Want::Pairs if are_numbered && count > 0 => Span { least: self.rows.into(), greatest: (all - 1).into() },
+            Want::Pairs => rows.values.span(),
+        };
+        let are_doubles = self.has_doubles();
+        if !admitted[0].admit_span(rows.keys.span()) || !(are_doubles || admitted[1].admit_span(values)) {
+            return Ok(false);
+        }
+        self.admitted = admitted;
+        for (key, value) in rows.keys.iter().zip(rows.values.iter()) {
+            let value = match are_numbered {
+                true if are_doubles => Type::F64.of_whole(self.rows.into()),
+                true => self.rows.into(),
+                false => value,
+            };
+            self.push(key, value)?;
+        }
+        Ok(true)
     }
 
     /// Hands on a row whose numbers were admitted.

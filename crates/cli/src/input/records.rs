@@ -4,12 +4,13 @@
 //! a quote that nothing closes would be, is an error and not a large allocation. A byte order mark is no part of the first
 //! field.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use csv_core::{ReadRecordResult, ReaderBuilder, Terminator};
 
 use super::Name;
 use crate::failure::{Failure, Result};
+use crate::number::{Number, digits};
 
 /// The most bytes of a row, without its quotes and separators.
 pub(super) const ROW: usize = 1 << 20;
@@ -17,10 +18,14 @@ pub(super) const ROW: usize = 1 << 20;
 /// The most columns.
 const COLUMNS: usize = 1 << 16;
 
+/// Bytes and columns of a row for which there is room at first.
+const ROOM: usize = 4 << 10;
+
 /// A reader of rows.
 pub(super) struct Records<R> {
     reader: R,
     core: csv_core::Reader,
+    delimiter: u8,
     /// The fields of a row, one after the other.
     text: Vec<u8>,
     /// Where each ends.
@@ -35,20 +40,52 @@ pub(super) struct Record<'a> {
     first_line: u64,
 }
 
-/// So many zeros, or an error.
-fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>> {
-    let mut room = Vec::new();
+/// Makes room for four times as many, or for `most`; or says that memory is not enough.
+fn grow<T: Copy + Default>(room: &mut Vec<T>, most: usize) -> Result<()> {
+    let len = most.min(4 * room.len().max(ROOM / 4));
     let bytes = (len * size_of::<T>()) as u64;
-    room.try_reserve_exact(len).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
+    room.try_reserve_exact(len - room.len()).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
     room.resize(len, T::default());
-    Ok(room)
+    Ok(())
 }
 
 impl<R: BufRead> Records<R> {
     pub(super) fn new(reader: R, delimiter: u8) -> Result<Records<R>> {
         // A carriage return is blank space like any other, and goes with the trimming.
         let core = ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();
-        Ok(Records { reader, core, text: zeros(ROW)?, ends: zeros(COLUMNS)? })
+        let (mut text, mut ends) = (Vec::new(), Vec::new());
+        grow(&mut text, ROW)?;
+        grow(&mut ends, COLUMNS)?;
+        Ok(Records { reader, core, delimiter, text, ends })
+    }
+
+    /// Of a text that is a part of a file and begins with this line of it, and with no byte order mark.
+    pub(super) fn of_part(reader: R, delimiter: u8, line: u64) -> Result<Records<R>> {
+        let mut rows = Records::new(reader, delimiter)?;
+        // A reader looks for a mark once.
+        let _ = rows.core.read_record(b"\n", &mut rows.text, &mut rows.ends);
+        rows.core.set_line(line);
+        Ok(rows)
+    }
+
+    /// The line on which the next row begins, if none is blank.
+    pub(super) fn line(&self) -> u64 {
+        self.core.line()
+    }
+
+    /// The number, or the two numbers, of the next row, where it is a line of nothing else and is at hand. [`Records::pass`]
+    /// steps over it; until then it is the next one.
+    #[inline]
+    pub(super) fn plain(&mut self, columns: usize) -> io::Result<Option<Plain>> {
+        let text = self.reader.fill_buf()?;
+        Ok(Plain::of(text, columns, self.delimiter))
+    }
+
+    /// Steps over a row.
+    #[inline]
+    pub(super) fn pass(&mut self, row: &Plain) {
+        self.reader.consume(row.bytes);
+        self.core.set_line(self.core.line() + 1);
     }
 
     /// The next row; lines without a byte are none.
@@ -58,6 +95,7 @@ impl<R: BufRead> Records<R> {
             let input = self.reader.fill_buf().map_err(|error| name.io(&error))?;
             // A last row without a line break is ended by one. It would not end a quote.
             let at_end = input.is_empty();
+            let line = self.core.line();
             let input = if at_end { &b"\n"[..] } else { input };
             let (result, read, written, ended) =
                 self.core.read_record(input, &mut self.text[length..], &mut self.ends[fields..]);
@@ -69,9 +107,14 @@ impl<R: BufRead> Records<R> {
             match result {
                 ReadRecordResult::Record => break,
                 ReadRecordResult::End => return Ok(None),
-                ReadRecordResult::InputEmpty if at_end && length == 0 && fields == 0 => return Ok(None),
+                ReadRecordResult::InputEmpty if at_end && length == 0 && fields == 0 => {
+                    self.core.set_line(line);
+                    return Ok(None);
+                }
                 ReadRecordResult::InputEmpty if at_end => return Err(self.open_quote(name, length, fields)),
                 ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull if self.text.len() < ROW => grow(&mut self.text, ROW)?,
+                ReadRecordResult::OutputEndsFull if self.ends.len() < COLUMNS => grow(&mut self.ends, COLUMNS)?,
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
                     return Err(self.too_long(name, length, fields));
                 }
@@ -130,6 +173,47 @@ impl Record<'_> {
     fn start(&self, i: usize) -> usize {
         if i == 0 { 0 } else { self.ends[i - 1] }
     }
+}
+
+/// A line of one number or two, as most rows are.
+pub(super) struct Plain {
+    pub(super) first: Number,
+    pub(super) second: Number,
+    /// Its bytes, with the line end.
+    bytes: usize,
+}
+
+impl Plain {
+    /// That at the start of a text.
+    #[inline]
+    fn of(text: &[u8], columns: usize, delimiter: u8) -> Option<Plain> {
+        let (first, mut at) = number(text)?;
+        let mut second = 0;
+        if columns == 2 {
+            if text.get(at) != Some(&delimiter) {
+                return None;
+            }
+            let (number, length) = number(&text[at + 1..])?;
+            second = number;
+            at += 1 + length;
+        }
+        let end = match text.get(at..)? {
+            [b'\n', ..] => 1,
+            [b'\r', b'\n', ..] => 2,
+            _ => return None,
+        };
+        (columns == 1 || columns == 2).then_some(Plain { first, second, bytes: at + end })
+    }
+}
+
+/// The whole number in front, of at most 19 digits, and its bytes.
+#[inline]
+fn number(text: &[u8]) -> Option<(Number, usize)> {
+    let is_negative = text.first() == Some(&b'-');
+    let sign = usize::from(is_negative);
+    let (number, digits) = digits::leading(&text[sign..])?;
+    let number = if is_negative { -Number::from(number) } else { number.into() };
+    (digits > 0 && number >= Number::from(i64::MIN)).then_some((number, sign + digits))
 }
 
 fn line_breaks(text: &[u8]) -> u64 {

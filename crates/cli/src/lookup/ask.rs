@@ -13,7 +13,7 @@ use koel::backend::{Runs, bitmap_words};
 use koel::{CompactingTable, HashSet, HashTable, MultiTable, Scheme};
 
 use crate::failure::Result;
-use crate::number::{Number, Type, Word};
+use crate::number::{Number, Type, Word, reserve};
 use crate::output::{Column, Rows, Shown};
 
 /// Values of a multivalue table that are retrieved at a time.
@@ -42,12 +42,15 @@ impl<K: Word> Asked<K> {
         self.keys.len() + self.strange.len()
     }
 
-    pub(super) fn push(&mut self, query: Number) {
+    pub(super) fn push(&mut self, query: Number) -> Result<()> {
         if self.kind.holds(query) {
+            reserve(&mut self.keys, 1)?;
             self.keys.push(K::low(query as u64 ^ self.kind.turned()));
         } else {
+            reserve(&mut self.strange, 1)?;
             self.strange.push((self.len(), query));
         }
+        Ok(())
     }
 
     pub(super) fn clear(&mut self) {
@@ -99,8 +102,8 @@ where
     }
 
     fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
-        self.values.resize(queries.keys.len(), S::Value::default());
-        self.found.resize(bitmap_words(queries.keys.len()), 0);
+        resize(&mut self.values, queries.keys.len())?;
+        resize(&mut self.found, bitmap_words(queries.keys.len()))?;
         self.table.get_into(&queries.keys, &mut self.values, &mut self.found)?;
         for (query, place) in queries.iter() {
             match place.filter(|i| self.found[i / 32] >> (i % 32) & 1 == 1) {
@@ -110,6 +113,14 @@ where
         }
         Ok(self.found.iter().map(|word| u64::from(word.count_ones())).sum())
     }
+}
+
+/// As many as there are to be, or an error that says that memory is not enough.
+fn resize<T: Copy + Default>(words: &mut Vec<T>, len: usize) -> Result<()> {
+    let more = len.saturating_sub(words.len());
+    reserve(words, more)?;
+    words.resize(len, T::default());
+    Ok(())
 }
 
 /// Whether a key is in a set.

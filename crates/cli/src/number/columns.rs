@@ -169,7 +169,8 @@ fn mapped<T: Copy, U>(words: &[T], word: impl Fn(T) -> U) -> Result<Vec<U>> {
     Ok(column)
 }
 
-fn reserve<T>(words: &mut Vec<T>, more: usize) -> Result<()> {
+/// Room for so many more, or an error that says that memory is not enough.
+pub(crate) fn reserve<T>(words: &mut Vec<T>, more: usize) -> Result<()> {
     let bytes = (size_of::<T>() * words.len().max(more)) as u64;
     words.try_reserve(more).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;
     Ok(())

@@ -16,6 +16,7 @@ use clap::ValueEnum;
 
 use koel::{KeyType, ValueType};
 
+pub(crate) use columns::reserve;
 pub use columns::{Numbers, Word};
 
 /// A whole number of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that nobody has to ask of
@@ -199,6 +200,9 @@ impl Admitted {
             }
             return Err(format!("{number} is no {}, a whole number from {least} to {greatest}", named.name()));
         }
+        if (self.span.least..=self.span.greatest).contains(&number) {
+            return Ok(());
+        }
         let span = self.span.with(number);
         if span.narrowest().is_some() {
             self.span = span;
@@ -213,6 +217,27 @@ impl Admitted {
             "{number} and {other}, which the column has as well, are of no one type: those with a sign end at {}",
             Type::I64.span().greatest
         ))
+    }
+}
+
+impl Admitted {
+    /// Takes in all numbers from the least to the greatest of some, as far as both can stand beside the others. Whether they
+    /// can.
+    pub fn admit_span(&mut self, span: Span) -> bool {
+        if span == Span::EMPTY {
+            return true;
+        }
+        match self.named {
+            Some(named) => span.fits(named),
+            None => {
+                let both = self.span.and(span);
+                let fits = both.narrowest().is_some();
+                if fits {
+                    self.span = both;
+                }
+                fits
+            }
+        }
     }
 }
 

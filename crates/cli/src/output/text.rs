@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use crate::number::digits;
+
 use super::{Column, Number, Places, Result, Shown, Type, letters};
 
 /// A line, empty where there is no number.
@@ -52,11 +54,14 @@ fn double(line: &mut Vec<u8>, number: f64) {
 
 /// A whole number in digits.
 fn whole(line: &mut Vec<u8>, number: Number) {
-    // Numbers of 128 bits are written slowly. Writing to memory does not fail.
-    let _ = match u64::try_from(number) {
-        Ok(number) => write!(line, "{number}"),
-        Err(_) => write!(line, "{number}"),
-    };
+    if number < 0 {
+        line.push(b'-');
+    }
+    match u64::try_from(number.unsigned_abs()) {
+        Ok(number) => digits::write(number, line),
+        // Writing to memory does not fail.
+        Err(_) => drop(write!(line, "{}", number.unsigned_abs())),
+    }
 }
 
 /// A field of any bytes, in quotes where it would be taken for something else without.

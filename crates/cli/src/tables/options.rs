@@ -30,6 +30,9 @@ pub struct TextReading {
     /// timestamp_utc, decimal(p,s) [default: what all rows of the file fit]
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = types)]
     pub(crate) types: Option<Types>,
+    /// Bytes of text that a thread parses at a time, where a test says so.
+    #[arg(skip)]
+    pub piece: Option<usize>,
 }
 
 impl TableReading {

@@ -97,7 +97,7 @@ impl Csv {
                 types[place] = Some(*kind);
             }
         }
-        Ok(Csv { data, delimiter, names, types, start: if has_header { next } else { mark }, size: None })
+        Ok(Csv { data, delimiter, names, types, start: if has_header { next } else { mark }, size: options.text.piece })
     }
 
     pub(super) fn names(&self) -> &[String] {

@@ -1,0 +1,152 @@
+//! Cutting text into pieces of whole rows, each for a thread of its own, though quotes may hold line ends.
+//!
+//! Whether a byte is in quotes depends on all bytes before it. So each piece is gone through as from every state that the
+//! one before may leave it in; then the true states are known one after the other, and with them where the rows begin.
+
+use std::ops::Range;
+
+use memchr::{memchr, memrchr};
+use rayon::prelude::*;
+
+/// Where a reader of text is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum State {
+    /// At the start of a field.
+    Start,
+    /// In a field without quotes.
+    Plain,
+    /// In quotes.
+    Quoted,
+    /// Behind a quote in quotes: the end of them, or the first of two.
+    Closed,
+}
+
+const STATES: [State; 4] = [State::Start, State::Plain, State::Quoted, State::Closed];
+
+impl State {
+    fn behind(self, byte: u8, delimiter: u8) -> State {
+        match (self, byte) {
+            (State::Quoted, b'"') => State::Closed,
+            (State::Quoted, _) => State::Quoted,
+            (State::Start | State::Closed, b'"') => State::Quoted,
+            (_, b'\n') => State::Start,
+            (_, byte) if byte == delimiter => State::Start,
+            _ => State::Plain,
+        }
+    }
+
+    fn ends_row(self, byte: u8) -> bool {
+        byte == b'\n' && self != State::Quoted
+    }
+}
+
+/// What a piece is to one who enters it in some state.
+#[derive(Clone, Copy)]
+struct Passage {
+    leaves: State,
+    /// Behind the first row that ends in it, and behind the last.
+    rows: Option<(usize, usize)>,
+}
+
+/// What a piece is to those who enter it in each of the states.
+pub(crate) struct Passages([Passage; 4]);
+
+impl Passages {
+    pub(crate) fn of(piece: &[u8], delimiter: u8) -> Passages {
+        let mut passages = STATES.map(|state| Passage { leaves: state, rows: None });
+        for (at, &byte) in piece.iter().enumerate() {
+            for passage in &mut passages {
+                if passage.leaves.ends_row(byte) {
+                    passage.rows = Some((passage.rows.map_or(at + 1, |rows| rows.0), at + 1));
+                }
+                passage.leaves = passage.leaves.behind(byte, delimiter);
+            }
+        }
+        Passages(passages)
+    }
+}
+
+/// Where rows begin that are the first ones of their pieces, of a text in pieces that begin at these places, the first one
+/// with a row; and where the last row ends that ends by a line end, if one does.
+pub(crate) fn starts(pieces: &[usize], passages: &[Passages]) -> (Vec<usize>, Option<usize>) {
+    let (mut starts, mut end, mut state) = (Vec::new(), None, State::Start);
+    for (i, (&at, Passages(passages))) in pieces.iter().zip(passages).enumerate() {
+        let passage = passages[state as usize];
+        if i == 0 {
+            starts.push(at);
+        }
+        if let Some((first, last)) = passage.rows {
+            starts.extend((i > 0).then_some(at + first));
+            end = Some(at + last);
+        }
+        state = passage.leaves;
+    }
+    (starts, end)
+}
+
+/// From each start to the next.
+pub(crate) fn ranges(starts: &[usize], end: usize) -> Vec<Range<usize>> {
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts.iter().copied().zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
+}
+
+/// Ranges of whole rows of a text that begins with one, of about so many bytes each. What follows the last line end that
+/// ends a row is in none.
+pub(crate) fn whole_rows(text: &[u8], delimiter: u8, size: usize) -> Vec<Range<usize>> {
+    let size = size.max(1);
+    let (starts, end) = match memchr(b'"', text) {
+        None => {
+            let mut starts = vec![0];
+            while let Some(next) = starts.last().map(|last| last + size - 1).filter(|&next| next < text.len()) {
+                let Some(line) = memchr(b'\n', &text[next..]) else { break };
+                starts.push(next + line + 1);
+            }
+            (starts, memrchr(b'\n', text).map(|line| line + 1))
+        }
+        Some(_) => {
+            let pieces: Vec<_> = (0..text.len()).step_by(size).collect();
+            let passages: Vec<_> = text.par_chunks(size).map(|piece| Passages::of(piece, delimiter)).collect();
+            starts(&pieces, &passages)
+        }
+    };
+    ranges(&starts, end.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_whole_rows_wherever_the_text_is_cut() {
+        for text in [
+            "",
+            "\n",
+            "a,b\n1,2\n",
+            "a,b\n1,2",
+            "\"x\ny\",1\n\"\"\"\n\"\"\",2\r\n\"\",3\n\n4,\"5\n6\"",
+            "5\" pipe,1\n\"a,\n\",b\n6\" pipe,\"\n\"\n",
+            "\"never closed\n1\n2\n",
+        ] {
+            let mut rows = vec![0];
+            let mut state = State::Start;
+            for (at, &byte) in text.as_bytes().iter().enumerate() {
+                if state.ends_row(byte) {
+                    rows.push(at + 1);
+                }
+                state = state.behind(byte, b',');
+            }
+            for size in 1..=text.len() + 1 {
+                let mut end = 0;
+                for piece in whole_rows(text.as_bytes(), b',', size) {
+                    assert!(piece.start == end && piece.end > end && rows.contains(&piece.start), "{text:?}, {size}");
+                    end = piece.end;
+                }
+                assert_eq!(Some(&end), rows.last(), "{text:?}, {size}");
+            }
+        }
+        let of = |text: &str, size| whole_rows(text.as_bytes(), b',', size);
+        assert_eq!(of("1\n2\n3\n4", 1), [0..2, 2..4, 4..6]);
+        assert_eq!(of("\"1\"\n2\n3\n4", 1), [0..4, 4..6, 6..8]);
+    }
+}

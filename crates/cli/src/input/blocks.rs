@@ -1,0 +1,98 @@
+//! Text of whole rows, block by block: what all threads parse at once, and all that is held of a file.
+//!
+//! Blocks begin small, so that those who wait for the first rows of a pipe need not wait for many.
+
+use std::io::{self, BufRead, Read};
+
+use super::records::ROW;
+use super::{BYTE_ORDER_MARK, HEAD};
+use crate::cut::whole_rows;
+
+/// Bytes of a piece, which one thread parses.
+const PIECE: usize = 256 << 10;
+/// Pieces of a block for each thread, and the most threads that get some.
+const PIECES: usize = 4;
+const THREADS: usize = 64;
+
+/// Bytes of text in which a row ends, or is too long: in quotes there may be twice as many as in the row, and separators.
+const LONGEST: usize = 4 * ROW;
+
+/// Cuts what a reader gives.
+pub(super) struct Blocks<R> {
+    reader: R,
+    delimiter: u8,
+    text: Vec<u8>,
+    /// Bytes in front that were handed out.
+    used: usize,
+    /// Bytes that are read for the next block, and the most.
+    size: usize,
+    most: usize,
+    piece: usize,
+    is_at_end: bool,
+    error: Option<io::Error>,
+}
+
+/// Some text.
+pub(super) enum Block<'a, R> {
+    /// Rows, in pieces of whole ones.
+    Rows(Vec<&'a [u8]>),
+    /// A row that seems to have no end, and what follows.
+    Endless(io::Chain<&'a [u8], &'a mut R>),
+}
+
+impl<R: BufRead> Blocks<R> {
+    /// Of pieces of so many bytes, where a test says so.
+    pub(super) fn new(reader: R, delimiter: u8, piece: Option<usize>) -> Blocks<R> {
+        let (piece, first) = piece.map_or((PIECE, HEAD), |piece| (piece.max(1), piece.max(1)));
+        let most = first.max(piece * PIECES * rayon::current_num_threads().min(THREADS));
+        let (text, used, error) = (Vec::new(), 0, None);
+        Blocks { reader, delimiter, text, used, size: first, most, piece, is_at_end: false, error }
+    }
+
+    /// The next block; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of the reader, behind all rows that came before them.
+    pub(super) fn next(&mut self) -> io::Result<Option<Block<'_, R>>> {
+        self.text.drain(..self.used);
+        let is_first = self.used == 0 && self.text.is_empty();
+        self.used = 0;
+        loop {
+            if !self.is_at_end {
+                self.read();
+            }
+            if is_first && self.text.starts_with(BYTE_ORDER_MARK) {
+                self.text.drain(..BYTE_ORDER_MARK.len());
+            }
+            let rows = whole_rows(&self.text, self.delimiter, self.piece);
+            self.used = rows.last().map_or(0, |last| last.end);
+            if self.used > 0 {
+                return Ok(Some(Block::Rows(rows.into_iter().map(|range| &self.text[range]).collect())));
+            }
+            if let Some(error) = self.error.take() {
+                return Err(error);
+            }
+            if self.is_at_end {
+                self.used = self.text.len();
+                return Ok((!self.text.is_empty()).then(|| Block::Rows(vec![&self.text])));
+            }
+            if self.text.len() > LONGEST {
+                self.used = self.text.len();
+                return Ok(Some(Block::Endless(self.text.chain(&mut self.reader))));
+            }
+        }
+    }
+
+    /// Reads on.
+    fn read(&mut self) {
+        let wanted = self.size as u64;
+        // One byte more, which tells that there is no more to be read without asking for memory for it.
+        let room = self.text.try_reserve(self.size + 1).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory));
+        match room.and_then(|()| self.reader.by_ref().take(wanted).read_to_end(&mut self.text)) {
+            Ok(read) => self.is_at_end = (read as u64) < wanted,
+            // What was read in front of it is there.
+            Err(error) => (self.is_at_end, self.error) = (true, Some(error)),
+        }
+        self.size = self.most.min(2 * self.size);
+    }
+}
