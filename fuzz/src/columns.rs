@@ -42,6 +42,9 @@ pub fn columns(data: &[u8]) {
         return;
     }
     assert_eq!(pairs, slowly(text, &ways), "{}, {:?}", ways.name, ways.options);
+    let mut pieces = ways.options.clone();
+    pieces.text.piece = Some(1 + text.len() % 5);
+    assert_eq!(read(ways.name, text, &pieces, ways.want), pairs, "in pieces of {:?}", pieces.text.piece);
     let Some(pairs) = pairs else { return };
     let rendered: String = pairs.iter().map(|(key, value)| format!("{key},{value}\n")).collect();
     assert_eq!(

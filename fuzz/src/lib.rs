@@ -6,7 +6,8 @@
 //! multi.rs     files of sets, compacting tables and multivalue tables
 //! file.rs      what both need: right checksums, a file for the bytes, keys to query
 //! npy.rs, columns.rs, fasta.rs      inputs of the command, each beside a second reader that is too simple to be wrong
-//! input.rs     what those need
+//! named.rs     tables of named columns, in every format that the command reads
+//! input.rs     what the other inputs need
 //! memory.rs    the limit on memory
 //! seeds.rs     small valid inputs of each target; `cargo run --bin seeds` writes them to corpus/
 //! mutate.rs    changed inputs for the smoke test
@@ -21,6 +22,7 @@ mod input;
 pub mod memory;
 mod multi;
 pub mod mutate;
+mod named;
 mod npy;
 pub mod seeds;
 mod table;
@@ -28,6 +30,7 @@ mod table;
 pub use columns::columns;
 pub use fasta::fasta;
 pub use multi::multi;
+pub use named::named;
 pub use npy::npy;
 pub use table::table;
 
@@ -48,4 +51,5 @@ pub const TARGETS: &[Target] = &[
     Target { name: "npy", run: npy, seeds: npy::seeds },
     Target { name: "columns", run: columns, seeds: columns::seeds },
     Target { name: "fasta", run: fasta, seeds: fasta::seeds },
+    Target { name: "named", run: named, seeds: named::seeds },
 ];

@@ -5,12 +5,15 @@
 //! write/      the same formats, by the extension of the output
 //! kinds.rs    types that a column of text can have, and their names;   moments.rs   dates and times as text
 //! options.rs  how tables are read, for every command that reads some
+//! memory.rs   files in memory as CSV, for the fuzz targets
 //! ```
 //!
 //! This is files alone: what joins and groups columns is the crate `koel-arrow`. Keys and values of the tables that
 //! `koel build` makes, FASTA and FASTQ are read by `input`.
 
 mod kinds;
+#[doc(hidden)]
+pub mod memory;
 mod moments;
 mod options;
 pub(crate) mod read;

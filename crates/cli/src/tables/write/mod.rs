@@ -17,14 +17,16 @@ mod npy;
 mod parquet;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use koel::file::WholeFile;
 
+use super::Table;
 use crate::failure::{Failure, Result};
 use crate::{out, progress};
 
@@ -198,6 +200,29 @@ impl Writer {
             }
         })
     }
+}
+
+/// A table as CSV, in memory.
+pub(crate) fn csv_of_table(table: &Table) -> Result<Vec<u8>> {
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let text = Shared::default();
+    let write = || {
+        let mut writer = csv::Writer::new(Box::new(text.clone()), &table.schema, b',', Packing::Not)?;
+        table.batches.iter().try_for_each(|batch| writer.write(batch))?;
+        writer.finish()
+    };
+    write().map_err(|why| failed(None, why))?;
+    Ok(std::mem::take(&mut text.0.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 fn failed(target: Option<&Target>, why: Unwritten) -> Failure {

@@ -11,6 +11,8 @@ use crate::number::digits;
 /// Rows that types are guessed from.
 const GUESSED_FROM: usize = 64;
 
+const NO_UTF8: &str = "this is no UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`";
+
 /// What is wanted of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
@@ -41,7 +43,18 @@ pub(super) struct Fault {
 }
 
 /// Reads a piece.
+///
+/// # Errors
+/// The first of its faults, so that it is the first of the file, wherever that is cut.
 pub(super) fn read(text: &[u8], delimiter: u8, wants: &[Want]) -> Result<Piece, Fault> {
+    attempt(text, delimiter, wants).map_err(|fault| {
+        let mut pass = Pass::new(text, delimiter, wants);
+        pass.is_careful = true;
+        pass.run().err().unwrap_or(fault)
+    })
+}
+
+fn attempt(text: &[u8], delimiter: u8, wants: &[Want]) -> Result<Piece, Fault> {
     let mut pass = Pass::new(text, delimiter, wants);
     let rows = pass.run()?;
     let mut seen = pass.seen.clone();
@@ -67,6 +80,8 @@ struct Pass<'a> {
     delimiter: u8,
     columns: Vec<Column>,
     seen: Vec<Seen>,
+    /// Whether fields that are no UTF-8 are found where they stand, and not when a column is finished.
+    is_careful: bool,
 }
 
 struct Column {
@@ -98,7 +113,7 @@ impl<'a> Pass<'a> {
             };
             Column { cells, want, kind }
         });
-        Pass { text, delimiter, columns: columns.collect(), seen }
+        Pass { text, delimiter, columns: columns.collect(), seen, is_careful: false }
     }
 
     /// Reads all rows; how many they are.
@@ -135,6 +150,12 @@ impl<'a> Pass<'a> {
 
     fn push(&mut self, i: usize, field: Field<'_>, at: usize) -> Result<(), Fault> {
         let column = &mut self.columns[i];
+        if self.is_careful
+            && (column.want == Want::Fitting || column.kind == Kind::Utf8 && column.want != Want::Nothing)
+            && std::str::from_utf8(&field.text()).is_err()
+        {
+            return Err(Fault { at, column: Some(i), what: NO_UTF8.into() });
+        }
         if column.want == Want::Fitting && !field.is_null() && column.kind != Kind::Utf8
             || matches!(column.cells, Cells::Classes)
         {
@@ -177,13 +198,8 @@ impl<'a> Pass<'a> {
     }
 
     fn finish(self) -> Result<Vec<Option<ArrayRef>>, Fault> {
-        let text = self.text;
         let arrays = self.columns.into_iter().enumerate().map(|(i, column)| {
-            column.cells.finish().map_err(|()| {
-                let at = std::str::from_utf8(text).err().map_or(0, |error| error.valid_up_to());
-                let what = "this is no UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`".into();
-                Fault { at, column: Some(i), what }
-            })
+            column.cells.finish().map_err(|()| Fault { at: 0, column: Some(i), what: NO_UTF8.into() })
         });
         arrays.collect()
     }

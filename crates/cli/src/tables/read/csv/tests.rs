@@ -165,6 +165,8 @@ fn faults_name_their_line() {
         (b"a,b\n1,\"x\n2,3\n", "line 2: column b: a quote is opened here and never closed"),
         (b"a,b\n1,\"x\"y\n", "line 2: column b: text follows a closing quote"),
         (b"a,b\n1,x\n2,\xff\n", "line 3: column b: this is no UTF-8"),
+        (b"a,b\n1,x\n2,\xff\n3\n4,\"\n", "line 3: column b: this is no UTF-8"),
+        (b"a,b\n1,2\n3\n4,\xff\n", "line 3: 1 field"),
         (b"a\xff,b\n1,x\n", "line 1: this is no UTF-8"),
         (b"a\r1\r2\r", "end in CR alone"),
     ] {

@@ -1,0 +1,34 @@
+//! Files in memory, for the fuzz targets: what the command reads of any bytes, and files to begin with.
+
+use std::path::Path;
+
+use super::TableReading;
+use super::read::Source;
+use super::write::{Sink, csv_of_table};
+use crate::failure::Result;
+use crate::input::Name;
+
+/// All columns of a file of this name, as CSV. Text is read in pieces of so many bytes, or as it always is.
+///
+/// # Errors
+/// What the command says of the file.
+pub fn csv_of(name: &str, bytes: &[u8], piece: Option<usize>) -> Result<Vec<u8>> {
+    csv_of_table(&source(name, bytes, piece)?.read(None)?)
+}
+
+/// Writes the columns of some CSV as a file, in the format that its name stands for.
+///
+/// # Errors
+/// As the command says them.
+pub fn write(csv: &[u8], path: &Path) -> Result<()> {
+    let table = source("x.csv", csv, None)?.read(None)?;
+    let mut sink = Sink::create(Some(path), &table.schema)?;
+    table.batches.iter().try_for_each(|batch| sink.write(batch))?;
+    sink.finish().map(drop)
+}
+
+fn source(name: &str, bytes: &[u8], piece: Option<usize>) -> Result<Source> {
+    let mut options = TableReading::default();
+    options.text.piece = piece;
+    Source::of_bytes(&Name::of(name.as_ref()), bytes.to_vec(), &options)
+}
