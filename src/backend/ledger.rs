@@ -27,6 +27,15 @@ pub struct Allocations {
     pub bytes: u64,
 }
 
+/// Bytes that crossed the bus between a device and the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfers {
+    /// Uploads and writes.
+    pub to_device: u64,
+    /// Downloads and reads.
+    pub to_host: u64,
+}
+
 /// How long a stage took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageTime {
@@ -56,6 +65,7 @@ pub struct Ledger {
     stages: Mutex<Vec<Stage>>,
     watches: Mutex<Vec<Watch>>,
     allocations: Mutex<Allocations>,
+    transfers: Mutex<Transfers>,
 }
 
 /// The stage of what a thread does before the first pass of its work.
@@ -122,6 +132,18 @@ impl Ledger {
     /// The memory that was asked of the device since this was last asked. The CPU backend does not count.
     pub fn take_allocations(&self) -> Allocations {
         std::mem::take(&mut *lock(&self.allocations))
+    }
+
+    /// Counts bytes that were sent to the device or fetched from it.
+    pub(crate) fn transfer(&self, to_device: usize, to_host: usize) {
+        let mut all = lock(&self.transfers);
+        *all = Transfers { to_device: all.to_device + to_device as u64, to_host: all.to_host + to_host as u64 };
+    }
+
+    /// The bytes that uploads, writes, downloads and reads moved since this was last asked. Queries and answers that go by
+    /// chunks (`get`, `contains` of host memory) and the CPU backend are not counted.
+    pub fn take_transfers(&self) -> Transfers {
+        std::mem::take(&mut *lock(&self.transfers))
     }
 
     /// Runs `work`, whose passes are finished when the next one is counted, and tells how long each took. What comes

@@ -48,7 +48,7 @@ pub(crate) mod wide_tests;
 pub use chunks::{Answers, Chunk, ChunkOf, QUERIES_AT_ONCE};
 pub use info::{DeviceInfo, DeviceKind, Listed};
 pub use kernels::Kernels;
-pub use ledger::{Allocations, Ledger, Stage, StageTime};
+pub use ledger::{Allocations, Ledger, Stage, StageTime, Transfers};
 pub use numbers::Numbers;
 #[cfg(feature = "opencl")]
 pub(crate) use passes::copied_and_placed;

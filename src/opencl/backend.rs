@@ -58,6 +58,7 @@ impl HashBackend for OpenCl {
             }
             commands::write(&self.0.queue, data, buffer, at)
         });
+        let written = written.map(|()| self.ledger().transfer(size_of_val(data), 0));
         written.map_err(|error| self.failed_using(format!("writing {} elements", data.len()), buffer.bytes(), error))
     }
 
@@ -74,6 +75,7 @@ impl HashBackend for OpenCl {
             }
             commands::read(&self.0.queue, data, buffer, at)
         });
+        let read = read.map(|()| self.ledger().transfer(0, len * size_of::<T>()));
         read.map_err(|error| self.failed_using(format!("reading {len} elements"), buffer.bytes(), error))
     }
 

@@ -36,7 +36,7 @@ use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::runtime::sizes::Sizes;
 use super::*;
 use crate::backend::{
-    Answers, ChunkOf, DeviceBuffer, HashBackend, Numbers, Probe, Wanted, Word, bitmap_words, wall_tests,
+    Answers, ChunkOf, DeviceBuffer, HashBackend, Numbers, Probe, Transfers, Wanted, Word, bitmap_words, wall_tests,
 };
 use crate::device::Any;
 use crate::error::Error;
@@ -347,6 +347,10 @@ fn the_ledger_names_kernels_and_items() -> Result<()> {
     cl.iota(5)?;
     let stages = cl.ledger().take();
     assert_eq!((stages.len(), stages[0].name, stages[0].kernel, stages[0].host), (1, "iota", 105, 0));
+    let buffer = cl.upload(&[1u64, 2, 3, 4, 5])?;
+    cl.read(&buffer, 3, &mut [0; 2])?;
+    assert_eq!(cl.ledger().take_transfers(), Transfers { to_device: 40, to_host: 16 });
+    assert_eq!(cl.ledger().take_transfers(), Transfers::default());
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use koel::backend::Transfers;
 use koel::{Any, Cpu, HashBackend};
 use log::warn;
 
@@ -34,6 +35,12 @@ pub(crate) fn named(name: &str) -> Any {
 /// The device of this name, if it is open. It does not wait for one that is being opened.
 pub(crate) fn known(name: &str) -> Option<Any> {
     OPEN.try_lock().ok()?.as_ref()?.get(name).cloned()
+}
+
+/// The bytes that joins and groups of this process have moved to and from a device, by its name in `koel.device`, since this was last
+/// asked. `None` if no query has opened it.
+pub fn take_transfers(name: &str) -> Option<Transfers> {
+    Some(known(name)?.ledger().take_transfers())
 }
 
 /// The CPU, all of its threads.

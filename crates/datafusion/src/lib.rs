@@ -62,6 +62,7 @@ mod source;
 
 pub use aggregate::KoelAggregateExec;
 pub use cluster::on_worker;
+pub use device::take_transfers;
 pub use digest::koel_digest;
 pub use in_order::KoelInOrderExec;
 pub use join::KoelJoinExec;

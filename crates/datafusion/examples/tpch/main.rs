@@ -19,7 +19,8 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use koel_datafusion::{KoelOptions, WithKoel};
+use koel::backend::Transfers;
+use koel_datafusion::{KoelOptions, WithKoel, take_transfers};
 
 mod tables;
 
@@ -46,16 +47,19 @@ async fn main() -> Result<()> {
     );
     let builder = || SessionStateBuilder::new().with_config(config.clone()).with_default_features();
     let stock = SessionContext::new_with_state(builder().build());
-    let options = KoelOptions::default().device(device);
+    let options = KoelOptions::default().device(device.clone());
     let koel = SessionContext::new_with_state(builder().with_koel(options).build());
     tables::register(&stock, &tables)?;
     tables::register(&koel, &tables)?;
 
-    println!("query  stock ms   koel ms  ratio  joins by koel  by others  groups by koel  by others");
+    println!(
+        "query  stock ms   koel ms  ratio  joins by koel  by others  groups by koel  by others  MB to the device, back"
+    );
     let (mut totals, mut differ) = ([0.0; 2], Vec::new());
     for (number, query) in (1..).zip(tables::QUERIES).filter(|(number, _)| wanted.is_empty() || wanted.contains(number))
     {
         let mut best = [Duration::MAX; 2];
+        let mut moved = Transfers::default();
         let (mut answers, mut made) = ([String::new(), String::new()], [[0; 2]; 2]);
         let mut plans = [String::new(), String::new()];
         // By turns, so that what disturbs one disturbs the other.
@@ -63,6 +67,7 @@ async fn main() -> Result<()> {
             for (i, context) in [&stock, &koel].into_iter().enumerate() {
                 let plan = context.sql(query).await?.create_physical_plan().await?;
                 made = [made_by(plan.as_ref(), "JoinExec"), made_by(plan.as_ref(), "AggregateExec")];
+                take_transfers(&device);
                 let began = Instant::now();
                 let batches = collect(plan.clone(), context.task_ctx()).await?;
                 let took = began.elapsed();
@@ -70,13 +75,16 @@ async fn main() -> Result<()> {
                     plans[i] = DisplayableExecutionPlan::with_metrics(plan.as_ref()).indent(false).to_string();
                 }
                 best[i] = best[i].min(took);
+                moved = take_transfers(&device).unwrap_or_default();
                 answers[i] = pretty_format_batches(&[concat_batches(&plan.schema(), &batches)?])?.to_string();
             }
         }
         let [s, k] = best.map(|time| time.as_secs_f64() * 1e3);
         totals = [totals[0] + s, totals[1] + k];
         let [[j, others], [g, left]] = made;
-        println!("Q{number:<5} {s:8.1}  {k:8.1}  {:5.2}  {j:13}  {others:9}  {g:14}  {left:9}", k / s);
+        let [to, back] = [moved.to_device, moved.to_host].map(|bytes| bytes as f64 / 1e6);
+        print!("Q{number:<5} {s:8.1}  {k:8.1}  {:5.2}  {j:13}  {others:9}  {g:14}  {left:9}", k / s);
+        println!("  {to:16.1}  {back:4.1}");
         plans.iter().for_each(|plan| print!("{plan}"));
         if answers[0] != answers[1] {
             differ.push(number);
