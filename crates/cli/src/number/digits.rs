@@ -90,7 +90,7 @@ pub(crate) fn write(number: u64, out: &mut Vec<u8>) {
 #[inline]
 fn first(number: u64, room: &mut [u8]) -> usize {
     // Of large numbers this is the front, which is short.
-    let digits = if number < 100 { (number / 10) << 48 | (number % 10) << 56 } else { spread(number) };
+    let digits = if number < 100 { ((number / 10) << 48) | ((number % 10) << 56) } else { spread(number) };
     // The last one is there, though it be a zero.
     let zeros = (digits | 1 << 56).trailing_zeros() / 8;
     put(digits >> (8 * zeros), 0, room);
@@ -111,9 +111,9 @@ fn spread(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     // Of numbers below 10,000 and below 100: exact.
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | (fours - hundreds * 100) << 16;
+    let pairs = hundreds | ((fours - hundreds * 100) << 16);
     let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
-    tens | (pairs - tens * 10) << 8
+    tens | ((pairs - tens * 10) << 8)
 }
 
 #[cfg(test)]
