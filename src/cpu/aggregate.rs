@@ -44,6 +44,8 @@ impl Cpu {
         groups: usize,
         wanted: Wanted,
     ) -> Result<WideAccumulated<Cpu>> {
+        // Words of 32 bits are widened by zeros.
+        debug_assert!(size_of::<V>() == 8 || of == Numbers::Unsigned);
         self.ledger().kernel("accumulate", ids.len());
         let sums = wanted.sum && of != Numbers::Double;
         let cells = |wanted: bool| if wanted { groups } else { 0 };

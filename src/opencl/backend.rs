@@ -68,14 +68,14 @@ impl HashBackend for OpenCl {
         if data.is_empty() {
             return Ok(());
         }
-        let len = data.len();
+        let (len, bytes) = (data.len(), size_of_val(data));
         let read = self.with_room(|| {
             if self.read_staged(buffer, at, data)? {
                 return Ok(());
             }
             commands::read(&self.0.queue, data, buffer, at)
         });
-        let read = read.map(|()| self.ledger().transfer(0, len * size_of::<T>()));
+        let read = read.map(|()| self.ledger().transfer(0, bytes));
         read.map_err(|error| self.failed_using(format!("reading {len} elements"), buffer.bytes(), error))
     }
 

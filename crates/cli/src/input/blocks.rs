@@ -29,6 +29,8 @@ pub(super) struct Blocks<R> {
     most: usize,
     piece: usize,
     is_at_end: bool,
+    /// Nothing of the text has been looked at.
+    may_have_mark: bool,
     error: Option<io::Error>,
 }
 
@@ -46,7 +48,7 @@ impl<R: BufRead> Blocks<R> {
         let (piece, first) = piece.map_or((PIECE, HEAD), |piece| (piece.max(1), piece.max(1)));
         let most = first.max(piece * PIECES * rayon::current_num_threads().min(THREADS));
         let (text, used, error) = (Vec::new(), 0, None);
-        Blocks { reader, delimiter, text, used, size: first, most, piece, is_at_end: false, error }
+        Blocks { reader, delimiter, text, used, size: first, most, piece, is_at_end: false, may_have_mark: true, error }
     }
 
     /// The next block; `None` at the end.
@@ -55,14 +57,19 @@ impl<R: BufRead> Blocks<R> {
     /// Those of the reader, behind all rows that came before them.
     pub(super) fn next(&mut self) -> io::Result<Option<Block<'_, R>>> {
         self.text.drain(..self.used);
-        let is_first = self.used == 0 && self.text.is_empty();
         self.used = 0;
         loop {
             if !self.is_at_end {
                 self.read();
             }
-            if is_first && self.text.starts_with(BYTE_ORDER_MARK) {
-                self.text.drain(..BYTE_ORDER_MARK.len());
+            if self.may_have_mark && (self.is_at_end || self.text.len() >= BYTE_ORDER_MARK.len()) {
+                self.may_have_mark = false;
+                if self.text.starts_with(BYTE_ORDER_MARK) {
+                    self.text.drain(..BYTE_ORDER_MARK.len());
+                }
+            }
+            if self.may_have_mark {
+                continue;
             }
             let rows = whole_rows(&self.text, self.delimiter, self.piece);
             self.used = rows.last().map_or(0, |last| last.end);

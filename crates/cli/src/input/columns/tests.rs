@@ -128,6 +128,7 @@ fn pieces_are_read_as_the_whole_is() {
     let many: String = (0..2_000u32).map(|i| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9))).collect();
     let lines = "7\n".repeat(50);
     for text in [
+        "\u{feff}\u{feff}1,2\n3,4\n",
         "1,2\n3,4\n5,6\n7,8",
         "key,value\r\n1,2\r\n\r\n3,4\r\n5,-6\r\n",
         "\u{feff}key\n7\n\u{feff}8\n9\n",

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -19,7 +20,12 @@ pub(super) struct Data(Held);
 
 #[derive(Clone)]
 enum Held {
-    File { file: Arc<File>, length: u64 },
+    /// As long as it was when it was opened, and changed last then.
+    File {
+        file: Arc<File>,
+        length: u64,
+        changed: Option<SystemTime>,
+    },
     Memory(Bytes),
 }
 
@@ -34,7 +40,8 @@ impl Data {
         let mut file = File::open(path)?;
         let about = file.metadata()?;
         if about.is_file() {
-            return Ok(Data(Held::File { file: file.into(), length: about.len() }));
+            let changed = about.modified().ok();
+            return Ok(Data(Held::File { file: file.into(), length: about.len(), changed }));
         }
         file.read_to_end(&mut bytes)?;
         Ok(bytes.into())
@@ -81,6 +88,16 @@ impl Data {
         }
     }
 
+    /// That a file is what it was when it was opened. Parts of it that are read twice would not go together otherwise.
+    pub(super) fn check_unchanged(&self) -> io::Result<()> {
+        let Held::File { file, length, changed: before } = &self.0 else { return Ok(()) };
+        let about = file.metadata()?;
+        if about.len() == *length && about.modified().ok() == *before {
+            return Ok(());
+        }
+        Err(io::Error::other("the file has changed while it was read: read it again once nobody writes to it"))
+    }
+
     fn check(&self, start: u64, length: usize) -> io::Result<()> {
         let of = self.length();
         match start.checked_add(length as u64).filter(|&end| end <= of) {
@@ -100,7 +117,7 @@ impl Data {
 
     /// All bytes, read by all threads; the line of progress counts them.
     pub(super) fn whole(&self) -> io::Result<Bytes> {
-        let Held::File { file, length } = &self.0 else { return self.range(0, self.length() as usize) };
+        let Held::File { file, length, .. } = &self.0 else { return self.range(0, self.length() as usize) };
         let length = usize::try_from(*length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut bytes = vec![0; length];
         bytes.par_chunks_mut(PIECE).enumerate().try_for_each(|(i, piece)| {

@@ -125,7 +125,12 @@ impl Csv {
             .into_par_iter()
             .zip(&ranges)
             .map(|(piece, range)| {
-                widened(piece, &kinds, |wants| text.look(range.clone(), |bytes| self.piece(range, bytes, wants))?)
+                widened(piece, &kinds, |wants| {
+                    let again = text.look(range.clone(), |bytes| self.piece(range, bytes, wants))??;
+                    // What was read before and what was read now have to go together.
+                    self.data.check_unchanged()?;
+                    Ok(again)
+                })
             })
             .collect();
         let pieces = pieces.into_iter().collect::<std::result::Result<Vec<_>, _>>();
@@ -149,24 +154,28 @@ impl Csv {
         let size = self.size.unwrap_or(size.clamp(LEAST, MOST));
         progress::bytes(text.length() as u64);
         let mut ranges = cut::lines(text, start, size)?;
-        let quoted = AtomicUsize::new(usize::MAX);
+        // The first piece that has a quote or a fault: what lies behind it is of no use.
+        let last = AtomicUsize::new(usize::MAX);
         let found: Vec<_> = ranges
             .par_iter()
             .enumerate()
             .map(|(i, range)| {
-                if quoted.load(Ordering::Relaxed) < i {
+                if last.load(Ordering::Relaxed) < i {
                     return Ok(None);
                 }
-                text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
-                    Some(_) => {
-                        quoted.fetch_min(i, Ordering::Relaxed);
-                        Ok(None)
-                    }
+                let found = text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
+                    Some(_) => Ok(None),
                     None => self.counted(range, bytes, wants).map(Some),
-                })?
+                });
+                let found = found.map_err(Stop::from).flatten();
+                if !matches!(found, Ok(Some(_))) {
+                    last.fetch_min(i, Ordering::Relaxed);
+                }
+                found
             })
             .collect();
-        let mut pieces: Vec<_> = found.into_iter().map_while(std::result::Result::transpose).collect();
+        let whole = found.into_iter().map_while(std::result::Result::transpose);
+        let mut pieces = whole.collect::<std::result::Result<Vec<_>, _>>()?;
         let first = pieces.len();
         if first < ranges.len() {
             let rest = ranges[first].start;
@@ -174,13 +183,12 @@ impl Csv {
             progress::advance_bytes((rest - start) as u64);
             ranges.truncate(first);
             ranges.extend(cut::rows(text, rest, self.delimiter, size)?);
-            pieces.par_extend(
-                ranges[first..]
-                    .par_iter()
-                    .map(|range| text.look(range.clone(), |bytes| self.counted(range, bytes, wants))?),
-            );
+            let rest = ranges[first..].par_iter();
+            let rest = rest.map(|range| text.look(range.clone(), |bytes| self.counted(range, bytes, wants))?);
+            let rest: Vec<_> = rest.collect();
+            pieces.extend(rest.into_iter().collect::<std::result::Result<Vec<_>, _>>()?);
         }
-        Ok((pieces.into_iter().collect::<std::result::Result<_, _>>()?, ranges))
+        Ok((pieces, ranges))
     }
 
     /// A piece, counted on the line of progress.

@@ -90,6 +90,24 @@ fn a_file_that_becomes_shorter_is_an_error() {
     assert!(rows(csv).is_err_and(|error| error.contains("shorter")));
 }
 
+/// Rows behind the end that it had are none of it; but what is read twice must be one text.
+#[test]
+fn a_file_that_grows_is_read_as_it_was_unless_parts_are_read_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    for (last, is_refused) in [("2", false), ("2.5", true)] {
+        let text = "a\n".to_owned() + &"1\n".repeat(100) + last;
+        std::fs::write(&path, &text).expect("room");
+        let data = Data::open(&path).expect("a file");
+        let csv = Csv { data, size: Some(50), ..open(text.as_bytes(), &TableReading::default()).expect("names") };
+        std::fs::write(&path, text + "\n7\n").expect("room");
+        match rows(csv) {
+            Ok(rows) => assert!(!is_refused && rows.num_rows() == 101),
+            Err(error) => assert!(is_refused && error.contains("changed"), "{error}"),
+        }
+    }
+}
+
 #[test]
 fn types_are_what_all_rows_fit() {
     let options = TableReading::default();
