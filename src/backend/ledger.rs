@@ -135,7 +135,7 @@ impl Ledger {
     }
 
     /// Counts bytes that were sent to the device or fetched from it.
-    pub(crate) fn transfer(&self, to_device: usize, to_host: usize) {
+    pub fn transfer(&self, to_device: usize, to_host: usize) {
         let mut all = lock(&self.transfers);
         *all = Transfers { to_device: all.to_device + to_device as u64, to_host: all.to_host + to_host as u64 };
     }
