@@ -188,7 +188,7 @@ impl Cells<'_> {
         each(0..ids.len(), CHUNK, |_, rows| {
             let mut entries = [Entry::default(); ENTRIES];
             for i in rows {
-                // Of so many groups most rows have to make room: atomics wait for their cells one after the other.
+                // Of so many groups most rows evict an entry, and the atomics then wait for their cells in turn.
                 if ahead && let Some(&next) = ids.get(i + BLOCK / 4) {
                     self.prefetch(next as usize);
                 }

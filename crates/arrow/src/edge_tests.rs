@@ -182,6 +182,9 @@ fn rows_are_taken_from_the_pieces_that_have_them() {
             vec![Some(39), Some(0), Some(25), None],
             vec![None, None],
             vec![Some(26), Some(26)],
+            // Ascending, and more than a run: of several pieces, and none of the first.
+            vec![Some(3), Some(12), Some(12), Some(25), Some(39)],
+            vec![Some(11), Some(13), Some(26), Some(26)],
         ];
         for rows in runs.chain(others).map(UInt32Array::from) {
             let expected = arrow_select::take::take(&array, &rows, None).expect("rows");

@@ -323,7 +323,7 @@ impl Step {
         }
     }
 
-    /// The codes as words of 32 bits, if so many take no more, and as they are: a copy of them with 64 bits is saved. `none`
+    /// The codes as words of 32 bits, if so many take no more, and as they are: this avoids a copy of 64 bits. `none`
     /// is in place of [`NONE`].
     fn narrow(&self, column: &Leaf, count: u64, none: u64) -> Option<Vec<u32>> {
         match (&self.coder, &self.own) {

@@ -67,8 +67,8 @@ impl Passages {
     }
 }
 
-/// Where rows begin that are the first ones of their pieces, of a text in pieces that begin at these places, the first one
-/// with a row; and where the last row ends that ends by a line end, if one does.
+/// The start of the first row of each piece that has one, for pieces that begin at these places (the first at a row), and the
+/// end of the last row that a line end closes.
 pub(crate) fn starts(pieces: &[usize], passages: &[Passages]) -> (Vec<usize>, Option<usize>) {
     let (mut starts, mut end, mut state) = (Vec::new(), None, State::Start);
     for (i, (&at, Passages(passages))) in pieces.iter().zip(passages).enumerate() {

@@ -105,8 +105,8 @@ impl<'a> Batch<'a> {
         self.named.unwrap_or_default()
     }
 
-    /// Hands on rows that were read apart from those before them, or says that some of them cannot stand behind these: then it
-    /// hands on none. `are_numbered` if values are the numbers of rows.
+    /// Hands on rows that were read apart from those before them. False, and hands on none, if some cannot follow those.
+    /// `are_numbered` if values are the numbers of rows.
     pub(super) fn take(&mut self, rows: &Pairs, want: Want, are_numbered: bool) -> Result<bool> {
         let count = rows.keys.len() as u64;
         let mut admitted = self.admitted;

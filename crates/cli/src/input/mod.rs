@@ -1,9 +1,10 @@
 //! Reading keys and values: text, `.npy`, FASTA, FASTQ, and named columns of tables, told apart by their first bytes and,
 //! where those do not tell, by name. Any of them may be packed by gzip, and tables by zstd.
 //!
-//! Everything is streamed: what is held of a file is a buffer of 64 KiB, of text a block of 1 MiB a thread (`blocks.rs`), and the
-//! numbers that the caller keeps. Tables, of which columns are named (`table.rs`), are the exception: they are read as wholes. Readers check each number against its column's
-//! type, or against those that came before it, because they know where it stands.
+//! Everything is streamed: what is held of a file is a buffer of 64 KiB, of text a block of 1 MiB a thread (`blocks.rs`) with
+//! its numbers, up to eight times as much, and the numbers that the caller keeps. Tables, of which columns are named
+//! (`table.rs`), are the exception: they are read as wholes. Readers check each number against its column's type, or against
+//! those that came before it, because they know where it stands.
 
 mod batch;
 mod blocks;

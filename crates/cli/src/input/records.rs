@@ -184,7 +184,7 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// That at the start of a text.
+    /// The one at the start of a text, of one column or of two.
     #[inline]
     fn of(text: &[u8], columns: usize, delimiter: u8) -> Option<Plain> {
         let (first, mut at) = number(text)?;
@@ -202,7 +202,7 @@ impl Plain {
             [b'\r', b'\n', ..] => 2,
             _ => return None,
         };
-        (columns == 1 || columns == 2).then_some(Plain { first, second, bytes: at + end })
+        Some(Plain { first, second, bytes: at + end })
     }
 }
 

@@ -221,8 +221,7 @@ impl Admitted {
 }
 
 impl Admitted {
-    /// Takes in all numbers from the least to the greatest of some, as far as both can stand beside the others. Whether they
-    /// can.
+    /// Takes in a whole span of numbers, if it fits beside the others; whether it does.
     pub fn admit_span(&mut self, span: Span) -> bool {
         if span == Span::EMPTY {
             return true;
