@@ -34,6 +34,8 @@ pub struct Transfers {
     pub to_device: u64,
     /// Downloads and reads.
     pub to_host: u64,
+    /// How long they took, by the device's stamps and so without waiting for kernels; zero where its queue has none.
+    pub time: Duration,
 }
 
 /// How long a stage took.
@@ -137,10 +139,17 @@ impl Ledger {
     /// Counts bytes that were sent to the device or fetched from it.
     pub fn transfer(&self, to_device: usize, to_host: usize) {
         let mut all = lock(&self.transfers);
-        *all = Transfers { to_device: all.to_device + to_device as u64, to_host: all.to_host + to_host as u64 };
+        all.to_device += to_device as u64;
+        all.to_host += to_host as u64;
     }
 
-    /// The bytes that uploads, writes, downloads and reads moved since this was last asked. Queries and answers that go by
+    /// Adds to the time that transfers took.
+    pub(crate) fn transfer_time(&self, time: Duration) {
+        lock(&self.transfers).time += time;
+    }
+
+    /// What uploads, writes, downloads and reads moved since this was last asked. The time of uploads is known after the
+    /// next read. Queries and answers that go by
     /// chunks (`get`, `contains` of host memory) and the CPU backend are not counted.
     pub fn take_transfers(&self) -> Transfers {
         std::mem::take(&mut *lock(&self.transfers))

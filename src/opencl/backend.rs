@@ -56,7 +56,7 @@ impl HashBackend for OpenCl {
             if self.write_staged(buffer, at, data)? {
                 return Ok(());
             }
-            commands::write(&self.0.queue, data, buffer, at)
+            commands::write(&self.0.queue, data, buffer, at).map(|event| self.moving(event))
         });
         let written = written.map(|()| self.ledger().transfer(size_of_val(data), 0));
         written.map_err(|error| self.failed_using(format!("writing {} elements", data.len()), buffer.bytes(), error))
@@ -73,8 +73,9 @@ impl HashBackend for OpenCl {
             if self.read_staged(buffer, at, data)? {
                 return Ok(());
             }
-            commands::read(&self.0.queue, data, buffer, at)
+            commands::read(&self.0.queue, data, buffer, at).map(|event| self.moving(event))
         });
+        self.moved();
         let read = read.map(|()| self.ledger().transfer(0, bytes));
         read.map_err(|error| self.failed_using(format!("reading {len} elements"), buffer.bytes(), error))
     }

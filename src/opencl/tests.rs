@@ -349,7 +349,10 @@ fn the_ledger_names_kernels_and_items() -> Result<()> {
     assert_eq!((stages.len(), stages[0].name, stages[0].kernel, stages[0].host), (1, "iota", 105, 0));
     let buffer = cl.upload(&[1u64, 2, 3, 4, 5])?;
     cl.read(&buffer, 3, &mut [0; 2])?;
-    assert_eq!(cl.ledger().take_transfers(), Transfers { to_device: 40, to_host: 16 });
+    let moved = cl.ledger().take_transfers();
+    assert_eq!((moved.to_device, moved.to_host), (40, 16));
+    // Oclgrind's stamps may be all alike.
+    assert!(moved.time.as_nanos() > 0 || small(), "{moved:?}");
     assert_eq!(cl.ledger().take_transfers(), Transfers::default());
     Ok(())
 }

@@ -37,8 +37,8 @@ pub(crate) fn known(name: &str) -> Option<Any> {
     OPEN.try_lock().ok()?.as_ref()?.get(name).cloned()
 }
 
-/// The bytes that joins and groups of this process have moved to and from a device, by its name in `koel.device`, since this was last
-/// asked. `None` if no query has opened it.
+/// The bytes that joins and groups of this process have moved to and from a device, by its name in `koel.device`, and how long that
+/// took, since this was last asked. `None` if no query has opened it.
 pub fn take_transfers(name: &str) -> Option<Transfers> {
     Some(known(name)?.ledger().take_transfers())
 }

@@ -20,7 +20,12 @@ use crate::opencl::{OpenCl, lock};
 pub(in crate::opencl) struct Clocks {
     stamps: bool,
     running: Mutex<Vec<Clock>>,
+    /// Transfers whose times are not in the ledger yet.
+    moving: Mutex<Vec<Event>>,
 }
+
+/// Transfers that are kept before those that are over are looked for.
+const MOVING_AT_ONCE: usize = 64;
 
 /// One call of `timed`; an inner call of the same thread has a clock of its own, and counts for the outer one too.
 struct Clock {
@@ -36,7 +41,7 @@ impl Clocks {
             properties,
             Ok(CommandQueueInfoResult::Properties(p)) if p.contains(CommandQueueProperties::PROFILING_ENABLE)
         );
-        Clocks { stamps, running: Mutex::default() }
+        Clocks { stamps, running: Mutex::default(), moving: Mutex::default() }
     }
 
     #[cfg(test)]
@@ -127,11 +132,40 @@ impl OpenCl {
         let running = Running::start(clocks);
         let done = work()?;
         self.drain()?;
-        let time_of = |(name, event): (&'static str, Event)| {
-            let (start, end) = (self.stamp(&event, ProfilingInfo::Start)?, self.stamp(&event, ProfilingInfo::End)?);
-            Ok((name, Duration::from_nanos(end.saturating_sub(start))))
-        };
+        let time_of = |(name, event): (&'static str, Event)| Ok((name, self.time_of(&event)?));
         Ok((done, running.take().into_iter().map(time_of).collect::<Result<_>>()?))
+    }
+
+    /// Keeps the event of a transfer until it is over and its time is known.
+    pub(in crate::opencl) fn moving(&self, event: Event) {
+        let clocks = &self.0.clocks;
+        if !clocks.stamps || event.is_null() {
+            return;
+        }
+        let many = {
+            let mut moving = lock(&clocks.moving);
+            moving.push(event);
+            moving.len() >= MOVING_AT_ONCE
+        };
+        if many {
+            self.moved();
+        }
+    }
+
+    /// Puts the times of the transfers that are over into the ledger. One that failed took no time.
+    pub(in crate::opencl) fn moved(&self) {
+        lock(&self.0.clocks.moving).retain(|event| {
+            let over = event.is_complete().unwrap_or(true);
+            if over {
+                self.0.ledger.transfer_time(self.time_of(event).unwrap_or_default());
+            }
+            !over
+        });
+    }
+
+    fn time_of(&self, event: &Event) -> Result<Duration> {
+        let (start, end) = (self.stamp(event, ProfilingInfo::Start)?, self.stamp(event, ProfilingInfo::End)?);
+        Ok(Duration::from_nanos(end.saturating_sub(start)))
     }
 
     fn stamp(&self, event: &Event, which: ProfilingInfo) -> Result<u64> {

@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
     tables::register(&koel, &tables)?;
 
     println!(
-        "query  stock ms   koel ms  ratio  joins by koel  by others  groups by koel  by others  MB to the device, back"
+        "query  stock ms   koel ms  ratio  joins by koel  by others  groups by koel  by others  MB to the device, back, ms"
     );
     let (mut totals, mut differ) = ([0.0; 2], Vec::new());
     for (number, query) in (1..).zip(tables::QUERIES).filter(|(number, _)| wanted.is_empty() || wanted.contains(number))
@@ -84,7 +84,7 @@ async fn main() -> Result<()> {
         let [[j, others], [g, left]] = made;
         let [to, back] = [moved.to_device, moved.to_host].map(|bytes| bytes as f64 / 1e6);
         print!("Q{number:<5} {s:8.1}  {k:8.1}  {:5.2}  {j:13}  {others:9}  {g:14}  {left:9}", k / s);
-        println!("  {to:16.1}  {back:4.1}");
+        println!("  {to:16.1}  {back:4.1}  {:.1}", moved.time.as_secs_f64() * 1e3);
         plans.iter().for_each(|plan| print!("{plan}"));
         if answers[0] != answers[1] {
             differ.push(number);
