@@ -285,3 +285,21 @@ fn text_without_rows_has_extremes() {
         assert_eq!(aggregated(&devices()[0], none(), vec![], function).len(), 0, "{}", function.name());
     }
 }
+
+#[test]
+fn columns_without_a_chunk_have_no_rows_of_any_type() {
+    let some: ArrayRef = Arc::new(StringArray::from(vec![Some("fig"), None]));
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    for (device, some) in devices().iter().flat_map(|device| [(device, &some), (device, &numbers)]) {
+        let column = |chunks| Column::of_chunks("c", some.data_type(), chunks).expect("the column");
+        let (none, some) = (column(Vec::new()), column(vec![some.clone()]));
+        let [none, some] = [none, some].map(|column| Keys::new(vec![column]).expect("keys"));
+        for (left, right, rows) in [(&some, &none, 2), (&none, &some, 0), (&none, &none, 0)] {
+            let all = join(device, left, right, JoinKind::Left, NullEquality::NullEquals).expect("rows");
+            assert_eq!(all.len(), rows);
+            let pairs = join(device, left, right, JoinKind::Inner, NullEquality::NullEquals).expect("rows");
+            assert!(pairs.is_empty());
+        }
+        assert!(factorize(device, &none, IdOrder::Ascending, NullKeys::Group).expect("groups").is_empty());
+    }
+}

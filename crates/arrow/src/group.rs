@@ -4,7 +4,8 @@
 //! words      keys as words (encode.rs)
 //! numbers    koel's factorize: 0, 1, .. in the order in which words appear
 //! rows       where each number comes first
-//! ascending  the keys of the first rows sorted by Arrow, and the numbers exchanged for their ranks
+//! ascending  the keys of the first rows sorted, and the numbers exchanged for their ranks: values of one word as words by the
+//!            device, others as rows of bytes by Arrow
 //! ```
 
 use std::cmp::Ordering;
@@ -13,13 +14,14 @@ use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::SortOptions;
-use koel::{Any, IdOrder, group};
+use koel::{Any, HashBackend, IdOrder, group};
 use rayon::prelude::*;
 
 use crate::canonical::canonical;
 use crate::encode::{CHUNK, Encoder, NullEquality, Words, hash_bits};
 use crate::error::Result;
 use crate::keys::{Column, Keys};
+use crate::leaf::{Fixed, Leaf, leaves, with_values};
 
 /// What stands under the null of a row that is in no group.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
@@ -92,7 +94,7 @@ pub fn factorize(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys) -> 
 pub(crate) fn with_hashes(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys, bits: u32) -> Result<Factorized> {
     let groups = first_seen(device, keys, nulls, bits)?;
     match order {
-        IdOrder::Ascending => ascending(keys, groups),
+        IdOrder::Ascending => ascending(device, keys, groups),
         _ => Ok(groups),
     }
 }
@@ -166,16 +168,12 @@ fn first_rows(codes: &[u32]) -> Vec<u32> {
 }
 
 /// The same groups in the order of their keys.
-fn ascending(keys: &Keys, groups: Factorized) -> Result<Factorized> {
-    let options = SortOptions { descending: false, nulls_first: false };
-    let field = |column: &Column| SortField::new_with_options(column.data_type().clone(), options);
-    let converter = RowConverter::new(keys.columns().iter().map(field).collect())?;
-    // A column of bytes that are in the order of the keys. To Arrow -0 is below 0, and a NaN with a sign below all numbers.
-    let columns = groups.keys(keys)?.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
-    let bytes = converter.convert_columns(&columns)?;
-    let mut order: Vec<u32> = (0..groups.len() as u32).collect();
-    // No two groups have one key, so there is one order.
-    order.par_sort_unstable_by(|&a, &b| bytes.row(a as usize).cmp(&bytes.row(b as usize)));
+fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized> {
+    let columns = groups.keys(keys)?;
+    let order = match by_words(device, keys, &columns)? {
+        Some(order) => order,
+        None => by_bytes(keys, &columns)?,
+    };
     let mut ranks = vec![0; groups.len()];
     for (rank, &group) in (0..).zip(&order) {
         ranks[group as usize] = rank;
@@ -185,4 +183,35 @@ fn ascending(keys: &Keys, groups: Factorized) -> Result<Factorized> {
     let ranked = |&code: &u32| ranks.get(code as usize).copied().unwrap_or(NO_GROUP);
     let codes: Vec<u32> = groups.codes.values().par_iter().with_min_len(CHUNK).map(ranked).collect();
     Ok(Factorized { codes: UInt32Array::new(codes.into(), nulls), rows: rows.into() })
+}
+
+/// The order of distinct keys of one column, if its values have words that ascend as they do.
+fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Vec<u32>>> {
+    let ([column], [array]) = (keys.columns(), columns) else { return Ok(None) };
+    let leaves = leaves(column.name(), array.data_type(), std::slice::from_ref(array))?;
+    let [Leaf { pieces }] = &leaves[..] else { return Ok(None) };
+    let [piece] = &pieces[..] else { return Ok(None) };
+    let words: Option<Vec<u64>> =
+        with_values!(&piece.values, |values| values.iter().map(|&value| value.rank()).collect(), |_bytes| None);
+    let Some(words) = words else { return Ok(None) };
+    // Null is one key at most, and the last one.
+    let is_there = |&group: &u32| piece.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(group as usize));
+    let (there, null): (Vec<u32>, Vec<u32>) = (0..words.len() as u32).partition(is_there);
+    let words: Vec<u64> = there.iter().map(|&group| words[group as usize]).collect();
+    let sorted = device.sort_pairs(&device.upload(&words)?, &device.upload(&there)?)?.1;
+    Ok(Some([device.download(&sorted)?, null].concat()))
+}
+
+/// The order of distinct keys as rows of bytes.
+fn by_bytes(keys: &Keys, columns: &[ArrayRef]) -> Result<Vec<u32>> {
+    let options = SortOptions { descending: false, nulls_first: false };
+    let field = |column: &Column| SortField::new_with_options(column.data_type().clone(), options);
+    let converter = RowConverter::new(keys.columns().iter().map(field).collect())?;
+    // A column of bytes that are in the order of the keys. To Arrow -0 is below 0, and a NaN with a sign below all numbers.
+    let columns = columns.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
+    let bytes = converter.convert_columns(&columns)?;
+    let mut order: Vec<u32> = (0..bytes.num_rows() as u32).collect();
+    // No two groups have one key, so there is one order.
+    order.par_sort_unstable_by(|&a, &b| bytes.row(a as usize).cmp(&bytes.row(b as usize)));
+    Ok(order)
 }

@@ -14,7 +14,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array};
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array, new_empty_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use arrow_select::take::take;
@@ -106,6 +106,8 @@ pub(crate) trait Fixed: Copy + Send + Sync {
     type Whole: Ord + Copy + Send + Sync;
     fn whole(self) -> Self::Whole;
     fn widen(whole: Self::Whole) -> i128;
+    /// A word that ascends as values do, NaN last. None of values of 128 bits.
+    fn rank(self) -> Option<u64>;
 }
 
 macro_rules! fixed {
@@ -119,6 +121,11 @@ macro_rules! fixed {
             #[inline(always)]
             fn widen(whole: $integer) -> i128 {
                 whole.into()
+            }
+            #[inline(always)]
+            fn rank(self) -> Option<u64> {
+                let wide = i128::from(self);
+                (<$integer>::BITS <= u64::BITS).then_some(if <$integer>::MIN == 0 { wide as u64 } else { wide as u64 ^ 1 << 63 })
             }
         }
     )*};
@@ -136,6 +143,11 @@ impl Fixed for f64 {
     fn widen(whole: u64) -> i128 {
         whole.into()
     }
+    #[inline(always)]
+    fn rank(self) -> Option<u64> {
+        let bits = self.whole();
+        Some(if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 })
+    }
 }
 
 impl Fixed for f32 {
@@ -147,6 +159,10 @@ impl Fixed for f32 {
     #[inline(always)]
     fn widen(whole: u64) -> i128 {
         whole.into()
+    }
+    #[inline(always)]
+    fn rank(self) -> Option<u64> {
+        f64::from(self).rank()
     }
 }
 
@@ -215,7 +231,9 @@ impl Leaf {
 /// The columns of plain values that a column is made of. As many for each column of a type that may be compared with it.
 pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> Result<Vec<Leaf>> {
     let mut leaves: Vec<Leaf> = (0..count(name, data_type)?).map(|_| Leaf { pieces: Vec::new() }).collect();
-    for chunk in chunks {
+    // Without a chunk nothing would tell text from numbers.
+    let none = [new_empty_array(data_type)];
+    for chunk in if chunks.is_empty() { &none } else { chunks } {
         let mut pieces = Vec::with_capacity(leaves.len());
         take_apart(name, chunk, None, &mut pieces)?;
         leaves.iter_mut().zip(pieces).for_each(|(leaf, piece)| leaf.pieces.push(piece));

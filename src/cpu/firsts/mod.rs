@@ -15,11 +15,14 @@
 //! Threads write to one table, in any order: the greatest of `!row` is the same whoever comes first. Where a key's cell is
 //! may depend on who came first; nobody is told.
 //!
+//! A short column whose keys alone are to be numbered takes none of these, but one pass (`brief.rs`).
+//!
 //! Why no table per part of the keys: to deal rows to parts is to write each once more. Cells are asked for a block ahead,
 //! and one core waits for a hundred of them at once, which took less time than the dealing alone.
 //!
 //! What it is not: a table of this crate's schemes. It is not canonical, has no file, and nobody adds to it.
 
+mod brief;
 mod dense;
 mod estimate;
 mod hashed;

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{Firsts, Memory, grain};
+use super::{Firsts, Memory, alone, brief, grain};
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::cpu::memory::{atomic_u32, copy};
 use crate::cpu::primitives::Kept;
@@ -134,6 +134,9 @@ impl<K: Key> Firsts<K> {
 impl Cpu {
     /// The distinct keys of a column by first appearance.
     pub(crate) fn first_seen<K: Key>(&self, keys: &[K]) -> Result<Memory<K>> {
+        if let Some(unique) = self.brief(keys, &mut [])? {
+            return Ok(unique);
+        }
         if let Some(front) = self.front(keys)?
             && self.run(|| front.knows(keys))?
         {
@@ -151,6 +154,9 @@ impl Cpu {
     /// The same, and each row's number among them, written over `ids`, which are as many.
     pub(crate) fn write_numbered<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Memory<K>> {
         self.ledger().kernel("ids", keys.len());
+        if let Some(unique) = self.brief(keys, ids)? {
+            return Ok(unique);
+        }
         if let Some(front) = self.front(keys)?
             && self.run(|| front.write(keys, ids))?
         {
@@ -159,6 +165,11 @@ impl Cpu {
         let numbering = self.numbering(keys)?;
         self.run(|| numbering.write(keys, ids))?;
         Ok(numbering.unique)
+    }
+
+    /// The distinct keys of a short column and, if `ids` are as many as rows, the number of each; none of others.
+    fn brief<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
+        if alone(keys.len()) { self.run(|| brief::numbered(keys, ids)).flatten() } else { Ok(None) }
     }
 
     /// Each row's number in the numbering of the column.

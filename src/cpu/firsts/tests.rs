@@ -151,3 +151,12 @@ fn attempts_at_chosen_keys_end() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn short_columns_of_keys_that_share_their_homes_are_left_to_the_bounded_ways() -> Result<()> {
+    let share = |key: &u64| brief::home(*key) % 512 == 7;
+    let keys: Vec<u64> = scattered(usize::MAX).filter(share).take(200).collect();
+    assert!(brief::numbered(&keys, &mut [])?.is_none());
+    assert!(brief::numbered(&keys[..50], &mut [])?.is_some());
+    check(&keys, None)
+}
