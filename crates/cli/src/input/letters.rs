@@ -1,29 +1,11 @@
-//! Letters of DNA and RNA: `A C G T = 0 1 2 3`, U is T, upper and lower case are one; the first letter of a k-mer is its
-//! most significant.
+//! Fields of letters of DNA and RNA, as keys: [`koel::layout::kmers`] says which.
+
+use koel::layout::kmers::{MOST, code, reverse_complement};
 
 use crate::number::Number;
 
-/// The most letters that a key of 64 bits holds.
-pub(super) const MOST: u32 = 32;
-
 /// The most letters that a key of 32 bits holds, and as many as keys have where nobody says.
 pub(super) const MOST_NARROW: u32 = 16;
-
-/// A letter's two bits.
-pub(super) fn code(letter: u8) -> Option<u64> {
-    match letter.to_ascii_uppercase() {
-        b'A' => Some(0),
-        b'C' => Some(1),
-        b'G' => Some(2),
-        b'T' | b'U' => Some(3),
-        _ => None,
-    }
-}
-
-/// Whether a letter stands for one of several bases, or for a gap of unknown length. Genomes have them.
-pub(super) fn is_ambiguous(letter: u8) -> bool {
-    b"NRYSWKMBDHV-".contains(&letter.to_ascii_uppercase())
-}
 
 /// Whether a field is meant as letters: nothing but A, C, G, T, U and N.
 pub(super) fn are_letters(field: &[u8]) -> bool {
@@ -49,17 +31,6 @@ pub(super) fn kmer(letters: &[u8], k: u32) -> Result<u64, String> {
         Some(bits) => Ok(key << 2 | bits),
         None => Err(format!("has the letter {}: give A, C, G, T or U", letter.escape_ascii())),
     })
-}
-
-/// The reverse complement of a k-mer: what stands in its place on the other strand.
-pub(super) fn reverse_complement(key: u64, k: u32) -> u64 {
-    // Pairs of bits in the other order: of bytes, of halves of a byte, and within those.
-    const NIBBLES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-    const PAIRS: u64 = 0x3333_3333_3333_3333;
-    let bytes = key.swap_bytes();
-    let nibbles = (bytes >> 4) & NIBBLES | (bytes & NIBBLES) << 4;
-    let pairs = (nibbles >> 2) & PAIRS | (nibbles & PAIRS) << 2;
-    !pairs >> (64 - 2 * k)
 }
 
 /// The lesser of a k-mer and its reverse complement.

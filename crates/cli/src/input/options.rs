@@ -14,7 +14,7 @@ use crate::tables::TextReading;
 #[command(next_help_heading = "Input")]
 pub struct ReadOptions {
     /// Letters of FASTA or FASTQ that make a key, 1 to 32; above 16 keys have 64 bits [default: 16]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=letters::MOST as i64))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=koel::layout::kmers::MOST as i64))]
     pub kmer: Option<u32>,
     /// Of each k-mer of FASTA or FASTQ and its reverse complement, the lesser is the key: both strands are one
     #[arg(long)]

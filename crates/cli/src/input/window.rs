@@ -1,22 +1,17 @@
 //! Windows of K letters over the sequences of FASTA and FASTQ: each is a key, its place the value.
 //!
 //! ```text
-//! key    A C G T = 0 1 2 3, the first letter most significant; U is T; upper and lower case are one. Canonical ones are
-//!        the lesser of the window and of its reverse complement, which is the same place on the other strand
+//! key    of the window, or canonical: koel::layout::kmers
 //! value  where the window's first letter stands, counted from 0 through all records of all files; 0 where keys alone
 //!        are wanted, of files of any length
-//!
-//! for each letter of code c:
-//!     key      = (key << 2 | c) without the bits above 2 K
-//!     opposite = opposite >> 2 | (3 - c) << 2 (K - 1)
-//!     hand on  key, or the lesser of both, once K letters stand in a row
 //! ```
 //!
 //! A window never crosses a record's border. Nor does it cross a letter that stands for several bases (N, R, Y, ..) or
 //! for a gap: those count as places, and how many there were is told. Other letters are no DNA or RNA, but protein, say:
 //! they are an error, or treated as N where that is asked for. So are files of records without a key.
 
-use super::letters::{code, is_ambiguous};
+use koel::layout::kmers::{Window, code, is_ambiguous};
+
 use super::{Batch, Name, Named, OtherLetters, ReadOptions, Want};
 use crate::failure::Result;
 use crate::number::Type;
@@ -37,16 +32,9 @@ pub(super) trait Sequences {
 pub(super) struct Windows<'a, 's> {
     sink: &'a mut Batch<'s>,
     file: &'a Name,
-    k: u32,
+    window: Window,
     want: Want,
     others: OtherLetters,
-    is_canonical: bool,
-    mask: u64,
-    key: u64,
-    /// The reverse complement.
-    opposite: u64,
-    /// Letters in a row, up to K.
-    letters: u32,
     records: u64,
     /// How often each letter was skipped, upper and lower case as one.
     skipped: [u64; 256],
@@ -56,18 +44,12 @@ impl<'a, 's> Windows<'a, 's> {
     /// Windows of a file, whose places follow those that the sink has.
     pub(super) fn new(file: &'a Name, options: &ReadOptions, want: Want, sink: &'a mut Batch<'s>) -> Result<Self> {
         sink.begin(file, Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32) })?;
-        let k = options.k();
         Ok(Windows {
             sink,
             file,
-            k,
+            window: Window::new(options.k(), options.canonical_kmers)?,
             want,
             others: options.other_letters.unwrap_or_default(),
-            is_canonical: options.canonical_kmers,
-            mask: u64::MAX >> (64 - 2 * k),
-            key: 0,
-            opposite: 0,
-            letters: 0,
             records: 0,
             skipped: [0; 256],
         })
@@ -86,7 +68,7 @@ impl<'a, 's> Windows<'a, 's> {
 
 impl Sequences for Windows<'_, '_> {
     fn record(&mut self) -> Result<()> {
-        self.letters = 0;
+        self.window.clear();
         self.records += 1;
         self.sink.records += 1;
         Ok(())
@@ -103,18 +85,13 @@ impl Sequences for Windows<'_, '_> {
         let Some(base) = code(letter) else {
             check(letter, self.others).map_err(|reason| self.file.at(line, reason))?;
             self.skipped[usize::from(letter.to_ascii_uppercase())] += 1;
-            self.letters = 0;
+            self.window.clear();
             return Ok(());
         };
-        self.letters = (self.letters + 1).min(self.k);
-        self.sink.longest = self.sink.longest.max(self.letters);
-        self.key = (self.key << 2 | base) & self.mask;
-        self.opposite = self.opposite >> 2 | (3 - base) << (2 * (self.k - 1));
-        if self.letters < self.k {
-            return Ok(());
-        }
-        let key = if self.is_canonical { self.key.min(self.opposite) } else { self.key };
-        let place = self.sink.letters - u64::from(self.k);
+        let key = self.window.push(base);
+        self.sink.longest = self.sink.longest.max(self.window.letters());
+        let Some(key) = key else { return Ok(()) };
+        let place = self.sink.letters - u64::from(self.window.k());
         let value = value(place, self.want).map_err(|reason| self.file.at(line, reason))?;
         self.sink.push(key.into(), value.into())
     }
