@@ -1,0 +1,115 @@
+//! Devices by their names.
+
+use std::collections::HashMap;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use koel::{Any, Cpu, DeviceInfo, HashBackend as _};
+use pyo3::prelude::*;
+
+use crate::error::{DeviceError, Result};
+use crate::run::detached;
+
+/// Rows from which `auto` takes a GPU, if there is one: fewer are done on the CPU before a GPU has them.
+const MANY: usize = 1 << 18;
+
+/// Devices that were opened, since that compiles their kernels.
+static OPEN: Mutex<Option<HashMap<String, Any>>> = Mutex::new(None);
+
+/// The process that began to use OpenCL; 0 before.
+static OPENCL_OF: AtomicU32 = AtomicU32::new(0);
+
+/// A device of this machine.
+///
+/// >>> import koel
+/// >>> koel.devices()[0].id
+/// 'cpu'
+#[pyclass(frozen, get_all, module = "koel")]
+pub(crate) struct Device {
+    /// What `device=` takes: `cpu`, `opencl:0`, ..
+    id: String,
+    /// Its own name.
+    name: String,
+    /// Its platform and driver; of the CPU the instructions that are used.
+    driver: String,
+    /// Memory in bytes, if known.
+    memory: Option<u64>,
+    /// Threads of the CPU, or compute units.
+    units: usize,
+    /// Why it cannot be used; None if it can.
+    refused: Option<String>,
+}
+
+impl Device {
+    fn new(info: &DeviceInfo, refused: Option<String>) -> Self {
+        let DeviceInfo { id, name, driver, memory, units, .. } = info.clone();
+        Device { id, name, driver, memory, units, refused }
+    }
+}
+
+#[pymethods]
+impl Device {
+    fn __repr__(&self) -> String {
+        let refused = self.refused.as_ref().map_or(String::new(), |reason| format!(", refused: {reason}"));
+        format!("<koel.Device {} ({}){refused}>", self.id, self.name)
+    }
+}
+
+/// The devices of this machine: the CPU, then those of OpenCL, usable or not.
+///
+/// >>> import koel
+/// >>> koel.devices()[0].refused is None
+/// True
+#[pyfunction]
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
+    detached(py, || {
+        if is_lost() {
+            return Ok(vec![Device::new(Cpu::new().info(), None)]);
+        }
+        begin_opencl();
+        let listed = koel::device::devices().into_iter();
+        Ok(listed.map(|listed| Device::new(&listed.info, listed.refused)).collect())
+    })
+}
+
+/// The device of this name, for so many rows.
+pub(crate) fn device(name: &str, rows: usize) -> Result<Any> {
+    if name == "cpu" || (name == "auto" && (rows < MANY || is_lost())) {
+        return Ok(Any::Cpu(Cpu::new()));
+    }
+    if is_lost() {
+        let why = "a process made by fork cannot use what its parent opened: start it by spawn, or take the CPU";
+        return Err(DeviceError::new_err(format!("no device for {name}: {why}")).into());
+    }
+    begin_opencl();
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = open.get_or_insert_with(HashMap::new);
+    if let Some(device) = open.get(name) {
+        return Ok(device.clone());
+    }
+    let none =
+        || koel::Error::NoDevice { wanted: name.into(), reason: "give auto, cpu, opencl:NUMBER or opencl:NAME".into() };
+    let found = match name {
+        "auto" => koel::auto().backend,
+        _ if name.starts_with("opencl:") => koel::device::choose(name, None)?.into_iter().next().ok_or_else(none)?,
+        _ => return Err(none().into()),
+    };
+    open.insert(name.into(), found.clone());
+    Ok(found)
+}
+
+/// Remembers which process began to use OpenCL.
+fn begin_opencl() {
+    let _ = OPENCL_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Whether a parent of this process began to use OpenCL before it forked: drivers do not work in the child.
+fn is_lost() -> bool {
+    ![0, process::id()].contains(&OPENCL_OF.load(Ordering::Relaxed))
+}
+
+/// A device's name, as callers give it.
+pub(crate) fn shown(device: &Any) -> String {
+    device.info().id.clone()
+}

@@ -1,0 +1,98 @@
+//! Errors of koel as Python's: the class says what sort of fault it is, the text what to do.
+//!
+//! ```text
+//! TypeError, ValueError, OverflowError, MemoryError, OSError     what NumPy and Python raise for the same faults
+//! koel.KoelError                                                 all others, and the base of the next ones
+//! koel.DeviceError                                               a device that is not there, or that failed
+//! koel.FileError                                                 a file that holds no usable table
+//! ```
+
+use koel::Error;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyKeyError, PyMemoryError, PyOSError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(koel, KoelError, PyException, "A fault that Python has no class for; the base of the others here.");
+create_exception!(
+    koel,
+    DeviceError,
+    KoelError,
+    "A device that is not there, or that failed. Calls with device=\"cpu\" need none."
+);
+create_exception!(koel, FileError, KoelError, "A file that holds no usable table.");
+
+/// What went wrong below a call.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Koel(Error),
+    Arrow(koel_arrow::Error),
+    Python(PyErr),
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Koel(error)
+    }
+}
+
+impl From<koel_arrow::Error> for Failure {
+    fn from(error: koel_arrow::Error) -> Self {
+        Failure::Arrow(error)
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Failure::Python(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> PyErr {
+        match failure {
+            Failure::Koel(error) => of_koel(error),
+            Failure::Arrow(error) => of_arrow(error),
+            Failure::Python(error) => error,
+        }
+    }
+}
+
+fn of_koel(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::InvalidParameter { .. }
+        | Error::LengthMismatch { .. }
+        | Error::TooShort { .. }
+        | Error::DuplicateKey { .. }
+        | Error::TooWide { .. }
+        | Error::TooLarge { .. } => PyValueError::new_err(text),
+        Error::UnknownKey { .. } => PyKeyError::new_err(text),
+        Error::SumTooLarge { .. } => PyOverflowError::new_err(text),
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        // With the number of the system's error Python makes a FileNotFoundError and the like of it.
+        Error::Io { path, source } => match source.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, source.to_string(), path.display().to_string())),
+            None => PyOSError::new_err(text),
+        },
+        Error::NoDevice { .. } | Error::Unsupported { .. } | Error::Device { .. } | Error::Compile { .. } => {
+            DeviceError::new_err(text)
+        }
+        Error::BadFile { .. } | Error::Damaged(_) => FileError::new_err(text),
+        _ => KoelError::new_err(text),
+    }
+}
+
+fn of_arrow(error: koel_arrow::Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        koel_arrow::Error::Koel(error) => of_koel(error),
+        koel_arrow::Error::UnsupportedKey { .. }
+        | koel_arrow::Error::TypeMismatch { .. }
+        | koel_arrow::Error::UnsupportedValue { .. } => PyTypeError::new_err(text),
+        koel_arrow::Error::Overflow { .. } => PyOverflowError::new_err(text),
+        koel_arrow::Error::KeyCount { .. } | koel_arrow::Error::Uneven { .. } => PyValueError::new_err(text),
+        _ => KoelError::new_err(text),
+    }
+}

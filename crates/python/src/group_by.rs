@@ -1,0 +1,209 @@
+//! Aggregates by key.
+
+use std::sync::Arc;
+
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, UInt8Array, UInt32Array};
+use arrow_schema::{DataType, TimeUnit};
+use koel::IdOrder;
+use koel_arrow::{Aggregation, Column, Function, NullKeys, group_by as grouped};
+use numpy::{Element, PyArray1, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::error::Failure;
+use crate::input::{Given, GivenKeys, Nan, Origin};
+use crate::output::{ArrowColumn, Numbers, Taken, bools};
+use crate::run::detached;
+
+/// The name of the aggregate that holds each group's first row, by which keys are taken.
+const ROW: &str = "row";
+
+/// Aggregates of columns by key, as `pandas.DataFrame.groupby(..).agg(..)` gives them.
+///
+/// Args:
+///     keys: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
+///     aggregates: for each name of a result its column and function: {"total": (price, "sum")}. Functions are "sum", "min", "max",
+///         "mean", "count" (values that are not missing) and "nunique" (different ones); "size" alone is the number of rows.
+///     sort: whether groups ascend by key; else they come in the order in which they first appear.
+///     dropna: whether rows with a missing key (NaN, NaT, null) are in no group.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     The keys of the groups, in the form in which keys were given, and a dict of results. Missing values are passed over: a group of
+///     nothing else has NaN (in Arrow: null), and the sum 0. Sums are int64, uint64 or float64, and those of floats have the same bits on
+///     every device, thread count and run.
+///
+/// Raises:
+///     OverflowError: if a sum of integers does not fit 64 bits.
+///
+/// >>> import koel, numpy as np
+/// >>> keys, found = koel.group_by(np.array([7, 3, 7]), {"total": (np.array([0.5, 1.0, 2.0]), "sum"), "rows": "size"})
+/// >>> keys, found["total"], found["rows"]
+/// (array([7, 3]), array([2.5, 1. ]), array([2, 1]))
+#[pyfunction]
+#[pyo3(signature = (keys, aggregates, *, sort=false, dropna=true, device="auto"))]
+pub(crate) fn group_by<'py>(
+    keys: &Bound<'py, PyAny>,
+    aggregates: &Bound<'py, PyDict>,
+    sort: bool,
+    dropna: bool,
+    device: &str,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = keys.py();
+    let given = GivenKeys::of("keys", keys, if dropna { Nan::Missing } else { Nan::Value })?;
+    let (keys, is_arrow) = (given.keys()?, given.is_arrow());
+    let wanted = aggregates.iter().map(|(name, what)| Wanted::of(name.extract()?, &what));
+    let wanted = wanted.collect::<PyResult<Vec<_>>>()?;
+    let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
+    let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
+    let mut aggregations: Vec<Aggregation> = wanted.iter().map(|wanted| wanted.aggregation.clone()).collect();
+    // NumPy takes keys by their rows.
+    let numbers = Arc::new(UInt32Array::from_iter_values(0..keys.len().min(u32::MAX as usize) as u32));
+    if !is_arrow {
+        aggregations.push(Aggregation::new(Function::First, Column::new(ROW, numbers)).named(ROW));
+    }
+    let asked = wanted.len();
+    let (rows, taken, arrays) = detached(py, || {
+        let device = crate::device::device(device, keys.len())?;
+        let mut arrays = grouped(&device, &keys, &aggregations, order, nulls)?.columns().to_vec();
+        let results = arrays.split_off(keys.columns().len());
+        let rows = results.get(asked).and_then(|rows| rows.as_any().downcast_ref::<UInt32Array>());
+        let rows = rows.map(|rows| Numbers::of(rows.clone(), false));
+        let taken = if is_arrow { Taken::Arrow(arrays) } else { Taken::Rows };
+        Ok((rows, taken, results))
+    })?;
+    let rows = rows.map(|rows| rows.into_python(py, ROW)).transpose()?;
+    let results = PyDict::new(py);
+    for (wanted, array) in wanted.iter().zip(arrays) {
+        results.set_item(&wanted.name, wanted.result(py, array, is_arrow)?)?;
+    }
+    PyTuple::new(py, [taken.into_python(py, &given, rows.as_ref())?, results.into_any()])
+}
+
+/// One result.
+struct Wanted<'py> {
+    name: String,
+    aggregation: Aggregation,
+    /// What NumPy's result is called after, and has the dtype of if it is a value; none for numbers of rows.
+    given: Option<Given<'py>>,
+    function: Option<Function>,
+}
+
+impl<'py> Wanted<'py> {
+    fn of(name: String, what: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let bad = |found: &str| {
+            PyValueError::new_err(format!(
+                "aggregate {name:?} is {found}: give (column, \"sum\"), with sum, min, max, mean, count or nunique, or \"size\""
+            ))
+        };
+        if let Ok(text) = what.extract::<String>() {
+            if text != "size" {
+                return Err(bad(&format!("{text:?}")));
+            }
+            let aggregation = Aggregation::rows().named(&name);
+            return Ok(Wanted { name, aggregation, given: None, function: None });
+        }
+        let Ok((column, function)) = what.extract::<(Bound<'py, PyAny>, String)>() else {
+            return Err(bad("of another form"));
+        };
+        let offered =
+            [Function::Sum, Function::Min, Function::Max, Function::Mean, Function::Count, Function::DistinctCount];
+        let found = offered.into_iter().find(|offered| offered.name() == function);
+        let Some(function) = found else { return Err(bad(&format!("{function:?} of a column"))) };
+        let mut given = Given::of(&name, &column, Nan::Missing)?;
+        if matches!(function, Function::Sum | Function::Mean) && *given.column.data_type() == DataType::Boolean {
+            given.column = as_numbers(&given.column)?;
+        }
+        let aggregation = Aggregation::new(function, given.column.clone()).named(&name);
+        Ok(Wanted { name, aggregation, given: Some(given), function: Some(function) })
+    }
+
+    fn result(&self, py: Python<'py>, array: ArrayRef, is_arrow: bool) -> PyResult<Bound<'py, PyAny>> {
+        if is_arrow {
+            return Ok(Bound::new(py, ArrowColumn::named(&self.name, array))?.into_any());
+        }
+        let result = to_numpy(py, &self.name, &array, self.function == Some(Function::Sum))?;
+        // Extremes of moments have the unit that was given, and not the one they were compared in.
+        match (&self.given, self.function) {
+            (Some(Given { origin: Origin::Numpy(from), .. }), Some(Function::Min | Function::Max))
+                if [b'M', b'm'].contains(&numpy::PyArrayDescrMethods::kind(&from.dtype())) =>
+            {
+                result.call_method1("astype", (from.dtype(),))
+            }
+            _ => Ok(result),
+        }
+    }
+}
+
+/// Flags as the numbers 0 and 1.
+fn as_numbers(column: &Column) -> PyResult<Column> {
+    let numbers = |chunk: &ArrayRef| -> ArrayRef {
+        let flags = chunk.as_any().downcast_ref::<BooleanArray>();
+        Arc::new(
+            flags.into_iter().flat_map(|flags| flags.iter()).map(|flag| flag.map(u8::from)).collect::<UInt8Array>(),
+        )
+    };
+    let chunks = column.chunks().iter().map(numbers).collect();
+    Column::of_chunks(column.name(), &DataType::UInt8, chunks).map_err(|error| Failure::from(error).into())
+}
+
+/// Results of groups as an array of NumPy; of those that have none NaN, NaT or, of sums, 0.
+fn to_numpy<'py>(py: Python<'py>, name: &str, array: &ArrayRef, is_sum: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn values<'py, T: ArrowPrimitiveType>(
+        py: Python<'py>,
+        array: &ArrayRef,
+        missing: Option<T::Native>,
+    ) -> Option<Bound<'py, PyAny>>
+    where
+        T::Native: Element,
+    {
+        let array = array.as_any().downcast_ref::<arrow_array::PrimitiveArray<T>>()?;
+        if array.null_count() == 0 {
+            return Some(PyArray1::from_slice(py, array.values()).into_any());
+        }
+        let missing = missing?;
+        Some(PyArray1::from_vec(py, array.iter().map(|value| value.unwrap_or(missing)).collect()).into_any())
+    }
+    macro_rules! of_type {
+        ($type:ty, $missing:expr) => {
+            values::<$type>(py, array, $missing)
+        };
+        ($type:ty, $missing:expr, $dtype:expr) => {
+            match values::<$type>(py, array, $missing) {
+                Some(found) => Some(found.call_method1("view", ($dtype,))?),
+                None => None,
+            }
+        };
+    }
+    let nat = Some(i64::MIN);
+    let found = match array.data_type() {
+        DataType::Int8 => of_type!(Int8Type, None),
+        DataType::Int16 => of_type!(Int16Type, None),
+        DataType::Int32 => of_type!(Int32Type, None),
+        DataType::Int64 => of_type!(Int64Type, is_sum.then_some(0)),
+        DataType::UInt8 => of_type!(UInt8Type, None),
+        DataType::UInt16 => of_type!(UInt16Type, None),
+        DataType::UInt32 => of_type!(UInt32Type, None),
+        DataType::UInt64 => of_type!(UInt64Type, is_sum.then_some(0)),
+        DataType::Float32 => of_type!(Float32Type, Some(f32::NAN)),
+        DataType::Float64 => of_type!(Float64Type, Some(if is_sum { 0.0 } else { f64::NAN })),
+        DataType::Timestamp(TimeUnit::Second, _) => of_type!(TimestampSecondType, nat, "datetime64[s]"),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => of_type!(TimestampMillisecondType, nat, "datetime64[ms]"),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => of_type!(TimestampMicrosecondType, nat, "datetime64[us]"),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => of_type!(TimestampNanosecondType, nat, "datetime64[ns]"),
+        DataType::Duration(TimeUnit::Second) => of_type!(DurationSecondType, nat, "timedelta64[s]"),
+        DataType::Duration(TimeUnit::Millisecond) => of_type!(DurationMillisecondType, nat, "timedelta64[ms]"),
+        DataType::Duration(TimeUnit::Microsecond) => of_type!(DurationMicrosecondType, nat, "timedelta64[us]"),
+        DataType::Duration(TimeUnit::Nanosecond) => of_type!(DurationNanosecondType, nat, "timedelta64[ns]"),
+        DataType::Boolean if array.null_count() == 0 => {
+            array.as_any().downcast_ref::<BooleanArray>().map(|flags| bools(py, flags))
+        }
+        _ => None,
+    };
+    match found {
+        Some(found) => Ok(found),
+        None => Bound::new(py, ArrowColumn::named(name, array.clone()))?.call_method0("to_numpy"),
+    }
+}

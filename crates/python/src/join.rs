@@ -1,0 +1,110 @@
+//! Joins: numbers of the rows of both sides that belong together.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, UInt32Array};
+use arrow_select::concat::concat;
+use koel::JoinKind;
+use koel_arrow::{Joined, Keys, NullEquality, RightKeys, check_types};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::error::{Failure, Result};
+use crate::input::{GivenKeys, Nan};
+use crate::output::Numbers;
+use crate::run::{between_pieces, detached};
+
+/// Rows of a result that are made between two looks for Ctrl-C.
+const PIECE: usize = 1 << 24;
+
+/// What a join is called, and whether its sides are exchanged.
+pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
+    Ok(match how {
+        "inner" => (JoinKind::Inner, false),
+        "left" => (JoinKind::Left, false),
+        // By right rows, as in pandas: a left join from the other side.
+        "right" => (JoinKind::Left, true),
+        "outer" | "full" => (JoinKind::Full, false),
+        "semi" => (JoinKind::Semi, false),
+        "anti" => (JoinKind::Anti, false),
+        _ => {
+            let text = format!("how is {how:?}: give \"inner\", \"left\", \"right\", \"outer\", \"semi\" or \"anti\"");
+            return Err(PyValueError::new_err(text));
+        }
+    })
+}
+
+/// The rows of both sides whose keys are equal, in the order of left rows, then of right rows.
+///
+/// Args:
+///     left: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
+///     right: the other keys, in the same form. Let it be the smaller side.
+///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and has their order; "outer", which
+///         keeps all, right rows without a partner last; "semi" and "anti", the left rows with and without a partner.
+///     nulls_equal: whether missing values (NaT, null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     Row numbers of both sides, for `take`; -1 (in Arrow: null) where a side has no partner. Of semi and anti joins the right
+///     ones are None. It is one result, in one order, on every device, thread count and run.
+///
+/// >>> import koel, numpy as np
+/// >>> koel.join(np.array([10, 20, 30]), np.array([30, 10, 30]))
+/// (array([0, 2, 2]), array([1, 0, 2]))
+/// >>> koel.join(np.array([10, 20, 30]), np.array([30, 10, 30]), "left")
+/// (array([0, 1, 2, 2]), array([ 1, -1,  0,  2]))
+#[pyfunction]
+#[pyo3(signature = (left, right, how="inner", *, nulls_equal=true, device="auto"))]
+pub(crate) fn join<'py>(
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    how: &str,
+    nulls_equal: bool,
+    device: &str,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = left.py();
+    let (how, is_exchanged) = kind(how)?;
+    let (left, right) = (GivenKeys::of("left", left, Nan::Value)?, GivenKeys::of("right", right, Nan::Value)?);
+    let (left_keys, right_keys, is_arrow) = (left.keys()?, right.keys()?, left.is_arrow());
+    let nulls = if nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals };
+    let (left, right) = detached(py, || {
+        check_types(&left_keys, &right_keys)?;
+        let device = crate::device::device(device, left_keys.len().max(right_keys.len()))?;
+        let (mut asked, mut index) = (&left_keys, &right_keys);
+        if is_exchanged {
+            std::mem::swap(&mut asked, &mut index);
+        }
+        let rows = rows(&RightKeys::new(&device, index, nulls)?, asked, how)?;
+        let (left, right) = (Some(rows.left), rows.right);
+        let (left, right) = if is_exchanged { (right, left) } else { (left, right) };
+        let numbers = |rows| Numbers::of(rows, is_arrow);
+        Ok((left.map(numbers), right.map(numbers)))
+    })?;
+    let side = |rows: Option<Numbers>, name| rows.map(|rows| rows.into_python(py, name)).transpose();
+    PyTuple::new(py, [side(left, "left")?, side(right, "right")?])
+}
+
+/// The rows of a join; a long result piece by piece.
+fn rows(index: &RightKeys, left: &Keys, how: JoinKind) -> Result<Joined> {
+    let mut pieces = Vec::new();
+    let no_start = |_| Ok(());
+    index.join_pieces::<Failure>(left, how, PIECE, no_start, |piece| {
+        pieces.push(piece);
+        between_pieces()
+    })?;
+    let strung = |parts: Vec<&UInt32Array>| -> Result<UInt32Array> {
+        if let [one] = parts[..] {
+            return Ok(one.clone());
+        }
+        if parts.is_empty() {
+            return Ok(UInt32Array::new_null(0));
+        }
+        let parts: Vec<&dyn Array> = parts.into_iter().map(|part| part as &dyn Array).collect();
+        let whole = concat(&parts).map_err(koel_arrow::Error::from)?;
+        Ok(whole.as_primitive::<UInt32Type>().clone())
+    };
+    let left = strung(pieces.iter().map(|piece| &piece.left).collect())?;
+    let right = how.has_right().then(|| strung(pieces.iter().filter_map(|piece| piece.right.as_ref()).collect()));
+    Ok(Joined { left, right: right.transpose()? })
+}

@@ -1,0 +1,207 @@
+//! Functions of columns: distinct values, numbers for them, which are among others.
+
+use arrow_array::UInt32Array;
+use koel::{IdOrder, NO_ROW};
+use koel_arrow::{FirstKeys, NullEquality, NullKeys, distinct, factorize as factorized};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::input::{GivenKeys, Nan};
+use crate::output::{Flags, Numbers, Taken};
+use crate::run::detached;
+use crate::tables::Index;
+
+/// The distinct values of a column, as `numpy.unique` gives them.
+///
+/// They ascend, NaN and nulls last; with `sorted=False` they come in the order in which they first appear, which takes less
+/// time. -0.0 and 0.0 are one value, and so are all NaNs.
+///
+/// Args:
+///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose rows are told apart.
+///     return_index: also the first row of each value.
+///     return_inverse: also the number of each row's value.
+///     return_counts: also how many rows have each value.
+///     sorted: whether values ascend.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     The values, or a tuple of them and of what was asked for, in this order. A tuple of columns gives one of values.
+///
+/// >>> import koel, numpy as np
+/// >>> koel.unique(np.array([3, 1, 3, 2]))
+/// array([1, 2, 3])
+/// >>> koel.unique(np.array([3, 1, 3, 2]), return_counts=True, sorted=False)
+/// (array([3, 1, 2]), array([2, 1, 1]))
+#[pyfunction]
+#[pyo3(signature = (a, *, return_index=false, return_inverse=false, return_counts=false, sorted=true, device="auto"))]
+pub(crate) fn unique<'py>(
+    a: &Bound<'py, PyAny>,
+    return_index: bool,
+    return_inverse: bool,
+    return_counts: bool,
+    sorted: bool,
+    device: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = a.py();
+    let given = GivenKeys::of("a", a, Nan::Value)?;
+    let (keys, is_arrow) = (given.keys()?, given.is_arrow());
+    let order = if sorted { IdOrder::Ascending } else { IdOrder::FirstSeen };
+    let (rows, taken, inverse, counts) = detached(py, || {
+        let device = crate::device::device(device, keys.len())?;
+        let (rows, codes) = if return_inverse || return_counts {
+            let groups = factorized(&device, &keys, order, NullKeys::Group)?;
+            (groups.rows, Some(groups.codes))
+        } else {
+            (distinct(&device, &keys, order, NullKeys::Group)?, None)
+        };
+        let taken = Taken::of(&keys, &rows, is_arrow)?;
+        let counts = codes.as_ref().filter(|_| return_counts).map(|codes| counted(codes, rows.len()));
+        let inverse = codes.filter(|_| return_inverse).map(|codes| Numbers::of(codes, is_arrow));
+        Ok((Numbers::of(rows, is_arrow), taken, inverse, counts))
+    })?;
+    let rows = rows.into_python(py, "index")?;
+    let values = taken.into_python(py, &given, Some(&rows))?;
+    if !(return_index || return_inverse || return_counts) {
+        return Ok(values);
+    }
+    let mut all = vec![values];
+    all.extend(return_index.then_some(rows));
+    if let Some(inverse) = inverse {
+        all.push(inverse.into_python(py, "inverse")?);
+    }
+    if let Some(counts) = counts {
+        all.push(counts.numbers(is_arrow).into_python(py, "counts")?);
+    }
+    Ok(PyTuple::new(py, all)?.into_any())
+}
+
+/// Counts of groups.
+struct Counts(Vec<u32>);
+
+impl Counts {
+    fn numbers(self, is_arrow: bool) -> Numbers {
+        Numbers::of(UInt32Array::from(self.0), is_arrow)
+    }
+}
+
+fn counted(codes: &UInt32Array, groups: usize) -> Counts {
+    let mut counts = vec![0; groups];
+    codes.values().iter().for_each(|&code| counts[code as usize] += 1);
+    Counts(counts)
+}
+
+/// Numbers for the values of a column, as `pandas.factorize` gives them.
+///
+/// Args:
+///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
+///     sort: whether the values ascend; else they come in the order in which they first appear.
+///     use_na_sentinel: whether missing values (NaN, NaT, null) have the number -1; else they are a value as any other.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     The number of each row's value, and the values. Of an Arrow column numbers are a column too, with null in place of -1.
+///
+/// >>> import koel, numpy as np
+/// >>> koel.factorize(np.array([3.0, 1.0, np.nan, 3.0]))
+/// (array([ 0,  1, -1,  0]), array([3., 1.]))
+#[pyfunction]
+#[pyo3(signature = (a, *, sort=false, use_na_sentinel=true, device="auto"))]
+pub(crate) fn factorize<'py>(
+    a: &Bound<'py, PyAny>,
+    sort: bool,
+    use_na_sentinel: bool,
+    device: &str,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = a.py();
+    let given = GivenKeys::of("a", a, Nan::Missing)?;
+    let (keys, is_arrow) = (given.keys()?, given.is_arrow());
+    let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
+    let nulls = if use_na_sentinel { NullKeys::Drop } else { NullKeys::Group };
+    let (codes, rows, taken) = detached(py, || {
+        let groups = factorized(&crate::device::device(device, keys.len())?, &keys, order, nulls)?;
+        let taken = Taken::of(&keys, &groups.rows, is_arrow)?;
+        Ok((Numbers::of(groups.codes, is_arrow), Numbers::of(groups.rows, is_arrow), taken))
+    })?;
+    let rows = rows.into_python(py, "rows")?;
+    let values = taken.into_python(py, &given, Some(&rows))?;
+    PyTuple::new(py, [codes.into_python(py, "codes")?, values])
+}
+
+/// For each row whether its value is among others, as `pandas.Series.isin` tells. Missing values are equal to each other.
+///
+/// Args:
+///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
+///     values: what is looked for, in the same form.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     An array of bool, or an Arrow column where `a` is one.
+///
+/// >>> import koel, numpy as np
+/// >>> koel.isin(np.array([3, 1, 4]), [1, 4])
+/// array([False,  True,  True])
+#[pyfunction]
+#[pyo3(signature = (a, values, *, device="auto"))]
+pub(crate) fn isin<'py>(
+    a: &Bound<'py, PyAny>,
+    values: &Bound<'py, PyAny>,
+    device: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = a.py();
+    let (given, values) = (GivenKeys::of("a", a, Nan::Value)?, GivenKeys::of("values", values, Nan::Value)?);
+    let (left, right, is_arrow) = (given.keys()?, values.keys()?, given.is_arrow());
+    let flags = detached(py, || {
+        let device = crate::device::device(device, left.len().max(right.len()))?;
+        let rows = FirstKeys::new(&device, &right, NullEquality::NullEquals)?.find(&left)?;
+        Ok(Flags::of(&rows, |row| row != NO_ROW, is_arrow))
+    })?;
+    flags.into_python(py, "isin")
+}
+
+/// Where each key stands among others, as `pandas.Index.get_indexer` tells; -1 (in Arrow: null) where it does not.
+///
+/// Args:
+///     index: the keys to look among, each once: a column, a tuple of columns, or a `koel.Index`.
+///     keys: those to look for, in the same form.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Raises:
+///     ValueError: if `index` has a key more than once. `koel.join` takes such.
+///
+/// >>> import koel, numpy as np
+/// >>> koel.get_indexer(np.array([30, 10, 20]), np.array([10, 5, 30]))
+/// array([ 1, -1,  0])
+#[pyfunction]
+#[pyo3(signature = (index, keys, *, device="auto"))]
+pub(crate) fn get_indexer<'py>(
+    index: &Bound<'py, PyAny>,
+    keys: &Bound<'py, PyAny>,
+    device: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    if let Ok(index) = index.cast::<Index>() {
+        return index.get().indexer(py, keys);
+    }
+    let (index, given) = (GivenKeys::of("index", index, Nan::Value)?, GivenKeys::of("keys", keys, Nan::Value)?);
+    let (right, left, is_arrow) = (index.keys()?, given.keys()?, given.is_arrow());
+    let rows = detached(py, || {
+        let device = crate::device::device(device, left.len().max(right.len()))?;
+        let first = FirstKeys::new(&device, &right, NullEquality::NullEquals)?;
+        check_once(&first.rows()?)?;
+        Ok(Numbers::of_found(first.find(&left)?, is_arrow))
+    })?;
+    rows.into_python(py, "rows")
+}
+
+/// Refuses keys of which one comes again.
+pub(crate) fn check_once(first: &[u32]) -> crate::error::Result<()> {
+    match (0..).zip(first).find(|&(row, &first): &(u32, _)| row != first) {
+        None => Ok(()),
+        Some((row, first)) => Err(PyValueError::new_err(format!(
+            "rows {first} and {row} of the index have one key, so it has no single place: take koel.unique of them first, or \
+             koel.join for all places"
+        ))
+        .into()),
+    }
+}

@@ -1,0 +1,59 @@
+//! koel for Python: the module `koel`.
+//!
+//! ```text
+//! input.rs      what callers give, as Arrow columns           output.rs    what they get, as NumPy's or Arrow's
+//! keys.rs       unique, factorize, isin, get_indexer          join.rs, group_by.rs
+//! voxels.rs, kmers.rs   point clouds, sequences
+//! tables/       Table, Set, Index, MultiTable
+//! device.rs     devices by name                               run.rs       without the interpreter's lock, and after forks
+//! error.rs      exceptions
+//! ```
+//!
+//! What it is not: an engine. Columns are koel-arrow's and tables koel's; here they meet Python's names, types and errors.
+
+mod device;
+mod error;
+mod group_by;
+mod input;
+mod join;
+mod keys;
+mod kmers;
+mod output;
+mod run;
+mod tables;
+mod voxels;
+
+use pyo3::prelude::*;
+
+/// Bulk hash tables for columns: one answer, in one order, on CPU and GPU.
+///
+/// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, Arrow columns (of polars, pyarrow, DuckDB, pandas) and
+/// tuples of columns. The same call gives the same result on every device, thread count and run.
+#[pymodule]
+fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! functions {
+        ($($function:path),* $(,)?) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* };
+    }
+    functions!(
+        keys::unique,
+        keys::factorize,
+        keys::isin,
+        keys::get_indexer,
+        join::join,
+        group_by::group_by,
+        voxels::voxelize,
+        voxels::neighbours,
+        kmers::kmers,
+        device::devices
+    );
+    module.add_class::<output::ArrowColumn>()?;
+    module.add_class::<device::Device>()?;
+    module.add_class::<tables::Table>()?;
+    module.add_class::<tables::Set>()?;
+    module.add_class::<tables::Index>()?;
+    module.add_class::<tables::MultiTable>()?;
+    module.add("KoelError", module.py().get_type::<error::KoelError>())?;
+    module.add("DeviceError", module.py().get_type::<error::DeviceError>())?;
+    module.add("FileError", module.py().get_type::<error::FileError>())?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,191 @@
+//! `koel.Index`: rows of integer keys, for joins.
+
+use std::path::PathBuf;
+
+use koel::scheme::BucketizedOf;
+use koel::table::Contents;
+use koel::{Any, AnyScheme, Bucketized, JoinIndex, JoinKind, JoinRows};
+use numpy::PyArrayDescr;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::integers::{Role, Type, dtype, integers, words};
+use super::{check_load, info, with_settings};
+use crate::device::shown;
+use crate::error::Result;
+use crate::join;
+use crate::output::Numbers;
+use crate::run::{between_pieces, detached};
+
+/// Rows of a result that are made between two looks for Ctrl-C.
+const PIECE: usize = 1 << 24;
+
+enum Held {
+    Narrow(JoinIndex<Any, AnyScheme>),
+    Wide(JoinIndex<Any, BucketizedOf<u64, u32>>),
+}
+
+/// The right side of joins: integer keys, of which it knows the rows. It is made once, joined with any number of left sides, and kept
+/// in a file. For text and other keys, and for one join alone, take `koel.join`.
+///
+/// Args:
+///     keys: integers, each any number of times; those of 8 to 32 bits are kept in 32, others in 64.
+///     load_factor: how full the table of the keys is, above 0 and up to 1; otherwise what its kind is best at.
+///     seed: of the hash functions.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// >>> import koel, numpy as np
+/// >>> index = koel.Index(np.array([30, 10, 30]))
+/// >>> index.join(np.array([10, 20, 30]))
+/// (array([0, 2, 2]), array([1, 0, 2]))
+#[pyclass(frozen, module = "koel")]
+pub(crate) struct Index {
+    held: Held,
+    keys: Type,
+    device: String,
+}
+
+impl Index {
+    /// The rows of a join; a long result piece by piece.
+    fn rows(&self, left: &koel_arrow::Column, how: JoinKind) -> Result<JoinRows> {
+        with_keys!(&self.held, |index, K| {
+            let left = words::<K>(left, self.keys, Role::Key)?;
+            let joined = index.join(&left, how)?;
+            let mut all = JoinRows::default();
+            for piece in joined.chunks(PIECE) {
+                let piece = piece?;
+                if all.left.is_empty() {
+                    all = piece;
+                } else {
+                    all.left.extend(piece.left);
+                    all.right.extend(piece.right);
+                }
+                between_pieces()?;
+            }
+            Ok(all)
+        })
+    }
+
+    /// Where each key stands, for `koel.get_indexer`.
+    pub(crate) fn indexer<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let left = integers("keys", keys)?.0;
+        let rows = detached(py, || {
+            if with_keys!(&self.held, |index, K| index.keys_len() < index.len()) {
+                let text =
+                    "the index has a key more than once, so it has no single place: take its join for all places";
+                return Err(PyValueError::new_err(text).into());
+            }
+            Ok(Numbers::of_found(self.rows(&left, JoinKind::Left)?.right, false))
+        })?;
+        rows.into_python(py, "rows")
+    }
+}
+
+#[pymethods]
+impl Index {
+    #[new]
+    #[pyo3(signature = (keys, *, load_factor=None, seed=None, device="auto"))]
+    fn new(
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        load_factor: Option<f64>,
+        seed: Option<u64>,
+        device: &str,
+    ) -> PyResult<Self> {
+        check_load(load_factor)?;
+        let (keys, of) = integers("keys", keys)?;
+        let (held, device) = detached(py, || {
+            let device = crate::device::device(device, keys.len())?;
+            let scheme = Bucketized::canonical(8);
+            let held = match of.bits {
+                32 => {
+                    let builder = with_settings!(JoinIndex::builder(AnyScheme::from(scheme)), load_factor, seed, of);
+                    Held::Narrow(builder.build(&device, &words(&keys, of, Role::Key)?)?)
+                }
+                _ => {
+                    let builder = with_settings!(JoinIndex::builder(scheme.of::<u64, u32>()), load_factor, seed, of);
+                    Held::Wide(builder.build(&device, &words(&keys, of, Role::Key)?)?)
+                }
+            };
+            Ok((held, shown(&device)))
+        })?;
+        Ok(Index { held, keys: of, device })
+    }
+
+    /// Opens a file, and checks everything in it.
+    ///
+    /// Raises:
+    ///     koel.FileError: if it holds no index, or a damaged one.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, device="auto"))]
+    fn open(py: Python<'_>, path: PathBuf, device: &str) -> PyResult<Self> {
+        detached(py, || {
+            let (info, keys) = info(&path, Contents::Multi, "koel.Index")?;
+            let device = crate::device::device(device, usize::MAX)?;
+            let held = match info.key_bits {
+                32 => Held::Narrow(JoinIndex::open(&device, &path)?),
+                _ => Held::Wide(JoinIndex::open(&device, &path)?),
+            };
+            Ok(Index { held, keys, device: shown(&device) })
+        })
+    }
+
+    /// The rows of both sides whose keys are equal, in the order of left rows, then of right rows: as `koel.join`.
+    ///
+    /// Args:
+    ///     left: integers.
+    ///     how: "inner", "left", "outer", "semi" or "anti".
+    #[pyo3(signature = (left, how="inner"))]
+    fn join<'py>(&self, py: Python<'py>, left: &Bound<'py, PyAny>, how: &str) -> PyResult<Bound<'py, PyTuple>> {
+        let (kind, is_exchanged) = join::kind(how)?;
+        if is_exchanged {
+            let text = "an index has no join by right rows: take \"outer\", or koel.join(left, right, \"right\")";
+            return Err(PyValueError::new_err(text));
+        }
+        let left = integers("left", left)?.0;
+        let (left, right) = detached(py, || {
+            let rows = self.rows(&left, kind)?;
+            let left = Numbers::of_found(rows.left, false);
+            Ok((left, kind.has_right().then(|| Numbers::of_found(rows.right, false))))
+        })?;
+        let right = right.map(|rows| rows.into_python(py, "right")).transpose()?;
+        PyTuple::new(py, [Some(left.into_python(py, "left")?), right])
+    }
+
+    /// Writes the index to a file, in whose place it comes as a whole or not at all; its digest.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
+        detached(py, || with_keys!(&self.held, |index, K| Ok(index.save(&path)?.to_string())))
+    }
+
+    /// A number for all that the index holds: equal ones have equal ones, on every device.
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || with_keys!(&self.held, |index, K| Ok(index.digest()?.to_string())))
+    }
+
+    /// Where it is: "cpu", "opencl:0", ..
+    #[getter]
+    fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// The dtype of keys.
+    #[getter]
+    fn key_dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+        dtype(py, self.keys)
+    }
+
+    /// Whether no key comes twice.
+    #[getter]
+    fn is_unique(&self) -> bool {
+        with_keys!(&self.held, |index, K| index.keys_len() == index.len())
+    }
+
+    fn __len__(&self) -> usize {
+        with_keys!(&self.held, |index, K| index.len())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<koel.Index of {} {}, {}>", self.__len__(), self.keys.name(), self.device)
+    }
+}

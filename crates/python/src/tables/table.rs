@@ -1,0 +1,215 @@
+//! `koel.Table`: from integers to integers.
+
+use std::path::PathBuf;
+
+use koel::scheme::BucketizedOf;
+use koel::table::Contents;
+use koel::{Any, AnyScheme, Bucketized, Duplicates, HashTable, ValueType};
+use numpy::{PyArray1, PyArrayDescr};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::integers::{Role, Type, Width as _, dtype, integers, words};
+use super::{Shared, check_load, info, with_settings};
+use crate::device::shown;
+use crate::run::detached;
+
+enum Held {
+    Narrow(HashTable<Any, AnyScheme>),
+    NarrowToWide(HashTable<Any, BucketizedOf<u32, u64>>),
+    WideToNarrow(HashTable<Any, BucketizedOf<u64, u32>>),
+    Wide(HashTable<Any, BucketizedOf<u64, u64>>),
+}
+
+/// A table from integer keys to integer values, each key once: built at once, asked in bulk, kept in a file.
+///
+/// Args:
+///     keys: integers; those of 8 to 32 bits are kept in 32, others in 64.
+///     values: as many integers.
+///     duplicates: what a key that comes again means: "error", or that the "first" or the "last" of its values stays.
+///     load_factor: how full the table is, above 0 and up to 1; otherwise what its kind is best at.
+///     seed: of the hash functions.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// The same keys, values and seed give the same bytes in the same order on every device.
+///
+/// >>> import koel, numpy as np
+/// >>> table = koel.Table(np.array([10, 20, 30]), np.array([1, 2, 3]))
+/// >>> table.lookup(np.array([20, 5]))
+/// (array([2, 0]), array([ True, False]))
+#[pyclass(frozen, module = "koel")]
+pub(crate) struct Table {
+    held: Shared<Held>,
+    keys: Type,
+    values: Type,
+    device: String,
+}
+
+#[pymethods]
+impl Table {
+    #[new]
+    #[pyo3(signature = (keys, values, *, duplicates="error", load_factor=None, seed=None, device="auto"))]
+    fn new(
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+        duplicates: &str,
+        load_factor: Option<f64>,
+        seed: Option<u64>,
+        device: &str,
+    ) -> PyResult<Self> {
+        check_load(load_factor)?;
+        let rule = match duplicates {
+            "error" => Duplicates::Error,
+            "first" => Duplicates::KeepFirst,
+            "last" => Duplicates::KeepLast,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "duplicates is {duplicates:?}: give \"error\", \"first\" or \"last\""
+                )));
+            }
+        };
+        let ((keys, of_keys), (values, of_values)) = (integers("keys", keys)?, integers("values", values)?);
+        let (held, device) = detached(py, || {
+            let device = crate::device::device(device, keys.len())?;
+            macro_rules! built {
+                ($variant:ident, $scheme:expr, $K:ty, $V:ty) => {{
+                    let (keys, values) =
+                        (words::<$K>(&keys, of_keys, Role::Key)?, words::<$V>(&values, of_values, Role::Value)?);
+                    let builder = with_settings!(HashTable::builder($scheme), load_factor, seed, of_keys);
+                    let builder = builder.value_type(of_values.value_type()).duplicates(rule);
+                    Held::$variant(builder.build(&device, &keys, &values)?)
+                }};
+            }
+            let scheme = Bucketized::canonical(8);
+            let held = match (of_keys.bits, of_values.bits) {
+                (32, 32) => built!(Narrow, AnyScheme::from(scheme), u32, u32),
+                (32, _) => built!(NarrowToWide, scheme.of::<u32, u64>(), u32, u64),
+                (_, 32) => built!(WideToNarrow, scheme.of::<u64, u32>(), u64, u32),
+                _ => built!(Wide, scheme.of::<u64, u64>(), u64, u64),
+            };
+            Ok((held, shown(&device)))
+        })?;
+        Ok(Table { held: Shared::new(held), keys: of_keys, values: of_values, device })
+    }
+
+    /// Opens a file, and checks everything in it.
+    ///
+    /// Raises:
+    ///     koel.FileError: if it holds no table, or a damaged one.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, device="auto"))]
+    fn open(py: Python<'_>, path: PathBuf, device: &str) -> PyResult<Self> {
+        detached(py, || {
+            let (info, keys) = info(&path, Contents::Map, "koel.Table")?;
+            let values = Type { bits: info.value_bits, is_signed: info.value_type == ValueType::Signed };
+            let device = crate::device::device(device, usize::MAX)?;
+            let held = match (info.key_bits, info.value_bits) {
+                (32, 32) => Held::Narrow(HashTable::open(&device, &path)?),
+                (32, _) => Held::NarrowToWide(HashTable::open(&device, &path)?),
+                (_, 32) => Held::WideToNarrow(HashTable::open(&device, &path)?),
+                _ => Held::Wide(HashTable::open(&device, &path)?),
+            };
+            Ok(Table { held: Shared::new(held), keys, values, device: shown(&device) })
+        })
+    }
+
+    /// The value of each key, and whether it is there; the value of one that is not is 0.
+    fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        let keys = integers("keys", keys)?.0;
+        let (values, found) = detached(py, || {
+            with_table!(&*self.held.read(), |table, K, V| {
+                let keys = words::<K>(&keys, self.keys, Role::Key)?;
+                let (mut values, mut found) = (vec![0; keys.len()], vec![0; keys.len().div_ceil(32)]);
+                table.get_into(&keys, &mut values, &mut found)?;
+                let found: Vec<bool> = (0..keys.len()).map(|i| found[i / 32] >> (i % 32) & 1 == 1).collect();
+                Ok((V::column(values), found))
+            })
+        })?;
+        let values = values.into_python(py, self.values, Role::Value)?;
+        PyTuple::new(py, [values, PyArray1::from_vec(py, found).into_any()])
+    }
+
+    /// For each key whether it is there.
+    fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let keys = integers("keys", keys)?.0;
+        let found = detached(py, || {
+            with_table!(&*self.held.read(), |table, K, V| {
+                Ok(table.contains(&words::<K>(&keys, self.keys, Role::Key)?)?)
+            })
+        })?;
+        Ok(PyArray1::from_vec(py, found).into_any())
+    }
+
+    /// Adds pairs, and puts another value where a key is there; of a key that comes again the last one stays.
+    fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (keys, values) = (integers("keys", keys)?.0, integers("values", values)?.0);
+        detached(py, || {
+            with_table!(&mut *self.held.write(), |table, K, V| {
+                let keys = words::<K>(&keys, self.keys, Role::Key)?;
+                table.upsert(&keys, &words::<V>(&values, self.values, Role::Value)?)?;
+                Ok(())
+            })
+        })
+    }
+
+    /// Takes keys away; how many of them were there.
+    fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let keys = integers("keys", keys)?.0;
+        detached(py, || {
+            with_table!(&mut *self.held.write(), |table, K, V| {
+                Ok(table.remove(&words::<K>(&keys, self.keys, Role::Key)?)?)
+            })
+        })
+    }
+
+    /// All keys and their values, in the order in which the table holds them: the same on every device.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let (keys, values) = detached(py, || {
+            with_table!(&*self.held.read(), |table, K, V| {
+                let (keys, values): (Vec<K>, Vec<V>) = table.to_pairs()?.into_iter().unzip();
+                Ok((K::column(keys), V::column(values)))
+            })
+        })?;
+        let keys = keys.into_python(py, self.keys, Role::Key)?;
+        PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value)?])
+    }
+
+    /// Writes the table to a file, in whose place it comes as a whole or not at all; its digest.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
+        detached(py, || with_table!(&*self.held.read(), |table, K, V| Ok(table.save(&path)?.to_string())))
+    }
+
+    /// A number for all that the table holds: equal tables have equal ones, on every device.
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || with_table!(&*self.held.read(), |table, K, V| Ok(table.digest()?.to_string())))
+    }
+
+    /// Where it is: "cpu", "opencl:0", ..
+    #[getter]
+    fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// The dtype of keys.
+    #[getter]
+    fn key_dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+        dtype(py, self.keys)
+    }
+
+    /// The dtype of values.
+    #[getter]
+    fn value_dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+        dtype(py, self.values)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || Ok(with_table!(&*self.held.read(), |table, K, V| table.len())))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (keys, values) = (self.keys.name(), self.values.name());
+        Ok(format!("<koel.Table of {} {keys} -> {values}, {}>", self.__len__(py)?, self.device))
+    }
+}

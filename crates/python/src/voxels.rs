@@ -1,0 +1,326 @@
+//! Point clouds: voxels in the order in which their first points come, and neighbours of voxels.
+//!
+//! The rule is that of mmcv's deterministic `hard_voxelize`:
+//!
+//! ```text
+//! cell    floor((point - least) / size) on each axis, in the precision of the points; points outside the range have none
+//! voxel   a cell that a point is in; voxels are numbered as their first points come, and those after `max_voxels` are left out
+//! points  of a voxel in the order of the input, the first `max_points` of them
+//! ```
+//!
+//! The numbers are koel's factorize of cells, and so the same on every device; the points are copied by one pass in their order.
+
+use koel::{IdOrder, NO_ROW, group};
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rayon::prelude::*;
+
+use crate::device::device;
+use crate::error::Result;
+use crate::run::{between_pieces, detached};
+
+/// Bits of a cell's place on an axis, and how far places may be from 0.
+const BITS: u32 = 21;
+const FAR: i64 = 1 << (BITS - 1);
+/// What stands for points in no cell: no cell has the top bit.
+const OUTSIDE: u64 = u64::MAX;
+/// Points that a thread looks at at a time.
+const CHUNK: usize = 1 << 13;
+
+/// What coordinates can be.
+trait Coordinate: Element + Copy + Send + Sync + Default {
+    fn of(value: f32) -> Self;
+    /// The cell of a coordinate; none of NaN, infinities and what is too far.
+    fn cell(self, least: Self, size: Self) -> Option<i64>;
+}
+
+macro_rules! coordinate {
+    ($float:ty) => {
+        impl Coordinate for $float {
+            fn of(value: f32) -> Self {
+                value.into()
+            }
+            fn cell(self, least: Self, size: Self) -> Option<i64> {
+                let place = ((self - least) / size).floor();
+                (place.abs() < 9e15).then_some(place as i64)
+            }
+        }
+    };
+}
+coordinate!(f32);
+coordinate!(f64);
+
+/// The cells of space.
+#[derive(Clone, Copy)]
+struct Grid {
+    size: [f32; 3],
+    least: [f32; 3],
+    /// Cells on each axis; none where space has no end.
+    cells: Option<[i64; 3]>,
+}
+
+impl Grid {
+    fn of(size: [f32; 3], range: Option<[f32; 6]>) -> PyResult<Self> {
+        if !size.iter().all(|size| *size > 0.0 && size.is_finite()) {
+            return Err(PyValueError::new_err(format!("size is {size:?}: give three lengths above 0")));
+        }
+        let Some(range) = range else { return Ok(Grid { size, least: [0.0; 3], cells: None }) };
+        let mut cells = [0; 3];
+        for axis in 0..3 {
+            let count = f64::from((range[3 + axis] - range[axis]) / size[axis]).round();
+            if !(count >= 1.0 && count <= (1_u32 << BITS) as f64) {
+                let text = format!(
+                    "range and size make {count} cells on an axis: give a range from (x, y, z) to (x, y, z) of 1 to 2^21 cells"
+                );
+                return Err(PyValueError::new_err(text));
+            }
+            cells[axis] = count as i64;
+        }
+        Ok(Grid { size, least: [range[0], range[1], range[2]], cells: Some(cells) })
+    }
+
+    /// The key of a point's cell, or [`OUTSIDE`]; none if it is too far for a key.
+    fn key<T: Coordinate>(&self, point: &[T]) -> Option<u64> {
+        let mut key = 0;
+        for axis in (0..3).rev() {
+            let place = point[axis].cell(T::of(self.least[axis]), T::of(self.size[axis]));
+            let place = match (self.cells, place) {
+                (Some(cells), Some(place)) if (0..cells[axis]).contains(&place) => place,
+                (None, Some(place)) if (-FAR..FAR).contains(&place) => place + FAR,
+                (None, Some(_)) => return None,
+                _ => return Some(OUTSIDE),
+            };
+            key = key << BITS | place as u64;
+        }
+        Some(key)
+    }
+
+    /// The places of a key's cell, as z, y, x.
+    fn places(&self, key: u64) -> [i32; 3] {
+        let from = if self.cells.is_some() { 0 } else { FAR };
+        let place = |axis: u32| ((key >> (axis * BITS) & ((1 << BITS) - 1)) as i64 - from) as i32;
+        [place(2), place(1), place(0)]
+    }
+}
+
+/// Voxels.
+struct Voxels<T> {
+    points: Vec<T>,
+    places: Vec<i32>,
+    counts: Vec<i32>,
+}
+
+/// Points gathered by voxel: mmcv's deterministic voxelization.
+///
+/// Args:
+///     points: an array of N points by C >= 3 numbers, float32 or float64, of which the first three are x, y, z.
+///     size: the lengths of a voxel along x, y, z.
+///     max_points: how many points of a voxel are kept: the first ones.
+///     max_voxels: how many voxels are kept: those whose first points come first; -1 for all.
+///     range: (x, y, z, x, y, z), the least corner and the greatest; points outside are left out. Without it voxels are counted from
+///         0, and reach 2^20 of them each way.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     The points of each voxel, as M by max_points by C with zeros behind the last one; the places of the voxels along z, y, x, as M by 3
+///     of int32; how many points each has, as M of int32.
+///
+/// >>> import koel, numpy as np
+/// >>> points = np.array([[0.1, 0, 0, 7], [5, 0, 0, 8], [0.2, 0, 0, 9]], np.float32)
+/// >>> voxels, places, counts = koel.voxelize(points, (1, 1, 1), 2, 100)
+/// >>> voxels[0, :, 3], places[1], counts
+/// (array([7., 9.], dtype=float32), array([0, 0, 5], dtype=int32), array([2, 1], dtype=int32))
+#[pyfunction]
+#[pyo3(signature = (points, size, max_points, max_voxels, *, range=None, device="auto"))]
+pub(crate) fn voxelize<'py>(
+    points: &Bound<'py, PyAny>,
+    size: [f32; 3],
+    max_points: usize,
+    max_voxels: isize,
+    range: Option<[f32; 6]>,
+    device: &str,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let grid = Grid::of(size, range)?;
+    if max_points == 0 || max_voxels == 0 || max_voxels < -1 {
+        return Err(PyValueError::new_err(
+            "max_points and max_voxels are numbers from 1 on (max_voxels: or -1 for all)",
+        ));
+    }
+    let most = usize::try_from(max_voxels).unwrap_or(usize::MAX);
+    if let Ok(points) = points.extract::<PyReadonlyArray2<'_, f32>>() {
+        return of_points(&points, grid, max_points, most, device);
+    }
+    if let Ok(points) = points.extract::<PyReadonlyArray2<'_, f64>>() {
+        return of_points(&points, grid, max_points, most, device);
+    }
+    Err(PyTypeError::new_err(
+        "points are an array of N by C numbers, float32 or float64: give points.astype(numpy.float32)",
+    ))
+}
+
+fn of_points<'py, T: Coordinate>(
+    given: &PyReadonlyArray2<'py, T>,
+    grid: Grid,
+    max_points: usize,
+    max_voxels: usize,
+    device: &str,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = given.py();
+    let width = given.shape()[1];
+    if width < 3 {
+        return Err(PyValueError::new_err(format!("points have {width} numbers each and need x, y, z at least")));
+    }
+    let copy;
+    // In the order of rows: NumPy's contiguous arrays may be in that of columns.
+    let points = match given.as_slice().ok().filter(|_| given.is_c_contiguous()) {
+        Some(points) => points,
+        None => {
+            copy = given.to_owned_array().into_iter().collect::<Vec<T>>();
+            &copy
+        }
+    };
+    let voxels = detached(py, || gathered(points, width, grid, max_points, max_voxels, device))?;
+    let count = voxels.counts.len();
+    let points = PyArray1::from_vec(py, voxels.points).reshape([count, max_points, width])?;
+    let places = PyArray1::from_vec(py, voxels.places).reshape([count, 3])?;
+    PyTuple::new(py, [points.into_any(), places.into_any(), PyArray1::from_vec(py, voxels.counts).into_any()])
+}
+
+fn gathered<T: Coordinate>(
+    points: &[T],
+    width: usize,
+    grid: Grid,
+    max_points: usize,
+    max_voxels: usize,
+    device_name: &str,
+) -> Result<Voxels<T>> {
+    let (asked, most) = ((points.len() / width) as u64, u32::MAX.into());
+    if asked > most {
+        return Err(koel::Error::TooLarge { what: "points", asked, most }.into());
+    }
+    let rows = points.par_chunks_exact(width).with_min_len(CHUNK);
+    let keys: Option<Vec<u64>> = rows.map(|point| grid.key(point)).collect();
+    let keys = keys.ok_or_else(|| {
+        PyValueError::new_err(
+            "a point is more than 2^20 voxels from 0: give a range, larger voxels, or points nearer to 0",
+        )
+    })?;
+    let device = device(device_name, keys.len())?;
+    let (cells, ids) = group::wide::factorize(&device, &keys, IdOrder::FirstSeen)?;
+    // Points outside are a cell as any other up to here, and take no number from here on.
+    let outside = cells.iter().position(|&cell| cell == OUTSIDE);
+    let number = |id: u32| {
+        let id = id as usize;
+        id - usize::from(outside.is_some_and(|outside| outside < id))
+    };
+    let voxels: Vec<u64> = cells.iter().copied().filter(|&cell| cell != OUTSIDE).take(max_voxels).collect();
+    let size = voxels.len().checked_mul(max_points).and_then(|size| size.checked_mul(width));
+    let no_room =
+        || PyMemoryError::new_err(format!("{} voxels of {max_points} points do not fit: give fewer", voxels.len()));
+    let size = size.ok_or_else(no_room)?;
+    let mut kept = Vec::new();
+    kept.try_reserve_exact(size).map_err(|_| no_room())?;
+    kept.resize(size, T::default());
+    let mut counts = vec![0_i32; voxels.len()];
+    for (&id, point) in ids.iter().zip(points.chunks_exact(width)) {
+        if Some(id as usize) == outside {
+            continue;
+        }
+        let voxel = number(id);
+        if let Some(count) = counts.get_mut(voxel)
+            && (*count as usize) < max_points
+        {
+            let at = (voxel * max_points + *count as usize) * width;
+            kept[at..at + width].copy_from_slice(point);
+            *count += 1;
+        }
+    }
+    let places = voxels.iter().flat_map(|&voxel| grid.places(voxel)).collect();
+    Ok(Voxels { points: kept, places, counts })
+}
+
+/// The neighbours of each voxel, by their numbers: what sparse convolutions go by.
+///
+/// Args:
+///     places: M voxels by 3 integers along z, y, x, each once, as `voxelize` gives them.
+///     kernel: how many voxels a kernel spans along each axis; odd.
+///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     M by kernel^3 of int32: the number of the voxel at each offset, x fastest, or -1 where there is none. The middle column is the voxel
+///     itself.
+///
+/// >>> import koel, numpy as np
+/// >>> koel.neighbours(np.array([[0, 0, 0], [0, 0, 1]], np.int32))[:, 12:15]
+/// array([[-1,  0,  1],
+///        [ 0,  1, -1]], dtype=int32)
+#[pyfunction]
+#[pyo3(signature = (places, kernel=3, *, device="auto"))]
+pub(crate) fn neighbours<'py>(places: &Bound<'py, PyAny>, kernel: u32, device: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = places.py();
+    if kernel % 2 == 0 || kernel > 15 {
+        return Err(PyValueError::new_err(format!("kernel is {kernel}: give an odd number up to 15")));
+    }
+    let places = match places.extract::<PyReadonlyArray2<'_, i32>>() {
+        Ok(places) => places.to_owned_array().mapv(i64::from),
+        Err(_) => places
+            .extract::<PyReadonlyArray2<'_, i64>>()
+            .map_err(|_| PyTypeError::new_err("places are an array of M by 3 integers, int32 or int64, along z, y, x"))?
+            .to_owned_array(),
+    };
+    if places.ncols() != 3 {
+        return Err(PyValueError::new_err(format!(
+            "places have {} numbers each and voxels have 3: z, y, x",
+            places.ncols()
+        )));
+    }
+    let (count, columns) = (places.nrows(), kernel.pow(3) as usize);
+    let places: Vec<i64> = places.into_iter().collect();
+    let rows = detached(py, || numbered(&places, i64::from(kernel / 2), device))?;
+    Ok(PyArray1::from_vec(py, rows).reshape([count, columns])?.into_any())
+}
+
+/// The key of a place, if it has one.
+fn key(place: &[i64], offset: [i64; 3]) -> Option<u64> {
+    let mut key = 0;
+    for (&place, offset) in place.iter().zip(offset) {
+        let place = place.checked_add(offset)?;
+        if !(-FAR..FAR).contains(&place) {
+            return None;
+        }
+        key = key << BITS | (place + FAR) as u64;
+    }
+    Some(key)
+}
+
+fn numbered(places: &[i64], reach: i64, device_name: &str) -> Result<Vec<i32>> {
+    let voxels = places.par_chunks_exact(3).with_min_len(CHUNK);
+    let keys: Option<Vec<u64>> = voxels.clone().map(|place| key(place, [0; 3])).collect();
+    let keys = keys.ok_or_else(|| PyValueError::new_err("places are from -2^20 to 2^20 - 1"))?;
+    if keys.len() > i32::MAX as usize {
+        return Err(koel::Error::TooLarge { what: "voxels", asked: keys.len() as u64, most: i32::MAX as u64 }.into());
+    }
+    let index = group::FirstRows::build(&device(device_name, keys.len())?, &keys)?;
+    if index.distinct_len() < keys.len() {
+        return Err(PyValueError::new_err("a voxel comes more than once: give each place once (koel.unique)").into());
+    }
+    let columns = (2 * reach + 1).pow(3) as usize;
+    let size = keys.len().checked_mul(columns);
+    let mut all = Vec::new();
+    let no_room = || PyMemoryError::new_err(format!("{} voxels have too many neighbours: give fewer", keys.len()));
+    all.try_reserve_exact(size.ok_or_else(no_room)?).map_err(|_| no_room())?;
+    all.resize(keys.len() * columns, -1);
+    let offsets = (-reach..=reach).flat_map(|z| (-reach..=reach).map(move |y| (z, y)));
+    let offsets = offsets.flat_map(|(z, y)| (-reach..=reach).map(move |x| [z, y, x]));
+    for (column, offset) in offsets.enumerate() {
+        let asked: Vec<u64> = voxels.clone().map(|place| key(place, offset).unwrap_or(OUTSIDE)).collect();
+        let found = index.find(&asked)?;
+        for (row, found) in found.into_iter().enumerate().filter(|&(_, found)| found != NO_ROW) {
+            all[row * columns + column] = found as i32;
+        }
+        between_pieces()?;
+    }
+    Ok(all)
+}

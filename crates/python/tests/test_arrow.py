@@ -1,0 +1,150 @@
+"""Arrow in and out: polars, pyarrow, DuckDB and pandas with Arrow's types."""
+
+import datetime
+import decimal
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import koel
+
+#: Values of each type that Arrow has and NumPy has not, or has otherwise.
+VALUES = {
+    pa.string(): ["", "a", "plum", "Ærø", "a longer text than twelve bytes", "a longer text than twelve bytez"],
+    pa.large_string(): ["", "a", "plum"],
+    pa.string_view(): ["", "a", "a longer text than twelve bytes"],
+    pa.binary(): [b"", b"\0", b"\0\0", b"plum"],
+    pa.decimal128(20, 2): [decimal.Decimal("1.50"), decimal.Decimal("-3.25"), decimal.Decimal("123456789012345678.01")],
+    pa.date32(): [datetime.date(2020, 1, 1), datetime.date(1969, 12, 31)],
+    pa.timestamp("us", "UTC"): [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.datetime(1960, 1, 1, tzinfo=datetime.UTC)],
+    pa.int64(): [-1, 0, 2**62, -(2**63)],
+    pa.bool_(): [True, False],
+    pa.float64(): [0.5, -1.0, float("inf")],
+    pa.dictionary(pa.int32(), pa.string()): ["plum", "fig", "quince"],
+}
+
+
+@st.composite
+def arrays(draw, of=None):
+    """A chunked column with nulls."""
+    of = of or draw(st.sampled_from(list(VALUES)))
+    chunks = draw(st.lists(st.lists(st.one_of(st.none(), st.sampled_from(VALUES[of])), max_size=12), max_size=3))
+    return pa.chunked_array([pa.array(chunk, of) for chunk in chunks], type=of)
+
+
+def first_seen(values):
+    return list(dict.fromkeys(values))
+
+
+@settings(max_examples=200, deadline=None)
+@given(arrays())
+def test_unique_and_factorize(a):
+    values = a.to_pylist()
+    found = koel.unique(a, sorted=False)
+    assert isinstance(found, koel.Column)
+    assert found.to_pylist() == first_seen(values)
+    ascending = [value for value in first_seen(values) if value is not None]
+    # Text is in the order of its bytes, which is Python's of code points.
+    assert koel.unique(a).to_pylist() == sorted(ascending) + [None] * (None in values)
+    codes, uniques = koel.factorize(a)
+    seen = [value for value in first_seen(values) if value is not None]
+    assert uniques.to_pylist() == seen
+    assert codes.to_pylist() == [None if value is None else seen.index(value) for value in values]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_join_isin_and_indexer(data):
+    of = data.draw(st.sampled_from(list(VALUES)))
+    left, right = data.draw(arrays(of=of)), data.draw(arrays(of=of))
+    mine, others = left.to_pylist(), right.to_pylist()
+    pairs = [(i, j) for i, key in enumerate(mine) for j, other in enumerate(others) if key == other]
+    found = koel.join(left, right)
+    assert list(zip(found[0].to_pylist(), found[1].to_pylist())) == pairs
+    strict = [(i, j) for i, j in pairs if mine[i] is not None]
+    found = koel.join(left, right, nulls_equal=False)
+    assert list(zip(found[0].to_pylist(), found[1].to_pylist())) == strict
+    assert koel.isin(left, right).to_pylist() == [key in others for key in mine]
+    index = pa.array(first_seen(others), of)
+    expected = [first_seen(others).index(key) if key in others else None for key in mine]
+    assert koel.get_indexer(index, left).to_pylist() == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.booleans(), st.booleans())
+def test_group_by_is_polars(data, sort, dropna):
+    keys = data.draw(arrays(of=pa.string()))
+    whole = pa.array([data.draw(st.one_of(st.none(), st.integers(-100, 100))) for _ in range(len(keys))], pa.int64())
+    mine, found = koel.group_by(
+        keys, {"n": "size", "s": (whole, "sum"), "least": (whole, "min"), "count": (whole, "count")}, sort=sort, dropna=dropna
+    )
+    frame = pl.DataFrame({"k": pl.Series(keys, dtype=pl.String), "x": pl.Series(whole)})
+    if dropna:
+        frame = frame.drop_nulls("k")
+    expected = frame.group_by("k", maintain_order=True).agg(
+        n=pl.len(), s=pl.col("x").sum(), least=pl.col("x").min(), count=pl.col("x").count()
+    )
+    if sort:
+        expected = expected.sort("k", nulls_last=True)
+    assert mine.to_pylist() == expected["k"].to_list()
+    for name in ("n", "least", "count"):
+        assert found[name].to_pylist() == expected[name].to_list()
+    # polars has 0 for the sum of nothing, koel and SQL have null.
+    assert [s or 0 for s in found["s"].to_pylist()] == expected["s"].to_list()
+
+
+def test_each_library_gives_and_takes_columns():
+    text = ["plum", "fig", None, "plum"]
+    for column in (
+        pl.Series(text),
+        pl.Series(text, dtype=pl.Categorical),
+        pa.array(text),
+        pa.chunked_array([text[:1], text[1:]]),
+        pd.Series(text, dtype="string[pyarrow]"),
+        pd.Series(text, dtype=pd.ArrowDtype(pa.string())),
+        pd.Series(text, dtype="category"),
+    ):
+        codes, values = koel.factorize(column)
+        assert pa.array(codes).to_pylist() == [0, 1, None, 0]
+        assert pl.Series(values).cast(pl.String).to_list() == ["plum", "fig"]
+        assert np.asarray(values).tolist() == ["plum", "fig"]
+    assert koel.factorize(pd.Series([3, None, 3], dtype="Int64"))[0].to_pylist() == [0, None, 0]
+    # What lies in NumPy's arrays gives NumPy's.
+    for column in (pd.Series([3, 1, 3]), pd.Index([3, 1, 3])):
+        assert koel.factorize(column)[0].tolist() == [0, 1, 0]
+
+
+def test_tables_are_keys_of_several_columns():
+    relation = duckdb.sql("select i % 2 as a, i % 3 as b from range(6) t(i)")
+    frame = pl.DataFrame({"a": [0, 1, 0, 1, 0, 1], "b": [0, 1, 2, 0, 1, 2]})
+    for table in (relation, frame, frame.to_arrow(), frame.to_pandas(use_pyarrow_extension_array=True)):
+        a, b = koel.unique(table, sorted=False)
+        assert (a.to_pylist(), b.to_pylist()) == ([0, 1, 0, 1, 0, 1], [0, 1, 2, 0, 1, 2])
+    rows = frame.select(pl.col("a"))[koel.join(frame, frame)[0].to_numpy()]
+    assert rows["a"].to_list() == frame["a"].to_list()
+
+
+def test_a_column_is_read_by_others():
+    column = koel.unique(pa.array([3, 1, 3]))
+    assert len(column) == 2 and column[-1] == 3 and column[0] == 1
+    with pytest.raises(IndexError, match="column of 2"):
+        column[2]
+    assert pa.array(column).type == pa.int64()
+    assert pa.schema([("x", pa.field(column).type)]) == pa.schema([("x", pa.int64())])
+    assert np.asarray(column, dtype="float64").dtype == np.float64
+    assert "2 Int64" in repr(column)
+
+
+def test_what_arrow_has_and_keys_cannot_be():
+    with pytest.raises(TypeError, match="List"):
+        koel.unique(pa.array([[1], [2]]))
+    with pytest.raises(TypeError, match="column"):
+        koel.group_by([1], {"x": (pl.DataFrame({"a": [1]}), "sum")})
+    with pytest.raises(TypeError, match="cast"):
+        koel.join(pa.array(["1"]), pa.array([1]))

@@ -1,0 +1,263 @@
+"""unique, factorize, isin, get_indexer, join and group_by against NumPy and pandas: values, dtypes and order."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import koel
+
+DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool"]
+DTYPES += ["datetime64[D]", "datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]", "timedelta64[ns]", "timedelta64[h]"]
+
+
+@st.composite
+def columns(draw, dtypes=DTYPES, dtype=None):
+    """A column of few values and many, some of them special, perhaps strided or read-only."""
+    dtype = np.dtype(dtype or draw(st.sampled_from(dtypes)))
+    rows = draw(st.integers(0, 80))
+    if dtype.kind in "Mm":
+        # Years of which pandas knows all units.
+        words = draw(hnp.arrays("int64", rows, elements=st.integers(-3, 3)))
+        words = np.where(draw(hnp.arrays("bool", rows)), words, np.iinfo("int64").min)
+        found = words.view(dtype)
+    elif dtype.kind == "f":
+        some = st.sampled_from([0.0, -0.0, 1.0, -1.5, np.nan, np.inf, -np.inf])
+        found = draw(hnp.arrays(dtype, rows, elements=some))
+    elif draw(st.booleans()):
+        found = draw(hnp.arrays(dtype, rows))
+    else:
+        found = draw(hnp.arrays(dtype, rows, elements=st.integers(0, 1) if dtype.kind == "b" else st.integers(0, 5)))
+    if draw(st.booleans()):
+        found = np.repeat(found, 2)[::2]
+    if draw(st.booleans()):
+        found = found[::-1]
+    found.flags.writeable = draw(st.booleans()) and found.flags.owndata
+    return found
+
+
+def same(mine, other):
+    """Equal in dtype, length and value; NaN is NaN, NaT is NaT, and -0 is 0."""
+    assert mine.dtype == other.dtype, (mine.dtype, other.dtype)
+    np.testing.assert_array_equal(mine, other)
+
+
+def rows(numbers):
+    return np.asarray(numbers, dtype="int64")
+
+
+@settings(max_examples=300, deadline=None)
+@given(columns())
+def test_unique_is_numpys(a):
+    expected = np.unique(a, return_index=True, return_inverse=True, return_counts=True)
+    found = koel.unique(a, return_index=True, return_inverse=True, return_counts=True)
+    assert len(found) == 4
+    for mine, other in zip(found, expected):
+        same(mine, other)
+    same(koel.unique(a), expected[0])
+    only = koel.unique(a, return_counts=True)
+    same(only[1], expected[3])
+
+
+@settings(max_examples=300, deadline=None)
+@given(columns())
+def test_unique_by_first_appearance_is_pandas(a):
+    # pandas has no half floats there.
+    as_pandas = a.astype("float32") if a.dtype == "float16" else a
+    expected = pd.unique(pd.Series(as_pandas, dtype=as_pandas.dtype if as_pandas.dtype.kind not in "Mm" else None))
+    found = koel.unique(a, sorted=False)
+    assert found.dtype == a.dtype
+    np.testing.assert_array_equal(found.astype(np.asarray(expected).dtype), np.asarray(expected))
+
+
+@settings(max_examples=300, deadline=None)
+@given(columns(), st.booleans(), st.booleans())
+def test_factorize_is_pandas(a, sort, sentinel):
+    as_pandas = a.astype("float32") if a.dtype == "float16" else a
+    if as_pandas.dtype.kind in "Mm":
+        as_pandas = as_pandas.astype(as_pandas.dtype.str.split("[")[0] + "[ns]")
+    codes, uniques = pd.factorize(as_pandas, sort=sort, use_na_sentinel=sentinel)
+    mine, values = koel.factorize(a, sort=sort, use_na_sentinel=sentinel)
+    same(mine, rows(codes))
+    assert values.dtype == a.dtype
+    np.testing.assert_array_equal(values.astype(np.asarray(uniques).dtype), np.asarray(uniques))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_isin_is_pandas(data):
+    dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype != "float16"]))
+    a, values = data.draw(columns(dtype=dtype)), data.draw(columns(dtype=dtype))
+    same(koel.isin(a, values), pd.Series(a).isin(pd.Series(values)).to_numpy())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_get_indexer_is_pandas(data):
+    dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype not in ("float16", "bool")]))
+    index, keys = np.unique(data.draw(columns(dtype=dtype))), data.draw(columns(dtype=dtype))
+    index = index[np.array(data.draw(st.permutations(range(len(index)))), dtype="int64")]
+    same(koel.get_indexer(index, keys), rows(pd.Index(index).get_indexer(pd.Index(keys))))
+
+
+def merged(left, right, how):
+    """The rows of pandas' merge, -1 where a side has none."""
+    left = pd.DataFrame({"k": left, "l": np.arange(len(left))})
+    right = pd.DataFrame({"k": right, "r": np.arange(len(right))})
+    found = left.merge(right, on="k", how=how)
+    return [rows(found[side].fillna(-1)) for side in "lr"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_join_is_pandas(data):
+    dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype not in ("float16", "bool")]))
+    left, right = data.draw(columns(dtype=dtype)), data.draw(columns(dtype=dtype))
+    for how in ("inner", "left", "right"):
+        for mine, other in zip(koel.join(left, right, how), merged(left, right, how)):
+            same(mine, other)
+    # pandas sorts an outer join by key; the pairs are the same.
+    pairs = [sorted(zip(*found)) for found in (koel.join(left, right, "outer"), merged(left, right, "outer"))]
+    assert pairs[0] == pairs[1]
+    there = pd.Series(left).isin(pd.Series(right)).to_numpy()
+    for how, expected in (("semi", there), ("anti", ~there)):
+        found, none = koel.join(left, right, how)
+        same(found, np.flatnonzero(expected))
+        assert none is None
+
+
+def test_nulls_equal_nothing_if_that_is_asked_for():
+    left, right = np.array(["NaT", "2020-01-01"], "M8[s]"), np.array(["NaT"], "M8[s]")
+    assert koel.join(left, right)[0].tolist() == [0]
+    assert koel.join(left, right, nulls_equal=False)[0].tolist() == []
+    assert koel.join(left, right, "anti", nulls_equal=False)[0].tolist() == [0, 1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.booleans(), st.booleans())
+def test_group_by_is_pandas(data, sort, dropna):
+    dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype not in ("float16", "timedelta64[h]", "datetime64[D]")]))
+    keys = data.draw(columns(dtype=dtype))
+    whole = data.draw(hnp.arrays("int64", len(keys), elements=st.integers(-(2**40), 2**40)))
+    # Whole numbers, of which sums are exact in any order.
+    real = data.draw(hnp.arrays("float64", len(keys), elements=st.sampled_from([1.0, -2.0, 4.5, np.nan])))
+    found_keys, found = koel.group_by(
+        keys,
+        {
+            "rows": "size",
+            "sum": (whole, "sum"),
+            "least": (whole, "min"),
+            "greatest": (real, "max"),
+            "real": (real, "sum"),
+            "mean": (real, "mean"),
+            "count": (real, "count"),
+            "different": (real, "nunique"),
+        },
+        sort=sort,
+        dropna=dropna,
+    )
+    groups = pd.DataFrame({"k": keys, "w": whole, "r": real}).groupby("k", sort=sort, dropna=dropna)
+    expected = groups.agg(
+        rows=("w", "size"),
+        sum=("w", "sum"),
+        least=("w", "min"),
+        greatest=("r", "max"),
+        real=("r", "sum"),
+        mean=("r", "mean"),
+        count=("r", "count"),
+        different=("r", "nunique"),
+    )
+    assert found_keys.dtype == keys.dtype
+    np.testing.assert_array_equal(found_keys.astype(expected.index.to_numpy().dtype), expected.index.to_numpy())
+    for name, column in expected.items():
+        same(found[name], column.to_numpy())
+
+
+def test_extremes_keep_the_dtype():
+    keys = np.zeros(3, "uint8")
+    for dtype in DTYPES:
+        values = np.array([3, 1, 2]).astype(dtype)
+        found = koel.group_by(keys, {"least": (values, "min"), "most": (values, "max")})[1]
+        same(found["least"], values.min(keepdims=True))
+        same(found["most"], values.max(keepdims=True))
+    flags = koel.group_by(keys, {"true": (np.array([True, False, True]), "sum")})[1]["true"]
+    assert flags.tolist() == [2]
+
+
+def test_keys_of_several_columns():
+    a, b = np.array([1, 2, 1, 1]), np.array([0.5, 0.5, 0.5, 1.5])
+    first, second = koel.unique((a, b))
+    assert (first.tolist(), second.tolist()) == ([1, 1, 2], [0.5, 1.5, 0.5])
+    codes, (first, second) = koel.factorize((a, b))
+    assert (codes.tolist(), first.tolist(), second.tolist()) == ([0, 1, 0, 2], [1, 2, 1], [0.5, 0.5, 1.5])
+    left, right = koel.join((a, b), ([1], [0.5]))
+    assert (left.tolist(), right.tolist()) == ([0, 2], [0, 0])
+    (first, _), found = koel.group_by((a, b), {"x": ([1, 2, 4, 8], "sum")})
+    assert (first.tolist(), found["x"].tolist()) == ([1, 2, 1], [5, 2, 8])
+
+
+def test_text_of_numpy_and_lists():
+    for text in (["plum", "fig", "plum"], np.array(["plum", "fig", "plum"]), np.array(["plum", "fig", "plum"], object)):
+        codes, values = koel.factorize(text)
+        assert (codes.tolist(), values.tolist()) == ([0, 1, 0], ["plum", "fig"])
+        assert koel.unique(text).tolist() == ["fig", "plum"]
+        assert koel.isin(text, ["fig"]).tolist() == [False, True, False]
+    # None among objects is missing, as in pandas.
+    assert koel.factorize(np.array(["a", None, "a"], object))[0].tolist() == [0, -1, 0]
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "words"),
+    [
+        (np.zeros((2, 2)), ValueError, "dimensions"),
+        (np.array(3), ValueError, "0 dimensions"),
+        (np.array([1], ">i4"), TypeError, "big-endian"),
+        (np.ma.array([1, 2], mask=[0, 1]), TypeError, "masked"),
+        (np.array([1j]), TypeError, "complex128"),
+        (np.array([1], np.longdouble), TypeError, "float128"),
+        (np.array([0], "timedelta64[Y]"), TypeError, "timedelta64"),
+        (np.array([0], "datetime64[ps]"), TypeError, "datetime64"),
+        ((), ValueError, "empty tuple"),
+        (np.zeros(2, [("a", "i4")]), TypeError, "dtype"),
+    ],
+)
+def test_what_is_refused_is_told(bad, error, words):
+    for call in (koel.unique, koel.factorize, lambda a: koel.isin(a, [1]), lambda a: koel.join([1], a)):
+        with pytest.raises(error, match=words):
+            call(bad)
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(TypeError, match="cast"):
+        koel.join(np.array([1]), np.array([1.0]))
+    with pytest.raises(TypeError):
+        koel.join(np.array([1]), np.array([0], "M8[s]"))
+    with pytest.raises(TypeError):
+        koel.join(np.array([0], "M8[s]"), np.array([0], "M8[ms]"))
+    with pytest.raises(ValueError, match="koel.join"):
+        koel.get_indexer([1, 2, 1], [1])
+    with pytest.raises(ValueError, match="how"):
+        koel.join([1], [1], "cross")
+    with pytest.raises(ValueError, match="keys"):
+        koel.join(([1], [2]), [1])
+    with pytest.raises(ValueError, match="rows"):
+        koel.unique(([1], [1, 2]))
+    with pytest.raises(ValueError, match="size"):
+        koel.group_by([1], {"x": "count"})
+    with pytest.raises(ValueError, match="median"):
+        koel.group_by([1], {"x": ([1], "median")})
+    with pytest.raises(OverflowError, match="fit"):
+        koel.group_by([1, 1], {"x": (np.array([2**63 - 1, 1]), "sum")})
+    with pytest.raises(koel.DeviceError, match="opencl:NUMBER"):
+        koel.unique([1], device="gpu")
+    assert issubclass(koel.DeviceError, koel.KoelError)
+
+
+def test_a_timestamp_of_another_zone_is_the_same_moment():
+    moments = pd.Series(pd.to_datetime(["2020-01-01T12:00Z", "2020-01-01T13:00Z"]))
+    assert koel.isin(moments, moments.dt.tz_convert("Europe/Oslo")[:1]).to_pylist() == [True, False]
+    assert koel.unique([datetime.datetime(2020, 1, 1)] * 2).tolist() == [datetime.datetime(2020, 1, 1)]

@@ -1,0 +1,221 @@
+"""One answer: run after run, on each device, with any number of threads, in threads, processes and forks; and memory stays flat."""
+
+import concurrent.futures
+import hashlib
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import koel
+
+ROWS = 60_000
+
+
+def digest(device="cpu"):
+    """A digest of the bytes of all that the functions give for some columns, in its order."""
+    random = np.random.default_rng(7)
+    a, b = random.integers(-9999, 9999, ROWS), random.integers(-(2**60), 2**60, ROWS // 8)
+    wide = random.choice(b, ROWS)
+    real = random.normal(size=ROWS)
+    text = [f"user-{key % 5000:x}" for key in a.tolist()]
+    keys, found = koel.group_by((a, wide), {"s": (real, "sum"), "m": (real, "mean"), "n": "size"}, device=device)
+    results = [
+        *koel.unique(a, return_index=True, return_inverse=True, return_counts=True, device=device),
+        *koel.unique(wide, return_inverse=True, sorted=False, device=device),
+        *koel.factorize(real, device=device),
+        *koel.factorize(text, sort=True, device=device),
+        koel.isin(wide, b[:500], device=device),
+        *koel.join(a[:5000], a[-5000:], device=device),
+        *koel.join(wide, b, "outer", device=device),
+        *keys,
+        *found.values(),
+        *koel.voxelize(real.reshape(-1, 3), (0.3, 0.3, 0.3), 4, 900, device=device),
+        *koel.kmers("".join("ACGT"[key % 4] for key in a.tolist()), 21, device=device),
+    ]
+    total = hashlib.sha256()
+    for result in results:
+        # Bytes of text depend on where it lies in memory.
+        total.update("\0".join(result.tolist()).encode() if result.dtype == object else result.tobytes())
+    return total.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return digest()
+
+
+def test_20_runs(expected):
+    assert {digest() for _ in range(20)} == {expected}
+
+
+def test_each_device(expected, device):
+    assert digest(device) == expected
+
+
+SCRIPT = "import test_runs; print(test_runs.digest())"
+
+
+def alone(**environment):
+    """The digest by a process of its own."""
+    here = os.path.dirname(__file__)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=here, env=os.environ | environment, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "8"])
+def test_any_number_of_threads(expected, threads):
+    assert alone(RAYON_NUM_THREADS=threads) == expected
+
+
+def test_without_opencl(expected):
+    assert alone(KOEL_OPENCL="off") == expected
+
+
+def test_8_calls_at_once(expected):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: digest(), range(16))) == {expected}
+    # One table, asked by all while one changes it.
+    table = koel.Table(np.arange(1000), np.arange(1000))
+    stop = threading.Event()
+
+    def change():
+        while not stop.is_set():
+            table.insert([5000], [1])
+            table.remove([5000])
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: table.lookup(np.arange(1000))[0].sum(), range(64)))
+    stop.set()
+    writer.join()
+    assert set(answers) == {499500}
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_8_processes(expected, method):
+    # The parent has threads by now; a child made by fork has none of them.
+    assert digest() == expected
+    context = multiprocessing.get_context(method)
+    with context.Pool(8) as pool:
+        assert set(pool.map(digest, ["cpu"] * 8)) == {expected}
+
+
+def use_opencl(device):
+    try:
+        koel.unique([1, 2], device=device)
+    except koel.DeviceError as error:
+        return str(error)
+    return "done"
+
+
+def test_a_fork_of_a_process_that_uses_opencl(expected, device):
+    koel.unique([1, 2], device=device)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        answer = pool.apply(use_opencl, [device])
+        assert "spawn" in answer if device != "cpu" else answer == "done"
+        # The CPU works all the same, and so does the choice of the best device.
+        assert pool.apply(digest, ["cpu"]) == pool.apply(digest, ["auto"]) == expected
+        assert pool.apply(len, [[0]]) == 1
+
+
+def test_a_child_of_a_fork_is_done_with(expected):
+    child = os.fork()
+    if child == 0:
+        # No pool of multiprocessing: what is left is what the module itself leaves.
+        os._exit(0 if digest() == expected else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def resident():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) << 10
+
+
+def test_memory_stays_flat_over_1000_calls():
+    pa = pytest.importorskip("pyarrow")
+    a, real = np.arange(20_000) % 777, np.random.default_rng(1).random(20_000)
+    text = pa.array([f"{key}" for key in a])
+
+    def calls():
+        koel.unique(a, return_inverse=True)
+        koel.join(a[:2000], a[:2000])
+        koel.group_by(text, {"x": (real, "sum")})
+        pa.array(koel.factorize(text)[1])
+        koel.Table(np.arange(2000), np.arange(2000)).lookup(a)
+        with pytest.raises(TypeError):
+            koel.join(a, real)
+
+    for _ in range(100):
+        calls()
+    before = resident()
+    for _ in range(1000):
+        calls()
+    # A leak of one result a call would be 100 MB.
+    assert resident() - before < 16 << 20
+
+
+def test_arrays_live_as_long_as_they_are_read():
+    column = koel.unique(__import__("pyarrow").array(["a" * 50, "b" * 50]))
+    again = __import__("pyarrow").array(column)
+    del column
+    assert again.to_pylist() == ["a" * 50, "b" * 50]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_ends_a_call():
+    """A join of 2^29 rows is made in pieces, and a signal between two of them ends it."""
+    script = (
+        "import koel, numpy as np\n"
+        "print('ready', flush=True)\n"
+        "try:\n"
+        "    koel.join(np.zeros(1 << 16, 'i8'), np.zeros(1 << 13, 'i8'))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+        "else:\n"
+        "    print('done')\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=60)[0] == "interrupted\n"
+
+
+def test_other_threads_run_meanwhile():
+    a = np.random.default_rng(3).integers(0, 2**60, 3_000_000)
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    begin = time.perf_counter()
+    koel.unique(a)
+    took = time.perf_counter() - begin
+    stop.set()
+    other.join()
+    # If the call held the interpreter, there would be one tick at each end of it.
+    assert sum(begin < at < begin + took for at in ticks) >= 5
+
+
+def test_too_many_rows_are_refused_in_words():
+    # 2^32 rows that take no memory: one page, over and over.
+    a = np.broadcast_to(np.zeros(1, "u1"), 1 << 32)
+    try:
+        a = a.copy()
+    except MemoryError:
+        pytest.skip("there is no room for 4 GiB")
+    for call in (koel.unique, koel.factorize, lambda a: koel.join([1], a), lambda a: koel.isin(a, [1]), koel.Set):
+        with pytest.raises(ValueError, match="429496729[456]"):
+            call(a)

@@ -1,0 +1,187 @@
+"""Table, Set, Index and MultiTable: answers against dicts, files, digests, errors."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import koel
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+WIDE = {"int64": "int64", "uint64": "uint64"}
+
+
+def kept(dtype):
+    """The dtype in which integers of a dtype are kept."""
+    return np.dtype(WIDE.get(dtype, "int32" if dtype[0] == "i" else "uint32"))
+
+
+def integers(dtype, **of):
+    return hnp.arrays(dtype, **of)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(INTEGERS), st.sampled_from(INTEGERS))
+def test_a_table_is_a_dict(data, of_keys, of_values):
+    keys = data.draw(integers(of_keys, shape=st.integers(0, 60), unique=True))
+    values = data.draw(integers(of_values, shape=len(keys)))
+    asked = np.concatenate([data.draw(integers(of_keys, shape=st.integers(0, 30))), keys])
+    table = koel.Table(keys, values)
+    expected = dict(zip(keys.tolist(), values.tolist()))
+    found_values, found = table.lookup(asked)
+    assert found.tolist() == [key in expected for key in asked.tolist()]
+    assert found_values.tolist() == [expected.get(key, 0) for key in asked.tolist()]
+    assert table.contains(asked).tolist() == found.tolist()
+    if len(keys):
+        assert (table.key_dtype, table.value_dtype, found_values.dtype) == (kept(of_keys), kept(of_values), kept(of_values))
+    assert len(table) == len(expected)
+    assert dict(zip(*(column.tolist() for column in table.items()))) == expected
+    gone = keys[::2]
+    assert table.remove(gone) == len(gone)
+    table.insert(keys[:1], values[:1])
+    for key in gone[1:].tolist():
+        expected.pop(key)
+    assert dict(zip(*(column.tolist() for column in table.items()))) == expected
+
+
+def test_copies_of_a_key():
+    keys, values = [5, 6, 5], [1, 2, 3]
+    with pytest.raises(ValueError, match="KeepFirst|given more than once"):
+        koel.Table(keys, values)
+    assert koel.Table(keys, values, duplicates="first").lookup([5])[0].tolist() == [1]
+    assert koel.Table(keys, values, duplicates="last").lookup([5])[0].tolist() == [3]
+    with pytest.raises(ValueError, match="duplicates"):
+        koel.Table(keys, values, duplicates="both")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(INTEGERS))
+def test_a_set_is_a_set(data, dtype):
+    a, b = (data.draw(integers(dtype, shape=st.integers(0, 40), elements=st.integers(0, 50))) for _ in "ab")
+    mine, other = koel.Set(a), koel.Set(b)
+    expected, others = set(a.tolist()), set(b.tolist())
+    assert mine.contains(b).tolist() == [key in expected for key in b.tolist()]
+    if not len(a) or not len(b):
+        return
+    for found, theirs in ((mine | other, expected | others), (mine & other, expected & others), (mine - other, expected - others), (mine ^ other, expected ^ others)):
+        assert sorted(found.keys().tolist()) == sorted(theirs) and len(found) == len(theirs)
+    assert sorted((mine | mine).keys().tolist()) == sorted(expected)
+    assert mine.insert(b) == len(others - expected)
+    assert mine.remove(b) == len(others)
+    assert set(mine.keys().tolist()) == expected - others
+
+
+def test_sets_of_two_dtypes_are_told_apart():
+    with pytest.raises(TypeError, match="int64.*uint64|uint64.*int64"):
+        koel.Set(np.array([1])) | koel.Set(np.array([1], "uint64"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from(INTEGERS))
+def test_an_index_joins_as_join_does(data, dtype):
+    left, right = (data.draw(integers(dtype, shape=st.integers(0, 40), elements=st.integers(0, 9))) for _ in "lr")
+    index = koel.Index(right)
+    for how in ("inner", "left", "outer", "semi", "anti"):
+        found, expected = index.join(left, how), koel.join(left, right, how)
+        for mine, other in zip(found, expected):
+            assert (mine is None and other is None) or mine.tolist() == other.tolist()
+    assert len(index) == len(right) and index.is_unique == (len(np.unique(right)) == len(right))
+    once = np.unique(right)
+    assert koel.get_indexer(koel.Index(once), left).tolist() == koel.get_indexer(once, left).tolist()
+
+
+def test_an_index_of_copies_has_no_places():
+    with pytest.raises(ValueError, match="more than once"):
+        koel.get_indexer(koel.Index([1, 1]), [1])
+    with pytest.raises(ValueError, match="outer"):
+        koel.Index([1]).join([1], "right")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from(INTEGERS), st.sampled_from(INTEGERS))
+def test_a_multi_table_is_a_dict_of_lists(data, of_keys, of_values):
+    keys = data.draw(integers(of_keys, shape=st.integers(0, 60), elements=st.integers(0, 9)))
+    values = data.draw(integers(of_values, shape=len(keys)))
+    expected = {}
+    for key, value in zip(keys.tolist(), values.tolist()):
+        expected.setdefault(key, []).append(value)
+    table = koel.MultiTable(keys, values)
+    asked = np.arange(12, dtype=of_keys)
+    offsets, found = table.lookup(asked)
+    assert [found[offsets[i] : offsets[i + 1]].tolist() for i in range(12)] == [expected.get(key, []) for key in range(12)]
+    assert table.count(asked).tolist() == [len(expected.get(key, [])) for key in range(12)]
+    assert table.contains(asked).tolist() == [key in expected for key in range(12)]
+    assert len(table) == len(keys)
+    assert sorted(zip(*(column.tolist() for column in table.items()))) == sorted(zip(keys.tolist(), values.tolist()))
+
+
+def structures(dtype, device):
+    keys = np.arange(1, 2000, 3).astype(dtype)
+    values = np.arange(len(keys))[::-1].astype("int32")
+    twice = np.concatenate([keys, keys])
+    return [
+        koel.Table(keys, values, device=device),
+        koel.Set(keys, device=device),
+        koel.Index(twice, device=device),
+        koel.MultiTable(twice, np.concatenate([values, values]), device=device),
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_files_hold_the_same_bytes_from_each_device(tmp_path, device, dtype):
+    for mine, on_cpu in zip(structures(dtype, device), structures(dtype, "cpu")):
+        assert mine.device == device and on_cpu.device == "cpu"
+        assert mine.digest() == on_cpu.digest()
+        name = type(mine).__name__
+        paths = [tmp_path / f"{name}.{which}" for which in ("mine", "cpu")]
+        assert mine.save(paths[0]) == on_cpu.save(str(paths[1])) == mine.digest()
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+        again = type(mine).open(paths[0], device=device)
+        assert (again.digest(), again.key_dtype, len(again)) == (mine.digest(), np.dtype(dtype), len(mine))
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        koel.Table.open(tmp_path / "nothing")
+    with pytest.raises(koel.FileError, match="folder"):
+        koel.Table.open(tmp_path)
+    (tmp_path / "text").write_text("a text that is no table" * 20)
+    with pytest.raises(koel.FileError, match="koeltabl"):
+        koel.Table.open(tmp_path / "text")
+    koel.Set([1, 2]).save(tmp_path / "set")
+    with pytest.raises(koel.FileError, match="koel.Set"):
+        koel.Table.open(tmp_path / "set")
+    damaged = bytearray((tmp_path / "set").read_bytes())
+    damaged[-40] ^= 1
+    (tmp_path / "set").write_bytes(damaged)
+    with pytest.raises(koel.FileError):
+        koel.Set.open(tmp_path / "set")
+    with pytest.raises(OSError):
+        koel.Set([1]).save(tmp_path / "no folder" / "set")
+
+
+def test_what_tables_do_not_take():
+    with pytest.raises(TypeError, match="factorize"):
+        koel.Set(np.array([0.5]))
+    with pytest.raises(TypeError, match="factorize|text"):
+        koel.Table(["a"], [1])
+    with pytest.raises(OverflowError, match="-1"):
+        koel.Set(np.array([1], "uint8")).contains([-1])
+    with pytest.raises(OverflowError, match="uint32"):
+        koel.Table(np.array([1], "uint32"), [1]).lookup([2**32])
+    with pytest.raises(ValueError, match="load_factor"):
+        koel.Set([1], load_factor=1.5)
+    with pytest.raises(ValueError, match="length"):
+        koel.Table([1, 2], [1])
+    with pytest.raises(TypeError, match="nulls"):
+        import pyarrow as pa
+
+        koel.Set(pa.array([1, None]))
+
+
+def test_parameters_change_bytes_and_no_answer():
+    keys = np.arange(1000)
+    tables = [koel.Table(keys, keys), koel.Table(keys, keys, seed=7), koel.Table(keys, keys, load_factor=0.5)]
+    assert len({table.digest() for table in tables}) == 3
+    assert all(table.lookup(keys)[0].tolist() == keys.tolist() for table in tables)

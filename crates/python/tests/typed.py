@@ -1,0 +1,24 @@
+"""What type checkers are to know: `mypy tests/typed.py` in CI. It is not run."""
+
+from pathlib import Path
+from typing import assert_type
+
+import numpy as np
+from numpy.typing import NDArray
+
+import koel
+
+a = np.array([1, 2, 3], dtype=np.int64)
+assert_type(koel.join(a, a), tuple[NDArray[np.int64], NDArray[np.int64]])
+assert_type(koel.join(a, a, "semi"), tuple[NDArray[np.int64], None])
+assert_type(koel.isin(a, [1]), NDArray[np.bool_])
+assert_type(koel.get_indexer(koel.Index(a), a), NDArray[np.int64])
+keys, found = koel.group_by(a, {"x": (a, "sum"), "n": "size"})
+assert_type(koel.kmers(Path("genome.fa"), 31), tuple[NDArray[np.uint64], NDArray[np.int64]])
+table = koel.Table(a, a, duplicates="last")
+assert_type(table.lookup(a)[1], NDArray[np.bool_])
+assert_type(koel.Table.open("table.koel"), koel.Table)
+assert_type(koel.Set(a) | koel.Set(a), koel.Set)
+assert_type(koel.devices()[0].refused, str | None)
+koel.join(a, a, "cross")  # type: ignore[call-overload]
+koel.Table(a, a, duplicates="both")  # type: ignore[arg-type]
