@@ -34,7 +34,8 @@ pub struct Transfers {
     pub to_device: u64,
     /// Downloads and reads.
     pub to_host: u64,
-    /// How long they took, by the device's stamps and so without waiting for kernels; zero where its queue has none.
+    /// How long they took, by the device's stamps: without the wait for kernels, and without copies of this machine from and
+    /// to pinned memory. Zero where its queue has no stamps.
     pub time: Duration,
 }
 
@@ -148,9 +149,9 @@ impl Ledger {
         lock(&self.transfers).time += time;
     }
 
-    /// What uploads, writes, downloads and reads moved since this was last asked. The time of uploads is known after the
-    /// next read. Queries and answers that go by
-    /// chunks (`get`, `contains` of host memory) and the CPU backend are not counted.
+    /// What uploads, writes, downloads and reads moved since this was last asked. The time of uploads is in it once the device
+    /// has been read from or [finished](super::HashBackend::finish) behind them. Queries and answers that go by chunks (`get`,
+    /// `contains` of host memory) and the CPU backend are not counted.
     pub fn take_transfers(&self) -> Transfers {
         std::mem::take(&mut *lock(&self.transfers))
     }

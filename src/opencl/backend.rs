@@ -56,7 +56,10 @@ impl HashBackend for OpenCl {
             if self.write_staged(buffer, at, data)? {
                 return Ok(());
             }
-            commands::write(&self.0.queue, data, buffer, at).map(|event| self.moving(event))
+            let mut event = self.event_to_stamp();
+            commands::write(&self.0.queue, data, buffer, at, event.as_mut())?;
+            self.moving(event);
+            Ok::<_, ocl::Error>(())
         });
         let written = written.map(|()| self.ledger().transfer(size_of_val(data), 0));
         written.map_err(|error| self.failed_using(format!("writing {} elements", data.len()), buffer.bytes(), error))
@@ -73,10 +76,15 @@ impl HashBackend for OpenCl {
             if self.read_staged(buffer, at, data)? {
                 return Ok(());
             }
-            commands::read(&self.0.queue, data, buffer, at).map(|event| self.moving(event))
+            let mut event = self.event_to_stamp();
+            commands::read(&self.0.queue, data, buffer, at, event.as_mut())?;
+            self.moving(event);
+            Ok::<_, ocl::Error>(())
         });
-        self.moved();
-        let read = read.map(|()| self.ledger().transfer(0, bytes));
+        let read = read.map(|()| {
+            self.ledger().transfer(0, bytes);
+            self.moved();
+        });
         read.map_err(|error| self.failed_using(format!("reading {len} elements"), buffer.bytes(), error))
     }
 
@@ -142,7 +150,9 @@ impl HashBackend for OpenCl {
     }
 
     fn finish(&self) -> Result<()> {
-        self.drain()
+        self.drain()?;
+        self.moved();
+        Ok(())
     }
 
     fn iota(&self, len: usize) -> Result<Buffer<u32>> {

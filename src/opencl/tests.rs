@@ -351,8 +351,6 @@ fn the_ledger_names_kernels_and_items() -> Result<()> {
     cl.read(&buffer, 3, &mut [0; 2])?;
     let moved = cl.ledger().take_transfers();
     assert_eq!((moved.to_device, moved.to_host), (40, 16));
-    // Oclgrind's stamps may be all alike.
-    assert!(moved.time.as_nanos() > 0 || small(), "{moved:?}");
     assert_eq!(cl.ledger().take_transfers(), Transfers::default());
     Ok(())
 }

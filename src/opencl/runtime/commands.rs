@@ -59,28 +59,38 @@ pub(in crate::opencl) fn create(context: &ocl::Context, bytes: usize) -> core::R
     }
 }
 
-/// Writes over `to[at..]`, and waits until the words were taken.
-pub(in crate::opencl) fn write<T: Word>(queue: &ocl::Queue, data: &[T], to: &Buffer<T>, at: usize) -> Done<Event> {
-    let mut event = Event::null();
+/// Writes over `to[at..]`, and waits until the words were taken. A driver may leave `event` as it was.
+pub(in crate::opencl) fn write<T: Word>(
+    queue: &ocl::Queue,
+    data: &[T],
+    to: &Buffer<T>,
+    at: usize,
+    event: Option<&mut Event>,
+) -> Done<()> {
     let (data, at) = (bytemuck::cast_slice::<T, u8>(data), at * size_of::<T>());
     // SAFETY: the call returns when the words were taken; the driver checks the range in the buffer.
     #[expect(unsafe_code, reason = "the borrow outlives the transfer")]
     unsafe {
-        core::enqueue_write_buffer(queue.as_core(), to.memory(), true, at, data, None::<&Event>, Some(&mut event))?;
+        core::enqueue_write_buffer(queue.as_core(), to.memory(), true, at, data, None::<&Event>, event)?;
     }
-    Ok(event)
+    Ok(())
 }
 
-/// Reads `from[at..]`, and waits until the words are there.
-pub(in crate::opencl) fn read<T: Word>(queue: &ocl::Queue, data: &mut [T], from: &Buffer<T>, at: usize) -> Done<Event> {
-    let mut event = Event::null();
+/// Reads `from[at..]`, and waits until the words are there. A driver may leave `event` as it was.
+pub(in crate::opencl) fn read<T: Word>(
+    queue: &ocl::Queue,
+    data: &mut [T],
+    from: &Buffer<T>,
+    at: usize,
+    event: Option<&mut Event>,
+) -> Done<()> {
     let (data, at) = (bytemuck::cast_slice_mut::<T, u8>(data), at * size_of::<T>());
     // SAFETY: the call returns when the words are there; the driver checks the range in the buffer.
     #[expect(unsafe_code, reason = "the borrow outlives the transfer")]
     unsafe {
-        core::enqueue_read_buffer(queue.as_core(), from.memory(), true, at, data, None::<&Event>, Some(&mut event))?;
+        core::enqueue_read_buffer(queue.as_core(), from.memory(), true, at, data, None::<&Event>, event)?;
     }
-    Ok(event)
+    Ok(())
 }
 
 /// Queues a transfer to the device that does not wait. The caller flushes the queue.

@@ -128,7 +128,8 @@ impl OpenCl {
         for (i, piece) in data.chunks(len).enumerate() {
             let Some(slot) = slots[i % count].pinned() else { continue };
             copy(piece, &mut slot.words()?[..piece.len()]);
-            self.moving(slot.send(&self.0.queue, piece.len(), buffer, at + i * len, &[])?);
+            let event = slot.send(&self.0.queue, piece.len(), buffer, at + i * len, &[])?;
+            self.moving(self.event_to_stamp().map(|_| event));
         }
         Ok(true)
     }
@@ -147,7 +148,8 @@ impl OpenCl {
             if let (Some(left), Some(slot)) = (whole.checked_sub(i * len), slots[i % count].pinned())
                 && left > 0
             {
-                self.moving(slot.fetch(&self.0.queue, left.min(len), buffer, at + i * len, &[])?);
+                let event = slot.fetch(&self.0.queue, left.min(len), buffer, at + i * len, &[])?;
+                self.moving(self.event_to_stamp().map(|_| event));
             }
             Ok(())
         };

@@ -1,16 +1,22 @@
 //! How long the device was busy: the sum over the commands that one thread queued while a clock of its ran.
 //!
-//! The driver stamps start and end of each command if the queue was made with profiling. Events are kept only while a
-//! clock runs, and only for the thread that runs it, so threads that share a device do not pay for or distort each
+//! The driver stamps start and end of each command if the queue was made with profiling. Events of commands are kept only
+//! while a clock runs, and only for the thread that runs it, so threads that share a device do not pay for or distort each
 //! other.
+//!
+//! Transfers are timed always, for the ledger: their events are in one list, in the order of the queue, and whoever reads
+//! takes those that are over from its front.
 //!
 //! On a queue without profiling (one that was handed in: [`crate::opencl::interop`]) the clock on the wall is all there is.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use ocl::core::{self, CommandQueueInfo, CommandQueueInfoResult, CommandQueueProperties, Event};
+use ocl::core::{
+    self, CommandExecutionStatus, CommandQueueInfo, CommandQueueInfoResult, CommandQueueProperties, Event,
+};
 use ocl::enums::{ProfilingInfo, ProfilingInfoResult};
 
 use crate::backend::StageTime;
@@ -21,7 +27,7 @@ pub(in crate::opencl) struct Clocks {
     stamps: bool,
     running: Mutex<Vec<Clock>>,
     /// Transfers whose times are not in the ledger yet.
-    moving: Mutex<Vec<Event>>,
+    moving: Mutex<VecDeque<Event>>,
 }
 
 /// Transfers that are kept before those that are over are looked for.
@@ -42,6 +48,11 @@ impl Clocks {
             Ok(CommandQueueInfoResult::Properties(p)) if p.contains(CommandQueueProperties::PROFILING_ENABLE)
         );
         Clocks { stamps, running: Mutex::default(), moving: Mutex::default() }
+    }
+
+    #[cfg(test)]
+    pub(in crate::opencl) fn transfers_kept(&self) -> usize {
+        lock(&self.moving).len()
     }
 
     #[cfg(test)]
@@ -137,14 +148,11 @@ impl OpenCl {
     }
 
     /// Keeps the event of a transfer until it is over and its time is known.
-    pub(in crate::opencl) fn moving(&self, event: Event) {
-        let clocks = &self.0.clocks;
-        if !clocks.stamps || event.is_null() {
-            return;
-        }
+    pub(in crate::opencl) fn moving(&self, event: Option<Event>) {
+        let Some(event) = event.filter(|event| !event.is_null()) else { return };
         let many = {
-            let mut moving = lock(&clocks.moving);
-            moving.push(event);
+            let mut moving = lock(&self.0.clocks.moving);
+            moving.push_back(event);
             moving.len() >= MOVING_AT_ONCE
         };
         if many {
@@ -152,20 +160,38 @@ impl OpenCl {
         }
     }
 
-    /// Puts the times of the transfers that are over into the ledger. One that failed took no time.
+    /// Puts the times of the transfers that are over into the ledger: the oldest ones, since the queue is in order.
     pub(in crate::opencl) fn moved(&self) {
-        lock(&self.0.clocks.moving).retain(|event| {
-            let over = event.is_complete().unwrap_or(true);
-            if over {
-                self.0.ledger.transfer_time(self.time_of(event).unwrap_or_default());
+        // Drivers are not asked while others wait for the list.
+        let mut moving = std::mem::take(&mut *lock(&self.0.clocks.moving));
+        let mut time = Duration::ZERO;
+        while let Some(event) = moving.front() {
+            match core::event_status(event) {
+                Ok(CommandExecutionStatus::Complete) => time += self.time_of(event).unwrap_or_default(),
+                Ok(_) => break,
+                // It has failed (ocl-core has no name for such states), or is not known any more: it took no time.
+                Err(_) => (),
             }
-            !over
-        });
+            moving.pop_front();
+        }
+        self.0.ledger.transfer_time(time);
+        if !moving.is_empty() {
+            let mut later = lock(&self.0.clocks.moving);
+            moving.append(&mut later);
+            *later = moving;
+        }
+    }
+
+    /// Where a transfer's event goes, if the queue stamps it.
+    pub(in crate::opencl) fn event_to_stamp(&self) -> Option<Event> {
+        self.0.clocks.stamps.then(Event::null)
     }
 
     fn time_of(&self, event: &Event) -> Result<Duration> {
         let (start, end) = (self.stamp(event, ProfilingInfo::Start)?, self.stamp(event, ProfilingInfo::End)?);
-        Ok(Duration::from_nanos(end.saturating_sub(start)))
+        // Without a start it would be the time since the machine was.
+        let known = if start == 0 { 0 } else { end.saturating_sub(start) };
+        Ok(Duration::from_nanos(known))
     }
 
     fn stamp(&self, event: &Event, which: ProfilingInfo) -> Result<u64> {

@@ -35,6 +35,30 @@ fn long_transfers_by_slots_move_every_word_and_no_other() -> Result<()> {
 }
 
 #[test]
+fn transfers_are_timed_and_their_events_do_not_pile_up() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (plain, staged) = (cl.with_group(64), cl.with_slots(SLOT));
+    let len = if small() { 2_000 } else { 1 << 20 };
+    let data = noise(5, len);
+    for cl in [&plain, &staged] {
+        let buffer = cl.upload(&data)?;
+        assert_eq!(cl.download(&buffer)?, data);
+        let moved = cl.ledger().take_transfers();
+        assert_eq!((moved.to_device, moved.to_host), (4 * len as u64, 4 * len as u64));
+        // Oclgrind's stamps may be all alike.
+        assert!(moved.time.as_nanos() > 0 || small(), "{moved:?}");
+        assert_eq!(cl.0.clocks.transfers_kept(), 0, "all are over");
+        for _ in 0..200 {
+            cl.upload(&data[..3])?;
+        }
+        assert!(cl.0.clocks.transfers_kept() < 100, "those that are over are let go, also if nobody reads");
+        cl.finish()?;
+        assert_eq!(cl.0.clocks.transfers_kept(), 0);
+    }
+    Ok(())
+}
+
+#[test]
 fn transfers_do_without_slots_where_there_are_none() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let staged = cl.with_slots(SLOT);
