@@ -203,7 +203,12 @@ fn structures_survive_every_refusal() {
     for keys in [keys.clone(), Workload::new(PAIRS, 3).keys()] {
         sweep("first rows", || (), |()| FirstRows::build(&cpu, &keys)?.rows(), |()| ());
         sweep("found first rows", || (), |()| FirstRows::build(&cpu, &keys[..2000])?.find(&keys), |()| ());
-        sweep("ids", || (), |()| group::factorize(&cpu, &keys, IdOrder::FirstSeen), |()| ());
+        // Short columns are numbered in one pass, and longer ones in several.
+        let longer: Vec<u32> = keys.iter().copied().cycle().take(70_000).collect();
+        for keys in [&keys, &longer] {
+            sweep("ids", || (), |()| group::factorize(&cpu, keys, IdOrder::FirstSeen), |()| ());
+            sweep("unique", || (), |()| group::unique(&cpu, keys, IdOrder::FirstSeen), |()| ());
+        }
         for right in [&keys[..2000], &keys[..]] {
             for kind in JoinKind::ALL {
                 let index = || ColumnIndex::build(&cpu, right);

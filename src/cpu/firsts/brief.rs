@@ -21,7 +21,7 @@ use crate::scheme::Key;
 
 const SEED: u64 = 0x6b6f_656c_6272_6965;
 /// Slots of the first table.
-const SLOTS: usize = 1 << 9;
+pub(super) const SLOTS: usize = 1 << 9;
 /// Slots beside its home that a key may see, on average. At half of the slots taken random keys see half of one.
 const STEPS: usize = 8;
 
@@ -62,10 +62,10 @@ pub(super) fn numbered<K: Key>(keys: &[K], ids: &mut [u32]) -> Result<Option<Mem
     let mut ids = ids.iter_mut();
     for (row, &key) in keys.iter().enumerate() {
         let (at, mut number) = slots.of(&unique, key, &mut steps);
+        if steps > STEPS * (row + SLOTS) {
+            return Ok(None);
+        }
         if number == 0 {
-            if steps > STEPS * (row + SLOTS) {
-                return Ok(None);
-            }
             unique.push(key);
             number = unique.len() as u32;
             slots.0[at] = number;

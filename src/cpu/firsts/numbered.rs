@@ -153,10 +153,10 @@ impl Cpu {
 
     /// The same, and each row's number among them, written over `ids`, which are as many.
     pub(crate) fn write_numbered<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Memory<K>> {
-        self.ledger().kernel("ids", keys.len());
         if let Some(unique) = self.brief(keys, ids)? {
             return Ok(unique);
         }
+        self.ledger().kernel("ids", keys.len());
         if let Some(front) = self.front(keys)?
             && self.run(|| front.write(keys, ids))?
         {
@@ -169,7 +169,14 @@ impl Cpu {
 
     /// The distinct keys of a short column and, if `ids` are as many as rows, the number of each; none of others.
     fn brief<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
-        if alone(keys.len()) { self.run(|| brief::numbered(keys, ids)).flatten() } else { Ok(None) }
+        if !alone(keys.len()) {
+            return Ok(None);
+        }
+        let unique = brief::numbered(keys, ids)?;
+        if unique.is_some() {
+            self.ledger().host("ids of a short column", keys.len());
+        }
+        Ok(unique)
     }
 
     /// Each row's number in the numbering of the column.

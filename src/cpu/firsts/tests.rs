@@ -39,6 +39,11 @@ fn check<K: Key>(keys: &[K], way: Option<&str>) -> Result<()> {
         assert!(cpu.first_seen(keys)?.words() == unique, "{about}");
         let mut numbers = vec![NO_ROW; keys.len()];
         assert!(cpu.write_numbered(keys, &mut numbers)?.words() == unique && numbers == ids, "{about}");
+        // The passes of threads, also where a short column would do without them.
+        let numbering = cpu.numbering(keys)?;
+        numbers.fill(NO_ROW);
+        cpu.write_ids(&numbering, keys, &mut numbers)?;
+        assert!(numbering.unique.words() == unique && numbers == ids, "{about}");
     }
     Ok(())
 }
@@ -154,9 +159,18 @@ fn attempts_at_chosen_keys_end() -> Result<()> {
 
 #[test]
 fn short_columns_of_keys_that_share_their_homes_are_left_to_the_bounded_ways() -> Result<()> {
-    let share = |key: &u64| brief::home(*key) % 512 == 7;
+    let share = |key: &u64| brief::home(*key) % brief::SLOTS == 7;
     let keys: Vec<u64> = scattered(usize::MAX).filter(share).take(200).collect();
     assert!(brief::numbered(&keys, &mut [])?.is_none());
     assert!(brief::numbered(&keys[..50], &mut [])?.is_some());
-    check(&keys, None)
+    check(&keys, None)?;
+    // Few of them, of which the farthest comes again and again.
+    let mut again = keys[..90].to_vec();
+    assert!(brief::numbered(&again, &mut [])?.is_some());
+    again.resize(size(ALONE).max(2000), keys[89]);
+    assert!(brief::numbered(&again, &mut [])?.is_none());
+    check(&again, None)?;
+    // Behind rows that cost nothing, until the table has grown.
+    let cheap = scattered(1).cycle().take(size(20_000)).chain(keys.iter().copied());
+    check_both(&cheap.chain(scattered(600)).collect::<Vec<_>>(), None)
 }
