@@ -4,8 +4,8 @@
 //! words      keys as words (encode.rs)
 //! numbers    koel's factorize: 0, 1, .. in the order in which words appear
 //! rows       where each number comes first
-//! ascending  the keys of the first rows sorted, and the numbers exchanged for their ranks: values of one word as words by the
-//!            device, others as rows of bytes by Arrow
+//! ascending  the keys of the first rows sorted, and the numbers exchanged for their ranks: those of one column of plain values as
+//!            words by the device, others as rows of bytes by Arrow
 //! ```
 
 use std::cmp::Ordering;
@@ -14,14 +14,18 @@ use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::SortOptions;
-use koel::{Any, HashBackend, IdOrder, group};
+use koel::{Any, Cpu, HashBackend, IdOrder, group};
 use rayon::prelude::*;
 
 use crate::canonical::canonical;
 use crate::encode::{CHUNK, Encoder, NullEquality, Words, hash_bits};
 use crate::error::Result;
 use crate::keys::{Column, Keys};
-use crate::leaf::{Fixed, Leaf, leaves, with_values};
+use crate::leaf::{self, Fixed, Leaf, leaves, with_values};
+use crate::plain::plain_type;
+
+/// Groups that are sorted on the CPU, whatever the device.
+const FEW: usize = 1 << 16;
 
 /// What stands under the null of a row that is in no group.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
@@ -185,21 +189,42 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
     Ok(Factorized { codes: UInt32Array::new(codes.into(), nulls), rows: rows.into() })
 }
 
-/// The order of distinct keys of one column, if its values have words that ascend as they do.
+/// The order of distinct keys of one column, if their values lie near enough to each other to be told apart by words.
 fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Vec<u32>>> {
     let ([column], [array]) = (keys.columns(), columns) else { return Ok(None) };
+    // What consists of several columns, and text, have no such words.
+    if leaf::count(column.name(), array.data_type())? != 1 || !plain_type(array.data_type()).is_primitive() {
+        return Ok(None);
+    }
     let leaves = leaves(column.name(), array.data_type(), std::slice::from_ref(array))?;
     let [Leaf { pieces }] = &leaves[..] else { return Ok(None) };
     let [piece] = &pieces[..] else { return Ok(None) };
-    let words: Option<Vec<u64>> =
-        with_values!(&piece.values, |values| values.iter().map(|&value| value.rank()).collect(), |_bytes| None);
-    let Some(words) = words else { return Ok(None) };
-    // Null is one key at most, and the last one.
-    let is_there = |&group: &u32| piece.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(group as usize));
-    let (there, null): (Vec<u32>, Vec<u32>) = (0..words.len() as u32).partition(is_there);
-    let words: Vec<u64> = there.iter().map(|&group| words[group as usize]).collect();
-    let sorted = device.sort_pairs(&device.upload(&words)?, &device.upload(&there)?)?.1;
-    Ok(Some([device.download(&sorted)?, null].concat()))
+    with_values!(&piece.values, |values| ranked(device, values, piece.nulls.as_ref()), |_bytes| Ok(None))
+}
+
+/// The order of distinct values, of which one at most is null and comes last.
+fn ranked<T: Fixed>(device: &Any, values: &[T], nulls: Option<&NullBuffer>) -> Result<Option<Vec<u32>>> {
+    let is_there = |&group: &u32| nulls.is_none_or(|nulls| nulls.is_valid(group as usize));
+    let (there, null): (Vec<u32>, Vec<u32>) = (0..values.len() as u32).partition(is_there);
+    let ranks = || there.iter().map(|&group| values[group as usize].rank());
+    let (least, greatest) = ranks().fold((i128::MAX, i128::MIN), |ends, rank| (ends.0.min(rank), ends.1.max(rank)));
+    let between = greatest.wrapping_sub(least) as u128;
+    // Over a bus they would take longer than the processor takes to sort them.
+    let (few, cpu) = (there.len() < FEW, Any::Cpu(Cpu::new()));
+    let device = if few { &cpu } else { device };
+    let distance = |rank: i128| rank.wrapping_sub(least) as u128;
+    let sorted = if there.is_empty() {
+        there
+    } else if between <= u32::MAX.into() {
+        let words: Vec<u32> = ranks().map(|rank| distance(rank) as u32).collect();
+        device.download(&device.sort_pairs(&device.upload(&words)?, &device.upload(&there)?)?.1)?
+    } else if between <= u64::MAX.into() {
+        let words: Vec<u64> = ranks().map(|rank| distance(rank) as u64).collect();
+        device.download(&device.sort_pairs(&device.upload(&words)?, &device.upload(&there)?)?.1)?
+    } else {
+        return Ok(None);
+    };
+    Ok(Some([sorted, null].concat()))
 }
 
 /// The order of distinct keys as rows of bytes.

@@ -102,12 +102,12 @@ impl Strings {
 
 /// A value of fixed width: compared as integers, whatever its type.
 pub(crate) trait Fixed: Copy + Send + Sync {
-    /// An integer that orders and tells apart such values.
+    /// An integer that tells apart such values.
     type Whole: Ord + Copy + Send + Sync;
     fn whole(self) -> Self::Whole;
     fn widen(whole: Self::Whole) -> i128;
-    /// A word that ascends as values do, NaN last. None of values of 128 bits.
-    fn rank(self) -> Option<u64>;
+    /// A number that ascends as values do, NaN last, and is the same of equal ones.
+    fn rank(self) -> i128;
 }
 
 macro_rules! fixed {
@@ -123,9 +123,8 @@ macro_rules! fixed {
                 whole.into()
             }
             #[inline(always)]
-            fn rank(self) -> Option<u64> {
-                let wide = i128::from(self);
-                (<$integer>::BITS <= u64::BITS).then_some(if <$integer>::MIN == 0 { wide as u64 } else { wide as u64 ^ 1 << 63 })
+            fn rank(self) -> i128 {
+                self.into()
             }
         }
     )*};
@@ -144,9 +143,10 @@ impl Fixed for f64 {
         whole.into()
     }
     #[inline(always)]
-    fn rank(self) -> Option<u64> {
+    fn rank(self) -> i128 {
+        // Bits of positive doubles ascend as they do, and those of negative ones descend.
         let bits = self.whole();
-        Some(if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 })
+        i128::from(if bits >> 63 == 1 { !bits } else { bits | 1 << 63 })
     }
 }
 
@@ -161,7 +161,7 @@ impl Fixed for f32 {
         whole.into()
     }
     #[inline(always)]
-    fn rank(self) -> Option<u64> {
+    fn rank(self) -> i128 {
         f64::from(self).rank()
     }
 }
@@ -228,17 +228,35 @@ impl Leaf {
     }
 }
 
+/// What is said of types that Arrow has no arrays of.
+const NO_ARRAYS: &str = "no array can have it: give a type of Arrow's format";
+
 /// The columns of plain values that a column is made of. As many for each column of a type that may be compared with it.
 pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> Result<Vec<Leaf>> {
+    let none;
+    let chunks = if chunks.is_empty() {
+        // Without a chunk nothing would tell text from numbers.
+        none = [empty(name, data_type)?];
+        &none[..]
+    } else {
+        chunks
+    };
     let mut leaves: Vec<Leaf> = (0..count(name, data_type)?).map(|_| Leaf { pieces: Vec::new() }).collect();
-    // Without a chunk nothing would tell text from numbers.
-    let none = [new_empty_array(data_type)];
-    for chunk in if chunks.is_empty() { &none } else { chunks } {
+    for chunk in chunks {
         let mut pieces = Vec::with_capacity(leaves.len());
         take_apart(name, chunk, None, &mut pieces)?;
         leaves.iter_mut().zip(pieces).for_each(|(leaf, piece)| leaf.pieces.push(piece));
     }
     Ok(leaves)
+}
+
+/// A column without rows.
+///
+/// # Errors
+/// [`Error::UnsupportedKey`] for what cannot be a key, or not even the type of an array.
+fn empty(name: &str, data_type: &DataType) -> Result<ArrayRef> {
+    count(name, data_type)?;
+    Ok(new_empty_array(data_type))
 }
 
 /// Into how many columns of plain values a type is taken apart.
@@ -250,6 +268,7 @@ pub(crate) fn count(name: &str, data_type: &DataType) -> Result<usize> {
     let unsupported = |advice| Err(Error::UnsupportedKey { column: name.into(), found: data_type.clone(), advice });
     Ok(match data_type {
         Struct(fields) => 1 + fields.iter().map(|field| count(name, field.data_type())).sum::<Result<usize>>()?,
+        Dictionary(keys, _) if !keys.is_dictionary_key_type() => return unsupported(NO_ARRAYS),
         Dictionary(_, values) => count(name, values)?,
         Decimal256(..) | Interval(IntervalUnit::DayTime) => 2,
         Interval(IntervalUnit::MonthDayNano) => 3,
@@ -258,6 +277,9 @@ pub(crate) fn count(name: &str, data_type: &DataType) -> Result<usize> {
         }
         Union(..) => return unsupported("give its variants as columns of their own"),
         RunEndEncoded(..) => return unsupported("cast it to the type of its values"),
+        FixedSizeBinary(..0)
+        | Time32(TimeUnit::Microsecond | TimeUnit::Nanosecond)
+        | Time64(TimeUnit::Second | TimeUnit::Millisecond) => return unsupported(NO_ARRAYS),
         _ => 1,
     })
 }
