@@ -1,6 +1,6 @@
 //! Fields of letters of DNA and RNA, as keys: [`koel::layout::kmers`] says which.
 
-use koel::layout::kmers::{MOST, code, reverse_complement};
+use koel::layout::kmers::{Base, MOST};
 
 use crate::number::Number;
 
@@ -9,7 +9,7 @@ pub(super) const MOST_NARROW: u32 = 16;
 
 /// Whether a field is meant as letters: nothing but A, C, G, T, U and N.
 pub(super) fn are_letters(field: &[u8]) -> bool {
-    !field.is_empty() && field.iter().all(|&letter| code(letter).is_some() || letter.eq_ignore_ascii_case(&b'N'))
+    !field.is_empty() && field.iter().all(|&letter| Base::of(letter).is_some() || letter.eq_ignore_ascii_case(&b'N'))
 }
 
 /// Whether a field is meant as `k` letters, be they legal ones or not. A number is none, and a word of another length may
@@ -27,15 +27,10 @@ pub(super) fn kmer(letters: &[u8], k: u32) -> Result<u64, String> {
     if letters.len() != k as usize {
         return Err(format!("has {} letters, and the k-mers of this table have {k}", letters.len()));
     }
-    letters.iter().try_fold(0, |key, &letter| match code(letter) {
-        Some(bits) => Ok(key << 2 | bits),
+    letters.iter().try_fold(0, |key, &letter| match Base::of(letter) {
+        Some(base) => Ok(key << 2 | base.code()),
         None => Err(format!("has the letter {}: give A, C, G, T or U", letter.escape_ascii())),
     })
-}
-
-/// The lesser of a k-mer and its reverse complement.
-pub(super) fn canonical(key: u64, k: u32) -> u64 {
-    key.min(reverse_complement(key, k))
 }
 
 /// The letters of a k-mer, if it is one of so many.
@@ -49,19 +44,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_other_strand_is_read_backwards() {
-        for (letters, other) in [
-            (&b"A"[..], &b"T"[..]),
-            (b"ACGT", b"ACGT"),
-            (b"AACG", b"CGTT"),
-            (b"ACGTACGTACGTACGTA", b"TACGTACGTACGTACGT"),
-            (b"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAC", b"GTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT"),
-        ] {
+    fn kmers_are_shown_by_their_letters() {
+        for letters in [&b"A"[..], b"ACGT", b"ACGTACGTACGTACGTA", b"GTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT"] {
             let k = letters.len() as u32;
-            let [key, expected] = [letters, other].map(|letters| kmer(letters, k).expect("bases"));
-            assert_eq!(reverse_complement(key, k), expected);
-            assert_eq!(reverse_complement(expected, k), key);
-            assert_eq!((canonical(key, k), canonical(expected, k)), (key.min(expected), key.min(expected)));
+            let key = kmer(letters, k).expect("bases");
             assert!(of_kmer(key.into(), k).is_some_and(|shown| shown.eq(letters.iter().copied())));
         }
         assert!(of_kmer(255, 4).is_some() && of_kmer(256, 4).is_none() && of_kmer(-1, 4).is_none());

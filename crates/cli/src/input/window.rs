@@ -10,7 +10,7 @@
 //! for a gap: those count as places, and how many there were is told. Other letters are no DNA or RNA, but protein, say:
 //! they are an error, or treated as N where that is asked for. So are files of records without a key.
 
-use koel::layout::kmers::{Window, code, is_ambiguous};
+use koel::layout::kmers::{Base, Strands, Window, is_ambiguous};
 
 use super::{Batch, Name, Named, OtherLetters, ReadOptions, Want};
 use crate::failure::Result;
@@ -44,10 +44,11 @@ impl<'a, 's> Windows<'a, 's> {
     /// Windows of a file, whose places follow those that the sink has.
     pub(super) fn new(file: &'a Name, options: &ReadOptions, want: Want, sink: &'a mut Batch<'s>) -> Result<Self> {
         sink.begin(file, Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32) })?;
+        let strands = if options.canonical_kmers { Strands::Both } else { Strands::Given };
         Ok(Windows {
             sink,
             file,
-            window: Window::new(options.k(), options.canonical_kmers)?,
+            window: Window::new(options.k(), strands)?,
             want,
             others: options.other_letters.unwrap_or_default(),
             records: 0,
@@ -82,7 +83,7 @@ impl Sequences for Windows<'_, '_> {
     #[inline]
     fn letter(&mut self, letter: u8, line: u64) -> Result<()> {
         self.sink.letters += 1;
-        let Some(base) = code(letter) else {
+        let Some(base) = Base::of(letter) else {
             check(letter, self.others).map_err(|reason| self.file.at(line, reason))?;
             self.skipped[usize::from(letter.to_ascii_uppercase())] += 1;
             self.window.clear();

@@ -203,7 +203,7 @@ fn key(field: &[u8], k: Option<u32>, is_canonical: bool) -> std::result::Result<
     match k {
         Some(k) if letters::are_meant(field, k) => {
             let key = letters::kmer(field, k).map_err(|reason| format!("`{}` {reason}", shown(field)))?;
-            Ok(if is_canonical { letters::canonical(key, k) } else { key }.into())
+            Ok(if is_canonical { koel::layout::kmers::canonical(key, k) } else { key }.into())
         }
         _ => number(field).map_err(|reason| {
             let advice = "; letters are keys of tables of k-mers alone, or of FASTA files";
