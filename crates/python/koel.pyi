@@ -19,11 +19,20 @@ class ArrowStream(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = ...) -> object: ...
 
+class PandasLike(Protocol):
+    """A Series or an Index of pandas, whose values lie in an array of NumPy."""
+
+    def to_numpy(self) -> NDArray[Any]: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def array(self) -> Any: ...
+
 ArrowLike: TypeAlias = ArrowArray | ArrowStream
-NumpyLike: TypeAlias = NDArray[Any] | Sequence[Any]
+NumpyLike: TypeAlias = NDArray[Any] | list[Any] | PandasLike
 ColumnLike: TypeAlias = NumpyLike | ArrowLike
 KeysLike: TypeAlias = ColumnLike | tuple[ColumnLike, ...]
-Integers: TypeAlias = NDArray[np.integer[Any]] | Sequence[int] | ArrowLike
+Integers: TypeAlias = NDArray[np.integer[Any]] | list[int] | PandasLike | ArrowLike
 Path: TypeAlias = str | os.PathLike[str]
 Rows: TypeAlias = NDArray[np.int64]
 Pairs: TypeAlias = Literal["inner", "left", "right", "outer", "full"]

@@ -14,8 +14,8 @@ use crate::run::detached;
 /// Rows from which `auto` takes a GPU, if there is one: fewer are done on the CPU before a GPU has them.
 const MANY: usize = 1 << 18;
 
-/// Devices that were opened, since that compiles their kernels.
-static OPEN: Mutex<Option<HashMap<String, Any>>> = Mutex::new(None);
+/// Devices that were opened, since that compiles their kernels, and those that turned out to be the CPU.
+static OPEN: Mutex<Option<HashMap<String, Option<Any>>>> = Mutex::new(None);
 
 /// The process that began to use OpenCL; 0 before.
 static OPENCL_OF: AtomicU32 = AtomicU32::new(0);
@@ -63,7 +63,7 @@ impl Device {
 /// True
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
-    detached(py, || {
+    detached(py, |_| {
         if is_lost() {
             return Ok(vec![Device::new(Cpu::new().info(), None)]);
         }
@@ -73,10 +73,21 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
     })
 }
 
-/// The device of this name, for so many rows.
-pub(crate) fn device(name: &str, rows: usize) -> Result<Any> {
+/// A device that was chosen. The CPU is one only in the pool: elsewhere it would be that of rayon's global threads, which a child
+/// of a fork has not.
+pub(crate) struct Chosen(Option<Any>);
+
+impl Chosen {
+    /// The device; to be asked in the pool.
+    pub(crate) fn device(self) -> Any {
+        self.0.unwrap_or_else(|| Any::Cpu(Cpu::new()))
+    }
+}
+
+/// The device of this name, for so many rows; chosen by the thread that calls, since others may be opening one.
+pub(crate) fn device(name: &str, rows: usize) -> Result<Chosen> {
     if name == "cpu" || (name == "auto" && (rows < MANY || is_lost())) {
-        return Ok(Any::Cpu(Cpu::new()));
+        return Ok(Chosen(None));
     }
     if is_lost() {
         let why = "a process made by fork cannot use what its parent opened: start it by spawn, or take the CPU";
@@ -86,17 +97,22 @@ pub(crate) fn device(name: &str, rows: usize) -> Result<Any> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let open = open.get_or_insert_with(HashMap::new);
     if let Some(device) = open.get(name) {
-        return Ok(device.clone());
+        return Ok(Chosen(device.clone()));
     }
     let none =
         || koel::Error::NoDevice { wanted: name.into(), reason: "give auto, cpu, opencl:NUMBER or opencl:NAME".into() };
     let found = match name {
-        "auto" => koel::auto().backend,
-        _ if name.starts_with("opencl:") => koel::device::choose(name, None)?.into_iter().next().ok_or_else(none)?,
+        "auto" => match koel::auto().backend {
+            Any::Cpu(_) => None,
+            found => Some(found),
+        },
+        _ if name.starts_with("opencl:") => {
+            Some(koel::device::choose(name, None)?.into_iter().next().ok_or_else(none)?)
+        }
         _ => return Err(none().into()),
     };
     open.insert(name.into(), found.clone());
-    Ok(found)
+    Ok(Chosen(found))
 }
 
 /// Remembers which process began to use OpenCL.

@@ -7,6 +7,8 @@
 //! koel.FileError                                                 a file that holds no usable table
 //! ```
 
+use std::path::Path;
+
 use koel::Error;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError, PyMemoryError, PyOSError, PyOverflowError, PyTypeError, PyValueError};
@@ -27,6 +29,8 @@ pub(crate) enum Failure {
     Koel(Error),
     Arrow(koel_arrow::Error),
     Python(PyErr),
+    /// An integer that a table's type does not hold was asked for; nobody outside of `tables` sees it.
+    Strange,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -55,6 +59,7 @@ impl From<Failure> for PyErr {
             Failure::Koel(error) => of_koel(error),
             Failure::Arrow(error) => of_arrow(error),
             Failure::Python(error) => error,
+            Failure::Strange => PyOverflowError::new_err("an integer that this table does not hold"),
         }
     }
 }
@@ -71,16 +76,24 @@ fn of_koel(error: Error) -> PyErr {
         Error::UnknownKey { .. } => PyKeyError::new_err(text),
         Error::SumTooLarge { .. } => PyOverflowError::new_err(text),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
-        // With the number of the system's error Python makes a FileNotFoundError and the like of it.
-        Error::Io { path, source } => match source.raw_os_error() {
-            Some(number) => PyOSError::new_err((number, source.to_string(), path.display().to_string())),
-            None => PyOSError::new_err(text),
-        },
+        Error::Io { path, source } => of_io(&path, &source),
         Error::NoDevice { .. } | Error::Unsupported { .. } | Error::Device { .. } | Error::Compile { .. } => {
             DeviceError::new_err(text)
         }
         Error::BadFile { .. } | Error::Damaged(_) => FileError::new_err(text),
         _ => KoelError::new_err(text),
+    }
+}
+
+/// With the number of the system's error Python makes a FileNotFoundError and the like of it.
+pub(crate) fn of_io(path: &Path, error: &std::io::Error) -> PyErr {
+    let (path, text) = (path.display().to_string(), error.to_string());
+    match error.raw_os_error() {
+        // Python puts the number before the words itself.
+        Some(number) => {
+            PyOSError::new_err((number, text.trim_end_matches(&format!(" (os error {number})")).to_string(), path))
+        }
+        None => PyOSError::new_err(format!("{path}: {text}")),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, UInt8Array, UInt32Array};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Int8Array, UInt32Array};
 use arrow_schema::{DataType, TimeUnit};
 use koel::IdOrder;
 use koel_arrow::{Aggregation, Column, Function, NullKeys, group_by as grouped};
@@ -14,25 +14,25 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::Failure;
 use crate::input::{Given, GivenKeys, Nan, Origin};
-use crate::output::{ArrowColumn, Numbers, Taken, bools};
-use crate::run::detached;
+use crate::output::{ArrowColumn, Numbers, Taken};
+use crate::run::detached_on;
 
 /// The name of the aggregate that holds each group's first row, by which keys are taken.
 const ROW: &str = "row";
 
-/// Aggregates of columns by key, as `pandas.DataFrame.groupby(..).agg(..)` gives them.
+/// Aggregates of columns by key, as `pandas.DataFrame.groupby(.., sort=False).agg(..)` gives them.
 ///
 /// Args:
 ///     keys: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
 ///     aggregates: for each name of a result its column and function: {"total": (price, "sum")}. Functions are "sum", "min", "max",
 ///         "mean", "count" (values that are not missing) and "nunique" (different ones); "size" alone is the number of rows.
 ///     sort: whether groups ascend by key; else they come in the order in which they first appear.
-///     dropna: whether rows with a missing key (NaN, NaT, null) are in no group.
+///     dropna: whether rows with a missing key (NaN in NumPy, NaT, null) are in no group.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The keys of the groups, in the form in which keys were given, and a dict of results. Missing values are passed over: a group of
-///     nothing else has NaN (in Arrow: null), and the sum 0. Sums are int64, uint64 or float64, and those of floats have the same bits on
+///     The keys of the groups, in the form in which keys were given, and a dict of results, each in the form of its column. Missing
+///     values are passed over: a group of nothing else has NaN and the sum 0, in Arrow null. Sums are int64, uint64 or float64, and those of floats have the same bits on
 ///     every device, thread count and run.
 ///
 /// Raises:
@@ -46,40 +46,42 @@ const ROW: &str = "row";
 #[pyo3(signature = (keys, aggregates, *, sort=false, dropna=true, device="auto"))]
 pub(crate) fn group_by<'py>(
     keys: &Bound<'py, PyAny>,
-    aggregates: &Bound<'py, PyDict>,
+    aggregates: &Bound<'py, PyAny>,
     sort: bool,
     dropna: bool,
     device: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = keys.py();
     let given = GivenKeys::of("keys", keys, if dropna { Nan::Missing } else { Nan::Value })?;
-    let (keys, is_arrow) = (given.keys()?, given.is_arrow());
-    let wanted = aggregates.iter().map(|(name, what)| Wanted::of(name.extract()?, &what));
-    let wanted = wanted.collect::<PyResult<Vec<_>>>()?;
+    let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
+    let mut wanted = Vec::new();
+    for item in aggregates.call_method0("items")?.try_iter()? {
+        let (name, what): (String, Bound<'py, PyAny>) = item?.extract()?;
+        wanted.push(Wanted::of(name, &what)?);
+    }
     let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
     let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
     let mut aggregations: Vec<Aggregation> = wanted.iter().map(|wanted| wanted.aggregation.clone()).collect();
     // NumPy takes keys by their rows.
-    let numbers = Arc::new(UInt32Array::from_iter_values(0..keys.len().min(u32::MAX as usize) as u32));
     if !is_arrow {
+        let numbers = Arc::new(UInt32Array::from_iter_values(0..keys.len() as u32));
         aggregations.push(Aggregation::new(Function::First, Column::new(ROW, numbers)).named(ROW));
     }
     let asked = wanted.len();
-    let (rows, taken, arrays) = detached(py, || {
-        let device = crate::device::device(device, keys.len())?;
+    let open = || crate::device::device(device, keys.len());
+    let (rows, taken, arrays) = detached_on(py, open, |device, _| {
         let mut arrays = grouped(&device, &keys, &aggregations, order, nulls)?.columns().to_vec();
         let results = arrays.split_off(keys.columns().len());
         let rows = results.get(asked).and_then(|rows| rows.as_any().downcast_ref::<UInt32Array>());
-        let rows = rows.map(|rows| Numbers::of(rows.clone(), false));
-        let taken = if is_arrow { Taken::Arrow(arrays) } else { Taken::Rows };
-        Ok((rows, taken, results))
+        let rows = rows.cloned().unwrap_or_else(|| UInt32Array::new_null(0));
+        Ok((Numbers::of(rows, false), Taken::done(arrays, &form), results))
     })?;
-    let rows = rows.map(|rows| rows.into_python(py, ROW)).transpose()?;
+    let rows = rows.into_python(py, ROW)?;
     let results = PyDict::new(py);
     for (wanted, array) in wanted.iter().zip(arrays) {
         results.set_item(&wanted.name, wanted.result(py, array, is_arrow)?)?;
     }
-    PyTuple::new(py, [taken.into_python(py, &given, rows.as_ref())?, results.into_any()])
+    PyTuple::new(py, [taken.into_python(py, &given, &rows)?, results.into_any()])
 }
 
 /// One result.
@@ -120,8 +122,10 @@ impl<'py> Wanted<'py> {
         Ok(Wanted { name, aggregation, given: Some(given), function: Some(function) })
     }
 
-    fn result(&self, py: Python<'py>, array: ArrayRef, is_arrow: bool) -> PyResult<Bound<'py, PyAny>> {
-        if is_arrow {
+    /// In the form of its column; numbers of rows in that of the keys.
+    fn result(&self, py: Python<'py>, array: ArrayRef, keys_are_arrow: bool) -> PyResult<Bound<'py, PyAny>> {
+        let of_column = self.given.as_ref().map(|given| matches!(given.origin, Origin::Arrow(_)));
+        if of_column.unwrap_or(keys_are_arrow) {
             return Ok(Bound::new(py, ArrowColumn::named(&self.name, array))?.into_any());
         }
         let result = to_numpy(py, &self.name, &array, self.function == Some(Function::Sum))?;
@@ -141,12 +145,10 @@ impl<'py> Wanted<'py> {
 fn as_numbers(column: &Column) -> PyResult<Column> {
     let numbers = |chunk: &ArrayRef| -> ArrayRef {
         let flags = chunk.as_any().downcast_ref::<BooleanArray>();
-        Arc::new(
-            flags.into_iter().flat_map(|flags| flags.iter()).map(|flag| flag.map(u8::from)).collect::<UInt8Array>(),
-        )
+        Arc::new(flags.into_iter().flat_map(|flags| flags.iter()).map(|flag| flag.map(i8::from)).collect::<Int8Array>())
     };
     let chunks = column.chunks().iter().map(numbers).collect();
-    Column::of_chunks(column.name(), &DataType::UInt8, chunks).map_err(|error| Failure::from(error).into())
+    Column::of_chunks(column.name(), &DataType::Int8, chunks).map_err(|error| Failure::from(error).into())
 }
 
 /// Results of groups as an array of NumPy; of those that have none NaN, NaT or, of sums, 0.
@@ -187,6 +189,7 @@ fn to_numpy<'py>(py: Python<'py>, name: &str, array: &ArrayRef, is_sum: bool) ->
         DataType::UInt16 => of_type!(UInt16Type, None),
         DataType::UInt32 => of_type!(UInt32Type, None),
         DataType::UInt64 => of_type!(UInt64Type, is_sum.then_some(0)),
+        DataType::Float16 => of_type!(Float16Type, Some(<Float16Type as ArrowPrimitiveType>::Native::NAN)),
         DataType::Float32 => of_type!(Float32Type, Some(f32::NAN)),
         DataType::Float64 => of_type!(Float64Type, Some(if is_sum { 0.0 } else { f64::NAN })),
         DataType::Timestamp(TimeUnit::Second, _) => of_type!(TimestampSecondType, nat, "datetime64[s]"),
@@ -198,7 +201,8 @@ fn to_numpy<'py>(py: Python<'py>, name: &str, array: &ArrayRef, is_sum: bool) ->
         DataType::Duration(TimeUnit::Microsecond) => of_type!(DurationMicrosecondType, nat, "timedelta64[us]"),
         DataType::Duration(TimeUnit::Nanosecond) => of_type!(DurationNanosecondType, nat, "timedelta64[ns]"),
         DataType::Boolean if array.null_count() == 0 => {
-            array.as_any().downcast_ref::<BooleanArray>().map(|flags| bools(py, flags))
+            let flags = array.as_any().downcast_ref::<BooleanArray>();
+            flags.map(|flags| PyArray1::from_vec(py, flags.values().iter().collect()).into_any())
         }
         _ => None,
     };

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! tuple                        its items, each a column: keys of several columns
-//! NumPy array                  where it lies, if it is contiguous; else a copy
+//! NumPy array                  where it lies, if it is contiguous; else a copy; text of fixed width as text (text.rs)
 //! pandas, with a NumPy dtype   its array
 //! Arrow (PyCapsule)            where it lies: polars, pyarrow, DuckDB, pandas with pyarrow types; a table is its columns
-//! text in NumPy, nullable pandas, objects    through pyarrow, if it is installed
+//! objects, nullable pandas     through pyarrow, if it is installed; objects of one type alone (text.rs)
 //! anything else                numpy.asarray
 //! ```
 //!
@@ -17,9 +17,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, StructArray};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, StructArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{DataType, FieldRef};
 use koel_arrow::{Column, Keys};
 use numpy::{
     Element, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
@@ -27,9 +27,12 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 use pyo3_arrow::PyChunkedArray;
 use pyo3_arrow::input::AnyArray;
+
+use crate::error::Failure;
+use crate::text::{self, Kind};
 
 /// Whether NaN means that a value is missing, as it does to pandas. NaT always does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,7 +72,19 @@ impl<'py> GivenKeys<'py> {
             let columns = tuple.iter().enumerate().map(|(i, item)| Given::of(&format!("{name}[{i}]"), &item, nan));
             return Ok(GivenKeys { columns: columns.collect::<PyResult<_>>()?, is_tuple: true });
         }
-        if let Some((chunks, field)) = arrow(given)? {
+        // To Arrow a frame of pandas may have its index as a column more.
+        if is_of_pandas(given)? && given.hasattr("columns")? {
+            let mut columns = Vec::new();
+            for item in given.call_method0("items")?.try_iter()? {
+                let (label, column): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
+                columns.push(Given::of(&label.str()?.to_string(), &column, nan)?);
+            }
+            if columns.is_empty() {
+                return Err(PyValueError::new_err(format!("{name} is a table without columns")));
+            }
+            return Ok(GivenKeys { columns, is_tuple: true });
+        }
+        if let Some((chunks, field)) = arrow(name, given)? {
             if let DataType::Struct(_) = field.data_type() {
                 return Ok(GivenKeys { columns: columns_of_table(name, &chunks, &field)?, is_tuple: true });
             }
@@ -80,14 +95,36 @@ impl<'py> GivenKeys<'py> {
 
     /// The columns as keys.
     pub(crate) fn keys(&self) -> PyResult<Keys> {
-        Keys::new(self.columns.iter().map(|given| given.column.clone()).collect())
-            .map_err(|error| crate::error::Failure::from(error).into())
+        let columns = self.columns.iter().map(|given| given.column.clone()).collect();
+        Ok(Keys::new(columns).map_err(Failure::from)?)
     }
 
-    /// Whether results are Arrow's.
-    pub(crate) fn is_arrow(&self) -> bool {
-        self.columns.first().is_some_and(|given| matches!(given.origin, Origin::Arrow(_)))
+    /// Of each column whether it is Arrow's.
+    pub(crate) fn form(&self) -> Vec<bool> {
+        self.columns.iter().map(|given| matches!(given.origin, Origin::Arrow(_))).collect()
     }
+
+    /// Whether numbers of rows are Arrow's: where all columns are.
+    pub(crate) fn is_arrow(&self) -> bool {
+        self.form().into_iter().all(|is_arrow| is_arrow)
+    }
+}
+
+/// Gives columns that have no values the types of those that they are compared with: an empty list is no list of floats.
+pub(crate) fn agree(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyResult<()> {
+    fn follow(column: &mut Column, other: &DataType) -> PyResult<()> {
+        if column.data_type() == other || !(column.is_empty() || *column.data_type() == DataType::Null) {
+            return Ok(());
+        }
+        let chunk = new_null_array(other, column.len());
+        *column = Column::of_chunks(column.name(), other, vec![chunk]).map_err(Failure::from)?;
+        Ok(())
+    }
+    for (left, right) in left.columns.iter_mut().zip(&mut right.columns) {
+        follow(&mut left.column, right.column.data_type())?;
+        follow(&mut right.column, left.column.data_type())?;
+    }
+    Ok(())
 }
 
 impl<'py> Given<'py> {
@@ -102,17 +139,27 @@ impl<'py> Given<'py> {
         {
             return Given::of_numpy(name, given.call_method0("to_numpy")?.cast()?, nan);
         }
-        if let Some((chunks, field)) = arrow(given)? {
+        if let Some((chunks, field)) = arrow(name, given)? {
             if let DataType::Struct(_) = field.data_type() {
                 let text = format!("{name} is a table or a struct where a column is needed: give one of its columns");
                 return Err(PyTypeError::new_err(text));
             }
             return Given::of_chunks(name, chunks, field);
         }
-        let module = given.get_type().module()?.to_string();
-        if module.starts_with("pandas.") {
+        if is_of_pandas(given)? {
             let (chunks, field) = through_pyarrow(name, given)?;
             return Given::of_chunks(name, chunks, field);
+        }
+        if given.is_none()
+            || given.is_instance_of::<PyString>()
+            || given.is_instance_of::<PyBytes>()
+            || !given.hasattr("__len__")?
+        {
+            let text = format!(
+                "{name} is a {} and no column: give an array, a list, or an Arrow column",
+                given.get_type().name()?
+            );
+            return Err(PyTypeError::new_err(text));
         }
         let array = given.py().import("numpy")?.call_method1("asarray", (given,))?;
         Given::of_numpy(name, array.cast()?, nan)
@@ -120,7 +167,7 @@ impl<'py> Given<'py> {
 
     fn of_chunks(name: &str, chunks: Vec<ArrayRef>, field: FieldRef) -> PyResult<Self> {
         let column = Column::of_chunks(name, field.data_type(), chunks);
-        let column = column.map_err(|error| PyErr::from(crate::error::Failure::from(error)))?;
+        let column = column.map_err(Failure::from)?;
         Ok(Given { column, origin: Origin::Arrow(field) })
     }
 
@@ -133,24 +180,27 @@ impl<'py> Given<'py> {
             );
             return Err(PyValueError::new_err(text));
         }
-        static MASKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        if array.is_instance(MASKED.import(py, "numpy.ma", "MaskedArray")?)? {
-            let text = format!(
-                "{name} is a masked array, whose mask would be passed over: give a.filled(..), or an Arrow column with nulls"
-            );
-            return Err(PyTypeError::new_err(text));
-        }
+        refuse_masked(name, array)?;
         let dtype = array.dtype();
         if dtype.is_native_byteorder() == Some(false) {
             let text = format!("{name} is big-endian: give a.astype(a.dtype.newbyteorder(\"=\"))");
             return Err(PyTypeError::new_err(text));
         }
+        // A longer one is refused anyway, and need not be copied before.
+        if array.len() > u32::MAX as usize {
+            let (asked, most) = (array.len() as u64, u64::from(u32::MAX) - 1);
+            return Err(Failure::Koel(koel::Error::TooLarge {
+                what: "rows of a table (give it in parts)",
+                asked,
+                most,
+            })
+            .into());
+        }
         let origin = Origin::Numpy(array.clone());
-        let array = if array.is_c_contiguous() && array.is_aligned() {
-            array.clone()
-        } else {
-            array.call_method0("copy")?.cast_into()?
-        };
+        // Methods of a subclass may do anything.
+        let base: Bound<'py, PyUntypedArray> = py.import("numpy")?.call_method1("asarray", (array,))?.cast_into()?;
+        let array =
+            if base.is_c_contiguous() && base.is_aligned() { base } else { base.call_method0("copy")?.cast_into()? };
         let refused = || {
             let text = format!(
                 "{name} has dtype {dtype}: koel takes integers, floats of up to 64 bits, bool, datetime64, timedelta64 and text"
@@ -174,11 +224,16 @@ impl<'py> Given<'py> {
                 Arc::new(BooleanArray::new(BooleanBuffer::collect_bool(bytes.len(), |i| bytes[i] != 0), None))
             }
             (b'M' | b'm', 8) => of_times(name, &array)?,
-            (b'O' | b'U' | b'S' | b'T', _) => {
-                let (chunks, field) = through_pyarrow(name, &array)?;
-                let column = Given::of_chunks(name, chunks, field)?.column;
-                return Ok(Given { column, origin });
-            }
+            (b'U', width) => text::of_letters(name, &words_of_items::<UInt32Type>(&array, width / 4)?, width / 4)?,
+            (b'S', width) => text::of_bytes(&words_of_items::<UInt8Type>(&array, width)?, width),
+            (b'O' | b'T', _) => match text::kind(name, &array)? {
+                Kind::Pandas(series) => return Ok(Given { column: Given::of(name, &series, nan)?.column, origin }),
+                Kind::Arrow => {
+                    let (chunks, field) = through_pyarrow(name, &array)?;
+                    let column = Given::of_chunks(name, chunks, field)?.column;
+                    return Ok(Given { column, origin });
+                }
+            },
             _ => return Err(refused()),
         };
         Ok(Given { column: Column::new(name, column), origin })
@@ -203,14 +258,35 @@ fn columns_of_table<'py>(name: &str, chunks: &[ArrayRef], field: &FieldRef) -> P
     fields.iter().enumerate().map(part).collect()
 }
 
+/// Refuses arrays of which a mask says that some values are not there.
+pub(crate) fn refuse_masked(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
+    static MASKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if !array.is_instance(MASKED.import(array.py(), "numpy.ma", "MaskedArray")?)? {
+        return Ok(());
+    }
+    let advice = "whose mask would be passed over: give a.filled(..), or an Arrow column with nulls";
+    Err(PyTypeError::new_err(format!("{name} is a masked array, {advice}")))
+}
+
+fn is_of_pandas(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(given.get_type().module()?.to_str()?.starts_with("pandas."))
+}
+
 /// The chunks of an object with Arrow's PyCapsule interface.
-fn arrow(given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>, FieldRef)>> {
+fn arrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>, FieldRef)>> {
     // pandas has the interface for columns that lie in arrays of NumPy as well, which it would copy.
     let is_numpy = given.getattr_opt("dtype")?.is_some_and(|dtype| dtype.is_instance_of::<PyArrayDescr>());
     if is_numpy || !(given.hasattr("__arrow_c_array__")? || given.hasattr("__arrow_c_stream__")?) {
         return Ok(None);
     }
-    let chunked: PyChunkedArray = given.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
+    // To Arrow its objects are their addresses.
+    if given.getattr_opt("dtype")?.is_some_and(|dtype| dtype.to_string() == "Object") {
+        return Err(PyTypeError::new_err(format!("{name} holds Python objects: give a column of one type")));
+    }
+    let read = given.extract::<AnyArray>().and_then(|array| Ok(array.into_chunked_array()?));
+    let chunked: PyChunkedArray = read.map_err(|error| {
+        PyTypeError::new_err(format!("{name} cannot be read as an Arrow column ({error}): cast it to another type"))
+    })?;
     Ok(Some(chunked.into_inner()))
 }
 
@@ -222,8 +298,10 @@ fn through_pyarrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<ArrayR
     })?;
     let keywords = pyo3::types::PyDict::new(given.py());
     keywords.set_item("from_pandas", true)?;
-    let array = pyarrow.call_method("array", (given,), Some(&keywords))?;
-    arrow(&array)?.ok_or_else(|| {
+    let array = pyarrow.call_method("array", (given,), Some(&keywords)).map_err(|error| {
+        PyTypeError::new_err(format!("{name} is no column to pyarrow ({error}): give values of one type"))
+    })?;
+    arrow(name, &array)?.ok_or_else(|| {
         PyTypeError::new_err(format!("{name}: this pyarrow has no PyCapsule interface: install 14 or later"))
     })
 }
@@ -263,8 +341,13 @@ fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
     let (array, unit) = match (unit.as_str(), step) {
         ("s" | "ms" | "us" | "ns", 1) => (array.clone(), unit),
         // Coarser than a second, and so a whole number of them; months and years of calendars only where they are moments.
-        ("W" | "D" | "h" | "m" | "s", _) => (as_type(array, &format!("{kind}[s]"))?, "s".into()),
-        ("Y" | "M", _) if kind == "datetime64" => (as_type(array, "datetime64[s]")?, "s".into()),
+        ("W", _) => (seconds(name, array, 604_800 * step, kind)?, "s".into()),
+        ("D", _) => (seconds(name, array, 86_400 * step, kind)?, "s".into()),
+        ("h", _) => (seconds(name, array, 3_600 * step, kind)?, "s".into()),
+        ("m", _) => (seconds(name, array, 60 * step, kind)?, "s".into()),
+        ("s", _) => (seconds(name, array, step, kind)?, "s".into()),
+        ("M", _) if kind == "datetime64" => (seconds(name, array, 31 * 86_400 * step, kind)?, "s".into()),
+        ("Y", _) if kind == "datetime64" => (seconds(name, array, 366 * 86_400 * step, kind)?, "s".into()),
         _ => {
             let text = format!(
                 "{name} has dtype {dtype}: give a.astype(\"{kind}[ns]\"), or another unit from seconds to nanoseconds"
@@ -291,8 +374,18 @@ fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
     }
 }
 
-fn as_type<'py>(array: &Bound<'py, PyUntypedArray>, dtype: &str) -> PyResult<Bound<'py, PyUntypedArray>> {
-    Ok(array.call_method1("astype", (dtype,))?.cast_into()?)
+/// Moments or spans in seconds, of a unit that has at most `most` of them: NumPy does not tell where they do not fit.
+fn seconds<'py>(
+    name: &str,
+    array: &Bound<'py, PyUntypedArray>,
+    most: i64,
+    kind: &str,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let words = words::<Int64Type>(array)?;
+    if words.iter().any(|&word| word != i64::MIN && word.checked_mul(most).is_none()) {
+        return Err(PyValueError::new_err(format!("{name} has dates that are no 64-bit number of seconds from 1970")));
+    }
+    Ok(array.call_method1("astype", (format!("{kind}[s]"),))?.cast_into()?)
 }
 
 /// Keeps an array of NumPy while Arrow reads its memory.
@@ -311,6 +404,9 @@ where
         false => array.call_method1("view", (PyArrayDescr::of::<T::Native>(array.py()),))?,
     };
     let array = array.cast_into::<PyArray1<T::Native>>()?;
+    if !(array.is_c_contiguous() && array.is_aligned()) {
+        return Err(PyValueError::new_err("NumPy gave an array that is not contiguous where one was asked for"));
+    }
     let (start, len) = (array.data().cast::<u8>(), array.len());
     let Some(start) = NonNull::new(start).filter(|_| len > 0) else { return Ok(ScalarBuffer::default()) };
     let owner = Arc::new(Owner { _array: AssertUnwindSafe(array.into_any().unbind()) });
@@ -320,7 +416,17 @@ where
     Ok(ScalarBuffer::new(buffer, 0, len))
 }
 
-/// A field of a column that has a name and nothing else to tell.
-pub(crate) fn field(name: &str, data_type: &DataType) -> FieldRef {
-    Arc::new(Field::new(name, data_type.clone(), true))
+/// The memory of items that consist of so many words each.
+fn words_of_items<T: ArrowPrimitiveType>(
+    array: &Bound<'_, PyUntypedArray>,
+    width: usize,
+) -> PyResult<ScalarBuffer<T::Native>>
+where
+    T::Native: Element,
+{
+    if width == 0 || array.is_empty() {
+        return Ok(ScalarBuffer::default());
+    }
+    let view = array.call_method1("view", (PyArrayDescr::of::<T::Native>(array.py()),))?;
+    words::<T>(&view.cast_into()?)
 }

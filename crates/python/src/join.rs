@@ -4,19 +4,16 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
 use arrow_array::{Array, UInt32Array};
 use arrow_select::concat::concat;
-use koel::JoinKind;
+use koel::{Error, JoinKind};
 use koel_arrow::{Joined, Keys, NullEquality, RightKeys, check_types};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::error::{Failure, Result};
-use crate::input::{GivenKeys, Nan};
+use crate::input::{GivenKeys, Nan, agree};
 use crate::output::Numbers;
-use crate::run::{between_pieces, detached};
-
-/// Rows of a result that are made between two looks for Ctrl-C.
-const PIECE: usize = 1 << 24;
+use crate::run::{PIECE, Stop, detached_on};
 
 /// What a join is called, and whether its sides are exchanged.
 pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
@@ -65,17 +62,20 @@ pub(crate) fn join<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = left.py();
     let (how, is_exchanged) = kind(how)?;
-    let (left, right) = (GivenKeys::of("left", left, Nan::Value)?, GivenKeys::of("right", right, Nan::Value)?);
+    let (mut left, mut right) = (GivenKeys::of("left", left, Nan::Value)?, GivenKeys::of("right", right, Nan::Value)?);
+    agree(&mut left, &mut right)?;
     let (left_keys, right_keys, is_arrow) = (left.keys()?, right.keys()?, left.is_arrow());
     let nulls = if nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals };
-    let (left, right) = detached(py, || {
+    let open = || {
         check_types(&left_keys, &right_keys)?;
-        let device = crate::device::device(device, left_keys.len().max(right_keys.len()))?;
+        crate::device::device(device, left_keys.len().max(right_keys.len()))
+    };
+    let (left, right) = detached_on(py, open, |device, stop| {
         let (mut asked, mut index) = (&left_keys, &right_keys);
         if is_exchanged {
             std::mem::swap(&mut asked, &mut index);
         }
-        let rows = rows(&RightKeys::new(&device, index, nulls)?, asked, how)?;
+        let rows = rows(&RightKeys::new(&device, index, nulls)?, asked, how, stop)?;
         let (left, right) = (Some(rows.left), rows.right);
         let (left, right) = if is_exchanged { (right, left) } else { (left, right) };
         let numbers = |rows| Numbers::of(rows, is_arrow);
@@ -86,12 +86,11 @@ pub(crate) fn join<'py>(
 }
 
 /// The rows of a join; a long result piece by piece.
-fn rows(index: &RightKeys, left: &Keys, how: JoinKind) -> Result<Joined> {
+fn rows(index: &RightKeys, left: &Keys, how: JoinKind, stop: &Stop) -> Result<Joined> {
     let mut pieces = Vec::new();
-    let no_start = |_| Ok(());
-    index.join_pieces::<Failure>(left, how, PIECE, no_start, |piece| {
+    index.join_pieces::<Failure>(left, how, PIECE, check_result, |piece| {
         pieces.push(piece);
-        between_pieces()
+        stop.check()
     })?;
     let strung = |parts: Vec<&UInt32Array>| -> Result<UInt32Array> {
         if let [one] = parts[..] {
@@ -107,4 +106,13 @@ fn rows(index: &RightKeys, left: &Keys, how: JoinKind) -> Result<Joined> {
     let left = strung(pieces.iter().map(|piece| &piece.left).collect())?;
     let right = how.has_right().then(|| strung(pieces.iter().filter_map(|piece| piece.right.as_ref()).collect()));
     Ok(Joined { left, right: right.transpose()? })
+}
+
+/// Refuses a result that is longer than any column can be, before it is made.
+pub(crate) fn check_result(rows: u64) -> Result<()> {
+    let most = u64::from(u32::MAX) - 1;
+    if rows <= most {
+        return Ok(());
+    }
+    Err(Error::TooLarge { what: "rows of a join (join its left side in parts)", asked: rows, most }.into())
 }

@@ -7,9 +7,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::input::{GivenKeys, Nan};
+use crate::input::{GivenKeys, Nan, agree};
 use crate::output::{Flags, Numbers, Taken};
-use crate::run::detached;
+use crate::run::detached_on;
 use crate::tables::Index;
 
 /// The distinct values of a column, as `numpy.unique` gives them.
@@ -45,50 +45,45 @@ pub(crate) fn unique<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = a.py();
     let given = GivenKeys::of("a", a, Nan::Value)?;
-    let (keys, is_arrow) = (given.keys()?, given.is_arrow());
+    let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
     let order = if sorted { IdOrder::Ascending } else { IdOrder::FirstSeen };
-    let (rows, taken, inverse, counts) = detached(py, || {
-        let device = crate::device::device(device, keys.len())?;
+    let open = || crate::device::device(device, keys.len());
+    let (rows, taken, index, inverse, counts) = detached_on(py, open, |device, _| {
         let (rows, codes) = if return_inverse || return_counts {
             let groups = factorized(&device, &keys, order, NullKeys::Group)?;
             (groups.rows, Some(groups.codes))
         } else {
             (distinct(&device, &keys, order, NullKeys::Group)?, None)
         };
-        let taken = Taken::of(&keys, &rows, is_arrow)?;
+        let taken = Taken::of(&keys, &form, &rows)?;
         let counts = codes.as_ref().filter(|_| return_counts).map(|codes| counted(codes, rows.len()));
+        let counts = counts.map(|counts| Numbers::of(counts, is_arrow));
         let inverse = codes.filter(|_| return_inverse).map(|codes| Numbers::of(codes, is_arrow));
-        Ok((Numbers::of(rows, is_arrow), taken, inverse, counts))
+        let index = return_index.then(|| Numbers::of(rows.clone(), is_arrow));
+        Ok((Numbers::of(rows, false), taken, index, inverse, counts))
     })?;
-    let rows = rows.into_python(py, "index")?;
-    let values = taken.into_python(py, &given, Some(&rows))?;
+    let values = taken.into_python(py, &given, &rows.into_python(py, "rows")?)?;
     if !(return_index || return_inverse || return_counts) {
         return Ok(values);
     }
     let mut all = vec![values];
-    all.extend(return_index.then_some(rows));
+    if let Some(index) = index {
+        all.push(index.into_python(py, "index")?);
+    }
     if let Some(inverse) = inverse {
         all.push(inverse.into_python(py, "inverse")?);
     }
     if let Some(counts) = counts {
-        all.push(counts.numbers(is_arrow).into_python(py, "counts")?);
+        all.push(counts.into_python(py, "counts")?);
     }
     Ok(PyTuple::new(py, all)?.into_any())
 }
 
-/// Counts of groups.
-struct Counts(Vec<u32>);
-
-impl Counts {
-    fn numbers(self, is_arrow: bool) -> Numbers {
-        Numbers::of(UInt32Array::from(self.0), is_arrow)
-    }
-}
-
-fn counted(codes: &UInt32Array, groups: usize) -> Counts {
+/// How many rows each group has.
+fn counted(codes: &UInt32Array, groups: usize) -> UInt32Array {
     let mut counts = vec![0; groups];
     codes.values().iter().for_each(|&code| counts[code as usize] += 1);
-    Counts(counts)
+    counts.into()
 }
 
 /// Numbers for the values of a column, as `pandas.factorize` gives them.
@@ -115,16 +110,16 @@ pub(crate) fn factorize<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = a.py();
     let given = GivenKeys::of("a", a, Nan::Missing)?;
-    let (keys, is_arrow) = (given.keys()?, given.is_arrow());
+    let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
     let order = if sort { IdOrder::Ascending } else { IdOrder::FirstSeen };
     let nulls = if use_na_sentinel { NullKeys::Drop } else { NullKeys::Group };
-    let (codes, rows, taken) = detached(py, || {
-        let groups = factorized(&crate::device::device(device, keys.len())?, &keys, order, nulls)?;
-        let taken = Taken::of(&keys, &groups.rows, is_arrow)?;
-        Ok((Numbers::of(groups.codes, is_arrow), Numbers::of(groups.rows, is_arrow), taken))
+    let open = || crate::device::device(device, keys.len());
+    let (codes, rows, taken) = detached_on(py, open, |device, _| {
+        let groups = factorized(&device, &keys, order, nulls)?;
+        let taken = Taken::of(&keys, &form, &groups.rows)?;
+        Ok((Numbers::of(groups.codes, is_arrow), Numbers::of(groups.rows, false), taken))
     })?;
-    let rows = rows.into_python(py, "rows")?;
-    let values = taken.into_python(py, &given, Some(&rows))?;
+    let values = taken.into_python(py, &given, &rows.into_python(py, "rows")?)?;
     PyTuple::new(py, [codes.into_python(py, "codes")?, values])
 }
 
@@ -149,12 +144,13 @@ pub(crate) fn isin<'py>(
     device: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = a.py();
-    let (given, values) = (GivenKeys::of("a", a, Nan::Value)?, GivenKeys::of("values", values, Nan::Value)?);
+    let (mut given, mut values) = (GivenKeys::of("a", a, Nan::Value)?, GivenKeys::of("values", values, Nan::Value)?);
+    agree(&mut given, &mut values)?;
     let (left, right, is_arrow) = (given.keys()?, values.keys()?, given.is_arrow());
-    let flags = detached(py, || {
-        let device = crate::device::device(device, left.len().max(right.len()))?;
+    let open = || crate::device::device(device, left.len().max(right.len()));
+    let flags = detached_on(py, open, |device, _| {
         let rows = FirstKeys::new(&device, &right, NullEquality::NullEquals)?.find(&left)?;
-        Ok(Flags::of(&rows, |row| row != NO_ROW, is_arrow))
+        Ok(Flags::of(rows.len(), |i| rows[i] != NO_ROW, is_arrow))
     })?;
     flags.into_python(py, "isin")
 }
@@ -183,10 +179,11 @@ pub(crate) fn get_indexer<'py>(
     if let Ok(index) = index.cast::<Index>() {
         return index.get().indexer(py, keys);
     }
-    let (index, given) = (GivenKeys::of("index", index, Nan::Value)?, GivenKeys::of("keys", keys, Nan::Value)?);
+    let (mut index, mut given) = (GivenKeys::of("index", index, Nan::Value)?, GivenKeys::of("keys", keys, Nan::Value)?);
+    agree(&mut given, &mut index)?;
     let (right, left, is_arrow) = (index.keys()?, given.keys()?, given.is_arrow());
-    let rows = detached(py, || {
-        let device = crate::device::device(device, left.len().max(right.len()))?;
+    let open = || crate::device::device(device, left.len().max(right.len()));
+    let rows = detached_on(py, open, |device, _| {
         let first = FirstKeys::new(&device, &right, NullEquality::NullEquals)?;
         check_once(&first.rows()?)?;
         Ok(Numbers::of_found(first.find(&left)?, is_arrow))
@@ -195,7 +192,7 @@ pub(crate) fn get_indexer<'py>(
 }
 
 /// Refuses keys of which one comes again.
-pub(crate) fn check_once(first: &[u32]) -> crate::error::Result<()> {
+fn check_once(first: &[u32]) -> crate::error::Result<()> {
     match (0..).zip(first).find(|&(row, &first): &(u32, _)| row != first) {
         None => Ok(()),
         Some((row, first)) => Err(PyValueError::new_err(format!(

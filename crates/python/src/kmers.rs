@@ -4,19 +4,18 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use koel::layout::kmers::{Window, code, is_ambiguous};
+use koel::layout::kmers::{Base, Strands, Window, is_ambiguous};
 use koel::{IdOrder, group};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::device::device;
-use crate::error::Result;
-use crate::run::{between_pieces, detached};
+use crate::error::{Result, of_io};
+use crate::run::{Stop, detached, detached_on};
 
-/// Windows between two looks for Ctrl-C.
-const PIECE: usize = 1 << 24;
+/// Letters that are read between two looks whether to stop.
+const LETTERS: usize = 1 << 22;
 
 /// The k-mers of a sequence or of a FASTA file, and how often each occurs.
 ///
@@ -42,89 +41,101 @@ const PIECE: usize = 1 << 24;
 #[pyo3(signature = (sequence, k, canonical=true, *, device="auto"))]
 pub(crate) fn kmers<'py>(
     sequence: &Bound<'py, PyAny>,
-    k: u32,
+    k: i64,
     canonical: bool,
     device: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = sequence.py();
-    let window = Window::new(k, canonical).map_err(|error| PyErr::from(crate::error::Failure::from(error)))?;
-    let (unique, counts) = if let Ok(text) = sequence.extract::<&str>() {
-        detached(py, || counted(of_letters(text.as_bytes(), window)?, device))?
+    let k = u32::try_from(k).unwrap_or(0);
+    let window = Window::new(k, if canonical { Strands::Both } else { Strands::Given })
+        .map_err(|error| PyErr::from(crate::error::Failure::from(error)))?;
+    let keys = if let Ok(text) = sequence.extract::<&str>() {
+        detached(py, |stop| of_letters(text.as_bytes(), window, stop))?
     } else if let Ok(bytes) = sequence.extract::<&[u8]>() {
-        detached(py, || counted(of_letters(bytes, window)?, device))?
+        detached(py, |stop| of_letters(bytes, window, stop))?
     } else if let Ok(path) = sequence.extract::<PathBuf>() {
-        detached(py, || counted(of_file(&path, window)?, device))?
+        detached(py, |stop| of_file(&path, window, stop))?
     } else {
         return Err(PyTypeError::new_err("give the sequence as str or bytes, or a pathlib.Path of a FASTA file"));
     };
+    let windows = keys.len();
+    let open = || crate::device::device(device, windows);
+    let (unique, counts) = detached_on(py, open, |device, _| {
+        let (unique, counts) = group::value_counts(&device, keys, 1, IdOrder::Ascending)?;
+        Ok((unique, counts.into_iter().map(i64::from).collect::<Vec<i64>>()))
+    })?;
     PyTuple::new(py, [PyArray1::from_vec(py, unique).into_any(), PyArray1::from_vec(py, counts).into_any()])
 }
 
-/// Each key and how often it occurs.
-fn counted(keys: Vec<u64>, device_name: &str) -> Result<(Vec<u64>, Vec<i64>)> {
-    let device = device(device_name, keys.len())?;
-    let (unique, counts) = group::value_counts(&device, keys, 1, IdOrder::Ascending)?;
-    Ok((unique, counts.into_iter().map(i64::from).collect()))
-}
-
-fn of_letters(letters: &[u8], mut window: Window) -> Result<Vec<u64>> {
+fn of_letters(letters: &[u8], mut window: Window, stop: &Stop) -> Result<Vec<u64>> {
     let mut keys = Vec::new();
-    for (at, &letter) in letters.iter().enumerate() {
-        let refused = || {
-            format!(
-                "letter {at} is `{}`, which is no DNA or RNA: a file is given as pathlib.Path(..)",
-                letter.escape_ascii()
-            )
-        };
-        push(letter, &mut window, &mut keys).map_err(|()| PyValueError::new_err(refused()))?;
-        if keys.len() % PIECE == PIECE - 1 {
-            between_pieces()?;
+    for (piece, start) in letters.chunks(LETTERS).zip((0..).step_by(LETTERS)) {
+        for (&letter, at) in piece.iter().zip(start..) {
+            push(letter, &mut window, &mut keys).map_err(|()| {
+                let shown = letter.escape_ascii();
+                PyValueError::new_err(format!(
+                    "letter {at} is `{shown}`, which is no DNA or RNA: a file is given as pathlib.Path(..)"
+                ))
+            })?;
         }
+        stop.check()?;
     }
     Ok(keys)
 }
 
-/// Lines `>name`, and lines of letters; `;` begins a comment.
-fn of_file(path: &Path, mut window: Window) -> Result<Vec<u64>> {
-    let failed = |error: std::io::Error| match error.raw_os_error() {
-        Some(number) => PyOSError::new_err((number, error.to_string(), path.display().to_string())),
-        None => PyOSError::new_err(format!("{}: {error}", path.display())),
-    };
-    let mut reader = BufReader::with_capacity(1 << 20, File::open(path).map_err(failed)?);
-    let (mut keys, mut line, mut number, mut is_begun) = (Vec::new(), Vec::new(), 0_u64, false);
+/// Lines `>name`, and lines of letters; `;` begins a comment. A line ends in `\n`, `\r\n` or, as it once did on one system, `\r`.
+fn of_file(path: &Path, mut window: Window, stop: &Stop) -> Result<Vec<u64>> {
+    let failed = |error: std::io::Error| of_io(path, &error);
+    let mut reader = BufReader::with_capacity(LETTERS, File::open(path).map_err(failed)?);
+    let (mut keys, mut number, mut is_begun, mut place) = (Vec::new(), 1_u64, false, Place::Start);
     loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+        let letters = reader.fill_buf().map_err(failed)?;
+        if letters.is_empty() {
             return Ok(keys);
         }
-        number += 1;
-        let refused = |what: String| PyValueError::new_err(format!("{}, line {number}: {what}", path.display()));
-        match line.first() {
-            Some(b'>') => {
-                window.clear();
-                is_begun = true;
-            }
-            Some(b';') => (),
-            _ => {
-                for &letter in line.iter().filter(|letter| !letter.is_ascii_whitespace()) {
-                    if !is_begun {
-                        return Err(refused("a FASTA file begins with a line `>name`; this one does not".into()).into());
-                    }
+        for &letter in letters {
+            let refused = |what: String| PyValueError::new_err(format!("{}, line {number}: {what}", path.display()));
+            match (letter, place) {
+                (b'\n' | b'\r', _) => {
+                    number += u64::from(letter == b'\n');
+                    place = Place::Start;
+                }
+                (_, Place::Passed) => (),
+                (b'>', Place::Start) => {
+                    window.clear();
+                    (place, is_begun) = (Place::Passed, true);
+                }
+                (b';', Place::Start) => place = Place::Passed,
+                (letter, _) if letter.is_ascii_whitespace() => (),
+                _ if !is_begun => {
+                    return Err(refused("a FASTA file begins with a line `>name`; this one does not".into()).into());
+                }
+                (letter, _) => {
+                    place = Place::Letters;
                     let no_letter = || refused(format!("`{}` is no letter of DNA or RNA", letter.escape_ascii()));
                     push(letter, &mut window, &mut keys).map_err(|()| no_letter())?;
                 }
             }
         }
-        if number % (1 << 16) == 0 {
-            between_pieces()?;
-        }
+        let read = letters.len();
+        reader.consume(read);
+        stop.check()?;
     }
+}
+
+/// Where in a line of FASTA.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    /// In a name or a comment.
+    Passed,
+    Letters,
 }
 
 /// Goes on by a letter.
 fn push(letter: u8, window: &mut Window, keys: &mut Vec<u64>) -> std::result::Result<(), ()> {
-    match code(letter) {
-        Some(code) => keys.extend(window.push(code)),
+    match Base::of(letter) {
+        Some(base) => keys.extend(window.push(base)),
         None if is_ambiguous(letter) => window.clear(),
         None => return Err(()),
     }

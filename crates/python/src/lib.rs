@@ -1,7 +1,8 @@
 //! koel for Python: the module `koel`.
 //!
 //! ```text
-//! input.rs      what callers give, as Arrow columns           output.rs    what they get, as NumPy's or Arrow's
+//! input.rs      what callers give, as Arrow columns (text.rs: text and objects of NumPy)
+//! output.rs     what they get, as NumPy's or Arrow's
 //! keys.rs       unique, factorize, isin, get_indexer          join.rs, group_by.rs
 //! voxels.rs, kmers.rs   point clouds, sequences
 //! tables/       Table, Set, Index, MultiTable
@@ -21,6 +22,7 @@ mod kmers;
 mod output;
 mod run;
 mod tables;
+mod text;
 mod voxels;
 
 use pyo3::prelude::*;

@@ -4,20 +4,19 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::FieldRef;
+use arrow_schema::{DataType, Field, FieldRef};
 use koel::NO_ROW;
+use koel_arrow::{Column, Keys};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 use rayon::prelude::*;
 
-use crate::error::Result;
-use crate::input::{Given, GivenKeys, Origin, field};
-
-/// Elements that a thread turns at a time.
-const CHUNK: usize = 1 << 14;
+use crate::error::{KoelError, Result};
+use crate::input::{Given, GivenKeys, Origin};
+use crate::run::CHUNK;
 
 /// An Arrow column, for whichever library reads the PyCapsule interface: `polars.Series(column)`, `pyarrow.array(column)`,
 /// and by `numpy.asarray(column)` for NumPy.
@@ -68,14 +67,14 @@ impl ArrowColumn {
         dtype: Option<Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let array = slf.call_method0("to_numpy")?;
-        let keywords = PyDict::new(py);
-        keywords.set_item("dtype", dtype)?;
-        if copy == Some(true) {
-            keywords.set_item("copy", true)?;
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("an array of this column is a copy: leave out copy=False"));
         }
-        py.import("numpy")?.call_method("array", (array,), Some(&keywords))
+        let array = slf.call_method0("to_numpy")?;
+        match dtype.filter(|dtype| !dtype.is_none()) {
+            Some(dtype) => array.call_method1("astype", (dtype,)),
+            None => Ok(array),
+        }
     }
 
     /// The column as an array of NumPy.
@@ -92,7 +91,7 @@ impl ArrowColumn {
                 return Ok(PyArray1::from_slice(py, rows.values()).into_any());
             }
             if let Some(flags) = this.array.as_any().downcast_ref::<BooleanArray>() {
-                return Ok(bools(py, flags));
+                return Ok(PyArray1::from_vec(py, flags.values().iter().collect()).into_any());
             }
         }
         let array = slf.call_method0("to_pyarrow")?;
@@ -107,6 +106,10 @@ impl ArrowColumn {
     }
 
     /// The column as an array of pyarrow.
+    ///
+    /// >>> import koel, pyarrow
+    /// >>> koel.unique(pyarrow.array(["plum", "fig"])).to_pyarrow().type
+    /// DataType(string)
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let pyarrow = slf.py().import("pyarrow").map_err(|_| {
             PyTypeError::new_err("this needs pyarrow, which is not installed; polars.Series(column) does without")
@@ -115,6 +118,10 @@ impl ArrowColumn {
     }
 
     /// The values as Python's.
+    ///
+    /// >>> import koel, pyarrow
+    /// >>> koel.unique(pyarrow.array(["plum", None, "fig"])).to_pylist()
+    /// ['fig', 'plum', None]
     fn to_pylist<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.call_method0("to_pyarrow")?.call_method0("to_pylist")
     }
@@ -138,7 +145,8 @@ impl ArrowColumn {
     }
 }
 
-/// Numbers of rows or groups: int64 with -1 where there is none, or a column with nulls there.
+/// Numbers of rows or groups: int64 with -1 where there is none, or a column with nulls there. They are made in the pool, as all
+/// here that takes all threads.
 pub(crate) enum Numbers {
     Numpy(Vec<i64>),
     Arrow(UInt32Array),
@@ -182,12 +190,12 @@ pub(crate) enum Flags {
 }
 
 impl Flags {
-    /// Of words, by what they mean.
-    pub(crate) fn of(words: &[u32], is: impl Fn(u32) -> bool + Sync, is_arrow: bool) -> Self {
+    /// Of so many rows.
+    pub(crate) fn of(rows: usize, is: impl Fn(usize) -> bool + Send + Sync, is_arrow: bool) -> Self {
         if is_arrow {
-            return Flags::Arrow(BooleanArray::new(BooleanBuffer::collect_bool(words.len(), |i| is(words[i])), None));
+            return Flags::Arrow(BooleanArray::new(BooleanBuffer::collect_bool(rows, is), None));
         }
-        Flags::Numpy(words.par_iter().with_min_len(CHUNK).map(|&word| is(word)).collect())
+        Flags::Numpy((0..rows).into_par_iter().with_min_len(CHUNK).map(is).collect())
     }
 
     pub(crate) fn into_python<'py>(self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -198,37 +206,37 @@ impl Flags {
     }
 }
 
-/// What was taken out of the columns of a key: for NumPy the rows, because its own `take` knows all of its types.
-pub(crate) enum Taken {
-    Rows,
-    Arrow(Vec<ArrayRef>),
-}
+/// What was taken out of the columns of a key: nothing yet of NumPy's, because its own `take` knows all of its types.
+pub(crate) struct Taken(Vec<Option<ArrayRef>>);
 
 impl Taken {
     /// Rows of key columns; without the interpreter's lock.
-    pub(crate) fn of(keys: &koel_arrow::Keys, rows: &UInt32Array, is_arrow: bool) -> Result<Taken> {
-        if !is_arrow {
-            return Ok(Taken::Rows);
-        }
-        let take = |column: &koel_arrow::Column| column.take(rows);
-        Ok(Taken::Arrow(keys.columns().iter().map(take).collect::<koel_arrow::Result<_>>()?))
+    pub(crate) fn of(keys: &Keys, is_arrow: &[bool], rows: &UInt32Array) -> Result<Taken> {
+        let take = |(column, &is_arrow): (&Column, &bool)| is_arrow.then(|| column.take(rows)).transpose();
+        Ok(Taken(keys.columns().iter().zip(is_arrow).map(take).collect::<koel_arrow::Result<_>>()?))
     }
 
-    /// As keys came: a column, or a tuple of them.
+    /// Arrow columns that are there already, for those that came as such.
+    pub(crate) fn done(columns: Vec<ArrayRef>, is_arrow: &[bool]) -> Taken {
+        Taken(columns.into_iter().zip(is_arrow).map(|(column, &is_arrow)| is_arrow.then_some(column)).collect())
+    }
+
+    /// As keys came: a column, or a tuple of them. `rows` are those of NumPy's columns.
     pub(crate) fn into_python<'py>(
         self,
         py: Python<'py>,
         given: &GivenKeys<'py>,
-        rows: Option<&Bound<'py, PyAny>>,
+        rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let column = |(i, given): (usize, &Given<'py>)| match (&self, &given.origin) {
-            (Taken::Arrow(columns), Origin::Arrow(field)) => {
-                Ok(Bound::new(py, ArrowColumn::new(columns[i].clone(), retyped(field, &columns[i])))?.into_any())
+        let column = |(given, taken): (&Given<'py>, Option<ArrayRef>)| match (&given.origin, taken) {
+            (Origin::Arrow(field), Some(taken)) => {
+                let field = retyped(field, &taken);
+                Ok(Bound::new(py, ArrowColumn::new(taken, field))?.into_any())
             }
-            (Taken::Rows, Origin::Numpy(array)) if let Some(rows) = rows => array.call_method1("take", (rows,)),
-            _ => Err(PyTypeError::new_err("give all columns of a key as NumPy arrays, or all as Arrow's")),
+            (Origin::Numpy(array), _) => array.call_method1("take", (rows,)),
+            (Origin::Arrow(_), None) => Err(KoelError::new_err("koel lost a column; please report it")),
         };
-        let columns = given.columns.iter().enumerate().map(column).collect::<PyResult<Vec<_>>>()?;
+        let columns = given.columns.iter().zip(self.0).map(column).collect::<PyResult<Vec<_>>>()?;
         if given.is_tuple { Ok(PyTuple::new(py, columns)?.into_any()) } else { Ok(columns[0].clone()) }
     }
 }
@@ -241,7 +249,7 @@ fn retyped(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone()).with_nullable(true))
 }
 
-/// Flags as an array of NumPy.
-pub(crate) fn bools<'py>(py: Python<'py>, flags: &BooleanArray) -> Bound<'py, PyAny> {
-    PyArray1::from_vec(py, flags.values().iter().collect()).into_any()
+/// A field of a column that has a name and nothing else to tell.
+fn field(name: &str, data_type: &DataType) -> FieldRef {
+    Arc::new(Field::new(name, data_type.clone(), true))
 }

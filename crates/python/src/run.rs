@@ -1,21 +1,97 @@
 //! Work without the interpreter's lock, on threads of this module's own.
 //!
 //! ```text
-//! detached(work)   lets go of the lock, runs the work in the pool, takes the lock back; a panic becomes a KoelError
+//! detached(work)   lets go of the lock, has the work done in the pool, takes the lock back; a panic becomes a KoelError
+//! meanwhile        the thread that called waits, and looks for Ctrl-C now and then, which Python tells its main thread alone;
+//!                  then the work is told to stop, which it is asked about between its pieces
 //! pool             as many threads as the process may use, or as RAYON_NUM_THREADS says; made at the first call
 //! after a fork     the child has none of these threads, so it makes a pool of its own; the parent's is left alone, for its locks
 //!                  may be held by threads that are gone
 //! ```
+//!
+//! Work in the pool takes no lock that another call may hold: a thread that waits for a part of its work does other calls' work
+//! meanwhile, and would wait for itself. What is locked is locked by the thread that called, which also chooses the device.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
+use koel::Any;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::device::Chosen;
 use crate::error::{DeviceError, Failure, KoelError, Result};
+
+/// Elements that a thread turns at a time, where a loop over a column is cut for threads.
+pub(crate) const CHUNK: usize = 1 << 14;
+/// Rows of a result that are made between two looks whether to stop.
+pub(crate) const PIECE: usize = 1 << 24;
+/// Between two looks for Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Whether work is wanted no more.
+#[derive(Default)]
+pub(crate) struct Stop(AtomicBool);
+
+impl Stop {
+    /// Ends work that is wanted no more; to be asked between two pieces.
+    ///
+    /// # Errors
+    /// One that nobody sees: what ended the work is told in its place.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.0.load(Ordering::Relaxed) { Err(KoelError::new_err("interrupted").into()) } else { Ok(()) }
+    }
+}
+
+/// Has work done that needs no Python object, and lets other threads of Python run meanwhile.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> Result<T> + Send) -> PyResult<T> {
+    Ok(py.detach(|| in_pool(work))?)
+}
+
+/// The same on a device.
+pub(crate) fn detached_on<T: Send>(
+    py: Python<'_>,
+    choose: impl FnOnce() -> Result<Chosen> + Send,
+    work: impl FnOnce(Any, &Stop) -> Result<T> + Send,
+) -> PyResult<T> {
+    Ok(py.detach(|| {
+        let chosen = choose()?;
+        in_pool(|stop| work(chosen.device(), stop))
+    })?)
+}
+
+/// Has work done in the pool, by a thread that does not hold the interpreter's lock.
+pub(crate) fn in_pool<T: Send>(work: impl FnOnce(&Stop) -> Result<T> + Send) -> Result<T> {
+    let (stop, result, is_done) = (Stop::default(), Mutex::new(None), Condvar::new());
+    let mut interrupted = None;
+    pool()?.in_place_scope(|scope| {
+        scope.spawn(|_| {
+            let done = catch_unwind(AssertUnwindSafe(|| work(&stop)));
+            let done = done.unwrap_or_else(|panic| Err(Failure::Python(panicked(&*panic))));
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+            is_done.notify_one();
+        });
+        let mut waiting = result.lock().unwrap_or_else(PoisonError::into_inner);
+        while waiting.is_none() {
+            let (still, late) = is_done.wait_timeout(waiting, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            waiting = still;
+            if late.timed_out() && waiting.is_none() && interrupted.is_none() {
+                drop(waiting);
+                interrupted = Python::attach(|py| py.check_signals()).err();
+                stop.0.store(interrupted.is_some(), Ordering::Relaxed);
+                waiting = result.lock().unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    });
+    match (interrupted, result.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+        (Some(interrupted), _) => Err(interrupted.into()),
+        (None, Some(done)) => done,
+        (None, None) => Err(KoelError::new_err("koel lost what it worked on; please report it").into()),
+    }
+}
 
 /// The threads of one process.
 struct Pool {
@@ -25,23 +101,6 @@ struct Pool {
 
 /// The latest pool; none before the first call. What is put here stays for good, so that whoever has it may use it.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Runs work that needs no Python object, and lets other threads of Python run meanwhile.
-pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    let done = py.detach(|| {
-        let pool = pool()?;
-        catch_unwind(AssertUnwindSafe(|| pool.install(work)))
-            .unwrap_or_else(|panic| Err(Failure::Python(panicked(&*panic))))
-    });
-    // What came in between: Ctrl-C.
-    py.check_signals()?;
-    Ok(done?)
-}
-
-/// Lets Ctrl-C end long work between two of its pieces.
-pub(crate) fn between_pieces() -> Result<()> {
-    Ok(Python::attach(|py| py.check_signals())?)
-}
 
 /// The pool of this process.
 fn pool() -> Result<&'static ThreadPool> {
@@ -58,8 +117,7 @@ fn pool() -> Result<&'static ThreadPool> {
             let advice = "allow more threads or memory, or set RAYON_NUM_THREADS to fewer threads";
             DeviceError::new_err(format!("cpu, while starting threads: {error}: {advice}"))
         })?;
-        let mine = Box::new(Pool { process: process::id(), threads });
-        let mine = Box::into_raw(mine);
+        let mine = Box::into_raw(Box::new(Pool { process: process::id(), threads }));
         if POOL.compare_exchange(latest, mine, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // Another thread was sooner.
             // SAFETY: nobody else has seen this pointer.
@@ -69,7 +127,7 @@ fn pool() -> Result<&'static ThreadPool> {
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+fn panicked(panic: &(dyn std::any::Any + Send)) -> PyErr {
     let text =
         panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
     KoelError::new_err(format!(

@@ -3,36 +3,35 @@
 //! The rule is that of mmcv's deterministic `hard_voxelize`:
 //!
 //! ```text
-//! cell    floor((point - least) / size) on each axis, in the precision of the points; points outside the range have none
+//! cell    floor((point - least) / size) on each axis, in the precision of the points, where `least` and `size` are float32; points
+//!         outside the range have none, nor those with a NaN or an infinity
 //! voxel   a cell that a point is in; voxels are numbered as their first points come, and those after `max_voxels` are left out
 //! points  of a voxel in the order of the input, the first `max_points` of them
 //! ```
 //!
 //! The numbers are koel's factorize of cells, and so the same on every device; the points are copied by one pass in their order.
 
-use koel::{IdOrder, NO_ROW, group};
+use koel::{Any, IdOrder, NO_ROW, group};
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rayon::prelude::*;
 
-use crate::device::device;
+use crate::device::device as device_of;
 use crate::error::Result;
-use crate::run::{between_pieces, detached};
+use crate::input::refuse_masked;
+use crate::run::{CHUNK, Stop, detached_on};
 
 /// Bits of a cell's place on an axis, and how far places may be from 0.
 const BITS: u32 = 21;
 const FAR: i64 = 1 << (BITS - 1);
 /// What stands for points in no cell: no cell has the top bit.
 const OUTSIDE: u64 = u64::MAX;
-/// Points that a thread looks at at a time.
-const CHUNK: usize = 1 << 13;
-
 /// What coordinates can be.
 trait Coordinate: Element + Copy + Send + Sync + Default {
     fn of(value: f32) -> Self;
-    /// The cell of a coordinate; none of NaN, infinities and what is too far.
+    /// The cell of a coordinate, or one that is as far as all that is too far; none of NaN and infinities.
     fn cell(self, least: Self, size: Self) -> Option<i64>;
 }
 
@@ -44,7 +43,8 @@ macro_rules! coordinate {
             }
             fn cell(self, least: Self, size: Self) -> Option<i64> {
                 let place = ((self - least) / size).floor();
-                (place.abs() < 9e15).then_some(place as i64)
+                // `as` keeps to the range of the integer.
+                self.is_finite().then_some(place as i64)
             }
         }
     };
@@ -120,7 +120,7 @@ struct Voxels<T> {
 ///     max_points: how many points of a voxel are kept: the first ones.
 ///     max_voxels: how many voxels are kept: those whose first points come first; -1 for all.
 ///     range: (x, y, z, x, y, z), the least corner and the greatest; points outside are left out. Without it voxels are counted from
-///         0, and reach 2^20 of them each way.
+///         0, and reach 2^20 of them each way. Points with a NaN or an infinity are left out always. `range` and `size` are float32.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
@@ -137,18 +137,19 @@ struct Voxels<T> {
 pub(crate) fn voxelize<'py>(
     points: &Bound<'py, PyAny>,
     size: [f32; 3],
-    max_points: usize,
-    max_voxels: isize,
+    max_points: i64,
+    max_voxels: i64,
     range: Option<[f32; 6]>,
     device: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
+    refuse_masked("points", points)?;
     let grid = Grid::of(size, range)?;
-    if max_points == 0 || max_voxels == 0 || max_voxels < -1 {
+    if max_points < 1 || max_voxels == 0 || max_voxels < -1 {
         return Err(PyValueError::new_err(
             "max_points and max_voxels are numbers from 1 on (max_voxels: or -1 for all)",
         ));
     }
-    let most = usize::try_from(max_voxels).unwrap_or(usize::MAX);
+    let [max_points, most] = [max_points, max_voxels].map(|most| usize::try_from(most).unwrap_or(usize::MAX));
     if let Ok(points) = points.extract::<PyReadonlyArray2<'_, f32>>() {
         return of_points(&points, grid, max_points, most, device);
     }
@@ -181,7 +182,8 @@ fn of_points<'py, T: Coordinate>(
             &copy
         }
     };
-    let voxels = detached(py, || gathered(points, width, grid, max_points, max_voxels, device))?;
+    let open = || device_of(device, points.len() / width);
+    let voxels = detached_on(py, open, |device, _| gathered(points, width, grid, max_points, max_voxels, &device))?;
     let count = voxels.counts.len();
     let points = PyArray1::from_vec(py, voxels.points).reshape([count, max_points, width])?;
     let places = PyArray1::from_vec(py, voxels.places).reshape([count, 3])?;
@@ -194,7 +196,7 @@ fn gathered<T: Coordinate>(
     grid: Grid,
     max_points: usize,
     max_voxels: usize,
-    device_name: &str,
+    device: &Any,
 ) -> Result<Voxels<T>> {
     let (asked, most) = ((points.len() / width) as u64, u32::MAX.into());
     if asked > most {
@@ -207,8 +209,7 @@ fn gathered<T: Coordinate>(
             "a point is more than 2^20 voxels from 0: give a range, larger voxels, or points nearer to 0",
         )
     })?;
-    let device = device(device_name, keys.len())?;
-    let (cells, ids) = group::wide::factorize(&device, &keys, IdOrder::FirstSeen)?;
+    let (cells, ids) = group::wide::factorize(device, &keys, IdOrder::FirstSeen)?;
     // Points outside are a cell as any other up to here, and take no number from here on.
     let outside = cells.iter().position(|&cell| cell == OUTSIDE);
     let number = |id: u32| {
@@ -260,7 +261,8 @@ fn gathered<T: Coordinate>(
 #[pyo3(signature = (places, kernel=3, *, device="auto"))]
 pub(crate) fn neighbours<'py>(places: &Bound<'py, PyAny>, kernel: u32, device: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = places.py();
-    if kernel % 2 == 0 || kernel > 15 {
+    refuse_masked("places", places)?;
+    if kernel.is_multiple_of(2) || kernel > 15 {
         return Err(PyValueError::new_err(format!("kernel is {kernel}: give an odd number up to 15")));
     }
     let places = match places.extract::<PyReadonlyArray2<'_, i32>>() {
@@ -278,7 +280,8 @@ pub(crate) fn neighbours<'py>(places: &Bound<'py, PyAny>, kernel: u32, device: &
     }
     let (count, columns) = (places.nrows(), kernel.pow(3) as usize);
     let places: Vec<i64> = places.into_iter().collect();
-    let rows = detached(py, || numbered(&places, i64::from(kernel / 2), device))?;
+    let open = || device_of(device, places.len() / 3);
+    let rows = detached_on(py, open, |device, stop| numbered(&places, i64::from(kernel / 2), &device, stop))?;
     Ok(PyArray1::from_vec(py, rows).reshape([count, columns])?.into_any())
 }
 
@@ -295,14 +298,14 @@ fn key(place: &[i64], offset: [i64; 3]) -> Option<u64> {
     Some(key)
 }
 
-fn numbered(places: &[i64], reach: i64, device_name: &str) -> Result<Vec<i32>> {
+fn numbered(places: &[i64], reach: i64, device: &Any, stop: &Stop) -> Result<Vec<i32>> {
     let voxels = places.par_chunks_exact(3).with_min_len(CHUNK);
     let keys: Option<Vec<u64>> = voxels.clone().map(|place| key(place, [0; 3])).collect();
     let keys = keys.ok_or_else(|| PyValueError::new_err("places are from -2^20 to 2^20 - 1"))?;
     if keys.len() > i32::MAX as usize {
         return Err(koel::Error::TooLarge { what: "voxels", asked: keys.len() as u64, most: i32::MAX as u64 }.into());
     }
-    let index = group::FirstRows::build(&device(device_name, keys.len())?, &keys)?;
+    let index = group::FirstRows::build(device, &keys)?;
     if index.distinct_len() < keys.len() {
         return Err(PyValueError::new_err("a voxel comes more than once: give each place once (koel.unique)").into());
     }
@@ -320,7 +323,7 @@ fn numbered(places: &[i64], reach: i64, device_name: &str) -> Result<Vec<i32>> {
         for (row, found) in found.into_iter().enumerate().filter(|&(_, found)| found != NO_ROW) {
             all[row * columns + column] = found as i32;
         }
-        between_pieces()?;
+        stop.check()?;
     }
     Ok(all)
 }

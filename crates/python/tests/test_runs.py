@@ -37,6 +37,12 @@ def digest(device="cpu"):
         *keys,
         *found.values(),
         *koel.voxelize(real.reshape(-1, 3), (0.3, 0.3, 0.3), 4, 900, device=device),
+        koel.get_indexer(np.unique(wide), b, device=device),
+        koel.neighbours(np.unique(a[:3000].reshape(-1, 3) % 20, axis=0), device=device),
+        *koel.Table(b, a[: len(b)], duplicates="first", device=device).items(),
+        koel.Set(wide, device=device).keys(),
+        *koel.Index(wide, device=device).join(b, "outer"),
+        *koel.MultiTable(wide, a, device=device).lookup(b),
         *koel.kmers("".join("ACGT"[key % 4] for key in a.tolist()), 21, device=device),
     ]
     total = hashlib.sha256()
@@ -62,10 +68,10 @@ def test_each_device(expected, device):
 SCRIPT = "import test_runs; print(test_runs.digest())"
 
 
-def alone(**environment):
+def alone(script=SCRIPT, **environment):
     """The digest by a process of its own."""
     here = os.path.dirname(__file__)
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=here, env=os.environ | environment, check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", script], cwd=here, env=os.environ | environment, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
@@ -75,28 +81,33 @@ def test_any_number_of_threads(expected, threads):
 
 
 def test_without_opencl(expected):
-    assert alone(KOEL_OPENCL="off") == expected
+    script = "import koel, test_runs; assert len(koel.devices()) == 1; print(test_runs.digest('auto'))"
+    assert alone(script, KOEL_OPENCL="off") == expected
+    # No library of OpenCL is asked for by an import, or by the CPU.
+    script = "import koel; koel.unique([1]); assert 'OpenCL' not in open('/proc/self/maps').read(); print('none')"
+    assert alone(script) == "none"
 
 
 def test_8_calls_at_once(expected):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: digest(), range(16))) == {expected}
-    # One table, asked by all while one changes it.
-    table = koel.Table(np.arange(1000), np.arange(1000))
+    # One table, asked by all while one changes it: by so many keys that all threads of the pool answer each call.
+    many = np.arange(200_000)
+    table = koel.Table(many, many)
     stop = threading.Event()
 
     def change():
         while not stop.is_set():
-            table.insert([5000], [1])
-            table.remove([5000])
+            table.insert([-1], [1])
+            table.remove([-1])
 
     writer = threading.Thread(target=change)
     writer.start()
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: table.lookup(np.arange(1000))[0].sum(), range(64)))
+        answers = list(pool.map(lambda _: table.lookup(many)[0].sum(), range(64)))
     stop.set()
     writer.join()
-    assert set(answers) == {499500}
+    assert set(answers) == {int(many.sum())}
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -169,24 +180,26 @@ def test_arrays_live_as_long_as_they_are_read():
     assert again.to_pylist() == ["a" * 50, "b" * 50]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_ctrl_c_ends_a_call():
-    """A join of 2^29 rows is made in pieces, and a signal between two of them ends it."""
-    script = (
-        "import koel, numpy as np\n"
-        "print('ready', flush=True)\n"
-        "try:\n"
-        "    koel.join(np.zeros(1 << 16, 'i8'), np.zeros(1 << 13, 'i8'))\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted')\n"
-        "else:\n"
-        "    print('done')\n"
-    )
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+def interrupted(script, after):
+    """Seconds from Ctrl-C to the end of a call that would go on for long."""
+    begin = "import koel, numpy as np, time\nprint('ready', flush=True)\ntry:\n"
+    end = "\nexcept KeyboardInterrupt:\n    print('interrupted')\nelse:\n    print('done')\n"
+    child = subprocess.Popen([sys.executable, "-c", f"{begin}    {script}{end}"], stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
-    time.sleep(0.3)
+    time.sleep(after)
     child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=60)[0] == "interrupted\n"
+    began = time.perf_counter()
+    assert child.communicate(timeout=120)[0] == "interrupted\n"
+    return time.perf_counter() - began
+
+
+def test_ctrl_c_ends_a_call_between_its_pieces():
+    """Neighbours of some voxels, 3,375 columns of them: many pieces, of which the signal leaves the most undone."""
+    call = "koel.neighbours(np.argwhere(np.ones((40, 40, 10), bool)), 15)"
+    script = f"t = time.perf_counter(); {call}; print(time.perf_counter() - t, flush=True)"
+    whole = subprocess.run([sys.executable, "-c", f"import koel, numpy as np, time; {script}"], check=True, capture_output=True, text=True)
+    whole = float(whole.stdout)
+    assert interrupted(call, whole / 8) < whole / 2
 
 
 def test_other_threads_run_meanwhile():

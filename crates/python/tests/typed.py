@@ -1,7 +1,7 @@
 """What type checkers are to know: `mypy tests/typed.py` in CI. It is not run."""
 
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,5 +20,8 @@ assert_type(table.lookup(a)[1], NDArray[np.bool_])
 assert_type(koel.Table.open("table.koel"), koel.Table)
 assert_type(koel.Set(a) | koel.Set(a), koel.Set)
 assert_type(koel.devices()[0].refused, str | None)
+first, second = koel.unique((a, a))
+assert_type(koel.unique([3, 1]), NDArray[Any])
+koel.unique("text")  # type: ignore[call-overload]
 koel.join(a, a, "cross")  # type: ignore[call-overload]
 koel.Table(a, a, duplicates="both")  # type: ignore[arg-type]

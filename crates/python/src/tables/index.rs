@@ -10,16 +10,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::integers::{Role, Type, dtype, integers, words};
-use super::{check_load, info, with_settings};
+use super::integers::{Integers, Role, Type, asked, dtype, integers, words};
+use super::{check_load, info, told, with_settings};
 use crate::device::shown;
 use crate::error::Result;
-use crate::join;
+use crate::join::{self, check_result};
 use crate::output::Numbers;
-use crate::run::{between_pieces, detached};
-
-/// Rows of a result that are made between two looks for Ctrl-C.
-const PIECE: usize = 1 << 24;
+use crate::run::{PIECE, Stop, detached, detached_on};
 
 enum Held {
     Narrow(JoinIndex<Any, AnyScheme>),
@@ -48,10 +45,11 @@ pub(crate) struct Index {
 
 impl Index {
     /// The rows of a join; a long result piece by piece.
-    fn rows(&self, left: &koel_arrow::Column, how: JoinKind) -> Result<JoinRows> {
+    fn rows(&self, left: &koel_arrow::Column, how: JoinKind, stop: &Stop) -> Result<JoinRows> {
         with_keys!(&self.held, |index, K| {
-            let left = words::<K>(left, self.keys, Role::Key)?;
+            let left = asked::<K>(left, self.keys, |keys| Ok(index.table().contains(keys)?))?;
             let joined = index.join(&left, how)?;
+            check_result(joined.len())?;
             let mut all = JoinRows::default();
             for piece in joined.chunks(PIECE) {
                 let piece = piece?;
@@ -61,7 +59,7 @@ impl Index {
                     all.left.extend(piece.left);
                     all.right.extend(piece.right);
                 }
-                between_pieces()?;
+                stop.check()?;
             }
             Ok(all)
         })
@@ -69,14 +67,14 @@ impl Index {
 
     /// Where each key stands, for `koel.get_indexer`.
     pub(crate) fn indexer<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let left = integers("keys", keys)?.0;
-        let rows = detached(py, || {
+        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let rows = detached(py, |stop| {
             if with_keys!(&self.held, |index, K| index.keys_len() < index.len()) {
                 let text =
                     "the index has a key more than once, so it has no single place: take its join for all places";
                 return Err(PyValueError::new_err(text).into());
             }
-            Ok(Numbers::of_found(self.rows(&left, JoinKind::Left)?.right, false))
+            Ok(Numbers::of_found(self.rows(&column, JoinKind::Left, stop)?.right, is_arrow))
         })?;
         rows.into_python(py, "rows")
     }
@@ -94,18 +92,18 @@ impl Index {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
-        let (keys, of) = integers("keys", keys)?;
-        let (held, device) = detached(py, || {
-            let device = crate::device::device(device, keys.len())?;
-            let scheme = Bucketized::canonical(8);
+        let Integers { column, of, .. } = integers("keys", keys)?;
+        let open = || crate::device::device(device, column.len());
+        let (held, device) = detached_on(py, open, |device, _| {
+            let (scheme, told) = (Bucketized::canonical(8), |error: koel::Error| told(error.into(), of));
             let held = match of.bits {
                 32 => {
                     let builder = with_settings!(JoinIndex::builder(AnyScheme::from(scheme)), load_factor, seed, of);
-                    Held::Narrow(builder.build(&device, &words(&keys, of, Role::Key)?)?)
+                    Held::Narrow(builder.build(&device, &words(&column, of, Role::Key)?).map_err(told)?)
                 }
                 _ => {
                     let builder = with_settings!(JoinIndex::builder(scheme.of::<u64, u32>()), load_factor, seed, of);
-                    Held::Wide(builder.build(&device, &words(&keys, of, Role::Key)?)?)
+                    Held::Wide(builder.build(&device, &words(&column, of, Role::Key)?).map_err(told)?)
                 }
             };
             Ok((held, shown(&device)))
@@ -117,18 +115,27 @@ impl Index {
     ///
     /// Raises:
     ///     koel.FileError: if it holds no index, or a damaged one.
+    ///
+    /// >>> import koel, os, tempfile
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     _ = koel.Index([30, 10]).save(os.path.join(folder, "index.koel"))
+    /// ...     len(koel.Index.open(os.path.join(folder, "index.koel")))
+    /// 2
     #[staticmethod]
     #[pyo3(signature = (path, *, device="auto"))]
     fn open(py: Python<'_>, path: PathBuf, device: &str) -> PyResult<Self> {
-        detached(py, || {
-            let (info, keys) = info(&path, Contents::Multi, "koel.Index")?;
-            let device = crate::device::device(device, usize::MAX)?;
-            let held = match info.key_bits {
-                32 => Held::Narrow(JoinIndex::open(&device, &path)?),
-                _ => Held::Wide(JoinIndex::open(&device, &path)?),
-            };
-            Ok(Index { held, keys, device: shown(&device) })
-        })
+        detached_on(
+            py,
+            || crate::device::device(device, usize::MAX),
+            |device, _| {
+                let (info, keys) = info(&path, Contents::Multi, "koel.Index")?;
+                let held = match info.key_bits {
+                    32 => Held::Narrow(JoinIndex::open(&device, &path)?),
+                    _ => Held::Wide(JoinIndex::open(&device, &path)?),
+                };
+                Ok(Index { held, keys, device: shown(&device) })
+            },
+        )
     }
 
     /// The rows of both sides whose keys are equal, in the order of left rows, then of right rows: as `koel.join`.
@@ -136,6 +143,11 @@ impl Index {
     /// Args:
     ///     left: integers.
     ///     how: "inner", "left", "outer", "semi" or "anti".
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> index = koel.Index(np.array([30, 10, 30]))
+    /// >>> index.join(np.array([30, 20]), "left")
+    /// (array([0, 0, 1]), array([ 0,  2, -1]))
     #[pyo3(signature = (left, how="inner"))]
     fn join<'py>(&self, py: Python<'py>, left: &Bound<'py, PyAny>, how: &str) -> PyResult<Bound<'py, PyTuple>> {
         let (kind, is_exchanged) = join::kind(how)?;
@@ -143,24 +155,34 @@ impl Index {
             let text = "an index has no join by right rows: take \"outer\", or koel.join(left, right, \"right\")";
             return Err(PyValueError::new_err(text));
         }
-        let left = integers("left", left)?.0;
-        let (left, right) = detached(py, || {
-            let rows = self.rows(&left, kind)?;
-            let left = Numbers::of_found(rows.left, false);
-            Ok((left, kind.has_right().then(|| Numbers::of_found(rows.right, false))))
+        let Integers { column, is_arrow, .. } = integers("left", left)?;
+        let (left, right) = detached(py, |stop| {
+            let rows = self.rows(&column, kind, stop)?;
+            let left = Numbers::of_found(rows.left, is_arrow);
+            Ok((left, kind.has_right().then(|| Numbers::of_found(rows.right, is_arrow))))
         })?;
         let right = right.map(|rows| rows.into_python(py, "right")).transpose()?;
         PyTuple::new(py, [Some(left.into_python(py, "left")?), right])
     }
 
     /// Writes the index to a file, in whose place it comes as a whole or not at all; its digest.
+    ///
+    /// >>> import koel, os, tempfile
+    /// >>> index = koel.Index([30, 10])
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     index.save(os.path.join(folder, "index.koel")) == index.digest()
+    /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        detached(py, || with_keys!(&self.held, |index, K| Ok(index.save(&path)?.to_string())))
+        detached(py, |_| with_keys!(&self.held, |index, K| Ok(index.save(&path)?.to_string())))
     }
 
-    /// A number for all that the index holds: equal ones have equal ones, on every device.
+    /// A number for all that the index holds: equal indices have equal ones, on every device.
+    ///
+    /// >>> import koel
+    /// >>> koel.Index([30, 10]).digest() == koel.Index([30, 10]).digest()
+    /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, || with_keys!(&self.held, |index, K| Ok(index.digest()?.to_string())))
+        detached(py, |_| with_keys!(&self.held, |index, K| Ok(index.digest()?.to_string())))
     }
 
     /// Where it is: "cpu", "opencl:0", ..

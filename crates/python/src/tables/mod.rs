@@ -5,8 +5,9 @@
 //! table.rs, set.rs, index.rs, multi.rs    a class each: koel's structure of the same name, whichever width it has
 //! ```
 //!
-//! All of them are behind a lock that many readers share, which is taken without the interpreter's: calls of several threads run at
-//! once, and a change waits for those that read. Files are those of the command `koel` and of the library.
+//! What can be changed is behind a lock that many readers share: calls of several threads run at once, and a change waits for those
+//! that read. It is taken by the thread that calls, without the interpreter's (run.rs says why). Files are those of the command
+//! `koel` and of the library.
 
 /// The body with the structure inside, whose keys are `$K`.
 macro_rules! with_keys {
@@ -52,13 +53,18 @@ mod set;
 mod table;
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::process;
+use std::sync::{LockResult, PoisonError, RwLock, RwLockReadGuard, TryLockError, TryLockResult};
+use std::thread::sleep;
+use std::time::Duration;
 
+use koel::Error;
 use koel::table::{Contents, FileInfo, read_info};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::error::{FileError, Result};
+use crate::error::{Failure, FileError, KoelError, Result};
+use crate::run::{Stop, in_pool};
 use integers::Type;
 
 pub(crate) use index::Index;
@@ -66,20 +72,78 @@ pub(crate) use multi::MultiTable;
 pub(crate) use set::Set;
 pub(crate) use table::Table;
 
-/// A lock whose holder may have panicked: the structure is then as it was before.
-struct Shared<T>(RwLock<T>);
+/// What several threads may use at once. A holder of the lock may have panicked: the structure is then as it was before.
+struct Shared<T> {
+    lock: RwLock<T>,
+    process: u32,
+}
 
-impl<T> Shared<T> {
+/// How often a child of a fork tries to get a lock, and the pause in between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl<T: Send + Sync> Shared<T> {
     fn new(held: T) -> Self {
-        Shared(RwLock::new(held))
+        Shared { lock: RwLock::new(held), process: process::id() }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, T> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    /// Has work done that reads.
+    fn read<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T, &Stop) -> Result<R> + Send) -> PyResult<R> {
+        Ok(py.detach(|| {
+            let held = self.reader()?;
+            let held: &T = &held;
+            in_pool(|stop| work(held, stop))
+        })?)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, T> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    /// Has work done that reads two, of which both may be one.
+    fn read_both<R: Send>(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        work: impl FnOnce(&T, &T) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        Ok(py.detach(|| {
+            // Always in one order: two calls that hold one each would wait for each other behind changes. And twice the same lock
+            // would wait for a change that waits for it.
+            let first_is_mine = std::ptr::from_ref(self) <= std::ptr::from_ref(other);
+            let (first, second) = if first_is_mine { (self, other) } else { (other, self) };
+            let first_held = first.reader()?;
+            let second_held = if std::ptr::eq(first, second) { None } else { Some(second.reader()?) };
+            let (first, second): (&T, &T) = (&first_held, second_held.as_deref().unwrap_or(&first_held));
+            let (mine, theirs) = if first_is_mine { (first, second) } else { (second, first) };
+            in_pool(|_| work(mine, theirs))
+        })?)
+    }
+
+    /// Has work done that changes.
+    fn write<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T, &Stop) -> Result<R> + Send) -> PyResult<R> {
+        Ok(py.detach(|| {
+            let mut held = self.taken(|| self.lock.write(), || self.lock.try_write())?;
+            let held: &mut T = &mut held;
+            in_pool(|stop| work(held, stop))
+        })?)
+    }
+
+    fn reader(&self) -> Result<RwLockReadGuard<'_, T>> {
+        self.taken(|| self.lock.read(), || self.lock.try_read())
+    }
+
+    /// The lock. In a child of a fork a thread that is gone may hold it, which is not waited for.
+    fn taken<G>(&self, take: impl FnOnce() -> LockResult<G>, attempt: impl Fn() -> TryLockResult<G>) -> Result<G> {
+        if self.process == process::id() {
+            return Ok(take().unwrap_or_else(PoisonError::into_inner));
+        }
+        for _ in 0..TRIES {
+            match attempt() {
+                Ok(held) => return Ok(held),
+                Err(TryLockError::Poisoned(held)) => return Ok(held.into_inner()),
+                Err(TryLockError::WouldBlock) => sleep(PAUSE),
+            }
+        }
+        let text =
+            "a thread changed this table while its process was forked: start processes by spawn, or open a saved file";
+        Err(KoelError::new_err(text).into())
     }
 }
 
@@ -107,6 +171,22 @@ fn check_load(load_factor: Option<f64>) -> PyResult<()> {
             Err(PyValueError::new_err(format!("load_factor {load} is not possible: give one above 0 and up to 1")))
         }
         _ => Ok(()),
+    }
+}
+
+/// What went wrong in a build, in the words of those who gave the keys.
+fn told(failure: Failure, keys: Type) -> Failure {
+    match failure {
+        Failure::Koel(Error::DuplicateKey { key }) => PyValueError::new_err(format!(
+            "key {} occurs more than once: remove the copies, or give duplicates=\"first\" or \"last\"",
+            keys.shown(key)
+        ))
+        .into(),
+        Failure::Koel(Error::TooFull { pairs, slots, .. }) => PyValueError::new_err(format!(
+            "{pairs} keys do not fit {slots} slots: give a lower load_factor, or another seed"
+        ))
+        .into(),
+        other => other,
     }
 }
 

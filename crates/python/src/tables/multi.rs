@@ -1,7 +1,9 @@
 //! `koel.MultiTable`: from integers to any number of integers each.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use arrow_array::Int64Array;
 use koel::scheme::BucketizedOf;
 use koel::table::Contents;
 use koel::{Any, AnyScheme, Bucketized, MultiTable as Multi, ValueType};
@@ -9,10 +11,11 @@ use numpy::{PyArray1, PyArrayDescr};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::integers::{Role, Type, Width as _, dtype, integers, words};
-use super::{Shared, check_load, info, with_settings};
+use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
+use super::{check_load, info, told, with_settings};
 use crate::device::shown;
-use crate::run::detached;
+use crate::output::{ArrowColumn, Flags, Numbers};
+use crate::run::{detached, detached_on};
 
 enum Held {
     Narrow(Multi<Any, AnyScheme, u32>),
@@ -36,10 +39,28 @@ enum Held {
 /// (array([0, 1, 1, 3]), array([2, 1, 3]))
 #[pyclass(frozen, module = "koel")]
 pub(crate) struct MultiTable {
-    held: Shared<Held>,
+    held: Held,
     keys: Type,
     values: Type,
     device: String,
+}
+
+impl MultiTable {
+    /// What becomes of the number of values of each key, and whether results are Arrow's.
+    fn counted<T: Send>(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        of: impl FnOnce(Vec<u32>, bool) -> T + Send,
+    ) -> PyResult<T> {
+        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        detached(py, |_| {
+            with_table!(&self.held, |table, K, V| {
+                let keys = asked::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
+                Ok(of(table.count(&keys)?, is_arrow))
+            })
+        })
+    }
 }
 
 #[pymethods]
@@ -55,16 +76,18 @@ impl MultiTable {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
-        let ((keys, of_keys), (values, of_values)) = (integers("keys", keys)?, integers("values", values)?);
-        let (held, device) = detached(py, || {
-            let device = crate::device::device(device, keys.len())?;
+        let (keys, values) = (integers("keys", keys)?, integers("values", values)?);
+        let (of_keys, of_values) = (keys.of, values.of);
+        let open = || crate::device::device(device, keys.column.len());
+        let (held, device) = detached_on(py, open, |device, _| {
             macro_rules! built {
                 ($variant:ident, $scheme:expr, $K:ty, $V:ty) => {{
-                    let (keys, values) =
-                        (words::<$K>(&keys, of_keys, Role::Key)?, words::<$V>(&values, of_values, Role::Value)?);
+                    let keys = words::<$K>(&keys.column, of_keys, Role::Key)?;
+                    let values = words::<$V>(&values.column, of_values, Role::Value)?;
                     let builder = with_settings!(Multi::builder($scheme), load_factor, seed, of_keys);
                     let builder = builder.values::<$V>().value_type(of_values.value_type());
-                    Held::$variant(builder.build(&device, &keys, &values)?)
+                    let table = builder.build(&device, &keys, &values);
+                    Held::$variant(table.map_err(|error| told(error.into(), of_keys))?)
                 }};
             }
             let scheme = Bucketized::canonical(8);
@@ -76,81 +99,120 @@ impl MultiTable {
             };
             Ok((held, shown(&device)))
         })?;
-        Ok(MultiTable { held: Shared::new(held), keys: of_keys, values: of_values, device })
+        Ok(MultiTable { held, keys: of_keys, values: of_values, device })
     }
 
     /// Opens a file, and checks everything in it.
     ///
     /// Raises:
     ///     koel.FileError: if it holds no such table, or a damaged one.
+    ///
+    /// >>> import koel, os, tempfile
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     _ = koel.MultiTable([7, 7], [1, 2]).save(os.path.join(folder, "multi.koel"))
+    /// ...     len(koel.MultiTable.open(os.path.join(folder, "multi.koel")))
+    /// 2
     #[staticmethod]
     #[pyo3(signature = (path, *, device="auto"))]
     fn open(py: Python<'_>, path: PathBuf, device: &str) -> PyResult<Self> {
-        detached(py, || {
-            let (info, keys) = info(&path, Contents::Multi, "koel.MultiTable")?;
-            let values = Type { bits: info.value_bits, is_signed: info.value_type == ValueType::Signed };
-            let device = crate::device::device(device, usize::MAX)?;
-            let held = match (info.key_bits, info.value_bits) {
-                (32, 32) => Held::Narrow(Multi::open(&device, &path)?),
-                (32, _) => Held::NarrowToWide(Multi::open(&device, &path)?),
-                (_, 32) => Held::WideToNarrow(Multi::open(&device, &path)?),
-                _ => Held::Wide(Multi::open(&device, &path)?),
-            };
-            Ok(MultiTable { held: Shared::new(held), keys, values, device: shown(&device) })
-        })
+        detached_on(
+            py,
+            || crate::device::device(device, usize::MAX),
+            |device, _| {
+                let (info, keys) = info(&path, Contents::Multi, "koel.MultiTable")?;
+                let values = Type { bits: info.value_bits, is_signed: info.value_type == ValueType::Signed };
+                let held = match (info.key_bits, info.value_bits) {
+                    (32, 32) => Held::Narrow(Multi::open(&device, &path)?),
+                    (32, _) => Held::NarrowToWide(Multi::open(&device, &path)?),
+                    (_, 32) => Held::WideToNarrow(Multi::open(&device, &path)?),
+                    _ => Held::Wide(Multi::open(&device, &path)?),
+                };
+                Ok(MultiTable { held, keys, values, device: shown(&device) })
+            },
+        )
     }
 
     /// All values of each key: where those of each begin, with the end of the last one behind them, and the values.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
+    /// >>> offsets, values = table.lookup([7, 6])
+    /// >>> values[offsets[0]:offsets[1]], values[offsets[1]:offsets[2]]
+    /// (array([1, 3]), array([], dtype=int64))
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
-        let keys = integers("keys", keys)?.0;
-        let (offsets, values) = detached(py, || {
-            with_table!(&*self.held.read(), |table, K, V| {
-                let found = table.retrieve(&words::<K>(&keys, self.keys, Role::Key)?)?;
+        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let (offsets, values) = detached(py, |_| {
+            with_table!(&self.held, |table, K, V| {
+                let keys = asked::<K>(&column, self.keys, |keys| Ok(table.table().contains(keys)?))?;
+                let found = table.retrieve(&keys)?;
                 let offsets: Vec<i64> = found.offsets.into_iter().map(|offset| offset as i64).collect();
                 Ok((offsets, V::column(found.values)))
             })
         })?;
-        let values = values.into_python(py, self.values, Role::Value)?;
-        PyTuple::new(py, [PyArray1::from_vec(py, offsets).into_any(), values])
+        let offsets = match is_arrow {
+            true => Bound::new(py, ArrowColumn::named("offsets", Arc::new(Int64Array::from(offsets))))?.into_any(),
+            false => PyArray1::from_vec(py, offsets).into_any(),
+        };
+        PyTuple::new(py, [offsets, values.into_python(py, self.values, Role::Value, is_arrow)?])
     }
 
     /// How many values each key has.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
+    /// >>> table.count([7, 6])
+    /// array([2, 0])
     fn count<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let keys = integers("keys", keys)?.0;
-        let counts: Vec<i64> = detached(py, || {
-            let counts = with_table!(&*self.held.read(), |table, K, V| {
-                table.count(&words::<K>(&keys, self.keys, Role::Key)?)?
-            });
-            Ok(counts.into_iter().map(i64::from).collect())
-        })?;
-        Ok(PyArray1::from_vec(py, counts).into_any())
+        let counts = self.counted(py, keys, |counts, is_arrow| Numbers::of(counts.into(), is_arrow))?;
+        counts.into_python(py, "counts")
     }
 
     /// For each key whether it has values.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
+    /// >>> table.contains([7, 6])
+    /// array([ True, False])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.count(py, keys)?.call_method1("__gt__", (0,))
+        let found = |counts: Vec<u32>, is_arrow| Flags::of(counts.len(), |i| counts[i] > 0, is_arrow);
+        self.counted(py, keys, found)?.into_python(py, "found")
     }
 
     /// All keys and their values, a row each: by key, those of one in the order in which they were given.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
+    /// >>> table.items()
+    /// (array([5, 7, 7]), array([2, 1, 3]))
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let (keys, values) = detached(py, || {
-            with_table!(&*self.held.read(), |table, K, V| {
+        let (keys, values) = detached(py, |_| {
+            with_table!(&self.held, |table, K, V| {
                 let (keys, values): (Vec<K>, Vec<V>) = table.to_pairs()?.into_iter().unzip();
                 Ok((K::column(keys), V::column(values)))
             })
         })?;
-        let keys = keys.into_python(py, self.keys, Role::Key)?;
-        PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value)?])
+        let keys = keys.into_python(py, self.keys, Role::Key, false)?;
+        PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value, false)?])
     }
 
     /// Writes the table to a file, in whose place it comes as a whole or not at all; its digest.
+    ///
+    /// >>> import koel, os, tempfile
+    /// >>> table = koel.MultiTable([7, 7], [1, 2])
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     table.save(os.path.join(folder, "multi.koel")) == table.digest()
+    /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        detached(py, || with_table!(&*self.held.read(), |table, K, V| Ok(table.save(&path)?.to_string())))
+        detached(py, |_| with_table!(&self.held, |table, K, V| Ok(table.save(&path)?.to_string())))
     }
 
     /// A number for all that the table holds: equal tables have equal ones, on every device.
+    ///
+    /// >>> import koel
+    /// >>> koel.MultiTable([7, 5], [1, 2]).digest() == koel.MultiTable([5, 7], [2, 1]).digest()
+    /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, || with_table!(&*self.held.read(), |table, K, V| Ok(table.digest()?.to_string())))
+        detached(py, |_| with_table!(&self.held, |table, K, V| Ok(table.digest()?.to_string())))
     }
 
     /// Where it is: "cpu", "opencl:0", ..
@@ -171,12 +233,12 @@ impl MultiTable {
         dtype(py, self.values)
     }
 
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || Ok(with_table!(&*self.held.read(), |table, K, V| table.len())))
+    fn __len__(&self) -> usize {
+        with_table!(&self.held, |table, K, V| table.len())
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+    fn __repr__(&self) -> String {
         let (keys, values) = (self.keys.name(), self.values.name());
-        Ok(format!("<koel.MultiTable of {} {keys} -> {values}, {}>", self.__len__(py)?, self.device))
+        format!("<koel.MultiTable of {} {keys} -> {values}, {}>", self.__len__(), self.device)
     }
 }

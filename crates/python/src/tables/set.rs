@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use koel::scheme::BucketizedOf;
 use koel::table::Contents;
 use koel::{Any, AnyScheme, Bucketized, CuckooSet, HashSet};
-use numpy::{PyArray1, PyArrayDescr};
+use numpy::PyArrayDescr;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::integers::{Role, Type, Width as _, dtype, integers, words};
-use super::{Shared, check_load, info, with_settings};
+use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
+use super::{Shared, check_load, info, told, with_settings};
 use crate::device::shown;
-use crate::error::Result;
-use crate::run::detached;
+use crate::output::Flags;
+use crate::run::detached_on;
 
 enum Held {
     Narrow(HashSet<Any, AnyScheme>),
@@ -69,15 +69,10 @@ impl Set {
                 }
             };
         }
-        let held = detached(py, || {
-            // Twice the same lock would wait for a change that waits for it.
-            let mine = self.held.read();
-            let theirs = if std::ptr::eq(self, other) { None } else { Some(other.held.read()) };
-            match (&*mine, theirs.as_deref().unwrap_or(&mine)) {
-                (Held::Narrow(a), Held::Narrow(b)) => Ok(Held::Narrow(combined!(a, b))),
-                (Held::Wide(a), Held::Wide(b)) => Ok(Held::Wide(combined!(a, b))),
-                _ => Err(PyTypeError::new_err("the sets have keys of two widths").into()),
-            }
+        let held = self.held.read_both(py, &other.held, |mine, theirs| match (mine, theirs) {
+            (Held::Narrow(a), Held::Narrow(b)) => Ok(Held::Narrow(combined!(a, b))),
+            (Held::Wide(a), Held::Wide(b)) => Ok(Held::Wide(combined!(a, b))),
+            _ => Err(PyTypeError::new_err("the sets have keys of two widths").into()),
         })?;
         Ok(Set { held: Shared::new(held), keys: self.keys, device: self.device.clone() })
     }
@@ -95,19 +90,20 @@ impl Set {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
-        let (keys, of) = integers("keys", keys)?;
-        let (held, device) = detached(py, || {
-            let device = crate::device::device(device, keys.len())?;
+        let Integers { column, of, .. } = integers("keys", keys)?;
+        let open = || crate::device::device(device, column.len());
+        let (held, device) = detached_on(py, open, |device, _| {
+            let told = |error: koel::Error| told(error.into(), of);
             let held = match of.bits {
                 32 => {
                     let builder = HashSet::builder(AnyScheme::from(CuckooSet::canonical(4)));
                     let builder = with_settings!(builder, load_factor, seed, of);
-                    Held::Narrow(builder.build(&device, &words(&keys, of, Role::Key)?)?)
+                    Held::Narrow(builder.build(&device, &words(&column, of, Role::Key)?).map_err(told)?)
                 }
                 _ => {
                     let builder = HashSet::builder(Bucketized::canonical(8).of::<u64, ()>());
                     let builder = with_settings!(builder, load_factor, seed, of);
-                    Held::Wide(builder.build(&device, &words(&keys, of, Role::Key)?)?)
+                    Held::Wide(builder.build(&device, &words(&column, of, Role::Key)?).map_err(told)?)
                 }
             };
             Ok((held, shown(&device)))
@@ -119,49 +115,87 @@ impl Set {
     ///
     /// Raises:
     ///     koel.FileError: if it holds no set, or a damaged one.
+    ///
+    /// >>> import koel, os, tempfile
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     _ = koel.Set([2, 3]).save(os.path.join(folder, "set.koel"))
+    /// ...     len(koel.Set.open(os.path.join(folder, "set.koel")))
+    /// 2
     #[staticmethod]
     #[pyo3(signature = (path, *, device="auto"))]
     fn open(py: Python<'_>, path: PathBuf, device: &str) -> PyResult<Self> {
-        detached(py, || {
-            let (info, keys) = info(&path, Contents::Set, "koel.Set")?;
-            let device = crate::device::device(device, usize::MAX)?;
-            let held = match info.key_bits {
-                32 => Held::Narrow(HashSet::open(&device, &path)?),
-                _ => Held::Wide(HashSet::open(&device, &path)?),
-            };
-            Ok(Set { held: Shared::new(held), keys, device: shown(&device) })
-        })
+        detached_on(
+            py,
+            || crate::device::device(device, usize::MAX),
+            |device, _| {
+                let (info, keys) = info(&path, Contents::Set, "koel.Set")?;
+                let held = match info.key_bits {
+                    32 => Held::Narrow(HashSet::open(&device, &path)?),
+                    _ => Held::Wide(HashSet::open(&device, &path)?),
+                };
+                Ok(Set { held: Shared::new(held), keys, device: shown(&device) })
+            },
+        )
     }
 
     /// For each key whether it is there.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> primes = koel.Set(np.array([2, 3, 5]))
+    /// >>> primes.contains(np.array([4, 5]))
+    /// array([False,  True])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let keys = integers("keys", keys)?.0;
-        let found = detached(py, || {
-            with_keys!(&*self.held.read(), |set, K| Ok(set.contains(&words::<K>(&keys, self.keys, Role::Key)?)?))
+        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let found = self.held.read(py, |held, _| {
+            with_keys!(held, |set, K| {
+                let found = set.contains(&asked::<K>(&column, self.keys, |keys| Ok(set.contains(keys)?))?)?;
+                Ok(Flags::of(found.len(), |i| found[i], is_arrow))
+            })
         })?;
-        Ok(PyArray1::from_vec(py, found).into_any())
+        found.into_python(py, "found")
     }
 
     /// Adds keys; how many of them were not there.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> primes = koel.Set(np.array([2, 3, 5]))
+    /// >>> primes.insert([5, 7])
+    /// 1
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let keys = integers("keys", keys)?.0;
-        detached(py, || {
-            with_keys!(&mut *self.held.write(), |set, K| Ok(set.insert(&words::<K>(&keys, self.keys, Role::Key)?)?))
+        let keys = integers("keys", keys)?.column;
+        self.held.write(py, |held, _| {
+            with_keys!(held, |set, K| {
+                let keys = words::<K>(&keys, self.keys, Role::Key)?;
+                set.insert(&keys).map_err(|error| told(error.into(), self.keys))
+            })
         })
     }
 
     /// Takes keys away; how many of them were there.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> primes = koel.Set(np.array([2, 3, 5]))
+    /// >>> primes.remove([5, 7])
+    /// 1
     fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let keys = integers("keys", keys)?.0;
-        detached(py, || {
-            with_keys!(&mut *self.held.write(), |set, K| Ok(set.remove(&words::<K>(&keys, self.keys, Role::Key)?)?))
+        let keys = integers("keys", keys)?.column;
+        self.held.write(py, |held, _| {
+            with_keys!(held, |set, K| {
+                let keys = asked::<K>(&keys, self.keys, |keys| Ok(set.contains(keys)?))?;
+                Ok(set.remove(&keys)?)
+            })
         })
     }
 
     /// All keys, in the order in which the set holds them: the same on every device.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> primes = koel.Set(np.array([2, 3, 5]))
+    /// >>> np.sort(primes.keys())
+    /// array([2, 3, 5])
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let keys = detached(py, || with_keys!(&*self.held.read(), |set, K| Ok(K::column(set.to_keys()?))))?;
-        keys.into_python(py, self.keys, Role::Key)
+        let keys = self.held.read(py, |held, _| with_keys!(held, |set, K| Ok(K::column(set.to_keys()?))))?;
+        keys.into_python(py, self.keys, Role::Key, false)
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, Set>) -> PyResult<Set> {
@@ -181,13 +215,23 @@ impl Set {
     }
 
     /// Writes the set to a file, in whose place it comes as a whole or not at all; its digest.
+    ///
+    /// >>> import koel, os, tempfile
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     digest = koel.Set([2, 3]).save(os.path.join(folder, "set.koel"))
+    /// >>> digest == koel.Set([3, 2]).digest()
+    /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        detached(py, || with_keys!(&*self.held.read(), |set, K| Ok(set.save(&path)?.to_string())))
+        self.held.read(py, |held, _| with_keys!(held, |set, K| Ok(set.save(&path)?.to_string())))
     }
 
     /// A number for all that the set holds: equal sets have equal ones, on every device.
+    ///
+    /// >>> import koel
+    /// >>> koel.Set([2, 3]).digest() == koel.Set([3, 2, 3]).digest()
+    /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, || -> Result<String> { with_keys!(&*self.held.read(), |set, K| Ok(set.digest()?.to_string())) })
+        self.held.read(py, |held, _| with_keys!(held, |set, K| Ok(set.digest()?.to_string())))
     }
 
     /// Where it is: "cpu", "opencl:0", ..
@@ -203,7 +247,7 @@ impl Set {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || Ok(with_keys!(&*self.held.read(), |set, K| set.len())))
+        self.held.read(py, |held, _| Ok(with_keys!(held, |set, K| set.len())))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use koel::scheme::BucketizedOf;
 use koel::table::Contents;
 use koel::{Any, AnyScheme, Bucketized, Duplicates, HashTable, ValueType};
-use numpy::{PyArray1, PyArrayDescr};
+use numpy::PyArrayDescr;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::integers::{Role, Type, Width as _, dtype, integers, words};
-use super::{Shared, check_load, info, with_settings};
+use super::integers::{Integers, Role, Type, Width as _, asked, dtype, integers, words};
+use super::{Shared, check_load, info, told, with_settings};
 use crate::device::shown;
-use crate::run::detached;
+use crate::output::Flags;
+use crate::run::detached_on;
 
 enum Held {
     Narrow(HashTable<Any, AnyScheme>),
@@ -70,16 +71,18 @@ impl Table {
                 )));
             }
         };
-        let ((keys, of_keys), (values, of_values)) = (integers("keys", keys)?, integers("values", values)?);
-        let (held, device) = detached(py, || {
-            let device = crate::device::device(device, keys.len())?;
+        let (keys, values) = (integers("keys", keys)?, integers("values", values)?);
+        let (of_keys, of_values) = (keys.of, values.of);
+        let open = || crate::device::device(device, keys.column.len());
+        let (held, device) = detached_on(py, open, |device, _| {
             macro_rules! built {
                 ($variant:ident, $scheme:expr, $K:ty, $V:ty) => {{
-                    let (keys, values) =
-                        (words::<$K>(&keys, of_keys, Role::Key)?, words::<$V>(&values, of_values, Role::Value)?);
+                    let keys = words::<$K>(&keys.column, of_keys, Role::Key)?;
+                    let values = words::<$V>(&values.column, of_values, Role::Value)?;
                     let builder = with_settings!(HashTable::builder($scheme), load_factor, seed, of_keys);
                     let builder = builder.value_type(of_values.value_type()).duplicates(rule);
-                    Held::$variant(builder.build(&device, &keys, &values)?)
+                    let table = builder.build(&device, &keys, &values);
+                    Held::$variant(table.map_err(|error| told(error.into(), of_keys))?)
                 }};
             }
             let scheme = Bucketized::canonical(8);
@@ -98,92 +101,141 @@ impl Table {
     ///
     /// Raises:
     ///     koel.FileError: if it holds no table, or a damaged one.
+    ///
+    /// >>> import koel, os, tempfile
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     digest = koel.Table([10, 20], [1, 2]).save(os.path.join(folder, "table.koel"))
+    /// ...     koel.Table.open(os.path.join(folder, "table.koel")).digest() == digest
+    /// True
     #[staticmethod]
     #[pyo3(signature = (path, *, device="auto"))]
     fn open(py: Python<'_>, path: PathBuf, device: &str) -> PyResult<Self> {
-        detached(py, || {
-            let (info, keys) = info(&path, Contents::Map, "koel.Table")?;
-            let values = Type { bits: info.value_bits, is_signed: info.value_type == ValueType::Signed };
-            let device = crate::device::device(device, usize::MAX)?;
-            let held = match (info.key_bits, info.value_bits) {
-                (32, 32) => Held::Narrow(HashTable::open(&device, &path)?),
-                (32, _) => Held::NarrowToWide(HashTable::open(&device, &path)?),
-                (_, 32) => Held::WideToNarrow(HashTable::open(&device, &path)?),
-                _ => Held::Wide(HashTable::open(&device, &path)?),
-            };
-            Ok(Table { held: Shared::new(held), keys, values, device: shown(&device) })
-        })
+        detached_on(
+            py,
+            || crate::device::device(device, usize::MAX),
+            |device, _| {
+                let (info, keys) = info(&path, Contents::Map, "koel.Table")?;
+                let values = Type { bits: info.value_bits, is_signed: info.value_type == ValueType::Signed };
+                let held = match (info.key_bits, info.value_bits) {
+                    (32, 32) => Held::Narrow(HashTable::open(&device, &path)?),
+                    (32, _) => Held::NarrowToWide(HashTable::open(&device, &path)?),
+                    (_, 32) => Held::WideToNarrow(HashTable::open(&device, &path)?),
+                    _ => Held::Wide(HashTable::open(&device, &path)?),
+                };
+                Ok(Table { held: Shared::new(held), keys, values, device: shown(&device) })
+            },
+        )
     }
 
     /// The value of each key, and whether it is there; the value of one that is not is 0.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
+    /// >>> table.lookup(np.array([20, 5]))
+    /// (array([2, 0]), array([ True, False]))
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
-        let keys = integers("keys", keys)?.0;
-        let (values, found) = detached(py, || {
-            with_table!(&*self.held.read(), |table, K, V| {
-                let keys = words::<K>(&keys, self.keys, Role::Key)?;
+        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let (values, found) = self.held.read(py, |held, _| {
+            with_table!(held, |table, K, V| {
+                let keys = asked::<K>(&column, self.keys, |keys| Ok(table.contains(keys)?))?;
                 let (mut values, mut found) = (vec![0; keys.len()], vec![0; keys.len().div_ceil(32)]);
                 table.get_into(&keys, &mut values, &mut found)?;
-                let found: Vec<bool> = (0..keys.len()).map(|i| found[i / 32] >> (i % 32) & 1 == 1).collect();
+                let found = Flags::of(keys.len(), |i| found[i / 32] >> (i % 32) & 1 == 1, is_arrow);
                 Ok((V::column(values), found))
             })
         })?;
-        let values = values.into_python(py, self.values, Role::Value)?;
-        PyTuple::new(py, [values, PyArray1::from_vec(py, found).into_any()])
+        let values = values.into_python(py, self.values, Role::Value, is_arrow)?;
+        PyTuple::new(py, [values, found.into_python(py, "found")?])
     }
 
     /// For each key whether it is there.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
+    /// >>> table.contains(np.array([20, 5]))
+    /// array([ True, False])
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let keys = integers("keys", keys)?.0;
-        let found = detached(py, || {
-            with_table!(&*self.held.read(), |table, K, V| {
-                Ok(table.contains(&words::<K>(&keys, self.keys, Role::Key)?)?)
+        let Integers { column, is_arrow, .. } = integers("keys", keys)?;
+        let found = self.held.read(py, |held, _| {
+            with_table!(held, |table, K, V| {
+                let found = table.contains(&asked::<K>(&column, self.keys, |keys| Ok(table.contains(keys)?))?)?;
+                Ok(Flags::of(found.len(), |i| found[i], is_arrow))
             })
         })?;
-        Ok(PyArray1::from_vec(py, found).into_any())
+        found.into_python(py, "found")
     }
 
     /// Adds pairs, and puts another value where a key is there; of a key that comes again the last one stays.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
+    /// >>> table.insert([20, 30], [7, 8])
+    /// >>> table.lookup([10, 20, 30])[0]
+    /// array([1, 7, 8])
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (keys, values) = (integers("keys", keys)?.0, integers("values", values)?.0);
-        detached(py, || {
-            with_table!(&mut *self.held.write(), |table, K, V| {
+        let (keys, values) = (integers("keys", keys)?.column, integers("values", values)?.column);
+        self.held.write(py, |held, _| {
+            with_table!(held, |table, K, V| {
                 let keys = words::<K>(&keys, self.keys, Role::Key)?;
-                table.upsert(&keys, &words::<V>(&values, self.values, Role::Value)?)?;
+                let values = words::<V>(&values, self.values, Role::Value)?;
+                table.upsert(&keys, &values).map_err(|error| told(error.into(), self.keys))?;
                 Ok(())
             })
         })
     }
 
     /// Takes keys away; how many of them were there.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
+    /// >>> table.remove([20, 5])
+    /// 1
     fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let keys = integers("keys", keys)?.0;
-        detached(py, || {
-            with_table!(&mut *self.held.write(), |table, K, V| {
-                Ok(table.remove(&words::<K>(&keys, self.keys, Role::Key)?)?)
+        let keys = integers("keys", keys)?.column;
+        self.held.write(py, |held, _| {
+            with_table!(held, |table, K, V| {
+                let keys = asked::<K>(&keys, self.keys, |keys| Ok(table.contains(keys)?))?;
+                Ok(table.remove(&keys)?)
             })
         })
     }
 
     /// All keys and their values, in the order in which the table holds them: the same on every device.
+    ///
+    /// >>> import koel, numpy as np
+    /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
+    /// >>> keys, values = table.items()
+    /// >>> dict(zip(keys.tolist(), values.tolist())) == {10: 1, 20: 2}
+    /// True
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let (keys, values) = detached(py, || {
-            with_table!(&*self.held.read(), |table, K, V| {
+        let (keys, values) = self.held.read(py, |held, _| {
+            with_table!(held, |table, K, V| {
                 let (keys, values): (Vec<K>, Vec<V>) = table.to_pairs()?.into_iter().unzip();
                 Ok((K::column(keys), V::column(values)))
             })
         })?;
-        let keys = keys.into_python(py, self.keys, Role::Key)?;
-        PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value)?])
+        let keys = keys.into_python(py, self.keys, Role::Key, false)?;
+        PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value, false)?])
     }
 
     /// Writes the table to a file, in whose place it comes as a whole or not at all; its digest.
+    ///
+    /// >>> import koel, os, tempfile
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     digest = koel.Table([10, 20], [1, 2]).save(os.path.join(folder, "table.koel"))
+    /// >>> digest == koel.Table([20, 10], [2, 1]).digest()
+    /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        detached(py, || with_table!(&*self.held.read(), |table, K, V| Ok(table.save(&path)?.to_string())))
+        self.held.read(py, |held, _| with_table!(held, |table, K, V| Ok(table.save(&path)?.to_string())))
     }
 
     /// A number for all that the table holds: equal tables have equal ones, on every device.
+    ///
+    /// >>> import koel
+    /// >>> koel.Table([10, 20], [1, 2]).digest() == koel.Table([20, 10], [2, 1]).digest()
+    /// True
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, || with_table!(&*self.held.read(), |table, K, V| Ok(table.digest()?.to_string())))
+        self.held.read(py, |held, _| with_table!(held, |table, K, V| Ok(table.digest()?.to_string())))
     }
 
     /// Where it is: "cpu", "opencl:0", ..
@@ -205,7 +257,7 @@ impl Table {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || Ok(with_table!(&*self.held.read(), |table, K, V| table.len())))
+        self.held.read(py, |held, _| Ok(with_table!(held, |table, K, V| table.len())))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
