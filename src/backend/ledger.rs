@@ -145,7 +145,7 @@ impl Ledger {
     }
 
     /// Adds to the time that transfers took.
-    pub(crate) fn transfer_time(&self, time: Duration) {
+    pub fn transfer_time(&self, time: Duration) {
         lock(&self.transfers).time += time;
     }
 
