@@ -61,6 +61,7 @@ def ways(rows, kind):
         "factorize": {
             "koel": lambda: koel.factorize(k_keys),
             "pandas": lambda: pd.factorize(p_keys),
+            # It sorts: polars has no numbers by first appearance.
             "polars": lambda: l_keys.rank("dense"),
         },
         "isin": {

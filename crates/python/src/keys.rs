@@ -91,7 +91,7 @@ fn counted(codes: &UInt32Array, groups: usize) -> UInt32Array {
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
 ///     sort: whether the values ascend; else they come in the order in which they first appear.
-///     use_na_sentinel: whether missing values (NaN, NaT, null) have the number -1; else they are a value as any other.
+///     use_na_sentinel: whether missing values (NaN in NumPy, NaT, null) have the number -1; else they are a value as any other.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
