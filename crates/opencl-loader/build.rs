@@ -3,7 +3,8 @@
 //! cl-sys asks the linker for `-lOpenCL`, which fails where no OpenCL development package is
 //! installed, and ties the binary to libOpenCL where one is. Cargo hands the search path printed
 //! here to every link that this crate takes part in, ahead of the system's folders, so the request
-//! is met by an archive without members. The functions themselves come from src/functions.rs.
+//! is met by an archive without members. zig's linker takes nothing but a shared library for it, and
+//! a script in the place of one, which others read too. The functions themselves come from src/functions.rs.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -28,5 +29,8 @@ fn main() {
     };
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(folder.join(name), EMPTY_ARCHIVE).expect("OUT_DIR is writable");
+    if target("CARGO_CFG_TARGET_OS") == "linux" {
+        fs::write(folder.join("libOpenCL.so"), "INPUT(libOpenCL.a)\n").expect("OUT_DIR is writable");
+    }
     println!("cargo::rustc-link-search=native={}", folder.display());
 }

@@ -1,12 +1,11 @@
 //! The passes over images of lines that no scheme owns: lookups, values, removal, and pairs as columns, by where a scheme
 //! finds its keys.
 
-use std::hint::select_unpredictable;
 use std::ops::Add;
 
 use super::bucketized::wide::Shared;
 use super::bucketized::wide::values::{Places, places_of};
-use super::lanes::at_best;
+use super::lanes::{Lanes, with_lanes};
 use super::memory::Memory;
 use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, Removed, Word, bitmap_words};
@@ -31,18 +30,37 @@ pub(super) trait Finds<L: Layout>: Sync {
     /// How words are divided.
     const FIELDS: Fields = slot::FIELDS;
     /// Tells of each key at least once; what it tells last holds, and whatever it told before was "not found".
-    fn each_told(&self, lines: &[Line], keys: &[L::Key], then: impl FnMut(Told));
+    fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], then: impl FnMut(Told));
     /// The key of a pair's word in a slot of a line.
     fn key_of(&self, line: usize, slot: usize, word: u64) -> L::Key;
 }
 
 /// A bit for each byte, which is 0 or 1. Byte i, moved up by 7 (8 - i) bits, lands on bit 56 + i, and no two meet.
-fn pack(hits: &[u8; CHUNK], bits: &mut [u32]) {
+pub(super) fn pack(hits: &[u8], bits: &mut [u32]) {
     let of_eight = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
     for (bits, hits) in bits.iter_mut().zip(hits.as_chunks::<32>().0) {
         let eights = hits.as_chunks::<8>().0;
         *bits = u32::from_le_bytes(std::array::from_fn(|i| of_eight(&eights[i])));
     }
+}
+
+/// Makes values 0 whose byte is 0. In a loop of its own, because in the one that finds them a compiler makes a branch of it.
+#[inline(always)]
+pub(super) fn mask<V: Word>(values: &mut [V], hits: &[u8]) {
+    let mask = |hit: u8| u64::from(hit).wrapping_neg();
+    values.iter_mut().zip(hits).for_each(|(value, &hit)| *value = V::low((*value).into() & mask(hit)));
+}
+
+/// Has the answers of a chunk written to an array of that length, a power of 2, in which a number modulo the length needs no
+/// check: the column itself, but at its end.
+#[inline(always)]
+pub(super) fn in_whole_chunks<V: Word, const N: usize>(values: &mut [V], write: impl FnOnce(&mut [V; N])) {
+    if let Ok(values) = values.try_into() {
+        return write(values);
+    }
+    let mut whole = [V::low(0); N];
+    write(&mut whole);
+    values.copy_from_slice(&whole[..values.len()]);
 }
 
 /// The pairs of an image as columns.
@@ -62,21 +80,20 @@ impl Cpu {
         self.run(|| {
             each(columns, CHUNK, |_, (queries, values, Per(_, found))| {
                 let mut hits = [0; CHUNK];
-                at_best(
-                    #[inline(always)]
-                    || {
-                        table.each_told(
-                            lines,
-                            queries,
-                            #[inline(always)]
-                            |Told { number, line, slot, found }| {
-                                let value = L::value(&lines[line], slot);
-                                values[number] = select_unpredictable(found, value, Word::low(0));
-                                hits[number] = found.into();
-                            },
-                        );
-                    },
-                );
+                in_whole_chunks(values, |values: &mut [L::Value; CHUNK]| {
+                    with_lanes!(lanes => table.each_told(
+                        lanes,
+                        lines,
+                        queries,
+                        #[inline(always)]
+                        |Told { number, line, slot, found }| {
+                            let value = L::value(&lines[line], slot);
+                            values[number % CHUNK] = value;
+                            hits[number % CHUNK] = found.into();
+                        },
+                    ));
+                    with_lanes!(_lanes => mask(values, &hits));
+                });
                 pack(&hits, found);
             });
         })?;
@@ -95,17 +112,13 @@ impl Cpu {
         self.run(|| {
             each(columns, CHUNK, |_, (queries, Per(_, found))| {
                 let mut hits = [0; CHUNK];
-                at_best(
+                with_lanes!(lanes => table.each_told(
+                    lanes,
+                    lines,
+                    queries,
                     #[inline(always)]
-                    || {
-                        table.each_told(
-                            lines,
-                            queries,
-                            #[inline(always)]
-                            |told| hits[told.number] = told.found.into(),
-                        );
-                    },
-                );
+                    |told| hits[told.number % CHUNK] = told.found.into(),
+                ));
                 pack(&hits, found);
             });
         })?;

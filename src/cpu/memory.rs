@@ -1,5 +1,4 @@
-//! Buffers of the CPU backend, and every line of `unsafe` that it has: also prefetches, and the call of code compiled
-//! for AVX2 (`lanes.rs`).
+//! Buffers of the CPU backend, and every line of `unsafe` that it has but for instructions (`lanes/x86.rs`): also prefetches.
 //!
 //! ```text
 //! below 2 MiB    a Vec
@@ -209,43 +208,6 @@ pub(super) fn prefetch<T>(words: &[T], index: usize) {
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = line;
-}
-
-/// Proof that this processor has AVX2, and what came before or with it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Avx2(());
-
-impl Avx2 {
-    /// Asks the processor.
-    pub(super) fn of_this_processor() -> Option<Avx2> {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt")
-        {
-            return Some(Avx2(()));
-        }
-        None
-    }
-
-    /// Runs `work`, compiled for such processors as far as it is inlined.
-    #[expect(unsafe_code, reason = "the compiler cannot know what the processor has")]
-    #[inline(always)]
-    pub(super) fn run<R>(self, work: impl FnOnce() -> R) -> R {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn with_avx2<R>(work: impl FnOnce() -> R) -> R {
-            work()
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        unsafe fn with_avx2<R>(work: impl FnOnce() -> R) -> R {
-            work()
-        }
-        // SAFETY: `self` was only made where the processor has all of them.
-        unsafe { with_avx2(work) }
-    }
 }
 
 #[cfg(test)]

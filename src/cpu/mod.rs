@@ -1,8 +1,8 @@
 //! The CPU backend: rayon threads, `wide` lanes, software prefetch.
 //!
 //! ```text
-//! memory.rs      buffers: huge pages, lazily zero memory, mapped files; the one place with `unsafe`
-//! lanes.rs       which instructions the hot loops use, of those that the processor has
+//! memory.rs      buffers: huge pages, lazily zero memory, mapped files; prefetches
+//! lanes/         which instructions the hot loops use, of those that the processor has
 //! crew.rs        how the threads of one pass with queues share its input; other passes: `crate::parallel`
 //! ahead.rs       passes in which each key has one place
 //! atomic.rs      what is done to a word that threads share

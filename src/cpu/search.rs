@@ -15,6 +15,7 @@ use std::ops::Add;
 
 use super::block::{Block, GREATEST_AGE, Lists, NUMBER_BITS, Pairs, Waiting, Workspace, fetch};
 use super::lanes::at_best;
+use super::lines::pack;
 use super::place::{Place, Shared};
 use super::{BLOCK, CHUNK, Cpu};
 use crate::parallel::{Per, each_with, fold_with};
@@ -117,14 +118,6 @@ fn answer<L: Lists>(
         },
     );
     pack(&hits, found);
-}
-
-/// Bits of bytes that are 0 or 1, for as many words as there are.
-#[inline(always)]
-pub(super) fn pack(bytes: &[u8], words: &mut [u32]) {
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<32>().0) {
-        *word = bytes.iter().rev().fold(0, |bits, &byte| bits << 1 | u32::from(byte));
-    }
 }
 
 impl Cpu {

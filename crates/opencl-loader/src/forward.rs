@@ -14,6 +14,15 @@ macro_rules! real {
     }};
 }
 
+/// Keeps this function inside the binary: rustc exports every `no_mangle` function of a `cdylib`, and another library of
+/// the process must not find these in place of its own. What is hidden anywhere is hidden in the whole, on ELF.
+macro_rules! hidden {
+    ($name:ident) => {
+        #[cfg(all(unix, not(target_os = "macos"), not(miri)))]
+        core::arch::global_asm!(concat!(".hidden ", stringify!($name)));
+    };
+}
+
 /// Defines forwarding functions. The word in front of a declaration says what the function returns,
 /// which arguments it has after those that are written out, and so what it does when there is
 /// nothing to forward to:
@@ -93,6 +102,7 @@ macro_rules! forward {
     };
     // `$real` is the name by which the last block calls the real function.
     (@define $name:ident ($($argument:ident: $type:ty),*) -> $result:ty $missing:block $real:ident $call:block) => {
+        hidden!($name);
         // The attribute also settles the order of linking, which matters to GNU ld: rustc refers
         // to every `no_mangle` function of every crate from an object at the front of the line.
         #[unsafe(no_mangle)]

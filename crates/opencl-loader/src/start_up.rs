@@ -25,6 +25,7 @@ fn take_turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+hidden!(clGetPlatformIDs);
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clGetPlatformIDs(
     num_entries: u32,
@@ -49,6 +50,7 @@ pub unsafe extern "system" fn clGetPlatformIDs(
     CL_SUCCESS
 }
 
+hidden!(clGetDeviceIDs);
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clGetDeviceIDs(
     platform: *mut c_void,

@@ -269,7 +269,9 @@ pub(crate) fn refuse_masked(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()
 }
 
 fn is_of_pandas(given: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(given.get_type().module()?.to_str()?.starts_with("pandas."))
+    let module = given.get_type().module()?;
+    // Since pandas 3 its public classes say that they are of `pandas`.
+    Ok(module == "pandas" || module.to_str()?.starts_with("pandas."))
 }
 
 /// The chunks of an object with Arrow's PyCapsule interface.

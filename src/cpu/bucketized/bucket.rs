@@ -5,13 +5,10 @@
 //! compare      sixteen 32-bit lanes hold a line; every lane is compared with the upper half that is looked for, and the
 //!              bits of the odd lanes, which hold upper halves, are the answer: word i is bit 2 i + 1
 //! ```
-//!
-//! 32-bit lanes, because every instruction set compares those, and SSE2 no wider ones.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use wide::{u32x8, u32x16};
-
+use crate::cpu::lanes::{Lanes, Portable};
 use crate::cpu::network;
 
 /// The lanes of a line that hold upper halves, as a bitmask.
@@ -21,8 +18,8 @@ const UPPERS: u32 = 0b1010_1010_1010_1010;
 pub(super) trait Cell: Sync + Sized {
     fn get(&self) -> u64;
 
-    /// The words of a bucket whose upper half is `upper`, but for its highest `IGNORED` bits: word i is bit 2 i + 1.
-    fn same_upper<const S: usize, const IGNORED: i32>(cells: &[Self; S], upper: u32) -> u32;
+    /// The words of a bucket whose upper half is `upper`: word i is bit 2 i + 1.
+    fn same_upper<const S: usize>(cells: &[Self; S], lanes: impl Lanes, upper: u32) -> u32;
 }
 
 impl Cell for u64 {
@@ -32,17 +29,16 @@ impl Cell for u64 {
     }
 
     #[inline(always)]
-    fn same_upper<const S: usize, const IGNORED: i32>(words: &[u64; S], upper: u32) -> u32 {
-        const { assert!(S == 4 || S == 8 || S == 16) }
+    fn same_upper<const S: usize>(words: &[u64; S], lanes: impl Lanes, upper: u32) -> u32 {
+        const { assert!(S == 4 || S.is_multiple_of(8) && S <= 16) }
+        let (upper, care) = (u64::from(upper) << 32, u64::from(u32::MAX) << 32);
         if S == 4 {
-            let lanes: u32x8 = bytemuck::cast(*words.first_chunk::<4>().unwrap_or(&[0; 4]));
-            return ((lanes ^ u32x8::splat(upper)) << IGNORED).simd_eq(u32x8::ZERO).to_bitmask() & UPPERS;
+            let mut line = [0; 8];
+            line[..4].copy_from_slice(&words[..4]);
+            return lanes.same(&line, upper, care) & UPPERS & 0xff;
         }
-        words.as_chunks::<8>().0.iter().enumerate().fold(0, |found, (i, line)| {
-            let lanes: u32x16 = bytemuck::cast(*line);
-            let same = ((lanes ^ u32x16::splat(upper)) << IGNORED).simd_eq(u32x16::ZERO).to_bitmask();
-            found | (same & UPPERS) << (16 * i)
-        })
+        let lines = words.as_chunks::<8>().0.iter().enumerate();
+        lines.fold(0, |found, (i, line)| found | (lanes.same(line, upper, care) & UPPERS) << (16 * i))
     }
 }
 
@@ -53,10 +49,10 @@ impl Cell for AtomicU64 {
     }
 
     #[inline(always)]
-    fn same_upper<const S: usize, const IGNORED: i32>(cells: &[AtomicU64; S], upper: u32) -> u32 {
+    fn same_upper<const S: usize>(cells: &[AtomicU64; S], _: impl Lanes, upper: u32) -> u32 {
         cells.iter().enumerate().fold(0, |found, (i, cell)| {
             let there = (cell.get() >> 32) as u32;
-            found | u32::from((there ^ upper) << IGNORED == 0) << (2 * i + 1)
+            found | u32::from(there == upper) << (2 * i + 1)
         })
     }
 }
@@ -88,7 +84,7 @@ pub(super) enum Offered {
 /// Offers a word to a bucket in descending order, which stays so.
 #[inline(always)]
 pub(super) fn offer<const S: usize>(words: &mut [u64; S], mut mine: u64) -> Offered {
-    let copies = u64::same_upper::<S, 0>(words, (mine >> 32) as u32);
+    let copies = u64::same_upper(words, Portable, (mine >> 32) as u32);
     if copies != 0 {
         let copy = &mut words[copies.trailing_zeros() as usize / 2 % S];
         *copy = mine.max(*copy);
@@ -115,15 +111,15 @@ mod tests {
         words == expected
     }
 
-    fn compares<const S: usize, const IGNORED: i32>(noise: &[u64], wanted: u64) -> bool {
+    fn compares<const S: usize>(noise: &[u64], wanted: u64) -> bool {
         let word = |i: usize| noise.get(i).map_or(0, |&word| (word % 4) << 62 | (wanted % 2) << 33 | i as u64);
         let (words, upper): ([u64; S], u32) =
             (array::from_fn(word), ((wanted << 62 | (wanted % 2) << 33) >> 32) as u32);
         let cells = words.map(AtomicU64::new);
-        let same = |word: u64| ((word >> 32) as u32 ^ upper) << IGNORED == 0;
+        let same = |word: u64| (word >> 32) as u32 == upper;
         let expected = (0..S).fold(0, |bits, i| bits | u32::from(same(words[i])) << (2 * i + 1));
-        u64::same_upper::<S, IGNORED>(&words, upper) == expected
-            && AtomicU64::same_upper::<S, IGNORED>(&cells, upper) == expected
+        u64::same_upper(&words, Portable, upper) == expected
+            && AtomicU64::same_upper(&cells, Portable, upper) == expected
     }
 
     fn offers<const S: usize>(noise: &[u64], mine: u64) -> bool {
@@ -156,7 +152,7 @@ mod tests {
         }
 
         fn comparing(noise: Vec<u64>, wanted: u64) -> bool {
-            compares::<4, 0>(&noise, wanted) && compares::<8, 4>(&noise, wanted) && compares::<16, 4>(&noise, wanted)
+            compares::<4>(&noise, wanted) && compares::<8>(&noise, wanted) && compares::<16>(&noise, wanted)
         }
     }
 }

@@ -51,7 +51,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use wide::u32x8;
 
-use super::bucket::{buckets, sort};
+use super::bucket::{Cell, buckets, sort};
 use super::lookup::Buckets;
 use crate::backend::Placed;
 use crate::cpu::atomic::Atomic;
@@ -110,16 +110,22 @@ impl<const S: usize> Lists for Canonical<'_, S> {
 }
 
 impl<const S: usize> Buckets<S> for Canonical<'_, S> {
-    const IGNORED: i32 = slot::AGE_BITS as i32;
+    const NEVER: Option<u32> = None;
 
     #[inline(always)]
-    fn verdict(&self, age: u32) -> impl Fn(u32x8, u32x8, u32x8) -> (u32x8, u32x8) {
-        let ages = u32x8::splat(self.ages[self.functions.turn(age)]);
-        move |upper, there, last| {
-            let same_remainder = ((upper ^ there) << slot::AGE_BITS as i32).simd_eq(u32x8::ZERO);
-            let others_turn = ((ages >> (there >> (32 - slot::AGE_BITS) as i32)) & u32x8::ONE).simd_eq(u32x8::ZERO);
-            (same_remainder & !others_turn, last.simd_lt(upper))
-        }
+    fn aim_one(&self, age: u32, key: u32) -> (u32, u32) {
+        let (home, remainder) = self.functions.home(key);
+        (self.functions.bucket(self.functions.turn(age), home, remainder), slot::upper(age, remainder))
+    }
+
+    #[cold]
+    fn find_rest<C: Cell>(&self, image: &[C], key: u32) -> Option<(usize, u64)> {
+        (1..=TURNS as u32).find_map(|turn| {
+            let (bucket, upper) = self.aim_one(turn, key);
+            let judge = self.judge(turn);
+            let first = bucket as usize * S;
+            (first..first + S).map(|at| (at, image[at].get())).find(|&(_, word)| judge(upper, word).0)
+        })
     }
 
     fn at_once(&self) -> bool {

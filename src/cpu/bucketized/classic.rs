@@ -11,6 +11,7 @@
 
 use wide::u32x8;
 
+use super::bucket::Cell;
 use super::lookup::Buckets;
 use crate::backend::Placed;
 use crate::cpu::block::{Lists, Pairs, fetch};
@@ -53,11 +54,15 @@ impl<const S: usize> Lists for Classic<'_, S> {
 }
 
 impl<const S: usize> Buckets<S> for Classic<'_, S> {
-    const IGNORED: i32 = 0;
+    const NEVER: Option<u32> = Some(EMPTY_KEY);
 
     #[inline(always)]
-    fn verdict(&self, _: u32) -> impl Fn(u32x8, u32x8, u32x8) -> (u32x8, u32x8) {
-        |wanted, there, _| (wanted.simd_eq(there) & !wanted.simd_eq(u32x8::splat(EMPTY_KEY)), u32x8::ZERO)
+    fn aim_one(&self, age: u32, key: u32) -> (u32, u32) {
+        (self.functions.location(age as usize - 1, key), key)
+    }
+
+    fn find_rest<C: Cell>(&self, _: &[C], _: u32) -> Option<(usize, u64)> {
+        None
     }
 
     fn at_once(&self) -> bool {

@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use self::canonical::Canonical;
 use self::classic::Classic;
-use self::lookup::Buckets;
+use self::lookup::{Buckets, Told};
 use super::block::Pairs;
-use super::lanes::at_best;
+use super::lanes::{Portable, with_lanes};
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
 use crate::backend::{BuildRoute, Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, filled_and_placed};
@@ -201,10 +201,7 @@ fn look_up<const S: usize>(
     found: &mut [u32],
 ) {
     each((queries, values, Per(32, found)), CHUNK, |_, (queries, values, Per(_, found))| {
-        at_best(
-            #[inline(always)]
-            || lookup::answer(lists, image, queries, values, found),
-        );
+        with_lanes!(lanes => lookup::answer(lanes, lists, image, queries, values, found));
         let Some((key, value)) = outside else { return };
         for i in (0..queries.len()).filter(|&i| queries[i] == key) {
             values[i] = value;
@@ -217,8 +214,10 @@ fn look_up<const S: usize>(
 /// the search for another key, so those who read the slot meanwhile are not misled.
 fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs: Pairs<'_>) {
     each((pairs.keys, pairs.values), CHUNK, |_, (keys, values)| {
-        lookup::search(lists, image, keys, |told| {
-            told.each_hit(|i, at, word| image[at].store(word >> 32 << 32 | u64::from(values[i]), Relaxed));
+        lookup::search(Portable, lists, image, keys, |Told { number, at, word, found }| {
+            if found {
+                image[at].store(word >> 32 << 32 | u64::from(values[number]), Relaxed);
+            }
         });
     });
 }
@@ -228,8 +227,8 @@ fn overwrite<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], pairs
 fn vacate<const S: usize>(lists: &impl Buckets<S>, image: &[AtomicU64], keys: &[u32], mark: u64) -> u64 {
     let of_chunk = |_, keys: &[u32]| {
         let mut vacated = 0;
-        lookup::search(lists, image, keys, |told| {
-            told.each_hit(|_, at, _| vacated += u64::from(image[at].swap(mark, Relaxed) != mark));
+        lookup::search(Portable, lists, image, keys, |Told { at, found, .. }| {
+            vacated += u64::from(found && image[at].swap(mark, Relaxed) != mark);
         });
         vacated
     };

@@ -2,45 +2,27 @@
 //!
 //! ```text
 //! loop  aim      the homes and tags of the next 128 keys, eight at a time
-//!       first    the 128 before them: the whole bucket is compared with the key at once; at each step one line of
-//!                the next 128 is prefetched. Then, eight at a time: no hit, Type B and an entry: list the key
+//!       first    the 128 before them: the whole bucket is compared with the key at once; no hit, Type B and an entry:
+//!                list the key. At each step one line of the next 128 is prefetched
 //!       second   those listed a block ago, whose second lines have had a block's time to arrive
 //!       lead     the second buckets of those just listed, eight at a time; their lines are prefetched
 //! ```
 //!
 //! Whether a key hits, and whether it is led on, is a coin toss to the branch predictor, so nothing branches on either:
-//! each key writes what it found, each eight write eight numbers to the list, those led on in front, and only the
+//! each key writes what it found, and its number to the end of the list, and only the
 //! list's length depends on what was found. At load 0.9 about 14 % of the hits and 5 % of the misses read a second
 //! bucket.
 //!
 //! What it is not: the queues by age of the cuckoo table. There are two questions at most, and the second ones of one
 //! block are few; so they need no blocks of their own, and all answers come in the order of the keys.
 
-use wide::{u32x8, u32x16};
+use wide::u32x8;
 
 use crate::cpu::BLOCK;
+use crate::cpu::lanes::Lanes;
 use crate::cpu::memory::prefetch;
 use crate::scheme::hash::Lane;
 use crate::scheme::horton::{Functions, HortonFamily, tokens};
-
-/// For each byte the numbers of its bits that are set, in ascending order, and zeros after them: with it eight keys are
-/// sifted at once, without a branch.
-const SET_BITS: [[u8; 8]; 256] = {
-    let mut all = [[0; 8]; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let (mut bit, mut len) = (0, 0);
-        while bit < 8 {
-            if byte >> bit & 1 == 1 {
-                all[byte][len] = bit;
-                len += 1;
-            }
-            bit += 1;
-        }
-        byte += 1;
-    }
-    all
-};
 
 /// What a search needs to know of a plan.
 #[derive(Clone, Copy)]
@@ -62,8 +44,8 @@ struct Firsts {
 struct Led {
     len: usize,
     /// Their numbers in it, ascending.
-    numbers: [u8; BLOCK + 8],
-    /// The entry of every key of the block, 0 for those that are not led on.
+    numbers: [u8; BLOCK],
+    /// The entry of every key of the block.
     codes: [u32; BLOCK],
 }
 
@@ -75,22 +57,11 @@ struct Seconds {
     buckets: [u32; BLOCK],
 }
 
-/// What the keys of a block found at home.
-pub(super) struct Found {
-    pub(super) hits: [u32; BLOCK],
-    /// Values; where nothing was hit, any word's.
-    pub(super) values: [u32; BLOCK],
-}
-
 /// What is made of the words that hold keys. In `hits`, bit `2 i + 1` is set for each word i of a bucket whose key is
 /// the one asked for, which is at most one of them in a sound image; to the empty marker's key every answer is wrong.
 pub(super) trait Answers<const S: usize> {
-    /// The first answers to the keys from number `start` on, which is a multiple of [`BLOCK`]. A few may follow whose
-    /// keys are not among the queries.
-    fn firsts(&mut self, start: usize, homes: &[u32; BLOCK], found: &Found);
-
-    /// The second answer to a key that had no hit.
-    fn second(&mut self, number: usize, bucket: u32, hits: u32, value: u32);
+    /// The answer to a key; a second one only where the first had no hit. Without hits, `value` is any word's.
+    fn answer(&mut self, number: usize, bucket: u32, hits: u32, value: u32);
 }
 
 /// Which slot a hit is in; any, if there is none.
@@ -101,19 +72,25 @@ pub(super) fn slot_of<const S: usize>(hits: u32) -> usize {
 
 /// Looks `keys` up.
 #[inline(always)]
-pub(super) fn search<const S: usize>(lookup: Lookup<'_>, image: &[u64], keys: &[u32], answers: &mut impl Answers<S>) {
+pub(super) fn search<const S: usize>(
+    lanes: impl Lanes,
+    lookup: Lookup<'_>,
+    image: &[u64],
+    keys: &[u32],
+    answers: &mut impl Answers<S>,
+) {
     let buckets = image.as_chunks::<S>().0;
     let none = [0; BLOCK];
     let firsts = || Firsts { start: 0, len: 0, keys: none, homes: none, tags: none };
     let (mut one, mut other) = (firsts(), firsts());
     let (mut flying, mut next) = (&mut one, &mut other);
-    let mut led = Led { len: 0, numbers: [0; BLOCK + 8], codes: none };
+    let mut led = Led { len: 0, numbers: [0; BLOCK], codes: none };
     let mut seconds = Seconds { len: 0, numbers: none, keys: none, buckets: none };
     let mut start = 0;
     loop {
         start += next.aim(lookup, keys, start);
-        flying.ask(lookup.functions, buckets, &mut led, answers, &next.homes);
-        seconds.ask(lookup.functions, buckets, answers);
+        flying.ask(lanes, lookup.functions, buckets, &mut led, answers, &next.homes);
+        seconds.ask(lanes, lookup.functions, buckets, answers);
         seconds.lead(lookup, buckets, flying, &led);
         std::mem::swap(&mut flying, &mut next);
         if flying.len == 0 && seconds.len == 0 {
@@ -144,11 +121,10 @@ impl Firsts {
 
     /// Reads every home. Who is not there and is led on is listed in `led`. For each home read, one of the next block
     /// is asked for: 128 prefetches at once would only wait for each other, and nothing would be left to do meanwhile.
-    ///
-    /// The last block of a task may be broken; what it leaves over from others is compared too, and not listed.
     #[inline(always)]
     fn ask<const S: usize>(
         &self,
+        lanes: impl Lanes,
         functions: &Functions,
         image: &[[u64; S]],
         led: &mut Led,
@@ -156,26 +132,21 @@ impl Firsts {
         next: &[u32; BLOCK],
     ) {
         let bits = functions.bits;
-        let mut found = Found { hits: [0; BLOCK], values: [0; BLOCK] };
+        led.len = 0;
         for (i, &ahead) in next.iter().enumerate() {
             fetch(image, ahead);
-            let Some(bucket) = image.get(self.homes[i] as usize) else { continue };
+            if i >= self.len {
+                continue;
+            }
+            let (home, key) = (self.homes[i], self.keys[i]);
+            let bucket = &image[home as usize];
             let type_b = tokens::is_type_b(bucket[0], bucket[1]);
-            let hits = find(bucket, type_b, self.keys[i]);
-            (found.hits[i], found.values[i]) = (hits, bucket[slot_of::<S>(hits)] as u32);
+            let hits = find(lanes, bucket, type_b, key);
+            answers.answer(self.start + i, home, hits, bucket[slot_of::<S>(hits)] as u32);
             let code = tokens::entry(bucket[S - 1], self.tags[i], bits);
-            led.codes[i] = code & u32::from((hits == 0) & type_b).wrapping_neg();
-        }
-        led.len = 0;
-        for (start, codes) in (0..self.len).step_by(8).zip(led.codes.as_chunks::<8>().0) {
-            let present = 0xff >> 8usize.saturating_sub(self.len - start);
-            let on = !u32x8::new(*codes).simd_eq(u32x8::ZERO).to_bitmask() & present;
-            let numbers = SET_BITS[on as usize % 256].map(|i| start as u8 + i);
-            led.numbers[led.len..led.len + 8].copy_from_slice(&numbers);
-            led.len += on.count_ones() as usize;
-        }
-        if self.len > 0 {
-            answers.firsts(self.start, &self.homes, &found);
+            led.numbers[led.len % BLOCK] = i as u8;
+            led.codes[i] = code;
+            led.len += usize::from((hits == 0) & type_b & (code != 0));
         }
     }
 }
@@ -183,14 +154,20 @@ impl Firsts {
 impl Seconds {
     /// Reads every second bucket.
     #[inline(always)]
-    fn ask<const S: usize>(&self, functions: &Functions, image: &[[u64; S]], answers: &mut impl Answers<S>) {
+    fn ask<const S: usize>(
+        &self,
+        lanes: impl Lanes,
+        functions: &Functions,
+        image: &[[u64; S]],
+        answers: &mut impl Answers<S>,
+    ) {
         for i in 0..self.len.min(BLOCK) {
             let at = self.buckets[i];
             let Some(bucket) = image.get(at as usize) else { continue };
             // No sound image leads to a Type B bucket; of another, its entries must not be taken for a pair.
             let type_b = tokens::is_type_b(bucket[0], bucket[1]) & (at < functions.buckets);
-            let hits = find(bucket, type_b, self.keys[i]);
-            answers.second(self.numbers[i] as usize, at, hits, bucket[slot_of::<S>(hits)] as u32);
+            let hits = find(lanes, bucket, type_b, self.keys[i]);
+            answers.answer(self.numbers[i] as usize, at, hits, bucket[slot_of::<S>(hits)] as u32);
         }
     }
 
@@ -248,26 +225,22 @@ impl Lookup<'_> {
 
 /// Compares a key with all pairs of a bucket.
 #[inline(always)]
-fn find<const S: usize>(bucket: &[u64; S], type_b: bool, key: u32) -> u32 {
-    keys_equal(bucket, key) & !(u32::from(type_b) << (2 * S - 1))
+fn find<const S: usize>(lanes: impl Lanes, bucket: &[u64; S], type_b: bool, key: u32) -> u32 {
+    keys_equal(lanes, bucket, key) & !(u32::from(type_b) << (2 * S - 1))
 }
 
 /// Bit 2 i + 1 for each word i whose key, its upper half, is this one.
 #[inline(always)]
-fn keys_equal<const S: usize>(bucket: &[u64; S], key: u32) -> u32 {
-    let mut equal = 0;
-    if S.is_multiple_of(8) {
-        let key = u32x16::splat(key);
-        for (i, words) in bucket.as_chunks::<8>().0.iter().enumerate() {
-            equal |= u32x16::new(bytemuck::cast(*words)).simd_eq(key).to_bitmask() << (16 * i);
-        }
-    } else {
-        let key = u32x8::splat(key);
-        for (i, words) in bucket.as_chunks::<4>().0.iter().enumerate() {
-            equal |= u32x8::new(bytemuck::cast(*words)).simd_eq(key).to_bitmask() << (8 * i);
-        }
+fn keys_equal<const S: usize>(lanes: impl Lanes, bucket: &[u64; S], key: u32) -> u32 {
+    const { assert!(S == 4 || S.is_multiple_of(8) && S <= 16) }
+    let (key, care) = (u64::from(key) << 32, u64::from(u32::MAX) << 32);
+    if S == 4 {
+        let mut line = [0; 8];
+        line[..4].copy_from_slice(&bucket[..4]);
+        return lanes.same(&line, key, care) & 0xaa;
     }
-    equal & 0xaaaa_aaaa
+    let lines = bucket.as_chunks::<8>().0.iter().enumerate();
+    lines.fold(0, |equal, (i, words)| equal | lanes.same(words, key, care) << (16 * i)) & 0xaaaa_aaaa
 }
 
 /// Asks for the lines of a bucket.

@@ -23,14 +23,13 @@ mod tests;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use wide::u32x8;
-
 use self::build::place;
-use self::lookup::{Answers, Found, Lookup, search, slot_of};
+use self::lookup::{Answers, Lookup, search, slot_of};
 use super::block::Pairs;
-use super::lanes::at_best;
+use super::lanes::{Lanes, Portable, with_lanes};
+use super::lines::{in_whole_chunks, mask, pack};
 use super::memory::{Memory, atomic};
-use super::{BLOCK, CHUNK, Cpu};
+use super::{CHUNK, Cpu};
 use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, host};
 use crate::error::Result;
 use crate::parallel::{Per, each};
@@ -92,10 +91,9 @@ impl Passes<Horton> for Cpu {
         let columns = (queries, values.words_mut()?, Per(32, found.words_mut()?));
         self.run(|| {
             each(columns, TASK, |_, (queries, values, Per(_, found))| {
-                at_best(
-                    #[inline(always)]
-                    || with_slots!(functions.slots, look_up(lookup, outside, image, queries, values, found)),
-                );
+                with_lanes!(lanes => {
+                    with_slots!(functions.slots, look_up(lanes, lookup, outside, image, queries, values, found))
+                });
             });
         })?;
         Ok(())
@@ -143,6 +141,7 @@ impl Passes<Horton> for Cpu {
 /// Values and found bits of one task. `outside` is the value of the empty marker's key.
 #[inline(always)]
 fn look_up<const S: usize>(
+    lanes: impl Lanes,
     lookup: Lookup<'_>,
     outside: Option<u32>,
     image: &[u64],
@@ -150,7 +149,16 @@ fn look_up<const S: usize>(
     values: &mut [u32],
     found: &mut [u32],
 ) {
-    search::<S>(lookup, image, queries, &mut Columns { values, found });
+    let mut hits = [0; TASK];
+    in_whole_chunks(
+        values,
+        #[inline(always)]
+        |values: &mut [u32; TASK]| {
+            search::<S>(lanes, lookup, image, queries, &mut Columns { values, hits: &mut hits });
+            mask(values, &hits);
+        },
+    );
+    pack(&hits, found);
     if queries.contains(&tokens::EMPTY_KEY) {
         for i in (0..queries.len()).filter(|&i| queries[i] == tokens::EMPTY_KEY) {
             values[i] = outside.unwrap_or(0);
@@ -159,37 +167,17 @@ fn look_up<const S: usize>(
     }
 }
 
-/// Answers as values and found bits.
+/// Answers as bytes that are 0 or 1, and as values, of any word where it is 0.
 struct Columns<'a> {
-    values: &'a mut [u32],
-    found: &'a mut [u32],
+    values: &'a mut [u32; TASK],
+    hits: &'a mut [u8; TASK],
 }
 
 impl<const S: usize> Answers<S> for Columns<'_> {
-    /// The values of those that have not hit are cleared, eight at a time.
     #[inline(always)]
-    fn firsts(&mut self, start: usize, _: &[u32; BLOCK], Found { hits, values }: &Found) {
-        let mut values = *values;
-        let mut found = [0; BLOCK / 32];
-        let lanes = values.as_chunks_mut::<8>().0.iter_mut().zip(hits.as_chunks::<8>().0);
-        for (i, (values, hits)) in lanes.enumerate() {
-            let missed = u32x8::new(*hits).simd_eq(u32x8::splat(0));
-            *values = (u32x8::new(*values) & !missed).to_array();
-            found[i / 4] |= (!missed.to_bitmask() & 0xff) << (8 * (i % 4));
-        }
-        let len = self.values.len().saturating_sub(start).min(BLOCK);
-        self.values[start..start + len].copy_from_slice(&values[..len]);
-        let past = BLOCK - len;
-        for (i, to) in self.found[start / 32..].iter_mut().take(BLOCK / 32).enumerate() {
-            let here = (BLOCK - past).saturating_sub(32 * i).min(32);
-            *to = found[i] & (1u64 << here).wrapping_sub(1) as u32;
-        }
-    }
-
-    #[inline(always)]
-    fn second(&mut self, number: usize, _: u32, hits: u32, value: u32) {
-        self.values[number] = value & u32::from(hits != 0).wrapping_neg();
-        self.found[number / 32] |= u32::from(hits != 0) << (number % 32);
+    fn answer(&mut self, number: usize, _: u32, hits: u32, value: u32) {
+        self.values[number % TASK] = value;
+        self.hits[number % TASK] = (hits != 0).into();
     }
 }
 
@@ -198,14 +186,7 @@ struct Places<'a>(&'a mut [u64]);
 
 impl<const S: usize> Answers<S> for Places<'_> {
     #[inline(always)]
-    fn firsts(&mut self, start: usize, homes: &[u32; BLOCK], found: &Found) {
-        for (i, (&home, &hits)) in homes.iter().zip(&found.hits).enumerate().take(self.0.len() - start) {
-            Answers::<S>::second(self, start + i, home, hits, 0);
-        }
-    }
-
-    #[inline(always)]
-    fn second(&mut self, number: usize, bucket: u32, hits: u32, _: u32) {
+    fn answer(&mut self, number: usize, bucket: u32, hits: u32, _: u32) {
         let at = bucket as usize * S + slot_of::<S>(hits);
         self.0[number] = if hits != 0 { at as u64 } else { NOWHERE };
     }
@@ -216,7 +197,7 @@ impl<const S: usize> Answers<S> for Places<'_> {
 fn assign<const S: usize>(lookup: Lookup<'_>, image: &mut [u64], keys: &[u32], values: &[u32], places: &mut [u64]) {
     let words = &*image;
     each((keys, &mut *places), TASK, |_, (keys, places)| {
-        search::<S>(lookup, words, keys, &mut Places(places));
+        search::<S>(Portable, lookup, words, keys, &mut Places(places));
         // That key finds empty slots, and stands in none of them.
         places.iter_mut().zip(keys).filter(|(_, key)| **key == tokens::EMPTY_KEY).for_each(|(at, _)| *at = NOWHERE);
     });

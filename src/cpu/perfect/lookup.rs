@@ -14,8 +14,8 @@ use wide::u32x8;
 
 use super::TASK;
 use crate::cpu::BLOCK;
+use crate::cpu::lines::pack;
 use crate::cpu::memory::prefetch;
-use crate::cpu::search::pack;
 use crate::scheme::cuckoo::classic::{EMPTY_KEY, key};
 use crate::scheme::perfect::{Functions, half};
 

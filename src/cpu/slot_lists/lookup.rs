@@ -8,6 +8,7 @@
 
 use crate::backend::Word;
 use crate::cpu::BLOCK;
+use crate::cpu::lanes::Lanes;
 use crate::cpu::lines::{Finds, Told};
 use crate::cpu::memory::prefetch;
 use crate::scheme::bucketized::wide::slot::Fields;
@@ -18,7 +19,7 @@ impl<L: Layout, F: SlotLists<Key = L::Key>> Finds<L> for F {
     const FIELDS: Fields = <F as SlotLists>::FIELDS;
 
     #[inline(always)]
-    fn each_told(&self, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
+    fn each_told(&self, _: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
         let mut goals = [F::Goal::default(); BLOCK];
         let (mut slots, mut remainders) = ([0u32; BLOCK], [L::Key::low(0); BLOCK]);
         let mut open = [0u8; BLOCK];

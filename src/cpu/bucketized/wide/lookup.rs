@@ -14,9 +14,10 @@
 
 use std::mem::swap;
 
-use wide::{u32x8, u32x16};
+use wide::u32x8;
 
 use crate::backend::Word;
+use crate::cpu::lanes::Lanes;
 use crate::cpu::lines::{Finds, Told};
 use crate::cpu::memory::prefetch;
 use crate::cpu::{BLOCK, CHUNK};
@@ -34,12 +35,12 @@ fn ages(turn: usize) -> u32 {
 
 impl<L: Layout> Finds<L> for LineFunctions<L::Key> {
     #[inline(always)]
-    fn each_told(&self, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
+    fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
         let mut unresolved = [0; CHUNK];
         for (start, keys) in (0..).step_by(CHUNK).zip(keys.chunks(CHUNK)) {
-            let left = turn::<L, 0>(self, lines, (start, keys), &mut unresolved, keys.len(), &mut then);
-            let left = turn::<L, 1>(self, lines, (start, keys), &mut unresolved, left, &mut then);
-            turn::<L, 2>(self, lines, (start, keys), &mut unresolved, left, &mut then);
+            let left = turn::<L, 0>(lanes, self, lines, (start, keys), &mut unresolved, keys.len(), &mut then);
+            let left = turn::<L, 1>(lanes, self, lines, (start, keys), &mut unresolved, left, &mut then);
+            turn::<L, 2>(lanes, self, lines, (start, keys), &mut unresolved, left, &mut then);
         }
     }
     #[inline(always)]
@@ -75,30 +76,22 @@ impl<K: SlotKey> Aimed<K> {
     }
 }
 
-/// From one slot's word to the next one's, in the sixteen 32-bit lanes of a line. Every instruction set compares those, and
-/// SSE2 no wider ones.
-const fn lanes<L: Layout>() -> u32 {
+/// From one slot's word to the next one's, in the sixteen 32-bit lanes of a line.
+const fn stride<L: Layout>() -> u32 {
     L::WORD_STRIDE as u32 * L::Key::BITS / u32::BITS
 }
 
 /// The lanes where the words of slots begin, one bit each.
 fn beginnings<L: Layout>() -> u32 {
-    (0..L::SLOTS as u32).fold(0, |bits, i| bits | 1 << (i * lanes::<L>()))
+    (0..L::SLOTS as u32).fold(0, |bits, i| bits | 1 << (i * stride::<L>()))
 }
 
 /// The slots whose words have this remainder, one bit each, in the lane where the word begins.
 #[inline(always)]
-fn same_remainder<L: Layout>(line: &Line, remainder: L::Key) -> u32 {
-    let everywhere = |word: u64| {
-        let word = if L::Key::BITS == u64::BITS { word } else { word << 32 | word };
-        bytemuck::cast::<_, u32x16>([word; 8])
-    };
-    // Lanes in the order of a little-endian array, as words of 32 bits stand in a line.
-    let swapped = cfg!(target_endian = "big") && L::Key::BITS == u32::BITS;
-    let line = if swapped { line.map(|word| word.rotate_left(32)) } else { *line };
-    let ones = u64::MAX >> (u64::BITS - slot::age_shift::<L::Key>());
-    let apart = (bytemuck::cast::<_, u32x16>(line) ^ everywhere(remainder.into())) & everywhere(ones);
-    let same = apart.simd_eq(u32x16::ZERO).to_bitmask();
+fn same_remainder<L: Layout>(lanes: impl Lanes, line: &Line, remainder: L::Key) -> u32 {
+    let everywhere = |word: u64| if L::Key::BITS == u64::BITS { word } else { word << 32 | word };
+    let care = u64::MAX >> (u64::BITS - slot::age_shift::<L::Key>());
+    let same = lanes.same(line, everywhere(remainder.into()), everywhere(care));
     let same = if L::Key::BITS == u64::BITS { same & same >> 1 } else { same };
     same & beginnings::<L>()
 }
@@ -106,13 +99,13 @@ fn same_remainder<L: Layout>(line: &Line, remainder: L::Key) -> u32 {
 /// What a line says to a key: the slot of the first word that may be its own, or the last one; whether it is; whether the
 /// search goes on.
 #[inline(always)]
-fn ask<L: Layout>(line: &Line, turn: usize, ages: u32, remainder: L::Key) -> (usize, bool, bool) {
+fn ask<L: Layout>(lanes: impl Lanes, line: &Line, turn: usize, ages: u32, remainder: L::Key) -> (usize, bool, bool) {
     let of_turn = |i| ages >> slot::age::<L::Key>(L::word(line, i)) & 1 == 1;
-    let same = same_remainder::<L>(line, remainder);
-    let mut at = ((same.trailing_zeros() / lanes::<L>()) as usize).min(L::SLOTS - 1);
+    let same = same_remainder::<L>(lanes, line, remainder);
+    let mut at = ((same.trailing_zeros() / stride::<L>()) as usize).min(L::SLOTS - 1);
     // Another key with the same remainder, which came by another function.
     if same & same.wrapping_sub(1) != 0 {
-        at = (at..L::SLOTS).find(|&i| same >> (i as u32 * lanes::<L>()) & 1 == 1 && of_turn(i)).unwrap_or(at);
+        at = (at..L::SLOTS).find(|&i| same >> (i as u32 * stride::<L>()) & 1 == 1 && of_turn(i)).unwrap_or(at);
     }
     let found = (same != 0) & of_turn(at);
     // Words stand in order, but for tombstones, which are above all.
@@ -124,6 +117,7 @@ fn ask<L: Layout>(line: &Line, turn: usize, ages: u32, remainder: L::Key) -> (us
 /// has number `first`.
 #[inline(always)]
 fn turn<L: Layout, const TURN: usize>(
+    lanes: impl Lanes,
     functions: &LineFunctions<L::Key>,
     lines: &[Line],
     (first, keys): (usize, &[L::Key]),
@@ -153,11 +147,10 @@ fn turn<L: Layout, const TURN: usize>(
         for i in 0..here {
             prefetch(lines, next.lines[i] as usize);
             let at = flying.lines[i] as usize;
-            let Some(line) = lines.get(at) else { continue };
-            let (slot, found, open) = ask::<L>(line, TURN, ages, flying.remainders[i]);
-            let number = if TURN == 0 { (before + i) as u16 } else { unresolved[(before + i) % CHUNK] };
-            then(Told { number: first + usize::from(number), line: at, slot, found });
-            unresolved[left % CHUNK] = number;
+            let (slot, found, open) = ask::<L>(lanes, &lines[at], TURN, ages, flying.remainders[i]);
+            let number = if TURN == 0 { before + i } else { unresolved[(before + i) % CHUNK].into() };
+            then(Told { number: first + number, line: at, slot, found });
+            unresolved[left % CHUNK] = number as u16;
             left += usize::from(open);
         }
         swap(&mut flying, &mut next);

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use super::{Shared, per_line};
 use crate::cpu::CHUNK;
+use crate::cpu::lanes::Portable;
 use crate::cpu::lines::{Finds, Told};
 use crate::cpu::memory::Memory;
 use crate::error::Result;
@@ -69,7 +70,7 @@ pub(in crate::cpu) fn places_of<L: Layout>(
 ) -> Result<Memory<u64>> {
     let mut places = Memory::filled(keys.len(), NOWHERE)?;
     each((keys, places.words_mut()?), CHUNK, |_, (keys, places)| {
-        table.each_told(lines, keys, |told| places[told.number] = cell::<L>(told));
+        table.each_told(Portable, lines, keys, |told| places[told.number] = cell::<L>(told));
     });
     Ok(places)
 }
@@ -181,6 +182,6 @@ fn moved<L: Layout, F: Finds<L>>(
     }
     let mut cells = memory::reserved(keys.len())?;
     cells.resize(keys.len(), NOWHERE);
-    table.each_told(new, &keys, |told| cells[told.number] = cell::<L>(told));
+    table.each_told(Portable, new, &keys, |told| cells[told.number] = cell::<L>(told));
     Ok(Moved { cells, values })
 }
