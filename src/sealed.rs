@@ -8,6 +8,7 @@ use crate::for_each_scheme;
 use crate::scheme::bucketized::wide::{Layout, LinePlan};
 use crate::scheme::cuckoo::wide::CuckooLinePlan;
 use crate::scheme::robin_hood::wide::RobinHoodLinePlan;
+use crate::scheme::signpost::SignpostPlan;
 use crate::scheme::sorted::wide::ColumnsPlan;
 use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, RobinHoodOf, SortedOf};
 
@@ -30,6 +31,7 @@ impl<T: Word> Sealed for crate::opencl::Buffer<T> {}
 
 impl<K, V> Sealed for BucketizedOf<K, V> {}
 impl<L: Layout> Sealed for LinePlan<L> {}
+impl<L: Layout> Sealed for SignpostPlan<L> {}
 impl<K, V> Sealed for CuckooOf<K, V> {}
 impl<L: Layout> Sealed for CuckooLinePlan<L> {}
 impl<K, V> Sealed for RobinHoodOf<K, V> {}

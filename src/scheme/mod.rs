@@ -29,6 +29,7 @@ mod number;
 pub mod perfect;
 pub mod quadratic;
 pub mod robin_hood;
+pub mod signpost;
 pub mod slot;
 pub mod slot_lists;
 pub mod sorted;

@@ -37,7 +37,7 @@ pub const BUCKET_SLOTS: [u32; 3] = [4, 8, 16];
 const MOST_REACH: u32 = 1 << 16;
 
 /// The most buckets: more than 2^32 keys have no use for.
-const MOST_BUCKETS: u64 = 1 << 30;
+pub(super) const MOST_BUCKETS: u64 = 1 << 30;
 
 impl Scheme for Bucketized {
     const NAME: &'static str = "bucketized";

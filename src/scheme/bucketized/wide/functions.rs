@@ -26,12 +26,16 @@ pub struct LineFunctions<K: SlotKey> {
 impl<K: SlotKey> LineFunctions<K> {
     /// The functions of a plan, with the constants of its attempt.
     pub fn new<L: Layout<Key = K>>(plan: &LinePlan<L>) -> Self {
-        let mut stream = Constants::of(plan, &[LinePlan::<L>::ID, plan.buckets()]);
-        let mixer = K::next_mixer(&mut stream);
+        Self::drawn::<L>(&mut Constants::of(plan, &[LinePlan::<L>::ID, plan.buckets()]), plan.buckets())
+    }
+
+    /// Functions of so many buckets, with the next constants of a stream.
+    pub(in crate::scheme) fn drawn<L: Layout<Key = K>>(stream: &mut Constants, buckets: u32) -> Self {
+        let mixer = K::next_mixer(stream);
         let mut keys = [MixKeys::default(); MAX_FUNCTIONS];
         keys[1] = stream.next_mix_keys();
         keys[2] = stream.next_mix_keys();
-        let (buckets, part_bits) = (plan.buckets(), L::PART_BITS);
+        let part_bits = L::PART_BITS;
         LineFunctions { mixer, steps: Functions { count: 3, buckets, bucket_slots: L::SLOTS as u32, part_bits, keys } }
     }
 

@@ -70,8 +70,16 @@ pub trait Layout: Column {
         }
     }
     /// The bits of a line that belong to no slot.
+    #[inline(always)]
     fn spare(line: &Line) -> u32 {
         Self::SPARE.map_or(0, |half| read(line, half))
+    }
+    /// Writes them.
+    #[inline(always)]
+    fn put_spare(line: &mut Line, bits: u32) {
+        if let Some(half) = Self::SPARE {
+            write(line, half, bits);
+        }
     }
 }
 

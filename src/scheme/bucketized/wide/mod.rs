@@ -21,6 +21,7 @@ pub mod slot;
 #[cfg(test)]
 mod tests;
 
+pub use canonical::sort_line as sort_words;
 pub use functions::LineFunctions;
 pub use line::{Column, LINE_WORDS, Layout, Line, lines, lines_mut, pair, put};
 pub use plan::LinePlan;

@@ -1,0 +1,108 @@
+//! The keys of one home bucket, and who of them leaves it.
+//!
+//! ```text
+//! group    the keys of a home, each once, in the order of their remainders, and so of their tags
+//! c <= S   all stay
+//! c > S    T = c - S leave.  m = tags that occur;  a tag's representative = its least remainder
+//!          min(T, m) tokens;  sorted tag i is one of token i mod min(T, m)
+//!          T > m: the least T - m keys that are no representatives are surplus; they and the representatives of their
+//!                 tags go to the stash, and those tags' tokens offer nothing
+//! offers   position p of a token with q tags, 0 to 2 * 13 q - 1:  tag p mod q of its own, function (p mod 13 q) / q + 1
+//! ```
+//!
+//! A token is one key that must leave, and which of its tags' representatives it is depends on who takes it in. So a token
+//! with several tags has several times 13 places to ask for, and the entry of one tag is set, whichever it was.
+
+use super::post::FUNCTIONS;
+
+/// How often a token goes through its list.
+pub const CYCLES: u32 = 2;
+
+/// Who leaves, by the tags of a group's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leavers {
+    /// A bit for each tag that occurs.
+    pub tags: u32,
+    /// A bit for each tag whose representative goes to the stash with the surplus.
+    pub stashed: u32,
+    /// How many tokens there are.
+    pub tokens: u32,
+    /// How many keys are surplus: the first so many that are no representatives.
+    pub surplus: u32,
+}
+
+impl Leavers {
+    /// Those of a group with these tags, in their order, in buckets of so many slots.
+    pub fn of(tags: impl Iterator<Item = u32> + Clone, slots: usize) -> Leavers {
+        let leave = (tags.clone().count() as u32).saturating_sub(slots as u32);
+        let present = tags.clone().fold(0u32, |bits, tag| bits | 1 << tag);
+        let tokens = leave.min(present.count_ones());
+        let mut leavers = Leavers { tags: present, stashed: 0, tokens, surplus: leave - tokens };
+        let (mut before, mut left) = (None, leavers.surplus);
+        for tag in tags {
+            if before == Some(tag) && left > 0 {
+                leavers.stashed |= 1 << tag;
+                left -= 1;
+            }
+            before = Some(tag);
+        }
+        leavers
+    }
+
+    /// How many tags a token has.
+    pub fn tags_of(&self, token: u32) -> u32 {
+        (self.tags.count_ones() - token).div_ceil(self.tokens.max(1))
+    }
+
+    /// The tag of a token with this number among its own.
+    pub fn tag(&self, token: u32, number: u32) -> u32 {
+        nth_bit(self.tags, token + number * self.tokens)
+    }
+
+    /// Tag and function of a token's offer; none past its last.
+    pub fn offer(&self, token: u32, position: u32) -> Option<(u32, u32)> {
+        let own = self.tags_of(token);
+        let place = position % (FUNCTIONS * own).max(1);
+        (position < CYCLES * FUNCTIONS * own).then(|| (self.tag(token, place % own), place / own + 1))
+    }
+
+    /// Whether a token offers at all.
+    pub fn offers(&self, token: u32) -> bool {
+        self.surplus == 0 || self.stashed >> self.tag(token, 0) & 1 == 0
+    }
+}
+
+/// The number of the n-th bit that is set, from 0; 32 if there are not so many.
+pub fn nth_bit(mut bits: u32, n: u32) -> u32 {
+    (0..n).for_each(|_| bits &= bits.wrapping_sub(1));
+    bits.trailing_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_leave_with_a_choice_and_many_without() {
+        let of = |tags: &[u32], slots| Leavers::of(tags.iter().copied(), slots);
+        assert_eq!(of(&[0, 1, 1, 5], 4), Leavers { tags: 0b10_0011, stashed: 0, tokens: 0, surplus: 0 });
+        // One leaves: of three tags, whichever finds a place.
+        let one = of(&[0, 1, 1, 5, 5], 4);
+        assert_eq!((one.tokens, one.tags_of(0), one.offers(0)), (1, 3, true));
+        let offers: Vec<_> = (0..4).map(|position| one.offer(0, position)).collect();
+        assert_eq!(offers, [Some((0, 1)), Some((1, 1)), Some((5, 1)), Some((0, 2))]);
+        assert_eq!(
+            (one.offer(0, 38), one.offer(0, 39), one.offer(0, 77)),
+            (Some((5, 13)), Some((0, 1)), Some((5, 13)))
+        );
+        assert_eq!(one.offer(0, 78), None);
+        // Two leave: token 0 has tags 0 and 5, token 1 has tag 1.
+        let two = of(&[0, 1, 1, 1, 5, 5], 4);
+        assert_eq!((two.tokens, two.tags_of(0), two.tags_of(1)), (2, 2, 1));
+        assert_eq!((two.offer(0, 1), two.offer(1, 1)), (Some((5, 1)), Some((1, 2))));
+        // Four leave by two tags: two are surplus, and with them goes the representative of their tag.
+        let four = of(&[3, 3, 3, 3, 7, 7, 7, 7], 4);
+        assert_eq!(four, Leavers { tags: 1 << 3 | 1 << 7, stashed: 1 << 3, tokens: 2, surplus: 2 });
+        assert_eq!((four.offers(0), four.offers(1)), (false, true));
+    }
+}
