@@ -108,7 +108,7 @@ pub use multi::{MultiBuilder, MultiTable, Retrieved};
 pub use opencl::OpenCl;
 pub use scheme::{
     AnyScheme, Bucketized, Cuckoo, CuckooSet, Fks, FksFamily, HashFamily, Horton, HortonFamily, Insertion, Kind, Load,
-    LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Sorted,
+    LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};

@@ -10,7 +10,7 @@ use crate::scheme::cuckoo::wide::CuckooLinePlan;
 use crate::scheme::robin_hood::wide::RobinHoodLinePlan;
 use crate::scheme::signpost::SignpostPlan;
 use crate::scheme::sorted::wide::ColumnsPlan;
-use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, RobinHoodOf, SortedOf};
+use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, RobinHoodOf, Signpost, SortedOf};
 
 /// Nobody outside can name it.
 pub trait Sealed {}
@@ -31,6 +31,7 @@ impl<T: Word> Sealed for crate::opencl::Buffer<T> {}
 
 impl<K, V> Sealed for BucketizedOf<K, V> {}
 impl<L: Layout> Sealed for LinePlan<L> {}
+impl<K, V> Sealed for Signpost<K, V> {}
 impl<L: Layout> Sealed for SignpostPlan<L> {}
 impl<K, V> Sealed for CuckooOf<K, V> {}
 impl<L: Layout> Sealed for CuckooLinePlan<L> {}

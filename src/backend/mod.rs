@@ -244,6 +244,8 @@ pub struct Placed<K = u32, V = u32> {
     pub least_copy: Option<K>,
     /// The value that came with the key that cannot stand in the image (classic: the empty marker's).
     pub outside: Option<V>,
+    /// Keys in a stash whose size depends on that: the image is that of [`Plan::with_stash`](crate::scheme::Plan::with_stash).
+    pub stash: u64,
 }
 
 /// [`Placed`] of a batch of tables of scheme `S`.

@@ -33,6 +33,7 @@ fn expected(before: &[u32], come: &[u32], kind: Kind) -> Placed {
         copies: times.values().map(|times| times - 1).sum(),
         least_copy: times.iter().find(|&(_, &times)| times > 1).map(|(&key, _)| key),
         outside: (kind == Kind::Classic && come.contains(&EMPTY_KEY)).then_some(0),
+        stash: 0,
     }
 }
 

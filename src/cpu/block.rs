@@ -47,6 +47,7 @@ pub(super) fn sum(a: Placed, b: Placed) -> Placed {
         copies: a.copies + b.copies,
         least_copy: a.least_copy.into_iter().chain(b.least_copy).min(),
         outside: a.outside.max(b.outside),
+        stash: a.stash + b.stash,
     }
 }
 

@@ -54,6 +54,14 @@ impl<T: Word> Memory<T> {
         Ok(memory)
     }
 
+    /// Its first words alone. The others stay allocated, which costs nothing where nobody has written to them.
+    pub(super) fn shortened(mut self, len: usize) -> Self {
+        if let Pages::Small(words) = &mut self.pages {
+            words.truncate(len);
+        }
+        Memory { len: self.len.min(len), ..self }
+    }
+
     /// `len` zeros.
     pub(super) fn zeroed(len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| no_room(usize::MAX))?;

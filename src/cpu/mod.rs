@@ -29,6 +29,7 @@
 //! bucketized/    `Passes<Bucketized>`
 //! horton/        `Passes<Horton>`
 //! robin_hood/    `Passes<RobinHood>`
+//! signpost/      `Passes<Signpost>`
 //! fks/           `Passes<Fks>`
 //! sorted/        `Passes<Sorted>`
 //! perfect/       `Passes<Perfect>`
@@ -70,6 +71,7 @@ mod relational;
 mod robin_hood;
 mod route;
 mod search;
+mod signpost;
 mod slot_lists;
 mod sort;
 mod sorted;

@@ -154,6 +154,9 @@ macro_rules! any_scheme {
             fn with_outside(self, value: Option<u32>) -> Self {
                 mapped_plan!(self, |plan| plan.with_outside(value))
             }
+            fn with_stash(self, keys: u64) -> Self {
+                mapped_plan!(self, |plan| plan.with_stash(keys))
+            }
             fn salt(&self) -> Option<Salt> {
                 of_plan!(self, |plan, S| plan.salt())
             }

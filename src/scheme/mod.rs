@@ -49,6 +49,7 @@ pub(crate) use number::SchemeNumber;
 pub use perfect::{Perfect, PerfectPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
 pub use robin_hood::{RobinHood, RobinHoodOf, RobinHoodPlan, Sequence};
+pub use signpost::{Signpost, SignpostPlan};
 pub use sorted::{Sorted, SortedOf, SortedPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
@@ -245,6 +246,10 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     }
     /// The same plan with another pair, or none, beside the image; where no key stands there, as it is.
     fn with_outside(self, _value: Option<Self::Value>) -> Self {
+        self
+    }
+    /// The same plan for an image whose stash holds so many keys, where its size depends on that; elsewhere as it is.
+    fn with_stash(self, _keys: u64) -> Self {
         self
     }
     /// The salt that the constants are drawn from, if it is not the seed alone. Attempts below [`FIRST_SALTED`] have

@@ -152,7 +152,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
                 rows.found(least);
                 return Ok(Outcome::Copies(least));
             }
-            return Ok(Outcome::Built(Image::of_pairs(plan, image, pairs, placed.outside)));
+            return Ok(Outcome::Built(Image::of_pairs(plan.with_stash(placed.stash), image, pairs, placed.outside)));
         }
         drop(image);
         if let Some(least) = rows.least_copy(backend)? {

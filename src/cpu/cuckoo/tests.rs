@@ -226,14 +226,14 @@ fn classic_copies_and_the_markers_key() {
         let mut marked = pairs.clone();
         marked.push((u32::MAX, 5));
         let (image, placed) = built(&cpu, &plan, &[&marked]);
-        assert_eq!(placed, Placed { copies: 3, least_copy, outside: Some(5), unplaced: 0 });
+        assert_eq!(placed, Placed { copies: 3, least_copy, outside: Some(5), unplaced: 0, stash: 0 });
         assert_eq!(image.iter().filter(|&&word| word != plan.empty_word()).count() as u64, count + 3);
 
         let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
         let (_, placed) = built(&cpu, &plan, &[&only]);
-        assert_eq!(placed, Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0 });
+        assert_eq!(placed, Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 });
         let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&only]);
-        assert_eq!(placed, Placed { copies: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0 });
+        assert_eq!(placed, Placed { copies: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 });
         let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&[]]);
         assert_eq!(placed, Placed::default());
     }

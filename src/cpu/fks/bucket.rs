@@ -87,7 +87,7 @@ pub(super) fn cuckoo(
             let (seed, seated) = bucket.build(functions, plan, words);
             *seeds |= u64::from(seed) << (8 * i);
             let Seated { unplaced, copies, least_copy } = seated;
-            placed = sum(placed, Placed { unplaced, copies, least_copy, outside: None });
+            placed = sum(placed, Placed { unplaced, copies, least_copy, outside: None, stash: 0 });
         }
         Ok(placed)
     };

@@ -178,9 +178,15 @@ fn the_markers_key_is_counted_and_stands_outside() {
             assert_eq!(audited(&plan, &image), pairs.len() as u64);
             let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
             let (_, placed) = built(&cpu, &plan, &only);
-            assert_eq!(placed, Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0 });
+            assert_eq!(
+                placed,
+                Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+            );
             let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &only);
-            assert_eq!(placed, Placed { copies: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0 });
+            assert_eq!(
+                placed,
+                Placed { copies: 3, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
+            );
             assert_eq!(built(&cpu, &plan.with_outside(Some(1)), &[]).1, Placed::default());
         }
     }

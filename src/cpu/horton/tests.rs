@@ -222,7 +222,7 @@ fn the_markers_key_stands_in_the_plan() {
         assert_eq!(placed, Placed { outside: Some(5), ..Placed::default() });
         assert!(image == expected);
         let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
-        let twice = Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0 };
+        let twice = Placed { copies: 2, least_copy: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 };
         assert_eq!(built(&cpu, &plan, &only).1, twice);
         let held = plan.with_outside(Some(1));
         assert_eq!(built(&cpu, &held, &only).1, Placed { copies: 3, ..twice });

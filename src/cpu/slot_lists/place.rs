@@ -49,7 +49,7 @@ where
 
 fn sum<K: Ord, V>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
     let least_copy = a.least_copy.into_iter().chain(b.least_copy).min();
-    Placed { unplaced: a.unplaced + b.unplaced, copies: a.copies + b.copies, least_copy, outside: None }
+    Placed { unplaced: a.unplaced + b.unplaced, copies: a.copies + b.copies, least_copy, outside: None, stash: 0 }
 }
 
 /// One thread of a build.

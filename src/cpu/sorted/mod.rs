@@ -106,5 +106,5 @@ fn copies<T: Sync, K: Copy + PartialEq, V>(cells: &[T], key: impl Fn(&T) -> K + 
     };
     let least = |a: Option<usize>, b: Option<usize>| a.into_iter().chain(b).min();
     let (copies, least) = fold(0..cells.len(), CHUNK, of_chunk, |a, b| (a.0 + b.0, least(a.1, b.1)));
-    Placed { unplaced: 0, copies, least_copy: least.map(|at| key(&cells[at])), outside: None }
+    Placed { unplaced: 0, copies, least_copy: least.map(|at| key(&cells[at])), outside: None, stash: 0 }
 }

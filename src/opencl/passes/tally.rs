@@ -74,6 +74,7 @@ impl Tally {
             copies: count(Status::Copies) + copies_outside,
             least_copy: least.into_iter().chain(least_outside).min(),
             outside: (came_outside > 0).then(|| count(Status::OutsideValue) as u32),
+            stash: 0,
         };
         Ok((placed, count(Status::Escaped)))
     }
@@ -90,7 +91,7 @@ impl Tally {
         let least_copy = (count(Status::Copies) > 0).then(|| K::low(!count(Status::Least)));
         let (unplaced, copies) = (count(Status::Unplaced), count(Status::Copies));
         let held_all = count(Status::Escaped) <= room && count(Status::Moved) == 0;
-        Ok((Placed { unplaced, copies, least_copy, outside: None }, held_all))
+        Ok((Placed { unplaced, copies, least_copy, outside: None, stash: 0 }, held_all))
     }
 
     /// What was taken out by the kernels that counted here.

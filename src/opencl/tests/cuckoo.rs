@@ -243,7 +243,7 @@ fn the_empty_markers_key_stands_outside() -> Result<()> {
         let plan = classic.with_outside(outside);
         let mut image = empty(cl, &plan)?;
         let placed = place(cl, &plan, &mut image, &keys, &values)?;
-        let expected = Placed { copies, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0 };
+        let expected = Placed { copies, least_copy: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
         assert_eq!(placed, expected);
         let present = plan.with_outside(placed.outside);
         for plan in [classic, present, classic.with_outside(Some(0))] {

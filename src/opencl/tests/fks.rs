@@ -210,7 +210,7 @@ fn copies_are_counted_and_the_least_is_named() -> Result<()> {
     for scheme in schemes() {
         let (plan, image, placed) = build(cl, &scheme, &keys, &values)?;
         let outside = (plan.kind() == Kind::Classic).then(|| values[1].max(3));
-        assert_eq!(placed, Placed { copies: 7, least_copy: Some(17), outside, unplaced: 0 }, "{scheme:?}");
+        assert_eq!(placed, Placed { copies: 7, least_copy: Some(17), outside, unplaced: 0, stash: 0 }, "{scheme:?}");
         // The greatest value stays.
         let words = cl.download(&image)?;
         assert_eq!(Fks::find(&plan, &words, 17), Some(9));

@@ -36,7 +36,13 @@ fn counted(keys: &[u32], values: &[u32], outside: Option<u32>) -> Placed {
     sorted.sort_unstable();
     let copies: Vec<u32> = sorted.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0]).collect();
     let aside = keys.iter().zip(values).filter(|&(&key, _)| Some(key) == outside).map(|(_, &value)| value);
-    Placed { unplaced: 0, copies: copies.len() as u64, least_copy: copies.first().copied(), outside: aside.max() }
+    Placed {
+        unplaced: 0,
+        copies: copies.len() as u64,
+        least_copy: copies.first().copied(),
+        outside: aside.max(),
+        stash: 0,
+    }
 }
 
 fn agree<S: Scheme<Key = u32, Value = u32>>(cl: &OpenCl, cpu: &Cpu) -> Result<()>

@@ -19,7 +19,7 @@ use super::post::FUNCTIONS;
 pub const CYCLES: u32 = 2;
 
 /// Who leaves, by the tags of a group's keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leavers {
     /// A bit for each tag that occurs.
     pub tags: u32,

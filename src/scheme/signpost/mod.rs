@@ -36,7 +36,15 @@ pub use functions::SignpostFunctions;
 pub use plan::SignpostPlan;
 pub use post::STASH;
 
-use crate::scheme::bucketized::wide::Layout;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use self::reading::Reader;
+use crate::error::{Error, Result};
+use crate::scheme::bucketized::MOST_BUCKETS;
+use crate::scheme::bucketized::wide::{Column, Layout};
+use crate::scheme::slot::MIN_BUCKETS;
+use crate::scheme::{Audit, Kind, Limits, Load, Placing, Request, Scheme, Updates, Violation};
 
 /// The scheme's number in files.
 const NUMBER: u32 = 10;
@@ -72,7 +80,7 @@ impl Layout for NarrowSet {
 }
 
 /// What keys and values are, and how a line holds them.
-pub trait Posted {
+pub trait Posted: Column {
     /// The layout of a line.
     type Layout: Layout;
 }
@@ -94,4 +102,118 @@ impl Posted for (u32, u64) {
 }
 impl Posted for (u64, ()) {
     type Layout = (u64, ());
+}
+
+/// The parameters of a signpost table of `K` keys and `V` values, `()` for sets.
+///
+/// | keys, values | slots a bucket | signposts | buckets read a hit, a miss at load 0.9 |
+/// |---|---|---|---|
+/// | `u32`, `u32` | 8 | 16 | 1.10, 1.045 |
+/// | `u64`, `u64` | 4 | 8 | 1.16, 1.07 |
+/// | `u64`, `u32` and `u32`, `u64` | 5 | 8 | 1.14, 1.08 |
+/// | `u64`, `()` | 8 | 16 | 1.10, 1.045 |
+/// | `u32`, `()` | 16 | 32 | 1.06, 1.03 |
+///
+/// ```
+/// use koel::{Cpu, HashTable, Signpost};
+/// let table = HashTable::builder(Signpost::new()).build(&Cpu::new(), &[3, u32::MAX], &[7, 0])?;
+/// assert_eq!(table.get(&[u32::MAX, 1, 3])?, [Some(0), None, Some(7)]);
+/// let wide = HashTable::builder(Signpost::new().of::<u64, u64>()).build(&Cpu::new(), &[1 << 40], &[9])?;
+/// assert_eq!(wide.get(&[1 << 40, 1])?, [Some(9), None]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signpost<K = u32, V = u32> {
+    kind: Kind,
+    layout: PhantomData<(K, V)>,
+}
+
+impl Signpost {
+    /// Tables of `u32` keys and values.
+    #[expect(clippy::new_without_default, reason = "a scheme is named where it is chosen")]
+    pub fn new() -> Signpost {
+        Signpost { kind: Kind::Canonical, layout: PhantomData }
+    }
+
+    /// The same for keys and values of other types, `()` for none.
+    pub fn of<K, V>(&self) -> Signpost<K, V>
+    where
+        (K, V): Posted,
+    {
+        Signpost { kind: self.kind, layout: PhantomData }
+    }
+}
+
+/// The layout of a table's lines.
+type LayoutOf<K, V> = <(K, V) as Posted>::Layout;
+
+impl<K: Column, V: Column> Scheme for Signpost<K, V>
+where
+    (K, V): Posted,
+{
+    const NAME: &'static str = "signpost";
+    const ID: u32 = SignpostPlan::<LayoutOf<K, V>>::ID;
+    const KINDS: &'static [Kind] = &[Kind::Canonical];
+    type Key = <LayoutOf<K, V> as Layout>::Key;
+    type Value = <LayoutOf<K, V> as Layout>::Value;
+    type Plan = SignpostPlan<LayoutOf<K, V>>;
+
+    fn of_kind(kind: Kind) -> Self {
+        Signpost { kind, layout: PhantomData }
+    }
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+    fn updates(&self) -> Updates {
+        Updates::Rebuild
+    }
+    fn check(&self) -> Result<()> {
+        match self.kind {
+            Kind::Canonical => Ok(()),
+            Kind::Classic => Err(Error::parameter("kind", self.kind, "signpost tables are canonical")),
+        }
+    }
+    fn default_load(&self) -> Load {
+        Load::from_millionths(900_000)
+    }
+    fn plan(&self, request: Request) -> Result<Self::Plan> {
+        self.check()?;
+        let slots = LayoutOf::<K, V>::SLOTS as u64;
+        let buckets = request.slots.div_ceil(slots).max(MIN_BUCKETS.into());
+        if buckets > MOST_BUCKETS {
+            let what = "slots of a signpost table";
+            return Err(Error::TooLarge { what, asked: request.slots, most: MOST_BUCKETS * slots });
+        }
+        Ok(SignpostPlan::new(buckets as u32, request.seed, request.attempt))
+    }
+    fn from_plan(_: &Self::Plan) -> Self {
+        Self::of_kind(Kind::Canonical)
+    }
+    fn limits(&self) -> Limits {
+        let limits = Limits::of::<Self::Key, Self::Value>();
+        if LayoutOf::<K, V>::VALUES.is_some() { limits } else { Limits { value_bits: 0, ..limits } }
+    }
+
+    fn find(plan: &Self::Plan, image: &[u64], key: Self::Key) -> Option<Self::Value> {
+        reading::find(plan, image, key)
+    }
+    fn reads(plan: &Self::Plan, image: &[u64], key: Self::Key) -> u32 {
+        Reader::new(plan, image).search(key).0
+    }
+    fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(Self::Key, Self::Value)> {
+        Reader::new(plan, image).pair(cell)
+    }
+    fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32 {
+        Reader::new(plan, image).age(cell)
+    }
+    /// The plan must have the stash that these pairs need ([`rule::stashed`]).
+    fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
+        rule::place(plan, image, pairs)
+    }
+    fn remove(_: &Self::Plan, _: &mut [u64], _: &[Self::Key]) -> u64 {
+        0
+    }
+    fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
+        Reader::new(plan, image).audit(cells)
+    }
 }

@@ -55,19 +55,10 @@ impl<L: Layout> SignpostPlan<L> {
         self.numbers.stash_buckets
     }
 
-    /// The same plan with a stash for so many keys, filled to half: what of it depends on the contents.
-    pub fn with_stash(self, keys: u64) -> Self {
-        let stash_buckets = match keys {
-            0 => 0,
-            _ => (2 * keys).div_ceil(L::SLOTS as u64).max(MIN_STASH.into()) as u32,
-        };
-        SignpostPlan { numbers: Numbers { stash_buckets, ..self.numbers }, ..self }
-    }
-
-    /// Where the entries behind the lines begin, if there are any, and where the stash does, in words of the image.
+    /// Where the stash begins, and where the entries behind it do, in words of the image.
     pub fn sections(&self) -> (usize, usize) {
-        let lines = self.numbers.buckets as usize * LINE_WORDS;
-        (lines, lines + words_behind::<L>(self.numbers.buckets) as usize)
+        let stash = self.numbers.buckets as usize * LINE_WORDS;
+        (stash, stash + self.numbers.stash_buckets as usize * LINE_WORDS)
     }
 
     /// The functions with their constants.
@@ -117,6 +108,13 @@ impl<L: Layout> Plan for SignpostPlan<L> {
     fn with_salt(self, salt: Option<Salt>) -> Self {
         let salt = salt.filter(|_| self.numbers.attempt >= FIRST_SALTED).unwrap_or(Salt::NONE);
         SignpostPlan { numbers: Numbers { salt, ..self.numbers }, ..self }
+    }
+    fn with_stash(self, keys: u64) -> Self {
+        let stash_buckets = match keys {
+            0 => 0,
+            _ => (2 * keys).div_ceil(L::SLOTS as u64).max(MIN_STASH.into()) as u32,
+        };
+        SignpostPlan { numbers: Numbers { stash_buckets, ..self.numbers }, ..self }
     }
     fn kind(&self) -> Kind {
         Kind::Canonical

@@ -8,7 +8,7 @@
 //! entry    4 bits a tag:  0 nobody left by this tag, R its least key left by function R, 14 keys of it are in the stash
 //! where    entry t of a bucket:  within the words       nibble t mod 2 of the 8 bits of slot t / 2
 //!                                in the spare bytes     nibble t of the 32 bits
-//!                                behind the lines       nibble t of the S bytes of this bucket
+//!                                behind all lines       nibble t of the S bytes of this bucket
 //! ```
 //!
 //! **Where the bits come from.** The bucket says log2(buckets) bits of a mixed key, so the low half of the product that
@@ -39,7 +39,7 @@ pub enum Posts {
     Within,
     /// In the bytes of a line that belong to no slot.
     Spare,
-    /// In an array behind the lines.
+    /// In an array behind all lines, those of the stash too.
     Behind,
 }
 
@@ -119,7 +119,7 @@ impl Fields {
     }
 }
 
-/// 64-bit words behind the lines that hold the entries of so many buckets; whole lines.
+/// 64-bit words behind all lines that hold the entries of so many buckets; whole lines.
 pub fn words_behind<L: Layout>(buckets: u32) -> u64 {
     match Posts::of::<L>(buckets) {
         Posts::Behind => (u64::from(buckets) * L::SLOTS as u64).div_ceil(8 * LINE_WORDS as u64) * LINE_WORDS as u64,

@@ -30,12 +30,12 @@ pub struct Reader<'a, L: Layout> {
 impl<'a, L: Layout> Reader<'a, L> {
     /// Of an image that is as long as the plan says.
     pub fn new(plan: &SignpostPlan<L>, image: &'a [u64]) -> Self {
-        let (behind, stash) = plan.sections();
+        let (stash, behind) = plan.sections();
         Reader {
             functions: plan.functions(),
-            lines: lines(image.get(..behind).unwrap_or_default()),
-            behind: image.get(behind..stash).unwrap_or_default(),
-            stash: image.get(stash..).unwrap_or_default(),
+            lines: lines(image.get(..stash).unwrap_or_default()),
+            stash: image.get(stash..behind).unwrap_or_default(),
+            behind: image.get(behind..).unwrap_or_default(),
         }
     }
 
@@ -125,21 +125,15 @@ impl<'a, L: Layout> Reader<'a, L> {
             let (at, in_stash, _) = self.place(bucket * slots);
             audit = audit.join(if in_stash { self.audit_stash(at)? } else { self.audit_line(at)? });
         }
-        if cells.end > self.lines.len() as u64 * slots && self.behind_is_dirty() {
+        let first = post::behind::<L>(self.lines.len() as u32, 0);
+        let rest = self.behind.get(first.0..).unwrap_or_default();
+        if rest.iter().enumerate().any(|(i, &word)| (if i == 0 { word >> first.1 } else { word }) != 0) {
             return Err(Violation::Bucket {
                 bucket: self.lines.len() as u64,
-                reason: "bytes before the stash are not 0",
+                reason: "bytes behind the signposts are not 0",
             });
         }
         Ok(audit)
-    }
-
-    /// Whether there is anything behind the entries of the last bucket.
-    fn behind_is_dirty(&self) -> bool {
-        let (first, _) = post::behind::<L>(self.lines.len() as u32, 0);
-        let shift = post::behind::<L>(self.lines.len() as u32, 0).1;
-        let rest = self.behind.get(first..).unwrap_or_default();
-        rest.iter().enumerate().any(|(i, &word)| if i == 0 { word >> shift != 0 } else { word != 0 })
     }
 
     fn audit_line(&self, bucket: u32) -> Result<Audit, Violation> {

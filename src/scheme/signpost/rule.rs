@@ -186,8 +186,8 @@ pub fn place<L: Layout>(plan: &SignpostPlan<L>, image: &mut [u64], pairs: &[(L::
         return Placing::Unplaced;
     }
     image.fill(EMPTY);
-    let (behind, stash) = plan.sections();
-    for (bucket, (line, pairs)) in lines_mut(&mut image[..behind]).iter_mut().zip(&settled.buckets).enumerate() {
+    let (stash, behind) = plan.sections();
+    for (bucket, (line, pairs)) in lines_mut(&mut image[..stash]).iter_mut().zip(&settled.buckets).enumerate() {
         pairs.iter().enumerate().for_each(|(i, &pair)| put::<L>(line, i, pair));
         sort_words::<L>(line);
         write_entries::<L>(functions.posts, line, settled.entries[bucket]);
@@ -200,7 +200,7 @@ pub fn place<L: Layout>(plan: &SignpostPlan<L>, image: &mut [u64], pairs: &[(L::
             }
         }
     }
-    let image = &mut image[stash..];
+    let image = &mut image[stash..behind];
     for &(key, value) in &settled.stash {
         if canonical::place::<L>(&functions.stash, image, key, value) == Placing::Unplaced {
             return Placing::Unplaced;

@@ -1,0 +1,194 @@
+//! Lookups: a chunk of keys goes through its homes, and then those whom a signpost leads on through their guest lines.
+//!
+//! ```text
+//! homes    for each block of 128 keys:   hash all
+//!                                        ask the block before, whose lines have had that time to arrive; with each key
+//!                                        fetch the line of one of this block
+//!          ask:  all words of the line are compared at once;  not there and a signpost that is not 0: list number and entry
+//! guests   the same with those on the list, whose lines and words their entries say
+//! stash    the few whom signposts send there, one by one
+//! ```
+//!
+//! As in `bucketized/lookup.rs`, nothing branches on what was found, and nothing is read back in other pieces than it was
+//! written. Keys are hashed anew for their guest line, which costs less than to keep 12 bytes a key.
+
+use crate::backend::Word;
+use crate::cpu::lanes::Lanes;
+use crate::cpu::lines::{Finds, Told};
+use crate::cpu::memory::prefetch;
+use crate::cpu::{BLOCK, CHUNK};
+use crate::scheme::bucketized::wide::{Layout, Line, SlotKey, canonical};
+use crate::scheme::signpost::SignpostFunctions;
+use crate::scheme::signpost::post::{self, FUNCTIONS, Posts, STASH};
+
+impl<L: Layout> Finds<L> for SignpostFunctions<L::Key> {
+    #[inline(always)]
+    fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
+        let mut led = Led { numbers: [0; CHUNK], entries: [0; CHUNK] };
+        for (start, keys) in (0..).step_by(CHUNK).zip(keys.chunks(CHUNK)) {
+            let left = homes::<L>(lanes, self, lines, (start, keys), &mut led, &mut then);
+            guests::<L>(lanes, self, lines, (start, keys), &led, left, &mut then);
+        }
+    }
+    #[inline(always)]
+    fn key_of(&self, line: usize, _: usize, word: u64) -> L::Key {
+        match (line as u32).checked_sub(self.buckets) {
+            Some(of_stash) => self.stash.key_of(of_stash, word),
+            None => {
+                self.pair_in(line as u32, word & self.fields.of_pair::<L::Key>()).map_or(L::Key::low(0), |pair| pair.1)
+            }
+        }
+    }
+}
+
+/// The keys of a chunk that a signpost leads on.
+struct Led {
+    numbers: [u16; CHUNK],
+    entries: [u8; CHUNK],
+}
+
+/// Where the keys of a block are looked for. It is copied, since pointers to two that change places cost registers.
+#[derive(Clone, Copy)]
+struct Aimed<K> {
+    lines: [u32; BLOCK],
+    /// Words without entries.
+    words: [K; BLOCK],
+}
+
+impl<K: SlotKey> Aimed<K> {
+    fn new() -> Self {
+        Aimed { lines: [0; BLOCK], words: [K::low(0); BLOCK] }
+    }
+}
+
+/// From one slot's word to the next one's, in the sixteen 32-bit lanes of a line.
+const fn stride<L: Layout>() -> u32 {
+    L::WORD_STRIDE as u32 * L::Key::BITS / u32::BITS
+}
+
+/// The lanes where the words of slots begin, one bit each.
+fn beginnings<L: Layout>() -> u32 {
+    (0..L::SLOTS as u32).fold(0, |bits, i| bits | 1 << (i * stride::<L>()))
+}
+
+/// The slot that holds a word, any if none does, and whether one does.
+#[inline(always)]
+fn ask<L: Layout>(
+    lanes: impl Lanes,
+    functions: &SignpostFunctions<L::Key>,
+    line: &Line,
+    word: L::Key,
+) -> (usize, bool) {
+    let everywhere = |word: u64| if L::Key::BITS == u64::BITS { word } else { word << 32 | word };
+    let same = lanes.same(line, everywhere(word.into()), everywhere(functions.fields.of_pair::<L::Key>()));
+    let same = if L::Key::BITS == u64::BITS { same & same >> 1 } else { same } & beginnings::<L>();
+    ((same.trailing_zeros() / stride::<L>()) as usize % L::SLOTS.next_power_of_two() % L::SLOTS, same != 0)
+}
+
+/// Tells of all keys at home, and lists those whom a signpost leads on; how many.
+#[inline(always)]
+fn homes<L: Layout>(
+    lanes: impl Lanes,
+    functions: &SignpostFunctions<L::Key>,
+    lines: &[Line],
+    (first, keys): (usize, &[L::Key]),
+    led: &mut Led,
+    then: &mut impl FnMut(Told),
+) -> usize {
+    let fields = functions.fields;
+    let behind = lines.get((functions.buckets + functions.stash.steps.buckets) as usize..).unwrap_or_default();
+    let behind = behind.as_flattened();
+    let (mut flying, mut next) = (Aimed::<L::Key>::new(), Aimed::new());
+    let mut left = 0;
+    // One block more than there is, to ask the last.
+    for start in (0..keys.len() + BLOCK).step_by(BLOCK) {
+        let block = &keys[start.min(keys.len())..keys.len().min(start + BLOCK)];
+        for ((line, word), &key) in next.lines.iter_mut().zip(&mut next.words).zip(block) {
+            let (home, remainder) = functions.home(key);
+            (*line, *word) = (home, L::Key::low(fields.word(1, remainder)));
+        }
+        if start == 0 {
+            next.lines[..block.len()].iter().for_each(|&line| prefetch(lines, line as usize));
+            flying = next;
+            continue;
+        }
+        let before = start - BLOCK;
+        for i in 0..(keys.len() - before).min(BLOCK) {
+            prefetch(lines, next.lines[i] as usize);
+            let at = flying.lines[i];
+            let line = &lines[at as usize];
+            let (slot, found) = ask::<L>(lanes, functions, line, flying.words[i]);
+            then(Told { number: first + before + i, line: at as usize, slot, found });
+            let tag = fields.tag(fields.remainder::<L::Key>(flying.words[i].into()));
+            let entry = if functions.posts == Posts::Behind {
+                let (word, shift) = post::behind::<L>(at, tag);
+                behind.get(word).map_or(0, |word| (word >> shift) as u32 & 15)
+            } else {
+                post::entry_in::<L>(functions.posts, line, tag)
+            };
+            (led.numbers[left % CHUNK], led.entries[left % CHUNK]) = ((before + i) as u16, entry as u8);
+            left += usize::from(!found & (entry != 0));
+        }
+        flying = next;
+    }
+    left
+}
+
+/// Tells of those who are led on.
+#[inline(always)]
+fn guests<L: Layout>(
+    lanes: impl Lanes,
+    functions: &SignpostFunctions<L::Key>,
+    lines: &[Line],
+    (first, keys): (usize, &[L::Key]),
+    led: &Led,
+    left: usize,
+    then: &mut impl FnMut(Told),
+) {
+    let fields = functions.fields;
+    let (mut flying, mut next) = (Aimed::<L::Key>::new(), Aimed::new());
+    for start in (0..left + BLOCK).step_by(BLOCK) {
+        let coming = left.saturating_sub(start).min(BLOCK);
+        for i in 0..coming {
+            let (number, entry) = (led.numbers[start + i], u32::from(led.entries[start + i]));
+            let (home, remainder) = functions.home(keys[usize::from(number)]);
+            // To those of the stash no line says anything: no word has this age.
+            let function = if entry <= FUNCTIONS { entry } else { STASH };
+            next.lines[i] = functions.guest(home, fields.tag(remainder), function).unwrap_or(home);
+            next.words[i] = L::Key::low(fields.word(function + 1, remainder));
+        }
+        if start == 0 {
+            next.lines[..coming].iter().for_each(|&line| prefetch(lines, line as usize));
+            flying = next;
+            continue;
+        }
+        let before = start - BLOCK;
+        for i in 0..(left - before).min(BLOCK) {
+            prefetch(lines, next.lines[i] as usize);
+            let at = flying.lines[i] as usize;
+            let (slot, found) = ask::<L>(lanes, functions, &lines[at], flying.words[i]);
+            let number = usize::from(led.numbers[before + i]);
+            then(Told { number: first + number, line: at, slot, found });
+            if u32::from(led.entries[before + i]) == STASH {
+                in_stash::<L>(functions, lines, keys[number], first + number, then);
+            }
+        }
+        flying = next;
+    }
+}
+
+/// Looks for a key in the stash.
+#[cold]
+fn in_stash<L: Layout>(
+    functions: &SignpostFunctions<L::Key>,
+    lines: &[Line],
+    key: L::Key,
+    number: usize,
+    then: &mut impl FnMut(Told),
+) {
+    let stash = functions.stash.steps.buckets as usize;
+    let lines = lines.get(functions.buckets as usize..).and_then(|lines| lines.get(..stash)).unwrap_or_default();
+    if let Some((line, slot)) = canonical::search::<L>(&functions.stash, lines.as_flattened(), key).1 {
+        then(Told { number, line: functions.buckets as usize + line, slot, found: true });
+    }
+}

@@ -1,0 +1,112 @@
+//! Signpost tables on the CPU.
+//!
+//! ```text
+//! build.rs    build part by part: all that a home's keys do happens in its part
+//! part.rs     one part: groups, offers, lines
+//! lookup.rs   lookup, a block of keys and their lines at a time
+//! ```
+
+mod build;
+mod lookup;
+mod part;
+#[cfg(test)]
+mod tests;
+
+use super::bucketized::wide::Shared;
+use super::{Cpu, Memory};
+use crate::backend::{DecodedOf, DeviceBuffer, HashBackend, Passes, Placed, PlacedOf, Removed};
+use crate::error::{Error, Result};
+use crate::scheme::bucketized::wide::{Column, Layout};
+use crate::scheme::signpost::{Posted, SignpostPlan};
+use crate::scheme::{Plan, Signpost};
+
+type LayoutOf<K, V> = <(K, V) as Posted>::Layout;
+type KeyOf<K, V> = <LayoutOf<K, V> as Layout>::Key;
+type ValueOf<K, V> = <LayoutOf<K, V> as Layout>::Value;
+
+impl<K: Column, V: Column> Passes<Signpost<K, V>> for Cpu
+where
+    (K, V): Posted,
+    KeyOf<K, V>: Shared,
+    ValueOf<K, V>: Shared,
+{
+    fn build(
+        &self,
+        plan: &SignpostPlan<LayoutOf<K, V>>,
+        keys: &Memory<KeyOf<K, V>>,
+        values: &Memory<ValueOf<K, V>>,
+    ) -> Result<(Memory<u64>, PlacedOf<Signpost<K, V>>)> {
+        self.build_signposts(plan, keys.words(), values.words())
+    }
+
+    /// As a new image depends on all pairs at once, so does its length: an image that is there has the stash of other pairs.
+    fn place(
+        &self,
+        plan: &SignpostPlan<LayoutOf<K, V>>,
+        image: &mut Memory<u64>,
+        keys: &Memory<KeyOf<K, V>>,
+        values: &Memory<ValueOf<K, V>>,
+    ) -> Result<PlacedOf<Signpost<K, V>>> {
+        let (new, placed) = self.build_signposts(plan, keys.words(), values.words())?;
+        if placed.unplaced == 0 {
+            Error::check_length("the image", image.len(), new.len())?;
+            self.copy(&new, 0, image, 0, new.len())?;
+        }
+        Ok(placed)
+    }
+
+    fn lookup(
+        &self,
+        plan: &SignpostPlan<LayoutOf<K, V>>,
+        image: &Memory<u64>,
+        queries: &Memory<KeyOf<K, V>>,
+        values: &mut Memory<ValueOf<K, V>>,
+        found: &mut Memory<u32>,
+    ) -> Result<()> {
+        self.ledger().kernel("signpost_lookup", queries.len());
+        self.lookup_in_lines::<LayoutOf<K, V>>(&plan.functions(), image, queries, values, found)
+    }
+
+    fn contains(
+        &self,
+        plan: &SignpostPlan<LayoutOf<K, V>>,
+        image: &Memory<u64>,
+        queries: &Memory<KeyOf<K, V>>,
+    ) -> Result<Memory<u32>> {
+        self.ledger().kernel("signpost_lookup", queries.len());
+        self.contains_in_lines::<LayoutOf<K, V>>(&plan.functions(), image, queries)
+    }
+
+    fn assign(
+        &self,
+        plan: &SignpostPlan<LayoutOf<K, V>>,
+        image: &mut Memory<u64>,
+        keys: &Memory<KeyOf<K, V>>,
+        values: &Memory<ValueOf<K, V>>,
+    ) -> Result<()> {
+        self.ledger().kernel("signpost_assign", keys.len());
+        self.assign_in_lines::<LayoutOf<K, V>>(&plan.functions(), image, keys, values)
+    }
+
+    fn decode(
+        &self,
+        plan: &SignpostPlan<LayoutOf<K, V>>,
+        image: &Memory<u64>,
+    ) -> Result<DecodedOf<Cpu, Signpost<K, V>>> {
+        self.ledger().kernel("signpost_decode", image.len());
+        self.decode_lines::<LayoutOf<K, V>, _>(&plan.functions(), image, plan.cells() as usize)
+    }
+
+    /// Tables are built afresh.
+    fn remove(
+        &self,
+        _: &SignpostPlan<LayoutOf<K, V>>,
+        _: &mut Memory<u64>,
+        _: &Memory<KeyOf<K, V>>,
+    ) -> Result<Removed> {
+        Ok(Removed::default())
+    }
+}
+
+/// A new image, and what became of its pairs.
+type Built<L> = (Memory<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>);

@@ -1,0 +1,98 @@
+//! Images, word for word those of the reference, and answers.
+
+use super::super::Cpu;
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, Word};
+use crate::error::Result;
+use crate::scheme::bucketized::wide::{Column, Layout};
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::signpost::{Posted, SignpostPlan, rule};
+use crate::scheme::{Plan, Request, Scheme, Signpost};
+use crate::table::HashTable;
+
+type Pairs<S> = Vec<(<S as Scheme>::Key, <S as Scheme>::Value)>;
+
+fn random<S: Scheme>(count: usize, seed: u64) -> Pairs<S> {
+    let mut stream = SplitMix64::for_attempt(seed, 0);
+    let value =
+        |i: usize| if S::of_kind(Default::default()).limits().value_bits > 0 { i as u64 ^ 1 << 40 | 1 } else { 0 };
+    (0..count).map(|i| (Word::low(stream.next_u64()), Word::low(value(i)))).collect()
+}
+
+fn agrees<K: Column, V: Column>(count: usize, slots: u64, copies: bool) -> Result<()>
+where
+    (K, V): Posted,
+    Cpu: Runs<Signpost<K, V>>,
+    Signpost<K, V>: Scheme<Plan = SignpostPlan<<(K, V) as Posted>::Layout>>,
+    <(K, V) as Posted>::Layout:
+        Layout<Key = <Signpost<K, V> as Scheme>::Key, Value = <Signpost<K, V> as Scheme>::Value>,
+{
+    let scheme = Signpost::new().of::<K, V>();
+    let mut pairs = random::<Signpost<K, V>>(count, 7);
+    if !copies {
+        pairs.sort_unstable();
+        pairs.dedup_by_key(|pair| pair.0);
+    }
+    let (keys, values): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
+    let plan = scheme.plan(Request { slots, pairs: pairs.len() as u64, seed: 3, attempt: 0 })?;
+    let plan = plan.with_stash(rule::stashed(&plan, &pairs));
+    let mut expected = vec![0; plan.word_count()?];
+    rule::place(&plan, &mut expected, &pairs);
+    for cpu in [1, 2, 5].map(|threads| Cpu::with_threads(threads).expect("threads")) {
+        let columns = (cpu.upload(&keys)?, cpu.upload(&values)?);
+        let (image, placed) = Kernels::<Signpost<K, V>>::build(&cpu, &plan, &columns.0, &columns.1)?;
+        assert_eq!(plan.with_stash(placed.stash), plan);
+        assert!(cpu.download(&image)? == expected, "{count} of {slots}");
+        assert_eq!((placed.unplaced, placed.copies > 0), (0, placed.least_copy.is_some()));
+        let asked: Vec<_> =
+            keys.iter().copied().chain(random::<Signpost<K, V>>(9000, 8).iter().map(|pair| pair.0)).collect();
+        let queries = cpu.upload(&asked)?;
+        let mut answers = cpu.filled(asked.len(), Word::low(9))?;
+        let mut found = cpu.filled(asked.len().div_ceil(32), 0u32)?;
+        Kernels::<Signpost<K, V>>::lookup(&cpu, &plan, &image, &queries, &mut answers, &mut found)?;
+        let there = Kernels::<Signpost<K, V>>::contains(&cpu, &plan, &image, &queries)?;
+        assert_eq!(cpu.download(&there)?, cpu.download(&found)?);
+        for (i, &key) in asked.iter().enumerate() {
+            let expected = Signpost::<K, V>::find(&plan, &expected, key);
+            let hit = found.words()[i / 32] >> (i % 32) & 1 == 1;
+            assert_eq!(hit.then(|| answers.words()[i]), expected, "{key}");
+            assert!(hit || answers.words()[i] == Word::low(0));
+        }
+        let decoded = Kernels::<Signpost<K, V>>::decode(&cpu, &plan, &image)?;
+        assert_eq!(decoded.keys.len() as u64, plan.cells());
+    }
+    Ok(())
+}
+
+#[test]
+fn images_are_those_of_the_reference() -> Result<()> {
+    for (count, slots) in [(0, 1), (1, 1), (100, 128), (128, 128), (3000, 3500), (30_000, 33_000), (60_000, 60_000)] {
+        for copies in [false, true] {
+            agrees::<u32, u32>(count, slots, copies)?;
+            agrees::<u64, u64>(count, slots, copies)?;
+            agrees::<u64, u32>(count, slots, copies)?;
+            agrees::<u32, u64>(count, slots, copies)?;
+            agrees::<u64, ()>(count, slots, copies)?;
+            agrees::<u32, ()>(count, slots, copies)?;
+        }
+    }
+    // Several parts, the last one short.
+    agrees::<u32, u32>(100_000, 105_000, false)?;
+    agrees::<u64, u64>(70_000, 72_000, false)
+}
+
+#[test]
+fn tables_take_batches_and_give_pairs_up() -> Result<()> {
+    let cpu = Cpu::with_threads(2)?;
+    let keys: Vec<u64> = (0..50_000u64).map(|i| i * i + 1).collect();
+    let values: Vec<u64> = keys.iter().map(|key| key ^ 5).collect();
+    let scheme = Signpost::new().of::<u64, u64>();
+    let whole = HashTable::builder(scheme.clone()).build(&cpu, &keys, &values)?;
+    let mut grown = HashTable::builder(scheme).capacity(50_000).build(&cpu, &keys[..20_000], &values[..20_000])?;
+    grown.insert(&keys[20_000..], &values[20_000..])?;
+    assert_eq!(grown.digest()?, whole.digest()?);
+    assert_eq!(grown.get(&[keys[3], 3, keys[49_999]])?, [Some(values[3]), None, Some(values[49_999])]);
+    assert_eq!(grown.remove(&keys[..100])?, 100);
+    assert_eq!((grown.len(), grown.get(&[keys[3], keys[100]])?), (49_900, vec![None, Some(values[100])]));
+    grown.audit()?;
+    Ok(())
+}
