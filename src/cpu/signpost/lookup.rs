@@ -26,7 +26,12 @@ impl<L: Layout> Finds<L> for SignpostFunctions<L::Key> {
     fn each_told(&self, lanes: impl Lanes, lines: &[Line], keys: &[L::Key], mut then: impl FnMut(Told)) {
         let mut led = Led { numbers: [0; CHUNK], entries: [0; CHUNK] };
         for (start, keys) in (0..).step_by(CHUNK).zip(keys.chunks(CHUNK)) {
-            let left = homes::<L>(lanes, self, lines, (start, keys), &mut led, &mut then);
+            // Apart, so that no key asks where signposts stand.
+            let left = if self.posts == Posts::Behind {
+                homes::<L, true>(lanes, self, lines, (start, keys), &mut led, &mut then)
+            } else {
+                homes::<L, false>(lanes, self, lines, (start, keys), &mut led, &mut then)
+            };
             guests::<L>(lanes, self, lines, (start, keys), &led, left, &mut then);
         }
     }
@@ -87,7 +92,7 @@ fn ask<L: Layout>(
 
 /// Tells of all keys at home, and lists those whom a signpost leads on; how many.
 #[inline(always)]
-fn homes<L: Layout>(
+fn homes<L: Layout, const BEHIND: bool>(
     lanes: impl Lanes,
     functions: &SignpostFunctions<L::Key>,
     lines: &[Line],
@@ -120,11 +125,11 @@ fn homes<L: Layout>(
             let (slot, found) = ask::<L>(lanes, functions, line, flying.words[i]);
             then(Told { number: first + before + i, line: at as usize, slot, found });
             let tag = fields.tag(fields.remainder::<L::Key>(flying.words[i].into()));
-            let entry = if functions.posts == Posts::Behind {
+            let entry = if BEHIND {
                 let (word, shift) = post::behind::<L>(at, tag);
                 behind.get(word).map_or(0, |word| (word >> shift) as u32 & 15)
             } else {
-                post::entry_in::<L>(functions.posts, line, tag)
+                post::entry_in::<L>(if L::SPARE.is_some() { Posts::Spare } else { Posts::Within }, line, tag)
             };
             (led.numbers[left % CHUNK], led.entries[left % CHUNK]) = ((before + i) as u16, entry as u8);
             left += usize::from(!found & (entry != 0));

@@ -15,7 +15,7 @@ use super::SignpostPlan;
 use super::post::{Fields, Posts};
 use crate::scheme::bucketized::wide::{Layout, LineFunctions, SlotKey};
 use crate::scheme::constants::Constants;
-use crate::scheme::hash::{MixKeys, mix};
+use crate::scheme::hash::{MixKeys, mix, reduce};
 
 /// The functions of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,7 +72,7 @@ impl<K: SlotKey> SignpostFunctions<K> {
     #[inline(always)]
     pub fn step(&self, tag: u32, function: u32, width: u32) -> u32 {
         let mixed = mix(tag << 4 | function, self.steps);
-        1 + (u64::from(mixed) * u64::from(width - 1) >> 32) as u32
+        1 + reduce(mixed, width - 1)
     }
 
     /// The bucket to which a function leads a tag's key; none where the home is alone in its part.

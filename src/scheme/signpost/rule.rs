@@ -44,6 +44,13 @@ struct Offer {
     token: std::cmp::Reverse<u32>,
 }
 
+/// Where the least key of a tag has gone.
+#[derive(Clone, Copy)]
+enum Place {
+    Guest { bucket: u32, age: u32 },
+    Stash,
+}
+
 /// What a table of some pairs holds, before it is written.
 pub struct Settled<L: Layout> {
     /// The pairs of each bucket as words without entries, in no order.
@@ -100,29 +107,27 @@ pub fn settled<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Ke
     }
     let mut entries = vec![0u128; groups.len()];
     let mut set = |home: u32, tag: u32, entry: u32| entries[home as usize] |= u128::from(entry) << (4 * tag);
-    // Which pairs have left, and where to: a bucket and an age, or the stash.
-    let mut gone: Vec<(u32, u32, Option<(u32, u32)>)> = Vec::new();
+    // For each home the tags whose least key has left.
+    let mut gone: Vec<Vec<(u32, Place)>> = vec![Vec::new(); groups.len()];
     for (bucket, offers) in rooms.iter().enumerate() {
         for offer in offers {
             let (home, token) = (offer.home.0, offer.token.0);
             let Some((tag, function)) = leavers[home as usize].offer(token, offer.position) else { continue };
             set(home, tag, function);
-            gone.push((home, tag, Some((bucket as u32, function + 1))));
+            gone[home as usize].push((tag, Place::Guest { bucket: bucket as u32, age: function + 1 }));
         }
     }
     for (home, token) in exhausted {
         let tag = leavers[home as usize].tag(token, 0);
         set(home, tag, STASH);
-        gone.push((home, tag, None));
+        gone[home as usize].push((tag, Place::Stash));
     }
     for (home, leavers) in leavers.iter().enumerate() {
         for tag in (0..32).filter(|tag| leavers.stashed >> tag & 1 == 1) {
             set(home as u32, tag, STASH);
-            gone.push((home as u32, tag, None));
+            gone[home].push((tag, Place::Stash));
         }
     }
-    let mut to: Vec<Vec<(u32, Option<(u32, u32)>)>> = vec![Vec::new(); groups.len()];
-    gone.into_iter().for_each(|(home, tag, place)| to[home as usize].push((tag, place)));
     let mut settled = Settled { buckets: vec![Vec::new(); groups.len()], entries, stash: Vec::new(), copy };
     for (home, group) in groups.iter().enumerate() {
         let mut surplus = leavers[home].surplus;
@@ -130,9 +135,9 @@ pub fn settled<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &[(L::Ke
             let is_least = i == 0 || tag(&group[i - 1]) != tag(item);
             let is_surplus = !is_least && surplus > 0;
             surplus -= u32::from(is_surplus);
-            let leaves = to[home].iter().find(|(of, _)| is_least && *of == tag(item));
+            let leaves = gone[home].iter().find(|(of, _)| is_least && *of == tag(item));
             match (leaves, is_surplus) {
-                (Some(&(_, Some((bucket, age)))), _) => {
+                (Some(&(_, Place::Guest { bucket, age })), _) => {
                     settled.buckets[bucket as usize].push((functions.fields.word(age, item.remainder), item.value));
                 }
                 (Some(_), _) | (None, true) => {
