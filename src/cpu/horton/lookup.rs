@@ -133,11 +133,9 @@ impl Firsts {
     ) {
         let bits = functions.bits;
         led.len = 0;
-        for (i, &ahead) in next.iter().enumerate() {
-            fetch(image, ahead);
-            if i >= self.len {
-                continue;
-            }
+        let len = self.len.min(BLOCK);
+        for i in 0..len {
+            fetch(image, next[i]);
             let (home, key) = (self.homes[i], self.keys[i]);
             let bucket = &image[home as usize];
             let type_b = tokens::is_type_b(bucket[0], bucket[1]);
@@ -148,6 +146,7 @@ impl Firsts {
             led.codes[i] = code;
             led.len += usize::from((hits == 0) & type_b & (code != 0));
         }
+        next[len..].iter().for_each(|&ahead| fetch(image, ahead));
     }
 }
 
