@@ -14,7 +14,8 @@ use crate::scheme::{Plan, Scheme, Updates};
 pub trait Kernels<S: Scheme>: HashBackend {
     /// A new image with these pairs, and what became of them. It is the image that [`place`](Self::place) makes of an
     /// empty one; a backend may have a faster way. Of copies it says whether there are any and which key is the least, but
-    /// may count some twice.
+    /// may count some twice. Where a stash's size depends on the keys, it is the image of
+    /// [`plan.with_stash(placed.stash)`](Plan::with_stash).
     ///
     /// # Errors
     /// As of `place`, and of memory for the image.

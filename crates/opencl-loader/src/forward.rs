@@ -18,7 +18,7 @@ macro_rules! real {
 /// the process must not find these in place of its own. What is hidden anywhere is hidden in the whole, on ELF.
 macro_rules! hidden {
     ($name:ident) => {
-        #[cfg(all(unix, not(target_os = "macos"), not(miri)))]
+        #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "aix"), not(miri)))]
         core::arch::global_asm!(concat!(".hidden ", stringify!($name)));
     };
 }

@@ -18,8 +18,8 @@ const UPPERS: u32 = 0b1010_1010_1010_1010;
 pub(super) trait Cell: Sync + Sized {
     fn get(&self) -> u64;
 
-    /// The words of a bucket whose upper half is `upper`: word i is bit 2 i + 1.
-    fn same_upper<const S: usize>(cells: &[Self; S], lanes: impl Lanes, upper: u32) -> u32;
+    /// The words of a bucket whose upper half is `upper` in all bits of `care`: word i is bit 2 i + 1.
+    fn same_upper<const S: usize>(cells: &[Self; S], lanes: impl Lanes, upper: u32, care: u32) -> u32;
 }
 
 impl Cell for u64 {
@@ -29,9 +29,9 @@ impl Cell for u64 {
     }
 
     #[inline(always)]
-    fn same_upper<const S: usize>(words: &[u64; S], lanes: impl Lanes, upper: u32) -> u32 {
+    fn same_upper<const S: usize>(words: &[u64; S], lanes: impl Lanes, upper: u32, care: u32) -> u32 {
         const { assert!(S == 4 || S.is_multiple_of(8) && S <= 16) }
-        let (upper, care) = (u64::from(upper) << 32, u64::from(u32::MAX) << 32);
+        let (upper, care) = (u64::from(upper) << 32, u64::from(care) << 32);
         if S == 4 {
             let mut line = [0; 8];
             line[..4].copy_from_slice(&words[..4]);
@@ -49,10 +49,10 @@ impl Cell for AtomicU64 {
     }
 
     #[inline(always)]
-    fn same_upper<const S: usize>(cells: &[AtomicU64; S], _: impl Lanes, upper: u32) -> u32 {
+    fn same_upper<const S: usize>(cells: &[AtomicU64; S], _: impl Lanes, upper: u32, care: u32) -> u32 {
         cells.iter().enumerate().fold(0, |found, (i, cell)| {
             let there = (cell.get() >> 32) as u32;
-            found | u32::from(there == upper) << (2 * i + 1)
+            found | u32::from((there ^ upper) & care == 0) << (2 * i + 1)
         })
     }
 }
@@ -84,7 +84,7 @@ pub(super) enum Offered {
 /// Offers a word to a bucket in descending order, which stays so.
 #[inline(always)]
 pub(super) fn offer<const S: usize>(words: &mut [u64; S], mut mine: u64) -> Offered {
-    let copies = u64::same_upper(words, Portable, (mine >> 32) as u32);
+    let copies = u64::same_upper(words, Portable, (mine >> 32) as u32, u32::MAX);
     if copies != 0 {
         let copy = &mut words[copies.trailing_zeros() as usize / 2 % S];
         *copy = mine.max(*copy);
@@ -111,15 +111,15 @@ mod tests {
         words == expected
     }
 
-    fn compares<const S: usize>(noise: &[u64], wanted: u64) -> bool {
+    fn compares<const S: usize>(noise: &[u64], wanted: u64, care: u32) -> bool {
         let word = |i: usize| noise.get(i).map_or(0, |&word| (word % 4) << 62 | (wanted % 2) << 33 | i as u64);
         let (words, upper): ([u64; S], u32) =
             (array::from_fn(word), ((wanted << 62 | (wanted % 2) << 33) >> 32) as u32);
         let cells = words.map(AtomicU64::new);
-        let same = |word: u64| (word >> 32) as u32 == upper;
+        let same = |word: u64| ((word >> 32) as u32 ^ upper) & care == 0;
         let expected = (0..S).fold(0, |bits, i| bits | u32::from(same(words[i])) << (2 * i + 1));
-        u64::same_upper(&words, Portable, upper) == expected
-            && AtomicU64::same_upper(&cells, Portable, upper) == expected
+        u64::same_upper(&words, Portable, upper, care) == expected
+            && AtomicU64::same_upper(&cells, Portable, upper, care) == expected
     }
 
     fn offers<const S: usize>(noise: &[u64], mine: u64) -> bool {
@@ -152,7 +152,7 @@ mod tests {
         }
 
         fn comparing(noise: Vec<u64>, wanted: u64) -> bool {
-            compares::<4>(&noise, wanted) && compares::<8>(&noise, wanted) && compares::<16>(&noise, wanted)
+            compares::<4>(&noise, wanted, u32::MAX) && compares::<8>(&noise, wanted, u32::MAX >> 4) && compares::<16>(&noise, wanted, 7)
         }
     }
 }

@@ -15,6 +15,7 @@ use super::bucket::Cell;
 use super::lookup::Buckets;
 use crate::backend::Placed;
 use crate::cpu::block::{Lists, Pairs, fetch};
+use crate::cpu::lanes::Lanes;
 use crate::scheme::bucketized::{BucketizedPlan, Functions, LookupMode, classic};
 use crate::scheme::cuckoo::classic::{EMPTY_KEY, key};
 use crate::scheme::{Placing, Plan};
@@ -61,7 +62,7 @@ impl<const S: usize> Buckets<S> for Classic<'_, S> {
         (self.functions.location(age as usize - 1, key), key)
     }
 
-    fn find_rest<C: Cell>(&self, _: &[C], _: u32) -> Option<(usize, u64)> {
+    fn find_rest<C: Cell>(&self, _: impl Lanes, _: &[C], _: u32) -> Option<(usize, u64)> {
         None
     }
 

@@ -54,7 +54,7 @@ pub(super) trait Buckets<const S: usize>: Lists {
 
     /// Index and word of a key that was not found with the upper halves that it has at ages 1 to [`Lists::last_age`]: of
     /// those alone whose searches did not end.
-    fn find_rest<C: Cell>(&self, image: &[C], key: u32) -> Option<(usize, u64)>;
+    fn find_rest<C: Cell>(&self, lanes: impl Lanes, image: &[C], key: u32) -> Option<(usize, u64)>;
 
     /// Whether the buckets of all ages are asked for at once.
     fn at_once(&self) -> bool;
@@ -100,7 +100,7 @@ fn ask<const S: usize, C: Cell, L: Buckets<S>>(
     cells: &[C; S],
     upper: u32,
 ) -> (usize, u64, bool) {
-    let same = C::same_upper(cells, lanes, upper);
+    let same = C::same_upper(cells, lanes, upper, u32::MAX);
     let at = same.trailing_zeros() as usize / 2 % S;
     (at, cells[at].get(), (same != 0) & L::NEVER.is_none_or(|never| upper != never))
 }
@@ -125,7 +125,7 @@ pub(super) fn search<const S: usize, C: Cell, L: Buckets<S>>(
         left = turn::<S, false, C, L>(lanes, lists, image, age, keys, &mut unresolved, left, &mut then);
     }
     for number in unresolved.iter().take(left).map(|&number| usize::from(number)) {
-        if let Some((at, word)) = lists.find_rest(image, keys[number]) {
+        if let Some((at, word)) = lists.find_rest(lanes, image, keys[number]) {
             then(Told { number, at, word, found: true });
         }
     }

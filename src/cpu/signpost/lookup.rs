@@ -157,10 +157,9 @@ fn guests<L: Layout>(
         for i in 0..coming {
             let (number, entry) = (led.numbers[start + i], u32::from(led.entries[start + i]));
             let (home, remainder) = functions.home(keys[usize::from(number)]);
-            // To those of the stash no line says anything: no word has this age.
-            let function = if entry <= FUNCTIONS { entry } else { STASH };
-            next.lines[i] = functions.guest(home, fields.tag(remainder), function).unwrap_or(home);
-            next.words[i] = L::Key::low(fields.word(function + 1, remainder));
+            // For those of the stash it is any line.
+            next.lines[i] = functions.guest(home, fields.tag(remainder), entry).unwrap_or(home);
+            next.words[i] = L::Key::low(fields.word(entry + 1, remainder));
         }
         if start == 0 {
             next.lines[..coming].iter().for_each(|&line| prefetch(lines, line as usize));
@@ -171,10 +170,10 @@ fn guests<L: Layout>(
         for i in 0..(left - before).min(BLOCK) {
             prefetch(lines, next.lines[i] as usize);
             let at = flying.lines[i] as usize;
-            let (slot, found) = ask::<L>(lanes, functions, &lines[at], flying.words[i]);
-            let number = usize::from(led.numbers[before + i]);
-            then(Told { number: first + number, line: at, slot, found });
-            if u32::from(led.entries[before + i]) == STASH {
+            let (slot, same) = ask::<L>(lanes, functions, &lines[at], flying.words[i]);
+            let (number, entry) = (usize::from(led.numbers[before + i]), u32::from(led.entries[before + i]));
+            then(Told { number: first + number, line: at, slot, found: same & (entry <= FUNCTIONS) });
+            if entry == STASH {
                 in_stash::<L>(functions, lines, keys[number], first + number, then);
             }
         }

@@ -14,7 +14,7 @@ mod tests;
 
 use super::bucketized::wide::Shared;
 use super::{Cpu, Memory};
-use crate::backend::{DecodedOf, DeviceBuffer, HashBackend, Passes, Placed, PlacedOf, Removed};
+use crate::backend::{DecodedOf, DeviceBuffer, HashBackend, Passes, Placed, PlacedOf};
 use crate::error::{Error, Result};
 use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::signpost::{Posted, SignpostPlan};
@@ -95,16 +95,6 @@ where
     ) -> Result<DecodedOf<Cpu, Signpost<K, V>>> {
         self.ledger().kernel("signpost_decode", image.len());
         self.decode_lines::<LayoutOf<K, V>, _>(&plan.functions(), image, plan.cells() as usize)
-    }
-
-    /// Tables are built afresh.
-    fn remove(
-        &self,
-        _: &SignpostPlan<LayoutOf<K, V>>,
-        _: &mut Memory<u64>,
-        _: &Memory<KeyOf<K, V>>,
-    ) -> Result<Removed> {
-        Ok(Removed::default())
     }
 }
 

@@ -10,7 +10,7 @@
 //! the part.
 
 use crate::backend::Word;
-use crate::scheme::bucketized::wide::{Layout, Line, SlotKey, put};
+use crate::scheme::bucketized::wide::{Layout, Line, SlotKey, lines, pair, put};
 use crate::scheme::signpost::group::{CYCLES, Leavers};
 use crate::scheme::signpost::post::{FUNCTIONS, Posts, STASH};
 use crate::scheme::signpost::rule::write_entries;
@@ -177,9 +177,7 @@ impl<L: Layout> Room<L> {
             write_entries::<L>(functions.posts, line, self.entries[at]);
         }
         if functions.posts == Posts::Behind {
-            filled(&mut self.behind, 0, 0)?;
-            self.behind.try_reserve(lines.len()).ok()?;
-            self.behind.extend_from_slice(&self.entries);
+            self.behind = std::mem::take(&mut self.entries);
         }
         Some(())
     }
@@ -278,10 +276,7 @@ fn each_row<L: Layout>(
 ) {
     for (words, count) in dealt {
         for i in 0..count {
-            let (mixed, value) = crate::scheme::bucketized::wide::pair::<L>(
-                &crate::scheme::bucketized::wide::lines(words)[i / L::SLOTS],
-                i % L::SLOTS,
-            );
+            let (mixed, value) = pair::<L>(&lines(words)[i / L::SLOTS], i % L::SLOTS);
             each((L::Key::low(mixed), value));
         }
     }

@@ -3,7 +3,7 @@
 use super::super::Cpu;
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, Word};
 use crate::error::Result;
-use crate::scheme::bucketized::wide::{Column, Layout};
+use crate::scheme::bucketized::wide::{Column, Layout, SlotKey};
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::signpost::{Posted, SignpostPlan, rule};
 use crate::scheme::{Plan, Request, Scheme, Signpost};
@@ -22,15 +22,28 @@ fn agrees<K: Column, V: Column>(count: usize, slots: u64, copies: bool) -> Resul
 where
     (K, V): Posted,
     Cpu: Runs<Signpost<K, V>>,
+    <Signpost<K, V> as Scheme>::Key: SlotKey,
     Signpost<K, V>: Scheme<Plan = SignpostPlan<<(K, V) as Posted>::Layout>>,
     <(K, V) as Posted>::Layout:
         Layout<Key = <Signpost<K, V> as Scheme>::Key, Value = <Signpost<K, V> as Scheme>::Value>,
 {
     let scheme = Signpost::new().of::<K, V>();
     let mut pairs = random::<Signpost<K, V>>(count, 7);
-    if !copies {
-        pairs.sort_unstable();
-        pairs.dedup_by_key(|pair| pair.0);
+    pairs.sort_unstable();
+    pairs.dedup_by_key(|pair| pair.0);
+    if copies {
+        // A tenth of the keys once more, with other values, some before and some behind; and a crowd of one home.
+        let functions = scheme.plan(Request { slots, pairs: 1, seed: 3, attempt: 0 })?.functions();
+        let crowd = (0..(count / 20) as u64).map(|i| (functions.key_of(5, Word::low(i << 3)), pairs[0].1));
+        let again: Vec<_> =
+            pairs.iter().zip(pairs.iter().rev()).step_by(10).map(|(key, value)| (key.0, value.1)).collect();
+        pairs.extend(crowd.collect::<Vec<_>>());
+        pairs.splice(0..0, again.iter().copied().step_by(2));
+        pairs.extend(again);
+        let mut distinct: Vec<_> = pairs.iter().map(|pair| pair.0).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert!(count < 100 || distinct.len() < pairs.len());
     }
     let (keys, values): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
     let plan = scheme.plan(Request { slots, pairs: pairs.len() as u64, seed: 3, attempt: 0 })?;
@@ -94,5 +107,13 @@ fn tables_take_batches_and_give_pairs_up() -> Result<()> {
     assert_eq!(grown.remove(&keys[..100])?, 100);
     assert_eq!((grown.len(), grown.get(&[keys[3], keys[100]])?), (49_900, vec![None, Some(values[100])]));
     grown.audit()?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table.koel");
+    grown.save(&path)?;
+    let opened = HashTable::<Cpu, Signpost<u64, u64>>::open(&cpu, &path)?;
+    assert_eq!(opened.digest()?, grown.digest()?);
+    assert_eq!(crate::table::read_info(&path)?.scheme, Signpost::<u64, u64>::ID);
+    let other = HashTable::<Cpu, Signpost>::open(&cpu, &path).map(|_| ()).expect_err("of other keys");
+    assert!(other.to_string().contains("signpost table of u64 keys and u64 values"), "{other}");
     Ok(())
 }

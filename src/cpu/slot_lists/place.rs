@@ -49,7 +49,13 @@ where
 
 fn sum<K: Ord, V>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
     let least_copy = a.least_copy.into_iter().chain(b.least_copy).min();
-    Placed { unplaced: a.unplaced + b.unplaced, copies: a.copies + b.copies, least_copy, outside: None, stash: 0 }
+    Placed {
+        unplaced: a.unplaced + b.unplaced,
+        copies: a.copies + b.copies,
+        least_copy,
+        outside: None,
+        stash: a.stash + b.stash,
+    }
 }
 
 /// One thread of a build.

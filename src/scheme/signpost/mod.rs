@@ -4,7 +4,8 @@
 //! bucket     a line of 64 bytes: the pairs whose home it is, and guests in what is left
 //! signposts  4 bits for each of 8, 16 or 32 tags, in bits of the line that say nothing else: by which function the tag's
 //!            least key has left
-//! lookup     the home line; one more only if the key is not there and the signpost of its tag says so
+//! lookup     the home line; one more only if the key is not there and the signpost of its tag says so; for the few in the
+//!            stash up to three
 //! ```
 //!
 //! ```text
@@ -17,7 +18,7 @@
 //! ```
 //!
 //! It takes from Horton tables (Breslow 2016) that a full bucket leads its surplus keys away by tags, so that most lookups
-//! read one line and none more than two. There the signposts take the place of a pair; here they stand in bits that a
+//! read one line. There the signposts take the place of a pair; here they stand in bits that a
 //! quotient has to spare, so all slots hold pairs. And all that a home's keys do happens in one part of the table.
 //!
 //! What it is not: a table that changes in place. Who leaves a bucket depends on all its keys, so every batch and every
@@ -47,7 +48,7 @@ use crate::scheme::slot::MIN_BUCKETS;
 use crate::scheme::{Audit, Kind, Limits, Load, Placing, Request, Scheme, Updates, Violation};
 
 /// The scheme's number in files.
-const NUMBER: u32 = 10;
+pub(super) const NUMBER: u32 = 10;
 
 /// Lines of `u32` keys and values: 8 x `[word 4][value 4]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,7 +191,8 @@ where
         Self::of_kind(Kind::Canonical)
     }
     fn limits(&self) -> Limits {
-        let limits = Limits::of::<Self::Key, Self::Value>();
+        // Pairs are dealt to parts by 32-bit numbers.
+        let limits = Limits { pairs: u32::MAX.into(), ..Limits::of::<Self::Key, Self::Value>() };
         if LayoutOf::<K, V>::VALUES.is_some() { limits } else { Limits { value_bits: 0, ..limits } }
     }
 

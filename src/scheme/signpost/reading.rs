@@ -17,10 +17,11 @@ use super::functions::SignpostFunctions;
 use super::post::{self, FUNCTIONS, Posts, STASH};
 use crate::scheme::bucketized::wide::{Layout, canonical, lines, pair};
 use crate::scheme::slot::EMPTY;
-use crate::scheme::{Audit, Violation};
+use crate::scheme::{Audit, Plan, Violation};
 
 /// A plan and its image, taken apart.
 pub struct Reader<'a, L: Layout> {
+    plan: SignpostPlan<L>,
     functions: SignpostFunctions<L::Key>,
     lines: &'a [[u64; 8]],
     behind: &'a [u64],
@@ -32,6 +33,7 @@ impl<'a, L: Layout> Reader<'a, L> {
     pub fn new(plan: &SignpostPlan<L>, image: &'a [u64]) -> Self {
         let (stash, behind) = plan.sections();
         Reader {
+            plan: *plan,
             functions: plan.functions(),
             lines: lines(image.get(..stash).unwrap_or_default()),
             stash: image.get(stash..behind).unwrap_or_default(),
@@ -114,7 +116,7 @@ impl<'a, L: Layout> Reader<'a, L> {
     }
 
     /// Whether all pairs in these cells stand where a lookup finds them, whether every signpost leads to one, and whether
-    /// nothing stands where nothing belongs. That the greatest offers were kept is not checked.
+    /// nothing stands where nothing belongs. Not checked is that the greatest offers were kept, and who had to go to the stash.
     ///
     /// # Errors
     /// The first violation.
@@ -125,6 +127,9 @@ impl<'a, L: Layout> Reader<'a, L> {
             let (at, in_stash, _) = self.place(bucket * slots);
             audit = audit.join(if in_stash { self.audit_stash(at)? } else { self.audit_line(at)? });
         }
+        if cells.end == (self.lines.len() + self.stash.len() / 8) as u64 * slots {
+            self.audit_size()?;
+        }
         let first = post::behind::<L>(self.lines.len() as u32, 0);
         let rest = self.behind.get(first.0..).unwrap_or_default();
         if rest.iter().enumerate().any(|(i, &word)| (if i == 0 { word >> first.1 } else { word }) != 0) {
@@ -134,6 +139,20 @@ impl<'a, L: Layout> Reader<'a, L> {
             });
         }
         Ok(audit)
+    }
+
+    /// Whether the stash is as large as its keys make it.
+    fn audit_size(&self) -> Result<(), Violation> {
+        let stash = self.functions.stash.steps.buckets;
+        let pairs = lines(self.stash).iter().flat_map(|line| (0..L::SLOTS).map(|slot| L::word(line, slot)));
+        let keys = pairs.filter(|&word| word != EMPTY).count() as u64;
+        if self.plan.with_stash(keys).stash_buckets() != stash {
+            return Err(Violation::Bucket {
+                bucket: self.lines.len() as u64,
+                reason: "the stash has another size than its keys need",
+            });
+        }
+        Ok(())
     }
 
     fn audit_line(&self, bucket: u32) -> Result<Audit, Violation> {

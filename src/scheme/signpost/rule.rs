@@ -164,7 +164,7 @@ fn follow<L: Layout>(
             return Some((home, token));
         };
         // Who is alone in its part has nowhere to go.
-        let bucket = functions.guest(home, tag, function).map_or(home, |bucket| bucket) as usize;
+        let bucket = functions.guest(home, tag, function).unwrap_or(home) as usize;
         let room = L::SLOTS.saturating_sub(groups[bucket].len());
         let kept = &mut rooms[bucket];
         if kept.len() < room {
@@ -219,8 +219,8 @@ pub fn place<L: Layout>(plan: &SignpostPlan<L>, image: &mut [u64], pairs: &[(L::
 pub fn write_entries<L: Layout>(posts: Posts, line: &mut Line, entries: u128) {
     match posts {
         Posts::Within if entries != 0 => {
+            let (_, shift) = post::within::<L::Key>(0);
             for i in 0..L::SLOTS {
-                let (_, shift) = post::within::<L::Key>(0);
                 let word = pair::<L>(line, i).0;
                 L::put_word(line, i, word | ((entries >> (8 * i)) as u64 & 0xff) << shift);
             }
