@@ -41,7 +41,7 @@ pub(super) struct Pairs<'a> {
 }
 
 /// What two threads counted. Of the marker's values the greatest stays.
-pub(super) fn sum(a: Placed, b: Placed) -> Placed {
+pub(super) fn sum<K: Ord, V: Ord>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
     Placed {
         unplaced: a.unplaced + b.unplaced,
         copies: a.copies + b.copies,

@@ -41,7 +41,7 @@
 //! their way. A key that needs another slot is queued for a later block instead of being followed at once.
 //!
 //! What it is not: written for one instruction set. `wide` chooses its lanes when koel is compiled, SSE2's for baseline
-//! x86-64; `lanes.rs` says what of AVX2 such a program uses all the same.
+//! x86-64; `lanes/` says what of AVX2 such a program uses all the same.
 
 mod acceptance;
 mod aggregate;

@@ -11,78 +11,23 @@
 //! apart: there is no other way to build.
 
 use super::Built;
-use super::part::{PART_BITS, Room};
-use crate::backend::{DeviceBuffer, HashBackend, Placed, Word};
+use super::part::Room;
+use crate::backend::{DeviceBuffer, HashBackend, Placed};
+use crate::cpu::Cpu;
+use crate::cpu::bucketized::wide::parts::{PART_BITS, Rows};
 use crate::cpu::lanes::at_best;
-use crate::cpu::memory::{Memory, no_room};
-use crate::cpu::parts::{Batch, Slices, deal};
-use crate::cpu::{CHUNK, Cpu};
+use crate::cpu::memory::{Memory, copy, no_room};
+use crate::cpu::parts::{Slices, deal};
 use crate::error::Result;
-use crate::parallel::{each, threads};
-use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, SlotKey, canonical, lines_mut, pair, put};
-use crate::scheme::signpost::post::{Posts, behind};
-use crate::scheme::signpost::{SignpostFunctions, SignpostPlan};
+use crate::parallel::threads;
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, SlotKey, canonical, lines_mut};
+use crate::scheme::signpost::SignpostPlan;
+use crate::scheme::signpost::post::Posts;
+use crate::scheme::signpost::rule::write_behind;
 use crate::scheme::{Placing, Plan};
-
-/// Keys that are hashed before the first of them is dealt.
-const AT_ONCE: usize = 16;
 
 /// One line of stash for so many lines is set aside before the keys of it are counted.
 const LINES_A_STASH_LINE: usize = 64;
-
-/// Keys and values as they are dealt: mixed key and value.
-struct Rows<'a, L: Layout> {
-    functions: &'a SignpostFunctions<L::Key>,
-    keys: &'a [L::Key],
-    values: &'a [L::Value],
-}
-
-impl<L: Layout> Clone for Rows<'_, L> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<L: Layout> Copy for Rows<'_, L> {}
-
-impl<L: Layout> Batch for Rows<'_, L> {
-    type Row = (L::Key, L::Value);
-    const EACH: usize = L::SLOTS;
-
-    fn len(self) -> usize {
-        self.keys.len()
-    }
-    fn some(self, range: std::ops::Range<usize>) -> Self {
-        // Sets have no values.
-        let values = if L::VALUES.is_some() { &self.values[range.clone()] } else { &[] };
-        Rows { keys: &self.keys[range], values, ..self }
-    }
-    #[inline(always)]
-    fn each_row(self, mut each: impl FnMut(usize, Self::Row)) {
-        let SignpostFunctions { mixer, buckets, .. } = *self.functions;
-        let mut mixed = [Word::low(0); AT_ONCE];
-        let mut parts = [0; AT_ONCE];
-        for (n, keys) in self.keys.chunks(AT_ONCE).enumerate() {
-            for (i, &key) in keys.iter().enumerate() {
-                mixed[i] = key.mixed(mixer);
-                parts[i] = mixed[i].split(buckets).0 >> PART_BITS;
-            }
-            let values = if L::VALUES.is_some() { &self.values[n * AT_ONCE..][..keys.len()] } else { &[] };
-            for i in 0..keys.len() {
-                let value = if L::VALUES.is_some() { values[i] } else { Word::low(0) };
-                each(parts[i] as usize, (mixed[i], value));
-            }
-        }
-    }
-    #[inline(always)]
-    fn put(line: &mut Line, at: usize, (mixed, value): Self::Row) {
-        put::<L>(line, at, (mixed.into(), value));
-    }
-    #[inline(always)]
-    fn row(line: &Line, at: usize) -> Self::Row {
-        let (mixed, value) = pair::<L>(line, at);
-        (Word::low(mixed), value)
-    }
-}
 
 impl Cpu {
     pub(super) fn build_signposts<L: Layout>(
@@ -104,7 +49,7 @@ impl Cpu {
         self.ledger().kernel("signpost_deal", keys.len());
         let short = || no_room(size_of_val(keys) + size_of_val(values));
         let slices = Slices::new(lines, PART_BITS + LINE_WORDS.ilog2(), L::SLOTS);
-        let rows = Rows::<L> { functions: &functions, keys, values };
+        let rows = Rows::<L> { mixer: functions.mixer, buckets: functions.buckets, keys, values };
         let mut dealt = self.run(|| deal(rows, words, slices, keys.len()))?.ok_or_else(short)?;
         // By their parts.
         let part_of = |&(mixed, _): &(L::Key, L::Value)| mixed.split(functions.buckets).0 >> PART_BITS;
@@ -143,8 +88,8 @@ impl Cpu {
             image.shortened(needed)
         } else {
             let mut longer = Memory::zeroed(needed)?;
-            let pages = (&mut longer.words_mut()?[..lines], &image.words()[..lines]);
-            self.run(|| each(pages, CHUNK, |_, (to, from)| to.copy_from_slice(from)))?;
+            let to = &mut longer.words_mut()?[..lines];
+            self.run(|| copy(&image.words()[..lines], to))?;
             longer
         };
         let words = image.words_mut()?;
@@ -158,12 +103,7 @@ impl Cpu {
         canonical::sort::<L>(&mut words[stash..entries]);
         if functions.posts == Posts::Behind {
             // Such a table has one part.
-            for (bucket, &of_bucket) in rooms.iter().flat_map(|room| &room.behind).enumerate() {
-                for tag in 0..2 * L::SLOTS as u32 {
-                    let (word, shift) = behind::<L>(bucket as u32, tag);
-                    words[entries + word] |= ((of_bucket >> (4 * tag)) as u64 & 15) << shift;
-                }
-            }
+            rooms.iter().for_each(|room| write_behind::<L>(&mut words[entries..], &room.behind));
         }
         Ok((image, placed))
     }

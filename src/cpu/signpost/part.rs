@@ -10,14 +10,13 @@
 //! the part.
 
 use crate::backend::Word;
+use crate::cpu::bucketized::wide::parts::PART_BITS;
 use crate::scheme::bucketized::wide::{Layout, Line, SlotKey, lines, pair, put};
 use crate::scheme::signpost::group::{CYCLES, Leavers};
 use crate::scheme::signpost::post::{FUNCTIONS, Posts, STASH};
 use crate::scheme::signpost::rule::write_entries;
 use crate::scheme::signpost::{SignpostFunctions, post};
 
-/// The base-2 logarithm of the lines of a part, some parts of the plan: with its pairs it fits an L2 cache.
-pub(super) const PART_BITS: u32 = 12;
 const PART_LINES: usize = 1 << PART_BITS;
 // A table whose signposts stand behind its lines has one part.
 const _: () = assert!(post::MIN_BUCKETS_WITHIN as usize <= PART_LINES);

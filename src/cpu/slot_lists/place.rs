@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use crate::backend::{Placed, Word};
 use crate::cpu::BLOCK;
+use crate::cpu::block::sum;
 use crate::cpu::bucketized::wide::Shared;
 use crate::cpu::bucketized::wide::values::Places;
 use crate::cpu::crew::Crew;
@@ -45,17 +46,6 @@ where
         Placer::<L, F> { lists, cells, places: Places::words(), open, counted: Placed::default() }.place(keys, crew)
     };
     Crew::new(keys.len()).run(work, |a, b| Ok(sum(a?, b?))).unwrap_or_else(|| Ok(Placed::default()))
-}
-
-fn sum<K: Ord, V>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
-    let least_copy = a.least_copy.into_iter().chain(b.least_copy).min();
-    Placed {
-        unplaced: a.unplaced + b.unplaced,
-        copies: a.copies + b.copies,
-        least_copy,
-        outside: None,
-        stash: a.stash + b.stash,
-    }
 }
 
 /// One thread of a build.

@@ -198,12 +198,7 @@ pub fn place<L: Layout>(plan: &SignpostPlan<L>, image: &mut [u64], pairs: &[(L::
         write_entries::<L>(functions.posts, line, settled.entries[bucket]);
     }
     if functions.posts == Posts::Behind {
-        for (bucket, &entries) in settled.entries.iter().enumerate() {
-            for tag in 0..2 * L::SLOTS as u32 {
-                let (word, shift) = post::behind::<L>(bucket as u32, tag);
-                image[behind + word] |= ((entries >> (4 * tag)) as u64 & 15) << shift;
-            }
-        }
+        write_behind::<L>(&mut image[behind..], &settled.entries);
     }
     let image = &mut image[stash..behind];
     for &(key, value) in &settled.stash {
@@ -227,5 +222,15 @@ pub fn write_entries<L: Layout>(posts: Posts, line: &mut Line, entries: u128) {
         }
         Posts::Spare => L::put_spare(line, entries as u32),
         _ => {}
+    }
+}
+
+/// Writes the entries of all buckets behind the lines, into words that are 0.
+pub fn write_behind<L: Layout>(words: &mut [u64], entries: &[u128]) {
+    for (bucket, &entries) in entries.iter().enumerate() {
+        for tag in 0..2 * L::SLOTS as u32 {
+            let (word, shift) = post::behind::<L>(bucket as u32, tag);
+            words[word] |= ((entries >> (4 * tag)) as u64 & 15) << shift;
+        }
     }
 }

@@ -15,7 +15,7 @@
 mod escapes;
 mod line;
 mod lookup;
-mod parts;
+pub(in crate::cpu) mod parts;
 mod place;
 #[cfg(test)]
 mod tests;

@@ -30,8 +30,9 @@ use wide::u32x8;
 
 use super::escapes::{Open, next};
 use super::line::{Offered, offer, sort};
-use super::place::{count_copy, sum};
+use super::place::count_copy;
 use crate::backend::{Placed, Word};
+use crate::cpu::block::sum;
 use crate::cpu::lanes::at_best;
 use crate::cpu::parts::{Batch, Dealt, Slices, array, deal, with_room};
 use crate::parallel::threads;
@@ -41,7 +42,7 @@ use crate::scheme::bucketized::wide::{
 use crate::scheme::slot::EMPTY;
 
 /// The base-2 logarithm of the lines of a part. The slice and the copy take 512 KiB: half an L2 cache or more.
-const PART_BITS: u32 = 12;
+pub(in crate::cpu) const PART_BITS: u32 = 12;
 const PART_LINES: usize = 1 << PART_BITS;
 /// The most pairs of a part: those of eight slots a line.
 const MOST_PAIRS: usize = PART_LINES * LINE_WORDS;
@@ -53,10 +54,11 @@ const AT_ONCE: usize = 16;
 const ESCAPES_SHARE: usize = 16;
 
 /// Keys and values as they are dealt: a row is the mixed key in the place of a word, and the value.
-struct Rows<'a, L: Layout> {
-    functions: &'a LineFunctions<L::Key>,
-    keys: &'a [L::Key],
-    values: &'a [L::Value],
+pub(in crate::cpu) struct Rows<'a, L: Layout> {
+    pub(in crate::cpu) mixer: <L::Key as SlotKey>::Mixer,
+    pub(in crate::cpu) buckets: u32,
+    pub(in crate::cpu) keys: &'a [L::Key],
+    pub(in crate::cpu) values: &'a [L::Value],
 }
 
 impl<L: Layout> Clone for Rows<'_, L> {
@@ -80,13 +82,13 @@ impl<L: Layout> Batch for Rows<'_, L> {
     }
     #[inline(always)]
     fn each_row(self, mut each: impl FnMut(usize, Self::Row)) {
-        let LineFunctions { mixer, steps } = *self.functions;
+        let Rows { mixer, buckets, .. } = self;
         let mut mixed = [Word::low(0); AT_ONCE];
         let mut parts = [0; AT_ONCE];
         for (n, keys) in self.keys.chunks(AT_ONCE).enumerate() {
             for (i, &key) in keys.iter().enumerate() {
                 mixed[i] = key.mixed(mixer);
-                parts[i] = mixed[i].split(steps.buckets).0 >> PART_BITS;
+                parts[i] = mixed[i].split(buckets).0 >> PART_BITS;
             }
             let values = if L::VALUES.is_some() { &self.values[n * AT_ONCE..][..keys.len()] } else { &[] };
             for i in 0..keys.len() {
@@ -131,7 +133,8 @@ pub(super) fn dealt<'a, L: Layout>(
 ) -> Option<Parts<'a, L>> {
     const { assert!(PART_BITS >= L::PART_BITS, "parts are whole ones of the plan") }
     let slices = Slices::new(image.len(), PART_BITS + LINE_WORDS.ilog2(), L::SLOTS);
-    let dealt = deal(Rows::<L> { functions, keys, values }, image, slices, most_escapes(keys.len()))?;
+    let rows = Rows::<L> { mixer: functions.mixer, buckets: functions.steps.buckets, keys, values };
+    let dealt = deal(rows, image, slices, most_escapes(keys.len()))?;
     Some(Parts { functions, slices, pairs: keys.len(), dealt })
 }
 

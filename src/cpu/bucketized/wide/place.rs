@@ -16,6 +16,7 @@ use super::{Shared, per_line};
 use crate::backend::Placed;
 use crate::cpu::BLOCK;
 use crate::cpu::atomic::Atomic;
+use crate::cpu::block::sum;
 use crate::cpu::crew::Crew;
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
@@ -65,18 +66,6 @@ where
 pub(super) fn count_copy<K: Ord + Copy, V>(placed: &mut Placed<K, V>, key: K) {
     placed.copies += 1;
     placed.least_copy = Some(placed.least_copy.map_or(key, |least| least.min(key)));
-}
-
-/// What two threads counted.
-pub(super) fn sum<K: Ord, V>(a: Placed<K, V>, b: Placed<K, V>) -> Placed<K, V> {
-    let least_copy = a.least_copy.into_iter().chain(b.least_copy).min();
-    Placed {
-        unplaced: a.unplaced + b.unplaced,
-        copies: a.copies + b.copies,
-        least_copy,
-        outside: None,
-        stash: a.stash + b.stash,
-    }
 }
 
 /// One thread of a build.
