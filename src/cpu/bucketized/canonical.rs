@@ -57,7 +57,7 @@ use crate::backend::Placed;
 use crate::cpu::atomic::Atomic;
 use crate::cpu::block::{Lists, Pairs, Workspace, Workspaces, fetch, sum};
 use crate::cpu::crew::Crew;
-use crate::cpu::lanes::{Lanes, at_best};
+use crate::cpu::lanes::{Lanes, Portable, at_best};
 use crate::cpu::memory::atomic;
 use crate::cpu::{BLOCK, CHUNK};
 use crate::parallel::each;
@@ -118,12 +118,12 @@ impl<const S: usize> Buckets<S> for Canonical<'_, S> {
         (self.functions.bucket(self.functions.turn(age), home, remainder), slot::upper(age, remainder))
     }
 
-    #[inline(always)]
-    fn find_rest<C: Cell>(&self, lanes: impl Lanes, image: &[C], key: u32) -> Option<(usize, u64)> {
+    #[cold]
+    fn find_rest<C: Cell>(&self, _: impl Lanes, image: &[C], key: u32) -> Option<(usize, u64)> {
         for turn in 1..=TURNS as u32 {
             let (bucket, upper) = self.aim_one(turn, key);
             let cells: &[C; S] = &buckets(image)[bucket as usize];
-            let mut same = C::same_upper(cells, lanes, upper, u32::MAX >> slot::AGE_BITS);
+            let mut same = C::same_upper(cells, Portable, upper, u32::MAX >> slot::AGE_BITS);
             while same != 0 {
                 let place = same.trailing_zeros() as usize / 2 % S;
                 if self.judge(turn)(upper, cells[place].get()).0 {

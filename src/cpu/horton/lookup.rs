@@ -134,8 +134,12 @@ impl Firsts {
         let bits = functions.bits;
         led.len = 0;
         let len = self.len.min(BLOCK);
-        for (i, &ahead) in next[..len].iter().enumerate() {
-            fetch(image, ahead);
+        #[expect(
+            clippy::needless_range_loop,
+            reason = "an iterator is one more pointer, for which a register is missing"
+        )]
+        for i in 0..len {
+            fetch(image, next[i]);
             let (home, key) = (self.homes[i], self.keys[i]);
             let bucket = &image[home as usize];
             let type_b = tokens::is_type_b(bucket[0], bucket[1]);
