@@ -7,7 +7,7 @@
 //!          min(T, m) tokens;  sorted tag i is one of token i mod min(T, m)
 //!          T > m: the least T - m keys that are no representatives are surplus; they and the representatives of their
 //!                 tags go to the stash, and those tags' tokens offer nothing
-//! offers   position p of a token with q tags, 0 to 2 * 13 q - 1:  tag p mod q of its own, function (p mod 13 q) / q + 1
+//! offers   position p of a token with q tags, 0 to 2 * 13 q - 1:  function p mod 13 + 1, tag (p / 13) mod q of its own
 //! ```
 //!
 //! A token is one key that must leave, and which of its tags' representatives it is depends on who takes it in. So a token
@@ -60,10 +60,16 @@ impl Leavers {
     }
 
     /// Tag and function of a token's offer; none past its last.
+    ///
+    /// The functions change first, because a division by their number is a product.
     pub fn offer(&self, token: u32, position: u32) -> Option<(u32, u32)> {
+        let (number, function) = (position / FUNCTIONS, position % FUNCTIONS + 1);
+        let n = token + number * self.tokens;
+        if n < self.tags.count_ones() {
+            return Some((nth_bit(self.tags, n), function));
+        }
         let own = self.tags_of(token);
-        let place = position % (FUNCTIONS * own).max(1);
-        (position < CYCLES * FUNCTIONS * own).then(|| (self.tag(token, place % own), place / own + 1))
+        (number < CYCLES * own).then(|| (self.tag(token, number % own), function))
     }
 
     /// Whether a token offers at all.
@@ -90,7 +96,7 @@ mod tests {
         let one = of(&[0, 1, 1, 5, 5], 4);
         assert_eq!((one.tokens, one.tags_of(0), one.offers(0)), (1, 3, true));
         let offers: Vec<_> = (0..4).map(|position| one.offer(0, position)).collect();
-        assert_eq!(offers, [Some((0, 1)), Some((1, 1)), Some((5, 1)), Some((0, 2))]);
+        assert_eq!(offers, [Some((0, 1)), Some((0, 2)), Some((0, 3)), Some((0, 4))]);
         assert_eq!(
             (one.offer(0, 38), one.offer(0, 39), one.offer(0, 77)),
             (Some((5, 13)), Some((0, 1)), Some((5, 13)))
@@ -99,7 +105,7 @@ mod tests {
         // Two leave: token 0 has tags 0 and 5, token 1 has tag 1.
         let two = of(&[0, 1, 1, 1, 5, 5], 4);
         assert_eq!((two.tokens, two.tags_of(0), two.tags_of(1)), (2, 2, 1));
-        assert_eq!((two.offer(0, 1), two.offer(1, 1)), (Some((5, 1)), Some((1, 2))));
+        assert_eq!((two.offer(0, 13), two.offer(1, 13)), (Some((5, 1)), Some((1, 1))));
         // Four leave by two tags: two are surplus, and with them goes the representative of their tag.
         let four = of(&[3, 3, 3, 3, 7, 7, 7, 7], 4);
         assert_eq!(four, Leavers { tags: 1 << 3 | 1 << 7, stashed: 1 << 3, tokens: 2, surplus: 2 });
