@@ -1,15 +1,5 @@
-// Lookups in lines of 64 bytes, in the two shapes that devices want (src/opencl/passes/shape.rs).
-//
-//   KOEL_LANES        work-items that read a line together: 1, or 4 of 16 bytes each
-//   KOEL_BITS_ALONE   1 where values are not wanted
-
-#if KOEL_BITS_ALONE
-#define LINE_ANSWERS __global uint *found
-#define WANT_VALUES 0
-#else
-#define LINE_ANSWERS __global value_type *values, __global uint *found
-#define WANT_VALUES (KOEL_VALUE_BITS > 0)
-#endif
+// Lookups in lines of 64 bytes, in the two shapes that devices want (src/opencl/passes/shape.rs). Lines and lanes are
+// wide_lookup.clh.
 
 #if KOEL_LANES == 1
 
@@ -24,11 +14,7 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, 
         line_home home = home_of_line_key(f, mixer, buckets, queries[item]);
         value_type value = 0;
         for (uint turn = 0; turn < 3; turn++) {
-            union {
-                ulong8 all;
-                word_type words[WORDS_OF_A_LINE];
-                value_type values[VALUES_OF_A_LINE];
-            } line;
+            whole_line line;
             line.all = image[line_for(f, turn, home, buckets)];
             #pragma unroll
             for (uint j = 0; j < KOEL_SLOTS; j++) {
@@ -50,36 +36,7 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong8 *image, LINE_TABLE, 
 
 #else
 
-// Four work-items serve as many keys: of each key's line, every one of them reads its 16 bytes. A line is then one access,
-// and a work-item has four of them under way. Lines and answers meet in local memory, because OpenCL 1.2 has no other way
-// between work-items. Few keys need a further line: those are listed, and each is the work of four neighbours.
-//
-// Where a slot's value stands in another work-item's bytes than its word, whoever has values puts all of them into local
-// memory, before it is known whose is wanted: to ask first would take a barrier more.
-
-#define WORDS_OF_A_LANE (WORDS_OF_A_LINE / KOEL_LANES)
-#define VALUES_OF_A_LANE (VALUES_OF_A_LINE / KOEL_LANES)
-// Word and value of a slot are neighbours.
-#define SIDE_BY_SIDE (KOEL_WORD_STRIDE == 2)
-#define VALUES_APART (WANT_VALUES && !SIDE_BY_SIDE)
-
-// Words and values in 16 bytes of a line: vectors, which every compiler keeps in registers across barriers.
-#if KOEL_KEY_BITS == 64
-#define WORDS_IN(share) {share.x, share.y}
-#else
-#define WORDS_IN(share) {as_uint4(share).x, as_uint4(share).y, as_uint4(share).z, as_uint4(share).w}
-#endif
-#if KOEL_VALUE_BITS == 64
-#define VALUES_IN(share) {share.x, share.y}
-#else
-#define VALUES_IN(share) {as_uint4(share).x, as_uint4(share).y, as_uint4(share).z, as_uint4(share).w}
-#endif
-
-#define ALIGNED __attribute__((aligned(16)))
-
-// Values that a group keeps in local memory: one a key, or all of the key's line, those of a slot side by side.
-#define KEPT_VALUES (!WANT_VALUES ? 1 : SIDE_BY_SIDE ? KOEL_GROUP : KOEL_SLOTS * KOEL_GROUP)
-#define KEPT_AT(slot, whose) ((SIDE_BY_SIDE ? 0 : (slot) * KOEL_GROUP) + (whose))
+// Few keys need a further line: those are listed, and each is the work of four neighbours.
 
 // Looks for the key number `whose` in 16 bytes of a line. What becomes known of it: one more than the slot where it stands;
 // whether it may stand in a further line; values.
@@ -87,24 +44,18 @@ INLINED void look(ulong2 here, uint turn, key_type remainder, uint whose, __loca
                   __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;
     word_type words[WORDS_OF_A_LANE] = WORDS_IN(here);
+    value_type values[VALUES_OF_A_LANE] = VALUES_IN(here);
     #pragma unroll
     for (uint i = 0; i < WORDS_OF_A_LANE; i += KOEL_WORD_STRIDE) {
         uint slot = (lane * WORDS_OF_A_LANE + i) / KOEL_WORD_STRIDE;
         if (slot >= KOEL_SLOTS) break;
         if (is_of(turn, remainder, words[i])) {
             slots[whose] = slot + 1;
-            if (WANT_VALUES && SIDE_BY_SIDE) kept[whose] = (value_type)here.y;
+            KEEP_NEIGHBOUR(i, whose);
         }
         if (slot == KOEL_SLOTS - 1) further[whose] = words[i] >= line_word(turn + 1, remainder);
     }
-#if VALUES_APART
-    value_type values[VALUES_OF_A_LANE] = VALUES_IN(here);
-    #pragma unroll
-    for (uint i = 0; i < VALUES_OF_A_LANE; i++) {
-        uint slot = lane * VALUES_OF_A_LANE + i - KOEL_FIRST_VALUE;
-        if (slot < KOEL_SLOTS) kept[KEPT_AT(slot, whose)] = values[i];
-    }
-#endif
+    keep_values(here, whose, kept);
 }
 
 __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, __global const key_type *queries,
@@ -125,19 +76,13 @@ __kernel GROUP_SIZE void lines_lookup(__global const ulong2 *image, LINE_TABLE, 
     if (me < 2) waiting[me] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // What neighbours have put side by side is taken by one load, or two.
     ulong2 here[KOEL_LANES];
     uint lines[KOEL_LANES];
     vstore4(*(__local const uint4 *)&at[base], 0, lines);
     #pragma unroll
     for (uint k = 0; k < KOEL_LANES; k++) here[k] = image[(ulong)lines[k] * KOEL_LANES + lane];
     key_type remainders_of[KOEL_LANES];
-#if KOEL_KEY_BITS == 64
-    vstore2(*(__local const ulong2 *)&remainders[base], 0, remainders_of);
-    vstore2(*(__local const ulong2 *)&remainders[base + 2], 1, remainders_of);
-#else
-    vstore4(*(__local const uint4 *)&remainders[base], 0, remainders_of);
-#endif
+    four_words(remainders, base, remainders_of);
     #pragma unroll
     for (uint k = 0; k < KOEL_LANES; k++) look(here[k], 0, remainders_of[k], base + k, slots, further, kept);
     barrier(CLK_LOCAL_MEM_FENCE);

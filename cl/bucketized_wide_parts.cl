@@ -17,17 +17,10 @@
 //
 // Sets have no values, and who leaves is listed while words settle.
 //
-// Local memory is a tile of one integer a slot. Rows are read anew in each step, from a cache: in registers they would keep
-// other groups from the processor. So nothing is written over the share before all have read it for the last time.
+// Local memory is the tile of wide_part.clh. Nothing is written over the share before all have read it for the last time.
 
-#define PART_SLOTS (KOEL_SLOTS << KOEL_PART_BITS)
-#define PART_LINES (1 << KOEL_PART_BITS)
-// From one slot of a line to the next: neighbours look at the same slot of different lines.
-#define ROW (PART_LINES + 2)
-#define TILE_WORDS (KOEL_SLOTS * ROW)
-// Rows of a work-item, and how many of them it reads before it looks at the first.
+// Rows of a work-item.
 #define ROWS ((PART_SLOTS + KOEL_GROUP - 1) / KOEL_GROUP)
-#define AT_ONCE 4
 // Rows of a part that may be queued; others leave it before they have offered at all.
 #define QUEUED (PART_SLOTS / 4)
 // In the chain of queued rows of a line: these are no counts but places in the queue.
@@ -45,8 +38,6 @@
 #define WORDS_WRITTEN (KOEL_KEY_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
 #define VALUES_WRITTEN (KOEL_VALUE_BITS == 32 ? KOEL_SLOTS + 1 : KOEL_SLOTS)
 #define WORDS_EACH ((PART_LINES * WORDS_WRITTEN + KOEL_GROUP - 1) / KOEL_GROUP)
-
-static inline uint place_of(uint line, uint slot) { return slot * ROW + line; }
 
 // A word that others may change.
 INLINED word_type word_here(__local word_type *part, uint at) {
@@ -90,40 +81,12 @@ INLINED void compare_line(functions f, ulong4 mixer, __local const word_type *pa
     }
 }
 
-INLINED void sort_lines(__local word_type *part, uint width) {
-    for (uint line = get_local_id(0); line < width; line += KOEL_GROUP) {
-        word_type words[KOEL_SLOTS];
-        #pragma unroll
-        for (uint j = 0; j < KOEL_SLOTS; j++) words[j] = part[place_of(line, j)];
-        #pragma unroll
-        for (uint round = 0; round < KOEL_SLOTS; round++) {
-            #pragma unroll
-            for (uint j = round % 2; j + 1 < KOEL_SLOTS; j += 2) {
-                word_type a = words[j], b = words[j + 1];
-                words[j] = max(a, b);
-                words[j + 1] = min(a, b);
-            }
-        }
-        #pragma unroll
-        for (uint j = 0; j < KOEL_SLOTS; j++) part[place_of(line, j)] = words[j];
-    }
-}
-
 // Where a word stands in a line of the part, or LEAVES.
 INLINED uint found_here(__local const word_type *part, uint line, word_type word) {
     uint at = LEAVES;
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS; j++) at = part[place_of(line, j)] == word ? place_of(line, j) : at;
     return at;
-}
-
-// Some of a work-item's rows, from number `first` of them on; those past the end are 0.
-INLINED void read_rows(__global const key_type *keys, uint first, uint count, key_type *mixed) {
-    #pragma unroll
-    for (uint j = 0; j < AT_ONCE; j++) {
-        uint row = get_local_id(0) + (first + j) * KOEL_GROUP;
-        mixed[j] = row < count ? keys[row] : 0;
-    }
 }
 
 // The line of a pair's second offer, in the part.

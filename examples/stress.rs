@@ -106,6 +106,7 @@ impl Varied for koel::Fks {}
 impl Varied for koel::Sorted {}
 impl Varied for koel::Perfect {}
 impl Varied for koel::Quadratic {}
+impl Varied for koel::Signpost {}
 
 /// Random numbers of one case.
 struct Random(SplitMix64);

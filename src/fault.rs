@@ -404,6 +404,14 @@ macro_rules! faulty_passes_of_wide {
     )*};
 }
 faulty_passes_of_wide!(BucketizedOf, RobinHoodOf);
+macro_rules! faulty_passes_of_signposts {
+    ($(($key:ty, $value:ty))*) => {$(
+        faulty_passes! {
+            () scheme::SignpostOf<$key, $value>, (), with_another_seed::<scheme::SignpostOf<$key, $value>>
+        }
+    )*};
+}
+faulty_passes_of_signposts!((u64, u64)(u64, u32)(u32, u64)(u64, ())(u32, ()));
 
 #[cfg(test)]
 mod tests {

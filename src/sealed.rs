@@ -10,7 +10,7 @@ use crate::scheme::cuckoo::wide::CuckooLinePlan;
 use crate::scheme::robin_hood::wide::RobinHoodLinePlan;
 use crate::scheme::signpost::SignpostPlan;
 use crate::scheme::sorted::wide::ColumnsPlan;
-use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, RobinHoodOf, Signpost, SortedOf};
+use crate::scheme::{self, AnyPlan, AnyScheme, BucketizedOf, CuckooOf, RobinHoodOf, SignpostOf, SortedOf};
 
 /// Nobody outside can name it.
 pub trait Sealed {}
@@ -31,7 +31,7 @@ impl<T: Word> Sealed for crate::opencl::Buffer<T> {}
 
 impl<K, V> Sealed for BucketizedOf<K, V> {}
 impl<L: Layout> Sealed for LinePlan<L> {}
-impl<K, V> Sealed for Signpost<K, V> {}
+impl<K, V> Sealed for SignpostOf<K, V> {}
 impl<L: Layout> Sealed for SignpostPlan<L> {}
 impl<K, V> Sealed for CuckooOf<K, V> {}
 impl<L: Layout> Sealed for CuckooLinePlan<L> {}
@@ -44,8 +44,15 @@ impl Sealed for AnyPlan {}
 
 macro_rules! schemes {
     ($($module:ident, $scheme:ident, $name:literal;)*) => {$(
+        sealed!($scheme);
+    )*};
+}
+macro_rules! sealed {
+    // Of all types of keys and values, above.
+    (Signpost) => {};
+    ($scheme:ident) => {
         impl Sealed for scheme::$scheme {}
         impl Sealed for <scheme::$scheme as scheme::Scheme>::Plan {}
-    )*};
+    };
 }
 for_each_scheme!(schemes);

@@ -129,7 +129,13 @@ pub(crate) fn pairs<S: Scheme>(scheme: &S, count: usize, seed: u64) -> Columns<S
     (keys, values)
 }
 
-/// The image of the rule, if all pairs find places.
+/// The plan with the stash that these pairs need.
+pub(crate) fn stashed<S: Scheme>(plan: S::Plan, columns: &Columns<S>) -> S::Plan {
+    let pairs: Vec<_> = columns.0.iter().copied().zip(columns.1.iter().copied()).collect();
+    plan.with_stash(S::stash(&plan, &pairs))
+}
+
+/// The image of the rule, if all pairs find places; the plan has their stash.
 pub(crate) fn reference<S: Scheme>(plan: &S::Plan, columns: &Columns<S>) -> Option<Vec<u64>> {
     let pairs: Vec<_> = columns.0.iter().copied().zip(columns.1.iter().copied()).collect();
     let mut image = vec![plan.empty_word(); plan.words() as usize];
@@ -142,13 +148,14 @@ pub(crate) fn images<B: Runs<S>, S: Scheme>(backend: &B, scheme: &S, sizes: &[(u
         let said = format!("{} {count} at {load}", S::NAME);
         let all = pairs(scheme, count, 1);
         let plan = Request { slots: (count as f64 / load) as u64, pairs: count as u64, seed: 3, attempt: 0 };
-        let plan = scheme.plan(plan)?;
+        let plan = stashed::<S>(scheme.plan(plan)?, &all);
         let expected = reference::<S>(&plan, &all).expect("a place for each pair");
         let clean = |placed: super::PlacedOf<S>| assert_eq!((placed.unplaced, placed.copies), (0, 0));
 
         let (keys, values) = (backend.upload(&all.0)?, backend.upload(&all.1)?);
         let (image, placed) = Kernels::<S>::build(backend, &plan, &keys, &values)?;
         clean(placed);
+        assert_eq!(plan.with_stash(placed.stash), plan, "{said}");
         assert!(backend.download(&image)? == expected, "{said}");
         answers::<B, S>(backend, scheme, &plan, &image, &expected, &all.0)?;
         if scheme.updates() == Updates::Tombstones {
@@ -258,6 +265,7 @@ where
     let plan = scheme.plan(request)?;
     let (on_device, values) = (backend.upload(&column)?, backend.upload(&values)?);
     let (image, placed) = Kernels::<S>::build(backend, &plan, &on_device, &values)?;
+    let plan = plan.with_stash(placed.stash);
     assert_eq!((placed.unplaced, placed.copies, placed.least_copy), (0, rows - keys, Some(5)));
     let image = backend.download(&image)?;
     let greatest = |i: u64| Some(i + keys * ((rows - 1 - i) / keys));
@@ -309,6 +317,7 @@ where
     let plan = scheme.plan(Request { slots, pairs: rows as u64, seed: 1, attempt: 0 })?;
     let (keys, values) = (backend.upload(&column)?, backend.upload(&values)?);
     let (image, placed) = Kernels::<S>::build(backend, &plan, &keys, &values)?;
+    let plan = plan.with_stash(placed.stash);
     assert!(placed.unplaced == 0 && placed.least_copy.is_some());
     let Decoded { keys: stored, values: of_stored, taken } = Kernels::<S>::decode(backend, &plan, &image)?;
     let (stored, of_stored) = backend.select_pairs(&taken, true, &stored, &of_stored)?;

@@ -14,7 +14,7 @@ use crate::error::Result;
 #[cfg(feature = "opencl")]
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::bucketized::wide::{Column, Layout};
-use crate::scheme::{self, BucketizedOf, CuckooOf, RobinHoodOf, Scheme, SortedOf};
+use crate::scheme::{self, BucketizedOf, CuckooOf, RobinHoodOf, Scheme, SignpostOf, SortedOf};
 
 /// The CPU or an OpenCL device, whichever was chosen when the program ran.
 #[derive(Clone, Debug)]
@@ -463,3 +463,8 @@ macro_rules! passes_of_wide {
     )*};
 }
 passes_of_wide!(BucketizedOf, CuckooOf, RobinHoodOf, SortedOf);
+passes_of_any! { () SignpostOf<u64, u64>, () }
+passes_of_any! { () SignpostOf<u64, u32>, () }
+passes_of_any! { () SignpostOf<u32, u64>, () }
+passes_of_any! { () SignpostOf<u64, ()>, () }
+passes_of_any! { () SignpostOf<u32, ()>, () }

@@ -35,6 +35,7 @@ mod passes;
 mod perfect;
 mod robin_hood;
 mod runtime;
+mod signpost;
 mod slot_lists;
 mod sorted;
 

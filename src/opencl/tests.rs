@@ -24,6 +24,7 @@ mod quadratic;
 mod relational;
 pub(super) mod robin_hood;
 mod robin_hood_wide;
+mod signpost;
 mod sorted;
 mod transfers;
 
@@ -375,6 +376,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
         };
     }
     lines!((u64, u64), (u64, u32), (u32, u64), (u64, ()));
+    programs.extend(signpost::programs(cl)?);
     programs.extend([cl.scan_program(false)?, cl.scan_program(true)?]);
     programs.extend([cl.relational()?, cl.accumulate_program(None, Wanted::ALL)?, cl.tree_program()?]);
     programs.push(cl.accumulate_program(None, Wanted { count: true, ..Wanted::default() })?);

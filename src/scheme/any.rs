@@ -220,6 +220,9 @@ macro_rules! any_scheme {
             fn age(plan: &AnyPlan, image: &[u64], cell: u64) -> u32 {
                 of_plan!(plan, |plan, S| S::age(plan, image, cell))
             }
+            fn stash(plan: &AnyPlan, pairs: &[(u32, u32)]) -> u64 {
+                of_plan!(plan, |plan, S| S::stash(plan, pairs))
+            }
             fn place(plan: &AnyPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
                 of_plan!(plan, |plan, S| S::place(plan, image, pairs))
             }

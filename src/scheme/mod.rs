@@ -49,7 +49,7 @@ pub(crate) use number::SchemeNumber;
 pub use perfect::{Perfect, PerfectPlan};
 pub use quadratic::{Quadratic, QuadraticPlan};
 pub use robin_hood::{RobinHood, RobinHoodOf, RobinHoodPlan, Sequence};
-pub use signpost::{Signpost, SignpostPlan};
+pub use signpost::{Signpost, SignpostOf, SignpostPlan};
 pub use sorted::{Sorted, SortedOf, SortedPlan};
 
 /// The registry: hands the callback macro one line a scheme: module, type, name.
@@ -63,6 +63,7 @@ macro_rules! for_each_scheme {
             cuckoo, Cuckoo, "cuckoo";
             bucketized, Bucketized, "bucketized";
             horton, Horton, "horton";
+            signpost, Signpost, "signpost";
             robin_hood, RobinHood, "robin_hood";
             fks, Fks, "fks";
             sorted, Sorted, "sorted";
@@ -332,8 +333,13 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn pair(plan: &Self::Plan, image: &[u64], cell: u64) -> Option<(Self::Key, Self::Value)>;
     /// The age of the pair in a cell of the image: which of its proposals placed it, from 1. 0 where there is none.
     fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32;
+    /// How many of these pairs go to a stash whose size depends on that: the image is that of [`Plan::with_stash`]. 0 in
+    /// schemes without one.
+    fn stash(_plan: &Self::Plan, _pairs: &[(Self::Key, Self::Value)]) -> u64 {
+        0
+    }
     /// Adds pairs to an image, sequentially: what a build is, said in the fewest words. The image is empty if the
-    /// kind's updates are [`Updates::Rebuild`].
+    /// kind's updates are [`Updates::Rebuild`], and the plan has the [`stash`](Scheme::stash) of these pairs.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key>;
     /// Takes the pairs of these keys out of an image, sequentially, and counts them. The pair beside the image is not
     /// its concern, and neither are kinds whose updates are [`Updates::Rebuild`]: it does nothing there.

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use super::{AnyScheme, Scheme, Signpost, signpost};
+use super::AnyScheme;
 
 /// What the number of a scheme says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,7 @@ pub(crate) struct SchemeNumber {
 impl SchemeNumber {
     /// What this number says, if it is one that this koel knows. Not each that it describes has tables.
     pub(crate) fn of(number: u32) -> Option<SchemeNumber> {
-        let of_registry = AnyScheme::name_of(number & 0xffff);
-        let name = of_registry.or((number & 0xffff == signpost::NUMBER).then_some(Signpost::<u32, u32>::NAME))?;
+        let name = AnyScheme::name_of(number & 0xffff)?;
         let key_bits = *[32, 64].get((number >> 16 & 0xf) as usize)?;
         let value_bits = *[32, 64, 0].get((number >> 20 & 0xf) as usize)?;
         (number >> 24 == 0).then_some(SchemeNumber { name, key_bits, value_bits })
@@ -47,7 +46,7 @@ impl fmt::Display for SchemeNumber {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheme::{BucketizedOf, Cuckoo, CuckooSet};
+    use crate::scheme::{BucketizedOf, Cuckoo, CuckooSet, Scheme, Signpost, SignpostOf};
 
     #[test]
     fn numbers_say_which_scheme_and_what_it_holds() {
@@ -59,8 +58,8 @@ mod tests {
             (BucketizedOf::<u64, u32>::ID, "bucketized table of u64 keys and u32 values"),
             (BucketizedOf::<u32, u64>::ID, "bucketized table of u32 keys and u64 values"),
             (BucketizedOf::<u64, ()>::ID, "bucketized table of u64 keys alone"),
-            (Signpost::<u32, u32>::ID, "signpost table"),
-            (Signpost::<u32, ()>::ID, "signpost table of u32 keys alone"),
+            (Signpost::ID, "signpost table"),
+            (SignpostOf::<u32, ()>::ID, "signpost table of u32 keys alone"),
         ] {
             assert_eq!(said(number).as_deref(), Some(expected), "{number:#x}");
         }

@@ -99,8 +99,9 @@ pub fn reference<S: Scheme<Key = u32, Value = u32>>(
     plan: &S::Plan,
     pairs: impl IntoIterator<Item = (u32, u32)>,
 ) -> Option<Vec<u64>> {
-    let mut image = vec![plan.empty_word(); plan.words() as usize];
     let pairs: Vec<_> = pairs.into_iter().filter(|&(key, _)| Some(key) != plan.outside_key()).collect();
+    let plan = &plan.with_stash(S::stash(plan, &pairs));
+    let mut image = vec![plan.empty_word(); plan.words() as usize];
     (S::place(plan, &mut image, &pairs) != koel::scheme::Placing::Unplaced).then_some(image)
 }
 

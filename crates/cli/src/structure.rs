@@ -218,10 +218,12 @@ macro_rules! of_map {
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };
-    // What is none of Robin Hood, bucketized tables refuse by name if it is not theirs.
+    // What is none of the others, bucketized tables refuse by name if it is not theirs.
     (@wide $info:expr, $key:ty, $value:ty, $S:ident, $body:expr) => {
         if $info.scheme & 0xffff == <koel::RobinHood as koel::Scheme>::ID {
             $crate::structure::of_map!(@ koel::scheme::RobinHoodOf<$key, $value>, $S, $body)
+        } else if $info.scheme & 0xffff == <koel::Signpost as koel::Scheme>::ID {
+            $crate::structure::of_map!(@ koel::scheme::SignpostOf<$key, $value>, $S, $body)
         } else {
             $crate::structure::of_map!(@ koel::scheme::BucketizedOf<$key, $value>, $S, $body)
         }
@@ -239,6 +241,7 @@ macro_rules! of_set {
         match ($info.key_bits, $info.value_bits) {
             (32, 32) => $crate::structure::of_map!(@ koel::AnyScheme, $S, $body),
             (64, 0) => $crate::structure::of_map!(@wide $info, u64, (), $S, $body),
+            (32, 0) => $crate::structure::of_map!(@ koel::scheme::SignpostOf<u32, ()>, $S, $body),
             _ => Err($crate::structure::unknown_widths($info)),
         }
     };

@@ -18,13 +18,13 @@ use crate::backend::{DecodedOf, DeviceBuffer, HashBackend, Passes, Placed, Place
 use crate::error::{Error, Result};
 use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::signpost::{Posted, SignpostPlan};
-use crate::scheme::{Plan, Signpost};
+use crate::scheme::{Plan, SignpostOf};
 
 type LayoutOf<K, V> = <(K, V) as Posted>::Layout;
 type KeyOf<K, V> = <LayoutOf<K, V> as Layout>::Key;
 type ValueOf<K, V> = <LayoutOf<K, V> as Layout>::Value;
 
-impl<K: Column, V: Column> Passes<Signpost<K, V>> for Cpu
+impl<K: Column, V: Column> Passes<SignpostOf<K, V>> for Cpu
 where
     (K, V): Posted,
     KeyOf<K, V>: Shared,
@@ -35,7 +35,7 @@ where
         plan: &SignpostPlan<LayoutOf<K, V>>,
         keys: &Memory<KeyOf<K, V>>,
         values: &Memory<ValueOf<K, V>>,
-    ) -> Result<(Memory<u64>, PlacedOf<Signpost<K, V>>)> {
+    ) -> Result<(Memory<u64>, PlacedOf<SignpostOf<K, V>>)> {
         self.build_signposts(plan, keys.words(), values.words())
     }
 
@@ -46,7 +46,7 @@ where
         image: &mut Memory<u64>,
         keys: &Memory<KeyOf<K, V>>,
         values: &Memory<ValueOf<K, V>>,
-    ) -> Result<PlacedOf<Signpost<K, V>>> {
+    ) -> Result<PlacedOf<SignpostOf<K, V>>> {
         let (new, placed) = self.build_signposts(plan, keys.words(), values.words())?;
         if placed.unplaced == 0 {
             Error::check_length("the image", image.len(), new.len())?;
@@ -92,7 +92,7 @@ where
         &self,
         plan: &SignpostPlan<LayoutOf<K, V>>,
         image: &Memory<u64>,
-    ) -> Result<DecodedOf<Cpu, Signpost<K, V>>> {
+    ) -> Result<DecodedOf<Cpu, SignpostOf<K, V>>> {
         self.ledger().kernel("signpost_decode", image.len());
         self.decode_lines::<LayoutOf<K, V>, _>(&plan.functions(), image, plan.cells() as usize)
     }

@@ -1,12 +1,14 @@
 //! Images, word for word those of the reference, and answers.
 
 use super::super::Cpu;
+use crate::backend::wide_table_tests::tables;
+use crate::backend::wide_tests::{every_layout, structures};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs, Word};
 use crate::error::Result;
 use crate::scheme::bucketized::wide::{Column, Layout, SlotKey};
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::signpost::{Posted, SignpostPlan, rule};
-use crate::scheme::{Plan, Request, Scheme, Signpost};
+use crate::scheme::{Plan, Request, Scheme, Signpost, SignpostOf};
 use crate::table::HashTable;
 
 type Pairs<S> = Vec<(<S as Scheme>::Key, <S as Scheme>::Value)>;
@@ -21,14 +23,14 @@ fn random<S: Scheme>(count: usize, seed: u64) -> Pairs<S> {
 fn agrees<K: Column, V: Column>(count: usize, slots: u64, copies: bool) -> Result<()>
 where
     (K, V): Posted,
-    Cpu: Runs<Signpost<K, V>>,
-    <Signpost<K, V> as Scheme>::Key: SlotKey,
-    Signpost<K, V>: Scheme<Plan = SignpostPlan<<(K, V) as Posted>::Layout>>,
+    Cpu: Runs<SignpostOf<K, V>>,
+    <SignpostOf<K, V> as Scheme>::Key: SlotKey,
+    SignpostOf<K, V>: Scheme<Plan = SignpostPlan<<(K, V) as Posted>::Layout>>,
     <(K, V) as Posted>::Layout:
-        Layout<Key = <Signpost<K, V> as Scheme>::Key, Value = <Signpost<K, V> as Scheme>::Value>,
+        Layout<Key = <SignpostOf<K, V> as Scheme>::Key, Value = <SignpostOf<K, V> as Scheme>::Value>,
 {
     let scheme = Signpost::new().of::<K, V>();
-    let mut pairs = random::<Signpost<K, V>>(count, 7);
+    let mut pairs = random::<SignpostOf<K, V>>(count, 7);
     pairs.sort_unstable();
     pairs.dedup_by_key(|pair| pair.0);
     if copies {
@@ -52,25 +54,25 @@ where
     rule::place(&plan, &mut expected, &pairs);
     for cpu in [1, 2, 5].map(|threads| Cpu::with_threads(threads).expect("threads")) {
         let columns = (cpu.upload(&keys)?, cpu.upload(&values)?);
-        let (image, placed) = Kernels::<Signpost<K, V>>::build(&cpu, &plan, &columns.0, &columns.1)?;
+        let (image, placed) = Kernels::<SignpostOf<K, V>>::build(&cpu, &plan, &columns.0, &columns.1)?;
         assert_eq!(plan.with_stash(placed.stash), plan);
         assert!(cpu.download(&image)? == expected, "{count} of {slots}");
         assert_eq!((placed.unplaced, placed.copies > 0), (0, placed.least_copy.is_some()));
         let asked: Vec<_> =
-            keys.iter().copied().chain(random::<Signpost<K, V>>(9000, 8).iter().map(|pair| pair.0)).collect();
+            keys.iter().copied().chain(random::<SignpostOf<K, V>>(9000, 8).iter().map(|pair| pair.0)).collect();
         let queries = cpu.upload(&asked)?;
         let mut answers = cpu.filled(asked.len(), Word::low(9))?;
         let mut found = cpu.filled(asked.len().div_ceil(32), 0u32)?;
-        Kernels::<Signpost<K, V>>::lookup(&cpu, &plan, &image, &queries, &mut answers, &mut found)?;
-        let there = Kernels::<Signpost<K, V>>::contains(&cpu, &plan, &image, &queries)?;
+        Kernels::<SignpostOf<K, V>>::lookup(&cpu, &plan, &image, &queries, &mut answers, &mut found)?;
+        let there = Kernels::<SignpostOf<K, V>>::contains(&cpu, &plan, &image, &queries)?;
         assert_eq!(cpu.download(&there)?, cpu.download(&found)?);
         for (i, &key) in asked.iter().enumerate() {
-            let expected = Signpost::<K, V>::find(&plan, &expected, key);
+            let expected = SignpostOf::<K, V>::find(&plan, &expected, key);
             let hit = found.words()[i / 32] >> (i % 32) & 1 == 1;
             assert_eq!(hit.then(|| answers.words()[i]), expected, "{key}");
             assert!(hit || answers.words()[i] == Word::low(0));
         }
-        let decoded = Kernels::<Signpost<K, V>>::decode(&cpu, &plan, &image)?;
+        let decoded = Kernels::<SignpostOf<K, V>>::decode(&cpu, &plan, &image)?;
         assert_eq!(decoded.keys.len() as u64, plan.cells());
     }
     Ok(())
@@ -94,6 +96,15 @@ fn images_are_those_of_the_reference() -> Result<()> {
 }
 
 #[test]
+fn tables_answer_and_change() -> Result<()> {
+    let (cpu, scheme) = (Cpu::with_threads(2)?, Signpost::new());
+    every_layout!(tables, &cpu, scheme, 10_001);
+    tables(&cpu, &scheme, 10_001)?;
+    tables(&cpu, &scheme.of::<u32, ()>(), 10_001)?;
+    structures(&cpu, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), 9000)
+}
+
+#[test]
 fn tables_take_batches_and_give_pairs_up() -> Result<()> {
     let cpu = Cpu::with_threads(2)?;
     let keys: Vec<u64> = (0..50_000u64).map(|i| i * i + 1).collect();
@@ -110,9 +121,9 @@ fn tables_take_batches_and_give_pairs_up() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table.koel");
     grown.save(&path)?;
-    let opened = HashTable::<Cpu, Signpost<u64, u64>>::open(&cpu, &path)?;
+    let opened = HashTable::<Cpu, SignpostOf<u64, u64>>::open(&cpu, &path)?;
     assert_eq!(opened.digest()?, grown.digest()?);
-    assert_eq!(crate::table::read_info(&path)?.scheme, Signpost::<u64, u64>::ID);
+    assert_eq!(crate::table::read_info(&path)?.scheme, SignpostOf::<u64, u64>::ID);
     let other = HashTable::<Cpu, Signpost>::open(&cpu, &path).map(|_| ()).expect_err("of other keys");
     assert!(other.to_string().contains("signpost table of u64 keys and u64 values"), "{other}");
     Ok(())

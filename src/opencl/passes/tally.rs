@@ -84,6 +84,18 @@ impl Tally {
         self.built_wide(device, 0).map(|(placed, _)| placed)
     }
 
+    /// The same of a table with a stash, whose keys are counted as pairs that left their part; and whether a list with room for
+    /// so many held them all, and nothing else was in the way.
+    pub(in crate::opencl) fn placed_with_stash<K: Word, V>(
+        &self,
+        device: &OpenCl,
+        room: u64,
+    ) -> Result<(Placed<K, V>, bool)> {
+        let stash = self.read(device)?[Status::Escaped as usize];
+        let (placed, held_all) = self.built_wide(device, room)?;
+        Ok((Placed { stash, ..placed }, held_all))
+    }
+
     /// The same of a build part by part, and whether its list, with room for so many pairs, held all that left their part.
     pub(in crate::opencl) fn built_wide<K: Word, V>(&self, device: &OpenCl, room: u64) -> Result<(Placed<K, V>, bool)> {
         let counts = self.read(device)?;

@@ -141,6 +141,12 @@ impl<T: Word> Buffer<T> {
         self.lent.load(Ordering::Relaxed).then_some(Place { buffer, whole, bytes })
     }
 
+    /// The same memory with no more than so many elements.
+    pub(in crate::opencl) fn shortened(mut self, len: usize) -> Buffer<T> {
+        self.len = self.len.min(len);
+        self
+    }
+
     pub(in crate::opencl) fn bytes(&self) -> u64 {
         self.len as u64 * size_of::<T>() as u64
     }

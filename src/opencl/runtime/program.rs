@@ -22,6 +22,7 @@ use crate::opencl::passes::tally;
 use crate::opencl::{OpenCl, START_UP, lock};
 use crate::scheme::cuckoo::classic;
 use crate::scheme::horton::{self, tokens};
+use crate::scheme::signpost::{group, post};
 use crate::scheme::{fks, hash, robin_hood, slot, sorted};
 
 /// What a program is kept under: its file and its options. Programs that end with one file differ in their options.
@@ -65,6 +66,9 @@ const KEYS_IN_RUNS: Source = source!("runs.clh");
 const LINES: Source = source!("lines.clh");
 const WIDE: Source = source!("wide.clh");
 const LINES_OF_PAIRS: Source = source!("bucketized_wide.clh");
+const LINES_IN_TILE: Source = source!("wide_part.clh");
+const LINES_LOOKUP: Source = source!("wide_lookup.clh");
+const SIGNPOST_SPEC: Source = source!("signpost.clh");
 const CUCKOO_LISTS: Source = source!("cuckoo_wide.clh");
 const ROBIN_HOOD_LISTS: Source = source!("robin_hood_lists.clh");
 const ROBIN_HOOD_WIDE_LISTS: Source = source!("robin_hood_wide.clh");
@@ -130,10 +134,39 @@ pub(in crate::opencl) const BUCKETIZED_WIDE_PARTS: Source = source!(
     BUCKET,
     WIDE,
     LINES_OF_PAIRS,
-    LINES_IN_PARTS
+    LINES_IN_PARTS,
+    LINES_IN_TILE
 );
 pub(in crate::opencl) const BUCKETIZED_WIDE_LOOKUP: Source =
-    source!("bucketized_wide_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS);
+    source!("bucketized_wide_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS, LINES_LOOKUP);
+pub(in crate::opencl) const SIGNPOST: Source =
+    source!("signpost.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS, SIGNPOST_SPEC);
+pub(in crate::opencl) const SIGNPOST_BUILD: Source = source!(
+    "signpost_build.cl",
+    FUNCTIONS,
+    TALLY,
+    HEAVY,
+    WIDE_TALLY,
+    DIVISOR,
+    BUCKET,
+    WIDE,
+    LINES_OF_PAIRS,
+    SIGNPOST_SPEC
+);
+pub(in crate::opencl) const SIGNPOST_PARTS: Source = source!(
+    "signpost_parts.cl",
+    FUNCTIONS,
+    HEAVY,
+    DIVISOR,
+    BUCKET,
+    WIDE,
+    LINES_OF_PAIRS,
+    LINES_IN_PARTS,
+    LINES_IN_TILE,
+    SIGNPOST_SPEC
+);
+pub(in crate::opencl) const SIGNPOST_LOOKUP: Source =
+    source!("signpost_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS, SIGNPOST_SPEC, LINES_LOOKUP);
 pub(in crate::opencl) const CUCKOO_WIDE: Source =
     source!("slot_lists.cl", FUNCTIONS, TALLY, HEAVY, WIDE_TALLY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS, CUCKOO_LISTS);
 pub(in crate::opencl) const FKS: Source = source!("fks.cl", FUNCTIONS, FKS_SPEC);
@@ -226,6 +259,9 @@ fn numbers() -> String {
         ("FKS_SAHU_PRIME", fks::SAHU_PRIME),
         ("HORTON_GROUP_MAX", tokens::GROUP_MAX),
         ("HORTON_CYCLES", tokens::CYCLES),
+        ("SIGNPOST_FUNCTIONS", post::FUNCTIONS),
+        ("SIGNPOST_STASH", post::STASH),
+        ("SIGNPOST_CYCLES", group::CYCLES),
         ("SORTED_OFF_MIDDLE", sorted::search::OFF_MIDDLE as u32),
     ]
     .into_iter()

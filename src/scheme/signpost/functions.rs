@@ -61,6 +61,14 @@ impl<K: SlotKey> SignpostFunctions<K> {
         K::join(home, K::low(remainder.into() << self.fields.post_bits), self.buckets).unmixed(self.mixer)
     }
 
+    /// Functions whose bucket 1 is a key's home; the others are of no account.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn homes(&self) -> LineFunctions<K> {
+        let mut homes = LineFunctions { mixer: self.mixer, ..self.stash };
+        homes.steps.buckets = self.buckets;
+        homes
+    }
+
     /// First bucket and number of buckets of the part that a bucket lies in.
     #[inline(always)]
     pub fn part(&self, bucket: u32) -> (u32, u32) {

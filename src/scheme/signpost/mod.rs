@@ -48,7 +48,7 @@ use crate::scheme::slot::MIN_BUCKETS;
 use crate::scheme::{Audit, Kind, Limits, Load, Placing, Request, Scheme, Updates, Violation};
 
 /// The scheme's number in files.
-pub(super) const NUMBER: u32 = 10;
+const NUMBER: u32 = 10;
 
 /// Lines of `u32` keys and values: 8 x `[word 4][value 4]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,31 +124,34 @@ impl Posted for (u64, ()) {
 /// # Ok::<(), koel::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signpost<K = u32, V = u32> {
+pub struct SignpostOf<K, V> {
     kind: Kind,
     layout: PhantomData<(K, V)>,
 }
+
+/// Signpost tables of `u32` keys and values.
+pub type Signpost = SignpostOf<u32, u32>;
 
 impl Signpost {
     /// Tables of `u32` keys and values.
     #[expect(clippy::new_without_default, reason = "a scheme is named where it is chosen")]
     pub fn new() -> Signpost {
-        Signpost { kind: Kind::Canonical, layout: PhantomData }
+        SignpostOf { kind: Kind::Canonical, layout: PhantomData }
     }
 
     /// The same for keys and values of other types, `()` for none.
-    pub fn of<K, V>(&self) -> Signpost<K, V>
+    pub fn of<K, V>(&self) -> SignpostOf<K, V>
     where
         (K, V): Posted,
     {
-        Signpost { kind: self.kind, layout: PhantomData }
+        SignpostOf { kind: self.kind, layout: PhantomData }
     }
 }
 
 /// The layout of a table's lines.
 type LayoutOf<K, V> = <(K, V) as Posted>::Layout;
 
-impl<K: Column, V: Column> Scheme for Signpost<K, V>
+impl<K: Column, V: Column> Scheme for SignpostOf<K, V>
 where
     (K, V): Posted,
 {
@@ -160,7 +163,7 @@ where
     type Plan = SignpostPlan<LayoutOf<K, V>>;
 
     fn of_kind(kind: Kind) -> Self {
-        Signpost { kind, layout: PhantomData }
+        SignpostOf { kind, layout: PhantomData }
     }
     fn kind(&self) -> Kind {
         self.kind
@@ -208,7 +211,9 @@ where
     fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32 {
         Reader::new(plan, image).age(cell)
     }
-    /// The plan must have the stash that these pairs need ([`rule::stashed`]).
+    fn stash(plan: &Self::Plan, pairs: &[(Self::Key, Self::Value)]) -> u64 {
+        rule::stashed(plan, pairs)
+    }
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
         rule::place(plan, image, pairs)
     }

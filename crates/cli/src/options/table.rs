@@ -6,7 +6,7 @@ use koel::join::JoinBuilder;
 use koel::table::{Contents, TableBuilder};
 use koel::{
     AnyScheme, Bucketized, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable,
-    RobinHood, Runs, Scheme, SetBuilder,
+    RobinHood, Runs, Scheme, SetBuilder, Signpost,
 };
 
 use super::{SchemeOptions, SizeOptions, kind, scheme_name};
@@ -94,6 +94,11 @@ pub struct TableOptions {
 pub enum Wide {
     Bucketized(Bucketized),
     RobinHood(RobinHood),
+    Signpost(Signpost),
+}
+
+impl Wide {
+    const NAMES: [&str; 3] = [Bucketized::NAME, RobinHood::NAME, Signpost::NAME];
 }
 
 /// The body with the scheme of tables of these keys and values.
@@ -105,6 +110,10 @@ macro_rules! of_wide {
                 $body
             }
             $crate::options::Wide::RobinHood(scheme) => {
+                let $scheme = scheme.of::<$key, $value>();
+                $body
+            }
+            $crate::options::Wide::Signpost(scheme) => {
                 let $scheme = scheme.of::<$key, $value>();
                 $body
             }
@@ -126,8 +135,8 @@ impl TableOptions {
         let wide = "tables of 64-bit keys or values";
         let narrow = "or, if all numbers fit 32 bits, give --keys u32 or --values u32";
         let name = self.scheme.as_deref().unwrap_or(Bucketized::NAME);
-        if ![Bucketized::NAME, RobinHood::NAME].contains(&name) {
-            let advice = format!("leave it out, or give {}, {narrow}", RobinHood::NAME);
+        if !Wide::NAMES.contains(&name) {
+            let advice = format!("leave it out, or give {} or {}, {narrow}", RobinHood::NAME, Signpost::NAME);
             return Err(Failure::Input(format!("--scheme {name}: {wide} are bucketized: {advice}")));
         }
         if self.kind == Kind::Classic {
@@ -144,6 +153,7 @@ impl TableOptions {
             (_, Some(given)) => {
                 Err(Failure::Input(format!("--{given} means nothing to {wide}: leave it out, {narrow}")))
             }
+            (Signpost::NAME, None) => Ok(Wide::Signpost(Signpost::new())),
             _ => Ok(Wide::Bucketized(Bucketized::default())),
         }
     }
@@ -152,8 +162,8 @@ impl TableOptions {
     pub fn wide_numbers(&self) -> Result<Bucketized> {
         match self.wide()? {
             Wide::Bucketized(scheme) => Ok(scheme),
-            Wide::RobinHood(_) => {
-                let name = RobinHood::NAME;
+            other => {
+                let name = if matches!(other, Wide::Signpost(_)) { Signpost::NAME } else { RobinHood::NAME };
                 let advice = "this command builds --table map and set of it: leave it out";
                 Err(Failure::Input(format!("--scheme {name}: of tables of 64-bit keys {advice}")))
             }

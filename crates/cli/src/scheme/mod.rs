@@ -9,6 +9,7 @@ mod horton;
 mod perfect;
 mod quadratic;
 mod robin_hood;
+mod signpost;
 mod sorted;
 mod wide;
 

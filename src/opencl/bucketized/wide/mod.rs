@@ -6,7 +6,7 @@
 //! parts.rs   builds part by part, where that is the way
 //! ```
 
-mod parts;
+pub(in crate::opencl) mod parts;
 
 use ocl::core::Program;
 use ocl::prm::Ulong4;
@@ -75,38 +75,43 @@ impl OpenCl {
     /// The program of their lookups, with values or for bits alone.
     pub(in crate::opencl) fn lines_lookup<L: Layout>(&self, shape: LookupShape, values: bool) -> Result<Program> {
         let mut parameters = parameters::<L>(self.lines_group(shape));
-        let lanes = if shape == LookupShape::Together { LANES } else { 1 };
-        parameters.extend([("LANES", lanes), ("BITS_ALONE", u32::from(!values))]);
+        parameters.extend(self.lines_lookup_parameters(shape, values));
         self.program(BUCKETIZED_WIDE_LOOKUP, &parameters)
     }
 
+    /// What cl/wide_lookup.clh wants to know.
+    pub(in crate::opencl) fn lines_lookup_parameters(
+        &self,
+        shape: LookupShape,
+        values: bool,
+    ) -> [(&'static str, u32); 2] {
+        let lanes = if shape == LookupShape::Together { LANES } else { 1 };
+        [("LANES", lanes), ("BITS_ALONE", u32::from(!values))]
+    }
+
     /// Work-items of a group of lookups.
-    fn lines_group(&self, shape: LookupShape) -> usize {
+    pub(in crate::opencl) fn lines_group(&self, shape: LookupShape) -> usize {
         if shape == LookupShape::Together { self.lookup_group(shape) } else { self.0.sizes.group }
     }
 
     /// A kernel with the arguments that all of them begin with: the image, and `LINE_TABLE`.
-    fn lines_kernel<'a, L: Layout>(
+    pub(in crate::opencl) fn lines_kernel<'a, K: DeviceKey>(
         &'a self,
         program: &Program,
-        plan: &LinePlan<L>,
+        LineFunctions { mixer, steps }: LineFunctions<K>,
         name: &'static str,
         image: &Buffer<u64>,
-    ) -> Result<Launch<'a>>
-    where
-        L::Key: DeviceKey,
-    {
-        let LineFunctions { mixer, steps } = plan.functions();
-        let (narrow, wide) = L::Key::constants(mixer);
+    ) -> Result<Launch<'a>> {
+        let (narrow, wide) = K::constants(mixer);
         let [_, second, third, ..] = steps.keys;
-        let launch = self.kernel(program, name)?.buffer(image).value(plan.buckets());
+        let launch = self.kernel(program, name)?.buffer(image).value(steps.buckets);
         Ok(launch.mixers(&[narrow, second, third]).value(Ulong4::from(wide)))
     }
 
     /// Adds pairs to an image, whose pairs so far are those of `old`.
-    fn add_to_lines<L: Layout>(
+    pub(in crate::opencl) fn add_to_lines<L: Layout>(
         &self,
-        plan: &LinePlan<L>,
+        functions: LineFunctions<L::Key>,
         image: &Buffer<u64>,
         old: Option<&Buffer<u64>>,
         keys: &Buffer<L::Key>,
@@ -116,8 +121,9 @@ impl OpenCl {
         L::Key: DeviceKey,
     {
         let (tally, program, pairs) = (Tally::new(self)?, self.lines_program::<L>()?, keys.len());
-        let kernel = |name| self.lines_kernel(&program, plan, name, image);
-        let (lines, cells) = (plan.buckets() as usize, plan.cells() as usize);
+        let kernel = |name| self.lines_kernel(&program, functions, name, image);
+        let lines = functions.steps.buckets as usize;
+        let cells = lines * L::SLOTS;
         if old.is_some() && L::VALUES.is_some() {
             kernel("lines_clear")?.over(lines)?;
         }
@@ -148,7 +154,7 @@ impl OpenCl {
     {
         let shape = self.lookup_shape()?;
         let program = self.lines_lookup::<L>(shape, values.is_some())?;
-        let launch = self.lines_kernel(&program, plan, "lines_lookup", image)?.stage("bucketized_lookup");
+        let launch = self.lines_kernel(&program, plan.functions(), "lines_lookup", image)?.stage("bucketized_lookup");
         let launch = launch.buffer(queries).value(queries.len() as u64);
         match values {
             Some(values) => launch.buffer(values),
@@ -174,7 +180,7 @@ where
             return Ok(built);
         }
         let image = self.filled(plan.word_count()?, 0)?;
-        let placed = self.add_to_lines(plan, &image, None, keys, values)?;
+        let placed = self.add_to_lines::<(K, V)>(plan.functions(), &image, None, keys, values)?;
         Ok((image, placed))
     }
 
@@ -186,7 +192,7 @@ where
         values: &BufferOf<Self, <(K, V) as Layout>::Value>,
     ) -> Result<(Buffer<u64>, PlacedOf<BucketizedOf<K, V>>)> {
         let new = self.clone_buffer(image)?;
-        let placed = self.add_to_lines(plan, &new, Some(image), keys, values)?;
+        let placed = self.add_to_lines::<(K, V)>(plan.functions(), &new, Some(image), keys, values)?;
         Ok((new, placed))
     }
 
@@ -198,7 +204,7 @@ where
         values: &BufferOf<Self, <(K, V) as Layout>::Value>,
     ) -> Result<PlacedOf<BucketizedOf<K, V>>> {
         let old = self.clone_buffer(image)?;
-        self.add_to_lines(plan, image, Some(&old), keys, values)
+        self.add_to_lines::<(K, V)>(plan.functions(), image, Some(&old), keys, values)
     }
 
     fn lookup(
@@ -233,13 +239,13 @@ where
         if <(K, V)>::VALUES.is_none() {
             return Ok(());
         }
-        let launch = self.lines_kernel(&self.lines_program::<(K, V)>()?, plan, "lines_assign", image)?;
+        let launch = self.lines_kernel(&self.lines_program::<(K, V)>()?, plan.functions(), "lines_assign", image)?;
         launch.buffer(keys).buffer(values).value(keys.len() as u64).over(keys.len())
     }
 
     fn decode(&self, plan: &LinePlan<(K, V)>, image: &Buffer<u64>) -> Result<DecodedOf<Self, BucketizedOf<K, V>>> {
         let program = self.lines_program::<(K, V)>()?;
-        self.lines_kernel(&program, plan, "lines_decode", image)?.into_columns(plan.cells() as usize)
+        self.lines_kernel(&program, plan.functions(), "lines_decode", image)?.into_columns(plan.cells() as usize)
     }
 
     /// One kernel, one fill and one read of the status.
@@ -250,7 +256,7 @@ where
         keys: &BufferOf<Self, <(K, V) as Layout>::Key>,
     ) -> Result<Removed> {
         let tally = Tally::new(self)?;
-        let launch = self.lines_kernel(&self.lines_program::<(K, V)>()?, plan, "lines_remove", image)?;
+        let launch = self.lines_kernel(&self.lines_program::<(K, V)>()?, plan.functions(), "lines_remove", image)?;
         launch.buffer(keys).value(keys.len() as u64).buffer(tally.status()).over(keys.len())?;
         tally.removed(self)
     }
@@ -258,8 +264,9 @@ where
     /// Two kernels: the second closes the gaps in the lines.
     fn lift(&self, plan: &LinePlan<(K, V)>, image: &mut Buffer<u64>) -> Result<DecodedOf<Self, BucketizedOf<K, V>>> {
         let program = self.lines_program::<(K, V)>()?;
-        let lifted = self.lines_kernel(&program, plan, "lines_lift", image)?.into_columns(plan.cells() as usize)?;
-        self.lines_kernel(&program, plan, "lines_sort", image)?.over(plan.buckets() as usize)?;
+        let lifted =
+            self.lines_kernel(&program, plan.functions(), "lines_lift", image)?.into_columns(plan.cells() as usize)?;
+        self.lines_kernel(&program, plan.functions(), "lines_sort", image)?.over(plan.buckets() as usize)?;
         Ok(lifted)
     }
 }

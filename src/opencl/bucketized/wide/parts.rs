@@ -18,7 +18,7 @@ use crate::opencl::runtime::launch::Launch;
 use crate::opencl::runtime::program::{BUCKETIZED_WIDE_DEAL, BUCKETIZED_WIDE_PARTS};
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::Plan as _;
-use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, LinePlan};
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, LineFunctions, LinePlan};
 
 /// Work-items of a group that places a part: on an H100, sets were built by 128 in 7/8 of the time of 256, and pairs by
 /// 256 in 3/4 of the time of 128.
@@ -45,8 +45,15 @@ const LOCAL_BYTES: u64 = 27 << 10;
 /// An image that was made, or none where another way is to be taken.
 type Made<L> = Option<(Buffer<u64>, Placed<<L as Layout>::Key, <L as Layout>::Value>)>;
 
+/// Shares for dealt rows: so many lines of a buffer, each share of the same number but the last (cl/bucketized_wide_parts.clh).
+pub(in crate::opencl) struct Shares<'a> {
+    pub(in crate::opencl) of: &'a Buffer<u64>,
+    pub(in crate::opencl) lines_each: u32,
+    pub(in crate::opencl) lines: u32,
+}
+
 /// The pairs that leave their part, and those that they displace (cl/bucketized_wide_parts.clh).
-struct Escapes<L: Layout> {
+pub(in crate::opencl) struct Escapes<L: Layout> {
     words: Buffer<L::Key>,
     homes: Buffer<u32>,
     values: Buffer<L::Value>,
@@ -54,7 +61,7 @@ struct Escapes<L: Layout> {
 }
 
 impl<L: Layout> Escapes<L> {
-    fn new(device: &OpenCl, room: usize) -> Result<Escapes<L>> {
+    pub(in crate::opencl) fn new(device: &OpenCl, room: usize) -> Result<Escapes<L>> {
         let (words, homes) = (Buffer::allocate(device, room)?, Buffer::allocate(device, room)?);
         let values = Buffer::allocate(device, if L::VALUES.is_some() { room } else { 1 })?;
         Ok(Escapes { words, homes, values, tally: Tally::new(device)? })
@@ -115,17 +122,18 @@ impl OpenCl {
         let is_full = deal.pairs as u64 > plan.cells() / 25 * 23;
         let room = if is_full { deal.pairs } else { deal.pairs / ESCAPES_SHARE };
         let escapes: Escapes<L> = Escapes::new(self, room + 4096)?;
-        let dealt = self.deal_lines(plan, deal, keys, values, &image, &escapes)?;
+        let shares = Shares { of: &image, lines_each: 1 << L::PART_BITS, lines: plan.buckets() };
+        let dealt = self.deal_lines(plan.functions(), deal, (keys, values), &shares, &escapes)?;
 
         let group = group::<L>() as usize;
         let program = self.program(BUCKETIZED_WIDE_PARTS, &parameters::<L>(group))?;
-        let launch = self.lines_kernel(&program, plan, "lines_parts", &image)?.buffer(&dealt);
+        let launch = self.lines_kernel(&program, plan.functions(), "lines_parts", &image)?.buffer(&dealt);
         let items = deal.parts as usize * group;
         escapes.give(launch).over_groups_of(group, items, deal.pairs)?;
         drop(dealt);
 
         let program = self.lines_program::<L>()?;
-        let kernel = |name| self.lines_kernel(&program, plan, name, &image);
+        let kernel = |name| self.lines_kernel(&program, plan.functions(), name, &image);
         let (lines, items) = (plan.buckets() as usize, escapes.room().min(MOST_ITEMS) as usize);
         let touched = lines / 32 + 1;
         let claimed = if L::VALUES.is_some() { plan.cells().div_ceil(32) as usize } else { 0 };
@@ -149,14 +157,13 @@ impl OpenCl {
         Ok(Some((image, placed)))
     }
 
-    /// Deals the pairs to the lines of their parts. How many each part was dealt comes first in what is returned.
-    fn deal_lines<L: Layout>(
+    /// Deals the pairs to the shares of their parts. How many each part was dealt comes first in what is returned.
+    pub(in crate::opencl) fn deal_lines<L: Layout>(
         &self,
-        plan: &LinePlan<L>,
+        functions: LineFunctions<L::Key>,
         deal: &Deal,
-        keys: &Buffer<L::Key>,
-        values: &Buffer<L::Value>,
-        image: &Buffer<u64>,
+        (keys, values): (&Buffer<L::Key>, &Buffer<L::Value>),
+        shares: &Shares<'_>,
         escapes: &Escapes<L>,
     ) -> Result<Buffer<u32>>
     where
@@ -168,7 +175,7 @@ impl OpenCl {
         let cursors: Buffer<u32> = self.filled((deal.parts + deal.coarse) as usize, 0)?;
         let regions: Buffer<u64> = Buffer::allocate(self, all_lines as usize * LINE_WORDS)?;
 
-        let launch = self.lines_kernel(&program, plan, "lines_deal_columns", &regions)?.value(deal.fine_bits);
+        let launch = self.lines_kernel(&program, functions, "lines_deal_columns", &regions)?.value(deal.fine_bits);
         let launch = launch.value(region_lines as u32).value(all_lines as u32).buffer(keys).buffer(values);
         let launch = launch.value(deal.pairs as u64).buffer(&cursors);
         let (group, tile) = (Deal::GROUP as usize, Deal::TILE);
@@ -176,8 +183,8 @@ impl OpenCl {
         escapes.give(launch).over_groups_of(group, groups * group, deal.pairs)?;
 
         let tiles = (region_lines * L::SLOTS as u64).div_ceil(tile);
-        let launch = self.lines_kernel(&program, plan, "lines_deal_regions", image)?.value(deal.fine_bits);
-        let launch = launch.value(1u32 << L::PART_BITS).value(plan.buckets()).value(tiles as u32);
+        let launch = self.lines_kernel(&program, functions, "lines_deal_regions", shares.of)?.value(deal.fine_bits);
+        let launch = launch.value(shares.lines_each).value(shares.lines).value(tiles as u32);
         let launch = launch.buffer(&regions).value(region_lines as u32).value(all_lines as u32).buffer(&cursors);
         let groups = (tiles * u64::from(deal.coarse)) as usize;
         escapes.give(launch).over_groups_of(group, groups * group, deal.pairs)?;

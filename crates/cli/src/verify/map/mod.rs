@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use koel::backend::{HashBackend, Runs, Word as _};
 use koel::table::TableBuilder;
-use koel::{AnyScheme, Bucketized, Duplicates, HashTable, Kind, RobinHood, Scheme};
+use koel::{AnyScheme, Duplicates, HashTable, Kind, Scheme};
 
 use super::row::{Row, compare_digests, rate};
 use super::{Device, Run, SchemeOptions, Wanted};
 use crate::answers;
 use crate::failure::{Failure, Result};
 use crate::number::Word;
+use crate::options::Wide as WideScheme;
 use crate::scheme;
 use data::DataSet;
 pub(super) use data::{Spread, too_wide};
@@ -40,43 +41,38 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
             let check = Check { data: set, cut: None, run, kind: *kind, types: "" };
             rows.extend(check.run(scheme::named(name, *kind, options)?)?);
         }
-        match WideScheme::of(name, *kind, options)? {
+        match wide_scheme(name, *kind, options)? {
             Some(WideScheme::Bucketized(scheme)) => every_width!(rows, scheme, run, &data[0]),
             Some(WideScheme::RobinHood(scheme)) => every_width!(rows, scheme, run, &data[0]),
+            Some(WideScheme::Signpost(scheme)) => {
+                every_width!(rows, scheme, run, &data[0]);
+                rows.extend(wide(run, scheme.of::<u32, ()>(), &data[0], "u32")?);
+            }
             None => {}
         }
     }
     Ok(rows)
 }
 
-/// A scheme whose tables come with 64-bit keys and values too.
-pub(super) enum WideScheme {
-    Bucketized(Bucketized),
-    RobinHood(RobinHood),
+/// The scheme of tables of this name, kind and options, if they come with 64-bit keys and values too. Bucketized ones have
+/// no options then.
+pub(super) fn wide_scheme(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Option<WideScheme>> {
+    if kind != Kind::Canonical {
+        return Ok(None);
+    }
+    Ok(match scheme::named(name, kind, options)? {
+        AnyScheme::Bucketized(scheme) => options.given().is_empty().then_some(WideScheme::Bucketized(scheme)),
+        AnyScheme::RobinHood(scheme) => {
+            scheme.of::<u64, u64>().check().is_ok().then_some(WideScheme::RobinHood(scheme))
+        }
+        AnyScheme::Signpost(scheme) => Some(WideScheme::Signpost(scheme)),
+        _ => None,
+    })
 }
 
-impl WideScheme {
-    /// That of tables of this name, kind and options, if they come so. Bucketized ones have no options.
-    pub(super) fn of(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Option<WideScheme>> {
-        if kind != Kind::Canonical {
-            return Ok(None);
-        }
-        Ok(match scheme::named(name, kind, options)? {
-            AnyScheme::Bucketized(scheme) => options.given().is_empty().then_some(WideScheme::Bucketized(scheme)),
-            AnyScheme::RobinHood(scheme) => {
-                scheme.of::<u64, u64>().check().is_ok().then_some(WideScheme::RobinHood(scheme))
-            }
-            _ => None,
-        })
-    }
-
-    /// How many of these there are.
-    pub(super) fn count(wanted: &[Wanted]) -> usize {
-        let is_wide = |wanted: &&Wanted| {
-            WideScheme::of(wanted.name, wanted.kind, &wanted.options).is_ok_and(|scheme| scheme.is_some())
-        };
-        wanted.iter().filter(is_wide).count()
-    }
+/// Those that are wanted and come so.
+pub(super) fn wide_schemes(wanted: &[Wanted]) -> impl Iterator<Item = WideScheme> {
+    wanted.iter().filter_map(|Wanted { name, kind, options }| wide_scheme(name, *kind, options).ok().flatten())
 }
 
 /// Tables of wider keys or values, on the random rows: spread over all bits, and where keys have 64 also over the ends.
@@ -102,9 +98,9 @@ where
 
 /// Steps of that for the progress bar.
 pub(super) fn steps(wanted: &[Wanted], devices: &[Device]) -> usize {
-    let wide = WideScheme::count(wanted);
-    // Keys of 64 bits have two sets of data, and there are three such tables; and one of u32 keys.
-    (wanted.len() * 2 + wide * 7) * (devices.len() + 1)
+    // Keys of 64 bits have two sets of data, and there are three such tables; and one of u32 keys, or two.
+    let wide = wide_schemes(wanted).map(|scheme| if matches!(scheme, WideScheme::Signpost(_)) { 8 } else { 7 });
+    (wanted.len() * 2 + wide.sum::<usize>()) * (devices.len() + 1)
 }
 
 /// What is to be verified, and where.

@@ -51,12 +51,13 @@ where
                 salt = Some(Salt::of(seed, &keys));
             }
             let plan = plan.with_salt(salt);
-            let words = usize::try_from(plan.words()).map_err(|error| error.to_string())?;
-            let mut image = vec![plan.empty_word(); words];
             // What cannot stand in an image stands beside it.
             let is_outside = |&(key, _): &(S::Key, S::Value)| Some(key) == plan.outside_key();
             let outside = all.iter().copied().find(is_outside).map(|(_, value)| value);
             let inside: Vec<_> = all.iter().copied().filter(|pair| !is_outside(pair)).collect();
+            let plan = plan.with_stash(S::stash(&plan, &inside));
+            let words = usize::try_from(plan.words()).map_err(|error| error.to_string())?;
+            let mut image = vec![plan.empty_word(); words];
             match S::place(&plan, &mut image, &inside) {
                 Placing::Placed => return Ok(Reference { plan: plan.with_outside(outside), image }),
                 Placing::Copy(key) => return Err(format!("key {key} was taken for a copy")),

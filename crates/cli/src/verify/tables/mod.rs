@@ -20,12 +20,13 @@ use koel::backend::{HashBackend, Runs};
 use koel::scheme::Limits;
 use koel::{AnyScheme, Bucketized, Kind, Scheme};
 
-use super::map::{Spread, WideScheme};
+use super::map::{Spread, wide_scheme, wide_schemes};
 use super::row::{Row, compare_digests, rate};
 use super::{Device, Run, Wanted, Which};
 use crate::failure::Result;
 use crate::number::Word;
 use crate::options::Builder;
+use crate::options::Wide;
 use crate::scheme;
 use columns::{Columns, Shape};
 use model::Model;
@@ -55,14 +56,13 @@ impl Table {
 pub(super) fn steps(table: Table, wanted: &[Wanted], devices: &[Device]) -> usize {
     // Groups have no scheme. The first of the columns are the few rows that compile kernels.
     let schemes = if table == Table::Group { 1 } else { wanted.len() };
-    let wide = if table == Table::Group { WideScheme::count(wanted).min(1) } else { bucketized(wanted) };
+    let wide = if table == Table::Group { wide_schemes(wanted).count().min(1) } else { bucketized(wanted) };
     (schemes + wide) * (1 + Shape::ALL.len()) * devices.len()
 }
 
 /// How many of these are tables of 64-bit keys inside of structures too.
 fn bucketized(wanted: &[Wanted]) -> usize {
-    let wide = wanted.iter().map(|Wanted { name, kind, options }| WideScheme::of(name, *kind, options));
-    wide.filter(|scheme| matches!(scheme, Ok(Some(WideScheme::Bucketized(_))))).count()
+    wide_schemes(wanted).filter(|scheme| matches!(scheme, Wide::Bucketized(_))).count()
 }
 
 /// One of them, over every scheme and kind that can hold it.
@@ -83,7 +83,7 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
             // The few rows are there to compile kernels; they are told of where they fail.
             rows.extend(found.into_iter().filter(|row| i > 0 || !row.is_ok()));
         }
-        if WideScheme::count(run.wanted) > 0 {
+        if wide_schemes(run.wanted).next().is_some() {
             rows.extend(wide(run, &group::Groups, &Bucketized::default().of::<u64, u32>(), n)?);
         }
         return Ok(rows);
@@ -91,7 +91,7 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
     for Wanted { name, kind, options } in run.wanted {
         let mut job = Checks { table, n, run, kind: *kind, common: &common, left_out };
         rows.extend(job.run(&scheme::named(name, *kind, options)?)?);
-        if let Some(WideScheme::Bucketized(scheme)) = WideScheme::of(name, *kind, options)? {
+        if let Some(Wide::Bucketized(scheme)) = wide_scheme(name, *kind, options)? {
             rows.extend(wide_table(run, table, &scheme.of::<u64, u32>(), &scheme.of::<u64, ()>(), n)?);
         }
     }

@@ -1,0 +1,120 @@
+//! Builds part by part: the host side of cl/signpost_parts.cl.
+//!
+//! ```text
+//! deal     rows to a share of each part, as those of bucketized tables
+//! parts    each in local memory, and written out
+//! stash    as in build.rs
+//! ```
+
+use ocl::core::Program;
+
+use super::build::{Columns, entry_words};
+use super::{Built, parameters};
+use crate::backend::{BuildRoute, DeviceBuffer as _, HashBackend as _, Word as _};
+use crate::error::Result;
+use crate::opencl::bucketized::wide::DeviceKey;
+use crate::opencl::bucketized::wide::parts::{Escapes, Shares};
+use crate::opencl::passes::parts::Deal;
+use crate::opencl::passes::tally::Tally;
+use crate::opencl::runtime::program::SIGNPOST_PARTS;
+use crate::opencl::{Buffer, OpenCl};
+use crate::scheme::Plan as _;
+use crate::scheme::bucketized::wide::{LINE_WORDS, Layout};
+use crate::scheme::signpost::SignpostPlan;
+use crate::scheme::signpost::post::{Posts, tag_bits};
+
+/// Work-items of a group that builds a part.
+const GROUP: u32 = 256;
+
+/// One pair in so many may go to the stash. At load 0.95 it is one in 350.
+const STASH_SHARE: usize = 100;
+
+/// Local memory of a group: the tile, chains, four numbers a line and its signposts.
+fn local_bytes<L: Layout>() -> u64 {
+    let (lines, word) = (1 << L::PART_BITS, u64::from(L::Key::BITS) / 8);
+    let chained = lines
+        * if L::SLOTS < 8 {
+            2
+        } else if L::SLOTS < 16 {
+            3
+        } else {
+            4
+        }
+        / 2;
+    let entries = 4 << (tag_bits::<L>() - 3);
+    L::SLOTS as u64 * (lines + 2) * word + chained * (word + 4) + lines * (12 + entries) + 256
+}
+
+impl OpenCl {
+    /// The program of such builds.
+    pub(in crate::opencl) fn signposts_parts_program<L: Layout>(&self, posts: Posts) -> Result<Program> {
+        self.program(SIGNPOST_PARTS, &parameters::<L>(posts, GROUP as usize))
+    }
+
+    /// An image with these pairs, or none where this is not the way: the device or its free memory has no room for it, or
+    /// a part does not fit, as happens with copies of a key.
+    ///
+    /// Three kernels and those of the stash, two fills of little and one read of the status. Beside the image there is room
+    /// for the pairs once more, and before it twice.
+    pub(super) fn signposts_by_parts<L: Layout>(
+        &self,
+        plan: &SignpostPlan<L>,
+        keys: &Buffer<L::Key>,
+        values: &Buffer<L::Value>,
+    ) -> Result<Option<Built<L>>>
+    where
+        L::Key: DeviceKey,
+    {
+        let pairs = keys.len();
+        if pairs == 0 || self.build_route(pairs)? == BuildRoute::Direct {
+            return Ok(None);
+        }
+        let deal = Deal::new(pairs, plan.buckets(), L::PART_BITS);
+        self.if_there_is_room(&deal, u64::from(GROUP), local_bytes::<L>(), || {
+            self.placed_signposts(plan, &deal, keys, values)
+        })
+    }
+
+    fn placed_signposts<L: Layout>(
+        &self,
+        plan: &SignpostPlan<L>,
+        deal: &Deal,
+        keys: &Buffer<L::Key>,
+        values: &Buffer<L::Value>,
+    ) -> Result<Option<Built<L>>>
+    where
+        L::Key: DeviceKey,
+    {
+        let functions = plan.functions();
+        let lines_each = deal.part.div_ceil(L::SLOTS as u64) as u32;
+        let lines = lines_each * deal.parts;
+        let rows: Buffer<u64> = Buffer::allocate(self, lines as usize * LINE_WORDS)?;
+        let shares = Shares { of: &rows, lines_each, lines };
+        // Who finds no room in a share need not be known: there is another way then.
+        let dealt = self.deal_lines(functions.homes(), deal, (keys, values), &shares, &Escapes::<L>::new(self, 1)?)?;
+
+        let room = deal.pairs / STASH_SHARE + 4096;
+        let stashed: Columns<L> = (Buffer::allocate(self, room)?, Buffer::allocate(self, room)?);
+        let behind = if functions.posts == Posts::Behind { entry_words::<L>(functions.buckets) } else { 1 };
+        let behind: Buffer<u64> = self.filled(behind, 0)?;
+        let image: Buffer<u64> = Buffer::allocate(self, plan.with_stash(room as u64).word_count()?)?;
+        let tally = Tally::new(self)?;
+        let program = self.signposts_parts_program::<L>(functions.posts)?;
+        let launch = self.signpost_kernel(&program, &functions, "signpost_parts", &image)?;
+        let launch = launch.buffer(&rows).value(lines_each).buffer(&dealt).buffer(&behind);
+        let launch = launch.buffer(&stashed.0).buffer(&stashed.1).value(room as u64).buffer(tally.status());
+        launch.over_groups_of(GROUP as usize, (deal.parts * GROUP) as usize, deal.pairs)?;
+        drop((rows, dealt));
+
+        let (mut placed, held_all) = tally.placed_with_stash(self, room as u64)?;
+        if !held_all {
+            return Ok(None);
+        }
+        let plan = plan.with_stash(placed.stash);
+        let mut image = image.shortened(plan.word_count()?);
+        let count = placed.stash as usize;
+        let stashed = (stashed.0.shortened(count), stashed.1.shortened(count));
+        placed.unplaced += self.finish_signposts(&plan, &mut image, &stashed, &behind)?;
+        Ok(Some((image, placed)))
+    }
+}
