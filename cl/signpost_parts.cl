@@ -2,40 +2,52 @@
 // the part of their home, so one group sees in its local memory all that the rule asks for, and each line is written once.
 //
 //   arrive     each row's word to its home line, or, if that is full, to a chain behind it
-//   leavers    of each full home the tags, the signposts of the surplus, and a list of tokens
-//   offer      tokens, as they come, to slots that no native needs: offers stand there for now
-//   guests     each offer gives way to the word of its guest, and sets a signpost; then words of the chains take the places of
-//              those that left
-//   find       lines are in order: each row looks for its word and writes where it stands, or goes to the stash
+//   offer      word number n of a home's chain stands for its token number n: offers go to slots that no native needs, and stand
+//              there for now
+//   guests     each offer gives way to the word of its guest, sets a signpost and notes who is gone
+//   close      words of the chains that are not gone take the slots of those that are
+//   find       lines are in order: each row looks for its word, and writes where it stands, or goes to the stash
 //
 // What has no place here is counted in status[KOEL_MOVED]: a share, a chain or a home that is too long, keys that come again.
 // Then the image is of no use, and cl/signpost_build.cl makes it.
 
 // Words in all chains. The mean at load 0.95 is six standard deviations less.
 #define CHAINED (PART_LINES * (KOEL_SLOTS < 8 ? 2 : KOEL_SLOTS < 16 ? 3 : 4) / 2)
-// Words of a home that a mask has bits for.
-#define MOST_WORDS 64
+// Words of a home, of which a mask has a bit each.
+#define MASKS (KOEL_SLOTS < 16 ? 1 : 2)
+#define MOST_WORDS (32 * MASKS)
 // Rows of the stash that are listed at once.
 #define STASHED 64
+
+// What is known of a line: how many keys have it as their home, and which tags those have.
+#if KOEL_TAG_BITS < 5
+#define LINE_INFOS PART_LINES
+#define COUNT_OF(p, line) ((p).infos[line] & 0xffff)
+#define TAGS_OF(p, line) ((p).infos[line] >> 16)
+#define NOTE_TAG(p, line, tag) atomic_or(&(p).infos[line], 0x10000u << (tag))
+#else
+#define LINE_INFOS (2 * PART_LINES)
+#define COUNT_OF(p, line) (p).infos[line]
+#define TAGS_OF(p, line) (p).infos[PART_LINES + (line)]
+#define NOTE_TAG(p, line, tag) atomic_or(&(p).infos[PART_LINES + (line)], 1u << (tag))
+#endif
+
+// A link of a chain: [number in its chain][place of the one before][line].
+#define LINK(line, place, number) ((number) << 20 | (place) << 10 | (line))
+#define LINE_OF_LINK(link) ((link) & 0x3ff)
+#define PLACE_BEFORE(link) ((link) >> 10 & 0x3ff)
+#define NUMBER_OF(link) ((link) >> 20)
 
 // The local memory of a group.
 typedef struct {
     // Natives, offers, guests.
     __local word_type *words;
-    // Of each line: its keys, the first place of its chain, its tags, its signposts.
-    __local uint *counts, *heads, *tags, *entries;
-    // Of each place of a chain: the word, and the place before it.
+    // Of each line: what is known, the last place of its chain, its signposts, which of its words are gone.
+    __local uint *infos, *chains, *entries, *gone;
+    // Of each place of a chain.
     __local word_type *chained;
-    __local ushort *behind;
+    __local uint *links;
 } near_part;
-
-// Word number i of a home, in turn from 0: those of its slots, then those of its chain, whose next place `chain` holds.
-INLINED word_type word_in_turn(near_part p, uint line, uint i, uint *chain) {
-    if (i < KOEL_SLOTS) return p.words[place_of(line, i)];
-    word_type word = p.chained[*chain];
-    *chain = p.behind[*chain];
-    return word;
-}
 
 static inline uint tag_in(word_type word) { return tag_of(posted_remainder(word)); }
 
@@ -47,33 +59,68 @@ INLINED void set_near_entry(near_part p, uint line, uint tag, uint entry) {
     atomic_or(&p.entries[line * ENTRY_WORDS + tag / 8], entry << (tag % 8 * 4));
 }
 
-// Whether no word of a home with the same tag is less.
-INLINED bool is_least(near_part p, uint line, word_type word) {
-    uint chain = p.heads[line];
-    for (uint i = 0; i < p.counts[line]; i++) {
-        word_type other = word_in_turn(p, line, i, &chain);
-        if (other < word && tag_in(other) == tag_in(word)) return false;
+// Words of a home are numbered: those of its slots, then those of its chain. A bit for each that is gone.
+INLINED void note_gone(near_part p, uint line, uint number) {
+    atomic_or(&p.gone[line * MASKS + number / 32], 1u << (number % 32));
+}
+INLINED ulong gone_from(near_part p, uint line) {
+    return p.gone[line * MASKS] | (MASKS > 1 ? (ulong)p.gone[line * MASKS + MASKS - 1] << 32 : 0);
+}
+
+// The least word of a full home with this tag, and its number.
+INLINED word_type least_with(near_part p, uint line, uint tag, uint *number) {
+    word_type least = ~(word_type)0;
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS; j++) {
+        word_type word = p.words[place_of(line, j)];
+        if (tag_in(word) != tag || word >= least) continue;
+        least = word;
+        *number = j;
     }
-    return true;
-}
-
-// Whether a word is among the `surplus` least of a home that are not the least of their tags.
-INLINED bool is_surplus(near_part p, uint line, word_type word, uint surplus) {
-    if (surplus == 0 || is_least(p, line, word)) return false;
-    uint before = 0, chain = p.heads[line];
-    for (uint i = 0; i < p.counts[line]; i++) {
-        word_type other = word_in_turn(p, line, i, &chain);
-        before += other < word && !is_least(p, line, other);
+    for (uint i = COUNT_OF(p, line) - KOEL_SLOTS, at = p.chains[line]; i > 0; i--, at = PLACE_BEFORE(p.links[at])) {
+        word_type word = p.chained[at];
+        if (tag_in(word) != tag || word >= least) continue;
+        least = word;
+        *number = KOEL_SLOTS + NUMBER_OF(p.links[at]);
     }
-    return before < surplus;
+    return least;
 }
 
-INLINED uint surplus_of(near_part p, uint line) {
-    return leaving(p.counts[line]) - tokens_of(p.counts[line], p.tags[line]);
+// A word of a full home by its number in turn, and what it is numbered.
+INLINED word_type word_in_turn(near_part p, uint line, uint i, uint *at, uint *number) {
+    *number = i;
+    if (i < KOEL_SLOTS) return p.words[place_of(line, i)];
+    word_type word = p.chained[*at];
+    *number = KOEL_SLOTS + NUMBER_OF(p.links[*at]);
+    *at = PLACE_BEFORE(p.links[*at]);
+    return word;
 }
 
-// Whether a key comes again among the words of a line and its chain.
-INLINED bool has_copies(near_part p, uint line) {
+// Sends the `surplus` least words of a home that are not the least of their tags to the stash, and those with them. One
+// home in a thousand has any.
+INLINED void stash_surplus(near_part p, uint line, uint surplus) {
+    word_type last = 0;
+    for (; surplus > 0; surplus--) {
+        word_type next = ~(word_type)0;
+        uint number = 0, chosen = 0, at = p.chains[line];
+        for (uint i = 0; i < COUNT_OF(p, line); i++) {
+            word_type word = word_in_turn(p, line, i, &at, &number);
+            uint first;
+            if (word <= last || word >= next || least_with(p, line, tag_in(word), &first) == word) continue;
+            next = word;
+            chosen = number;
+        }
+        uint first = 0;
+        least_with(p, line, tag_in(next), &first);
+        set_near_entry(p, line, tag_in(next), KOEL_SIGNPOST_STASH);
+        note_gone(p, line, first);
+        note_gone(p, line, chosen);
+        last = next;
+    }
+}
+
+// Whether a key comes again among the words in the slots of a line.
+INLINED bool copies_in_line(near_part p, uint line) {
     word_type words[KOEL_SLOTS];
     bool copy = false;
     #pragma unroll
@@ -82,27 +129,26 @@ INLINED bool has_copies(near_part p, uint line) {
         #pragma unroll
         for (uint i = 0; i < j; i++) copy |= words[i] == words[j] && words[j] != 0;
     }
-    uint chain = p.heads[line];
-    for (uint i = KOEL_SLOTS; i < p.counts[line]; i++) {
-        word_type mine = word_in_turn(p, line, i, &chain);
-        #pragma unroll
-        for (uint j = 0; j < KOEL_SLOTS; j++) copy |= words[j] == mine;
-        for (uint j = i + 1, others = chain; j < p.counts[line]; j++) copy |= word_in_turn(p, line, j, &others) == mine;
-    }
     return copy;
 }
 
-// The tags of a home, and the signposts of its surplus.
-INLINED void prepare_home(near_part p, uint line) {
-    uint present = 0, chain = p.heads[line];
-    for (uint i = 0; i < p.counts[line]; i++) present |= 1u << tag_in(word_in_turn(p, line, i, &chain));
-    p.tags[line] = present;
-    uint surplus = surplus_of(p, line);
-    chain = p.heads[line];
-    for (uint i = 0; surplus && i < p.counts[line]; i++) {
-        word_type word = word_in_turn(p, line, i, &chain);
-        if (is_surplus(p, line, word, surplus)) set_near_entry(p, line, tag_in(word), KOEL_SIGNPOST_STASH);
+// The slot of a line where a word stands, or KOEL_SLOTS.
+INLINED uint near_slot(near_part p, uint line, word_type word) {
+    uint found = KOEL_SLOTS;
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS; j++) found = p.words[place_of(line, j)] == word ? j : found;
+    return found;
+}
+
+// Whether the key of a chain's place stands in the line, or in another place of the chain. (Numbers are in the order of
+// arrival, and places in that of the exchanges that chained them, which may be another.)
+INLINED bool copies_of_chained(near_part p, uint mine) {
+    uint line = LINE_OF_LINK(p.links[mine]);
+    bool copy = near_slot(p, line, p.chained[mine]) < KOEL_SLOTS;
+    for (uint i = COUNT_OF(p, line) - KOEL_SLOTS, at = p.chains[line]; i > 0; i--, at = PLACE_BEFORE(p.links[at])) {
+        copy |= at != mine && p.chained[at] == p.chained[mine];
     }
+    return copy;
 }
 
 // An offer stands in the lower half of a word.
@@ -119,7 +165,8 @@ INLINED uint seen_offer(__local uint *offer) {
 
 // Tag and function of an offer.
 INLINED uint2 offer_in(near_part p, uint line, uint token, uint position) {
-    return offer_of(p.tags[line], tokens_of(p.counts[line], p.tags[line]), token, position);
+    uint tags = TAGS_OF(p, line);
+    return offer_of(tags, tokens_of(COUNT_OF(p, line), tags), token, position);
 }
 
 // Follows a token, and all whom it displaces, to the end.
@@ -128,7 +175,10 @@ INLINED void follow(near_part p, functions f, uint width, uint line, uint token)
     for (;;) {
         uint2 offer = offer_in(p, line, token, position);
         if (offer.x == NO_OFFER) {
-            set_near_entry(p, line, nth_bit(p.tags[line], token), KOEL_SIGNPOST_STASH);
+            uint tag = nth_bit(TAGS_OF(p, line), token), number = 0;
+            least_with(p, line, tag, &number);
+            set_near_entry(p, line, tag, KOEL_SIGNPOST_STASH);
+            note_gone(p, line, number);
             return;
         }
         uint to = wrapped(line + post_step(f, offer.x, offer.y, width), width);
@@ -136,7 +186,7 @@ INLINED void follow(near_part p, functions f, uint width, uint line, uint token)
         for (;;) {
             uint at = 0;
             least = NO_OFFER;
-            for (uint j = p.counts[to]; j < KOEL_SLOTS; j++) {
+            for (uint j = COUNT_OF(p, to); j < KOEL_SLOTS; j++) {
                 uint there = seen_offer(offer_at(p, place_of(to, j)));
                 at = there < least ? place_of(to, j) : at;
                 least = min(there, least);
@@ -153,55 +203,23 @@ INLINED void follow(near_part p, functions f, uint width, uint line, uint token)
     }
 }
 
-// Puts the words of guests where their offers stand, and sets their signposts.
-INLINED void take_guests_in(near_part p, uint line) {
-    for (uint j = p.counts[line]; j < KOEL_SLOTS; j++) {
-        uint offer = *offer_at(p, place_of(line, j));
-        if (offer == 0) continue;
-        uint home = home_of_offer(offer), chain = p.heads[home];
-        uint2 taken = offer_in(p, home, token_of_offer(offer), position_of_offer(offer));
-        set_near_entry(p, home, taken.x, taken.y);
-        word_type least = ~(word_type)0;
-        for (uint i = 0; i < p.counts[home]; i++) {
-            word_type word = word_in_turn(p, home, i, &chain);
-            if (tag_in(word) == taken.x) least = min(least, word);
-        }
-        p.words[place_of(line, j)] = line_word(taken.y + 1, posted_remainder(least));
-    }
+// Puts the word of a guest where its offer stands.
+INLINED void take_guest_in(near_part p, uint at) {
+    uint offer = *offer_at(p, at), home = home_of_offer(offer), number = 0;
+    uint2 taken = offer_in(p, home, token_of_offer(offer), position_of_offer(offer));
+    word_type least = least_with(p, home, taken.x, &number);
+    set_near_entry(p, home, taken.x, taken.y);
+    note_gone(p, home, number);
+    p.words[at] = line_word(taken.y + 1, posted_remainder(least));
 }
 
-// Which words of a home leave it.
-INLINED ulong gone_from(near_part p, uint line) {
-    ulong gone = 0;
-    uint surplus = surplus_of(p, line), chain = p.heads[line];
-    for (uint i = 0; i < p.counts[line]; i++) {
-        word_type word = word_in_turn(p, line, i, &chain);
-        bool led = near_entry(p, line, tag_in(word)) && is_least(p, line, word);
-        if (led || is_surplus(p, line, word, surplus)) gone |= 1UL << i;
-    }
-    return gone;
-}
-
-// Words of a home's chain that stay take the slots of those that leave.
-INLINED void close_ranks(near_part p, uint line) {
-    ulong gone = gone_from(p, line);
-    uint chain = p.heads[line], next = KOEL_SLOTS;
-    for (uint j = 0; j < KOEL_SLOTS; j++) {
-        if (!(gone >> j & 1)) continue;
-        word_type word;
-        // As many of the chain stay as in the slots leave.
-        do word = word_in_turn(p, line, next, &chain);
-        while (gone >> next++ & 1);
-        p.words[place_of(line, j)] = word;
-    }
-}
-
-// The slot of a line where a word stands, or KOEL_SLOTS.
-INLINED uint near_slot(near_part p, uint line, word_type word) {
-    uint found = KOEL_SLOTS;
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS; j++) found = p.words[place_of(line, j)] == word ? j : found;
-    return found;
+// A word of a chain that is not gone takes the slot of one that is: as many are not gone here as are gone there.
+INLINED void close_rank(near_part p, uint at) {
+    uint link = p.links[at], line = LINE_OF_LINK(link), number = NUMBER_OF(link);
+    ulong gone = gone_from(p, line), behind = gone >> KOEL_SLOTS;
+    if (behind >> number & 1) return;
+    uint before = number - (uint)popcount(behind & ((1UL << number) - 1));
+    p.words[place_of(line, nth_bit((uint)gone & ((1u << KOEL_SLOTS) - 1), before))] = p.chained[at];
 }
 
 INLINED word_type with_entries(near_part p, uint line, uint slot, word_type word) {
@@ -244,12 +262,13 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     post_table t = THE_POST_TABLE;
     __local ulong tile[(TILE_WORDS * KOEL_KEY_BITS + 63) / 64];
     __local word_type chained[CHAINED];
-    __local ushort before[CHAINED], listed[CHAINED], stashed[STASHED];
-    __local uint counts[PART_LINES], heads[PART_LINES], tags[PART_LINES], entries[PART_LINES * ENTRY_WORDS];
-    // Words in chains; tokens listed and taken; rows of the stash; whether this part has no place here.
-    __local uint late, tokens, taken, leave, unfit;
+    __local uint infos[LINE_INFOS], chains[PART_LINES], entries[PART_LINES * ENTRY_WORDS], gone[PART_LINES * MASKS];
+    __local uint links[CHAINED];
+    __local ushort listed[CHAINED], stashed[STASHED];
+    // Words in chains; offers listed; rows of the stash; whether this part has no place here.
+    __local uint late, taken, leave, unfit;
     __local ulong stash_base;
-    near_part p = {(__local word_type *)tile, counts, heads, tags, entries, chained, before};
+    near_part p = {(__local word_type *)tile, infos, chains, entries, gone, chained, links};
     uint me = get_local_id(0), number = get_group_id(0);
     uint2 whole = part_of(number << KOEL_PART_BITS, buckets);
     uint start = whole.x, width = whole.y;
@@ -259,11 +278,13 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     uint count = min(dealt[number], s.room);
 
     if (me == 0) {
-        late = tokens = taken = leave = 0;
+        late = taken = leave = 0;
         unfit = dealt[number] > s.room;
     }
     for (uint i = me; i < TILE_WORDS; i += KOEL_GROUP) p.words[i] = 0;
-    for (uint i = me; i < PART_LINES; i += KOEL_GROUP) counts[i] = heads[i] = tags[i] = 0;
+    for (uint i = me; i < LINE_INFOS; i += KOEL_GROUP) infos[i] = 0;
+    for (uint i = me; i < PART_LINES; i += KOEL_GROUP) chains[i] = 0;
+    for (uint i = me; i < PART_LINES * MASKS; i += KOEL_GROUP) gone[i] = 0;
     for (uint i = me; i < PART_LINES * ENTRY_WORDS; i += KOEL_GROUP) entries[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -274,48 +295,57 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
         for (uint j = 0; j < AT_ONCE; j++) {
             if (me + (first + j) * KOEL_GROUP >= count) continue;
             line_home home = posted_home(t, mixed[j]);
-            uint line = home.home - start, rank = atomic_inc(&counts[line]);
+            uint line = home.home - start, rank = atomic_inc(&infos[line]) & 0xffff;
+            NOTE_TAG(p, line, tag_of(home.remainder));
             if (rank < KOEL_SLOTS) {
                 p.words[place_of(line, rank)] = line_word(1, home.remainder);
                 continue;
             }
             uint at = atomic_inc(&late);
-            if (at >= CHAINED) continue;
+            if (at >= CHAINED || rank >= MOST_WORDS) continue;
             chained[at] = line_word(1, home.remainder);
-            before[at] = (ushort)atomic_xchg(&heads[line], at);
+            links[at] = LINK(line, atomic_xchg(&chains[line], at), rank - KOEL_SLOTS);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
+    uint in_chains = min(late, (uint)CHAINED);
     for (uint line = me; line < width; line += KOEL_GROUP) {
-        if (counts[line] > MOST_WORDS || late > CHAINED || has_copies(p, line)) {
-            atomic_or(&unfit, 1u);
-            continue;
-        }
-        if (counts[line] <= KOEL_SLOTS) continue;
-        prepare_home(p, line);
-        uint of_home = tokens_of(counts[line], tags[line]);
-        for (uint token = 0; token < of_home; token++) {
-            // Of a tag that means the stash from the start none is listed.
-            if (near_entry(p, line, nth_bit(tags[line], token))) continue;
-            listed[atomic_inc(&tokens)] = (ushort)(line << OFFER_TOKEN_BITS | token);
-        }
+        if (COUNT_OF(p, line) > MOST_WORDS || late > CHAINED || copies_in_line(p, line)) atomic_or(&unfit, 1u);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint at = me; at < (unfit ? 0 : in_chains); at += KOEL_GROUP) {
+        uint line = LINE_OF_LINK(links[at]), keys_here = COUNT_OF(p, line), tokens = tokens_of(keys_here, TAGS_OF(p, line));
+        if (NUMBER_OF(links[at]) == tokens) stash_surplus(p, line, leaving(keys_here) - tokens);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint at = me; at < (unfit ? 0 : in_chains); at += KOEL_GROUP) {
+        if (copies_of_chained(p, at)) atomic_or(&unfit, 1u);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (unfit) {
+        // Nothing to do, but all reach every barrier.
         if (me == 0) atom_add(&status[KOEL_MOVED], 1UL);
-        return;
+        width = count = in_chains = 0;
     }
 
-    for (uint i = atomic_inc(&taken); i < tokens; i = atomic_inc(&taken)) {
-        follow(p, t.f, width, listed[i] >> OFFER_TOKEN_BITS, LOW(listed[i], OFFER_TOKEN_BITS));
+    for (uint at = me; at < in_chains; at += KOEL_GROUP) {
+        uint line = LINE_OF_LINK(links[at]), token = NUMBER_OF(links[at]), tags = TAGS_OF(p, line);
+        uint tokens = tokens_of(COUNT_OF(p, line), tags);
+        // Those of a tag that means the stash from the start offer nothing.
+        bool silent = leaving(COUNT_OF(p, line)) > tokens && near_entry(p, line, nth_bit(tags, min(token, tokens - 1)));
+        if (token < tokens && !silent) follow(p, t.f, width, line, token);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint line = me; line < width; line += KOEL_GROUP) take_guests_in(p, line);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint line = me; line < width; line += KOEL_GROUP) {
-        if (counts[line] > KOEL_SLOTS) close_ranks(p, line);
+        for (uint j = COUNT_OF(p, line); j < KOEL_SLOTS; j++) {
+            if (*offer_at(p, place_of(line, j))) listed[atomic_inc(&taken)] = (ushort)place_of(line, j);
+        }
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = me; i < taken; i += KOEL_GROUP) take_guest_in(p, listed[i]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint at = me; at < in_chains; at += KOEL_GROUP) close_rank(p, at);
     barrier(CLK_LOCAL_MEM_FENCE);
     sort_lines(p.words, width);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -346,8 +376,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (leave == 0) return;
-    if (me == 0) stash_base = atom_add(&status[KOEL_ESCAPED], (ulong)leave);
+    if (me == 0 && leave) stash_base = atom_add(&status[KOEL_ESCAPED], (ulong)leave);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < min(leave, (uint)STASHED); i += KOEL_GROUP) {
         if (stash_base + i >= stash_room) continue;

@@ -40,12 +40,12 @@ impl Case<'_> {
         let scheme = Bucketized::default().of::<u64, u32>();
         let load = self.load.unwrap_or(scheme.default_load().get());
         let builder = MultiTable::builder(scheme).values::<V>().load_factor(load);
-        let said = (Some(load), None);
+        let said = ("", Some(load), None);
         let (table, build) = self.timed("multi, build", n, said, || builder.build_on(device, &there, &brought))?;
         // Each key once, in the order in which they first come.
         let queries = device.upload(&keys[..m as usize])?;
         let (got, retrieve) =
-            self.timed("multi, retrieve", n, (Some(load), Some(100)), || table.retrieve_on(&queries))?;
+            self.timed("multi, retrieve", n, ("", Some(load), Some(100)), || table.retrieve_on(&queries))?;
         let (offsets, listed) = (device.download(&got.offsets)?, device.download(&got.values)?);
         drop((got, table, queries));
         let right = |row: u64| (row..n).step_by(m as usize);
@@ -64,7 +64,7 @@ impl Case<'_> {
         let distinct: Vec<u64> = (0..n).map(key).collect();
         let rows: Vec<V> = (0..n).map(V::low).collect();
         let (there, brought) = (device.upload(&distinct)?, device.upload(&rows)?);
-        let (sorted, sort) = self.timed("sort", n, (None, None), || device.sort_pairs(&there, &brought))?;
+        let (sorted, sort) = self.timed("sort", n, ("", None, None), || device.sort_pairs(&there, &brought))?;
         let (sorted, from) = (device.download(&sorted.0)?, device.download(&sorted.1)?);
         let is_of_row = |(&key, &row): (&u64, &V)| distinct.get(Into::<u64>::into(row) as usize) == Some(&key);
         if !sorted.is_sorted() || !sorted.iter().zip(&from).all(is_of_row) || sorted.len() as u64 != n {
@@ -83,7 +83,7 @@ impl Case<'_> {
         for (what, order) in [("sum by first", IdOrder::FirstSeen), ("sum ascending", IdOrder::Ascending)] {
             let wanted = [Aggregate::Sum];
             let work = || group::wide::group_by_on::<Any, u64, f64>(device, &keys, &values, &wanted, order);
-            let (groups, row) = self.timed(what, n, (None, None), work)?;
+            let (groups, row) = self.timed(what, n, ("", None, None), work)?;
             rows.push(row);
             let groups = groups.download(device)?;
             let mut firsts: Vec<u64> = (0..m).collect();

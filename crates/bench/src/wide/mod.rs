@@ -12,6 +12,7 @@ use std::time::Duration;
 use koel::backend::{HashBackend, Probe, StageTime, Word};
 use koel::device::Any;
 use koel::scheme::hash::{MixKeys64, mix_64};
+use koel::{Bucketized, Signpost};
 use serde_json::{Value, json};
 
 use super::Args;
@@ -41,6 +42,8 @@ fn value<V: Word>(number: u64, has_values: bool) -> V {
 /// One rate.
 struct Row {
     what: &'static str,
+    /// The scheme of tables, and of what others do none.
+    scheme: &'static str,
     columns: &'static str,
     device: String,
     n: u64,
@@ -68,7 +71,7 @@ impl Case<'_> {
         &self,
         what: &'static str,
         count: u64,
-        (load, hits): (Option<f64>, Option<u64>),
+        (scheme, load, hits): (&'static str, Option<f64>, Option<u64>),
         mut work: impl FnMut() -> koel::Result<R>,
     ) -> Result<(R, Row)> {
         let device = self.device;
@@ -88,8 +91,8 @@ impl Case<'_> {
             }
         }
         let (columns, n, on) = (self.columns, self.n, device.info().id.clone());
-        let row =
-            Row { what, columns, device: on, n, count, load, hits, time: median(times), stages: medians(&stages).0 };
+        let (time, stages) = (median(times), medians(&stages).0);
+        let row = Row { what, scheme, columns, device: on, n, count, load, hits, time, stages };
         Ok((given, row))
     }
 }
@@ -116,7 +119,9 @@ pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(
                     rows.extend(case("u32, u64").pairs::<u32, u64>()?);
                 }
                 if is_asked("sets") {
-                    rows.extend(case("u64 alone").table::<u64, ()>()?);
+                    rows.extend(case("u64 alone").table(&Bucketized::default().of::<u64, ()>())?);
+                    rows.extend(case("u64 alone").table(&Signpost::new().of::<u64, ()>())?);
+                    rows.extend(case("u32 alone").table(&Signpost::new().of::<u32, ()>())?);
                 }
                 if is_asked("columns") {
                     rows.extend(case("u64, u64").columns::<u64>()?);
@@ -138,16 +143,16 @@ fn rate(row: &Row) -> f64 {
 
 fn table(rows: &[Row]) -> String {
     let mut said = format!(
-        "{:<15} {:<10} {:<10} {:>13} {:>6} {:>5} {:>11}\n",
-        "what", "columns", "on", "n", "load", "hits", "rate"
+        "{:<15} {:<10} {:<10} {:<10} {:>13} {:>6} {:>5} {:>11}\n",
+        "what", "scheme", "columns", "on", "n", "load", "hits", "rate"
     );
     for row in rows {
         let hits = row.hits.map_or(String::new(), |hits| format!("{hits}%"));
         let (n, rate) = (text::grouped(row.n), format!("{:.2} G/s", rate(row)));
         let load = row.load.map_or(String::new(), |load| format!("{load:.3}"));
         said += &format!(
-            "{:<15} {:<10} {:<10} {n:>13} {load:>6} {hits:>5} {rate:>11}\n",
-            row.what, row.columns, row.device
+            "{:<15} {:<10} {:<10} {:<10} {n:>13} {load:>6} {hits:>5} {rate:>11}\n",
+            row.what, row.scheme, row.columns, row.device
         );
         for stage in &row.stages {
             let each = 1e9 * stage.time.as_secs_f64() / row.count as f64;
@@ -160,7 +165,7 @@ fn table(rows: &[Row]) -> String {
 fn json(rows: &[Row]) -> Value {
     let row = |row: &Row| {
         json!({
-            "what": row.what, "columns": row.columns, "device": row.device, "n": row.n, "count": row.count, "load": row.load,
+            "what": row.what, "scheme": row.scheme, "columns": row.columns, "device": row.device, "n": row.n, "count": row.count, "load": row.load,
             "hits": row.hits, "per_second": rate(row) * 1e9,
             "stages": row.stages.iter().map(|stage| json!({ "name": stage.name, "seconds": stage.time.as_secs_f64() }))
                 .collect::<Vec<_>>(),

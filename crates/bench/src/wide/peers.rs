@@ -29,6 +29,7 @@ impl Case<'_> {
         let (n, repeats) = (self.n, self.args.repeats);
         let row = |what, count, hits, times| Row {
             what,
+            scheme: "",
             columns: self.columns,
             device: name.into(),
             n,

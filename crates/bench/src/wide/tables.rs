@@ -5,8 +5,9 @@ use std::hash::Hash;
 use koel::backend::{HashBackend, Runs, Word, bitmap_words};
 use koel::device::Any;
 use koel::scheme::bucketized::wide::{Column, Layout};
-use koel::scheme::{BucketizedOf, Key, Scheme, Value};
-use koel::{Bucketized, HashSet, HashTable};
+use koel::scheme::signpost::Posted;
+use koel::scheme::{BucketizedOf, Key, Scheme, SignpostOf, Value};
+use koel::{Bucketized, HashSet, HashTable, Signpost};
 
 use super::{Case, Row, key, value};
 use crate::wrong;
@@ -31,47 +32,44 @@ impl Case<'_> {
     /// Tables of pairs, and on the CPU what one would use instead.
     pub(super) fn pairs<K: Column + Key + Hash + Eq, V: Column + Value>(&self) -> Result<Vec<Row>>
     where
-        (K, V): Layout<Key = K, Value = V>,
-        Any: Runs<BucketizedOf<K, V>>,
+        (K, V): Layout<Key = K, Value = V> + Posted<Layout = (K, V)>,
+        Any: Runs<BucketizedOf<K, V>> + Runs<SignpostOf<K, V>>,
     {
-        let mut rows = self.table::<K, V>()?;
+        let mut rows = self.table(&Bucketized::default().of::<K, V>())?;
+        rows.extend(self.table(&Signpost::new().of::<K, V>())?);
         if self.device.info().id == "cpu" && !self.args.no_peers {
             rows.extend(self.peers::<K, V>()?);
         }
         Ok(rows)
     }
 
-    pub(super) fn table<K: Column, V: Column>(&self) -> Result<Vec<Row>>
+    pub(super) fn table<S: Scheme>(&self, scheme: &S) -> Result<Vec<Row>>
     where
-        (K, V): Layout,
-        Any: Runs<BucketizedOf<K, V>>,
+        Any: Runs<S>,
     {
-        type KeyOf<K, V> = <(K, V) as Layout>::Key;
-        type ValueOf<K, V> = <(K, V) as Layout>::Value;
-        let (n, device, has_values) = (self.n, self.device, <(K, V)>::VALUES.is_some());
-        let scheme = Bucketized::default().of::<K, V>();
+        let (n, device, has_values) = (self.n, self.device, scheme.limits().value_bits > 0);
         let load = self.load.unwrap_or(scheme.default_load().get());
-        let keys: Vec<KeyOf<K, V>> = (0..n).map(key).collect();
-        let values: Vec<ValueOf<K, V>> = (0..n).map(|number| value(number, has_values)).collect();
+        let keys: Vec<S::Key> = (0..n).map(key).collect();
+        let values: Vec<S::Value> = (0..n).map(|number| value(number, has_values)).collect();
         let (on_device, brought) = (device.upload(&keys)?, device.upload(&values)?);
         drop((keys, values));
         let builder = HashTable::builder(scheme.clone()).load_factor(load);
-        let said = (Some(load), None);
+        let said = (S::NAME, Some(load), None);
         let (table, row) = self.timed("build", n, said, || builder.build_on(device, &on_device, &brought))?;
         let mut rows = vec![row];
         if !has_values {
-            let builder = HashSet::builder(scheme).load_factor(load);
+            let builder = HashSet::builder(scheme.clone()).load_factor(load);
             rows.push(self.timed("set, insert", n, said, || builder.build_on(device, &on_device))?.1);
         }
         drop((on_device, brought));
         let asked = self.asked();
         for hits in HITS {
             let number = |i| number(i, n, hits);
-            let queries: Vec<KeyOf<K, V>> = (0..asked).map(|i| key(number(i))).collect();
+            let queries: Vec<S::Key> = (0..asked).map(|i| key(number(i))).collect();
             let queries = device.upload(&queries)?;
             let mut found = device.filled(bitmap_words(asked as usize), 0x5555_5555u32)?;
             let mut answers = device.filled(asked as usize, Word::low(0x5555_5555))?;
-            let said = (Some(load), Some(hits));
+            let said = (S::NAME, Some(load), Some(hits));
             rows.push(self.timed("lookup", asked, said, || table.get_on_into(&queries, &mut answers, &mut found))?.1);
             let (bits, row) = self.timed("contains", asked, said, || table.contains_on(&queries))?;
             rows.push(row);
@@ -80,7 +78,7 @@ impl Case<'_> {
             for i in 0..asked {
                 let at = i as usize;
                 let there = number(i) < n;
-                let right = if there { value::<ValueOf<K, V>>(number(i), has_values) } else { Word::low(0) };
+                let right = if there { value::<S::Value>(number(i), has_values) } else { Word::low(0) };
                 let said = |bits: &[u32]| bits[at / 32] >> (at % 32) & 1 == 1;
                 if said(&found) != there || said(&bits) != there || answers[at] != right {
                     return Err(wrong(self.columns, format!("query {i} has another answer")));
