@@ -6,7 +6,8 @@
 //              there for now
 //   guests     each offer gives way to the word of its guest, sets a signpost and notes who is gone
 //   close      words of the chains that are not gone take the slots of those that are
-//   find       lines are in order: each row looks for its word, and writes where it stands, or goes to the stash
+//   find       lines are in order: each row looks for its word, or goes to the stash
+//   hand in    words are written, and values, which came to the places of their words
 //
 // What has no place here is counted in status[KOEL_MOVED]: a share, a chain or a home that is too long, keys that come again.
 // Then the image is of no use, and cl/signpost_build.cl makes it.
@@ -18,6 +19,17 @@
 #define MOST_WORDS (32 * MASKS)
 // Rows of the stash that are listed at once.
 #define STASHED 64
+// The most rows of a part, whatever chance brings.
+#define PART_ROWS (PART_SLOTS / 4 * 5)
+// Slots of a part for each work-item.
+#define SLOTS_EACH ((PART_SLOTS + KOEL_GROUP - 1) / KOEL_GROUP)
+// Instead of a place: the row is no row of the lines.
+#define GONE 0xffff
+// What is known of lines and chains, and in the same bytes, when lines are in order, where each row's word stands.
+#define BEFORE (CHAINED * (KOEL_KEY_BITS / 8 + 6) + 4 * (LINE_INFOS + PART_LINES * (1 + MASKS)))
+#define AFTER (KOEL_VALUE_BITS ? 2 * PART_ROWS : 0)
+#define SCRATCH (BEFORE > AFTER ? BEFORE : AFTER)
+#define TILE_BITS (KOEL_VALUE_BITS > KOEL_KEY_BITS ? KOEL_VALUE_BITS : KOEL_KEY_BITS)
 
 // What is known of a line: how many keys have it as their home, and which tags those have.
 #if KOEL_TAG_BITS < 5
@@ -222,37 +234,49 @@ INLINED void close_rank(near_part p, uint at) {
     p.words[place_of(line, nth_bit((uint)gone & ((1u << KOEL_SLOTS) - 1), before))] = p.chained[at];
 }
 
-INLINED word_type with_entries(near_part p, uint line, uint slot, word_type word) {
-    return KOEL_POSTS == WITHIN ? word | two_entries(p.entries[line * ENTRY_WORDS + slot / 4], slot) : word;
-}
-
-// Word and value of a slot are written at once where they are neighbours, and otherwise the value alone: by whoever has it.
-INLINED void write_row(near_part p, __global word_type *image, uint start, uint line, uint slot, word_type word,
-                       value_type value) {
-#if KOEL_WORD_STRIDE == 2
-    word = with_entries(p, line, slot, word);
-#if KOEL_KEY_BITS == 64
-    ((__global ulong2 *)image)[((ulong)start + line) * KOEL_SLOTS + slot] = (ulong2)(word, value);
+// Writes a part's words, which are in order, and the values of its rows, each to the place of its word: they follow in the same
+// local memory, when words have been written or, where both are neighbours, are in registers.
+INLINED void hand_in(near_part p, __local const ushort *places, __global const value_type *values, uint count,
+                     __global word_type *image, uint start, uint width) {
+    uint me = get_local_id(0), empty = 0;
+    word_type words[SLOTS_EACH];
+    #pragma unroll
+    for (uint j = 0; j < SLOTS_EACH; j++) {
+        uint i = me + j * KOEL_GROUP, line = i / KOEL_SLOTS, slot = i % KOEL_SLOTS;
+        if (line >= width) continue;
+        words[j] = p.words[place_of(line, slot)];
+        // Who has signposts has no empty slots.
+        empty |= (words[j] == 0) << j;
+        if (KOEL_POSTS == WITHIN) words[j] |= two_entries(p.entries[line * ENTRY_WORDS + slot / 4], slot);
+        if (KOEL_WORD_STRIDE == 1) image[word_at((ulong)start + line, slot)] = words[j];
+    }
+#if KOEL_VALUE_BITS
+    __local value_type *values_here = (__local value_type *)p.words;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    #pragma unroll
+    for (uint j = 0; j < SLOTS_EACH; j++) {
+        uint i = me + j * KOEL_GROUP;
+        if (empty >> j & 1) values_here[place_of(i / KOEL_SLOTS, i % KOEL_SLOTS)] = 0;
+    }
+    #pragma unroll 4
+    for (uint row = me; row < count; row += KOEL_GROUP) {
+        if (places[row] != GONE) values_here[places[row]] = values[row];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    #pragma unroll
+    for (uint j = 0; j < SLOTS_EACH; j++) {
+        uint i = me + j * KOEL_GROUP, line = i / KOEL_SLOTS, slot = i % KOEL_SLOTS;
+        if (line >= width) continue;
+        value_type value = values_here[place_of(line, slot)];
+#if KOEL_WORD_STRIDE == 1
+        ((__global value_type *)image)[value_at((ulong)start + line, slot)] = value;
+#elif KOEL_KEY_BITS == 64
+        ((__global ulong2 *)image)[(ulong)start * KOEL_SLOTS + i] = (ulong2)(words[j], value);
 #else
-    ((__global uint2 *)image)[((ulong)start + line) * KOEL_SLOTS + slot] = (uint2)(word, value);
+        ((__global uint2 *)image)[(ulong)start * KOEL_SLOTS + i] = (uint2)(words[j], value);
 #endif
-#elif KOEL_VALUE_BITS
-    ((__global value_type *)image)[value_at((ulong)start + line, slot)] = value;
+    }
 #endif
-}
-
-// Whatever no row writes: words, where they are not beside values; values of empty slots; signposts outside of words.
-INLINED void write_rest(near_part p, __global word_type *image, __global uint *behind, uint start, uint width) {
-    for (uint i = get_local_id(0); i < width * KOEL_SLOTS; i += KOEL_GROUP) {
-        uint line = i / KOEL_SLOTS, slot = i % KOEL_SLOTS;
-        word_type word = p.words[place_of(line, slot)];
-        if (word == 0) write_row(p, image, start, line, slot, 0, 0);
-        if (KOEL_WORD_STRIDE == 1) image[word_at((ulong)start + line, slot)] = with_entries(p, line, slot, word);
-    }
-    for (uint i = get_local_id(0); KOEL_POSTS != WITHIN && i < width * ENTRY_WORDS; i += KOEL_GROUP) {
-        if (KOEL_POSTS == SPARE) ((__global uint *)image)[((ulong)start + i) * 16 + KOEL_SPARE] = p.entries[i];
-        else behind[(ulong)start * ENTRY_WORDS + i] = p.entries[i];
-    }
 }
 
 __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, __global const word_type *shares,
@@ -260,31 +284,35 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
                                         __global key_type *stash_keys, __global value_type *stash_values,
                                         const ulong stash_room, __global ulong *status) {
     post_table t = THE_POST_TABLE;
-    __local ulong tile[(TILE_WORDS * KOEL_KEY_BITS + 63) / 64];
-    __local word_type chained[CHAINED];
-    __local uint infos[LINE_INFOS], chains[PART_LINES], entries[PART_LINES * ENTRY_WORDS], gone[PART_LINES * MASKS];
-    __local uint links[CHAINED];
-    __local ushort listed[CHAINED], stashed[STASHED];
+    __local ulong tile[(TILE_WORDS * TILE_BITS + 63) / 64], scratch[(SCRATCH + 7) / 8];
+    __local uint entries[PART_LINES * ENTRY_WORDS];
+    __local ushort stashed[STASHED];
     // Words in chains; offers listed; rows of the stash; whether this part has no place here.
     __local uint late, taken, leave, unfit;
     __local ulong stash_base;
-    near_part p = {(__local word_type *)tile, infos, chains, entries, gone, chained, links};
+    near_part p;
+    p.words = (__local word_type *)tile;
+    p.chained = (__local word_type *)scratch;
+    p.links = (__local uint *)(p.chained + CHAINED);
+    p.infos = p.links + CHAINED;
+    p.chains = p.infos + LINE_INFOS;
+    p.gone = p.chains + PART_LINES;
+    p.entries = entries;
+    __local ushort *listed = (__local ushort *)(p.gone + PART_LINES * MASKS), *places = (__local ushort *)scratch;
     uint me = get_local_id(0), number = get_group_id(0);
     uint2 whole = part_of(number << KOEL_PART_BITS, buckets);
     uint start = whole.x, width = whole.y;
     share s = share_of(number, share_lines, (number + 1) * share_lines);
     __global const key_type *keys = shares + s.keys;
     __global const value_type *values = (__global const value_type *)shares + s.values;
-    uint count = min(dealt[number], s.room);
+    uint room = min(s.room, (uint)PART_ROWS), count = min(dealt[number], room);
 
     if (me == 0) {
         late = taken = leave = 0;
-        unfit = dealt[number] > s.room;
+        unfit = dealt[number] > room;
     }
     for (uint i = me; i < TILE_WORDS; i += KOEL_GROUP) p.words[i] = 0;
-    for (uint i = me; i < LINE_INFOS; i += KOEL_GROUP) infos[i] = 0;
-    for (uint i = me; i < PART_LINES; i += KOEL_GROUP) chains[i] = 0;
-    for (uint i = me; i < PART_LINES * MASKS; i += KOEL_GROUP) gone[i] = 0;
+    for (uint i = me; i < LINE_INFOS + PART_LINES * (1 + MASKS); i += KOEL_GROUP) p.infos[i] = 0;
     for (uint i = me; i < PART_LINES * ENTRY_WORDS; i += KOEL_GROUP) entries[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -295,7 +323,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
         for (uint j = 0; j < AT_ONCE; j++) {
             if (me + (first + j) * KOEL_GROUP >= count) continue;
             line_home home = posted_home(t, mixed[j]);
-            uint line = home.home - start, rank = atomic_inc(&infos[line]) & 0xffff;
+            uint line = home.home - start, rank = atomic_inc(&p.infos[line]) & 0xffff;
             NOTE_TAG(p, line, tag_of(home.remainder));
             if (rank < KOEL_SLOTS) {
                 p.words[place_of(line, rank)] = line_word(1, home.remainder);
@@ -303,8 +331,8 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
             }
             uint at = atomic_inc(&late);
             if (at >= CHAINED || rank >= MOST_WORDS) continue;
-            chained[at] = line_word(1, home.remainder);
-            links[at] = LINK(line, atomic_xchg(&chains[line], at), rank - KOEL_SLOTS);
+            p.chained[at] = line_word(1, home.remainder);
+            p.links[at] = LINK(line, atomic_xchg(&p.chains[line], at), rank - KOEL_SLOTS);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -315,8 +343,8 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint at = me; at < (unfit ? 0 : in_chains); at += KOEL_GROUP) {
-        uint line = LINE_OF_LINK(links[at]), keys_here = COUNT_OF(p, line), tokens = tokens_of(keys_here, TAGS_OF(p, line));
-        if (NUMBER_OF(links[at]) == tokens) stash_surplus(p, line, leaving(keys_here) - tokens);
+        uint line = LINE_OF_LINK(p.links[at]), keys_here = COUNT_OF(p, line), tokens = tokens_of(keys_here, TAGS_OF(p, line));
+        if (NUMBER_OF(p.links[at]) == tokens) stash_surplus(p, line, leaving(keys_here) - tokens);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint at = me; at < (unfit ? 0 : in_chains); at += KOEL_GROUP) {
@@ -330,7 +358,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     }
 
     for (uint at = me; at < in_chains; at += KOEL_GROUP) {
-        uint line = LINE_OF_LINK(links[at]), token = NUMBER_OF(links[at]), tags = TAGS_OF(p, line);
+        uint line = LINE_OF_LINK(p.links[at]), token = NUMBER_OF(p.links[at]), tags = TAGS_OF(p, line);
         uint tokens = tokens_of(COUNT_OF(p, line), tags);
         // Those of a tag that means the stash from the start offer nothing.
         bool silent = leaving(COUNT_OF(p, line)) > tokens && near_entry(p, line, nth_bit(tags, min(token, tokens - 1)));
@@ -350,7 +378,10 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     sort_lines(p.words, width);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    write_rest(p, image, behind, start, width);
+    for (uint i = me; KOEL_POSTS != WITHIN && i < width * ENTRY_WORDS; i += KOEL_GROUP) {
+        if (KOEL_POSTS == SPARE) ((__global uint *)image)[((ulong)start + i) * 16 + KOEL_SPARE] = entries[i];
+        else behind[(ulong)start * ENTRY_WORDS + i] = entries[i];
+    }
     for (uint first = 0; first * KOEL_GROUP < count; first += AT_ONCE) {
         key_type mixed[AT_ONCE];
         read_rows(keys, first, count, mixed);
@@ -359,23 +390,25 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
             uint row = me + (first + j) * KOEL_GROUP;
             if (row >= count) continue;
             line_home home = posted_home(t, mixed[j]);
-            uint line = home.home - start, age = 1, slot = near_slot(p, line, line_word(1, home.remainder));
-            if (slot == KOEL_SLOTS) {
-                uint tag = tag_of(home.remainder), entry = near_entry(p, line, tag);
-                if (entry == KOEL_SIGNPOST_STASH) {
-                    uint at = atomic_inc(&leave);
-                    if (at < STASHED) stashed[at] = row;
-                    else atom_add(&status[KOEL_MOVED], 1UL);
-                    continue;
-                }
-                age = entry + 1;
-                line = wrapped(line + post_step(t.f, tag, entry, width), width);
-                slot = near_slot(p, line, line_word(age, home.remainder));
+            uint line = home.home - start, tag = tag_of(home.remainder), entry = near_entry(p, line, tag);
+            uint slot = KOEL_VALUE_BITS || entry ? near_slot(p, line, line_word(1, home.remainder)) : 0;
+            if (slot == KOEL_SLOTS && entry == KOEL_SIGNPOST_STASH) {
+                uint at = atomic_inc(&leave);
+                if (at < STASHED) stashed[at] = row;
+                else atom_add(&status[KOEL_MOVED], 1UL);
+                if (KOEL_VALUE_BITS) places[row] = GONE;
+                continue;
             }
-            write_row(p, image, start, line, slot, line_word(age, home.remainder), KOEL_VALUE_BITS ? values[row] : 0);
+            if (!KOEL_VALUE_BITS) continue;
+            if (slot == KOEL_SLOTS) {
+                line = wrapped(line + post_step(t.f, tag, entry, width), width);
+                slot = near_slot(p, line, line_word(entry + 1, home.remainder));
+            }
+            places[row] = (ushort)place_of(line, slot);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    hand_in(p, places, values, count, image, start, width);
     if (me == 0 && leave) stash_base = atom_add(&status[KOEL_ESCAPED], (ulong)leave);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < min(leave, (uint)STASHED); i += KOEL_GROUP) {
