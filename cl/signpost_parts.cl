@@ -2,11 +2,11 @@
 // the part of their home, so one group sees in its local memory all that the rule asks for, and each line is written once.
 //
 //   arrive     each row's word to its home line, or, if that is full, to a chain behind it
-//   offer      word number n of a home's chain stands for its token number n: offers go to slots that no native needs, and stand
-//              there for now
+//   leave      word number n of a home's chain stands for its token number n, or for the surplus; offers go to slots that no
+//              native needs, and stand there for now
 //   guests     each offer gives way to the word of its guest, sets a signpost and notes who is gone
-//   close      words of the chains that are not gone take the slots of those that are
-//   find       lines are in order: each row looks for its word, or goes to the stash
+//   close      words of the chains that are not gone take the slots of those that are; then lines are put in order
+//   find       each row looks for its word, or goes to the stash
 //   hand in    words are written, and values, which came to the places of their words
 //
 // What has no place here is counted in status[KOEL_MOVED]: a share, a chain or a home that is too long, keys that come again.
@@ -79,69 +79,60 @@ INLINED ulong gone_from(near_part p, uint line) {
     return p.gone[line * MASKS] | (MASKS > 1 ? (ulong)p.gone[line * MASKS + MASKS - 1] << 32 : 0);
 }
 
-// The least word of a full home with this tag, and its number.
-INLINED word_type least_with(near_part p, uint line, uint tag, uint *number) {
-    word_type least = ~(word_type)0;
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS; j++) {
-        word_type word = p.words[place_of(line, j)];
-        if (tag_in(word) != tag || word >= least) continue;
-        least = word;
-        *number = j;
+// Goes on with the next word of a home: its number and itself. `at` begins as 0; the end is at as many as the home has.
+//
+//   for (uint i = 0, number, at; word_in_turn(p, line, i, &at, &number, &word); i++)
+INLINED bool word_in_turn(near_part p, uint line, uint i, uint *at, uint *number, word_type *word) {
+    if (i < KOEL_SLOTS) {
+        *number = i;
+        *word = p.words[place_of(line, i)];
+        return true;
     }
-    for (uint i = COUNT_OF(p, line) - KOEL_SLOTS, at = p.chains[line]; i > 0; i--, at = PLACE_BEFORE(p.links[at])) {
-        word_type word = p.chained[at];
+    if (i >= COUNT_OF(p, line)) return false;
+    *at = i == KOEL_SLOTS ? p.chains[line] : PLACE_BEFORE(p.links[*at]);
+    *number = KOEL_SLOTS + NUMBER_OF(p.links[*at]);
+    *word = p.chained[*at];
+    return true;
+}
+
+// The least word of a full home with this tag, and its number. Another that is the same is a copy.
+INLINED word_type least_with(near_part p, uint line, uint tag, uint *least_number, bool *copy) {
+    word_type least = ~(word_type)0, word;
+    for (uint i = 0, number, at; word_in_turn(p, line, i, &at, &number, &word); i++) {
+        *copy |= word == least;
         if (tag_in(word) != tag || word >= least) continue;
         least = word;
-        *number = KOEL_SLOTS + NUMBER_OF(p.links[at]);
+        *least_number = number;
     }
     return least;
 }
 
-// A word of a full home by its number in turn, and what it is numbered.
-INLINED word_type word_in_turn(near_part p, uint line, uint i, uint *at, uint *number) {
-    *number = i;
-    if (i < KOEL_SLOTS) return p.words[place_of(line, i)];
-    word_type word = p.chained[*at];
-    *number = KOEL_SLOTS + NUMBER_OF(p.links[*at]);
-    *at = PLACE_BEFORE(p.links[*at]);
-    return word;
-}
-
-// Sends the `surplus` least words of a home that are not the least of their tags to the stash, and those with them. One
-// home in a thousand has any.
-INLINED void stash_surplus(near_part p, uint line, uint surplus) {
-    word_type last = 0;
+// The surplus of a home: which of its words go to the stash, the least `surplus` that are not the least of their tags and those
+// that are, of the same tags; and which tags those are. One home in some hundred has any.
+INLINED ulong surplus_of(near_part p, uint line, uint surplus, uint *stashed, bool *copy) {
+    ulong first = 0, gone = 0;
+    uint number;
+    for (uint tags = TAGS_OF(p, line); tags; tags &= tags - 1) {
+        least_with(p, line, nth_bit(tags, 0), &number, copy);
+        first |= 1UL << number;
+    }
     for (; surplus > 0; surplus--) {
-        word_type next = ~(word_type)0;
-        uint number = 0, chosen = 0, at = p.chains[line];
-        for (uint i = 0; i < COUNT_OF(p, line); i++) {
-            word_type word = word_in_turn(p, line, i, &at, &number);
-            uint first;
-            if (word <= last || word >= next || least_with(p, line, tag_in(word), &first) == word) continue;
-            next = word;
+        word_type least = ~(word_type)0, word;
+        uint chosen = 0;
+        for (uint i = 0, at; word_in_turn(p, line, i, &at, &number, &word); i++) {
+            if ((first | gone) >> number & 1 || word > least) continue;
+            *copy |= word == least;
+            least = word;
             chosen = number;
         }
-        uint first = 0;
-        least_with(p, line, tag_in(next), &first);
-        set_near_entry(p, line, tag_in(next), KOEL_SIGNPOST_STASH);
-        note_gone(p, line, first);
-        note_gone(p, line, chosen);
-        last = next;
+        gone |= 1UL << chosen;
+        *stashed |= 1u << tag_in(least);
     }
-}
-
-// Whether a key comes again among the words in the slots of a line.
-INLINED bool copies_in_line(near_part p, uint line) {
-    word_type words[KOEL_SLOTS];
-    bool copy = false;
-    #pragma unroll
-    for (uint j = 0; j < KOEL_SLOTS; j++) {
-        words[j] = p.words[place_of(line, j)];
-        #pragma unroll
-        for (uint i = 0; i < j; i++) copy |= words[i] == words[j] && words[j] != 0;
+    for (uint tags = *stashed; tags; tags &= tags - 1) {
+        least_with(p, line, nth_bit(tags, 0), &number, copy);
+        gone |= 1UL << number;
     }
-    return copy;
+    return gone;
 }
 
 // The slot of a line where a word stands, or KOEL_SLOTS.
@@ -150,17 +141,6 @@ INLINED uint near_slot(near_part p, uint line, word_type word) {
     #pragma unroll
     for (uint j = 0; j < KOEL_SLOTS; j++) found = p.words[place_of(line, j)] == word ? j : found;
     return found;
-}
-
-// Whether the key of a chain's place stands in the line, or in another place of the chain. (Numbers are in the order of
-// arrival, and places in that of the exchanges that chained them, which may be another.)
-INLINED bool copies_of_chained(near_part p, uint mine) {
-    uint line = LINE_OF_LINK(p.links[mine]);
-    bool copy = near_slot(p, line, p.chained[mine]) < KOEL_SLOTS;
-    for (uint i = COUNT_OF(p, line) - KOEL_SLOTS, at = p.chains[line]; i > 0; i--, at = PLACE_BEFORE(p.links[at])) {
-        copy |= at != mine && p.chained[at] == p.chained[mine];
-    }
-    return copy;
 }
 
 // An offer stands in the lower half of a word.
@@ -175,31 +155,33 @@ INLINED uint seen_offer(__local uint *offer) {
 #endif
 }
 
-// Tag and function of an offer.
-INLINED uint2 offer_in(near_part p, uint line, uint token, uint position) {
-    uint tags = TAGS_OF(p, line);
-    return offer_of(tags, tokens_of(COUNT_OF(p, line), tags), token, position);
+// The least word of a token's tag goes away: its signpost, and who is gone.
+INLINED word_type send(near_part p, uint line, uint tag, uint entry, bool *copy) {
+    uint number = 0;
+    word_type least = least_with(p, line, tag, &number, copy);
+    set_near_entry(p, line, tag, entry);
+    note_gone(p, line, number);
+    return least;
 }
 
 // Follows a token, and all whom it displaces, to the end.
-INLINED void follow(near_part p, functions f, uint width, uint line, uint token) {
-    uint position = 0;
+INLINED void follow(near_part p, functions f, uint width, uint line, uint token, bool *copy) {
+    uint position = 0, tags = TAGS_OF(p, line), tokens = tokens_of(COUNT_OF(p, line), tags);
     for (;;) {
-        uint2 offer = offer_in(p, line, token, position);
+        uint2 offer = offer_of(tags, tokens, token, position);
         if (offer.x == NO_OFFER) {
-            uint tag = nth_bit(TAGS_OF(p, line), token), number = 0;
-            least_with(p, line, tag, &number);
-            set_near_entry(p, line, tag, KOEL_SIGNPOST_STASH);
-            note_gone(p, line, number);
+            send(p, line, nth_bit(tags, token), KOEL_SIGNPOST_STASH, copy);
             return;
         }
-        uint to = wrapped(line + post_step(f, offer.x, offer.y, width), width);
+        uint to = wrapped(line + post_step(f, offer.x, offer.y, width), width), natives = COUNT_OF(p, to);
         uint mine = packed_offer(line, token, position), least;
         for (;;) {
             uint at = 0;
             least = NO_OFFER;
-            for (uint j = COUNT_OF(p, to); j < KOEL_SLOTS; j++) {
-                uint there = seen_offer(offer_at(p, place_of(to, j)));
+            // All reads under way at once.
+            #pragma unroll
+            for (uint j = 0; j < KOEL_SLOTS; j++) {
+                uint there = j < natives ? NO_OFFER : seen_offer(offer_at(p, place_of(to, j)));
                 at = there < least ? place_of(to, j) : at;
                 least = min(there, least);
             }
@@ -210,19 +192,36 @@ INLINED void follow(near_part p, functions f, uint width, uint line, uint token)
             line = home_of_offer(least);
             token = token_of_offer(least);
             position = position_of_offer(least);
+            tags = TAGS_OF(p, line);
+            tokens = tokens_of(COUNT_OF(p, line), tags);
         }
         position++;
     }
 }
 
+// What place number `at` of a chain stands for: the token of its number, or, behind those, the surplus.
+INLINED void leave(near_part p, functions f, uint width, uint at, bool *copy) {
+    uint line = LINE_OF_LINK(p.links[at]), number = NUMBER_OF(p.links[at]);
+    uint tags = TAGS_OF(p, line), leavers = leaving(COUNT_OF(p, line)), tokens = tokens_of(COUNT_OF(p, line), tags);
+    if (leavers > tokens) {
+        uint stashed = 0;
+        ulong gone = surplus_of(p, line, leavers - tokens, &stashed, copy);
+        if (number == tokens) {
+            for (; stashed; stashed &= stashed - 1) set_near_entry(p, line, nth_bit(stashed, 0), KOEL_SIGNPOST_STASH);
+            for (uint i = 0; i < MASKS; i++) atomic_or(&p.gone[line * MASKS + i], (uint)(gone >> (32 * i)));
+        }
+        // Those of a tag that means the stash from the start offer nothing.
+        if (number >= tokens || stashed >> nth_bit(tags, number) & 1) return;
+    }
+    follow(p, f, width, line, number, copy);
+}
+
 // Puts the word of a guest where its offer stands.
-INLINED void take_guest_in(near_part p, uint at) {
-    uint offer = *offer_at(p, at), home = home_of_offer(offer), number = 0;
-    uint2 taken = offer_in(p, home, token_of_offer(offer), position_of_offer(offer));
-    word_type least = least_with(p, home, taken.x, &number);
-    set_near_entry(p, home, taken.x, taken.y);
-    note_gone(p, home, number);
-    p.words[at] = line_word(taken.y + 1, posted_remainder(least));
+INLINED void take_guest_in(near_part p, uint at, bool *copy) {
+    uint offer = *offer_at(p, at), home = home_of_offer(offer), tags = TAGS_OF(p, home);
+    uint2 taken =
+        offer_of(tags, tokens_of(COUNT_OF(p, home), tags), token_of_offer(offer), position_of_offer(offer));
+    p.words[at] = line_word(taken.y + 1, posted_remainder(send(p, home, taken.x, taken.y, copy)));
 }
 
 // A word of a chain that is not gone takes the slot of one that is: as many are not gone here as are gone there.
@@ -231,7 +230,9 @@ INLINED void close_rank(near_part p, uint at) {
     ulong gone = gone_from(p, line), behind = gone >> KOEL_SLOTS;
     if (behind >> number & 1) return;
     uint before = number - (uint)popcount(behind & ((1UL << number) - 1));
-    p.words[place_of(line, nth_bit((uint)gone & ((1u << KOEL_SLOTS) - 1), before))] = p.chained[at];
+    uint slot = nth_bit((uint)gone & ((1u << KOEL_SLOTS) - 1), before);
+    // But for copies, of which the image is of no use.
+    if (slot < KOEL_SLOTS) p.words[place_of(line, slot)] = p.chained[at];
 }
 
 // Writes a part's words, which are in order, and the values of its rows, each to the place of its word: they follow in the same
@@ -287,8 +288,8 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     __local ulong tile[(TILE_WORDS * TILE_BITS + 63) / 64], scratch[(SCRATCH + 7) / 8];
     __local uint entries[PART_LINES * ENTRY_WORDS];
     __local ushort stashed[STASHED];
-    // Words in chains; offers listed; rows of the stash; whether this part has no place here.
-    __local uint late, taken, leave, unfit;
+    // Words in chains; those taken; offers listed; rows of the stash; whether this part has no place here.
+    __local uint late, taken, guests, stashed_rows, unfit;
     __local ulong stash_base;
     near_part p;
     p.words = (__local word_type *)tile;
@@ -308,7 +309,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     uint room = min(s.room, (uint)PART_ROWS), count = min(dealt[number], room);
 
     if (me == 0) {
-        late = taken = leave = 0;
+        late = taken = guests = stashed_rows = 0;
         unfit = dealt[number] > room;
     }
     for (uint i = me; i < TILE_WORDS; i += KOEL_GROUP) p.words[i] = 0;
@@ -330,52 +331,36 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
                 continue;
             }
             uint at = atomic_inc(&late);
-            if (at >= CHAINED || rank >= MOST_WORDS) continue;
+            if (at >= CHAINED || rank >= MOST_WORDS) {
+                atomic_or(&unfit, 1u);
+                continue;
+            }
             p.chained[at] = line_word(1, home.remainder);
             p.links[at] = LINK(line, atomic_xchg(&p.chains[line], at), rank - KOEL_SLOTS);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    uint in_chains = min(late, (uint)CHAINED);
-    for (uint line = me; line < width; line += KOEL_GROUP) {
-        if (COUNT_OF(p, line) > MOST_WORDS || late > CHAINED || copies_in_line(p, line)) atomic_or(&unfit, 1u);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint at = me; at < (unfit ? 0 : in_chains); at += KOEL_GROUP) {
-        uint line = LINE_OF_LINK(p.links[at]), keys_here = COUNT_OF(p, line), tokens = tokens_of(keys_here, TAGS_OF(p, line));
-        if (NUMBER_OF(p.links[at]) == tokens) stash_surplus(p, line, leaving(keys_here) - tokens);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint at = me; at < (unfit ? 0 : in_chains); at += KOEL_GROUP) {
-        if (copies_of_chained(p, at)) atomic_or(&unfit, 1u);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (unfit) {
-        // Nothing to do, but all reach every barrier.
-        if (me == 0) atom_add(&status[KOEL_MOVED], 1UL);
-        width = count = in_chains = 0;
-    }
+    uint in_chains = late;
+    bool copy = false;
+    // All reach every barrier.
+    if (unfit) width = count = in_chains = 0;
 
-    for (uint at = me; at < in_chains; at += KOEL_GROUP) {
-        uint line = LINE_OF_LINK(p.links[at]), token = NUMBER_OF(p.links[at]), tags = TAGS_OF(p, line);
-        uint tokens = tokens_of(COUNT_OF(p, line), tags);
-        // Those of a tag that means the stash from the start offer nothing.
-        bool silent = leaving(COUNT_OF(p, line)) > tokens && near_entry(p, line, nth_bit(tags, min(token, tokens - 1)));
-        if (token < tokens && !silent) follow(p, t.f, width, line, token);
-    }
+    // As soon as one is at its end the next is taken: some go a long way.
+    for (uint at = me; at < in_chains; at = KOEL_GROUP + atomic_inc(&taken)) leave(p, t.f, width, at, &copy);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint line = me; line < width; line += KOEL_GROUP) {
         for (uint j = COUNT_OF(p, line); j < KOEL_SLOTS; j++) {
-            if (*offer_at(p, place_of(line, j))) listed[atomic_inc(&taken)] = (ushort)place_of(line, j);
+            if (*offer_at(p, place_of(line, j))) listed[atomic_inc(&guests)] = (ushort)place_of(line, j);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = me; i < taken; i += KOEL_GROUP) take_guest_in(p, listed[i]);
+    for (uint i = me; i < guests; i += KOEL_GROUP) take_guest_in(p, listed[i], &copy);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint at = me; at < in_chains; at += KOEL_GROUP) close_rank(p, at);
     barrier(CLK_LOCAL_MEM_FENCE);
-    sort_lines(p.words, width);
+    copy |= sort_lines(p.words, width);
+    if (copy) atomic_or(&unfit, 1u);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     for (uint i = me; KOEL_POSTS != WITHIN && i < width * ENTRY_WORDS; i += KOEL_GROUP) {
@@ -393,7 +378,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
             uint line = home.home - start, tag = tag_of(home.remainder), entry = near_entry(p, line, tag);
             uint slot = KOEL_VALUE_BITS || entry ? near_slot(p, line, line_word(1, home.remainder)) : 0;
             if (slot == KOEL_SLOTS && entry == KOEL_SIGNPOST_STASH) {
-                uint at = atomic_inc(&leave);
+                uint at = atomic_inc(&stashed_rows);
                 if (at < STASHED) stashed[at] = row;
                 else atom_add(&status[KOEL_MOVED], 1UL);
                 if (KOEL_VALUE_BITS) places[row] = GONE;
@@ -408,10 +393,11 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    if (me == 0 && unfit) atom_add(&status[KOEL_MOVED], 1UL);
     hand_in(p, places, values, count, image, start, width);
-    if (me == 0 && leave) stash_base = atom_add(&status[KOEL_ESCAPED], (ulong)leave);
+    if (me == 0 && stashed_rows) stash_base = atom_add(&status[KOEL_ESCAPED], (ulong)stashed_rows);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = me; i < min(leave, (uint)STASHED); i += KOEL_GROUP) {
+    for (uint i = me; i < min(stashed_rows, (uint)STASHED); i += KOEL_GROUP) {
         if (stash_base + i >= stash_room) continue;
         stash_keys[stash_base + i] = key_of_posted_home(t, posted_home(t, keys[stashed[i]]));
         if (KOEL_VALUE_BITS) stash_values[stash_base + i] = values[stashed[i]];
