@@ -2,8 +2,9 @@
 // the part of their home, so one group sees in its local memory all that the rule asks for, and each line is written once.
 //
 //   arrive     each row's word to its home line, or, if that is full, to a chain behind it
-//   leave      word number n of a home's chain stands for its token number n, or for the surplus; offers go to slots that no
-//              native needs, and stand there for now
+//   surplus    of the few homes that have any, to the stash
+//   leave      word number n of a home's chain stands for its token number n; offers go to slots that no native needs, and
+//              stand there for now
 //   guests     each offer gives way to the word of its guest, sets a signpost and notes who is gone
 //   close      words of the chains that are not gone take the slots of those that are; then lines are put in order
 //   find       each row looks for its word, or goes to the stash
@@ -79,60 +80,61 @@ INLINED ulong gone_from(near_part p, uint line) {
     return p.gone[line * MASKS] | (MASKS > 1 ? (ulong)p.gone[line * MASKS + MASKS - 1] << 32 : 0);
 }
 
-// Goes on with the next word of a home: its number and itself. `at` begins as 0; the end is at as many as the home has.
-//
-//   for (uint i = 0, number, at; word_in_turn(p, line, i, &at, &number, &word); i++)
-INLINED bool word_in_turn(near_part p, uint line, uint i, uint *at, uint *number, word_type *word) {
-    if (i < KOEL_SLOTS) {
-        *number = i;
-        *word = p.words[place_of(line, i)];
-        return true;
-    }
-    if (i >= COUNT_OF(p, line)) return false;
-    *at = i == KOEL_SLOTS ? p.chains[line] : PLACE_BEFORE(p.links[*at]);
-    *number = KOEL_SLOTS + NUMBER_OF(p.links[*at]);
-    *word = p.chained[*at];
-    return true;
-}
-
-// The least word of a full home with this tag, and its number. Another that is the same is a copy.
-INLINED word_type least_with(near_part p, uint line, uint tag, uint *least_number, bool *copy) {
-    word_type least = ~(word_type)0, word;
-    for (uint i = 0, number, at; word_in_turn(p, line, i, &at, &number, &word); i++) {
+// The least word of a full home with this tag, and its number. Another that is the same is a copy. All slots are read at
+// once, then the chain.
+INLINED word_type least_with(near_part p, uint line, uint tag, uint *number, bool *copy) {
+    word_type least = ~(word_type)0;
+    #pragma unroll
+    for (uint j = 0; j < KOEL_SLOTS; j++) {
+        word_type word = p.words[place_of(line, j)];
+        bool less = tag_in(word) == tag && word < least;
         *copy |= word == least;
-        if (tag_in(word) != tag || word >= least) continue;
-        least = word;
-        *least_number = number;
+        *number = less ? j : *number;
+        least = less ? word : least;
+    }
+    for (uint i = COUNT_OF(p, line) - KOEL_SLOTS, at = p.chains[line]; i > 0; i--) {
+        word_type word = p.chained[at];
+        uint link = p.links[at];
+        bool less = tag_in(word) == tag && word < least;
+        *copy |= word == least;
+        *number = less ? KOEL_SLOTS + NUMBER_OF(link) : *number;
+        least = less ? word : least;
+        at = PLACE_BEFORE(link);
     }
     return least;
 }
 
-// The surplus of a home: which of its words go to the stash, the least `surplus` that are not the least of their tags and those
-// that are, of the same tags; and which tags those are. One home in some hundred has any.
-INLINED ulong surplus_of(near_part p, uint line, uint surplus, uint *stashed, bool *copy) {
+// Sends the surplus of a home to the stash: the least `surplus` of its words that are not the least of their tags, and those
+// that are, of the same tags. One home in some hundred has any.
+INLINED void stash_surplus(near_part p, uint line, uint surplus, bool *copy) {
     ulong first = 0, gone = 0;
-    uint number;
+    uint number = 0, stashed = 0;
     for (uint tags = TAGS_OF(p, line); tags; tags &= tags - 1) {
         least_with(p, line, nth_bit(tags, 0), &number, copy);
         first |= 1UL << number;
     }
     for (; surplus > 0; surplus--) {
-        word_type least = ~(word_type)0, word;
-        uint chosen = 0;
-        for (uint i = 0, at; word_in_turn(p, line, i, &at, &number, &word); i++) {
+        word_type least = ~(word_type)0;
+        uint chosen = 0, at = p.chains[line];
+        for (uint i = 0; i < COUNT_OF(p, line); i++) {
+            bool chain = i >= KOEL_SLOTS;
+            word_type word = chain ? p.chained[at] : p.words[place_of(line, i)];
+            number = chain ? KOEL_SLOTS + NUMBER_OF(p.links[at]) : i;
+            if (chain) at = PLACE_BEFORE(p.links[at]);
             if ((first | gone) >> number & 1 || word > least) continue;
             *copy |= word == least;
             least = word;
             chosen = number;
         }
         gone |= 1UL << chosen;
-        *stashed |= 1u << tag_in(least);
+        stashed |= 1u << (tag_in(least) % TAGS);
     }
-    for (uint tags = *stashed; tags; tags &= tags - 1) {
-        least_with(p, line, nth_bit(tags, 0), &number, copy);
+    for (; stashed; stashed &= stashed - 1) {
+        least_with(p, line, nth_bit(stashed, 0), &number, copy);
         gone |= 1UL << number;
+        set_near_entry(p, line, nth_bit(stashed, 0), KOEL_SIGNPOST_STASH);
     }
-    return gone;
+    for (uint i = 0; i < MASKS; i++) atomic_or(&p.gone[line * MASKS + i], (uint)(gone >> (32 * i)));
 }
 
 // The slot of a line where a word stands, or KOEL_SLOTS.
@@ -199,21 +201,13 @@ INLINED void follow(near_part p, functions f, uint width, uint line, uint token,
     }
 }
 
-// What place number `at` of a chain stands for: the token of its number, or, behind those, the surplus.
+// What place number `at` of a chain stands for: the token of its number, or nobody.
 INLINED void leave(near_part p, functions f, uint width, uint at, bool *copy) {
-    uint line = LINE_OF_LINK(p.links[at]), number = NUMBER_OF(p.links[at]);
-    uint tags = TAGS_OF(p, line), leavers = leaving(COUNT_OF(p, line)), tokens = tokens_of(COUNT_OF(p, line), tags);
-    if (leavers > tokens) {
-        uint stashed = 0;
-        ulong gone = surplus_of(p, line, leavers - tokens, &stashed, copy);
-        if (number == tokens) {
-            for (; stashed; stashed &= stashed - 1) set_near_entry(p, line, nth_bit(stashed, 0), KOEL_SIGNPOST_STASH);
-            for (uint i = 0; i < MASKS; i++) atomic_or(&p.gone[line * MASKS + i], (uint)(gone >> (32 * i)));
-        }
-        // Those of a tag that means the stash from the start offer nothing.
-        if (number >= tokens || stashed >> nth_bit(tags, number) & 1) return;
-    }
-    follow(p, f, width, line, number, copy);
+    uint line = LINE_OF_LINK(p.links[at]), token = NUMBER_OF(p.links[at]), tags = TAGS_OF(p, line);
+    uint leavers = leaving(COUNT_OF(p, line)), tokens = min(leavers, popcount(tags));
+    // Of the surplus there is more, and of a tag that means the stash already nothing is offered.
+    bool silent = token >= tokens || (leavers > tokens && near_entry(p, line, nth_bit(tags, token)));
+    if (!silent) follow(p, f, width, line, token, copy);
 }
 
 // Puts the word of a guest where its offer stands.
@@ -346,6 +340,11 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
     // All reach every barrier.
     if (unfit) width = count = in_chains = 0;
 
+    for (uint at = me; at < in_chains; at += KOEL_GROUP) {
+        uint line = LINE_OF_LINK(p.links[at]), leavers = leaving(COUNT_OF(p, line)), tokens = popcount(TAGS_OF(p, line));
+        if (NUMBER_OF(p.links[at]) == tokens) stash_surplus(p, line, leavers - tokens, &copy);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
     // As soon as one is at its end the next is taken: some go a long way.
     for (uint at = me; at < in_chains; at = KOEL_GROUP + atomic_inc(&taken)) leave(p, t.f, width, at, &copy);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -262,6 +262,7 @@ fn numbers() -> String {
         ("SIGNPOST_FUNCTIONS", post::FUNCTIONS),
         ("SIGNPOST_STASH", post::STASH),
         ("SIGNPOST_CYCLES", group::CYCLES),
+        ("SIGNPOST_OFFERS", group::MOST_OFFERS),
         ("SORTED_OFF_MIDDLE", sorted::search::OFF_MIDDLE as u32),
     ]
     .into_iter()

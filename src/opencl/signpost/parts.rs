@@ -26,14 +26,22 @@ use crate::scheme::signpost::post::{Posts, tag_bits};
 /// Work-items of a group that builds a part.
 const GROUP: u32 = 256;
 
-/// One pair in so many may go to the stash. At load 0.95 it is one in 350.
-const STASH_SHARE: usize = 100;
+/// One pair in so many may go to the stash. At load 0.95 it is one in 320, at 1 one in 97.
+const STASH_SHARE: usize = 64;
 
 /// Local memory of a group: the tile; what is known of lines and chains, in whose bytes rows have their places then; signposts.
 fn local_bytes<L: Layout>() -> u64 {
     let (lines, word) = (1 << L::PART_BITS, u64::from(L::Key::BITS) / 8);
     let value = if L::VALUES.is_some() { u64::from(L::Value::BITS) / 8 } else { 0 };
-    let chained = lines * if L::SLOTS < 8 { 2 } else if L::SLOTS < 16 { 3 } else { 4 } / 2;
+    let chained = lines
+        * if L::SLOTS < 8 {
+            2
+        } else if L::SLOTS < 16 {
+            3
+        } else {
+            4
+        }
+        / 2;
     let known = chained * (word + 6) + lines * if L::SLOTS < 16 { 12 } else { 20 };
     let places = if value > 0 { lines * L::SLOTS as u64 / 4 * 5 * 2 } else { 0 };
     let entries = lines * (4 << (tag_bits::<L>() - 3));

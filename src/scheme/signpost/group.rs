@@ -7,7 +7,8 @@
 //!          min(T, m) tokens;  sorted tag i is one of token i mod min(T, m)
 //!          T > m: the least T - m keys that are no representatives are surplus; they and the representatives of their
 //!                 tags go to the stash, and those tags' tokens offer nothing
-//! offers   position p of a token with q tags, 0 to 2 * 13 q - 1:  function p mod 13 + 1, tag (p / 13) mod q of its own
+//! offers   position p of a token with q tags, 0 to 2 * 13 q - 1 and no more than 64:  function p mod 13 + 1, tag (p / 13) mod q
+//!          of its own
 //! ```
 //!
 //! A token is one key that must leave, and which of its tags' representatives it is depends on who takes it in. So a token
@@ -15,8 +16,11 @@
 
 use super::post::FUNCTIONS;
 
-/// How often a token goes through its list.
+/// How often a token goes through its list, ..
 pub const CYCLES: u32 = 2;
+/// .. and the most offers that it makes. Where there are rooms a token finds one long before, and where there is none in the
+/// part, as may be in a short one, whoever waits for it waits no longer.
+pub const MOST_OFFERS: u32 = 64;
 
 /// Who leaves, by the tags of a group's keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +69,9 @@ impl Leavers {
     pub fn offer(&self, token: u32, position: u32) -> Option<(u32, u32)> {
         let (number, function) = (position / FUNCTIONS, position % FUNCTIONS + 1);
         let n = token + number * self.tokens;
+        if position >= MOST_OFFERS {
+            return None;
+        }
         if n < self.tags.count_ones() {
             return Some((nth_bit(self.tags, n), function));
         }
@@ -97,11 +104,8 @@ mod tests {
         assert_eq!((one.tokens, one.tags_of(0), one.offers(0)), (1, 3, true));
         let offers: Vec<_> = (0..4).map(|position| one.offer(0, position)).collect();
         assert_eq!(offers, [Some((0, 1)), Some((0, 2)), Some((0, 3)), Some((0, 4))]);
-        assert_eq!(
-            (one.offer(0, 38), one.offer(0, 39), one.offer(0, 77)),
-            (Some((5, 13)), Some((0, 1)), Some((5, 13)))
-        );
-        assert_eq!(one.offer(0, 78), None);
+        assert_eq!((one.offer(0, 38), one.offer(0, 39), one.offer(0, 77)), (Some((5, 13)), Some((0, 1)), None));
+        assert_eq!((one.offer(0, 63), one.offer(0, 64)), (Some((1, 12)), None));
         // Two leave: token 0 has tags 0 and 5, token 1 has tag 1.
         let two = of(&[0, 1, 1, 1, 5, 5], 4);
         assert_eq!((two.tokens, two.tags_of(0), two.tags_of(1)), (2, 2, 1));
