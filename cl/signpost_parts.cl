@@ -3,8 +3,7 @@
 //
 //   arrive     each row's word to its home line, or, if that is full, to a chain behind it
 //   surplus    of the few homes that have any, to the stash
-//   leave      word number n of a home's chain stands for its token number n; offers go to slots that no native needs, and
-//              stand there for now
+//   settle     tokens offer; offers go to slots that no native needs, and stand there for now
 //   guests     each offer gives way to the word of its guest, sets a signpost and notes who is gone
 //   close      words of the chains that are not gone take the slots of those that are; then lines are put in order
 //   find       each row looks for its word, or goes to the stash
@@ -166,48 +165,63 @@ INLINED word_type send(near_part p, uint line, uint tag, uint entry, bool *copy)
     return least;
 }
 
-// Follows a token, and all whom it displaces, to the end.
-INLINED void follow(near_part p, functions f, uint width, uint line, uint token, bool *copy) {
-    uint position = 0, tags = TAGS_OF(p, line), tokens = tokens_of(COUNT_OF(p, line), tags);
-    for (;;) {
-        uint2 offer = offer_of(tags, tokens, token, position);
-        if (offer.x == NO_OFFER) {
-            send(p, line, nth_bit(tags, token), KOEL_SIGNPOST_STASH, copy);
-            return;
-        }
-        uint to = wrapped(line + post_step(f, offer.x, offer.y, width), width), natives = COUNT_OF(p, to);
-        uint mine = packed_offer(line, token, position), least;
-        for (;;) {
-            uint at = 0;
-            least = NO_OFFER;
-            // All reads under way at once.
-            #pragma unroll
-            for (uint j = 0; j < KOEL_SLOTS; j++) {
-                uint there = j < natives ? NO_OFFER : seen_offer(offer_at(p, place_of(to, j)));
-                at = there < least ? place_of(to, j) : at;
-                least = min(there, least);
-            }
-            if (least > mine || atomic_cmpxchg(offer_at(p, at), least, mine) == least) break;
-        }
-        if (least == 0) return;
-        if (least < mine) {
-            line = home_of_offer(least);
-            token = token_of_offer(least);
-            position = position_of_offer(least);
-            tags = TAGS_OF(p, line);
-            tokens = tokens_of(COUNT_OF(p, line), tags);
-        }
-        position++;
-    }
+// A token on its way: whose it is, how many offers it has made, and what its home has.
+typedef struct {
+    uint line, number, position, tags, tokens;
+} near_token;
+
+INLINED near_token token_of(near_part p, uint line, uint number, uint position) {
+    uint tags = TAGS_OF(p, line);
+    near_token token = {line, number, position, tags, tokens_of(COUNT_OF(p, line), tags)};
+    return token;
 }
 
-// What place number `at` of a chain stands for: the token of its number, or nobody.
-INLINED void leave(near_part p, functions f, uint width, uint at, bool *copy) {
-    uint line = LINE_OF_LINK(p.links[at]), token = NUMBER_OF(p.links[at]), tags = TAGS_OF(p, line);
-    uint leavers = leaving(COUNT_OF(p, line)), tokens = min(leavers, popcount(tags));
-    // Of the surplus there is more, and of a tag that means the stash already nothing is offered.
-    bool silent = token >= tokens || (leavers > tokens && near_entry(p, line, nth_bit(tags, token)));
-    if (!silent) follow(p, f, width, line, token, copy);
+// One offer of a token. Whether there is one that goes on: the same, or whom it has displaced.
+INLINED bool step(near_part p, functions f, uint width, near_token *token, bool *copy) {
+    uint2 offer = offer_of(token->tags, token->tokens, token->number, token->position);
+    if (offer.x == NO_OFFER) {
+        send(p, token->line, nth_bit(token->tags, token->number), KOEL_SIGNPOST_STASH, copy);
+        return false;
+    }
+    uint to = wrapped(token->line + post_step(f, offer.x, offer.y, width), width), natives = COUNT_OF(p, to);
+    uint mine = packed_offer(token->line, token->number, token->position), least;
+    for (;;) {
+        uint at = 0;
+        least = NO_OFFER;
+        // All reads under way at once.
+        #pragma unroll
+        for (uint j = 0; j < KOEL_SLOTS; j++) {
+            uint there = j < natives ? NO_OFFER : seen_offer(offer_at(p, place_of(to, j)));
+            at = there < least ? place_of(to, j) : at;
+            least = min(there, least);
+        }
+        if (least > mine || atomic_cmpxchg(offer_at(p, at), least, mine) == least) break;
+    }
+    if (least == 0) return false;
+    if (least < mine) {
+        *token = token_of(p, home_of_offer(least), token_of_offer(least), position_of_offer(least));
+    }
+    token->position++;
+    return true;
+}
+
+// The tokens of all homes: a work-item takes the next place of a chain as soon as the token in hand rests. Word number n of a
+// home's chain stands for its token number n, if it has so many.
+INLINED void settle(near_part p, functions f, uint width, uint in_chains, __local uint *taken, bool *copy) {
+    near_token token;
+    bool on_its_way = false;
+    for (;;) {
+        if (!on_its_way) {
+            uint at = atomic_inc(taken);
+            if (at >= in_chains) return;
+            token = token_of(p, LINE_OF_LINK(p.links[at]), NUMBER_OF(p.links[at]), 0);
+            // Of a tag that means the stash already nothing is offered.
+            bool surplus = leaving(COUNT_OF(p, token.line)) > token.tokens;
+            if (token.number >= token.tokens) continue;
+            if (surplus && near_entry(p, token.line, nth_bit(token.tags, token.number))) continue;
+        }
+        on_its_way = step(p, f, width, &token, copy);
+    }
 }
 
 // Puts the word of a guest where its offer stands.
@@ -345,8 +359,7 @@ __kernel GROUP_SIZE void signpost_parts(__global word_type *image, POST_TABLE, _
         if (NUMBER_OF(p.links[at]) == tokens) stash_surplus(p, line, leavers - tokens, &copy);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // As soon as one is at its end the next is taken: some go a long way.
-    for (uint at = me; at < in_chains; at = KOEL_GROUP + atomic_inc(&taken)) leave(p, t.f, width, at, &copy);
+    settle(p, t.f, width, in_chains, &taken, &copy);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint line = me; line < width; line += KOEL_GROUP) {
         for (uint j = COUNT_OF(p, line); j < KOEL_SLOTS; j++) {
