@@ -23,7 +23,7 @@ use std::{env, fs, io};
 
 use koel::backend::{BuildRoute, HashBackend, Runs, bitmap_words};
 use koel::workload::Workload;
-use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, RobinHood, Scheme};
+use koel::{Bucketized, Cpu, Cuckoo, Fks, HashTable, Horton, RobinHood, Scheme, Signpost};
 use rayon::prelude::*;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -62,6 +62,7 @@ fn loops() -> Vec<Loop> {
         run: Box::new(|| build(&Bucketized::canonical(8), BuildRoute::Direct)),
     });
     of_scheme(&mut all, &Horton::canonical(8));
+    of_scheme(&mut all, &Signpost::new());
     of_scheme(&mut all, &RobinHood::canonical());
     of_scheme(&mut all, &Fks::canonical());
     all.push(Loop { name: "sort pairs".into(), run: Box::new(sort_pairs) });

@@ -1,8 +1,8 @@
 // Lookups in signpost tables, in the two shapes that devices want (src/opencl/passes/shape.rs). Lines and lanes are
 // wide_lookup.clh.
 //
-// The home line; and for those who are not there and whom a signpost leads on, a line more. The few in the stash may go on
-// from there.
+// The home line; and for those who are not there and whom a signpost leads on, a line more. The few in the stash go their
+// own way.
 
 #if KOEL_LANES == 1
 
@@ -67,17 +67,15 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong8 *image, POST_TABLE, __g
 
 #else
 
-// Looks for the word of key number `whose`, in all bits of `care`, in 16 bytes of a line: one more than the slot where it
-// stands, values.
-INLINED void look(ulong2 here, word_type wanted, word_type care, uint whose, __local uint *slots,
-                  __local value_type *kept) {
+// Looks for the word of key number `whose` in 16 bytes of a line: one more than the slot where it stands, values.
+INLINED void look(ulong2 here, word_type wanted, uint whose, __local uint *slots, __local value_type *kept) {
     uint lane = get_local_id(0) % KOEL_LANES;
     word_type words[WORDS_OF_A_LANE] = WORDS_IN(here);
     value_type values[VALUES_OF_A_LANE] = VALUES_IN(here);
     #pragma unroll
     for (uint i = 0; i < WORDS_OF_A_LANE; i += KOEL_WORD_STRIDE) {
         uint slot = (lane * WORDS_OF_A_LANE + i) / KOEL_WORD_STRIDE;
-        if (slot >= KOEL_SLOTS || ((words[i] ^ wanted) & care) != 0) continue;
+        if (slot >= KOEL_SLOTS || ((words[i] ^ wanted) & OF_PAIR) != 0) continue;
         slots[whose] = slot + 1;
         KEEP_NEIGHBOUR(i, whose);
     }
@@ -128,7 +126,7 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong2 *image, POST_TABLE, __g
     four_words(wanted, base, four);
     #pragma unroll
     for (uint k = 0; k < KOEL_LANES; k++) {
-        look(here[k], four[k], OF_PAIR, base + k, slots, kept);
+        look(here[k], four[k], base + k, slots, kept);
         read_entry(here[k], tag_of(posted_remainder(four[k])), base + k, entries);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -141,35 +139,27 @@ __kernel GROUP_SIZE void signpost_lookup(__global ulong2 *image, POST_TABLE, __g
         entry = KOEL_POSTS == BEHIND
             ? entry_of((__global const word_type *)image, home.home, tag, buckets, stash_buckets) : entries[me];
     }
-    // The first line of the stash is read with those of guests. Few keys of it stand in another.
-    bool led = entry - 1 < KOEL_SIGNPOST_FUNCTIONS, stashed = entry > KOEL_SIGNPOST_FUNCTIONS && stash_buckets;
-    if (led || stashed) {
-        uint place = atomic_inc(&waiting), age = led ? entry + 1 : 1;
-        uint line = led ? guest_bucket(t, home.home, tag, entry) : 0;
-        if (stashed) {
-            home = home_of_line_key(of_stash(t.f), stash_mixer, stash_buckets, queries[item]);
-            line = buckets + home.home;
-        }
+    bool led = entry - 1 < KOEL_SIGNPOST_FUNCTIONS;
+    if (led) {
+        uint place = atomic_inc(&waiting);
         listed[place] = (ushort)me;
-        at[place] = line;
-        wanted[me] = line_word(age, home.remainder);
-        entries[me] = (uchar)entry;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint task = me; task < waiting * KOEL_LANES; task += KOEL_GROUP) {
-        uint whose = listed[task / KOEL_LANES];
-        word_type care = entries[whose] > KOEL_SIGNPOST_FUNCTIONS ? ~(word_type)0 : OF_PAIR;
-        look(image[(ulong)at[task / KOEL_LANES] * KOEL_LANES + lane], wanted[whose], care, whose, slots, kept);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if ((led || stashed) && slots[me]) {
-        hit = true;
-        if (WANT_VALUES) value = kept[KEPT_AT(slots[me] - 1, me)];
-    } else if (stashed) {
+        at[place] = guest_bucket(t, home.home, tag, entry);
+        wanted[me] = line_word(entry + 1, home.remainder);
+    } else if (entry) {
         ulong cell = stash_cell(t, (__global word_type *)image, queries[item]);
         hit = cell != NOWHERE;
         ulong there = value_at(buckets + cell / KOEL_SLOTS, cell % KOEL_SLOTS);
         if (WANT_VALUES && hit) value = ((__global const value_type *)image)[there];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint task = me; task < waiting * KOEL_LANES; task += KOEL_GROUP) {
+        uint whose = listed[task / KOEL_LANES];
+        look(image[(ulong)at[task / KOEL_LANES] * KOEL_LANES + lane], wanted[whose], whose, slots, kept);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (led && slots[me]) {
+        hit = true;
+        if (WANT_VALUES) value = kept[KEPT_AT(slots[me] - 1, me)];
     }
     put_answer(answers, hit);
 #if !KOEL_BITS_ALONE

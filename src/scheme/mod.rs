@@ -388,7 +388,7 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn crowd(_plan: &Self::Plan, _keys: &[Self::Key]) -> Option<Crowd> {
         None
     }
-    /// What the paper's model predicts for a table of so many pairs under this plan, where it has one.
+    /// What a model predicts for a table of so many pairs under this plan, where the scheme has one.
     fn model(_plan: &Self::Plan, _pairs: u64) -> Option<Model> {
         None
     }
@@ -457,8 +457,8 @@ pub struct Model {
     pub reads_per_hit: f64,
     /// Buckets read by a lookup that misses.
     pub reads_per_miss: f64,
-    /// The share of Type B buckets.
-    pub type_b_share: f64,
+    /// The share of Type B buckets, where buckets have types.
+    pub type_b_share: Option<f64>,
 }
 
 /// What became of pairs that were placed.

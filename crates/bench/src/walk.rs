@@ -49,8 +49,8 @@ impl Walked {
             ("reads a hit", reads_per_hit, model.map(|m| m.reads_per_hit)),
             ("reads a miss", reads_per_miss, model.map(|m| m.reads_per_miss)),
         ];
-        if let Some(model) = model {
-            counts.push(("Type B buckets", type_b_share(&self.stats), Some(model.type_b_share)));
+        if let Some(share) = model.and_then(|model| model.type_b_share) {
+            counts.push(("Type B buckets", type_b_share(&self.stats), Some(share)));
         }
         counts
     }

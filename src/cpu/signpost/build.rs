@@ -93,7 +93,7 @@ impl Cpu {
             longer
         };
         let words = image.words_mut()?;
-        self.ledger().host("signpost_stash", placed.stash as usize);
+        self.ledger().kernel("signpost_stash", placed.stash as usize);
         let stash_functions = plan.functions().stash;
         for &(key, value) in rooms.iter().flat_map(|room| &room.stash) {
             if canonical::place::<L>(&stash_functions, &mut words[stash..entries], key, value) == Placing::Unplaced {

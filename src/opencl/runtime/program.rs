@@ -25,6 +25,9 @@ use crate::scheme::horton::{self, tokens};
 use crate::scheme::signpost::{group, post};
 use crate::scheme::{fks, hash, robin_hood, slot, sorted};
 
+/// The parameter that says how many registers a work-item should take.
+pub(in crate::opencl) const REGISTERS: &str = "REGISTERS";
+
 /// What a program is kept under: its file and its options. Programs that end with one file differ in their options.
 pub(in crate::opencl) type Key = (&'static str, String);
 
@@ -303,6 +306,12 @@ impl OpenCl {
             options += " -DKOEL_WATCHED=1 -cl-opt-disable";
         }
         for (name, value) in parameters {
+            // A hint for compilers that take one: fewer registers a work-item leave room for more groups at once.
+            if *name == REGISTERS
+                && self.0.info.extensions.iter().any(|extension| extension == "cl_nv_compiler_options")
+            {
+                let _ = write!(options, " -cl-nv-maxrregcount={value}");
+            }
             let _ = write!(options, " -DKOEL_{name}={value}");
         }
         let key = (source.name, options);

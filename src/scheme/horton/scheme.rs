@@ -211,7 +211,7 @@ impl Scheme for Horton {
         Some(Model {
             reads_per_hit: model::positive_cost(plan.bucket_slots, load),
             reads_per_miss: model::negative_cost(plan.bucket_slots, load, plan.tags),
-            type_b_share: model::type_b_share(plan.bucket_slots, load),
+            type_b_share: Some(model::type_b_share(plan.bucket_slots, load)),
         })
     }
 }

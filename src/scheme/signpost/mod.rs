@@ -15,6 +15,7 @@
 //! rule.rs        the rule, and the reference that builds by it
 //! reading.rs     search, audit
 //! plan.rs        the integers that fix an image
+//! model.rs       reads and stash, from slots, tags and load
 //! ```
 //!
 //! It takes from Horton tables (Breslow 2016) that a full bucket leads its surplus keys away by tags, so that most lookups
@@ -26,6 +27,7 @@
 
 pub mod functions;
 pub mod group;
+pub mod model;
 mod plan;
 pub mod post;
 pub mod reading;
@@ -45,7 +47,7 @@ use crate::error::{Error, Result};
 use crate::scheme::bucketized::MOST_BUCKETS;
 use crate::scheme::bucketized::wide::{Column, Layout};
 use crate::scheme::slot::MIN_BUCKETS;
-use crate::scheme::{Audit, Kind, Limits, Load, Placing, Request, Scheme, Updates, Violation};
+use crate::scheme::{Audit, Kind, Limits, Load, Model, Placing, Plan, Request, Scheme, Updates, Violation};
 
 /// The scheme's number in files.
 const NUMBER: u32 = 10;
@@ -222,5 +224,11 @@ where
     }
     fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
         Reader::new(plan, image).audit(cells)
+    }
+    fn model(plan: &Self::Plan, pairs: u64) -> Option<Model> {
+        let (slots, tags) = (plan.bucket_slots(), 1 << post::tag_bits::<LayoutOf<K, V>>());
+        let load = pairs as f64 / plan.slots().max(1) as f64;
+        let reads_per_hit = model::reads_per_hit(slots, load);
+        Some(Model { reads_per_hit, reads_per_miss: model::reads_per_miss(slots, tags, load), type_b_share: None })
     }
 }

@@ -4,12 +4,13 @@
 use crate::chosen::{self, Attack};
 use koel::backend::{Runs, Word};
 use koel::device::Any;
-use koel::scheme::BucketizedOf;
 use koel::scheme::bucketized::wide::{Column, Layout};
+use koel::scheme::signpost::Posted;
+use koel::scheme::{BucketizedOf, SignpostOf};
 use koel::workload::Workload;
 use koel::{
     AnyScheme, Bucketized, Cpu, Cuckoo, CuckooSet, Fks, HashTable, Horton, Perfect, Quadratic, RobinHood, Scheme,
-    Sequence, Sorted,
+    Sequence, Signpost, Sorted,
 };
 
 /// The digest of 1000 pairs on every device of this machine, which must be the one written down.
@@ -87,12 +88,14 @@ fn layouts_are_what_they_were() {
     }
 }
 
-/// Tables of 64-bit keys or values: either half of such a number is that of 32 bits.
+/// Numbers of which either half is that of 32 bits.
+fn wide<T: Word>(numbers: &[u32]) -> Vec<T> {
+    numbers.iter().map(|&number| T::low(u64::from(number) << 32 | u64::from(number))).collect()
+}
+
+/// Tables of 64-bit keys or values.
 #[test]
 fn wide_layouts_are_what_they_were() {
-    fn wide<T: Word>(numbers: &[u32]) -> Vec<T> {
-        numbers.iter().map(|&number| T::low(u64::from(number) << 32 | u64::from(number))).collect()
-    }
     fn layout<K: Column, V: Column>(golden: &str)
     where
         (K, V): Layout,
@@ -114,6 +117,55 @@ fn wide_layouts_are_what_they_were() {
     layout::<u64, u32>("3ea03381e2a4c1796cddd3a1e8619236a48ba0870d07ce7d553b8d91c0484cb4");
     layout::<u32, u64>("c68a5b010b2bea2c8ccad35dd1588fa7cc2c27ed4927e51924e4721d10e95146");
     layout::<u64, ()>("8a4680eeeea42afa922428e443bf1a6fed99fbded79ac0a304c75124338702c8");
+}
+
+/// Signpost tables, whose signposts stand behind the lines of a small one, and of a larger one within its words.
+#[test]
+fn signpost_layouts_are_what_they_were() {
+    fn layout<K: Column, V: Column>(golden: [&str; 2])
+    where
+        (K, V): Posted,
+        SignpostOf<K, V>: Scheme,
+        Any: Runs<SignpostOf<K, V>>,
+    {
+        let scheme = Signpost::new().of::<K, V>();
+        for (count, golden) in [1000, 40_000].into_iter().zip(golden) {
+            let load = Workload::new(count, 1);
+            let keys = wide(&load.keys());
+            let mut values = wide(&load.values());
+            if scheme.limits().value_bits == 0 {
+                values.fill(Word::low(0));
+            }
+            for device in std::iter::once(Any::Cpu(Cpu::new())).chain(crate::common::opencl_devices()) {
+                let table = HashTable::builder(scheme.clone()).seed(2026).build(&device, &keys, &values).unwrap();
+                assert_eq!(table.digest().unwrap().to_string(), golden, "{:#x}, {count}", SignpostOf::<K, V>::ID);
+            }
+        }
+    }
+    layout::<u32, u32>([
+        "d34a7aae14a24f41dad4a9656ce24132e7f0d8f3eb57f6167c6b9fa9343a5a62",
+        "d8ab2a50ef0653b5152d5c0cf1205c25e3566b88d1b34867a196e7fe5c890f30",
+    ]);
+    layout::<u64, u64>([
+        "dd439cc64ce90478eb2f033b3275bb6d12f2b14093d368fe6fa741bd37884546",
+        "7e2cefcd2f37224fce0e83c14d8a881d6010061df3c80e2c49a7f34b77d2b5fd",
+    ]);
+    layout::<u64, u32>([
+        "a22915da97dc332552a8b120ffddf85ab3972572c62df764535410775351232a",
+        "f6a884086421be989d639db8174fa209559efc2640a78d082c3834806b3d7b39",
+    ]);
+    layout::<u32, u64>([
+        "34e18ebd7a310048f94ca23dff0582deb010e2c592134be4a1f5535f5d40560f",
+        "0f08576b9fe3f7ff809342e8976d36048eceaefb5c590d310a49dd3e36c86b91",
+    ]);
+    layout::<u64, ()>([
+        "b978155694b5a45fd71a4e96289a0ec7167b7e510ca40c9bd93a26fb7570b9a9",
+        "a2aa4d22b7b2701a0fbf11ece52eaf8cd42b5cb20d839c495e44f0bb0dece123",
+    ]);
+    layout::<u32, ()>([
+        "a0188636bf5f3953910d894c0533ecf5b583b01f4a7494928a47b6242e7d6838",
+        "9e020049abc2299bd24fe445f2efc0e65588afd6c558406e2978b981ff77595e",
+    ]);
 }
 
 /// Tables at salted attempts, whose files have a version of their own.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{AnyScheme, CompactingTable, CuckooSet, HashSet, HashTable, KeyType, Kind, MultiTable, Scheme};
+use koel::{AnyScheme, CompactingTable, CuckooSet, HashSet, HashTable, KeyType, Kind, MultiTable, Scheme, Signpost};
 
 use crate::common::{devices, holds_exactly, label, mapped_compact, mapped_multi, mapped_set, open_mapped};
 
@@ -220,7 +220,9 @@ impl Old {
 /// The names of the files that there must be.
 fn wanted() -> BTreeSet<String> {
     let mut names = BTreeSet::from(["kmers-4-map.koel".into(), "kmers-cuckoo-canonical.koel".into()]);
-    for (scheme, kind) in AnyScheme::NAMES.iter().flat_map(|name| Kind::ALL.map(|kind| (name, kind))) {
+    // Signpost tables came later.
+    let names_then = AnyScheme::NAMES.iter().filter(|name| **name != Signpost::NAME);
+    for (scheme, kind) in names_then.flat_map(|name| Kind::ALL.map(|kind| (name, kind))) {
         let Ok(limits) = AnyScheme::by_name(scheme, kind).map(|scheme| scheme.limits()) else { continue };
         for contents in Contents::ALL {
             // Where there is no room for values, there are sets, and numbers beside them.

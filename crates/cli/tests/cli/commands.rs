@@ -309,7 +309,11 @@ fn verify_compares_devices_with_the_reference() {
             digests.entry(["scheme", "data", "types"].map(text)).or_default().push(text("digest"));
         }
     }
-    assert_eq!(digests.len(), canonical_schemes() * 2 + 2 * 7, "every scheme; random and lambda; wide ones of two");
+    assert_eq!(
+        digests.len(),
+        canonical_schemes() * 2 + 2 * 7 + 8,
+        "every scheme; random and lambda; wide ones of three"
+    );
     for of_set in digests.values() {
         assert_eq!(of_set.len(), devices().len() + 1, "the devices and the reference");
         assert!(of_set.iter().all(|digest| *digest == of_set[0]));
