@@ -6,6 +6,7 @@ mod horton;
 mod perfect;
 mod robin_hood;
 mod robin_hood_wide;
+mod signpost;
 mod wide;
 
 use super::Buffer;

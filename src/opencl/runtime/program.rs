@@ -72,6 +72,7 @@ const LINES_OF_PAIRS: Source = source!("bucketized_wide.clh");
 const LINES_IN_TILE: Source = source!("wide_part.clh");
 const LINES_LOOKUP: Source = source!("wide_lookup.clh");
 const SIGNPOST_SPEC: Source = source!("signpost.clh");
+const SIGNPOST_PART: Source = source!("signpost_part.clh");
 const CUCKOO_LISTS: Source = source!("cuckoo_wide.clh");
 const ROBIN_HOOD_LISTS: Source = source!("robin_hood_lists.clh");
 const ROBIN_HOOD_WIDE_LISTS: Source = source!("robin_hood_wide.clh");
@@ -166,7 +167,8 @@ pub(in crate::opencl) const SIGNPOST_PARTS: Source = source!(
     LINES_OF_PAIRS,
     LINES_IN_PARTS,
     LINES_IN_TILE,
-    SIGNPOST_SPEC
+    SIGNPOST_SPEC,
+    SIGNPOST_PART
 );
 pub(in crate::opencl) const SIGNPOST_LOOKUP: Source =
     source!("signpost_lookup.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS, SIGNPOST_SPEC, LINES_LOOKUP);
@@ -230,6 +232,9 @@ pub(in crate::opencl) const MIRROR_ROBIN_HOOD: Source =
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_ROBIN_HOOD_WIDE: Source =
     source!("mirror_robin_hood_wide.cl", FUNCTIONS, HEAVY, DIVISOR, ROBIN_HOOD_LISTS, WIDE, ROBIN_HOOD_WIDE_LISTS);
+#[cfg(test)]
+pub(in crate::opencl) const MIRROR_SIGNPOST: Source =
+    source!("mirror_signpost.cl", FUNCTIONS, HEAVY, DIVISOR, BUCKET, WIDE, LINES_OF_PAIRS, SIGNPOST_SPEC);
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl", DIVISOR, PERFECT_SPEC);
 #[cfg(test)]

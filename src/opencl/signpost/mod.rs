@@ -66,7 +66,7 @@ impl OpenCl {
     }
 
     /// A kernel with the arguments that all of them begin with: a buffer, and `POST_TABLE`.
-    fn signpost_kernel<'a, K: DeviceKey, T: Word>(
+    pub(in crate::opencl) fn signpost_kernel<'a, K: DeviceKey, T: Word>(
         &'a self,
         program: &Program,
         functions: &SignpostFunctions<K>,
