@@ -19,9 +19,12 @@ fn wide_tables_are_asked_as_often_as_is_said_and_stand_beside_maps() {
         let is_one = |row: &&Value| row["device"] == device && row["what"] == what && row["count"] == count;
         rows.iter().filter(is_one).count()
     };
-    // Three kinds of table, two of which hold pairs, at three shares of hits.
-    assert_eq!((count("cpu", "build", 2000), count("cpu", "lookup", 5000), count("cpu", "contains", 5000)), (3, 9, 9));
-    assert_eq!((count("cpu", "set, insert", 2000), count("hashbrown", "build", 2000)), (1, 2));
+    // Three kinds of table, two of which hold pairs, at three shares of hits, of two schemes; and signpost sets of u32.
+    let counts = (count("cpu", "build", 2000), count("cpu", "lookup", 5000), count("cpu", "contains", 5000));
+    assert_eq!(counts, (7, 21, 21));
+    assert_eq!((count("cpu", "set, insert", 2000), count("hashbrown", "build", 2000)), (3, 2));
+    let signposts = rows.iter().filter(|row| row["scheme"] == "signpost" && row["what"] == "build").count();
+    assert_eq!(signposts, 4);
     assert_eq!(count("hashbrown", "lookup", 5000), 6);
 }
 
