@@ -26,7 +26,7 @@ use crate::scheme::signpost::{group, post};
 use crate::scheme::{fks, hash, robin_hood, slot, sorted};
 
 /// The parameter that says how many registers a work-item should take.
-pub(in crate::opencl) const REGISTERS: &str = "REGISTERS";
+const REGISTERS: &str = "REGISTERS";
 
 /// What a program is kept under: its file and its options. Programs that end with one file differ in their options.
 pub(in crate::opencl) type Key = (&'static str, String);
@@ -327,6 +327,13 @@ impl OpenCl {
         let program = self.build(source, &key.1)?;
         programs.insert(key, program.clone());
         Ok(program)
+    }
+
+    /// The parameter of a program whose work-items should take so many registers, where the compiler can be told: fewer leave
+    /// room for more groups at once.
+    pub(in crate::opencl) fn registers(&self, each: u32) -> Option<(&'static str, u32)> {
+        let listed = self.0.info.extensions.iter().any(|extension| extension == "cl_nv_compiler_options");
+        listed.then_some((REGISTERS, each))
     }
 
     /// Whether the device is a simulator that looks for races.

@@ -16,7 +16,7 @@ use crate::opencl::bucketized::wide::DeviceKey;
 use crate::opencl::bucketized::wide::parts::{Escapes, Shares};
 use crate::opencl::passes::parts::Deal;
 use crate::opencl::passes::tally::Tally;
-use crate::opencl::runtime::program::{REGISTERS, SIGNPOST_PARTS};
+use crate::opencl::runtime::program::SIGNPOST_PARTS;
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::Plan as _;
 use crate::scheme::bucketized::wide::{LINE_WORDS, Layout};
@@ -55,7 +55,7 @@ impl OpenCl {
     /// The program of such builds.
     pub(in crate::opencl) fn signposts_parts_program<L: Layout>(&self, posts: Posts) -> Result<Program> {
         let mut parameters = parameters::<L>(posts, GROUP as usize);
-        parameters.push((REGISTERS, REGISTERS_EACH));
+        parameters.extend(self.registers(REGISTERS_EACH));
         self.program(SIGNPOST_PARTS, &parameters)
     }
 
