@@ -58,7 +58,9 @@ fn opened(file: &Scratch) {
     let news = absent_keys(|key| known.model.contains_key(&key), known.model.keys().copied());
     let some = &news[..news.len().min(9)];
     known.change("upsert", some.iter().chain(known.keys(2).iter()).copied().collect(), 7);
-    known.change("insert", news.iter().rev().take(5).copied().collect(), 1);
+    // Of a table that was empty all of them are there by now, and its file may say that the first of several stays.
+    let others = news.iter().rev().copied().filter(|key| !known.model.contains_key(key)).take(5).collect();
+    known.change("insert", others, 1);
     known.remove(known.keys(3));
     known.restore("compact", HashTable::compact);
     known.remove(known.keys(1));
