@@ -99,10 +99,10 @@ impl Launch<'_> {
 
     /// The next arguments are queries, their number, and where their answers go. Without values, the program must be one
     /// for bits alone.
-    pub(in crate::opencl) fn answers(
+    pub(in crate::opencl) fn answers<K: Word, V: Word>(
         self,
-        queries: &Buffer<u32>,
-        values: Option<&Buffer<u32>>,
+        queries: &Buffer<K>,
+        values: Option<&Buffer<V>>,
         found: &Buffer<u32>,
     ) -> Self {
         let launch = self.buffer(queries).value(queries.len() as u64);

@@ -95,13 +95,7 @@ impl OpenCl {
         let (shape, functions) = (self.lookup_shape()?, plan.functions());
         let program = self.signposts_lookup::<L>(functions.posts, shape, values.is_some())?;
         let launch = self.signpost_kernel(&program, &functions, "signpost_lookup", image)?;
-        let launch = launch.buffer(queries).value(queries.len() as u64);
-        match values {
-            Some(values) => launch.buffer(values),
-            None => launch,
-        }
-        .buffer(found)
-        .over_groups_of(self.lines_group(shape), queries.len(), queries.len())
+        launch.answers(queries, values, found).over_groups_of(self.lines_group(shape), queries.len(), queries.len())
     }
 }
 

@@ -155,13 +155,7 @@ impl OpenCl {
         let shape = self.lookup_shape()?;
         let program = self.lines_lookup::<L>(shape, values.is_some())?;
         let launch = self.lines_kernel(&program, plan.functions(), "lines_lookup", image)?.stage("bucketized_lookup");
-        let launch = launch.buffer(queries).value(queries.len() as u64);
-        match values {
-            Some(values) => launch.buffer(values),
-            None => launch,
-        }
-        .buffer(found)
-        .over_groups_of(self.lines_group(shape), queries.len(), queries.len())
+        launch.answers(queries, values, found).over_groups_of(self.lines_group(shape), queries.len(), queries.len())
     }
 }
 

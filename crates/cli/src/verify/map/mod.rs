@@ -14,7 +14,7 @@ use super::{Device, Run, SchemeOptions, Wanted};
 use crate::answers;
 use crate::failure::{Failure, Result};
 use crate::number::Word;
-use crate::options::Wide as WideScheme;
+use crate::options::Wide;
 use crate::scheme;
 use data::DataSet;
 pub(super) use data::{Spread, too_wide};
@@ -42,9 +42,9 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
             rows.extend(check.run(scheme::named(name, *kind, options)?)?);
         }
         match wide_scheme(name, *kind, options)? {
-            Some(WideScheme::Bucketized(scheme)) => every_width!(rows, scheme, run, &data[0]),
-            Some(WideScheme::RobinHood(scheme)) => every_width!(rows, scheme, run, &data[0]),
-            Some(WideScheme::Signpost(scheme)) => {
+            Some(Wide::Bucketized(scheme)) => every_width!(rows, scheme, run, &data[0]),
+            Some(Wide::RobinHood(scheme)) => every_width!(rows, scheme, run, &data[0]),
+            Some(Wide::Signpost(scheme)) => {
                 every_width!(rows, scheme, run, &data[0]);
                 rows.extend(wide(run, scheme.of::<u32, ()>(), &data[0], "u32")?);
             }
@@ -56,22 +56,20 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
 
 /// The scheme of tables of this name, kind and options, if they come with 64-bit keys and values too. Bucketized ones have
 /// no options then.
-pub(super) fn wide_scheme(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Option<WideScheme>> {
+pub(super) fn wide_scheme(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Option<Wide>> {
     if kind != Kind::Canonical {
         return Ok(None);
     }
     Ok(match scheme::named(name, kind, options)? {
-        AnyScheme::Bucketized(scheme) => options.given().is_empty().then_some(WideScheme::Bucketized(scheme)),
-        AnyScheme::RobinHood(scheme) => {
-            scheme.of::<u64, u64>().check().is_ok().then_some(WideScheme::RobinHood(scheme))
-        }
-        AnyScheme::Signpost(scheme) => Some(WideScheme::Signpost(scheme)),
+        AnyScheme::Bucketized(scheme) => options.given().is_empty().then_some(Wide::Bucketized(scheme)),
+        AnyScheme::RobinHood(scheme) => scheme.of::<u64, u64>().check().is_ok().then_some(Wide::RobinHood(scheme)),
+        AnyScheme::Signpost(scheme) => Some(Wide::Signpost(scheme)),
         _ => None,
     })
 }
 
 /// Those that are wanted and come so.
-pub(super) fn wide_schemes(wanted: &[Wanted]) -> impl Iterator<Item = WideScheme> {
+pub(super) fn wide_schemes(wanted: &[Wanted]) -> impl Iterator<Item = Wide> {
     wanted.iter().filter_map(|Wanted { name, kind, options }| wide_scheme(name, *kind, options).ok().flatten())
 }
 
@@ -99,7 +97,7 @@ where
 /// Steps of that for the progress bar.
 pub(super) fn steps(wanted: &[Wanted], devices: &[Device]) -> usize {
     // Keys of 64 bits have two sets of data, and there are three such tables; and one of u32 keys, or two.
-    let wide = wide_schemes(wanted).map(|scheme| if matches!(scheme, WideScheme::Signpost(_)) { 8 } else { 7 });
+    let wide = wide_schemes(wanted).map(|scheme| if matches!(scheme, Wide::Signpost(_)) { 8 } else { 7 });
     (wanted.len() * 2 + wide.sum::<usize>()) * (devices.len() + 1)
 }
 
