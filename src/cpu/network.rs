@@ -37,13 +37,13 @@ impl<const S: usize> Network<S> {
 /// Sorts S words (4, 8 or 16), the least first.
 #[inline(always)]
 pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
-    exchange_all::<S, false>(words);
+    exchange_all::<S, S, false>(words);
 }
 
-/// The same, the greatest first.
+/// Sorts the first S words (up to 16), the greatest first.
 #[inline(always)]
-pub(super) fn sort_descending<const S: usize>(words: &mut [u64; S]) {
-    exchange_all::<S, true>(words);
+pub(super) fn sort_descending<const S: usize, const N: usize>(words: &mut [u64; N]) {
+    exchange_all::<S, N, true>(words);
 }
 
 /// Sorts the first S words (up to 16), the greatest first, and moves the values with them.
@@ -64,7 +64,7 @@ pub(super) fn sort_pairs_descending<const S: usize, V: Copy, const N: usize>(
 }
 
 #[inline(always)]
-fn exchange_all<const S: usize, const DESCENDING: bool>(words: &mut [u64; S]) {
+fn exchange_all<const S: usize, const N: usize, const DESCENDING: bool>(words: &mut [u64; N]) {
     let mut at = 0;
     while at < Network::<S>::LEN {
         let (low, high) = Network::<S>::PAIRS[at];

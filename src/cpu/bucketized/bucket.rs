@@ -70,7 +70,7 @@ pub(super) fn sort<const S: usize>(words: &mut [u64; S]) {
     if (1..S).fold(true, |sorted, i| sorted & (words[i - 1] >= words[i])) {
         return;
     }
-    network::sort_descending(words);
+    network::sort_descending::<S, S>(words);
 }
 
 /// What an offer to a bucket led to.

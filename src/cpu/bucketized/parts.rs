@@ -268,7 +268,7 @@ impl<const S: usize> Part<'_, S> {
     fn order(&mut self, room: &mut Room) {
         for at in 0..self.buckets.len().min(PART_WORDS / S) {
             let mut words = std::mem::replace(&mut room.table.as_chunks_mut::<S>().0[at], [slot::EMPTY; S]);
-            sort_descending(&mut words);
+            sort_descending::<S, S>(&mut words);
             self.buckets[at] = words;
             // All pairs of neighbours are compared, without a branch between them.
             let same = |i: usize| (words[i - 1] >> 32 == words[i] >> 32) & (words[i] != slot::EMPTY);
@@ -289,7 +289,7 @@ impl<const S: usize> Part<'_, S> {
                 *word = slot::EMPTY;
             }
         }
-        sort_descending(&mut words);
+        sort_descending::<S, S>(&mut words);
         self.buckets[at] = words;
     }
 

@@ -68,18 +68,17 @@ impl Cpu {
                         slices.dealt(number, slice, count),
                         &escapes[begin..end],
                     )?;
-                    room.fill(&functions, lines_mut(slice))
+                    room.fill(&functions, (number as u32) << PART_BITS, lines_mut(slice))
                 },
             )
         };
-        let rooms = self
-            .run(|| slices.each(words, &dealt.counts, threads(), || Some(Room::<L>::default()), of_slice))?
-            .ok_or_else(short)?;
+        let rooms =
+            self.run(|| slices.each(words, &dealt.counts, threads(), Room::<L>::new, of_slice))?.ok_or_else(short)?;
         let mut placed = Placed::default();
         for room in &rooms {
-            placed.copies += room.copies;
-            placed.least_copy = placed.least_copy.into_iter().chain(room.least_copy).min();
-            placed.stash += room.stash.len() as u64;
+            placed.copies += room.homes.copies;
+            placed.least_copy = placed.least_copy.into_iter().chain(room.homes.least_copy).min();
+            placed.stash += room.homes.stash.len() as u64;
         }
         let plan = plan.with_stash(placed.stash);
         let (stash, entries) = plan.sections();
@@ -95,7 +94,7 @@ impl Cpu {
         let words = image.words_mut()?;
         self.ledger().kernel("signpost_stash", placed.stash as usize);
         let stash_functions = plan.functions().stash;
-        for &(key, value) in rooms.iter().flat_map(|room| &room.stash) {
+        for &(key, value) in rooms.iter().flat_map(|room| &room.homes.stash) {
             if canonical::place::<L>(&stash_functions, &mut words[stash..entries], key, value) == Placing::Unplaced {
                 placed.unplaced += 1;
             }

@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! build.rs    build part by part: all that a home's keys do happens in its part
-//! part.rs     one part: groups, offers, lines
+//! part.rs     one part: its lines
+//! homes.rs    homes that send keys away
+//! offers.rs   who is taken in where
 //! lookup.rs   lookup, a block of keys and their lines at a time
 //! ```
 
 mod build;
+mod homes;
 mod lookup;
+mod offers;
 mod part;
 #[cfg(test)]
 mod tests;

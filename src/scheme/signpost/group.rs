@@ -53,36 +53,38 @@ impl Leavers {
         leavers
     }
 
-    /// How many tags a token has.
-    pub fn tags_of(&self, token: u32) -> u32 {
-        (self.tags.count_ones() - token).div_ceil(self.tokens.max(1))
-    }
-
     /// The tag of a token with this number among its own.
     pub fn tag(&self, token: u32, number: u32) -> u32 {
         nth_bit(self.tags, token + number * self.tokens)
     }
 
     /// Tag and function of a token's offer; none past its last.
-    ///
-    /// The functions change first, because a division by their number is a product.
     pub fn offer(&self, token: u32, position: u32) -> Option<(u32, u32)> {
-        let (number, function) = (position / FUNCTIONS, position % FUNCTIONS + 1);
-        let n = token + number * self.tokens;
-        if position >= MOST_OFFERS {
-            return None;
-        }
-        if n < self.tags.count_ones() {
-            return Some((nth_bit(self.tags, n), function));
-        }
-        let own = self.tags_of(token);
-        (number < CYCLES * own).then(|| (self.tag(token, number % own), function))
+        let (n, function) = offered(self.tags.count_ones(), self.tokens, token, position)?;
+        Some((nth_bit(self.tags, n), function))
     }
 
     /// Whether a token offers at all.
     pub fn offers(&self, token: u32) -> bool {
         self.surplus == 0 || self.stashed >> self.tag(token, 0) & 1 == 0
     }
+}
+
+/// Which of so many sorted tags, and which function, a token of so many offers by at a position; none past its last.
+///
+/// The functions change first, because a division by their number is a product.
+#[inline(always)]
+pub fn offered(tags: u32, tokens: u32, token: u32, position: u32) -> Option<(u32, u32)> {
+    let (number, function) = (position / FUNCTIONS, position % FUNCTIONS + 1);
+    let n = token + number * tokens;
+    if position >= MOST_OFFERS {
+        return None;
+    }
+    if n < tags {
+        return Some((n, function));
+    }
+    let own = (tags - token).div_ceil(tokens.max(1));
+    (number < CYCLES * own).then(|| (token + number % own * tokens, function))
 }
 
 /// The number of the n-th bit that is set, from 0; 32 if there are not so many.
@@ -101,14 +103,14 @@ mod tests {
         assert_eq!(of(&[0, 1, 1, 5], 4), Leavers { tags: 0b10_0011, stashed: 0, tokens: 0, surplus: 0 });
         // One leaves: of three tags, whichever finds a place.
         let one = of(&[0, 1, 1, 5, 5], 4);
-        assert_eq!((one.tokens, one.tags_of(0), one.offers(0)), (1, 3, true));
+        assert_eq!((one.tokens, one.offers(0)), (1, true));
         let offers: Vec<_> = (0..4).map(|position| one.offer(0, position)).collect();
         assert_eq!(offers, [Some((0, 1)), Some((0, 2)), Some((0, 3)), Some((0, 4))]);
         assert_eq!((one.offer(0, 38), one.offer(0, 39), one.offer(0, 77)), (Some((5, 13)), Some((0, 1)), None));
         assert_eq!((one.offer(0, 63), one.offer(0, 64)), (Some((1, 12)), None));
         // Two leave: token 0 has tags 0 and 5, token 1 has tag 1.
         let two = of(&[0, 1, 1, 1, 5, 5], 4);
-        assert_eq!((two.tokens, two.tags_of(0), two.tags_of(1)), (2, 2, 1));
+        assert_eq!(two.tokens, 2);
         assert_eq!((two.offer(0, 13), two.offer(1, 13)), (Some((5, 1)), Some((1, 1))));
         // Four leave by two tags: two are surplus, and with them goes the representative of their tag.
         let four = of(&[3, 3, 3, 3, 7, 7, 7, 7], 4);

@@ -1,19 +1,37 @@
 //! What is done to one line: its pairs brought into order, one more offered to it. No branches, but for copies: whether
 //! two words are in order is a coin toss.
 
-use crate::cpu::network::sort_pairs_descending;
-use crate::scheme::bucketized::wide::{LINE_WORDS, Layout, Line, pair, put};
+use crate::backend::Word;
+use crate::cpu::network::{sort_descending, sort_pairs_descending};
+use crate::scheme::bucketized::wide::{Layout, Line, pair, put};
 use crate::scheme::slot::EMPTY;
+
+/// Slots of a line at most.
+const MOST_SLOTS: usize = 16;
 
 /// Puts the pairs of a line in descending order of their words; whether there are copies among them.
 #[inline(always)]
-pub(super) fn sort<L: Layout>(line: &mut Line) -> bool {
-    let (mut words, mut values) = ([0; LINE_WORDS], [L::Value::default(); LINE_WORDS]);
+pub(in crate::cpu) fn sort<L: Layout>(line: &mut Line) -> bool {
+    let (mut words, mut values) = ([0; MOST_SLOTS], [L::Value::default(); MOST_SLOTS]);
     (0..L::SLOTS).for_each(|i| (words[i], values[i]) = pair::<L>(line, i));
-    match L::SLOTS {
-        4 => sort_pairs_descending::<4, _, _>(&mut words, &mut values),
-        5 => sort_pairs_descending::<5, _, _>(&mut words, &mut values),
-        _ => sort_pairs_descending::<8, _, _>(&mut words, &mut values),
+    let value_bits = if L::VALUES.is_some() { L::Value::BITS } else { 0 };
+    if L::Key::BITS + value_bits <= u64::BITS {
+        // One word of 64 bits holds both, and half as much is exchanged.
+        (0..L::SLOTS).for_each(|i| words[i] = words[i] << value_bits | values[i].into());
+        match L::SLOTS {
+            4 => sort_descending::<4, _>(&mut words),
+            5 => sort_descending::<5, _>(&mut words),
+            8 => sort_descending::<8, _>(&mut words),
+            _ => sort_descending::<MOST_SLOTS, _>(&mut words),
+        }
+        (0..L::SLOTS).for_each(|i| (words[i], values[i]) = (words[i] >> value_bits, L::Value::low(words[i])));
+    } else {
+        match L::SLOTS {
+            4 => sort_pairs_descending::<4, _, _>(&mut words, &mut values),
+            5 => sort_pairs_descending::<5, _, _>(&mut words, &mut values),
+            8 => sort_pairs_descending::<8, _, _>(&mut words, &mut values),
+            _ => sort_pairs_descending::<MOST_SLOTS, _, _>(&mut words, &mut values),
+        }
     }
     (0..L::SLOTS).for_each(|i| put::<L>(line, i, (words[i], values[i])));
     // All pairs of neighbours are compared, without a branch between them.

@@ -13,7 +13,7 @@
 //! pair's value is found in the old image, by its key.
 
 mod escapes;
-mod line;
+pub(in crate::cpu) mod line;
 mod lookup;
 pub(in crate::cpu) mod parts;
 mod place;

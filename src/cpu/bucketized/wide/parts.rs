@@ -108,6 +108,23 @@ impl<L: Layout> Batch for Rows<'_, L> {
     }
 }
 
+impl<L: Layout> Rows<'_, L> {
+    /// Calls `each` for the rows of a part: those in its slice, and others.
+    #[inline(always)]
+    pub(in crate::cpu) fn each_of(
+        dealt: [(&[u64], usize); 2],
+        others: &[(L::Key, L::Value)],
+        mut each: impl FnMut((L::Key, L::Value)),
+    ) {
+        for (words, count) in dealt {
+            let (whole, rest) = lines(words).split_at(count / L::SLOTS);
+            whole.iter().for_each(|line| (0..L::SLOTS).for_each(|i| each(Self::row(line, i))));
+            rest.iter().take(1).for_each(|line| (0..count % L::SLOTS).for_each(|i| each(Self::row(line, i))));
+        }
+        others.iter().for_each(|&row| each(row));
+    }
+}
+
 /// What is under way of a build.
 pub(super) struct Parts<'a, L: Layout> {
     functions: &'a LineFunctions<L::Key>,
@@ -238,15 +255,12 @@ fn arrive<L: Layout>(
 ) -> usize {
     room.counts.fill(0);
     let mut late = 0;
-    for (words, count) in dealt {
-        let (whole, rest) = lines(words).split_at(count / L::SLOTS);
-        for line in whole {
-            (0..L::SLOTS).for_each(|i| late += take(functions, start, room, Rows::<L>::row(line, i), late));
-        }
-        for line in rest.iter().take(1) {
-            (0..count % L::SLOTS).for_each(|i| late += take(functions, start, room, Rows::<L>::row(line, i), late));
-        }
-    }
+    Rows::<L>::each_of(
+        dealt,
+        &[],
+        #[inline(always)]
+        |row| late += take(functions, start, room, row, late),
+    );
     late
 }
 

@@ -1,0 +1,244 @@
+//! The homes of a part whose keys do not all find room in their line.
+//!
+//! ```text
+//! gather     the keys of a home, those in its line and those that came too late for it, in the order of remainders; of
+//!            copies the greatest value stays.  The least key of each tag may leave; how many do, `group.rs` says
+//! leave      a key is taken in elsewhere: its word is 0 from now on, and the entry of its tag says by which function
+//! natives    what has a word yet fills the line
+//! ```
+
+use super::offers::{MOST_TAGS, Offer};
+use crate::backend::Word;
+use crate::scheme::bucketized::wide::{Layout, Line, pair, put};
+use crate::scheme::signpost::SignpostFunctions;
+use crate::scheme::signpost::group::{Leavers, offered};
+use crate::scheme::signpost::post::STASH;
+use crate::scheme::slot::{AGE_BITS, EMPTY};
+
+/// Up to so many late keys of a home are inserted one by one.
+const FEW: usize = 8;
+
+/// One of them.
+pub(super) struct Home {
+    /// Its line in the part.
+    pub(super) line: u32,
+    /// How many tags occur, and how many tokens there are.
+    pub(super) tags: u32,
+    pub(super) tokens: u32,
+    /// Those tags, ascending, and whatever behind them.
+    pub(super) tag: [u8; MOST_TAGS + 1],
+    /// The place of each tag's least key.
+    least: [u32; MOST_TAGS + 1],
+    /// The place of the first key, and the one behind the last.
+    start: u32,
+    end: u32,
+    pub(super) entries: u128,
+}
+
+impl Home {
+    fn enter(&mut self, n: u32, entry: u32) {
+        self.entries |= u128::from(entry) << (4 * self.tag[n as usize % MOST_TAGS]);
+    }
+}
+
+/// Those of one part; what they send to the stash, and copies, of all parts so far.
+pub(super) struct Homes<L: Layout> {
+    /// The bucket that the part begins with.
+    start: u32,
+    pub(super) homes: Vec<Home>,
+    /// Their keys as words of age 1.
+    pairs: Vec<(u64, L::Value)>,
+    pub(super) stash: Vec<(L::Key, L::Value)>,
+    pub(super) copies: u64,
+    pub(super) least_copy: Option<L::Key>,
+}
+
+impl<L: Layout> Default for Homes<L> {
+    fn default() -> Self {
+        Homes { start: 0, homes: Vec::new(), pairs: Vec::new(), stash: Vec::new(), copies: 0, least_copy: None }
+    }
+}
+
+impl<L: Layout> Homes<L> {
+    /// Begins the part that starts with this bucket.
+    pub(super) fn clear(&mut self, start: u32) {
+        self.start = start;
+        self.homes.clear();
+        self.pairs.clear();
+    }
+
+    /// Gathers the keys of a home, so many: those in its line, which is in order, and the late ones. The number of its
+    /// natives; if all keys are, they stand in the line.
+    #[inline(always)]
+    pub(super) fn gather(
+        &mut self,
+        functions: &SignpostFunctions<L::Key>,
+        at: u32,
+        line: &mut Line,
+        count: usize,
+        late: impl Iterator<Item = (u64, L::Value)>,
+    ) -> Option<usize> {
+        let start = self.pairs.len();
+        self.pairs.try_reserve(count).ok()?;
+        self.pairs.extend((0..count.min(L::SLOTS)).rev().map(|i| pair::<L>(line, i)));
+        if count > L::SLOTS + FEW {
+            self.pairs.extend(late);
+            self.pairs[start..].sort_unstable_by_key(|pair| pair.0);
+        } else {
+            late.for_each(|pair| insert(&mut self.pairs, start, pair));
+        }
+        if self.pairs[start..].windows(2).fold(false, |any, two| any | (two[0].0 == two[1].0)) {
+            self.drop_copies(functions, at, start);
+            if self.pairs.len() <= start + L::SLOTS {
+                *line = [0; 8];
+                let natives = self.pairs[start..].iter().rev().enumerate();
+                natives.for_each(|(slot, &native)| put::<L>(line, slot, native));
+                let len = self.pairs.len() - start;
+                self.pairs.truncate(start);
+                return Some(len);
+            }
+        }
+        self.home(functions, at, start)?;
+        Some(L::SLOTS)
+    }
+
+    /// Of copies the greatest value stays.
+    #[cold]
+    fn drop_copies(&mut self, functions: &SignpostFunctions<L::Key>, at: u32, start: usize) {
+        self.pairs[start..].sort_unstable();
+        let mut last = start;
+        for i in start + 1..self.pairs.len() {
+            let (pair, is_copy) = (self.pairs[i], self.pairs[i].0 == self.pairs[last].0);
+            last += usize::from(!is_copy);
+            self.pairs[last] = pair;
+            if is_copy {
+                self.copies += 1;
+                let key = key_of::<L>(functions, self.start + at, pair.0);
+                self.least_copy = Some(self.least_copy.map_or(key, |least| least.min(key)));
+            }
+        }
+        self.pairs.truncate(last + 1);
+    }
+
+    /// Takes those gathered from `start` on, more than there are slots, for a home's.
+    #[inline(always)]
+    fn home(&mut self, functions: &SignpostFunctions<L::Key>, line: u32, start: usize) -> Option<()> {
+        let end = self.pairs.len();
+        let leave = (end - start - L::SLOTS) as u32;
+        let mut home = Home {
+            line,
+            tags: 0,
+            tokens: 0,
+            tag: [0; MOST_TAGS + 1],
+            least: [0; MOST_TAGS + 1],
+            start: start as u32,
+            end: end as u32,
+            entries: 0,
+        };
+        let mut before = None;
+        for (at, &(word, _)) in (start as u32..).zip(&self.pairs[start..]) {
+            let tag = tag_of::<L>(functions, word);
+            let is_least = before.replace(tag) != Some(tag);
+            home.tags += u32::from(is_least);
+            let n = (home.tags as usize - 1) % MOST_TAGS;
+            home.tag[n] = tag as u8;
+            home.least[if is_least { n } else { MOST_TAGS }] = at;
+        }
+        home.tokens = leave.min(home.tags);
+        let has_surplus = leave > home.tags;
+        self.homes.try_reserve(1).ok()?;
+        self.homes.push(home);
+        if has_surplus { self.surplus(functions) } else { Some(()) }
+    }
+
+    /// More keys of the last home leave than there are tags: some go to the stash at once.
+    #[cold]
+    fn surplus(&mut self, functions: &SignpostFunctions<L::Key>) -> Option<()> {
+        let Homes { start, homes, pairs, stash, .. } = self;
+        let home = homes.last_mut()?;
+        let pairs = &mut pairs[home.start as usize..home.end as usize];
+        let leavers = Leavers::of(pairs.iter().map(|pair| tag_of::<L>(functions, pair.0)), L::SLOTS);
+        stash.try_reserve(pairs.len() - L::SLOTS).ok()?;
+        let (mut n, mut left, mut before) = (0, leavers.surplus, None);
+        for pair in pairs {
+            let tag = tag_of::<L>(functions, pair.0);
+            let is_least = before.replace(tag) != Some(tag);
+            let leaves = if is_least { leavers.stashed >> tag & 1 == 1 } else { left > 0 };
+            left -= u32::from(!is_least && leaves);
+            if is_least {
+                n += 1;
+                if leaves {
+                    home.enter(n - 1, STASH);
+                }
+            }
+            if leaves {
+                stash.push((key_of::<L>(functions, *start + home.line, pair.0), pair.1));
+                pair.0 = EMPTY;
+            }
+        }
+        Some(())
+    }
+
+    /// The tokens of a home that offer: none whose first tag has an entry already.
+    #[inline(always)]
+    pub(super) fn tokens(&self, number: usize) -> impl Iterator<Item = u32> {
+        let offers = |home: &Home, token: u32| home.entries >> (4 * home.tag[token as usize % MOST_TAGS]) & 15 == 0;
+        let home = self.homes.get(number);
+        home.into_iter().flat_map(move |home| (0..home.tokens).filter(move |&token| offers(home, token)))
+    }
+
+    /// Word and value of the key whose offer is kept, which leaves.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, offer: Offer) -> Option<(u64, L::Value)> {
+        let home = self.homes.get_mut(offer.home)?;
+        let (n, function) = offered(home.tags, home.tokens, offer.token, offer.position)?;
+        home.enter(n, function);
+        let (word, value) = self.pairs.get_mut(home.least[n as usize % MOST_TAGS] as usize)?;
+        let age = u64::from(function) << (L::Key::BITS - AGE_BITS);
+        Some((std::mem::replace(word, EMPTY) + age, *value))
+    }
+
+    /// A token has been turned away everywhere: the least key of its first tag goes to the stash.
+    #[cold]
+    pub(super) fn exhausted(&mut self, functions: &SignpostFunctions<L::Key>, number: usize, token: u32) -> Option<()> {
+        let home = self.homes.get_mut(number)?;
+        home.enter(token, STASH);
+        let (word, value) = self.pairs.get_mut(home.least[token as usize % MOST_TAGS] as usize)?;
+        self.stash.try_reserve(1).ok()?;
+        self.stash.push((key_of::<L>(functions, self.start + home.line, *word), *value));
+        *word = EMPTY;
+        Some(())
+    }
+
+    /// Fills the line of a home with the natives that are left.
+    #[inline(always)]
+    pub(super) fn natives(&self, home: &Home, line: &mut Line) {
+        let mut slot = 0;
+        for &pair in self.pairs[home.start as usize..home.end as usize].iter().rev() {
+            // As many as there are slots have a word; behind the last, one without may come here.
+            if slot < L::SLOTS {
+                put::<L>(line, slot, pair);
+            }
+            slot += usize::from(pair.0 != EMPTY);
+        }
+    }
+}
+
+/// Inserts a pair among those from `start` on, which are in ascending order, without a branch.
+#[inline(always)]
+fn insert<V: Copy>(pairs: &mut Vec<(u64, V)>, start: usize, mut mine: (u64, V)) {
+    for there in &mut pairs[start..] {
+        let (least, greatest) = if mine.0 < there.0 { (mine, *there) } else { (*there, mine) };
+        (*there, mine) = (least, greatest);
+    }
+    pairs.push(mine);
+}
+
+#[inline(always)]
+fn tag_of<L: Layout>(functions: &SignpostFunctions<L::Key>, word: u64) -> u32 {
+    functions.fields.tag(functions.fields.remainder::<L::Key>(word))
+}
+
+fn key_of<L: Layout>(functions: &SignpostFunctions<L::Key>, home: u32, word: u64) -> L::Key {
+    functions.key_of(home, functions.fields.remainder::<L::Key>(word))
+}

@@ -1,0 +1,164 @@
+//! Offers of the tokens of one part of a plan: who is kept where.
+//!
+//! ```text
+//! rooms     for each line, in descending order:  all ones for each native, the offers that are kept, zeros
+//! queue     the tokens of all homes, each with its first offer
+//! generation after generation:  each offer of the queue goes into the rooms it asks for; the least that is there now has no
+//!                               room, and if it is an offer it is queued again, as its token's next one
+//! ```
+//!
+//! An offer is 32 bits that compare as the rule says, `[1][position][!home][!token]`, with the full homes of the part
+//! numbered in order. Who loses, the one that came or one that was there, is one minimum, so nothing branches on it;
+//! and offers of a queue do not wait for each other, as those of one token would.
+
+use std::marker::PhantomData;
+
+use super::homes::Homes;
+use crate::scheme::bucketized::wide::Layout;
+use crate::scheme::signpost::SignpostFunctions;
+use crate::scheme::signpost::group::{MOST_OFFERS, offered};
+use crate::scheme::signpost::post::FUNCTIONS;
+
+const TOKEN_BITS: u32 = 5;
+const HOME_BITS: u32 = 9;
+const POSITION_SHIFT: u32 = TOKEN_BITS + HOME_BITS;
+/// An offer's bits: there is one.
+const OFFER: u32 = 1 << 31;
+const _: () = assert!(MOST_OFFERS < 1 << (31 - POSITION_SHIFT), "positions, and the one past the last");
+
+/// Homes of a part at most, and tags of a home.
+pub(super) const MOST_HOMES: usize = 1 << HOME_BITS;
+pub(super) const MOST_TAGS: usize = 1 << TOKEN_BITS;
+
+/// The place of a native.
+const NATIVE: u32 = u32::MAX;
+
+/// An offer, taken apart.
+pub(super) struct Offer {
+    pub(super) home: usize,
+    pub(super) token: u32,
+    pub(super) position: u32,
+}
+
+impl Offer {
+    #[inline(always)]
+    fn of(offer: u32) -> Offer {
+        let low = |of: u32, bits: u32| of & ((1 << bits) - 1);
+        Offer {
+            home: low(!offer >> TOKEN_BITS, HOME_BITS) as usize,
+            token: low(!offer, TOKEN_BITS),
+            position: (offer & !OFFER) >> POSITION_SHIFT,
+        }
+    }
+}
+
+/// How far guests of each tag stand behind their homes by each function, in a part of so many lines.
+#[derive(Default)]
+pub(super) struct Steps {
+    width: u32,
+    steps: Vec<u16>,
+}
+
+impl Steps {
+    /// Computes those of a part of another width.
+    pub(super) fn set(&mut self, width: u32, step: impl Fn(u32, u32) -> u32) -> Option<()> {
+        const { assert!(FUNCTIONS < 16 && MOST_HOMES <= 1 << 16) }
+        if self.width == width {
+            return Some(());
+        }
+        self.width = width;
+        self.steps.clear();
+        self.steps.try_reserve(16 * MOST_TAGS).ok()?;
+        self.steps.extend((0..16 * MOST_TAGS as u32).map(|at| step(at / 16, at % 16) as u16));
+        Some(())
+    }
+
+    /// The line to which a function leads a tag's key from its home.
+    #[inline(always)]
+    fn guest(&self, home: u32, tag: u8, function: u32) -> usize {
+        let to = home + u32::from(self.steps[(usize::from(tag) * 16 + function as usize) % (16 * MOST_TAGS)]);
+        (if to < self.width { to } else { to - self.width }) as usize
+    }
+}
+
+/// The offers of one part.
+pub(super) struct Offers<L> {
+    queue: Vec<u32>,
+    /// As many a line as it has slots.
+    rooms: Vec<u32>,
+    pub(super) steps: Steps,
+    layout: PhantomData<L>,
+}
+
+impl<L> Default for Offers<L> {
+    fn default() -> Self {
+        Offers { queue: Vec::new(), rooms: Vec::new(), steps: Steps::default(), layout: PhantomData }
+    }
+}
+
+impl<L: Layout> Offers<L> {
+    /// Begins a part of so many lines, which come next.
+    pub(super) fn clear(&mut self, lines: usize) -> Option<()> {
+        self.queue.clear();
+        self.rooms.clear();
+        self.rooms.try_reserve(L::SLOTS * lines).ok()
+    }
+
+    /// The next line has so many natives.
+    #[inline(always)]
+    pub(super) fn line(&mut self, natives: usize) {
+        self.rooms.extend((0..L::SLOTS).map(|i| if i < natives { NATIVE } else { 0 }));
+    }
+
+    /// Queues a token of a home.
+    #[inline(always)]
+    pub(super) fn token(&mut self, home: usize, token: u32) -> Option<()> {
+        self.queue.try_reserve(1).ok()?;
+        self.queue.push(OFFER | ((MOST_HOMES - 1 - home) as u32) << TOKEN_BITS | (MOST_TAGS as u32 - 1 - token));
+        Some(())
+    }
+
+    /// Has all offers made.
+    #[inline(always)]
+    pub(super) fn settle(&mut self, homes: &mut Homes<L>, functions: &SignpostFunctions<L::Key>) -> Option<()> {
+        let Offers { queue, rooms, steps, .. } = self;
+        while !queue.is_empty() {
+            let mut left = 0;
+            for i in 0..queue.len() {
+                let mine = queue[i];
+                let Offer { home: number, token, position } = Offer::of(mine);
+                let Some(home) = homes.homes.get(number) else { continue };
+                let Some((n, function)) = offered(home.tags, home.tokens, token, position) else {
+                    homes.exhausted(functions, number, token)?;
+                    continue;
+                };
+                let to = steps.guest(home.line, home.tag[n as usize % MOST_TAGS], function) * L::SLOTS;
+                let Some(rooms) = rooms.get_mut(to..to + L::SLOTS) else { continue };
+                let least = put(rooms, mine);
+                queue[left] = least.wrapping_add(1 << POSITION_SHIFT);
+                left += usize::from(least != 0);
+            }
+            queue.truncate(left);
+        }
+        Some(())
+    }
+
+    /// The offers that a line of so many natives keeps, the greatest first.
+    #[inline(always)]
+    pub(super) fn kept(&self, line: usize, natives: usize) -> impl Iterator<Item = Offer> {
+        let rooms = self.rooms.get(line * L::SLOTS + natives..(line + 1) * L::SLOTS).unwrap_or_default();
+        rooms.iter().take_while(|&&offer| offer != 0).map(|&offer| Offer::of(offer))
+    }
+}
+
+/// Puts an offer among those of a line; the least, which has no room.
+#[inline(always)]
+fn put(rooms: &mut [u32], mine: u32) -> u32 {
+    let mut before = NATIVE;
+    for room in rooms {
+        let there = *room;
+        *room = there.max(before.min(mine));
+        before = there;
+    }
+    before.min(mine)
+}
