@@ -90,6 +90,24 @@ fn ask<L: Layout>(
     ((same.trailing_zeros() / stride::<L>()) as usize % L::SLOTS.next_power_of_two() % L::SLOTS, same != 0)
 }
 
+/// The entry of a word's tag in a bucket.
+#[inline(always)]
+fn entry<L: Layout, const BEHIND: bool>(
+    functions: &SignpostFunctions<L::Key>,
+    (lines, behind): (&[Line], &[u64]),
+    at: u32,
+    word: L::Key,
+) -> u32 {
+    let tag = functions.fields.tag(functions.fields.remainder::<L::Key>(word.into()));
+    if BEHIND {
+        let (word, shift) = post::behind::<L>(at, tag);
+        behind.get(word).map_or(0, |word| (word >> shift) as u32 & 15)
+    } else {
+        let posts = if L::SPARE.is_some() { Posts::Spare } else { Posts::Within };
+        post::entry_in::<L>(posts, &lines[at as usize], tag)
+    }
+}
+
 /// Tells of all keys at home, and lists those whom a signpost leads on; how many.
 #[inline(always)]
 fn homes<L: Layout, const BEHIND: bool>(
@@ -100,17 +118,16 @@ fn homes<L: Layout, const BEHIND: bool>(
     led: &mut Led,
     then: &mut impl FnMut(Told),
 ) -> usize {
-    let fields = functions.fields;
     let behind = lines.get((functions.buckets + functions.stash.steps.buckets) as usize..).unwrap_or_default();
-    let behind = behind.as_flattened();
+    let image = (lines, behind.as_flattened());
     let (mut flying, mut next) = (Aimed::<L::Key>::new(), Aimed::new());
-    let mut left = 0;
+    let (mut left, mut absent) = (0, 0);
     // One block more than there is, to ask the last.
     for start in (0..keys.len() + BLOCK).step_by(BLOCK) {
         let block = &keys[start.min(keys.len())..keys.len().min(start + BLOCK)];
         for ((line, word), &key) in next.lines.iter_mut().zip(&mut next.words).zip(block) {
             let (home, remainder) = functions.home(key);
-            (*line, *word) = (home, L::Key::low(fields.word(1, remainder)));
+            (*line, *word) = (home, L::Key::low(functions.fields.word(1, remainder)));
         }
         if start == 0 {
             next.lines[..block.len()].iter().for_each(|&line| prefetch(lines, line as usize));
@@ -118,25 +135,53 @@ fn homes<L: Layout, const BEHIND: bool>(
             continue;
         }
         let before = start - BLOCK;
-        for i in 0..(keys.len() - before).min(BLOCK) {
-            prefetch(lines, next.lines[i] as usize);
-            let at = flying.lines[i];
-            let line = &lines[at as usize];
-            let (slot, found) = ask::<L>(lanes, functions, line, flying.words[i]);
-            then(Told { number: first + before + i, line: at as usize, slot, found });
-            let tag = fields.tag(fields.remainder::<L::Key>(flying.words[i].into()));
-            let entry = if BEHIND {
-                let (word, shift) = post::behind::<L>(at, tag);
-                behind.get(word).map_or(0, |word| (word >> shift) as u32 & 15)
-            } else {
-                post::entry_in::<L>(if L::SPARE.is_some() { Posts::Spare } else { Posts::Within }, line, tag)
-            };
+        let len = (keys.len() - before).min(BLOCK);
+        let mut list = [0; BLOCK];
+        let mut listed = 0;
+        let mut lead = |i: usize, found: bool, led: &mut Led| {
+            let entry = entry::<L, BEHIND>(functions, image, flying.lines[i], flying.words[i]);
             (led.numbers[left % CHUNK], led.entries[left % CHUNK]) = ((before + i) as u16, entry as u8);
             left += usize::from(!found & (entry != 0));
+        };
+        // Where hardly a key is there, each is led on as it is asked; elsewhere those who are not are, afterwards.
+        let at_once = absent > BLOCK / 4 * 3;
+        absent = 0;
+        if at_once {
+            for i in 0..len {
+                let found = tell::<L>(lanes, functions, lines, (&flying, &next), i, first + before, then);
+                lead(i, found, led);
+                absent += usize::from(!found);
+            }
+        } else {
+            for i in 0..len {
+                let found = tell::<L>(lanes, functions, lines, (&flying, &next), i, first + before, then);
+                list[listed % BLOCK] = i as u8;
+                listed += usize::from(!found);
+            }
+            list[..listed].iter().for_each(|&i| lead(usize::from(i) % BLOCK, false, led));
+            absent = listed;
         }
         flying = next;
     }
     left
+}
+
+/// Asks key `i` of a block at home, and fetches the line of one of the next; whether it is there.
+#[inline(always)]
+fn tell<L: Layout>(
+    lanes: impl Lanes,
+    functions: &SignpostFunctions<L::Key>,
+    lines: &[Line],
+    (flying, next): (&Aimed<L::Key>, &Aimed<L::Key>),
+    i: usize,
+    first: usize,
+    then: &mut impl FnMut(Told),
+) -> bool {
+    prefetch(lines, next.lines[i] as usize);
+    let at = flying.lines[i] as usize;
+    let (slot, found) = ask::<L>(lanes, functions, &lines[at], flying.words[i]);
+    then(Told { number: first + i, line: at, slot, found });
+    found
 }
 
 /// Tells of those who are led on.
