@@ -162,13 +162,13 @@ pub(crate) struct Args {
     /// Draws rates that were measured before: each file is one plot, in the directory of --plots. docs/plots/ has examples
     #[arg(long, value_name = "FILES", value_delimiter = ',', requires = "plots", conflicts_with_all = ["all", "paper"])]
     draw: Vec<PathBuf>,
-    /// 64-bit keys on the device: canonical bucketized and signpost tables of these keys-values (u64-u64, u64-u32, u32-u64), `sets`,
+    /// 64-bit keys on the device: canonical bucketized and signpost tables (or --scheme) of these keys-values (u64-u64, u64-u32, u32-u64), `sets`,
     /// multivalue tables and sorts (`columns`), `sums` of doubles by key; or all
     #[arg(
         long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "all",
         value_parser = wide::PARTS,
         conflicts_with_all = [
-            "all", "paper", "draw", "plots", "insert", "walk", "table", "duplicates", "scheme", "kind", "SchemeOptions",
+            "all", "paper", "draw", "plots", "insert", "walk", "table", "duplicates", "kind", "SchemeOptions",
             "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
         ]
     )]

@@ -206,12 +206,27 @@ const BUILD_AT_2_26: [Goal; 4] = [
 ];
 const HORTON_BESIDE: [Goal; 2] = [times(1.0, Beside::Peer("ptr_hash")), times(0.8, Beside::Limit)];
 
+/// What signpost lookups on a CPU are beside others, of which the share of random reads is 0.85 of what reads of so many
+/// lines allow.
+const fn signposts_beside(stretch: f64, lines_read: f64) -> [Goal; 2] {
+    let ptr_hash = Beside::Peer("ptr_hash");
+    [
+        Goal { reach: Target::Times(2.0, ptr_hash), stretch: Some(Target::Times(stretch, ptr_hash)) },
+        times(0.85 / lines_read, Beside::Limit),
+    ]
+}
+
 /// What bucketized lookups on a CPU are beside others, by how much faster than a hash map they are to be.
 const fn beside(hashbrown: f64) -> [Goal; 3] {
     [times(1.15, Beside::Peer("ptr_hash")), times(hashbrown, Beside::Peer("hashbrown+fx")), times(0.8, Beside::Limit)]
 }
 
 const HORTON: &str = "--scheme horton --kind canonical --load 0.9";
+const SIGNPOST: &str = "--scheme signpost --kind canonical --load 0.9";
+const SIGNPOST_PAIRS: &str = "--wide=u64-u64 --scheme signpost --load 0.9";
+const SIGNPOST_WIDE_KEYS: &str = "--wide=u64-u32 --scheme signpost --load 0.9";
+const SIGNPOST_WIDE_VALUES: &str = "--wide=u32-u64 --scheme signpost --load 0.9";
+const SIGNPOST_SETS: &str = "--wide=sets --scheme signpost --load 0.9";
 const BUCKETIZED: &str = "--scheme bucketized --kind canonical --load 0.9";
 const BUCKETIZED_HITS: &str = "--scheme bucketized --kind canonical --load 0.9 --hits 100";
 const FULLER: &str = "--scheme bucketized --kind canonical --load 0.95 --hits 100";
@@ -232,6 +247,49 @@ pub(super) const ROWS: &[Row] = &[
     Row::gpu("Horton lookup", HORTON, "lookup", &[HORTON_REACH[0]]).hits(100).of(Limit::Lines),
     Row::gpu("Horton lookup", HORTON, "lookup", &[HORTON_REACH[0]]).hits(50).of(Limit::Lines),
     Row::gpu("Horton lookup", HORTON, "lookup", &[HORTON_REACH[1]]).hits(0).of(Limit::Lines),
+    Row::gpu("signpost lookup", SIGNPOST, "lookup", &[giga(34.0, 36.9)]).hits(100).of(Limit::Lines),
+    Row::gpu("signpost lookup", SIGNPOST, "lookup", &[giga(35.0, 37.8)]).hits(50).of(Limit::Lines),
+    Row::gpu("signpost lookup", SIGNPOST, "lookup", &[giga(36.0, 38.9)]).hits(0).of(Limit::Lines),
+    Row::gpu("signpost lookup, in cache", SIGNPOST, "lookup", &[giga(75.0, 81.0)])
+        .at(1 << 20)
+        .hits(100)
+        .of(Limit::Lines),
+    Row::gpu("signpost lookup, in cache", SIGNPOST, "lookup", &[giga(76.0, 82.0)])
+        .at(1 << 20)
+        .hits(50)
+        .of(Limit::Lines),
+    Row::gpu("signpost lookup, in cache", SIGNPOST, "lookup", &[giga(78.0, 85.0)]).at(1 << 20).hits(0).of(Limit::Lines),
+    Row::gpu("signpost build", SIGNPOST, "build", &[giga(30.0, 43.0)]).of(Limit::Passes),
+    Row::gpu("signpost lookup, u64 pairs", SIGNPOST_PAIRS, "lookup", &[giga(29.0, 32.6)]).hits(100).of(Limit::Lines),
+    Row::gpu("signpost lookup, u64 pairs", SIGNPOST_PAIRS, "lookup", &[giga(30.0, 33.7)]).hits(50).of(Limit::Lines),
+    Row::gpu("signpost lookup, u64 pairs", SIGNPOST_PAIRS, "lookup", &[giga(32.0, 35.0)]).hits(0).of(Limit::Lines),
+    Row::gpu("signpost build, u64 pairs", SIGNPOST_PAIRS, "build", &[giga(20.0, 25.0)]),
+    Row::gpu("signpost lookup, u64 keys, u32 values", SIGNPOST_WIDE_KEYS, "lookup", &[giga(30.0, 33.8)])
+        .hits(100)
+        .of(Limit::Lines),
+    Row::gpu("signpost lookup, u64 keys, u32 values", SIGNPOST_WIDE_KEYS, "lookup", &[giga(31.0, 34.7)])
+        .hits(50)
+        .of(Limit::Lines),
+    Row::gpu("signpost lookup, u64 keys, u32 values", SIGNPOST_WIDE_KEYS, "lookup", &[giga(32.0, 35.8)])
+        .hits(0)
+        .of(Limit::Lines),
+    Row::gpu("signpost build, u64 keys, u32 values", SIGNPOST_WIDE_KEYS, "build", &[giga(20.0, 26.0)]),
+    Row::gpu("signpost lookup, u32 keys, u64 values", SIGNPOST_WIDE_VALUES, "lookup", &[giga(30.0, 33.8)])
+        .hits(100)
+        .of(Limit::Lines),
+    Row::gpu("signpost lookup, u32 keys, u64 values", SIGNPOST_WIDE_VALUES, "lookup", &[giga(31.0, 34.7)])
+        .hits(50)
+        .of(Limit::Lines),
+    Row::gpu("signpost lookup, u32 keys, u64 values", SIGNPOST_WIDE_VALUES, "lookup", &[giga(32.0, 35.8)])
+        .hits(0)
+        .of(Limit::Lines),
+    Row::gpu("signpost build, u32 keys, u64 values", SIGNPOST_WIDE_VALUES, "build", &[giga(20.0, 26.0)]),
+    Row::gpu("signpost set of u64, contains", SIGNPOST_SETS, "contains", &[giga(33.0, 37.0)])
+        .hits(100)
+        .of(Limit::Lines),
+    Row::gpu("signpost set of u64, contains", SIGNPOST_SETS, "contains", &[giga(34.0, 37.8)]).hits(50).of(Limit::Lines),
+    Row::gpu("signpost set of u64, contains", SIGNPOST_SETS, "contains", &[giga(35.0, 38.8)]).hits(0).of(Limit::Lines),
+    Row::gpu("signpost set of u64, insert", SIGNPOST_SETS, "set, insert", &[giga(34.0, 42.0)]),
     Row::gpu("bucketized lookup", BUCKETIZED, "lookup", &[giga(30.0, 33.0)]).hits(100).of(Limit::Lines),
     Row::gpu("bucketized lookup", BUCKETIZED, "lookup", &[giga(30.0, 33.0)]).hits(50).of(Limit::Lines),
     Row::gpu("bucketized lookup", BUCKETIZED, "lookup", &[giga(30.0, 33.0)]).hits(0).of(Limit::Lines),
@@ -296,6 +354,10 @@ pub(super) const ROWS: &[Row] = &[
     Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(100).of(Limit::Lines),
     Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(50).of(Limit::Lines),
     Row::cpu("Horton lookup", HORTON, "lookup", &HORTON_BESIDE).hits(0).of(Limit::Lines),
+    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signposts_beside(3.0, 1.1)).hits(100).of(Limit::Lines),
+    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signposts_beside(3.0, 1.07)).hits(50).of(Limit::Lines),
+    Row::cpu("signpost lookup", SIGNPOST, "lookup", &signposts_beside(2.5, 1.045)).hits(0).of(Limit::Lines),
+    Row::cpu("signpost build", SIGNPOST, "build", &[times(3.0, Beside::Peer("hashbrown"))]).of(Limit::Passes),
     Row::cpu("bucketized build", BUCKETIZED, "build", &BUILD_AT_2_24).of(Limit::Passes),
     Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(4.0)).at(1 << 26).whole().hits(100).of(Limit::Lines),
     Row::cpu("bucketized lookup", BUCKETIZED, "lookup", &beside(3.0)).at(1 << 26).whole().hits(50).of(Limit::Lines),

@@ -255,7 +255,8 @@ impl Bench<'_> {
                     None => vec![device.clone()],
                 };
                 let args = Args { pinned: row.place == "pinned", ..self.parse(&options)? };
-                let found = match super::measure(&args, &devices, self.progress) {
+                let measure = if args.wide.is_empty() { super::measure } else { super::wide::findings };
+                let found = match measure(&args, &devices, self.progress) {
                     Err(Failure::Koel(error)) => Err(error.to_string()),
                     found => Ok(found?),
                 };
@@ -368,6 +369,10 @@ mod tests {
             let words = ["bench"].into_iter().chain(options.split_whitespace());
             let args = Alone::try_parse_from(words).unwrap_or_else(|error| panic!("{}: {error}", row.name)).args;
             assert!(crate::tables::asked(&args).is_ok(), "{options}");
+            if !args.wide.is_empty() {
+                assert!(args.scheme.iter().all(|name| crate::wide::SCHEMES.contains(&name.as_str())), "{options}");
+                continue;
+            }
             assert!(row.hits.is_none() || args.data.lookups(row.n).1.contains(&row.hits.unwrap_or(0)), "{options}");
         }
     }

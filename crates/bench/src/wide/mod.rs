@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use koel::backend::{HashBackend, Probe, StageTime, Word};
 use koel::device::Any;
+use koel::scheme::Scheme;
 use koel::scheme::hash::{MixKeys64, mix_64};
 use koel::{Bucketized, Signpost};
 use serde_json::{Value, json};
 
 use super::Args;
-use super::measure::median;
+use super::measure::{Row as Measured, median};
+use super::report::Findings;
 use super::stages::medians;
-use koel_cli::failure::Result;
+use koel_cli::failure::{Failure, Result};
 use koel_cli::progress::Progress;
 use koel_cli::text;
 
@@ -99,6 +101,29 @@ impl Case<'_> {
 
 /// What was asked for, on all devices; what is to be said.
 pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
+    let rows = rows(args, devices, progress)?;
+    Ok((table(&rows), json(&rows)))
+}
+
+/// The same as rows of a bench.
+pub(super) fn findings(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
+    let measured = |row: Row| {
+        let mut of = Measured::new(&row.device, row.scheme, row.n as u32, row.what, "device");
+        (of.load, of.hits) = (row.load, row.hits.map(|hits| hits as u32));
+        of.timed(row.count as usize, row.time)
+    };
+    let rows = rows(args, devices, progress)?.into_iter().map(measured).collect();
+    Ok(Findings { rows, ..Findings::default() })
+}
+
+/// The schemes that have such tables.
+pub(super) const SCHEMES: [&str; 2] = [Bucketized::NAME, Signpost::NAME];
+
+fn rows(args: &Args, devices: &[Any], progress: &Progress) -> Result<Vec<Row>> {
+    if let Some(other) = args.scheme.iter().find(|name| !SCHEMES.contains(&name.as_str())) {
+        let there_are = SCHEMES.join(" and ");
+        return Err(Failure::Input(format!("--wide measures {there_are} tables, and none of scheme {other}")));
+    }
     let loads = if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
     let mut rows = Vec::new();
     for n in args.data.sizes() {
@@ -119,9 +144,13 @@ pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(
                     rows.extend(case("u32, u64").pairs::<u32, u64>()?);
                 }
                 if is_asked("sets") {
-                    rows.extend(case("u64 alone").table(&Bucketized::default().of::<u64, ()>())?);
-                    rows.extend(case("u64 alone").table(&Signpost::new().of::<u64, ()>())?);
-                    rows.extend(case("u32 alone").table(&Signpost::new().of::<u32, ()>())?);
+                    rows.extend(
+                        case("u64 alone")
+                            .of_both(&Bucketized::default().of::<u64, ()>(), &Signpost::new().of::<u64, ()>())?,
+                    );
+                    if is_wanted::<Signpost>(args) {
+                        rows.extend(case("u32 alone").table(&Signpost::new().of::<u32, ()>())?);
+                    }
                 }
                 if is_asked("columns") {
                     rows.extend(case("u64, u64").columns::<u64>()?);
@@ -133,7 +162,12 @@ pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(
             }
         }
     }
-    Ok((table(&rows), json(&rows)))
+    Ok(rows)
+}
+
+/// Whether tables of a scheme are to be measured.
+fn is_wanted<S: Scheme>(args: &Args) -> bool {
+    args.scheme.is_empty() || args.scheme.iter().any(|name| name == S::NAME)
 }
 
 /// Keys or pairs per second, in billions.

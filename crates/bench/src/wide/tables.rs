@@ -9,7 +9,7 @@ use koel::scheme::signpost::Posted;
 use koel::scheme::{BucketizedOf, Key, Scheme, SignpostOf, Value};
 use koel::{Bucketized, HashSet, HashTable, Signpost};
 
-use super::{Case, Row, key, value};
+use super::{Case, Row, is_wanted, key, value};
 use crate::wrong;
 use koel_cli::failure::Result;
 
@@ -35,10 +35,21 @@ impl Case<'_> {
         (K, V): Layout<Key = K, Value = V> + Posted<Layout = (K, V)>,
         Any: Runs<BucketizedOf<K, V>> + Runs<SignpostOf<K, V>>,
     {
-        let mut rows = self.table(&Bucketized::default().of::<K, V>())?;
-        rows.extend(self.table(&Signpost::new().of::<K, V>())?);
+        let mut rows = self.of_both(&Bucketized::default().of::<K, V>(), &Signpost::new().of::<K, V>())?;
         if self.device.info().id == "cpu" && !self.args.no_peers {
             rows.extend(self.peers::<K, V>()?);
+        }
+        Ok(rows)
+    }
+
+    /// Tables of those of two schemes that are wanted.
+    pub(super) fn of_both<S: Scheme, T: Scheme>(&self, one: &S, other: &T) -> Result<Vec<Row>>
+    where
+        Any: Runs<S> + Runs<T>,
+    {
+        let mut rows = if is_wanted::<S>(self.args) { self.table(one)? } else { Vec::new() };
+        if is_wanted::<T>(self.args) {
+            rows.extend(self.table(other)?);
         }
         Ok(rows)
     }
