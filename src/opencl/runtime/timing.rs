@@ -60,7 +60,8 @@ impl Clocks {
         lock(&self.running).iter().any(|clock| clock.thread == thread::current().id())
     }
 
-    /// Queues a command by `enqueue`, which gets a place for its event if this thread has a clock running.
+    /// Queues a command by `enqueue`, which gets a place for its event if this thread has a clock running. Whoever queues
+    /// commands calls [`OpenCl::command`].
     pub(in crate::opencl) fn record<R, E>(
         &self,
         name: &'static str,
