@@ -186,6 +186,8 @@ fn every_figure_of_garcia() {
             ("7-random", "load", "access time", 4),
             ("6-image", "load", "construction time", 4),
             ("7-image", "load", "access time", 4),
+            ("8", "load", "requests that hit", 4),
+            ("9-requests", "load", "lines a query", 6),
             ("10", "order of cells", "access time", 2),
         ],
     );
@@ -200,6 +202,23 @@ fn every_figure_of_garcia() {
         let last = |what: &str| curve(ages, &format!("{label}, {what}"), false).last().copied().unwrap();
         assert!(last("from the average").1 < last("from the first").1, "at load 0.99 most keys are old: {ages}");
     }
+    // Of random places a cache holds the share that it is of the table, and neighbours share lines. These tables are so
+    // small that the larger cache holds up to 30% of them.
+    for (size, bytes, times) in [("16 KiB", 16_384.0, 3.0), ("48 KiB", 49_152.0, 1.15)] {
+        let both = |id: &str| {
+            let of = |label: &str| curve(figure(&found, id), &format!("{label}, {size}"), false);
+            of("h_coh").into_iter().zip(of("h_rand"))
+        };
+        for ((load, near), (_, random)) in both("8") {
+            let held = 100.0 * bytes / (20_000.0 / load * 8.0);
+            assert!((random / held - 1.0).abs() < 0.1, "{size}, load {load}: {random}% beside {held}%");
+            assert!(near > times * random && near < 100.0, "{size}, load {load}: {near}% beside {random}%");
+        }
+        for ((load, near), (_, random)) in both("9-requests") {
+            assert!(near >= 1.0 / 16.0 && random > 3.0 * near, "{size}, load {load}: {near} and {random} lines");
+        }
+    }
+    assert_eq!(curve(figure(&found, "9-requests"), "h_coh, paper", true)[0].0, 0.85);
     let order = figure(&found, "10");
     assert_eq!(order["x"]["names"][1], "Morton");
     assert_eq!(curve(order, "h_coh", false).iter().map(|point| point.0).collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0]);
