@@ -2,6 +2,15 @@
 //!
 //! Their tables are classic ones, with the paper's words; the random sequence is koel's own, which reaches the same
 //! loads (`docs/papers.md`). The pictures are synthetic, and of as many cells for each defined one as the paper's.
+//!
+//! ```text
+//! garcia/hits.rs        Figure 8: reads that hit a simulated cache
+//! garcia/machine.rs     the order in which multiprocessors read        garcia/cache.rs     a cache
+//! ```
+
+mod cache;
+mod hits;
+mod machine;
 
 use std::sync::Arc;
 
@@ -25,6 +34,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::on_device(&["5-insertion", "5-retrieval"], random_keys),
     Experiment::on_device(&["6-random", "7-random"], random_picture),
     Experiment::on_device(&["6-image", "7-image"], image),
+    Experiment::here(&["8", "9-requests"], hits::figures),
     Experiment::on_device(&["10"], orders),
 ];
 

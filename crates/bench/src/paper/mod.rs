@@ -3,7 +3,7 @@
 //! ```text
 //! mod.rs        which experiments there are, and in what order they run
 //! bench.rs      what they share: pairs on a device, builds and lookups of them, each timed and checked
-//! alcantara/, breslow/, garcia.rs, two_level.rs     an experiment a function: from a device to figures
+//! alcantara/, breslow/, garcia.rs, garcia/, two_level.rs     an experiment a function: from a device to figures
 //! ```
 //!
 //! An experiment makes one or several figures, because one table is built and asked for more than one of them. Where

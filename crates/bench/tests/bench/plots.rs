@@ -127,7 +127,7 @@ fn tables_of_rows_that_come_again_are_drawn_over_the_rows_of_a_key() {
 #[test]
 fn each_figure_of_a_paper_is_a_file() {
     let folder = Folder::new();
-    for (paper, rest) in [("breslow", "--figure 8,12,14 --n 3000"), ("garcia", "--figure 3,10 --n 3000")] {
+    for (paper, rest) in [("breslow", "--figure 8,12,14 --n 3000"), ("garcia", "--figure 3,8,9,10 --n 3000")] {
         let found = folder.json(&format!("--paper {paper} {rest} --repeats 1 --device cpu --json --plots {paper}"));
         let files = drawn(&folder, &found, paper);
         let figures = found["figures"].as_array().unwrap();

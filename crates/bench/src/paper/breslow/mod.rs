@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! model.rs      Figures 8 to 11 and 14: homes, remap entries, buckets a lookup reads
+//! functions.rs  the hash functions that the paper tried beside Jenkins'
 //! lookup.rs     Figures 12 and 13: rates, and the data that a query moves
 //! ```
 //!
 //! What a lookup reads is counted by walking the table, where the paper reads a device's counters.
 
+mod functions;
 mod lookup;
 mod model;
 
 use super::Experiment;
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    Experiment::here(&["8"], model::homes),
+    Experiment::here(&["8-0.75", "8-0.95"], model::homes),
     Experiment::on_device(&["9", "10", "11"], model::over_load),
     Experiment::on_device(&["12a", "12b"], lookup::hits),
     Experiment::on_device(&["13a", "13b"], lookup::misses),

@@ -8,7 +8,7 @@ use koel::table::Stats;
 use koel::workload::Workload;
 use koel::{Bucketized, Horton, Insertion, Load, Scheme};
 
-use super::{FUNCTIONS, TAGS};
+use super::{FUNCTIONS, TAGS, functions};
 use crate::figure::{Axis, Figure};
 use crate::paper::bench::{Bench, Pairs};
 use crate::walk::type_b_share;
@@ -19,36 +19,46 @@ const SLOTS: [u32; 5] = [1, 2, 4, 8, 16];
 /// Loads at which tables are built.
 const LOADS: [f64; 11] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95];
 
-/// Figure 8: how many keys have a bucket for their home. The homes are those of Horton tables, by both families.
+/// Figure 8, a part for each load: how many keys have a bucket for their home. The homes are those of Horton tables, by
+/// both families, and what the paper's other functions give modulo the number of buckets.
 pub(super) fn homes(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let n = bench.size(1 << 22);
     let keys = Workload::new(n, bench.seed()).keys();
-    let (x, y) = (Axis::linear("keys of a home", ""), Axis::linear("share of buckets", "%"));
-    let title = format!("homes of {n} keys, buckets of 8");
-    let mut figure = Figure::new(("8", "Figure 8"), title, "host", x, y);
-    figure.note("the text does not say which two load factors the paper drew");
-    for load in [0.75, 0.95] {
+    let mut figures = Vec::new();
+    for (id, load) in [("8-0.75", 0.75), ("8-0.95", 0.95)] {
+        let (x, y) = (Axis::linear("keys of a home", ""), Axis::linear("share of buckets", "%"));
+        let title = format!("homes of {n} keys, buckets of 8, load {load}");
+        let mut figure = Figure::new((id, "Figure 8"), title, "host", x, y);
+        figure.note("the text does not say which two load factors the paper drew");
         let slots = Load::new(load)?.slots_for(n.into());
+        let request = Request { slots, pairs: n.into(), seed: bench.seed(), attempt: 0 };
         for (family, label) in [(HortonFamily::Mixer, "mixer"), (HortonFamily::Jenkins, "Jenkins")] {
-            let scheme = Horton::classic(8).family(family);
-            let plan = scheme.plan(Request { slots, pairs: n.into(), seed: bench.seed(), attempt: 0 })?;
+            let plan = Horton::classic(8).family(family).plan(request)?;
             let functions = plan.functions();
-            let mut of_bucket = vec![0u32; plan.buckets() as usize];
-            keys.iter().for_each(|&key| of_bucket[functions.home(key).0 as usize] += 1);
-            let most = of_bucket.iter().copied().max().unwrap_or(0);
-            let mut buckets = vec![0u32; most as usize + 1];
-            of_bucket.iter().for_each(|&keys| buckets[keys as usize] += 1);
-            let all = f64::from(plan.buckets());
-            for (keys, &buckets) in buckets.iter().enumerate().filter(|(_, buckets)| **buckets > 0) {
-                figure.point(format!("load {load}, {label}"), keys as f64, 100.0 * f64::from(buckets) / all);
-            }
+            histogram(&mut figure, label, &keys, plan.buckets(), |key| functions.home(key).0);
+        }
+        let buckets = Horton::classic(8).plan(request)?.buckets().max(1);
+        for (label, function) in functions::NAMED {
+            histogram(&mut figure, label, &keys, buckets, |key| function(key) % buckets);
         }
         for keys in 0..=24 {
-            let share = 100.0 * model::share_with(8, load, keys);
-            figure.model(format!("load {load}, Equation 3"), keys.into(), share);
+            figure.model("Equation 3", keys.into(), 100.0 * model::share_with(8, load, keys));
         }
+        figures.push(figure);
     }
-    Ok(vec![figure])
+    Ok(figures)
+}
+
+/// The share of buckets that are the home of so many keys.
+fn histogram(figure: &mut Figure, label: &str, keys: &[u32], buckets: u32, home: impl Fn(u32) -> u32) {
+    let mut of_bucket = vec![0u32; buckets as usize];
+    keys.iter().for_each(|&key| of_bucket[home(key) as usize] += 1);
+    let most = of_bucket.iter().copied().max().unwrap_or(0);
+    let mut with = vec![0u32; most as usize + 1];
+    of_bucket.iter().for_each(|&keys| with[keys as usize] += 1);
+    for (keys, &with) in with.iter().enumerate().filter(|(_, with)| **with > 0) {
+        figure.point(label, keys as f64, 100.0 * f64::from(with) / f64::from(buckets));
+    }
 }
 
 /// Figures 9 to 11, over the load.
