@@ -29,9 +29,8 @@ impl HashBackend for OpenCl {
         if buffer.bytes() > MOST_FILLED {
             self.fill(&buffer, value, MOST_FILLERS)?;
         } else if len > 0 {
-            let filled = self.with_room(|| {
-                self.command("fill", |after, event| self.fill_by_driver(&buffer, value, len, after, event))
-            });
+            let filled = self
+                .with_room(|| self.0.clocks.record("fill", |event| self.fill_by_driver(&buffer, value, len, event)));
             filled.map_err(|error| self.failed_allocating(format!("filling {len} elements"), buffer.bytes(), error))?;
         }
         Ok(buffer)
@@ -54,7 +53,6 @@ impl HashBackend for OpenCl {
             return Ok(());
         }
         let written = self.with_room(|| {
-            self.wait_in_order()?;
             if self.write_staged(buffer, at, data)? {
                 return Ok(());
             }
@@ -75,7 +73,6 @@ impl HashBackend for OpenCl {
         }
         let (len, bytes) = (data.len(), size_of_val(data));
         let read = self.with_room(|| {
-            self.wait_in_order()?;
             if self.read_staged(buffer, at, data)? {
                 return Ok(());
             }
@@ -114,7 +111,7 @@ impl HashBackend for OpenCl {
         let (queue, from_memory, to_memory) = (self.0.queue.as_core(), from.memory(), to.memory());
         let [from_at, to_at, bytes] = [from_at, to_at, len].map(|elements| elements * size_of::<T>());
         let copied = self.with_room(|| {
-            self.command("copy", |after, event| {
+            self.0.clocks.record("copy", |event| {
                 core::enqueue_copy_buffer::<u8, _, _, _>(
                     queue,
                     from_memory,
@@ -122,7 +119,7 @@ impl HashBackend for OpenCl {
                     from_at,
                     to_at,
                     bytes,
-                    after,
+                    None::<&Event>,
                     event,
                 )
             })
@@ -201,16 +198,15 @@ impl OpenCl {
         buffer: &Buffer<T>,
         value: T,
         len: usize,
-        after: Option<&Event>,
         event: Option<&mut Event>,
     ) -> core::Result<()> {
-        let (queue, memory) = (self.0.queue.as_core(), buffer.memory());
+        let (queue, memory, none) = (self.0.queue.as_core(), buffer.memory(), None::<&Event>);
         match *bytemuck::cast_slice::<T, u32>(std::slice::from_ref(&value)) {
             [low, high] => {
                 let word = u64::from(high) << 32 | u64::from(low);
-                core::enqueue_fill_buffer(queue, memory, word, 0, len, after, event, None)
+                core::enqueue_fill_buffer(queue, memory, word, 0, len, none, event, None)
             }
-            ref words => core::enqueue_fill_buffer(queue, memory, words[0], 0, len, after, event, None),
+            ref words => core::enqueue_fill_buffer(queue, memory, words[0], 0, len, none, event, None),
         }
     }
 }

@@ -60,7 +60,7 @@ pub use crate::tuning::{BuildRoute, LookupShape};
 use crate::backend::{DeviceInfo, Ledger};
 use crate::error::{Error, Result};
 use runtime::sizes::Sizes;
-use runtime::{order, pool, program, staging, timing};
+use runtime::{pool, program, staging, timing};
 
 /// An OpenCL device with a context and an in-order queue. Clones are the same device.
 ///
@@ -82,7 +82,6 @@ struct Inner {
     sizes: Sizes,
     programs: Mutex<HashMap<program::Key, ocl::core::Program>>,
     clocks: timing::Clocks,
-    orders: order::Orders,
     pool: Arc<pool::Pool>,
     staging: Arc<staging::Staging>,
     /// How lookups read buckets, once that is known.
@@ -103,8 +102,7 @@ impl Inner {
         let (clocks, pool) = (timing::Clocks::of(&queue), Arc::new(pool::Pool::of(&info)));
         let (ledger, programs, shape) = (Ledger::default(), Mutex::default(), Mutex::default());
         let (staging, route) = (Arc::new(staging::Staging::new(staged)), Mutex::default());
-        let orders = order::Orders::default();
-        Inner { info, ledger, context, queue, device, sizes, programs, clocks, orders, pool, staging, shape, route }
+        Inner { info, ledger, context, queue, device, sizes, programs, clocks, pool, staging, shape, route }
     }
 }
 
@@ -129,7 +127,7 @@ impl OpenCl {
         if buffer.bytes() > passes::primitives::MOST_FILLED {
             return self.fill(buffer, poison, passes::primitives::MOST_FILLERS);
         }
-        let filled = self.fill_by_driver(buffer, poison, buffer.room() / size_of::<T>(), None, None);
+        let filled = self.fill_by_driver(buffer, poison, buffer.room() / size_of::<T>(), None);
         filled.map_err(|error| self.failed("poisoning", error))
     }
 

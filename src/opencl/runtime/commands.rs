@@ -35,19 +35,18 @@ use crate::opencl::Buffer;
 
 type Done<T> = std::result::Result<T, ocl::Error>;
 
-/// Queues a kernel that has all its arguments, after an event if there is one.
+/// Queues a kernel that has all its arguments.
 #[expect(unsafe_code, reason = "a kernel is trusted with its arguments; the head of launch.rs says why that is sound")]
 pub(in crate::opencl) fn run(
     queue: &ocl::Queue,
     kernel: &core::Kernel,
     global: usize,
     group: usize,
-    after: Option<&Event>,
     event: Option<&mut Event>,
 ) -> core::Result<()> {
     let (global, group) = ([global, 1, 1], Some([group, 1, 1]));
     // SAFETY: the arguments are set and were accepted; the head of launch.rs says why the kernel stays within them.
-    unsafe { core::enqueue_kernel(queue.as_core(), kernel, 1, None, &global, group, after, event) }
+    unsafe { core::enqueue_kernel(queue.as_core(), kernel, 1, None, &global, group, None::<&Event>, event) }
 }
 
 /// So many bytes of the device's memory, with unspecified contents.

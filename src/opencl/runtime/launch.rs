@@ -152,10 +152,7 @@ impl Launch<'_> {
         // Not every device takes a last group that is smaller than the others.
         let global = work_items.div_ceil(group) * group;
         let queued = device.with_room(|| {
-            let run = |after: Option<&_>, event: Option<&mut _>| {
-                commands::run(&device.0.queue, &kernel, global, group, after, event)
-            };
-            device.command(stage, run)
+            device.0.clocks.record(stage, |event| commands::run(&device.0.queue, &kernel, global, group, event))
         });
         queued.map_err(|error| device.failed_using(format!("running kernel {name}"), bytes, error))?;
         device.0.ledger.kernel(stage, items);

@@ -7,7 +7,6 @@
 //! program.rs     the sources in cl/, the numbers printed in front of them, the compiler
 //! launch.rs      running a kernel
 //! commands.rs    what the driver is trusted with: the one place with `unsafe`
-//! order.rs       what work waits for, and when it is over, by events of other queues
 //! timing.rs      how long the device was busy
 //! buffer.rs      memory, koel's own and what was handed in
 //! pool.rs        memory that was freed and is kept
@@ -20,7 +19,6 @@ pub(super) mod buffer;
 pub(super) mod commands;
 pub(super) mod device;
 pub(super) mod launch;
-pub(super) mod order;
 pub(super) mod pinned;
 pub(super) mod pool;
 pub(super) mod program;

@@ -10,10 +10,7 @@
 //! Four lanes, each with a chunk on the device and a pinned slot for each of its columns; chunk i goes through lane
 //! i mod 4: one chunk comes, one is worked on, one goes, and the next is queued meanwhile, so that the bus never waits for
 //! the host. Before a lane is used again, the answers of its last chunk are taken out of it. Where the caller's memory is
-//! pinned itself, no slots are used, the host copies nothing, and chunks are longer.
-//!
-//! The first chunks and the last ones are short, each twice as long as the one beside it: while the first one comes, and
-//! while the last one goes, one direction of the bus has nothing to do.
+//! pinned itself, no slots are used and the host copies nothing.
 //!
 //! ```text
 //! write i    after the pass over the lane's last chunk, which read what is now written over
@@ -24,7 +21,7 @@
 //! Buffers are given back only when no queue but the device's own can still have commands on them: whatever happens,
 //! both queues of transfers are waited for (by the two [`Straight`]) before the lanes go.
 
-use std::collections::VecDeque;
+use std::slice::ChunksMut;
 
 use ocl::core::{self, Event};
 
@@ -37,10 +34,8 @@ use crate::opencl::{Buffer, OpenCl};
 
 /// Chunks on the device at a time.
 const LANES: usize = 4;
-/// The first chunk and the last are such a fraction of a full one.
-const SHORTEST_SHARE: usize = 8;
-/// Queries of a full chunk where the caller's memory is pinned. A command costs a bus about 20 us.
-const PINNED_AT_ONCE: usize = 2 * QUERIES_AT_ONCE;
+/// Fewer queries are not worth a chunk of their own: a fraction of a full one.
+const SMALLEST_SHARE: usize = 8;
 
 /// A chunk on the device, and what is under way for it.
 struct Lane<'a, Q: Word, A: Word> {
@@ -49,7 +44,7 @@ struct Lane<'a, Q: Word, A: Word> {
     queries: Option<Slot>,
     bits: Vec<Way<'a, u32>>,
     words: Vec<Way<'a, A>>,
-    /// The end of the latest pass, or of what its memory was used for before.
+    /// The end of the latest pass.
     passed: Option<Event>,
 }
 
@@ -77,52 +72,37 @@ impl OpenCl {
     ) -> Result<()> {
         answers.check(queries.len())?;
         let each = size_of::<Q>().max(size_of::<A>());
-        let full = self.full_chunk(queries, &answers, each);
-        let shortest = (full / SHORTEST_SHARE).next_multiple_of(32);
-        let lanes = if queries.len() > shortest { self.lanes(queries, &answers) } else { None };
+        let len = self.chunk_len(queries.len(), each);
+        let lanes = if queries.len() > len { self.lanes(queries, &answers) } else { None };
         let Some((queues, mut lanes)) = lanes else { return one_by_one(self, queries, answers, pass) };
         let failed =
-            |error: ocl::Error| self.failed_using("transferring queries and answers", (full * each) as u64, error);
+            |error: ocl::Error| self.failed_using("transferring queries and answers", (len * each) as u64, error);
 
         let (bits, words) = (answers.bits.is_some(), answers.words.len());
-        let mut to_bits: Vec<_> = answers.bits.into_iter().collect();
-        let mut to_words = answers.words;
-        // Memory for queries may have been another's a moment ago: all of it waits once for what is queued now.
-        let lens = chunk_lens(queries.len(), (shortest, full));
-        let is_new = |i: usize| i < LANES || lens[i] != lens[i - LANES];
-        let new = (0..lens.len()).filter(|&i| is_new(i)).map(|i| Buffer::allocate(self, lens[i]));
-        let mut new: VecDeque<Buffer<Q>> = new.collect::<Result<_>>()?;
-        let free = self.mark().map_err(failed)?;
+        let mut to_bits: Vec<_> = answers.bits.into_iter().map(|to| to.chunks_mut(len / 32)).collect();
+        let mut to_words: Vec<_> = answers.words.into_iter().map(|to| to.chunks_mut(len)).collect();
         // These go before the lanes, and wait until nothing is under way.
         let (mut up, mut down) = (Straight::new(&queues.up), Straight::new(&queues.down));
-        let mut first = 0;
-        for (i, &len) in lens.iter().enumerate() {
+        for (i, asked) in queries.chunks(len).enumerate() {
             let lane = &mut lanes[i % LANES];
-            if is_new(i) {
-                (lane.chunk, lane.passed) =
-                    (new.pop_front().map(|queries| Chunk::asking(first, queries)), Some(free.clone()));
+            let chunk = lane.chunk_for(self, i * len, asked.len())?;
+            lane.load(self, chunk, asked, &mut up).map_err(failed)?;
+            if let Some(chunk) = lane.chunk.take() {
+                lane.chunk.insert(pass(chunk)?).check(bits, words)?;
             }
-            let there = lane.load(first, &queries[first..first + len], &mut up).map_err(failed)?;
-            if let (Some(chunk), Some(there)) = (lane.chunk.take(), there) {
-                let (chunk, passed) = self.ordered(there, || pass(chunk))?;
-                lane.passed = Some(passed);
-                lane.chunk.insert(chunk).check(bits, words)?;
-            }
-            lane.fetch(self, next_of(&mut to_bits, len.div_ceil(32)), next_of(&mut to_words, len), &mut down, failed)?;
-            first += len;
+            lane.fetch(self, next_of(&mut to_bits), next_of(&mut to_words), &mut down, failed)?;
             lanes[(i + 1) % LANES].take_out().map_err(failed)?;
         }
-        (lens.len()..lens.len() + LANES).try_for_each(|i| lanes[i % LANES].take_out()).map_err(failed)
+        let count = queries.len().div_ceil(len);
+        (count..count + LANES).try_for_each(|i| lanes[i % LANES].take_out()).map_err(failed)
     }
 
-    /// Queries of a full chunk, of which, or of whose answers, one has so many bytes.
-    fn full_chunk<Q: Word, A: Word>(&self, queries: &[Q], answers: &Answers<'_, A>, bytes: usize) -> usize {
-        let staging = &self.0.staging;
-        let all_pinned = staging.is_pinned(queries)
-            && answers.bits.iter().all(|bits| staging.is_pinned(bits))
-            && answers.words.iter().all(|words| staging.is_pinned(words));
-        let most = if all_pinned { PINNED_AT_ONCE } else { QUERIES_AT_ONCE.min(self.0.sizes.slot / bytes) };
-        (most / 32 * 32).max(32)
+    /// Queries of a chunk, of which, or of whose answers, one has so many bytes: fewer than usual where there are few, so
+    /// that they overlap all the same.
+    fn chunk_len(&self, queries: usize, bytes: usize) -> usize {
+        let most = QUERIES_AT_ONCE.min(self.0.sizes.slot / bytes) / 32 * 32;
+        let share = queries.div_ceil(LANES + 1).next_multiple_of(32);
+        share.clamp((most / SMALLEST_SHARE).next_multiple_of(32), most.max(32))
     }
 
     /// Empty lanes with slots, if they can be had.
@@ -148,40 +128,55 @@ impl OpenCl {
         });
         Some((queues, lanes.collect()))
     }
-}
 
-/// Queries of each chunk, whole bitmap words but in the last: rising from the shortest to full ones, and falling.
-fn chunk_lens(queries: usize, (shortest, full): (usize, usize)) -> Vec<usize> {
-    let (mut lens, mut left, mut rising) = (Vec::new(), queries, shortest);
-    while left > 0 {
-        let falling = (left / 2).next_multiple_of(32).max(shortest);
-        let len = rising.min(falling).min(left);
-        rising = full.min(2 * rising);
-        lens.push(len);
-        left -= len;
+    /// An event that comes when all is done that this device's queue holds now.
+    fn mark(&self) -> ocl::Result<Event> {
+        let mut event = Event::null();
+        core::enqueue_marker_with_wait_list(self.0.queue.as_core(), None::<&Event>, Some(&mut event), None)?;
+        self.0.queue.flush()?;
+        Ok(event)
     }
-    lens
 }
 
-/// The next words of each column, so many.
-fn next_of<'a, T>(columns: &mut [&'a mut [T]], len: usize) -> Vec<&'a mut [T]> {
-    columns.iter_mut().map(|column| column.split_off_mut(..len).unwrap_or_default()).collect()
+/// The next piece of each column.
+fn next_of<'a, T>(columns: &mut [ChunksMut<'a, T>]) -> Vec<&'a mut [T]> {
+    columns.iter_mut().map(|pieces| pieces.next().unwrap_or_default()).collect()
 }
 
 impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
-    /// Queues the transfer of queries into the chunk that is here; the event of its end.
-    fn load(&mut self, first: usize, asked: &'a [Q], up: &mut Straight<'a>) -> ocl::Result<Option<Event>> {
-        let (Some(chunk), Some(passed)) = (&mut self.chunk, &self.passed) else { return Ok(None) };
-        chunk.first = first;
-        let after = std::slice::from_ref(passed);
+    /// The chunk that was here, if it is as long, or a new one.
+    fn chunk_for(&mut self, device: &OpenCl, first: usize, len: usize) -> Result<ChunkOf<OpenCl, Q, A>> {
+        if let Some(chunk) = self.chunk.take().filter(|chunk| chunk.queries.len() == len) {
+            return Ok(Chunk { first, ..chunk });
+        }
+        // Its memory may have been another's a moment ago.
+        self.passed = None;
+        Ok(Chunk::asking(first, Buffer::allocate(device, len)?))
+    }
+
+    /// Queues the transfer of a chunk's queries, and lets the device's queue wait for it.
+    fn load(
+        &mut self,
+        device: &OpenCl,
+        chunk: ChunkOf<OpenCl, Q, A>,
+        asked: &'a [Q],
+        up: &mut Straight<'a>,
+    ) -> ocl::Result<()> {
+        // After the pass that read what is written over; in new memory, after all that is queued.
+        let after = match self.passed.take() {
+            Some(passed) => passed,
+            None => device.mark()?,
+        };
+        let to = &self.chunk.insert(chunk).queries;
         let there = match self.queries.as_mut().and_then(Slot::pinned) {
             Some(slot) => {
                 copy(asked, &mut slot.words()?[..asked.len()]);
-                up.send_pinned(slot, asked.len(), &chunk.queries, after)?
+                up.send_pinned(slot, asked.len(), to, &[after])?
             }
-            None => up.send(asked, &chunk.queries, 0, after)?,
+            None => up.send(asked, to, 0, &[after])?,
         };
-        Ok(Some(there))
+        core::enqueue_barrier_with_wait_list(device.0.queue.as_core(), Some(&there), None::<&mut Event>, None)?;
+        Ok(())
     }
 
     /// Queues the transfers of the answers of the pass that was queued last.
@@ -193,7 +188,8 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         down: &mut Straight<'a>,
         failed: impl Fn(ocl::Error) -> Error,
     ) -> Result<()> {
-        let (Some(chunk), Some(passed)) = (&self.chunk, &self.passed) else { return Ok(()) };
+        let passed = self.passed.insert(device.mark().map_err(&failed)?);
+        let Some(chunk) = &self.chunk else { return Ok(()) };
         for ((way, to), from) in self.bits.iter_mut().zip(to_bits).zip(&chunk.bits) {
             way.fetch(device, to, from, down, passed, &failed)?;
         }
@@ -244,23 +240,5 @@ impl<'a, T: Word> Way<'a, T> {
             None => {}
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_rise_and_fall_and_are_all_queries() {
-        assert_eq!(chunk_lens(1000, (64, 512)), [64, 128, 256, 288, 160, 64, 40]);
-        assert_eq!(chunk_lens(4000, (64, 512))[..6], [64, 128, 256, 512, 512, 512]);
-        for (queries, shortest, full) in [(1, 32, 32), (32, 32, 256), (33, 32, 256), (100_000, 128, 1024), (77, 32, 32)]
-        {
-            let lens = chunk_lens(queries, (shortest, full));
-            assert_eq!(lens.iter().sum::<usize>(), queries);
-            let (last, others) = lens.split_last().expect("one");
-            assert!(others.iter().all(|len| len % 32 == 0 && (shortest..=full).contains(len)) && *last <= full);
-        }
     }
 }

@@ -60,8 +60,7 @@ impl Clocks {
         lock(&self.running).iter().any(|clock| clock.thread == thread::current().id())
     }
 
-    /// Queues a command by `enqueue`, which gets a place for its event if this thread has a clock running. Whoever queues
-    /// commands calls [`OpenCl::command`].
+    /// Queues a command by `enqueue`, which gets a place for its event if this thread has a clock running.
     pub(in crate::opencl) fn record<R, E>(
         &self,
         name: &'static str,
