@@ -14,6 +14,7 @@
 //! ```sh
 //! cargo run --release --example stress -- --minutes 10
 //! cargo run --release --example stress -- --builds 300 --seed 5
+//! cargo run --release --example stress -- --scheme signpost --builds 100000
 //! cargo run --release --example stress -- --seed 5 --first 1234 --cases 1
 //! ```
 
@@ -31,6 +32,13 @@ use koel::scheme::{Kind, Plan, Request, Scheme, Sequence};
 use koel::table::Duplicates;
 use koel::{Cpu, Error, HashTable, TableBuilder};
 
+macro_rules! names {
+    ($($module:ident, $scheme:ident, $name:literal;)*) => {
+        [$($name),*]
+    };
+}
+const SCHEMES: [&str; 10] = koel::for_each_scheme!(names);
+
 /// Compare random tables between devices, orders and batches
 #[derive(Parser)]
 struct Args {
@@ -43,6 +51,9 @@ struct Args {
     /// Stop after so many cases
     #[arg(long)]
     cases: Option<u64>,
+    /// Only tables of this scheme
+    #[arg(long, value_parser = SCHEMES)]
+    scheme: Option<String>,
     /// Of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -364,15 +375,10 @@ fn main() -> ExitCode {
             && args.cases.is_none_or(|most| number - args.first < most)
             && minutes.is_none_or(|most| start.elapsed().as_secs_f64() < 60.0 * most)
     };
-    macro_rules! each_scheme {
-        ($($module:ident, $scheme:ident, $name:literal;)*) => {
-            [$($name),*]
-        };
-    }
-    let schemes = koel::for_each_scheme!(each_scheme);
     while goes_on(&tally, number) {
         let mut random = Random(SplitMix64::new(args.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        let which = schemes[random.below(schemes.len() as u64) as usize];
+        let which = SCHEMES[random.below(SCHEMES.len() as u64) as usize];
+        let which = args.scheme.as_deref().unwrap_or(which);
         macro_rules! run {
             ($($module:ident, $scheme:ident, $name:literal;)*) => {
                 match which {
@@ -387,7 +393,11 @@ fn main() -> ExitCode {
         }
         if let Err(difference) = koel::for_each_scheme!(run) {
             println!("DIFFERENCE in case {number}: {difference}");
-            println!("again: cargo run --release --example stress -- --seed {} --first {number} --cases 1", args.seed);
+            let scheme = args.scheme.iter().map(|scheme| format!(" --scheme {scheme}")).collect::<String>();
+            println!(
+                "again: cargo run --release --example stress --{scheme} --seed {} --first {number} --cases 1",
+                args.seed
+            );
             return ExitCode::FAILURE;
         }
         number += 1;
