@@ -173,10 +173,10 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         values: &Self::Buffer<V>,
     ) -> Result<(Self::Buffer<K>, Self::Buffer<V>)>;
 
-    /// Answers queries from the host to the host, [`QUERIES_AT_ONCE`] (or fewer) at a time, or twice as many from and to
-    /// pinned memory. `pass` is handed each chunk in the order of the queries, with what it left in an earlier one, and
-    /// hands it back with its columns of answers, the first of which are read into `answers`. At most four chunks are on
-    /// the device at a time; where a bus lies between, transfers both ways and passes overlap.
+    /// Answers queries from the host to the host, [`QUERIES_AT_ONCE`] (or fewer) at a time. `pass` is handed each chunk in
+    /// the order of the queries, with what it left in an earlier one, and hands it back with its columns of answers, the
+    /// first of which are read into `answers`. At most four chunks are on the device at a time; where a bus lies between,
+    /// transfers both ways and passes overlap.
     ///
     /// # Errors
     /// [`crate::Error::LengthMismatch`] for columns that are not as long as the answers; the first of `pass`, after which

@@ -34,9 +34,6 @@ use crate::opencl::{Buffer, OpenCl};
 
 /// Chunks on the device at a time.
 const LANES: usize = 4;
-/// Queries of a full chunk where all of the caller's memory is pinned, so that no slot bounds it. A chunk costs the bus
-/// some 20 us beside its transfers.
-const PINNED_AT_ONCE: usize = 2 * QUERIES_AT_ONCE;
 /// Fewer queries are not worth a chunk of their own: a fraction of a full one.
 const SMALLEST_SHARE: usize = 8;
 
@@ -75,7 +72,7 @@ impl OpenCl {
     ) -> Result<()> {
         answers.check(queries.len())?;
         let each = size_of::<Q>().max(size_of::<A>());
-        let len = self.chunk_len(queries, &answers, each);
+        let len = self.chunk_len(queries.len(), each);
         let lanes = if queries.len() > len { self.lanes(queries, &answers) } else { None };
         let Some((queues, mut lanes)) = lanes else { return one_by_one(self, queries, answers, pass) };
         let failed =
@@ -102,13 +99,9 @@ impl OpenCl {
 
     /// Queries of a chunk, of which, or of whose answers, one has so many bytes: fewer than usual where there are few, so
     /// that they overlap all the same.
-    fn chunk_len<Q: Word, A: Word>(&self, queries: &[Q], answers: &Answers<'_, A>, bytes: usize) -> usize {
-        let staging = &self.0.staging;
-        let all_pinned = staging.is_pinned(queries)
-            && answers.bits.iter().all(|bits| staging.is_pinned(bits))
-            && answers.words.iter().all(|words| staging.is_pinned(words));
-        let most = if all_pinned { PINNED_AT_ONCE } else { QUERIES_AT_ONCE.min(self.0.sizes.slot / bytes) } / 32 * 32;
-        let share = queries.len().div_ceil(LANES + 1).next_multiple_of(32);
+    fn chunk_len(&self, queries: usize, bytes: usize) -> usize {
+        let most = QUERIES_AT_ONCE.min(self.0.sizes.slot / bytes) / 32 * 32;
+        let share = queries.div_ceil(LANES + 1).next_multiple_of(32);
         share.clamp((most / SMALLEST_SHARE).next_multiple_of(32), most.max(32))
     }
 
