@@ -91,6 +91,7 @@ pub mod prelude;
 pub mod scheme;
 mod sealed;
 pub mod set;
+pub mod sharded;
 pub mod table;
 mod threads;
 mod tuning;
@@ -111,6 +112,7 @@ pub use scheme::{
     LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
+pub use sharded::{Sharded, ShardedBuilder};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
 /// The README's example, compiled and run.

@@ -3,6 +3,7 @@
 //! ```text
 //! koeltabl    a table, to the end of the file                          `table/file.rs`
 //! koelmult    lists of values, then the table of their keys, as above  `lists.rs`, `multi/file.rs`
+//! koelshrd    the tables of all shards, one behind the other           `sharded/file.rs`
 //! ```
 //!
 //! Sets and compacting tables are files of a table; its settings say which of them it is (`table/settings.rs`). An index
@@ -25,15 +26,18 @@ pub(crate) enum FileKind {
     Table,
     /// The lists of a multivalue table, and the table of their keys.
     Multi,
+    /// The tables of all shards.
+    Sharded,
 }
 
 impl FileKind {
-    const ALL: [FileKind; 2] = [FileKind::Table, FileKind::Multi];
+    const ALL: [FileKind; 3] = [FileKind::Table, FileKind::Multi, FileKind::Sharded];
 
     pub(crate) const fn magic(self) -> Magic {
         match self {
             FileKind::Table => *b"koeltabl",
             FileKind::Multi => *b"koelmult",
+            FileKind::Sharded => *b"koelshrd",
         }
     }
 
@@ -65,6 +69,6 @@ pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Option<u32>)> {
             let bits = lists.header.value_bits();
             Ok((lists.into_table(), Some(bits)))
         }
-        Some(FileKind::Table) | None => Ok((section, None)),
+        Some(FileKind::Table | FileKind::Sharded) | None => Ok((section, None)),
     }
 }

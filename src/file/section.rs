@@ -5,19 +5,21 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What begins at a byte of an open file and goes on to its end. Who reads several sections reads them of one open file:
+/// What begins at a byte of an open file and goes on to its end, or to another byte. Who reads several sections reads them of one open file:
 /// by its name a second one might be what a save has put in its place.
 pub(crate) struct Section<'a> {
     /// For messages.
     pub(crate) path: &'a Path,
     pub(crate) file: File,
     pub(crate) base: u64,
+    /// Where it ends, if that is before the file does.
+    pub(crate) end: Option<u64>,
 }
 
 impl<'a> Section<'a> {
     /// All of a plain file.
     pub(crate) fn whole(path: &'a Path) -> Result<Section<'a>> {
-        Ok(Section { path, file: open(path)?, base: 0 })
+        Ok(Section { path, file: open(path)?, base: 0, end: None })
     }
 
     /// That the file does not hold what it should.
@@ -27,6 +29,18 @@ impl<'a> Section<'a> {
 
     pub(crate) fn io(&self, source: std::io::Error) -> Error {
         Error::Io { path: self.path.into(), source }
+    }
+
+    /// So many of its bytes as a section of their own, from `base` on. Both read one open file: one after the other.
+    pub(crate) fn part(&self, base: u64, bytes: u64) -> Result<Section<'a>> {
+        let file = self.file.try_clone().map_err(|error| self.io(error))?;
+        Ok(Section { path: self.path, file, base, end: base.checked_add(bytes) })
+    }
+
+    /// Bytes of the section.
+    pub(crate) fn bytes(&self) -> Result<u64> {
+        let of_file = self.file_bytes()?;
+        Ok(self.end.map_or(of_file, |end| end.min(of_file)).saturating_sub(self.base))
     }
 
     /// Bytes of the file, from its beginning.

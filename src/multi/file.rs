@@ -49,7 +49,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
             written += SUM_BYTES;
             let gap = written.next_multiple_of(ALIGNED) - written;
             file.write_all(&[0; ALIGNED as usize][..gap as usize]).map_err(io)?;
-            Ok(joined(sum, self.table.write_to(file, path, Contents::Multi)?))
+            Ok(joined(sum, self.table.write_to(file, path, Contents::Multi)?.0))
         })
     }
 

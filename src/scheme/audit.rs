@@ -102,6 +102,14 @@ pub enum Violation {
         /// Counted.
         found: u64,
     },
+    /// A key in another shard than its own.
+    #[error("shard {shard} holds key {key}, which is another's")]
+    Stray {
+        /// Where.
+        shard: u64,
+        /// Whose.
+        key: u64,
+    },
     /// Constants that were not drawn from the keys.
     #[error("the table's salt is not that of its keys")]
     Salt,

@@ -169,7 +169,7 @@ impl MixKeys {
     }
 
     /// Keys of a mixer from a draw of 64 bits and one of 32.
-    pub(super) const fn of_draws(xors: u64, times: u32) -> Self {
+    pub(crate) const fn of_draws(xors: u64, times: u32) -> Self {
         MixKeys::new((xors >> 32) as u32, times, xors as u32)
     }
 }

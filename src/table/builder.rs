@@ -172,6 +172,11 @@ impl<S: Scheme> TableBuilder<S> {
         self.settings().map(drop)
     }
 
+    /// The seed of all constants.
+    pub(crate) fn given_seed(&self) -> u64 {
+        self.seed
+    }
+
     /// The parameters, checked.
     pub(super) fn parts(&self) -> Result<(S, Settings)> {
         self.settings().map(|settings| (self.scheme.clone(), settings))

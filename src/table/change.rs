@@ -1,12 +1,37 @@
 //! What every change of a table has in common: it is made beside the table, and becomes it when all went well.
 
 use super::rows::Rows;
-use super::{HashTable, Image, Pairs, PairsOf, build};
+use super::{HashTable, Image, Inserted, Pairs, PairsOf, build};
 use crate::backend::{HashBackend, Runs, Word};
 use crate::error::Result;
 use crate::scheme::{Key, Request, Scheme};
 
+/// What a table is to become, made beside it.
+pub(crate) struct Change<B: HashBackend, S: Scheme> {
+    pub(super) image: Image<B, S>,
+    pub(super) inserted: Inserted,
+}
+
+impl<B: HashBackend, S: Scheme> Change<B, S> {
+    /// What was inserted.
+    pub(crate) fn inserted(&self) -> Inserted {
+        self.inserted
+    }
+}
+
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
+    /// Takes a change, if there is one, once it is known that all went well.
+    pub(super) fn adopt_change(&mut self, change: Option<Change<B, S>>) -> Result<Inserted> {
+        let Some(Change { image, inserted }) = change else { return Ok(Inserted::default()) };
+        self.adopt(image)?;
+        Ok(inserted)
+    }
+
+    /// The same of a change whose device has finished.
+    pub(crate) fn take(&mut self, change: Change<B, S>) {
+        self.image = change.image;
+    }
+
     /// Lets the table be what was made beside it, if the device has really finished that.
     pub(super) fn adopt(&mut self, image: Image<B, S>) -> Result<()> {
         self.backend.finish()?;

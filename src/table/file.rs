@@ -88,10 +88,11 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     fn open(mut section: Section<'a>) -> Result<Source<'a>> {
         let base = section.base;
-        let length = section.file_bytes()?.saturating_sub(base);
+        let length = section.bytes()?;
         section.file.seek(SeekFrom::Start(base)).map_err(|error| section.io(error))?;
         if length < (HEADER_BYTES + Trailer::SHORT_BYTES) as u64 {
-            let which = if base > 0 { " behind the lists of values" } else { "" };
+            let is_behind_lists = base > 0 && section.end.is_none();
+            let which = if is_behind_lists { " behind the lists of values" } else { "" };
             return Err(section.bad(format!("{length} bytes{which} are too few for any table")));
         }
         let mut start = [0; HEADER_BYTES];
@@ -101,6 +102,11 @@ impl<'a> Source<'a> {
             Some(FileKind::Table) => {}
             Some(FileKind::Multi) if base == 0 => {
                 return Err(section.bad("it holds a multi where a single table was wanted: open it as what it is"));
+            }
+            Some(FileKind::Sharded) => {
+                return Err(
+                    section.bad("it holds a table in shards where a single table was wanted: open it with `Sharded`")
+                );
             }
             Some(FileKind::Multi) | None => return Err(section.bad("it does not begin with `koeltabl`")),
         }
@@ -170,13 +176,12 @@ impl<'a> Source<'a> {
 
     fn trailer(&mut self) -> Result<Trailer> {
         // Its length has been compared with the file's.
-        let at = self.image_at() + 8 * self.header.words;
+        let (at, image) = (self.image_at() + 8 * self.header.words, 8 * self.header.words);
+        let left = self.section.bytes()?.saturating_sub(HEADER_BYTES as u64 + image);
+        let left = left.min(Trailer::LONG_BYTES as u64);
         let Section { file, .. } = &mut self.section;
         let mut bytes = Vec::with_capacity(Trailer::LONG_BYTES);
-        let read = file.seek(SeekFrom::Start(at)).and_then(|_| {
-            let most = Trailer::LONG_BYTES as u64;
-            file.take(most).read_to_end(&mut bytes)
-        });
+        let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.take(left).read_to_end(&mut bytes));
         read.map_err(|error| self.section.io(error))?;
         Trailer::read(&bytes).map_err(|reason| self.bad(reason))
     }
@@ -236,11 +241,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             Contents::Multi => Contents::Map,
             contents => contents,
         };
-        write_whole(path, |file| self.write_to(file, path, contents))
+        write_whole(path, |file| Ok(self.write_to(file, path, contents)?.0))
     }
 
-    /// Writes the table at the file's end; its path is for messages.
-    pub(crate) fn write_to(&self, file: &mut File, path: &Path, contents: Contents) -> Result<Digest> {
+    /// Writes the table at the file's end; its path is for messages. The digest, and how many bytes it wrote.
+    pub(crate) fn write_to(&self, file: &mut File, path: &Path, contents: Contents) -> Result<(Digest, u64)> {
         let io = |source| Error::Io { path: path.into(), source };
         threads::ready()?;
         let header = self.header();
@@ -255,8 +260,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let digest = hasher.finalize().into();
         let settings = Settings { contents, ..self.settings.clone() };
         let trailer = Trailer::new(&settings, self.scheme.default_load(), Widths::of::<S::Plan>(), digest);
-        file.write_all(&trailer.bytes()).map_err(io)?;
-        Ok(digest)
+        let trailer = trailer.bytes();
+        file.write_all(&trailer).map_err(io)?;
+        Ok((digest, (HEADER_BYTES + trailer.len()) as u64 + 8 * self.plan().words()))
     }
 
     /// Opens a file, checks everything in it, and puts the table on a device.
@@ -273,6 +279,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
 
     /// [`open`](Self::open) of a table that is a part of a structure.
     pub(crate) fn open_part(backend: &B, section: Section<'_>, contents: Contents) -> Result<Self> {
+        Ok(Self::open_with_digest(backend, section, contents)?.0)
+    }
+
+    /// The same, and the digest.
+    pub(crate) fn open_with_digest(backend: &B, section: Section<'_>, contents: Contents) -> Result<(Self, Digest)> {
         let mut source = Source::open(section)?;
         let (plan, scheme) = source.plan::<S>()?;
         let trailer = source.trailer()?;
@@ -281,13 +292,14 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         let image = source.words(plan.word_count()?)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&source.start).update_rayon(bytemuck::cast_slice(&image));
-        if !trailer.is_of(hasher.finalize().into()) {
+        let digest = hasher.finalize().into();
+        if !trailer.is_of(digest) {
             return Err(source.bad("its checksum is wrong: it was damaged after it was written"));
         }
         inspect::audit_image::<S>(&plan, &image, source.header.pairs, source.header.tombstones)?
             .map_err(|violation| source.bad(violation.to_string()))?;
         let image = source.image_of(plan, backend.upload(&image)?);
-        Ok(HashTable { backend: backend.clone(), scheme, settings, image })
+        Ok((HashTable { backend: backend.clone(), scheme, settings, image }, digest))
     }
 }
 

@@ -14,6 +14,7 @@
 //! way say so ([`Updates::Rebuild`]), and are built afresh for every batch.
 
 use super::builder::{Duplicates, Size};
+use super::change::Change;
 use super::sample::Sample;
 use super::{HashTable, Image, PairsOf, build, distinct};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
@@ -71,8 +72,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As a build. The table, its contents and its digest are then as before.
     pub fn insert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
-        let batch = self.upload_pairs(keys, values)?;
-        self.merge(&batch.keys, &batch.values, self.settings.duplicates)
+        let change = self.inserting(keys, values)?;
+        self.adopt_change(change)
     }
 
     /// Adds pairs, and overwrites the value of a key that is there; of copies in the batch the last wins.
@@ -91,8 +92,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As a build. The table, its contents and its digest are then as before.
     pub fn upsert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
-        let batch = self.upload_pairs(keys, values)?;
-        self.merge(&batch.keys, &batch.values, Duplicates::KeepLast)
+        let change = self.upserting(keys, values)?;
+        self.adopt_change(change)
     }
 
     /// [`insert`](Self::insert) from buffers on the table's device; nothing is transferred.
@@ -109,7 +110,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As [`insert`](Self::insert).
     pub fn insert_on(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>) -> Result<Inserted> {
-        self.merge(keys, values, self.settings.duplicates)
+        let change = self.merged(keys, values, self.settings.duplicates)?;
+        self.adopt_change(change)
     }
 
     /// [`upsert`](Self::upsert) from buffers on the table's device; nothing is transferred.
@@ -126,13 +128,31 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As [`upsert`](Self::upsert).
     pub fn upsert_on(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>) -> Result<Inserted> {
-        self.merge(keys, values, Duplicates::KeepLast)
+        let change = self.merged(keys, values, Duplicates::KeepLast)?;
+        self.adopt_change(change)
     }
 
-    fn merge(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<S::Value>, rule: Duplicates) -> Result<Inserted> {
+    /// What [`insert`](Self::insert) would make of the table, which stays as it is; none of an empty batch.
+    pub(crate) fn inserting(&self, keys: &[S::Key], values: &[S::Value]) -> Result<Option<Change<B, S>>> {
+        let batch = self.upload_pairs(keys, values)?;
+        self.merged(&batch.keys, &batch.values, self.settings.duplicates)
+    }
+
+    /// The same of [`upsert`](Self::upsert).
+    pub(crate) fn upserting(&self, keys: &[S::Key], values: &[S::Value]) -> Result<Option<Change<B, S>>> {
+        let batch = self.upload_pairs(keys, values)?;
+        self.merged(&batch.keys, &batch.values, Duplicates::KeepLast)
+    }
+
+    fn merged(
+        &self,
+        keys: &B::Buffer<S::Key>,
+        values: &B::Buffer<S::Value>,
+        rule: Duplicates,
+    ) -> Result<Option<Change<B, S>>> {
         Error::check_length("values", values.len(), keys.len())?;
         if keys.is_empty() {
-            return Ok(Inserted::default());
+            return Ok(None);
         }
         build::check_limits(&self.backend, &self.scheme, self.settings.contents, keys, values)?;
         if rule == Duplicates::Error {
@@ -143,10 +163,10 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
                     return Err(Error::DuplicateKey { key: key.into() });
                 }
             }
-            return self.change(keys, values, None);
+            return self.changed(keys, values, None).map(Some);
         }
         let split = self.split(keys, values, rule)?;
-        self.change(&split.fresh.keys, &split.fresh.values, split.known.as_ref())
+        self.changed(&split.fresh.keys, &split.fresh.values, split.known.as_ref()).map(Some)
     }
 
     /// One pair of each key of the batch: the new keys, and those whose values are to be overwritten.
@@ -169,12 +189,12 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// Places new keys, overwrites known ones, and only then lets the table be the result.
-    fn change(
-        &mut self,
+    fn changed(
+        &self,
         keys: &B::Buffer<S::Key>,
         values: &B::Buffer<S::Value>,
         known: Option<&Known<B, S>>,
-    ) -> Result<Inserted> {
+    ) -> Result<Change<B, S>> {
         let before = self.len();
         let slots = match self.settings.size {
             Size::Slots(_) => self.plan().asked_slots(),
@@ -212,9 +232,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             }
             overwritten = pairs.keys.len();
         }
-        self.adopt(image)?;
         // Saturating, because a mapped file may lie about the number of its pairs.
-        Ok(Inserted { added: self.len().saturating_sub(before), overwritten, rebuilt })
+        let added = (image.len() as usize).saturating_sub(before);
+        Ok(Change { image, inserted: Inserted { added, overwritten, rebuilt } })
     }
 
     /// The first attempt at this table's keys and more that is not known to fail. A salted table says that attempts 0 to 7

@@ -43,6 +43,7 @@ mod seed;
 mod settings;
 
 pub(crate) use builder_settings::table_settings;
+pub(crate) use change::Change;
 pub(crate) use image::Image;
 
 pub use builder::{Contents, Duplicates, MemoryEstimate, TableBuilder};

@@ -15,7 +15,8 @@
 //! What it is not: moving a pair back into a slot that has become free. Chains of such moves depend on where they
 //! begin, and the bytes with them (simulated: wrong for 2,557 of 18,031 removals).
 
-use super::{HashTable, Image, Pairs, distinct};
+use super::change::Change;
+use super::{HashTable, Image, Inserted, Pairs, distinct};
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
 use crate::error::Result;
 use crate::scheme::{Plan, Scheme, Updates};
@@ -66,18 +67,26 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As [`remove`](Self::remove).
     pub fn remove_on(&mut self, keys: &B::Buffer<S::Key>) -> Result<usize> {
-        if keys.is_empty() {
-            return Ok(0);
-        }
         let before = self.len();
-        let change = match self.scheme.updates() {
+        let change = self.removed(keys)?;
+        self.adopt_change(change)?;
+        Ok(before.saturating_sub(self.len()))
+    }
+
+    /// What [`remove`](Self::remove) would make of the table, which stays as it is; none if it would be the same.
+    pub(crate) fn removing(&self, keys: &[S::Key]) -> Result<Option<Change<B, S>>> {
+        self.removed(&self.backend.upload(keys)?)
+    }
+
+    fn removed(&self, keys: &B::Buffer<S::Key>) -> Result<Option<Change<B, S>>> {
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        let image = match self.scheme.updates() {
             Updates::Rebuild => self.without(keys)?,
             Updates::Tombstones | Updates::InPlace => Some(self.taken_out(keys)?),
         };
-        if let Some(image) = change {
-            self.adopt(image)?;
-        }
-        Ok(before.saturating_sub(self.len()))
+        Ok(image.map(|image| Change { image, inserted: Inserted::default() }))
     }
 
     /// Makes a worn table the table of the pairs it holds: for equal capacity, seed and number of restarts, the bytes

@@ -1,0 +1,146 @@
+//! Builds: columns of the host are dealt, and each device builds the tables of its shards.
+
+use super::Sharded;
+use super::deal::{Dealt, MOST_ROWS};
+use super::devices::on_devices;
+use super::which::Which;
+use crate::backend::Runs;
+use crate::error::{Error, Result};
+use crate::scheme::Scheme;
+use crate::table::{Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
+
+/// Builds tables in shards; made by [`Sharded::builder`].
+///
+/// ```
+/// use koel::{Cpu, Duplicates, Sharded, Signpost};
+/// let builder = Sharded::builder(Signpost::new(), 2).load_factor(0.95).duplicates(Duplicates::KeepLast);
+/// let table = builder.build(&[Cpu::new()], &[5, 6, 5], &[1, 2, 3])?;
+/// assert_eq!((table.len(), table.get(&[5])?), (2, vec![Some(3)]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ShardedBuilder<S: Scheme> {
+    table: TableBuilder<S>,
+    shards: usize,
+    capacity: Option<usize>,
+}
+
+/// A shard's columns.
+pub(super) struct Columns<S: Scheme> {
+    pub(super) keys: Vec<S::Key>,
+    pub(super) values: Vec<S::Value>,
+}
+
+impl<S: Scheme> Default for Columns<S> {
+    fn default() -> Self {
+        Columns { keys: Vec::new(), values: Vec::new() }
+    }
+}
+
+/// The columns of each shard, pairs in their order.
+pub(super) fn dealt<S: Scheme>(which: &Which, keys: &[S::Key], values: &[S::Value]) -> Result<Vec<Columns<S>>> {
+    Error::check_length("values", values.len(), keys.len())?;
+    let mut shards: Vec<Columns<S>> = (0..which.shards).map(|_| Columns::default()).collect();
+    for (keys, values) in keys.chunks(MOST_ROWS).zip(values.chunks(MOST_ROWS)) {
+        let dealt = Dealt::of(which, keys)?;
+        for (shard, columns) in shards.iter_mut().enumerate() {
+            dealt.append(shard, keys, &mut columns.keys)?;
+            dealt.append(shard, values, &mut columns.values)?;
+        }
+    }
+    Ok(shards)
+}
+
+impl<S: Scheme> ShardedBuilder<S> {
+    pub(super) fn new(scheme: S, shards: usize) -> Self {
+        ShardedBuilder { table: HashTable::builder(scheme), shards, capacity: None }
+    }
+
+    /// Pairs per slot of each shard, above 0 and up to 1; see [`TableBuilder::load_factor`].
+    pub fn load_factor(mut self, load: f64) -> Self {
+        self.table = self.table.load_factor(load);
+        self
+    }
+
+    /// So many pairs fit, for good. Pairs come to shards by chance, so each has room for six standard deviations more than
+    /// its share.
+    pub fn capacity(mut self, pairs: usize) -> Self {
+        self.capacity = Some(pairs);
+        self
+    }
+
+    /// The seed of all constants, those of shards too; see [`TableBuilder::seed`].
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.table = self.table.seed(seed);
+        self
+    }
+
+    /// A seed from the system's source of randomness, for keys that strangers choose.
+    ///
+    /// # Errors
+    /// [`Error::NoRandomness`] if the system has none to give.
+    pub fn seed_at_random(self) -> Result<Self> {
+        Ok(self.seed(random_seed()?))
+    }
+
+    /// What is done with keys that come more than once; see [`TableBuilder::duplicates`].
+    pub fn duplicates(mut self, rule: Duplicates) -> Self {
+        self.table = self.table.duplicates(rule);
+        self
+    }
+
+    /// The most attempts of a shard's build, 1 to 1024; see [`TableBuilder::attempts`].
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.table = self.table.attempts(attempts);
+        self
+    }
+
+    /// What the keys stand for; see [`TableBuilder::key_type`].
+    pub fn key_type(mut self, key_type: KeyType) -> Self {
+        self.table = self.table.key_type(key_type);
+        self
+    }
+
+    /// What the values stand for; see [`TableBuilder::value_type`].
+    pub fn value_type(mut self, value_type: ValueType) -> Self {
+        self.table = self.table.value_type(value_type);
+        self
+    }
+
+    /// Builds a table of `keys[i]` with `values[i]`, its shards on these devices in turn.
+    ///
+    /// Cost: the columns are dealt by all threads of this machine, which takes their size in memory once more; then as
+    /// many builds as shards, those of different devices at the same time.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for no device, or a number of shards that cannot be; otherwise as
+    /// [`TableBuilder::build`]. Of keys that come more than once the least is told, whatever the shards.
+    pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[S::Value]) -> Result<Sharded<B, S>> {
+        let which = Which::new(self.shards, self.table.given_seed())?;
+        let builder = match self.capacity {
+            Some(pairs) => self.table.clone().capacity(share(pairs, self.shards)),
+            None => self.table.clone(),
+        };
+        builder.check()?;
+        let devices = some(devices)?;
+        let columns = dealt::<S>(&which, keys, values)?;
+        let tables = on_devices(devices.len(), columns, |shard, Columns { keys, values }| {
+            builder.build(&devices[shard % devices.len()], &keys, &values)
+        })?;
+        Ok(Sharded { which, devices: devices.len(), tables })
+    }
+}
+
+/// Refuses no device.
+pub(super) fn some<B>(devices: &[B]) -> Result<&[B]> {
+    match devices {
+        [] => Err(Error::parameter("the number of devices", 0, "give one or more")),
+        devices => Ok(devices),
+    }
+}
+
+/// The pairs that a shard has room for, of a table for so many.
+fn share(pairs: usize, shards: usize) -> usize {
+    let mean = pairs.div_ceil(shards);
+    mean.saturating_add(6 * (mean.isqrt() + 1)).min(pairs)
+}

@@ -1,0 +1,95 @@
+//! Changes, of all shards or of none: each is made beside its table, and the tables take them when all went well.
+
+use super::Sharded;
+use super::builder::{Columns, dealt};
+use super::deal::MOST_ROWS;
+use super::devices::on_devices;
+use crate::backend::Runs;
+use crate::error::Result;
+use crate::scheme::Scheme;
+use crate::table::{Change, HashTable, Inserted};
+
+impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
+    /// Inserts pairs under the table's rule for duplicates; see [`HashTable::insert`]. On an error the table is as it was.
+    ///
+    /// Cost: that of each shard's, those of different devices at the same time; a second image of each shard that changes,
+    /// until all are done.
+    ///
+    /// # Errors
+    /// As [`HashTable::insert`]; of keys that come more than once the least is told, whatever the shards.
+    pub fn insert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
+        self.changed_by(keys, values, |table, columns| table.inserting(&columns.keys, &columns.values))
+    }
+
+    /// Inserts pairs, and overwrites the values of known keys; see [`HashTable::upsert`]. Cost and errors as
+    /// [`insert`](Self::insert).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn upsert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
+        self.changed_by(keys, values, |table, columns| table.upserting(&columns.keys, &columns.values))
+    }
+
+    fn changed_by(
+        &mut self,
+        keys: &[S::Key],
+        values: &[S::Value],
+        change: impl Fn(&HashTable<B, S>, &Columns<S>) -> Result<Option<Change<B, S>>> + Sync,
+    ) -> Result<Inserted> {
+        let columns = dealt::<S>(&self.which, keys, values)?;
+        let changes = on_devices(self.devices, columns, |shard, columns| change(&self.tables[shard], &columns))?;
+        let mut inserted = Inserted::default();
+        for of_shard in changes.iter().flatten().map(Change::inserted) {
+            inserted.added += of_shard.added;
+            inserted.overwritten += of_shard.overwritten;
+            inserted.rebuilt |= of_shard.rebuilt;
+        }
+        self.take(changes)?;
+        Ok(inserted)
+    }
+
+    /// Removes keys; how many were there. See [`HashTable::remove`]. On an error the table is as it was.
+    ///
+    /// # Errors
+    /// As [`HashTable::remove`].
+    pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
+        let mut shards: Vec<Vec<S::Key>> = (0..self.which.shards).map(|_| Vec::new()).collect();
+        for keys in keys.chunks(MOST_ROWS) {
+            let dealt = super::deal::Dealt::of(&self.which, keys)?;
+            for (shard, mine) in shards.iter_mut().enumerate() {
+                dealt.append(shard, keys, mine)?;
+            }
+        }
+        let before = self.len();
+        let changes = on_devices(self.devices, shards, |shard, keys| self.tables[shard].removing(&keys))?;
+        self.take(changes)?;
+        Ok(before - self.len())
+    }
+
+    /// Makes worn shards those of the pairs that are left; see [`HashTable::compact`]. On an error each shard holds what it
+    /// held, compacted or not.
+    ///
+    /// # Errors
+    /// As [`HashTable::compact`].
+    pub fn compact(&mut self) -> Result<()> {
+        on_devices(self.devices, self.tables.iter_mut().collect(), |_, table: &mut HashTable<B, S>| table.compact())?;
+        Ok(())
+    }
+
+    /// Whether pairs were removed from a shard that is not compacted since.
+    pub fn is_worn(&self) -> bool {
+        self.tables.iter().any(HashTable::is_worn)
+    }
+
+    /// Has each shard take its change, if all devices have made theirs.
+    fn take(&mut self, changes: Vec<Option<Change<B, S>>>) -> Result<()> {
+        let changed: Vec<usize> = (0..changes.len()).filter(|&shard| changes[shard].is_some()).collect();
+        changed.iter().try_for_each(|&shard| self.tables[shard].backend().finish())?;
+        for (table, change) in self.tables.iter_mut().zip(changes) {
+            if let Some(change) = change {
+                table.take(change);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! Rows in the order of their shards, those of a shard in the order in which they stood.
+//!
+//! ```text
+//! chunks     the rows of a chunk by shard, and how many each shard has
+//! sums       where in the whole each shard begins, and in the shard each chunk
+//! rows       for each place the row that comes there;     places   for each row the place that it comes to
+//! ```
+//!
+//! A column is dealt by rows, and answers come back by places. Threads write to parts of their own: rows shard by shard,
+//! places chunk by chunk.
+//!
+//! What it is not: a deal of columns on a device. Columns of the host are dealt here, on their way to devices.
+
+use super::which::Which;
+use crate::backend::Word;
+use crate::error::Result;
+use crate::memory;
+use crate::parallel::{Per, collect, each};
+use crate::scheme::Key;
+use crate::threads;
+
+/// Rows of a chunk.
+const CHUNK: usize = 1 << 16;
+
+/// The most rows that are dealt at a time, so that their numbers have 32 bits and what is worked in is bounded.
+pub(super) const MOST_ROWS: usize = 1 << 24;
+
+/// Elements of a column that a thread copies at a time.
+const COPIED_AT_ONCE: usize = 1 << 14;
+
+/// Rows that are dealt.
+pub(super) struct Dealt {
+    /// Where each shard begins, and the end.
+    starts: Vec<usize>,
+    rows: Vec<u32>,
+    chunks: Vec<Chunk>,
+}
+
+/// A chunk's rows.
+#[derive(Default)]
+struct Chunk {
+    shards: Vec<u16>,
+    /// The rows by shard, and where each shard begins there.
+    rows: Vec<u32>,
+    starts: Vec<u32>,
+    /// Rows of each shard in the chunks before.
+    before: Vec<u32>,
+}
+
+impl Chunk {
+    /// None if memory is short.
+    fn of<K: Key>(which: &Which, first: usize, keys: &[K]) -> Option<Chunk> {
+        let mut shards = memory::reserved(keys.len()).ok()?;
+        let (mut rows, mut starts) = (memory::zeroed(keys.len()).ok()?, memory::zeroed(which.shards + 1).ok()?);
+        shards.extend(keys.iter().map(|&key| which.of(key) as u16));
+        shards.iter().for_each(|&shard| starts[usize::from(shard) + 1] += 1u32);
+        (0..which.shards).for_each(|shard| starts[shard + 1] += starts[shard]);
+        let mut next = starts.clone();
+        for (row, &shard) in (first as u32..).zip(&shards) {
+            let at = &mut next[usize::from(shard)];
+            rows[*at as usize] = row;
+            *at += 1;
+        }
+        Some(Chunk { shards, rows, starts, before: Vec::new() })
+    }
+
+    fn of_shard(&self, shard: usize) -> &[u32] {
+        &self.rows[self.starts[shard] as usize..self.starts[shard + 1] as usize]
+    }
+}
+
+impl Dealt {
+    /// Deals at most [`MOST_ROWS`] rows.
+    pub(super) fn of<K: Key>(which: &Which, keys: &[K]) -> Result<Dealt> {
+        debug_assert!(keys.len() <= MOST_ROWS);
+        threads::ready()?;
+        let chunks = collect(keys, CHUNK, |number, keys: &[K]| Chunk::of(which, number * CHUNK, keys))?;
+        let mut chunks: Vec<Chunk> =
+            chunks.into_iter().collect::<Option<_>>().ok_or_else(|| memory::no_room::<u32>(3 * keys.len()))?;
+        let mut totals: Vec<u32> = memory::zeroed(which.shards)?;
+        for chunk in &mut chunks {
+            chunk.before = totals.clone();
+            totals.iter_mut().enumerate().for_each(|(shard, total)| *total += chunk.of_shard(shard).len() as u32);
+        }
+        let mut starts = memory::reserved(which.shards + 1)?;
+        starts.push(0);
+        for &total in &totals {
+            starts.push(starts[starts.len() - 1] + total as usize);
+        }
+        let mut rows = memory::zeroed(keys.len())?;
+        let (mut of_shards, mut rest) = (memory::reserved(which.shards)?, &mut rows[..]);
+        for &total in &totals {
+            of_shards.extend(rest.split_off_mut(..total as usize));
+        }
+        each(&mut of_shards[..], 1, |shard, of_shard: &mut [&mut [u32]]| {
+            let mut at = 0;
+            for rows in chunks.iter().map(|chunk| chunk.of_shard(shard)) {
+                of_shard[0][at..at + rows.len()].copy_from_slice(rows);
+                at += rows.len();
+            }
+        });
+        Ok(Dealt { starts, rows, chunks })
+    }
+
+    /// How many rows a shard has.
+    pub(super) fn len(&self, shard: usize) -> usize {
+        self.starts[shard + 1] - self.starts[shard]
+    }
+
+    /// A shard's part of a column, behind what is there of it already.
+    pub(super) fn append<T: Word>(&self, shard: usize, column: &[T], to: &mut Vec<T>) -> Result<()> {
+        let (rows, before) = (&self.rows[self.starts[shard]..self.starts[shard + 1]], to.len());
+        memory::reserve(to, rows.len())?;
+        to.resize(before + rows.len(), T::zeroed());
+        each((&mut to[before..], rows), COPIED_AT_ONCE, |_, (to, rows)| {
+            to.iter_mut().zip(rows).for_each(|(to, &row)| *to = column[row as usize]);
+        });
+        Ok(())
+    }
+
+    /// Cuts what stands in the order of shards into one piece a shard.
+    pub(super) fn cut<'a, T>(&self, mut dealt: &'a mut [T]) -> Vec<&'a mut [T]> {
+        (0..self.starts.len() - 1).map(|shard| dealt.split_off_mut(..self.len(shard)).unwrap_or_default()).collect()
+    }
+
+    /// Brings answers back to the order of the rows: bits, and words where `to` has room for them.
+    pub(super) fn bring_back<T: Word>(&self, dealt: &[T], hits: &[u8], to: &mut [T], found: &mut [u32]) {
+        each((to, Per(32, found), Per(CHUNK, &self.chunks[..])), CHUNK, |_, (to, Per(_, found), Per(_, chunks))| {
+            to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = dealt[place]);
+            self.bits(&chunks[0], hits, found);
+        });
+    }
+
+    /// The same of bits alone.
+    pub(super) fn bring_bits_back(&self, hits: &[u8], found: &mut [u32]) {
+        each((Per(32, found), Per(CHUNK, &self.chunks[..])), CHUNK, |_, (Per(_, found), Per(_, chunks))| {
+            self.bits(&chunks[0], hits, found);
+        });
+    }
+
+    fn bits(&self, chunk: &Chunk, hits: &[u8], found: &mut [u32]) {
+        found.fill(0);
+        for (i, place) in self.places(chunk).enumerate() {
+            found[i / 32] |= u32::from(hits[place]) << (i % 32);
+        }
+    }
+
+    /// The places of a chunk's rows, one after the other.
+    fn places(&self, chunk: &Chunk) -> impl Iterator<Item = usize> {
+        let starts = self.starts.iter().zip(&chunk.before);
+        let mut next: Vec<usize> = starts.map(|(start, &before)| start + before as usize).collect();
+        chunk.shards.iter().map(move |&shard| {
+            let place = &mut next[usize::from(shard)];
+            *place += 1;
+            *place - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_dealt_in_their_order_and_come_back() -> Result<()> {
+        for (rows, shards) in [(0, 3), (1, 1), (1000, 4096), (3 * CHUNK + 77, 5), (2 * CHUNK, 1)] {
+            let which = Which::new(shards, 9)?;
+            let keys: Vec<u64> = (0..rows as u64).map(|row| row.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5000).collect();
+            let dealt = Dealt::of(&which, &keys)?;
+            let numbers: Vec<u32> = (0..rows as u32).collect();
+            let mut all = Vec::new();
+            for shard in 0..shards {
+                let before = all.len();
+                dealt.append(shard, &numbers, &mut all)?;
+                let expected = numbers.iter().copied().filter(|&row| which.of(keys[row as usize]) == shard);
+                assert!(all[before..].iter().copied().eq(expected), "shard {shard} of {shards}");
+                assert_eq!(all.len() - before, dealt.len(shard));
+            }
+            let hits: Vec<u8> = all.iter().map(|row| u8::from(row % 3 == 0)).collect();
+            let (mut back, mut found) = (vec![7; rows], vec![u32::MAX; rows.div_ceil(32)]);
+            dealt.bring_back(&all, &hits, &mut back, &mut found);
+            assert_eq!(back, numbers);
+            assert!((0..32 * found.len()).all(|i| (found[i / 32] >> (i % 32) & 1 == 1) == (i < rows && i % 3 == 0)));
+            let mut bits = vec![u32::MAX; found.len()];
+            dealt.bring_bits_back(&hits, &mut bits);
+            assert_eq!(bits, found);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! One hash table over several devices: shards, each a table of its own.
+//!
+//! ```text
+//! which.rs      which shard a key is in
+//! deal.rs       rows by shard, and answers back in the order of rows
+//! devices.rs    work on all devices at a time
+//! builder.rs    parameters, builds
+//! reading.rs    get, contains, pairs, digest, audit
+//! change.rs     insert, upsert, remove, compact: of all shards or of none
+//! file.rs       one file for all shards
+//! ```
+//!
+//! ```text
+//! digest = BLAKE3( "koelshrd" | version | P | seed | the digest of each shard )
+//! ```
+//!
+//! P, the number of shards, is a parameter of the table. Where the shards lie is not: the same 16 shards are on one GPU, on
+//! two, or half of them on the CPU, and have one digest, one file and the answers of one table.
+//!
+//! What it is not: a backend. A pass over a table's image means one device's memory; here each shard has its own.
+
+mod builder;
+mod change;
+mod deal;
+mod devices;
+mod file;
+mod reading;
+#[cfg(test)]
+mod tests;
+mod which;
+
+pub use builder::ShardedBuilder;
+
+use crate::backend::{HashBackend, Runs};
+use crate::cpu::Cpu;
+use crate::scheme::{Cuckoo, Scheme};
+use crate::table::HashTable;
+use which::Which;
+
+/// A hash table in shards, on one device or several; made by [`Sharded::builder`].
+///
+/// Devices are of one type. [`Any`](crate::Any) is any of them, so CPUs and GPUs can hold one table.
+///
+/// ```
+/// use koel::{Bucketized, Cpu, Sharded};
+/// let (keys, values): (Vec<u32>, Vec<u32>) = (0..1000).map(|i| (7 * i, i)).unzip();
+/// let builder = Sharded::builder(Bucketized::canonical(8), 4);
+/// let one = builder.build(&[Cpu::new()], &keys, &values)?;
+/// let two = builder.build(&[Cpu::with_threads(1)?, Cpu::with_threads(2)?], &keys, &values)?;
+/// assert_eq!(two.get(&[70, 71])?, [Some(10), None]);
+/// assert_eq!(one.digest()?, two.digest()?);
+/// # Ok::<(), koel::Error>(())
+/// ```
+pub struct Sharded<B: HashBackend, S: Scheme = Cuckoo> {
+    which: Which,
+    /// How many devices there are: shard i is on device i mod that.
+    devices: usize,
+    tables: Vec<HashTable<B, S>>,
+}
+
+/// Written for one backend so that `Sharded::builder(..)` needs no type; it builds on any.
+impl<S: Scheme> Sharded<Cpu, S> {
+    /// Starts a table of so many shards, 1 to 4096; see [`ShardedBuilder`]. Twice as many as devices, or more, let another
+    /// number of devices share them evenly.
+    pub fn builder(scheme: S, shards: usize) -> ShardedBuilder<S> {
+        ShardedBuilder::new(scheme, shards)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
+    /// The number of pairs.
+    pub fn len(&self) -> usize {
+        self.tables.iter().map(HashTable::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The shards, as tables of their own. Shard i is on device i mod the number of devices.
+    pub fn shards(&self) -> &[HashTable<B, S>] {
+        &self.tables
+    }
+
+    /// The number of the shard that a key is in, or would be.
+    pub fn shard_of(&self, key: S::Key) -> usize {
+        self.which.of(key)
+    }
+
+    /// Slots of all shards.
+    pub fn slots(&self) -> usize {
+        self.tables.iter().map(HashTable::slots).sum()
+    }
+}

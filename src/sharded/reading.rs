@@ -1,0 +1,141 @@
+//! Answers, pairs, and what a table is.
+
+use super::Sharded;
+use super::deal::{Dealt, MOST_ROWS};
+use super::devices::on_devices;
+use crate::backend::{Runs, bitmap_words};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::parallel::{Per, each};
+use crate::scheme::{Audit, Scheme, Violation};
+use crate::table::Digest;
+
+/// Bits that a thread unpacks at a time.
+const BITS_AT_ONCE: usize = 1 << 14;
+
+impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
+    /// The value of each query, in their order.
+    ///
+    /// Cost: queries are dealt by all threads of this machine, 2^24 at a time, answered by all devices, and brought back.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or what a device reports.
+    pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Option<S::Value>>> {
+        let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
+        self.get_into(queries, &mut values, &mut found)?;
+        let mut all = memory::reserved(queries.len())?;
+        let is_set = |i: usize| found[i / 32] >> (i % 32) & 1 == 1;
+        all.extend(values.iter().enumerate().map(|(i, &value)| is_set(i).then_some(value)));
+        Ok(all)
+    }
+
+    /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]` tells
+    /// which.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
+    /// whole words; otherwise as [`get`](Self::get).
+    pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
+        Error::check_length("values", values.len(), queries.len())?;
+        Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
+        let columns = values.chunks_mut(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32));
+        for (queries, (values, found)) in queries.chunks(MOST_ROWS).zip(columns) {
+            let dealt = Dealt::of(&self.which, queries)?;
+            let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
+            let items = dealt.cut(&mut words).into_iter().zip(dealt.cut(&mut hits)).collect();
+            on_devices(self.devices, items, |shard, (words, hits): (&mut [S::Value], &mut [u8])| {
+                let (mine, mut bits) =
+                    (self.of_shard(&dealt, shard, queries)?, memory::zeroed(bitmap_words(words.len()))?);
+                if !mine.is_empty() {
+                    self.tables[shard].get_into(&mine, words, &mut bits)?;
+                    unpack(&bits, hits);
+                }
+                Ok(())
+            })?;
+            dealt.bring_back(&words, &hits, values, found);
+        }
+        Ok(())
+    }
+
+    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
+        let mut all = memory::reserved(queries.len())?;
+        for queries in queries.chunks(MOST_ROWS) {
+            let dealt = Dealt::of(&self.which, queries)?;
+            let (mut hits, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
+            on_devices(self.devices, dealt.cut(&mut hits), |shard, hits: &mut [u8]| {
+                let mine = self.of_shard(&dealt, shard, queries)?;
+                if !mine.is_empty() {
+                    hits.iter_mut()
+                        .zip(self.tables[shard].contains(&mine)?)
+                        .for_each(|(hit, there)| *hit = there.into());
+                }
+                Ok(())
+            })?;
+            dealt.bring_bits_back(&hits, &mut found);
+            all.extend((0..queries.len()).map(|i| found[i / 32] >> (i % 32) & 1 == 1));
+        }
+        Ok(all)
+    }
+
+    fn of_shard(&self, dealt: &Dealt, shard: usize, queries: &[S::Key]) -> Result<Vec<S::Key>> {
+        let mut mine = memory::reserved(dealt.len(shard))?;
+        dealt.append(shard, queries, &mut mine)?;
+        Ok(mine)
+    }
+
+    /// All pairs, shard by shard, those of a shard as [`HashTable::to_pairs`](crate::HashTable::to_pairs) has them: the same
+    /// order whatever the devices.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or what a device reports.
+    pub fn to_pairs(&self) -> Result<Vec<(S::Key, S::Value)>> {
+        let pairs = self.of_each(|_, table| table.to_pairs())?;
+        let mut all = memory::reserved(pairs.iter().map(Vec::len).sum())?;
+        pairs.into_iter().for_each(|pairs| all.extend(pairs));
+        Ok(all)
+    }
+
+    /// What the table is: a function of contents, parameters, seed and number of shards alone.
+    ///
+    /// Cost: every shard's image is read to this machine and hashed.
+    ///
+    /// # Errors
+    /// What a device reports.
+    pub fn digest(&self) -> Result<Digest> {
+        Ok(self.digest_of(&self.of_each(|_, table| table.digest())?))
+    }
+
+    /// Checks every invariant of every shard, and that each key is in its own.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with the first violation in the order of shards, or what a device reports.
+    pub fn audit(&self) -> Result<Audit> {
+        let audits = self.of_each(|shard, table| {
+            let audit = table.audit()?;
+            match table.to_pairs()?.iter().find(|pair| self.which.of(pair.0) != shard) {
+                Some(&(key, _)) => Err(Violation::Stray { shard: shard as u64, key: key.into() }.into()),
+                None => Ok(audit),
+            }
+        })?;
+        Ok(audits.into_iter().fold(Audit { pairs: 0, tombstones: 0, greatest_age: 0 }, Audit::join))
+    }
+
+    /// What `work` makes of each shard, on all devices at a time.
+    pub(super) fn of_each<R: Send>(
+        &self,
+        work: impl Fn(usize, &crate::HashTable<B, S>) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        on_devices(self.devices, self.tables.iter().collect(), work)
+    }
+}
+
+/// A byte for each bit.
+fn unpack(bits: &[u32], hits: &mut [u8]) {
+    each((hits, Per(32, bits)), BITS_AT_ONCE, |_, (hits, Per(_, bits))| {
+        hits.iter_mut().enumerate().for_each(|(i, hit)| *hit = (bits[i / 32] >> (i % 32) & 1) as u8);
+    });
+}

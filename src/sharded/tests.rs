@@ -1,0 +1,208 @@
+//! Shards, devices and batches: one digest, the answers of a map, and nothing lost.
+
+use std::collections::BTreeMap;
+
+use crate::backend::Runs;
+use crate::cpu::Cpu;
+use crate::error::{Error, Result};
+use crate::scheme::hash::SplitMix64;
+use crate::scheme::{Bucketized, Cuckoo, Horton, Plan, Scheme, Signpost};
+use crate::sharded::Sharded;
+use crate::table::{Duplicates, HashTable};
+
+fn cpus() -> Vec<Vec<Cpu>> {
+    let cpu = |threads| Cpu::with_threads(threads).expect("threads");
+    vec![vec![cpu(2)], vec![cpu(1), cpu(2)], vec![cpu(2), cpu(1), cpu(1)]]
+}
+
+fn keys(count: usize, seed: u64) -> Vec<u32> {
+    let mut stream = SplitMix64::new(seed);
+    let mut keys: Vec<u32> = (0..count).map(|_| stream.next_u32()).collect();
+    keys.extend([0, u32::MAX]);
+    keys.sort_unstable();
+    keys.dedup();
+    keys.sort_by_key(|key| key.wrapping_mul(0x9e37_79b1));
+    keys
+}
+
+/// One table on whatever devices, in whatever batches.
+fn is_one_table<S: Scheme<Key = u32, Value = u32>>(scheme: &S, shards: usize) -> Result<()>
+where
+    Cpu: Runs<S>,
+{
+    let keys = keys(20_000, 3);
+    let values: Vec<u32> = keys.iter().map(|key| key ^ 5).collect();
+    let builder = Sharded::builder(scheme.clone(), shards).capacity(25_000).seed(11);
+    let mut digests = Vec::new();
+    for devices in cpus() {
+        let table = builder.build(&devices, &keys, &values)?;
+        assert_eq!((table.len(), table.shards().len()), (keys.len(), shards));
+        // One pair may stand beside a shard's image.
+        let beside = table.shards().iter().filter(|shard| shard.plan().outside().is_some()).count();
+        assert_eq!(table.audit()?.pairs as usize, keys.len() - beside);
+        let mut grown = builder.build(&devices, &keys[..7000], &values[..7000])?;
+        assert_eq!(grown.insert(&keys[7000..], &values[7000..])?.added, keys.len() - 7000);
+        assert_eq!(grown.digest()?, table.digest()?);
+        let mut pairs = table.to_pairs()?;
+        assert_eq!(pairs, grown.to_pairs()?);
+        pairs.sort_unstable();
+        let mut expected: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
+        expected.sort_unstable();
+        assert_eq!(pairs, expected);
+        // In another order than they stand, and others between.
+        let asked: Vec<u32> =
+            (0..50_000).map(|i| if i % 3 == 0 { i } else { keys[(i * 7919) as usize % keys.len()] }).collect();
+        let one = HashTable::builder(scheme.clone()).build(&devices[0], &keys, &values)?;
+        assert_eq!(table.get(&asked)?, one.get(&asked)?);
+        assert_eq!(table.contains(&asked)?, one.contains(&asked)?);
+        assert_eq!(table.get(&[])?, []);
+        digests.push(table.digest()?);
+    }
+    assert!(digests.windows(2).all(|two| two[0] == two[1]));
+    let other = Sharded::builder(scheme.clone(), shards + 1).capacity(25_000).seed(11);
+    assert_ne!(other.build(&cpus()[0], &keys, &values)?.digest()?, digests[0]);
+    Ok(())
+}
+
+#[test]
+fn shards_are_one_table_on_whatever_devices() -> Result<()> {
+    for shards in [1, 5, 16] {
+        is_one_table(&Bucketized::canonical(8), shards)?;
+        is_one_table(&Signpost::new(), shards)?;
+    }
+    is_one_table(&Cuckoo::canonical(4), 3)?;
+    is_one_table(&Horton::canonical(8), 3)
+}
+
+#[test]
+fn batches_change_all_shards_or_none() -> Result<()> {
+    let (keys, devices) = (keys(5000, 4), &cpus()[1]);
+    let values: Vec<u32> = keys.iter().map(|key| key / 2).collect();
+    let mut table = Sharded::builder(Bucketized::canonical(8), 8).build(devices, &keys, &values)?;
+    let mut model: BTreeMap<u32, u32> = keys.iter().copied().zip(values).collect();
+    let before = table.digest()?;
+    // New keys of every shard, and one that is there.
+    let mut batch: Vec<u32> = (1000..3000).filter(|key| !model.contains_key(key)).collect();
+    batch.push(keys[17]);
+    let shards: std::collections::BTreeSet<usize> = batch.iter().map(|&key| table.shard_of(key)).collect();
+    assert_eq!(shards.len(), 8);
+    let refused = table.insert(&batch, &batch);
+    assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == u64::from(keys[17])), "{refused:?}");
+    assert!(table.digest()? == before && table.len() == model.len());
+    let done = table.upsert(&batch, &batch)?;
+    assert_eq!((done.added, done.overwritten), (batch.len() - 1, 1));
+    model.extend(batch.iter().map(|&key| (key, key)));
+    let gone: Vec<u32> = keys.iter().copied().step_by(3).chain([4_000_000_000, 1001]).collect();
+    let there = gone.iter().filter(|key| model.remove(key).is_some()).count();
+    assert_eq!(table.remove(&gone)?, there);
+    assert!(table.is_worn());
+    table.compact()?;
+    assert!(!table.is_worn() && table.len() == model.len());
+    table.audit()?;
+    let (left, values): (Vec<u32>, Vec<u32>) = model.iter().map(|(&key, &value)| (key, value)).unzip();
+    assert_eq!(table.get(&left)?, values.iter().copied().map(Some).collect::<Vec<_>>());
+    assert!(table.contains(&gone)?.iter().all(|there| !there));
+    assert_eq!((table.insert(&[], &[])?.added, table.remove(&[])?), (0, 0));
+    Ok(())
+}
+
+#[test]
+fn duplicates_are_one_answer() -> Result<()> {
+    let rows: Vec<u32> = (0..4000).collect();
+    let keys: Vec<u32> = rows.iter().map(|row| row % 1000 + 7).collect();
+    for devices in cpus() {
+        let builder = Sharded::builder(Bucketized::canonical(8), 6);
+        assert!(matches!(builder.build(&devices, &keys, &rows), Err(Error::DuplicateKey { key: 7 })));
+        for (rule, first) in [(Duplicates::KeepFirst, 0), (Duplicates::KeepLast, 3000)] {
+            let table = builder.clone().duplicates(rule).build(&devices, &keys, &rows)?;
+            assert_eq!((table.len(), table.get(&[7, 1006])?), (1000, vec![Some(first), Some(first + 999)]));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_of_64_bits_and_few_keys() -> Result<()> {
+    let keys: Vec<u64> = (0..3000u64).map(|i| i << 40 | i).collect();
+    let values: Vec<u64> = keys.iter().map(|key| !key).collect();
+    let builder = Sharded::builder(Signpost::new().of::<u64, u64>(), 4);
+    let table = builder.build(&cpus()[1], &keys, &values)?;
+    assert_eq!(table.get(&[keys[5], 3, keys[2999]])?, [Some(values[5]), None, Some(values[2999])]);
+    // More shards than keys.
+    let few = Sharded::builder(Bucketized::canonical(8), 64).build(&cpus()[2], &[9, 8], &[1, 2])?;
+    assert_eq!((few.len(), few.get(&[8, 10, 9])?), (2, vec![Some(2), None, Some(1)]));
+    let none = Sharded::builder(Bucketized::canonical(8), 2).build(&cpus()[0], &[], &[])?;
+    assert!(none.is_empty() && none.get(&[1])? == [None] && none.to_pairs()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let builder = Sharded::builder(Bucketized::canonical(8), 2);
+    let none: [Cpu; 0] = [];
+    assert!(matches!(builder.build(&none, &[1], &[2]), Err(Error::InvalidParameter { .. })));
+    assert!(matches!(builder.build(&cpus()[0], &[1], &[]), Err(Error::LengthMismatch { .. })));
+    for shards in [0, 4097] {
+        let builder = Sharded::builder(Bucketized::canonical(8), shards);
+        assert!(matches!(builder.build(&cpus()[0], &[1], &[2]), Err(Error::InvalidParameter { .. })));
+    }
+    let full = Sharded::builder(Bucketized::canonical(8), 4).capacity(100);
+    let many: Vec<u32> = (0..1000).collect();
+    assert!(matches!(full.build(&cpus()[1], &many, &many), Err(Error::TooFull { .. })));
+}
+
+#[test]
+fn files_are_opened_on_other_devices() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table.koel");
+    let keys = keys(3000, 8);
+    let table = Sharded::builder(Bucketized::canonical(8), 5).seed(3).build(&cpus()[1], &keys, &keys)?;
+    assert_eq!(table.save(&path)?, table.digest()?);
+    let mut opened = Sharded::<Cpu, Bucketized>::open(&cpus()[2], &path)?;
+    assert_eq!((opened.digest()?, opened.len()), (table.digest()?, table.len()));
+    assert_eq!(opened.get(&[keys[1], 12])?, table.get(&[keys[1], 12])?);
+    opened.insert(&[12], &[13])?;
+    assert_eq!(opened.get(&[12])?, [Some(13)]);
+    // Files of one table, and of a table in shards, are not each other's.
+    let single = folder.path().join("single.koel");
+    HashTable::builder(Bucketized::canonical(8)).build(&cpus()[0][0], &keys, &keys)?.save(&single)?;
+    let said = |result: Result<()>| result.expect_err("refused").to_string();
+    assert!(said(Sharded::<Cpu, Bucketized>::open(&cpus()[0], &single).map(drop)).contains("one table"));
+    assert!(said(HashTable::<Cpu, Bucketized>::open(&cpus()[0][0], &path).map(drop)).contains("Sharded"));
+    assert!(said(crate::table::read_info(&path).map(drop)).contains("Sharded"));
+    assert!(said(Sharded::<Cpu, Signpost>::open(&cpus()[0], &path).map(drop)).contains("bucketized"));
+    Ok(())
+}
+
+#[test]
+fn damaged_files_are_refused() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table.koel");
+    let keys = keys(300, 9);
+    let table = Sharded::builder(Bucketized::canonical(8), 3).build(&cpus()[0], &keys, &keys)?;
+    table.save(&path)?;
+    let whole = std::fs::read(&path).expect("bytes");
+    let open = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).expect("written");
+        Sharded::<Cpu, Bucketized>::open(&cpus()[0], &path)
+    };
+    open(&whole)?;
+    // Every byte of the head and of the end, and some of what is between.
+    let some = (0..200).chain((200..whole.len() - 100).step_by(37)).chain(whole.len() - 100..whole.len());
+    for at in some {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x41;
+        let refused = open(&damaged).map(drop);
+        assert!(matches!(refused, Err(Error::BadFile { .. })), "byte {at}: {refused:?}");
+    }
+    for len in [0, 63, 64, 200, whole.len() - 1] {
+        assert!(matches!(open(&whole[..len]), Err(Error::BadFile { .. })), "{len} bytes");
+    }
+    // Two shards in each other's place, with right lengths and a right checksum of them.
+    let swapped = Sharded { which: table.which, devices: 1, tables: table.tables.into_iter().rev().collect() };
+    assert!(matches!(swapped.audit(), Err(Error::Damaged(_))));
+    swapped.save(&path)?;
+    let refused = Sharded::<Cpu, Bucketized>::open(&cpus()[0], &path).map(drop).expect_err("refused").to_string();
+    assert!(refused.contains("which is another's"), "{refused}");
+    Ok(())
+}

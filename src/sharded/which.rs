@@ -1,0 +1,81 @@
+//! Which shard a key is in.
+//!
+//! ```text
+//! shard(key) = high half of mix(key) * P            mix: a mixer of its own, from the seed and no attempt
+//! ```
+//!
+//! A shard's table has mixers of its own too, so what a shard's keys have in common says nothing of their buckets: shards
+//! fill inside as any table does. P is a parameter of the table and not of the machine, so 16 shards are the same bytes on
+//! one device, on two and on eight.
+
+use crate::error::{Error, Result};
+use crate::scheme::Key;
+use crate::scheme::hash::{MixKeys, MixKeys64, SplitMix64, mix, mix_64, reduce};
+
+/// The most shards of a table. Each is a table of its own, with buckets of its own.
+pub(super) const MOST_SHARDS: usize = 4096;
+
+/// The stream of constants of shards: that of an attempt that no table makes.
+const STREAM: u32 = u32::MAX;
+
+/// The function that says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Which {
+    pub(super) shards: usize,
+    pub(super) seed: u64,
+    narrow: MixKeys,
+    wide: MixKeys64,
+}
+
+impl Which {
+    /// That of so many shards and this seed.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for none, or more than there can be.
+    pub(super) fn new(shards: usize, seed: u64) -> Result<Which> {
+        if !(1..=MOST_SHARDS).contains(&shards) {
+            return Err(Error::parameter("the number of shards", shards, "give 1 to 4096"));
+        }
+        let mut stream = SplitMix64::for_attempt(seed, STREAM);
+        let narrow = MixKeys::of_draws(stream.next_u64(), stream.next_u32());
+        let wide = MixKeys64::new(stream.next_u64(), stream.next_u64(), stream.next_u64());
+        Ok(Which { shards, seed, narrow, wide })
+    }
+
+    /// The shard of a key.
+    #[inline(always)]
+    pub(super) fn of<K: Key>(&self, key: K) -> usize {
+        let word: u64 = key.into();
+        let mixed =
+            if K::BITS == u32::BITS { mix(word as u32, self.narrow) } else { (mix_64(word, self.wide) >> 32) as u32 };
+        reduce(mixed, self.shards as u32) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_shards_that_cannot_be_are_refused() {
+        assert!(Which::new(1, 0).is_ok() && Which::new(MOST_SHARDS, 0).is_ok());
+        assert!(Which::new(0, 0).is_err() && Which::new(MOST_SHARDS + 1, 0).is_err());
+    }
+
+    #[test]
+    fn keys_of_both_widths_come_to_all_shards_alike() -> Result<()> {
+        for seed in [0, 7] {
+            let which = Which::new(7, seed)?;
+            let mut counts = [[0; 7]; 2];
+            for key in 0..70_000u64 {
+                counts[0][which.of(key as u32)] += 1;
+                counts[1][which.of(key << 32)] += 1;
+            }
+            // Five standard deviations.
+            assert!(counts.iter().flatten().all(|count: &i32| (count - 10_000).abs() < 470), "{counts:?}");
+        }
+        let of = |seed| (0..64u32).map(|key| Ok(Which::new(9, seed)?.of(key))).collect::<Result<Vec<_>>>();
+        assert_ne!(of(1)?, of(2)?, "another seed, other shards");
+        Ok(())
+    }
+}
