@@ -24,6 +24,7 @@ mod quadratic;
 mod relational;
 pub(super) mod robin_hood;
 mod robin_hood_wide;
+mod sharded;
 mod signpost;
 mod sorted;
 mod transfers;
