@@ -29,7 +29,7 @@
 //!
 //! | you want | take | reads per hit, bytes per pair |
 //! |---|---|---|
-//! | fast lookups of a set that is there at once | [`Horton::canonical(8)`](Horton) | 1.14 lines, 9.0 |
+//! | fast lookups of a set that is there at once | [`Signpost::new()`](Signpost) | 1.10 lines, 8.9 |
 //! | fast builds, lookups, and batches | [`Bucketized::canonical(8)`](Bucketized) | 1.22 lines, 8.9 |
 //! | the least memory | the same at load 0.99 | 1.70 lines, 8.1 |
 //! | single slots | [`Cuckoo::canonical(4)`](Cuckoo), the default | 2.0 slots, 10.0 |
@@ -49,6 +49,7 @@
 //! | [`CompactingTable`] | distinct keys as the numbers 0, 1, .., and back |
 //! | [`JoinIndex`], [`fn@join`] | joins of two columns, as pairs of row numbers in one order on every device |
 //! | [`ColumnIndex`] | the same of a right column that is at hand: made sooner, without a file |
+//! | [`Sharded`] | one table over several devices |
 //! | [`group`] | distinct keys, inverse indices, counts, sums, least and greatest values by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
 //! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |

@@ -12,5 +12,5 @@
 pub use crate::OpenCl;
 pub use crate::{
     AnyScheme, Bucketized, CompactingTable, Cpu, Cuckoo, CuckooSet, DeviceBuffer, Duplicates, HashBackend, HashTable,
-    Horton, JoinIndex, JoinKind, Kind, MultiTable, NO_ROW, RobinHood, Runs, Scheme, auto,
+    Horton, JoinIndex, JoinKind, Kind, MultiTable, NO_ROW, RobinHood, Runs, Scheme, Sharded, Signpost, auto,
 };
