@@ -49,7 +49,7 @@
 //! | [`CompactingTable`] | distinct keys as the numbers 0, 1, .., and back |
 //! | [`JoinIndex`], [`fn@join`] | joins of two columns, as pairs of row numbers in one order on every device |
 //! | [`ColumnIndex`] | the same of a right column that is at hand: made sooner, without a file |
-//! | [`Sharded`] | one table over several devices |
+//! | [`Sharded`], [`Replicated`] | one table over several devices; the same one on each |
 //! | [`group`] | distinct keys, inverse indices, counts, sums, least and greatest values by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
 //! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |
@@ -113,7 +113,7 @@ pub use scheme::{
     LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
-pub use sharded::{Sharded, ShardedBuilder};
+pub use sharded::{Replicated, Sharded, ShardedBuilder};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
 /// The README's example, compiled and run.

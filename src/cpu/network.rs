@@ -52,6 +52,7 @@ pub(super) fn sort_pairs_descending<const S: usize, V: Copy, const N: usize>(
     words: &mut [u64; N],
     values: &mut [V; N],
 ) {
+    const { assert!(S <= N) }
     let mut at = 0;
     while at < Network::<S>::LEN {
         let (low, high) = Network::<S>::PAIRS[at];
@@ -65,6 +66,7 @@ pub(super) fn sort_pairs_descending<const S: usize, V: Copy, const N: usize>(
 
 #[inline(always)]
 fn exchange_all<const S: usize, const N: usize, const DESCENDING: bool>(words: &mut [u64; N]) {
+    const { assert!(S <= N) }
     let mut at = 0;
     while at < Network::<S>::LEN {
         let (low, high) = Network::<S>::PAIRS[at];

@@ -105,9 +105,9 @@ pub enum Violation {
     /// A key in another shard than its own.
     #[error("shard {shard} holds key {key}, which is another's")]
     Stray {
-        /// Where.
+        /// The shard.
         shard: u64,
-        /// Whose.
+        /// The key.
         key: u64,
     },
     /// Constants that were not drawn from the keys.

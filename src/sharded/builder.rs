@@ -6,6 +6,7 @@ use super::devices::on_devices;
 use super::which::Which;
 use crate::backend::Runs;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::scheme::Scheme;
 use crate::table::{Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
@@ -38,9 +39,14 @@ impl<S: Scheme> Default for Columns<S> {
 }
 
 /// The columns of each shard, pairs in their order.
-pub(super) fn dealt<S: Scheme>(which: &Which, keys: &[S::Key], values: &[S::Value]) -> Result<Vec<Columns<S>>> {
+pub(super) fn columns_of<S: Scheme>(which: &Which, keys: &[S::Key], values: &[S::Value]) -> Result<Vec<Columns<S>>> {
     Error::check_length("values", values.len(), keys.len())?;
     let mut shards: Vec<Columns<S>> = (0..which.shards).map(|_| Columns::default()).collect();
+    for columns in shards.iter_mut().filter(|_| keys.len() > MOST_ROWS) {
+        // About as many as will come, so that columns need not move when they grow.
+        columns.keys = memory::reserved(share(keys.len(), which.shards))?;
+        columns.values = memory::reserved(share(keys.len(), which.shards))?;
+    }
     for (keys, values) in keys.chunks(MOST_ROWS).zip(values.chunks(MOST_ROWS)) {
         let dealt = Dealt::of(which, keys)?;
         for (shard, columns) in shards.iter_mut().enumerate() {
@@ -63,7 +69,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     }
 
     /// So many pairs fit, for good. Pairs come to shards by chance, so each has room for six standard deviations more than
-    /// its share.
+    /// its share; keys that somebody has chosen for one shard, knowing the seed, need [`seed_at_random`](Self::seed_at_random).
     pub fn capacity(mut self, pairs: usize) -> Self {
         self.capacity = Some(pairs);
         self
@@ -75,7 +81,8 @@ impl<S: Scheme> ShardedBuilder<S> {
         self
     }
 
-    /// A seed from the system's source of randomness, for keys that strangers choose.
+    /// A seed from the system's source of randomness, for keys that strangers choose. Builds of any keys end without it, as
+    /// those of [`TableBuilder`] do; but who knows the seed can choose keys that all come to one shard, and so to one device.
     ///
     /// # Errors
     /// [`Error::NoRandomness`] if the system has none to give.
@@ -109,12 +116,13 @@ impl<S: Scheme> ShardedBuilder<S> {
 
     /// Builds a table of `keys[i]` with `values[i]`, its shards on these devices in turn.
     ///
-    /// Cost: the columns are dealt by all threads of this machine, which takes their size in memory once more; then as
+    /// Cost: the columns are dealt by the threads of this machine, which takes their size in memory once more; then as
     /// many builds as shards, those of different devices at the same time.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for no device, or a number of shards that cannot be; otherwise as
-    /// [`TableBuilder::build`]. Of keys that come more than once the least is told, whatever the shards.
+    /// [`TableBuilder::build`], and the numbers in them are those of one shard. If all that is wrong is that keys come more
+    /// than once, the least of them is told, whatever the shards.
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[S::Value]) -> Result<Sharded<B, S>> {
         let which = Which::new(self.shards, self.table.given_seed())?;
         let builder = match self.capacity {
@@ -123,7 +131,7 @@ impl<S: Scheme> ShardedBuilder<S> {
         };
         builder.check()?;
         let devices = some(devices)?;
-        let columns = dealt::<S>(&which, keys, values)?;
+        let columns = columns_of::<S>(&which, keys, values)?;
         let tables = on_devices(devices.len(), columns, |shard, Columns { keys, values }| {
             builder.build(&devices[shard % devices.len()], &keys, &values)
         })?;

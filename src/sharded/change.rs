@@ -1,8 +1,8 @@
 //! Changes, of all shards or of none: each is made beside its table, and the tables take them when all went well.
 
 use super::Sharded;
-use super::builder::{Columns, dealt};
-use super::deal::MOST_ROWS;
+use super::builder::{Columns, columns_of};
+use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
 use crate::backend::Runs;
 use crate::error::Result;
@@ -16,7 +16,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// until all are done.
     ///
     /// # Errors
-    /// As [`HashTable::insert`]; of keys that come more than once the least is told, whatever the shards.
+    /// As [`HashTable::insert`], with the numbers of one shard; if all that is wrong is that keys come more than once, the
+    /// least of them is told, whatever the shards.
     pub fn insert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
         self.changed_by(keys, values, |table, columns| table.inserting(&columns.keys, &columns.values))
     }
@@ -36,7 +37,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         values: &[S::Value],
         change: impl Fn(&HashTable<B, S>, &Columns<S>) -> Result<Option<Change<B, S>>> + Sync,
     ) -> Result<Inserted> {
-        let columns = dealt::<S>(&self.which, keys, values)?;
+        let columns = columns_of::<S>(&self.which, keys, values)?;
         let changes = on_devices(self.devices, columns, |shard, columns| change(&self.tables[shard], &columns))?;
         let mut inserted = Inserted::default();
         for of_shard in changes.iter().flatten().map(Change::inserted) {
@@ -55,7 +56,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         let mut shards: Vec<Vec<S::Key>> = (0..self.which.shards).map(|_| Vec::new()).collect();
         for keys in keys.chunks(MOST_ROWS) {
-            let dealt = super::deal::Dealt::of(&self.which, keys)?;
+            let dealt = Dealt::of(&self.which, keys)?;
             for (shard, mine) in shards.iter_mut().enumerate() {
                 dealt.append(shard, keys, mine)?;
             }
@@ -66,14 +67,28 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(before - self.len())
     }
 
-    /// Makes worn shards those of the pairs that are left; see [`HashTable::compact`]. On an error each shard holds what it
-    /// held, compacted or not.
+    /// Makes worn shards those of the pairs that are left; see [`HashTable::compact`]. On an error the table is as it was.
     ///
     /// # Errors
     /// As [`HashTable::compact`].
     pub fn compact(&mut self) -> Result<()> {
-        on_devices(self.devices, self.tables.iter_mut().collect(), |_, table: &mut HashTable<B, S>| table.compact())?;
-        Ok(())
+        let changes = self.of_each(|_, table| table.compacting())?;
+        self.take(changes)
+    }
+
+    /// Builds every shard afresh from the pairs that it holds; see [`HashTable::rebuild`]. On an error the table is as it
+    /// was.
+    ///
+    /// # Errors
+    /// As [`HashTable::rebuild`].
+    pub fn rebuild(&mut self) -> Result<()> {
+        let changes = self.of_each(|_, table| table.rebuilding().map(Some))?;
+        self.take(changes)
+    }
+
+    /// Tombstones in all shards; see [`HashTable::tombstones`].
+    pub fn tombstones(&self) -> usize {
+        self.tables.iter().map(HashTable::tombstones).sum()
     }
 
     /// Whether pairs were removed from a shard that is not compacted since.

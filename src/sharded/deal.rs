@@ -15,7 +15,7 @@ use super::which::Which;
 use crate::backend::Word;
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::{Per, collect, each};
+use crate::parallel::{Per, append, collect, each};
 use crate::scheme::Key;
 use crate::threads;
 
@@ -26,7 +26,7 @@ const CHUNK: usize = 1 << 16;
 pub(super) const MOST_ROWS: usize = 1 << 24;
 
 /// Elements of a column that a thread copies at a time.
-const COPIED_AT_ONCE: usize = 1 << 14;
+const COPIED_AT_ONCE: usize = 1 << 12;
 
 /// Rows that are dealt.
 pub(super) struct Dealt {
@@ -40,7 +40,7 @@ pub(super) struct Dealt {
 #[derive(Default)]
 struct Chunk {
     shards: Vec<u16>,
-    /// The rows by shard, and where each shard begins there.
+    /// The rows by shard, until the whole is made of them, and where each shard begins there.
     rows: Vec<u32>,
     starts: Vec<u32>,
     /// Rows of each shard in the chunks before.
@@ -99,6 +99,7 @@ impl Dealt {
                 at += rows.len();
             }
         });
+        chunks.iter_mut().for_each(|chunk| chunk.rows = Vec::new());
         Ok(Dealt { starts, rows, chunks })
     }
 
@@ -109,12 +110,9 @@ impl Dealt {
 
     /// A shard's part of a column, behind what is there of it already.
     pub(super) fn append<T: Word>(&self, shard: usize, column: &[T], to: &mut Vec<T>) -> Result<()> {
-        let (rows, before) = (&self.rows[self.starts[shard]..self.starts[shard + 1]], to.len());
+        let rows = &self.rows[self.starts[shard]..self.starts[shard + 1]];
         memory::reserve(to, rows.len())?;
-        to.resize(before + rows.len(), T::zeroed());
-        each((&mut to[before..], rows), COPIED_AT_ONCE, |_, (to, rows)| {
-            to.iter_mut().zip(rows).for_each(|(to, &row)| *to = column[row as usize]);
-        });
+        append(to, rows.len(), COPIED_AT_ONCE, |i| column[rows[i] as usize]);
         Ok(())
     }
 

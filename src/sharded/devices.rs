@@ -1,69 +1,121 @@
 //! Work on all devices at a time: a thread of the host for each, its shards one after the other.
 //!
 //! Nothing moves between devices: each has a context and queues of its own, and what it needs comes from the host.
+//!
+//! ```text
+//! the caller's thread    the shards of one device, then waits
+//! a thread each          those of the others
+//! ```
+//!
+//! **Why the caller may be a thread of rayon's.** Threads of this module's are in no pool, so what they do in parallel is
+//! done by a pool's threads, of which the caller may be the last. So it waits by working for its pool, and not by sleeping.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::threads;
 
-/// What `work` makes of each shard's item, in the order of shards; shard i is the work of thread i mod `devices`.
+/// How long who waits sleeps when its pool has nothing to do.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Shards of one device, by number, with what is to be worked on; and what became of them.
+type Share<T> = Vec<(usize, T)>;
+
+/// What `work` makes of each shard's item, in the order of shards; shard i is the work of device i mod `devices`.
 ///
 /// # Errors
-/// Where keys come more than once, the least of them, whichever shards have such keys. Otherwise that of the first shard
-/// that failed, of those that were tried: once one has failed, no other is begun.
+/// Of errors of devices and of this machine that of the first shard among those that were tried: once there is one, no
+/// other shard is begun. Otherwise, where keys come more than once, the least of them, whichever shards have such keys;
+/// otherwise that of the first shard.
 pub(super) fn on_devices<T: Send, R: Send>(
     devices: usize,
     items: Vec<T>,
     work: impl Fn(usize, T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let mut shares: Vec<Vec<(usize, T)>> = (0..devices.max(1)).map(|_| Vec::new()).collect();
+    let count = items.len();
+    let mut shares: Vec<Share<T>> = (0..devices.clamp(1, count.max(1))).map(|_| Vec::new()).collect();
     let threads = shares.len();
     items.into_iter().enumerate().for_each(|(shard, item)| shares[shard % threads].push((shard, item)));
-    let failed = AtomicBool::new(false);
-    let of_share = |share: Vec<(usize, T)>| {
-        let mut done = Vec::new();
+    let ended = AtomicBool::new(false);
+    let of_share = |share: Share<T>| -> Share<Result<R>> {
+        let mut done = Vec::with_capacity(share.len());
         for (shard, item) in share {
-            if failed.load(Relaxed) {
+            if ended.load(Relaxed) {
                 break;
             }
             let result = work(shard, item);
-            // A greater key than another shard's may be it: all have to be asked.
-            if !matches!(result, Ok(_) | Err(Error::DuplicateKey { .. })) {
-                failed.store(true, Relaxed);
+            if result.as_ref().is_err_and(|error| !is_of_contents(error)) {
+                ended.store(true, Relaxed);
             }
             done.push((shard, result));
         }
         done
     };
-    let mut done: Vec<(usize, Result<R>)> = if threads == 1 {
-        shares.into_iter().flat_map(of_share).collect()
-    } else {
-        thread::scope(|scope| {
-            let started: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| of_share(share))).collect();
-            started.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-        })
-    };
+    let mine = shares.pop().unwrap_or_default();
+    let mut done = thread::scope(|scope| {
+        let mut started = Vec::with_capacity(shares.len());
+        for (number, share) in shares.into_iter().enumerate() {
+            let name = format!("koel-device-{number}");
+            let of_share = &of_share;
+            let in_thread = move || threads::ready().map(|()| of_share(share));
+            let thread = thread::Builder::new().name(name).spawn_scoped(scope, in_thread);
+            started.push(thread.map_err(|error| {
+                ended.store(true, Relaxed);
+                Error::Device { device: "cpu".into(), doing: "starting a thread".into(), message: error.to_string() }
+            })?);
+        }
+        let mut done = of_share(mine);
+        for thread in started {
+            wait_for(|| thread.is_finished());
+            done.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok::<_, Error>(done)
+    })?;
     done.sort_unstable_by_key(|&(shard, _)| shard);
-    let (mut results, mut least, mut other) = (Vec::with_capacity(done.len()), None, None);
+    let (mut results, mut first, mut least, mut fatal) = (Vec::with_capacity(count), None, None, None);
     for (_, result) in done {
         match result {
             Ok(result) => results.push(result),
             Err(Error::DuplicateKey { key }) => least = Some(least.map_or(key, |least: u64| least.min(key))),
-            Err(error) => other = other.or(Some(error)),
+            Err(error) if is_of_contents(&error) => first = first.or(Some(error)),
+            Err(error) => fatal = fatal.or(Some(error)),
         }
     }
-    match (other, least) {
-        (Some(error), _) => Err(error),
-        (None, Some(key)) => Err(Error::DuplicateKey { key }),
-        (None, None) => Ok(results),
+    match fatal.or(least.map(|key| Error::DuplicateKey { key })).or(first) {
+        Some(error) => Err(error),
+        None => Ok(results),
+    }
+}
+
+/// Whether an error follows from what a shard holds, or is to hold, and so comes on every device and every time.
+fn is_of_contents(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::DuplicateKey { .. }
+            | Error::TooFull { .. }
+            | Error::Crowded { .. }
+            | Error::TooWide { .. }
+            | Error::TooLarge { .. }
+            | Error::Damaged(_)
+    )
+}
+
+/// Waits, and works for the pool that the thread is of, if it is of one.
+fn wait_for(is_over: impl Fn() -> bool) {
+    while rayon::current_thread_index().is_some() && !is_over() {
+        if rayon::yield_now() != Some(rayon::Yield::Executed) {
+            thread::sleep(PAUSE);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheme::Violation;
 
     #[test]
     fn results_are_in_order_and_errors_are_one() {
@@ -71,12 +123,20 @@ mod tests {
             let items: Vec<usize> = (0..7).collect();
             let done = on_devices(devices, items.clone(), |shard, item| Ok((shard, 10 * item)));
             assert_eq!(done.ok(), Some((0..7).map(|i| (i, 10 * i)).collect()));
+            assert!(on_devices(devices, Vec::new(), |_, ()| Ok(())).is_ok_and(|done| done.is_empty()));
             let twice = |shard: usize, _| match shard {
+                0 => Err(Violation::Salt.into()),
                 1 => Err(Error::DuplicateKey { key: 90 }),
                 4 => Err(Error::DuplicateKey { key: 30 }),
                 _ => Ok(()),
             };
             assert!(matches!(on_devices(devices, items.clone(), twice), Err(Error::DuplicateKey { key: 30 })));
+            let damaged = |shard: usize, _| match shard {
+                3 => Err(Violation::Salt.into()),
+                5 => Err(Violation::Unsorted { bucket: 1 }.into()),
+                _ => Ok(()),
+            };
+            assert!(matches!(on_devices(devices, items.clone(), damaged), Err(Error::Damaged(Violation::Salt))));
             let lost = |shard: usize, _| match shard {
                 0 => Err(Error::DuplicateKey { key: 90 }),
                 2 => Err(Error::WrongDevice),
@@ -84,5 +144,12 @@ mod tests {
             };
             assert!(matches!(on_devices(devices, items, lost), Err(Error::WrongDevice)));
         }
+    }
+
+    #[test]
+    fn a_panic_is_the_callers() {
+        let panics =
+            || drop(on_devices(3, vec![0, 1, 2], |shard, _| if shard == 1 { panic!("planted") } else { Ok(()) }));
+        assert!(std::panic::catch_unwind(panics).is_err());
     }
 }

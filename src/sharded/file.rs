@@ -10,8 +10,8 @@
 //! All numbers are little-endian. Header and shards' digests make the table's digest; where shards lay when it was saved
 //! is not told. Lengths stand behind the shards, so that a file is written from front to end, into a pipe too.
 //!
-//! A file may be damaged or hostile: `open` compares every length with the file's before it reads a shard, opens shards as
-//! table files are opened, and looks whether each key is in its shard.
+//! A file may be damaged or hostile: `open` compares all lengths with the file's before it reads a shard, opens shards as
+//! table files are opened, and looks whether all are made alike and each key is in its shard.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -110,14 +110,25 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             file.read_exact(&mut found)
         });
         read.map_err(|error| section.io(error))?;
-        let (mut tables, mut digests, mut base) = (Vec::new(), Vec::new(), HEADER_BYTES);
+        let rounded = |sum: u64, &length: &u64| sum.checked_add(length.checked_next_multiple_of(ALIGNED)?);
+        if lengths.iter().try_fold(HEADER_BYTES, rounded) != Some(end) {
+            return Err(section.bad(wrong));
+        }
+        let (mut tables, mut digests, mut base) = (Vec::<HashTable<B, S>>::new(), Vec::new(), HEADER_BYTES);
         for (shard, &length) in lengths.iter().enumerate() {
-            let next = length.checked_next_multiple_of(ALIGNED).and_then(|length| base.checked_add(length));
-            let next = next.filter(|&next| next <= end).ok_or_else(|| section.bad(wrong))?;
+            let next = base + length.next_multiple_of(ALIGNED);
             let device = &devices[shard % devices.len()];
-            let (table, digest) = HashTable::open_with_digest(device, section.part(base, length)?, Contents::Map)?;
+            let in_shard = |error| match error {
+                Error::BadFile { reason, .. } => section.bad(format!("shard {shard}: {reason}")),
+                other => other,
+            };
+            let opened = HashTable::open_with_digest(device, section.part(base, length)?, Contents::Map);
+            let (table, digest) = opened.map_err(in_shard)?;
             if table.plan().seed() != header.seed {
                 return Err(section.bad(format!("shard {shard} has another seed than the table")));
+            }
+            if tables.first().is_some_and(|first| !table.is_made_as(first)) {
+                return Err(section.bad(format!("shard {shard} has other parameters or settings than shard 0")));
             }
             digests.push(digest);
             tables.push(table);
@@ -131,10 +142,10 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             base = next;
         }
         let table = Sharded { which, devices: devices.len(), tables };
-        if base != end || check(table.digest_of(&digests), &lengths).as_bytes() != &found {
+        if check(table.digest_of(&digests), &lengths).as_bytes() != &found {
             return Err(section.bad("its checksum is wrong: it was damaged after it was written"));
         }
-        table.audit().map_err(|error| match error {
+        table.of_each(|shard, table_of| table.has_own_keys(shard, table_of)).map_err(|error| match error {
             Error::Damaged(violation) => section.bad(violation.to_string()),
             other => other,
         })?;

@@ -6,8 +6,9 @@
 //! devices.rs    work on all devices at a time
 //! builder.rs    parameters, builds
 //! reading.rs    get, contains, pairs, digest, audit
-//! change.rs     insert, upsert, remove, compact: of all shards or of none
+//! change.rs     insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs       one file for all shards
+//! replicated.rs the other way to use several devices: the same table on each
 //! ```
 //!
 //! ```text
@@ -15,7 +16,8 @@
 //! ```
 //!
 //! P, the number of shards, is a parameter of the table. Where the shards lie is not: the same 16 shards are on one GPU, on
-//! two, or half of them on the CPU, and have one digest, one file and the answers of one table.
+//! two, or half of them on the CPU, and have one digest, one file and the answers of one table. As of any table, that is so of
+//! canonical ones that are not worn.
 //!
 //! What it is not: a backend. A pass over a table's image means one device's memory; here each shard has its own.
 
@@ -25,16 +27,20 @@ mod deal;
 mod devices;
 mod file;
 mod reading;
+mod replicated;
 #[cfg(test)]
 mod tests;
 mod which;
 
 pub use builder::ShardedBuilder;
+pub use replicated::Replicated;
+
+use std::fmt;
 
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::scheme::{Cuckoo, Scheme};
-use crate::table::HashTable;
+use crate::table::{HashTable, KeyType, ValueType};
 use which::Which;
 
 /// A hash table in shards, on one device or several; made by [`Sharded::builder`].
@@ -88,8 +94,36 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         self.which.of(key)
     }
 
+    /// The parameters.
+    pub fn scheme(&self) -> &S {
+        self.tables[0].scheme()
+    }
+
+    /// What the keys stand for.
+    pub fn key_type(&self) -> KeyType {
+        self.tables[0].key_type()
+    }
+
+    /// What the values stand for.
+    pub fn value_type(&self) -> ValueType {
+        self.tables[0].value_type()
+    }
+
+    /// Pairs per slot of all shards, from 0 to 1.
+    pub fn load_factor(&self) -> f64 {
+        (self.len() as f64 / self.slots() as f64).min(1.0)
+    }
+
     /// Slots of all shards.
     pub fn slots(&self) -> usize {
         self.tables.iter().map(HashTable::slots).sum()
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> fmt::Debug for Sharded<B, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Sharded");
+        shown.field("scheme", self.scheme()).field("len", &self.len()).field("shards", &self.tables.len());
+        shown.field("devices", &self.devices).finish()
     }
 }

@@ -3,12 +3,13 @@
 use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
+use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{Per, each};
-use crate::scheme::{Audit, Scheme, Violation};
-use crate::table::Digest;
+use crate::scheme::{Audit, Scheme, Value, Violation};
+use crate::table::{Digest, HashTable};
 
 /// Bits that a thread unpacks at a time.
 const BITS_AT_ONCE: usize = 1 << 14;
@@ -16,17 +17,15 @@ const BITS_AT_ONCE: usize = 1 << 14;
 impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// The value of each query, in their order.
     ///
-    /// Cost: queries are dealt by all threads of this machine, 2^24 at a time, answered by all devices, and brought back.
+    /// Cost: queries are dealt by the threads of this machine, 2^24 at a time, answered by all devices, and brought back. A
+    /// thread is started for each device but one, so few queries cost more than those of one table.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports.
     pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Option<S::Value>>> {
         let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
         self.get_into(queries, &mut values, &mut found)?;
-        let mut all = memory::reserved(queries.len())?;
-        let is_set = |i: usize| found[i / 32] >> (i % 32) & 1 == 1;
-        all.extend(values.iter().enumerate().map(|(i, &value)| is_set(i).then_some(value)));
-        Ok(all)
+        options(&values, &found)
     }
 
     /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]` tells
@@ -76,7 +75,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
                 Ok(())
             })?;
             dealt.bring_bits_back(&hits, &mut found);
-            all.extend((0..queries.len()).map(|i| found[i / 32] >> (i % 32) & 1 == 1));
+            make(&mut all, queries.len(), |i| found[i / 32] >> (i % 32) & 1 == 1)?;
         }
         Ok(all)
     }
@@ -99,7 +98,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(all)
     }
 
-    /// What the table is: a function of contents, parameters, seed and number of shards alone.
+    /// What the table is: if it is canonical and not worn, a function of contents, parameters, seed and number of shards
+    /// alone.
     ///
     /// Cost: every shard's image is read to this machine and hashed.
     ///
@@ -116,21 +116,34 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     pub fn audit(&self) -> Result<Audit> {
         let audits = self.of_each(|shard, table| {
             let audit = table.audit()?;
-            match table.to_pairs()?.iter().find(|pair| self.which.of(pair.0) != shard) {
-                Some(&(key, _)) => Err(Violation::Stray { shard: shard as u64, key: key.into() }.into()),
-                None => Ok(audit),
-            }
+            self.has_own_keys(shard, table)?;
+            Ok(audit)
         })?;
-        Ok(audits.into_iter().fold(Audit { pairs: 0, tombstones: 0, greatest_age: 0 }, Audit::join))
+        Ok(audits.into_iter().fold(Audit::default(), Audit::join))
+    }
+
+    /// Refuses a key in another shard than its own.
+    pub(super) fn has_own_keys(&self, shard: usize, table: &HashTable<B, S>) -> Result<()> {
+        match table.to_pairs()?.iter().find(|pair| self.which.of(pair.0) != shard) {
+            Some(&(key, _)) => Err(Violation::Stray { shard: shard as u64, key: key.into() }.into()),
+            None => Ok(()),
+        }
     }
 
     /// What `work` makes of each shard, on all devices at a time.
     pub(super) fn of_each<R: Send>(
         &self,
-        work: impl Fn(usize, &crate::HashTable<B, S>) -> Result<R> + Sync,
+        work: impl Fn(usize, &HashTable<B, S>) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
         on_devices(self.devices, self.tables.iter().collect(), work)
     }
+}
+
+/// The value of each query that is found.
+pub(super) fn options<V: Value>(values: &[V], found: &[u32]) -> Result<Vec<Option<V>>> {
+    let mut all = memory::reserved(values.len())?;
+    make(&mut all, values.len(), |i| (found[i / 32] >> (i % 32) & 1 == 1).then_some(values[i]))?;
+    Ok(all)
 }
 
 /// A byte for each bit.

@@ -7,7 +7,7 @@ use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Bucketized, Cuckoo, Horton, Plan, Scheme, Signpost};
-use crate::sharded::Sharded;
+use crate::sharded::{Replicated, Sharded};
 use crate::table::{Duplicates, HashTable};
 
 fn cpus() -> Vec<Vec<Cpu>> {
@@ -204,5 +204,80 @@ fn damaged_files_are_refused() -> Result<()> {
     swapped.save(&path)?;
     let refused = Sharded::<Cpu, Bucketized>::open(&cpus()[0], &path).map(drop).expect_err("refused").to_string();
     assert!(refused.contains("which is another's"), "{refused}");
+    Ok(())
+}
+
+#[test]
+fn replicas_share_out_queries() -> Result<()> {
+    let keys = keys(3000, 12);
+    let values: Vec<u32> = keys.iter().map(|key| key / 3).collect();
+    let table = HashTable::builder(Signpost::new()).build(&cpus()[0][0], &keys, &values)?;
+    for devices in cpus() {
+        let both = Replicated::of(&table, &devices)?;
+        assert_eq!((both.replicas().len(), both.digest()?), (devices.len(), table.digest()?));
+        for count in [0, 1, 31, 32, 33, 95, 96, 97, 3000] {
+            let asked: Vec<u32> =
+                (0..count).map(|i| if i % 3 == 0 { i } else { keys[i as usize * 7 % keys.len()] }).collect();
+            assert_eq!(both.get(&asked)?, table.get(&asked)?, "{count}");
+            assert_eq!(both.contains(&asked)?, table.contains(&asked)?, "{count}");
+        }
+    }
+    let none: [Cpu; 0] = [];
+    assert!(matches!(Replicated::of(&table, &none), Err(Error::InvalidParameter { .. })));
+    assert!(matches!(
+        Replicated::of(&table, &cpus()[0])?.get_into(&[1], &mut [], &mut [0]),
+        Err(Error::LengthMismatch { .. })
+    ));
+    Ok(())
+}
+
+/// The one thread of a pool calls, and is needed by the threads that it waits for.
+#[test]
+fn threads_of_a_pool_may_call() -> Result<()> {
+    let pool = std::sync::Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool"));
+    let devices = [Cpu::from_pool(pool.clone()), Cpu::new(), Cpu::from_pool(pool.clone())];
+    let keys = keys(40_000, 13);
+    let builder = Sharded::builder(Bucketized::canonical(8), 6);
+    let (table, all) = pool.install(|| -> Result<_> {
+        let table = builder.build(&devices, &keys, &keys)?;
+        let all = table.get(&keys)?;
+        Ok((table, all))
+    })?;
+    assert!(all.iter().zip(&keys).all(|(value, key)| *value == Some(*key)));
+    assert_eq!(pool.install(|| table.digest())?, builder.build(&devices[..1], &keys, &keys)?.digest()?);
+    Ok(())
+}
+
+#[test]
+fn a_full_shard_refuses_the_batch() -> Result<()> {
+    let keys: Vec<u32> = (0..1000).collect();
+    let mut table = Sharded::builder(Bucketized::canonical(8), 4).capacity(1000).build(&cpus()[1], &keys, &keys)?;
+    let before = table.digest()?;
+    let more: Vec<u32> = (1000..3000).collect();
+    assert!(matches!(table.insert(&more, &more), Err(Error::TooFull { .. })));
+    assert_eq!((table.digest()?, table.len()), (before, 1000));
+    // What is wrong with the keys is told before what is wrong with the sizes.
+    let twice: Vec<u32> = (0..2000).chain([7]).collect();
+    let refused = Sharded::builder(Bucketized::canonical(8), 4).capacity(100).build(&cpus()[2], &twice, &twice);
+    assert!(matches!(refused, Err(Error::DuplicateKey { key: 7 })), "{refused:?}");
+    Ok(())
+}
+
+#[test]
+fn shards_of_another_table_are_refused() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table.koel");
+    let (keys, cpu) = (keys(500, 14), &cpus()[0]);
+    let of = |rule: Duplicates, load: f64| {
+        Sharded::builder(Bucketized::canonical(8), 2).duplicates(rule).load_factor(load).build(cpu, &keys, &keys)
+    };
+    for (other, what) in [(of(Duplicates::KeepLast, 0.9)?, "settings"), (of(Duplicates::Error, 0.5)?, "settings")] {
+        let one = of(Duplicates::Error, 0.9)?;
+        let (which, mut tables) = (one.which, one.tables);
+        tables[1] = other.tables.into_iter().nth(1).expect("two shards");
+        Sharded { which, devices: 1, tables }.save(&path)?;
+        let refused = Sharded::<Cpu, Bucketized>::open(cpu, &path).expect_err("refused").to_string();
+        assert!(refused.contains("shard 1") && refused.contains(what), "{refused}");
+    }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Which shard a key is in.
 //!
 //! ```text
-//! shard(key) = high half of mix(key) * P            mix: a mixer of its own, from the seed and no attempt
+//! shard(key) = high half of x * P        x: 32-bit keys mixed, or the upper half of 64-bit keys mixed,
+//!                                           by mixers of its own, from the seed and no attempt
 //! ```
 //!
 //! A shard's table has mixers of its own too, so what a shard's keys have in common says nothing of their buckets: shards

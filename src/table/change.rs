@@ -13,30 +13,30 @@ pub(crate) struct Change<B: HashBackend, S: Scheme> {
 }
 
 impl<B: HashBackend, S: Scheme> Change<B, S> {
-    /// What was inserted.
+    /// One that inserts nothing.
+    pub(super) fn of(image: Image<B, S>) -> Self {
+        Change { image, inserted: Inserted::default() }
+    }
+
+    /// What it inserts.
     pub(crate) fn inserted(&self) -> Inserted {
         self.inserted
     }
 }
 
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
-    /// Takes a change, if there is one, once it is known that all went well.
+    /// Makes a change, if there is one, once the device has really finished it.
     pub(super) fn adopt_change(&mut self, change: Option<Change<B, S>>) -> Result<Inserted> {
-        let Some(Change { image, inserted }) = change else { return Ok(Inserted::default()) };
-        self.adopt(image)?;
+        let Some(change) = change else { return Ok(Inserted::default()) };
+        let inserted = change.inserted;
+        self.backend.finish()?;
+        self.take(change);
         Ok(inserted)
     }
 
-    /// The same of a change whose device has finished.
+    /// Makes a change. The caller has waited for the device.
     pub(crate) fn take(&mut self, change: Change<B, S>) {
         self.image = change.image;
-    }
-
-    /// Lets the table be what was made beside it, if the device has really finished that.
-    pub(super) fn adopt(&mut self, image: Image<B, S>) -> Result<()> {
-        self.backend.finish()?;
-        self.image = image;
-        Ok(())
     }
 
     /// A copy of the table to work on.

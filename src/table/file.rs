@@ -103,12 +103,14 @@ impl<'a> Source<'a> {
             Some(FileKind::Multi) if base == 0 => {
                 return Err(section.bad("it holds a multi where a single table was wanted: open it as what it is"));
             }
-            Some(FileKind::Sharded) => {
+            Some(FileKind::Sharded) if base == 0 => {
                 return Err(
                     section.bad("it holds a table in shards where a single table was wanted: open it with `Sharded`")
                 );
             }
-            Some(FileKind::Multi) | None => return Err(section.bad("it does not begin with `koeltabl`")),
+            Some(FileKind::Multi | FileKind::Sharded) | None => {
+                return Err(section.bad("it does not begin with `koeltabl`"));
+            }
         }
         if ![VERSION, SALTED_VERSION].contains(&header.version) {
             let version = header.version;

@@ -37,7 +37,12 @@ impl<B: HashBackend, S: Scheme> Image<B, S> {
     /// The same bytes on another device.
     pub(super) fn moved<C: HashBackend>(&self, backend: &B, other: &C) -> Result<Image<C, S>> {
         let Image { plan, pairs, tombstones, .. } = *self;
-        Ok(Image { plan, buffer: other.upload(&backend.download(&self.buffer)?)?, pairs, tombstones })
+        let buffer = match backend.host() {
+            // It goes there as it lies.
+            Some(_) => other.upload(backend.host_words(&self.buffer)?)?,
+            None => other.upload(&backend.download(&self.buffer)?)?,
+        };
+        Ok(Image { plan, buffer, pairs, tombstones })
     }
 }
 

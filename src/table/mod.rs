@@ -140,6 +140,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         (self.len() as f64 / self.slots() as f64).min(1.0)
     }
 
+    /// Whether it has the parameters and the settings of another table.
+    pub(crate) fn is_made_as(&self, other: &Self) -> bool {
+        self.scheme == other.scheme && self.settings == other.settings
+    }
+
     /// The parameters that it was built with.
     pub fn scheme(&self) -> &S {
         &self.scheme

@@ -16,7 +16,7 @@
 //! begin, and the bytes with them (simulated: wrong for 2,557 of 18,031 removals).
 
 use super::change::Change;
-use super::{HashTable, Image, Inserted, Pairs, distinct};
+use super::{HashTable, Image, Pairs, distinct};
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
 use crate::error::Result;
 use crate::scheme::{Plan, Scheme, Updates};
@@ -86,7 +86,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             Updates::Rebuild => self.without(keys)?,
             Updates::Tombstones | Updates::InPlace => Some(self.taken_out(keys)?),
         };
-        Ok(image.map(|image| Change { image, inserted: Inserted::default() }))
+        Ok(image.map(Change::of))
     }
 
     /// Makes a worn table the table of the pairs it holds: for equal capacity, seed and number of restarts, the bytes
@@ -109,12 +109,17 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports. The table is then as before.
     pub fn compact(&mut self) -> Result<()> {
+        let change = self.compacting()?;
+        self.adopt_change(change).map(drop)
+    }
+
+    /// What [`compact`](Self::compact) would make of the table, which stays as it is; none if it would be the same.
+    pub(crate) fn compacting(&self) -> Result<Option<Change<B, S>>> {
         if self.image.tombstones == 0 {
-            return Ok(());
+            return Ok(None);
         }
         if self.plan().salt().is_some() {
-            let image = self.built_afresh(self.plan().asked_slots(), &self.all_pairs()?)?;
-            return self.adopt(image);
+            return self.built_afresh(self.plan().asked_slots(), &self.all_pairs()?).map(Change::of).map(Some);
         }
         let mut image = self.copied()?;
         let Decoded { keys, values, taken } = Kernels::<S>::lift(&self.backend, &image.plan, &mut image.buffer)?;
@@ -125,7 +130,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             // A part of a set that fits does fit; only the image of a damaged file can come here.
             image = self.built_afresh(self.plan().asked_slots(), &self.all_pairs()?)?;
         }
-        self.adopt(image)
+        Ok(Some(Change::of(image)))
     }
 
     /// Builds the table afresh from the pairs it holds: with the slots that its load asks for, and from the first
@@ -146,10 +151,15 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As a build. The table is then as before.
     pub fn rebuild(&mut self) -> Result<()> {
+        let change = self.rebuilding()?;
+        self.adopt_change(Some(change)).map(drop)
+    }
+
+    /// What [`rebuild`](Self::rebuild) would make of the table, which stays as it is.
+    pub(crate) fn rebuilding(&self) -> Result<Change<B, S>> {
         let pairs = self.all_pairs()?;
         let slots = self.settings.slots(&self.scheme, pairs.keys.len() as u64);
-        let image = self.built_afresh(slots, &pairs)?;
-        self.adopt(image)
+        self.built_afresh(slots, &pairs).map(Change::of)
     }
 
     /// Slots that are lost to removed pairs until the table is compacted.

@@ -76,6 +76,7 @@ impl Cpu {
             self.run(|| slices.each(words, &dealt.counts, threads(), Room::<L>::new, of_slice))?.ok_or_else(short)?;
         let mut placed = Placed::default();
         for room in &rooms {
+            placed.unplaced += room.homes.lost;
             placed.copies += room.homes.copies;
             placed.least_copy = placed.least_copy.into_iter().chain(room.homes.least_copy).min();
             placed.stash += room.homes.stash.len() as u64;

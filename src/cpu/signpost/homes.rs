@@ -25,7 +25,7 @@ pub(super) struct Home {
     /// How many tags occur, and how many tokens there are.
     pub(super) tags: u32,
     pub(super) tokens: u32,
-    /// Those tags, ascending, and whatever behind them.
+    /// Those tags, ascending; what stands behind them means nothing.
     pub(super) tag: [u8; MOST_TAGS + 1],
     /// The place of each tag's least key.
     least: [u32; MOST_TAGS + 1],
@@ -51,11 +51,21 @@ pub(super) struct Homes<L: Layout> {
     pub(super) stash: Vec<(L::Key, L::Value)>,
     pub(super) copies: u64,
     pub(super) least_copy: Option<L::Key>,
+    /// Tokens that came to nothing. It cannot be, and if it were, no pair would be lost unseen.
+    pub(super) lost: u64,
 }
 
 impl<L: Layout> Default for Homes<L> {
     fn default() -> Self {
-        Homes { start: 0, homes: Vec::new(), pairs: Vec::new(), stash: Vec::new(), copies: 0, least_copy: None }
+        Homes {
+            start: 0,
+            homes: Vec::new(),
+            pairs: Vec::new(),
+            stash: Vec::new(),
+            copies: 0,
+            least_copy: None,
+            lost: 0,
+        }
     }
 }
 

@@ -4,12 +4,14 @@
 //! homes    for each block of 128 keys:   hash all
 //!                                        ask the block before, whose lines have had that time to arrive; with each key
 //!                                        fetch the line of one of this block
-//!          ask:  all words of the line are compared at once;  not there and a signpost that is not 0: list number and entry
+//!          ask:  all words of the line are compared at once; who is not there is noted
+//!          then for each of those:       a signpost that is not 0: list number and entry
+//!                                        (where hardly a key of the last block was there: as it is asked, without a note)
 //! guests   the same with those on the list, whose lines and words their entries say
 //! stash    the few whom signposts send there, one by one
 //! ```
 //!
-//! As in `bucketized/lookup.rs`, nothing branches on what was found, and nothing is read back in other pieces than it was
+//! As in `bucketized/lookup.rs`, no key branches on what was found, and nothing is read back in other pieces than it was
 //! written. Keys are hashed anew for their guest line, which costs less than to keep 12 bytes a key.
 
 use crate::backend::Word;

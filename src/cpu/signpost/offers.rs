@@ -127,13 +127,19 @@ impl<L: Layout> Offers<L> {
             for i in 0..queue.len() {
                 let mine = queue[i];
                 let Offer { home: number, token, position } = Offer::of(mine);
-                let Some(home) = homes.homes.get(number) else { continue };
+                let Some(home) = homes.homes.get(number) else {
+                    homes.lost += 1;
+                    continue;
+                };
                 let Some((n, function)) = offered(home.tags, home.tokens, token, position) else {
                     homes.exhausted(functions, number, token)?;
                     continue;
                 };
                 let to = steps.guest(home.line, home.tag[n as usize % MOST_TAGS], function) * L::SLOTS;
-                let Some(rooms) = rooms.get_mut(to..to + L::SLOTS) else { continue };
+                let Some(rooms) = rooms.get_mut(to..to + L::SLOTS) else {
+                    homes.lost += 1;
+                    continue;
+                };
                 let least = put(rooms, mine);
                 queue[left] = least.wrapping_add(1 << POSITION_SHIFT);
                 left += usize::from(least != 0);

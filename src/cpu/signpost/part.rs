@@ -9,11 +9,12 @@
 //!           natives  what is left of gathered homes goes to their lines; entries
 //! ```
 //!
-//! Two lines in three have room for all their natives, and their pairs are sorted where they lie, by a network. Nothing
-//! branches on how many natives a line has, or on who is turned away: both are coin tosses.
+//! Two lines in three have room for all their natives, and their pairs are sorted where they lie, by a network. No pair that
+//! arrives branches on whether its line is full, no comparison on its outcome, and no offer on who is turned away: these are
+//! coin tosses.
 
 use super::homes::Homes;
-use super::offers::{MOST_HOMES, Offers};
+use super::offers::{MOST_HOMES, MOST_TAGS, Offers};
 use crate::backend::Word;
 use crate::cpu::bucketized::wide::line::sort;
 use crate::cpu::bucketized::wide::parts::{PART_BITS, Rows};
@@ -57,6 +58,7 @@ impl<L: Layout> Room<L> {
     /// None if memory is short.
     pub(super) fn new() -> Option<Self> {
         const { assert!(PART_BITS >= L::PART_BITS && MOST_HOMES >= 1 << L::PART_BITS, "parts are whole ones of the plan") }
+        const { assert!(2 * L::SLOTS <= MOST_TAGS, "tags are at most two a slot") }
         let (mut table, mut counts, mut last, mut full) = (
             with_room(PART_LINES + 1)?,
             with_room(PART_LINES)?,
@@ -163,7 +165,11 @@ impl<L: Layout> Room<L> {
             let mut slot = counts[at] as usize;
             let natives = slot;
             for offer in offers.kept(at, natives) {
-                put::<L>(line, slot, homes.leave(offer)?);
+                let Some(guest) = homes.leave(offer) else {
+                    homes.lost += 1;
+                    continue;
+                };
+                put::<L>(line, slot, guest);
                 slot += 1;
             }
             if slot > natives {

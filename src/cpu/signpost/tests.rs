@@ -90,9 +90,15 @@ fn images_are_those_of_the_reference() -> Result<()> {
             agrees::<u32, ()>(count, slots, copies)?;
         }
     }
-    // Several parts, the last one short.
+    // Several parts, the last one short; of one line.
     agrees::<u32, u32>(100_000, 105_000, false)?;
-    agrees::<u64, u64>(70_000, 72_000, false)
+    agrees::<u32, u32>(100_000, 105_000, true)?;
+    agrees::<u32, u32>(8 * 4097 - 900, 8 * 4097, false)?;
+    agrees::<u64, u64>(70_000, 72_000, false)?;
+    agrees::<u64, u64>(4 * 4097 - 900, 4 * 4097, true)?;
+    // Signposts of sets within their words.
+    agrees::<u32, ()>(16 * 4097 - 4000, 16 * 4097, false)?;
+    agrees::<u32, ()>(90_000, 16 * 6000, true)
 }
 
 #[test]
