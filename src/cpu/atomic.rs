@@ -13,6 +13,9 @@ pub(super) trait Atomic: Sync {
 
     fn load(&self, order: Ordering) -> Self::Word;
 
+    /// Stores a word, in no order.
+    fn store(&self, word: Self::Word);
+
     fn compare_exchange(
         &self,
         current: Self::Word,
@@ -40,6 +43,11 @@ macro_rules! atomic {
             #[inline(always)]
             fn load(&self, order: Ordering) -> $word {
                 <$atomic>::load(self, order)
+            }
+
+            #[inline(always)]
+            fn store(&self, word: $word) {
+                <$atomic>::store(self, word, Ordering::Relaxed);
             }
 
             #[inline(always)]
@@ -119,6 +127,10 @@ pub(super) mod modelled {
 
         fn load(&self, order: Ordering) -> u64 {
             self.0.load(order)
+        }
+
+        fn store(&self, word: u64) {
+            self.0.store(word, Ordering::Relaxed);
         }
 
         fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {

@@ -32,11 +32,15 @@ impl Crew {
         Crew { len, next: CachePadded::default(), stop: CachePadded::default() }
     }
 
+    /// How many threads may take part.
+    pub(super) fn threads(&self) -> usize {
+        threads().min(self.len.div_ceil(CHUNK))
+    }
+
     /// Runs `job` once on each thread that is free, and joins what they return; none for no input. A job that starts
     /// late finds no chunk left.
     pub(super) fn run<R: Send>(&self, job: impl Fn(&Crew) -> R + Sync, join: impl Fn(R, R) -> R + Sync) -> Option<R> {
-        let threads = threads().min(self.len.div_ceil(CHUNK));
-        fold_with(0..threads, 1, || (), |(), _, _| job(self), join)
+        fold_with(0..self.threads(), 1, || (), |(), _, _| job(self), join)
     }
 
     /// The next chunk that nobody has.

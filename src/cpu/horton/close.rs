@@ -1,148 +1,170 @@
-//! The last passes: proposals become pairs, and every bucket takes its final form.
+//! The last passes: offers become pairs, and every bucket takes its final form.
 //!
 //! ```text
-//! type A   for each proposal kept:  the entry of its home and tag = its function, by an atomic or
-//!                                   the leaver's pair is copied to where the proposal stood
-//!          then the bucket is sorted
-//! type B   items whose entry is STASH, and surplus:  to their stash buckets, by fetch_add
-//!          items whose entry is set otherwise:       gone, they have been copied
-//!          the S - 1 others, sorted, the greatest first; the entries
+//! leave    for each offer kept:  the entry of its rank = its function, by an atomic or
+//!                                the leaver's pair is copied to where the offer stood
+//! finish   type A   its pairs and those of its rooms, sorted
+//!          type B   pairs whose entry is STASH, and surplus:  to their stash buckets, by fetch_add
+//!                   pairs whose entry is set otherwise:       gone, they have been copied
+//!                   the S - 1 others, sorted, the greatest first; the entries, by tag
 //! stash    each bucket sorted
 //! ```
 //!
-//! The proposals of a span of buckets are listed, and the lines of their homes asked for, while those of the span
-//! before are turned into pairs.
+//! The offers of a span of rooms are listed, and the lines of their homes asked for, while those of the span before are
+//! turned into pairs. The image is written once, from its first bucket to its last.
 
-use std::ops::{Add, Range};
+use std::hint::select_unpredictable;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::build::Build;
+use super::build::{Block, Build, Header};
+use super::group::{count_copies, has_copies};
+use super::offer::{NO_OFFER, Offer};
+use crate::backend::Placed;
 use crate::cpu::CHUNK;
+use crate::cpu::block::sum;
+use crate::cpu::lanes::at_best;
 use crate::cpu::memory::prefetch;
 use crate::cpu::network::sort;
-use crate::error::Result;
-use crate::memory;
-use crate::parallel::{each, fold};
-use crate::scheme::horton::tokens::{self, EMPTY, GROUP_MAX, NO_PROPOSAL};
+use crate::parallel::{each, fold, threads};
+use crate::scheme::horton::tokens::{self, EMPTY};
 
-/// Buckets whose proposals are on their way together: about a block of them.
-const SPAN: usize = 64;
+/// Rooms whose offers are on their way together.
+const SPAN: usize = 128;
 
-/// A proposal that was kept, and the word of the image where it stands.
-struct Kept {
-    at: usize,
-    proposal: u64,
+/// Puts the pairs that leave in the rooms that keep their offers.
+pub(super) fn leave<const S: usize>(build: Build<'_, S>) {
+    let alone = threads().min(build.blocks.len()) == 1;
+    each(0..build.blocks.len(), 1, |_, parts| {
+        for part in parts {
+            let Block { words, rooms_end } = build.blocks[part];
+            let rooms = &words[S..rooms_end];
+            at_best(
+                #[inline(always)]
+                || take_in(&build, rooms, alone),
+            );
+        }
+    });
 }
 
-/// Finishes the Type A buckets, and writes their entries to the homes of those they took in.
-pub(super) fn type_a<const S: usize>(build: Build<'_, S>) -> Result<()> {
-    let of_chunk = |buckets: Range<usize>| {
-        // A bucket has no more proposals than words.
-        let (mut listed, mut before) = (memory::reserved(SPAN * S)?, memory::reserved(SPAN * S)?);
-        let mut finished = buckets.start;
-        for start in buckets.clone().step_by(SPAN).chain([buckets.end]) {
-            let span = start..buckets.end.min(start + SPAN);
-            span.clone().for_each(|bucket| list(&build, bucket as u32, &mut listed));
-            before.drain(..).for_each(|kept| take_in(&build, kept));
-            (finished..start).for_each(|bucket| finish(&build, bucket as u32));
-            finished = start;
-            std::mem::swap(&mut listed, &mut before);
-        }
-        Ok(())
+/// Gives all buckets their final form, now that all entries are known, and fills the stash. `stashed` counts the pairs of
+/// each stash bucket; those who find theirs full are unplaced. Counts copies of those that were at ease.
+pub(super) fn finish<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64]) -> Placed {
+    let of_part = |_, parts: Range<usize>| {
+        let mut placed = Placed::default();
+        at_best(
+            #[inline(always)]
+            || {
+                for bucket in parts.flat_map(|part| build.buckets_of(part)) {
+                    let header = build.header(bucket);
+                    if header.is_crowded::<S>() {
+                        type_b(&build, bucket, header, stashed, &mut placed);
+                    } else {
+                        type_a(&build, bucket, header, &mut placed);
+                    }
+                }
+            },
+        );
+        placed
     };
-    fold(0..build.headers.len(), CHUNK, |_, buckets| of_chunk(buckets).err(), Option::or).map_or(Ok(()), Err)
+    fold(0..build.blocks.len(), 1, of_part, sum)
 }
 
-/// Lists the proposals in a bucket, and asks for their homes.
+/// Puts pairs in the places of their offers, and sets the entries that lead there; other rooms become empty slots.
 #[inline(always)]
-fn list<const S: usize>(build: &Build<'_, S>, bucket: u32, listed: &mut Vec<Kept>) {
-    let words = build.bucket(bucket);
-    for (at, word) in words.iter().enumerate().skip(build.header(bucket).keys as usize) {
-        let proposal = word.load(Relaxed);
-        if proposal == NO_PROPOSAL {
-            word.store(EMPTY, Relaxed);
-            continue;
+fn take_in<const S: usize>(build: &Build<'_, S>, rooms: &[AtomicU64], alone: bool) {
+    let mut lists = [[0; SPAN + 1]; 2];
+    let (mut flying, mut before): (usize, &[AtomicU64]) = (0, &[]);
+    for span in rooms.chunks(SPAN).chain([&[][..]]) {
+        let mut len = 0;
+        for (at, room) in span.iter().enumerate() {
+            let word = room.load(Relaxed);
+            lists[0][len] = at as u32;
+            len += usize::from(word != NO_OFFER);
+            room.store(select_unpredictable(word == NO_OFFER, EMPTY, word), Relaxed);
         }
-        let home = tokens::unpacked(proposal).1;
-        prefetch(build.headers, home as usize);
-        for line in (0..S).step_by(8) {
-            prefetch(build.image, home as usize * S + line);
+        for &at in &lists[0][..len] {
+            let Offer { home, rank, .. } = Offer::of(span[at as usize].load(Relaxed));
+            let record = build.record(home, build.header(home));
+            prefetch(record, 0);
+            prefetch(record, 1 + rank as usize);
         }
-        listed.push(Kept { at: bucket as usize * S + at, proposal });
+        for &at in &lists[1][..flying] {
+            let room = &before[at as usize];
+            let offer = Offer::of(room.load(Relaxed));
+            let record = build.record(offer.home, build.header(offer.home));
+            let code = tokens::with_entry(0, offer.rank, build.functions.bits, offer.function(build.functions.count));
+            if alone {
+                record[0].store(record[0].load(Relaxed) | code, Relaxed);
+            } else {
+                record[0].fetch_or(code, Relaxed);
+            }
+            room.store(record[1 + offer.rank as usize].load(Relaxed), Relaxed);
+        }
+        lists.swap(0, 1);
+        (flying, before) = (len, span);
     }
 }
 
-/// Puts a pair in the place of its proposal, and sets the entry that leads there.
+/// Joins the pairs of a Type A bucket with those it has taken in.
 #[inline(always)]
-fn take_in<const S: usize>(build: &Build<'_, S>, kept: Kept) {
-    let (age, home, token) = tokens::unpacked(kept.proposal);
-    let (bits, header) = (build.functions.bits, build.header(home));
-    let count = header.tokens::<S>();
-    let Some((tag, function)) = tokens::step(header.upper, count, token, age, build.functions.count) else { return };
-    build.entries(home).fetch_or(tokens::with_entry(0, tag, bits, function), Relaxed);
-    let least = (header.upper & ((1 << tag) - 1)).count_ones() as usize;
-    let pair = build.item(build.bucket(home), least).load(Relaxed);
-    build.image[kept.at].store(pair, Relaxed);
-}
-
-/// Sorts a Type A bucket.
-#[inline(always)]
-fn finish<const S: usize>(build: &Build<'_, S>, bucket: u32) {
-    if !build.header(bucket).is_crowded::<S>() {
-        sort_words(build.bucket(bucket));
+fn type_a<const S: usize>(build: &Build<'_, S>, at: u32, header: Header, placed: &mut Placed) {
+    let words = build.bucket(at);
+    let keys = header.keys as usize;
+    // Those behind its own pairs; what is read before them is not used.
+    let from = Header { start: header.start - header.keys, ..header };
+    let Some(rooms) = build.record(at, from).first_chunk::<S>() else { return };
+    let mut pairs: [u64; S] =
+        std::array::from_fn(|i| select_unpredictable(i < keys, words[i].load(Relaxed), rooms[i].load(Relaxed)));
+    sort(&mut pairs);
+    words.iter().zip(pairs).for_each(|(word, pair)| word.store(pair, Relaxed));
+    if has_copies(&pairs) {
+        count_copies(&pairs, placed);
     }
 }
 
+/// Finishes a Type B bucket.
 #[inline(always)]
-fn sort_words<const S: usize>(words: &[AtomicU64; S]) {
-    let mut sorted: [u64; S] = std::array::from_fn(|i| words[i].load(Relaxed));
-    sort(&mut sorted);
-    words.iter().zip(sorted).for_each(|(word, sorted)| word.store(sorted, Relaxed));
-}
-
-/// Finishes the Type B buckets, now that all entries are known, and fills the stash. `stashed` counts the pairs of each
-/// stash bucket. Returns how many of them found theirs full.
-pub(super) fn type_b<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64]) -> u64 {
-    let of_chunk = |_, buckets: Range<usize>| {
-        let bucket_of = |bucket: usize| separate(&build, bucket as u32, stashed);
-        buckets.map(bucket_of).sum::<u64>()
-    };
-    fold(0..build.headers.len(), CHUNK, of_chunk, u64::add)
-}
-
-/// Finishes one bucket, if it is Type B.
-#[inline(always)]
-fn separate<const S: usize>(build: &Build<'_, S>, bucket: u32, stashed: &[AtomicU64]) -> u64 {
-    const MOST: usize = GROUP_MAX as usize;
-    let header = build.header(bucket);
-    if !header.is_crowded::<S>() {
-        return 0;
-    }
+fn type_b<const S: usize>(
+    build: &Build<'_, S>,
+    bucket: u32,
+    header: Header,
+    stashed: &[AtomicU64],
+    placed: &mut Placed,
+) {
+    // One more than stay, if no key comes twice.
+    const MOST: usize = 16;
     let (bits, stash_code) = (build.functions.bits, build.functions.stash_code());
-    let words = build.bucket(bucket);
-    let entries = words[S - 1].load(Relaxed);
-    let leasts = header.upper.count_ones();
-    let surplus = tokens::leavers(header.keys, S as u32) - header.tokens::<S>();
-    let (mut mask, mut stay, mut unplaced) = (header.upper, 0, 0);
+    let record = build.record(bucket, header);
+    let (by_rank, pairs) = (record[0].load(Relaxed), &record[1..=header.keys as usize]);
+    let (leasts, others) = pairs.split_at(header.mask.count_ones() as usize);
+    let surplus = (tokens::leavers(header.keys, S as u32) - header.tokens::<S>()) as usize;
+    let (mut mask, mut entries, mut stay) = (header.mask, 0, 0);
     let mut staying = [EMPTY; MOST];
-    for at in 0..header.keys {
-        let pair = build.item(words, at as usize).load(Relaxed);
-        let code = tokens::entry(entries, mask.trailing_zeros() % u32::BITS, bits);
+    for (rank, pair) in leasts.iter().enumerate() {
+        let (pair, code) = (pair.load(Relaxed), tokens::entry(by_rank, rank as u32, bits));
+        entries |= tokens::with_entry(0, mask.trailing_zeros() % u32::BITS, bits, code);
         mask &= mask.wrapping_sub(1);
-        let is_surplus = (leasts..leasts + surplus).contains(&at);
-        if (at < leasts && code == stash_code) || is_surplus {
-            unplaced += u64::from(!to_stash(build, pair, stashed));
+        if code == stash_code {
+            placed.unplaced += u64::from(!to_stash(build, pair, stashed));
         }
         staying[stay % MOST] = pair;
-        stay += usize::from(if at < leasts { code == 0 } else { !is_surplus });
+        stay += usize::from(code == 0);
     }
-    staying[stay.min(MOST)..].fill(EMPTY);
-    let Some(kept) = staying.first_chunk_mut::<S>() else { return unplaced };
+    let (leave, others) = others.split_at(surplus);
+    leave.iter().for_each(|pair| placed.unplaced += u64::from(!to_stash(build, pair.load(Relaxed), stashed)));
+    for pair in others {
+        staying[stay % MOST] = pair.load(Relaxed);
+        stay += 1;
+    }
+    // S - 1 stay; the last place is the entries'.
+    staying[S - 1] = EMPTY;
+    let Some(kept) = staying.first_chunk_mut::<S>() else { return };
     sort(kept);
-    // The last of them is a leftover's place: S - 1 stay.
+    let words = build.bucket(bucket);
     words.iter().zip(kept[..S - 1].iter().rev()).for_each(|(word, &pair)| word.store(pair, Relaxed));
-    unplaced
+    words[S - 1].store(entries, Relaxed);
 }
 
 /// Puts a pair into its stash bucket; false if that is full.
@@ -162,7 +184,9 @@ pub(super) fn stash<const S: usize>(build: Build<'_, S>, stashed: &[AtomicU64]) 
         for (at, count) in places.zip(counts) {
             let words = build.bucket(build.functions.buckets + at as u32);
             words.iter().skip(count.load(Relaxed) as usize).for_each(|word| word.store(EMPTY, Relaxed));
-            sort_words(words);
+            let mut sorted: [u64; S] = std::array::from_fn(|i| words[i].load(Relaxed));
+            sort(&mut sorted);
+            words.iter().zip(sorted).for_each(|(word, sorted)| word.store(sorted, Relaxed));
         }
     });
 }

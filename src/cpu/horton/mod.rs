@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! build.rs    the canonical build: its working memory and the order of its passes
-//! deal.rs     pass 1 to 3: every pair to its home
-//! group.rs    pass 4: every home's keys in order; who may have to leave
-//! settle.rs   pass 5: deferred acceptance, by compare-and-swap
-//! close.rs    pass 6 to 8: proposals become pairs, and buckets take their final form
+//! part.rs     every pair to its home, part by part
+//! group.rs    crowded homes: who may have to leave
+//! offer.rs    an offer in a word
+//! settle.rs   deferred acceptance, by compare-and-swap
+//! close.rs    offers become pairs, and buckets take their final form
 //! lookup.rs   lookup, for both kinds
 //! ```
 //!
@@ -14,9 +15,10 @@
 
 mod build;
 mod close;
-mod deal;
 mod group;
 mod lookup;
+mod offer;
+mod part;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -30,7 +32,7 @@ use super::lanes::{Lanes, Portable, with_lanes};
 use super::lines::{in_whole_chunks, mask, pack};
 use super::memory::{Memory, atomic};
 use super::{CHUNK, Cpu};
-use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, host};
+use crate::backend::{Decoded, DeviceBuffer, HashBackend, Passes, Placed, Removed, filled_and_placed, host};
 use crate::error::Result;
 use crate::parallel::{Per, each};
 use crate::scheme::horton::{HortonPlan, bucket, tokens};
@@ -58,6 +60,15 @@ macro_rules! with_slots {
 }
 
 impl Passes<Horton> for Cpu {
+    fn build(&self, plan: &HortonPlan, keys: &Memory<u32>, values: &Memory<u32>) -> Result<(Memory<u64>, Placed)> {
+        if plan.kind() == Kind::Classic {
+            return filled_and_placed::<Horton, _>(self, plan, keys, values);
+        }
+        let mut image = Memory::zeroed(plan.word_count()?)?;
+        let placed = self.horton_of_zeros(plan, image.words_mut()?, keys, values)?;
+        Ok((image, placed))
+    }
+
     fn place(
         &self,
         plan: &HortonPlan,
@@ -68,11 +79,9 @@ impl Passes<Horton> for Cpu {
         if plan.kind() == Kind::Classic {
             return host::place::<Cpu, Horton>(self, plan, image, keys, values);
         }
-        let pairs = Pairs { keys: keys.words(), values: values.words() };
-        self.ledger().kernel("horton_place", keys.len());
-        let (functions, words) = (plan.functions(), image.words_mut()?);
-        let outside = plan.outside().is_some();
-        self.run(|| with_slots!(functions.slots, place(&functions, outside, words, pairs))).flatten()
+        let words = image.words_mut()?;
+        self.run(|| each(&mut *words, CHUNK, |_, words| words.fill(0)))?;
+        self.horton_of_zeros(plan, words, keys, values)
     }
 
     fn lookup(
@@ -135,6 +144,21 @@ impl Passes<Horton> for Cpu {
     fn remove(&self, plan: &HortonPlan, image: &mut Memory<u64>, keys: &Memory<u32>) -> Result<Removed> {
         // Canonical tables are built afresh.
         host::remove::<Cpu, Horton>(self, plan, image, keys)
+    }
+}
+
+impl Cpu {
+    /// Makes a canonical image of one of zeros.
+    fn horton_of_zeros(
+        &self,
+        plan: &HortonPlan,
+        image: &mut [u64],
+        keys: &Memory<u32>,
+        values: &Memory<u32>,
+    ) -> Result<Placed> {
+        let pairs = Pairs { keys: keys.words(), values: values.words() };
+        let (functions, outside) = (plan.functions(), plan.outside().is_some());
+        self.run(|| with_slots!(functions.slots, place(&functions, outside, image, pairs, self.ledger()))).flatten()
     }
 }
 

@@ -2,54 +2,62 @@
 //!
 //! ```text
 //! each thread:   loop  refill the queue with the tokens of fresh buckets, if it has no block
-//!                      aim next        (tag, function, target of the last 128 in the queue; prefetch the targets)
-//!                      resolve flying  (its lines have had a block's time to arrive)
-//! aim:           a token past its last age: the entry of its first tag = STASH, by an atomic or
-//! resolve:       the least of the target's free words is below my proposal: exchange them
-//!                who has lost, I or the one that stood there, goes to the queue one age older
+//!                      aim next         (the offers of the last 128 in the queue, and their targets; ask for the headers)
+//!                      locate the last  (ask for the rooms that those headers tell)
+//!                      resolve the one before it
+//! aim:           a token that has been everywhere: the entry of its first tag = STASH, by an atomic or
+//! resolve:       the least word of the target's rooms is below my offer: exchange them
+//!                who has lost, I or the one that stood there, goes to the queue
 //! ```
 //!
-//! A proposal is its own place in the queue: age, home and token are all it takes to go on, with the mask of the home's
-//! tags, whose line is asked for when the proposal is queued.
+//! An offer is its own place in the queue: it is all that it takes to go on (`offer.rs`), with the header of its home,
+//! which is asked for when the offer is queued.
 //!
-//! **Why relaxed atomics and plain reads do.** A free word only grows. So if all of them were above mine when I looked,
-//! they are above it for good, and I am refused as I would be now. If the exchange succeeds, the word still was what I
-//! saw, and the others are no less than what I saw of them: it was the least of them all, and I am above it. No other
-//! memory is read on the strength of such a word: the headers were written before a join. So every step is a step of
-//! sequential deferred acceptance, whose end does not depend on the order.
+//! **Why relaxed atomics and plain reads do.** A word of a room only grows. So if all of them were above mine when I
+//! looked, they are above it for good, and I am refused as I would be now. If the exchange succeeds, the word still was
+//! what I saw, and the others are no less than what I saw of them: it was the least of them all, and I am above it. No
+//! other memory is read on the strength of such a word: the headers were written before a join. So every step is a step
+//! of sequential deferred acceptance, whose end does not depend on the order.
 //!
-//! **Why it ends.** Every step makes one proposal one age older, and ages are bounded.
+//! **Why one thread has a way of its own.** Whether an offer wins is a coin toss, and so is how many rooms there are. A
+//! thread that is alone can write without a look at either (`put_alone`).
+//!
+//! **Why it ends.** Every step makes one offer one age older, and ages are bounded.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use wide::u32x8;
 
 use super::build::Build;
+use super::offer::{self, NO_OFFER, Offer};
 use crate::cpu::BLOCK;
 use crate::cpu::atomic::Atomic;
 use crate::cpu::crew::Crew;
+use crate::cpu::lanes::at_best;
 use crate::cpu::memory::prefetch;
 use crate::error::Result;
 use crate::memory;
-use crate::scheme::horton::tokens::{self, NO_PROPOSAL};
+use crate::scheme::horton::tokens;
 
-/// Ages stand in a proposal's topmost 16 bits.
-const OLDER: u64 = 1 << 48;
-
-/// Lets all tokens propose until each is kept or exhausted.
+/// Has all offers made, until each token is kept or exhausted.
 pub(super) fn settle<const S: usize>(build: Build<'_, S>) -> Result<()> {
-    Crew::new(build.headers.len()).run(|crew| Settler::new(build).settle(crew), Result::and).unwrap_or(Ok(()))
+    let crew = Crew::new(build.functions.buckets as usize);
+    let alone = crew.threads() == 1;
+    crew.run(|crew| Settler::new(build, alone).settle(crew), Result::and).unwrap_or(Ok(()))
 }
 
-/// Proposals on their way to their targets.
-struct Block {
+/// Offers on their way to their targets.
+struct Block<'a, const S: usize, A> {
     len: usize,
-    proposals: [u64; BLOCK],
+    offers: [u64; BLOCK],
     homes: [u32; BLOCK],
+    masks: [u32; BLOCK],
     tags: [u32; BLOCK],
     functions: [u32; BLOCK],
     targets: [u32; BLOCK],
+    rooms: [(&'a [A; S], usize); BLOCK],
 }
 
 /// One thread.
@@ -60,30 +68,40 @@ struct Settler<'a, const S: usize, A> {
     waiting: usize,
     /// Buckets whose tokens have not been queued.
     fresh: Range<usize>,
+    /// Whether nobody else puts offers anywhere.
+    alone: bool,
 }
 
 impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
-    fn new(build: Build<'a, S, A>) -> Self {
-        Settler { build, queue: Vec::new(), waiting: 0, fresh: 0..0 }
+    fn new(build: Build<'a, S, A>, alone: bool) -> Self {
+        Settler { build, queue: Vec::new(), waiting: 0, fresh: 0..0, alone }
     }
 
     fn settle(mut self, crew: &Crew) -> Result<()> {
         let block = || Block {
             len: 0,
-            proposals: [0; BLOCK],
+            offers: [0; BLOCK],
             homes: [0; BLOCK],
+            masks: [0; BLOCK],
             tags: [0; BLOCK],
             functions: [0; BLOCK],
             targets: [0; BLOCK],
+            rooms: [(&self.build.blocks[0].words.as_chunks::<S>().0[0], 0); BLOCK],
         };
-        let (mut one, mut other) = (block(), block());
-        let (mut flying, mut next) = (&mut one, &mut other);
+        let [mut one, mut two, mut three] = [block(), block(), block()];
+        let (mut next, mut aimed, mut flying) = (&mut one, &mut two, &mut three);
         loop {
             let any_left = self.refill(crew)?;
-            self.aim(next);
-            self.resolve(flying)?;
-            std::mem::swap(&mut flying, &mut next);
-            if flying.len == 0 && self.waiting == 0 && !any_left {
+            at_best(
+                #[inline(always)]
+                || {
+                    self.aim(next);
+                    self.locate(aimed);
+                    self.resolve(flying)
+                },
+            )?;
+            (next, aimed, flying) = (flying, next, aimed);
+            if aimed.len + flying.len + self.waiting == 0 && !any_left {
                 return Ok(());
             }
         }
@@ -104,14 +122,10 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
             self.make_room(count as usize)?;
             // With surplus keys each tag is a token, and those of the surplus keys' tags have their entries.
             let has_surplus = tokens::leavers(header.keys, S as u32) > count;
-            let entries = if has_surplus { self.build.entries(home).load(Relaxed) } else { 0 };
-            let is_settled = |token: u32| {
-                let tag = tokens::nth_bit(header.upper, token);
-                tokens::entry(entries, tag, self.build.functions.bits) != 0
-            };
-            for token in (0..count).filter(|&token| !has_surplus || !is_settled(token)) {
-                self.queue[self.waiting] = tokens::proposal(1, home, token);
-                self.waiting += 1;
+            let entries = if has_surplus { self.build.record(home, header)[0].load(Relaxed) } else { 0 };
+            for token in 0..count {
+                self.queue[self.waiting] = offer::before_first(home, token, count);
+                self.waiting += usize::from(tokens::entry(entries, token, self.build.functions.bits) == 0);
             }
         }
         Ok(true)
@@ -128,26 +142,31 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
 
     /// Takes a block from the queue, and asks for its targets.
     #[inline(always)]
-    fn aim(&mut self, block: &mut Block) {
-        let Build { functions, image, headers, .. } = self.build;
+    fn aim(&mut self, block: &mut Block<'a, S, A>) {
+        let Build { functions, .. } = self.build;
         let from = self.waiting.saturating_sub(BLOCK);
         let mut len = 0;
-        for &proposal in &self.queue[from..self.waiting] {
-            let (age, home, token) = tokens::unpacked(proposal);
+        for &before in &self.queue[from..self.waiting] {
+            let home = Offer::of(before).home;
             let header = self.build.header(home);
-            let (mask, count) = (header.upper, header.tokens::<S>());
-            let Some((tag, function)) = tokens::step(mask, count, token, age, functions.count) else {
+            let (offer, word) = offer::next(before, header, header.tokens::<S>());
+            if offer.round >= tokens::CYCLES * functions.count {
                 // The stash's code is all ones, and the entry was 0.
-                let code = tokens::with_entry(0, tokens::nth_bit(mask, token), functions.bits, functions.stash_code());
-                self.build.entries(home).fetch_or(code, Relaxed);
+                let code = tokens::with_entry(0, offer.token, functions.bits, functions.stash_code());
+                self.build.record(home, header)[0].fetch_or(code, Relaxed);
                 continue;
-            };
-            block.proposals[len % BLOCK] = proposal;
-            (block.homes[len % BLOCK], block.tags[len % BLOCK]) = (home, tag);
-            block.functions[len % BLOCK] = function;
+            }
+            block.offers[len % BLOCK] = word;
+            (block.homes[len % BLOCK], block.masks[len % BLOCK]) = (home, header.mask);
+            block.tags[len % BLOCK] = offer.rank;
+            block.functions[len % BLOCK] = offer.function(functions.count);
             len += 1;
         }
         (self.waiting, block.len) = (from, len);
+        // Several at a time.
+        for (tag, &mask) in block.tags.iter_mut().zip(&block.masks) {
+            *tag = tokens::nth_bit(mask, *tag);
+        }
         let homes = block.homes.as_chunks::<8>().0.iter().zip(block.tags.as_chunks::<8>().0);
         let all = homes.zip(block.functions.as_chunks::<8>().0).zip(block.targets.as_chunks_mut::<8>().0);
         for (((homes, tags), numbers), targets) in all.take(len.div_ceil(8)) {
@@ -155,49 +174,81 @@ impl<'a, const S: usize, A: Atomic<Word = u64>> Settler<'a, S, A> {
             *targets = remapped.to_array();
         }
         for &target in &block.targets[..len] {
-            prefetch(headers, target as usize);
-            for line in (0..S).step_by(8) {
-                prefetch(image, target as usize * S + line);
-            }
+            self.build.prefetch_header(target);
         }
     }
 
-    /// Makes the proposals of a block, and queues all who lose.
+    /// Asks for the rooms of a block's targets.
     #[inline(always)]
-    fn resolve(&mut self, block: &Block) -> Result<()> {
-        self.make_room(BLOCK)?;
-        for i in 0..block.len.min(BLOCK) {
-            let (mine, target) = (block.proposals[i], block.targets[i]);
-            let keys = self.build.header(target).keys as usize;
-            let loser = offer(self.build.bucket(target), keys, mine);
-            let home = tokens::unpacked(loser).1;
-            prefetch(self.build.headers, home as usize);
-            self.queue[self.waiting] = loser.wrapping_add(OLDER);
-            self.waiting += usize::from(loser != NO_PROPOSAL);
+    fn locate(&mut self, block: &mut Block<'a, S, A>) {
+        for (&target, rooms) in block.targets[..block.len.min(BLOCK)].iter().zip(&mut block.rooms) {
+            let header = self.build.header(target);
+            let behind = self.build.record(target, header);
+            prefetch(behind, 0);
+            // They may go on in the next line.
+            prefetch(behind, S / 2 - 1);
+            let Some(words) = behind.first_chunk::<S>() else { continue };
+            *rooms = (words, S - (header.keys as usize).min(S));
         }
+    }
+
+    /// Makes the offers of a block, and queues all who lose.
+    #[inline(always)]
+    fn resolve(&mut self, block: &Block<'a, S, A>) -> Result<()> {
+        self.make_room(BLOCK)?;
+        let (build, alone) = (self.build, self.alone);
+        let Settler { queue, waiting, .. } = self;
+        let (queue, mut end) = (&mut queue[..], *waiting);
+        for i in 0..block.len.min(BLOCK) {
+            let (mine, home, (rooms, count)) = (block.offers[i], block.homes[i], block.rooms[i]);
+            let loser = if alone { put_alone(rooms, count, mine) } else { put(rooms, count, mine) };
+            build.prefetch_header(select_unpredictable(loser == NO_OFFER, home, Offer::of(loser).home));
+            queue[end] = loser;
+            end += usize::from(loser != NO_OFFER);
+        }
+        *waiting = end;
         Ok(())
     }
 }
 
-/// Offers a proposal to the free words of a bucket, which begin behind its own keys, and returns who has lost: the
-/// offer, the one it displaced, or nobody.
+/// Puts an offer to the first `count` of these words, and returns who has lost: the offer, the one it displaced, or
+/// nobody.
 #[inline(always)]
-fn offer<A: Atomic<Word = u64>, const S: usize>(bucket: &[A; S], keys: usize, mine: u64) -> u64 {
+fn put<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
     loop {
-        // Without a branch: how many of the words are free is as good as random.
-        let (mut least, mut at) = (u64::MAX, 0);
-        for (i, word) in bucket.iter().enumerate() {
-            let word = if i >= keys { word.load(Relaxed) } else { u64::MAX };
-            at = if word < least { i } else { at };
-            least = least.min(word);
+        let words: [u64; S] = std::array::from_fn(|i| rooms[i].load(Relaxed));
+        let mut least = u64::MAX;
+        for (i, &word) in words.iter().enumerate() {
+            least = select_unpredictable((i < count) & (word < least), word, least);
         }
         if least > mine {
             return mine;
         }
-        if bucket[at].compare_exchange(least, mine, Relaxed, Relaxed).is_ok() {
+        let places = (0..S).fold(0, |places, i| places | u32::from((words[i] == least) & (i < count)) << i);
+        let at = places.trailing_zeros() as usize % S;
+        if rooms[at].compare_exchange(least, mine, Relaxed, Relaxed).is_ok() {
             return least;
         }
     }
+}
+
+/// [`put`] of the only thread: the words stay in order, the greatest first.
+#[inline(always)]
+fn put_alone<A: Atomic<Word = u64>, const S: usize>(rooms: &[A; S], count: usize, mine: u64) -> u64 {
+    // All are read before one is written. Without a branch on how many there are, which is as good as random, but for more
+    // than four, which are few.
+    let few: [u64; 4] = std::array::from_fn(|i| rooms[i].load(Relaxed));
+    let mut carry = mine;
+    let mut pass = |room: &A, there: u64, is_room: bool| {
+        let is_less = there < carry;
+        let (greater, less) =
+            (select_unpredictable(is_less, carry, there), select_unpredictable(is_less, there, carry));
+        room.store(select_unpredictable(is_room, greater, there));
+        carry = select_unpredictable(is_room, less, carry);
+    };
+    (0..4).for_each(|i| pass(&rooms[i], few[i], i < count));
+    rooms[4..].iter().take(count.saturating_sub(4)).for_each(|room| pass(room, room.load(Relaxed), true));
+    carry
 }
 
 #[cfg(all(test, loom))]

@@ -1,5 +1,7 @@
 //! The CPU's tables against the sequential reference, on one thread and on more than the machine has.
 
+mod parts;
+
 use std::collections::HashMap;
 
 use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};

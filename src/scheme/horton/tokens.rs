@@ -104,11 +104,15 @@ pub fn token_count(keys: u32, slots: u32, mask: u32) -> u32 {
 /// The position of set bit number `n` (from 0) of a mask that has so many.
 #[inline(always)]
 pub fn nth_bit(mask: u32, n: u32) -> u32 {
-    let mut rest = mask;
-    for _ in 0..n {
-        rest &= rest.wrapping_sub(1);
+    // By halves, and not bit by bit as in the twin, so that processors find several at once.
+    let (mut at, mut left) = (0, n);
+    for width in [16, 8, 4, 2, 1] {
+        let below = (mask >> at & ((1 << width) - 1)).count_ones();
+        let is_beyond = below <= left;
+        at += if is_beyond { width } else { 0 };
+        left -= if is_beyond { below } else { 0 };
     }
-    rest.trailing_zeros()
+    at
 }
 
 /// How many tags a token holds.

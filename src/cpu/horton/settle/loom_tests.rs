@@ -11,13 +11,14 @@ use loom::thread;
 
 use super::*;
 use crate::cpu::atomic::modelled::{Blind, Lost, Modelled, Sound, Split};
-use crate::cpu::horton::build::Header;
+use crate::cpu::horton::build::{Block, Header};
 use crate::scheme::horton::Functions;
 use crate::scheme::{Horton, Request, Scheme};
 
 const S: usize = 4;
 
-/// What `group` leaves to settle: the functions, and a header for each bucket.
+/// What the parts leave to settle: the functions, and a header for each bucket. Of the one block the first words are the
+/// rooms of bucket 2, and the entries of home 0 and of home 1 stand behind them.
 struct Start {
     functions: Functions,
     headers: [AtomicU64; 3],
@@ -31,31 +32,29 @@ impl Start {
         let plan = Horton::canonical(S as u32).plan(request).expect("a plan");
         let mut functions = plan.functions();
         (functions.buckets, functions.count, functions.stratum) = (3, 2, 1);
-        let crowded = Header { keys: S as u32 + 1, upper: tags };
-        let headers = [crowded, crowded, Header { keys, upper: 0 }].map(|header| AtomicU64::new(header.word()));
-        Start { functions, headers }
+        let crowded = |start: usize| Header { keys: S as u32 + 1, start: start as u32, mask: tags };
+        let headers = [crowded(S), crowded(S + 1), Header { keys, start: 0, mask: 0 }];
+        Start { functions, headers: headers.map(|header| AtomicU64::new(header.word())) }
     }
 
-    fn image<A>(&self, of: impl Fn(u64) -> A) -> Vec<A> {
-        (0..self.headers.len() * S).map(|_| of(0)).collect()
+    fn words<A>(&self, of: impl Fn(u64) -> A) -> Vec<A> {
+        (0..2 * S + 1).map(|_| of(0)).collect()
     }
 
     /// Settles the tokens of these homes.
-    fn settle<A: Atomic<Word = u64>>(&self, image: &[A], homes: Range<usize>) {
-        let build = Build::<S, A> { functions: &self.functions, image, headers: &self.headers, crowd: &[] };
-        Settler { fresh: homes, ..Settler::new(build) }.settle(&Crew::new(0));
+    fn settle<A: Atomic<Word = u64>>(&self, words: &[A], homes: Range<usize>) {
+        let blocks = [Block { words, rooms_end: S }];
+        let (functions, headers) = (&self.functions, &self.headers);
+        let build = Build::<S, A> { functions, image: &[], headers, blocks: &blocks, shift: 2 };
+        let settled = Settler { fresh: homes, ..Settler::new(build, false) }.settle(&Crew::new(0));
+        assert!(settled.is_ok());
     }
 
-    /// The proposals that each bucket keeps, in order, and the entries of the crowded homes.
-    fn end<A: Atomic<Word = u64>>(&self, image: &[A]) -> Vec<Vec<u64>> {
-        let buckets = image.as_chunks::<S>().0.iter().zip(&self.headers);
-        let kept = |(bucket, header): (&[A; S], &AtomicU64)| {
-            let free = Header::of(header.load(Relaxed)).keys as usize;
-            let mut words: Vec<u64> = bucket.iter().skip(free.min(S - 1)).map(|word| word.load(Relaxed)).collect();
-            words.sort_unstable();
-            words
-        };
-        buckets.map(kept).collect()
+    /// The offers that bucket 2 keeps, in order, and the entries of the crowded homes.
+    fn end<A: Atomic<Word = u64>>(&self, words: &[A]) -> Vec<u64> {
+        let mut end: Vec<u64> = words.iter().map(|word| word.load(Relaxed)).collect();
+        end[..S].sort_unstable();
+        end
     }
 }
 
@@ -65,16 +64,16 @@ fn ends_as_one_thread<A: Modelled>(tags: u32, keys: u32) {
     model.preemption_bound = Some(3);
     model.check(move || {
         let start = Arc::new(Start::new(tags, keys));
-        let alone = start.image(AtomicU64::new);
+        let alone = start.words(AtomicU64::new);
         start.settle(&alone, 0..2);
-        let image = Arc::new(start.image(A::of));
+        let words = Arc::new(start.words(A::of));
         let other = {
-            let (start, image) = (Arc::clone(&start), Arc::clone(&image));
-            thread::spawn(move || start.settle(&image, 1..2))
+            let (start, words) = (Arc::clone(&start), Arc::clone(&words));
+            thread::spawn(move || start.settle(&words, 1..2))
         };
-        start.settle(&image, 0..1);
+        start.settle(&words, 0..1);
         other.join().expect("no panic");
-        assert_eq!(start.end(&image), start.end(&alone));
+        assert_eq!(start.end(&words), start.end(&alone));
     });
 }
 

@@ -1,0 +1,187 @@
+//! One part of a new table: every pair to its home, in a core's cache.
+//!
+//! ```text
+//! take    each pair to a place of its home's bucket in a copy of the part, or to the late ones if there is none left
+//! fill    the buckets go over the slice, in any order of pairs; homes with late pairs keep a record   (`group.rs`)
+//! ```
+//!
+//! Nothing branches on how many pairs a home has: that is a coin toss. What is late is chained by home, and crowded homes
+//! are gathered after all others.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use wide::u32x8;
+
+use super::build::Header;
+use super::group::{Group, MOST};
+use crate::backend::{DeviceBuffer, Placed};
+use crate::cpu::memory::Memory;
+use crate::cpu::parts::{LINE, with_room};
+use crate::scheme::horton::Functions;
+use crate::scheme::horton::tokens;
+
+/// A pair that has come too late for its bucket.
+#[derive(Clone, Copy)]
+struct Late {
+    word: u64,
+    /// The one before it of the same home, if there is one.
+    before: u32,
+}
+
+/// Where the block of a part is.
+pub(super) struct Found {
+    /// The number of the part.
+    pub(super) number: usize,
+    pub(super) page: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// Where the rooms end, counted from the start.
+    pub(super) rooms_end: usize,
+}
+
+/// What a thread works in, and what it has found in all its parts.
+pub(super) struct Room<const S: usize> {
+    /// The pairs of each bucket as they come, and a bucket for those who come too late. All others are empty between
+    /// parts: of words that are no offer.
+    table: Vec<[u64; S]>,
+    /// How many have come for each bucket.
+    counts: Vec<u32>,
+    late: Vec<Late>,
+    /// For each bucket the one that was late last, if there is one; and a place for the others to write to.
+    last: Vec<u32>,
+    /// Buckets for which more have come than there are slots.
+    full: Vec<u32>,
+    group: Group,
+    /// What is kept of each part (`build.rs`), and where. The words are zero behind the last.
+    pub(super) pages: Vec<Memory<u64>>,
+    pub(super) blocks: Vec<Found>,
+    /// Words of a page, at least.
+    page: usize,
+    /// Copies, and homes with more keys than there may be.
+    pub(super) placed: Placed,
+}
+
+impl<const S: usize> Room<S> {
+    /// For parts of so many buckets, and pages of so many words. None if memory is short.
+    pub(super) fn new(buckets: usize, page: usize) -> Option<Self> {
+        let (mut table, mut counts, mut last, mut full) =
+            (with_room(buckets + 1)?, with_room(buckets)?, with_room(buckets + 1)?, with_room(buckets + 1)?);
+        table.resize(buckets + 1, [0; S]);
+        counts.resize(buckets, 0);
+        last.resize(buckets + 1, 0);
+        full.resize(buckets + 1, 0);
+        let (late, pages, blocks) = (Vec::new(), Vec::new(), Vec::new());
+        let group = Group::default();
+        Some(Room { table, counts, late, last, full, group, pages, blocks, page, placed: Placed::default() })
+    }
+
+    /// Takes the pairs of the part that begins with this bucket.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        functions: &Functions,
+        start: u32,
+        dealt: [(&[u64], usize); 2],
+        escapes: &[u64],
+    ) -> Option<()> {
+        let most = dealt[0].1 + dealt[1].1 + escapes.len() + 1;
+        if self.late.len() < most {
+            self.late.try_reserve(most - self.late.len()).ok()?;
+            self.late.resize(most, Late { word: 0, before: 0 });
+        }
+        self.counts.fill(0);
+        let Room { table, counts, late, last, .. } = self;
+        let nobody = counts.len();
+        let (table, counts, late, last) = (&mut table[..=nobody], &mut counts[..], &mut late[..], &mut last[..=nobody]);
+        let mut lates = 0;
+        let mut visit = |word: u64, home: u32| {
+            let bucket = (home - start) as usize;
+            let Some(count) = counts.get_mut(bucket) else { return };
+            let rank = *count as usize;
+            *count += 1;
+            let is_late = rank >= S;
+            table[if is_late { nobody } else { bucket }][rank.min(S - 1)] = word;
+            late[lates] = Late { word, before: last[bucket] };
+            last[if is_late { bucket } else { nobody }] = lates as u32;
+            lates += usize::from(is_late);
+        };
+        for words in [&dealt[0].0[..dealt[0].1], &dealt[1].0[..dealt[1].1], escapes] {
+            let (lines, rest) = words.as_chunks::<LINE>();
+            for line in lines {
+                let homes = functions.mixed_home(u32x8::new(line.map(tokens::key))).0.to_array();
+                (0..LINE).for_each(|i| visit(line[i], homes[i]));
+            }
+            rest.iter().for_each(|&word| visit(word, functions.mixed_home(tokens::key(word)).0));
+        }
+        Some(())
+    }
+
+    /// Writes the buckets of the part that was taken, of this number.
+    #[inline(always)]
+    pub(super) fn fill(
+        &mut self,
+        functions: &Functions,
+        number: usize,
+        headers: &[AtomicU64],
+        buckets: &mut [[u64; S]],
+    ) -> Option<()> {
+        let Room { table, counts, late, last, full, group, pages, blocks, page, placed } = self;
+        let counts = &counts[..buckets.len()];
+        let (mut fulls, mut rooms, mut records) = (0, 0, 0);
+        for (at, ((bucket, there), &count)) in buckets.iter_mut().zip(table).zip(counts).enumerate() {
+            *bucket = std::mem::replace(there, [0; S]);
+            full[fulls] = at as u32;
+            let (count, is_full) = (count as usize, count as usize > S);
+            fulls += usize::from(is_full);
+            rooms += S - count.min(S);
+            records += if is_full { 1 + count.min(MOST) } else { 0 };
+        }
+        // What reads rooms reads S words: from their first, or to their last.
+        let rooms_end = S + rooms;
+        let len = rooms_end + records + S;
+        let start = room_for(pages, blocks, len, *page)?;
+        blocks.try_reserve(1).ok()?;
+        blocks.push(Found { number, page: pages.len() - 1, start, end: start + len, rooms_end });
+        let words = &mut pages.last_mut()?.words_mut().ok()?[start..start + len];
+        let mut room = S as u32;
+        for (header, &count) in headers.iter().zip(counts) {
+            let keys = count.min(S as u32);
+            header.store(Header { keys, start: room, mask: 0 }.word(), Relaxed);
+            room += S as u32 - keys;
+        }
+        let mut behind = &mut words[rooms_end..];
+        let mut start = rooms_end as u32;
+        for &at in &full[..fulls] {
+            let at = at as usize;
+            let keys = counts[at] as usize;
+            if keys > MOST {
+                placed.unplaced += 1;
+                continue;
+            }
+            group.pairs[..S].copy_from_slice(&buckets[at]);
+            let mut next = last[at];
+            for pair in &mut group.pairs[S..keys] {
+                let Late { word, before } = late[next as usize];
+                (*pair, next) = (word, before);
+            }
+            let (record, others) = behind.split_at_mut(1 + keys);
+            behind = others;
+            let mask = group.record::<S>(functions, keys, record, placed);
+            headers[at].store(Header { keys: keys as u32, start, mask }.word(), Relaxed);
+            start += 1 + keys as u32;
+        }
+        Some(())
+    }
+}
+
+/// Where so many words begin in the last page: a new one, of at least `page` words, if that has no room for them.
+fn room_for(pages: &mut Vec<Memory<u64>>, blocks: &[Found], len: usize, page: usize) -> Option<usize> {
+    let end = blocks.last().map_or(0, |found| found.end);
+    if pages.last().is_some_and(|page| end + len <= page.len()) {
+        return Some(end);
+    }
+    pages.try_reserve(1).ok()?;
+    pages.push(Memory::zeroed(len.max(page)).ok()?);
+    Some(0)
+}
