@@ -32,7 +32,7 @@ use wide::u32x8;
 
 use super::build::Build;
 use super::offer::{self, NO_OFFER, Offer};
-use crate::cpu::BLOCK;
+use crate::cpu;
 use crate::cpu::atomic::Atomic;
 use crate::cpu::crew::Crew;
 use crate::cpu::lanes::at_best;
@@ -40,6 +40,9 @@ use crate::cpu::memory::prefetch;
 use crate::error::Result;
 use crate::memory;
 use crate::scheme::horton::tokens;
+
+/// Offers that are on their way together; fewer in the model checker, whose threads have small stacks.
+const BLOCK: usize = if cfg!(loom) { 8 } else { cpu::BLOCK };
 
 /// Has all offers made, until each token is kept or exhausted.
 pub(super) fn settle<const S: usize>(build: Build<'_, S>) -> Result<()> {
