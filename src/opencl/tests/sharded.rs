@@ -18,7 +18,7 @@ fn a_table_over_cpu_and_devices_is_that_of_cpus() -> Result<()> {
     let keys: Vec<u32> = (0..len).map(|i| i * 7 + 1).collect();
     let values = noise(5, keys.len());
     let builder = Sharded::builder(Bucketized::canonical(8), 6).capacity(2 * keys.len());
-    let whole = builder.build(&[cpu.clone()], &keys, &values)?;
+    let whole = builder.build(std::slice::from_ref(&cpu), &keys, &values)?;
     for devices in
         [vec![one.clone()], vec![cpu.clone(), one.clone()], vec![one.clone(), two.clone()], vec![cpu, one, two]]
     {
@@ -51,7 +51,7 @@ fn wide_signposts_in_shards_are_alike_on_every_device() -> Result<()> {
     let Some([cpu, one, two]) = devices()? else { return Ok(()) };
     let keys: Vec<u64> = (0..if small() { 300 } else { 9000 }).map(|i| i << 33 | i).collect();
     let builder = Sharded::builder(Signpost::new().of::<u64, u64>(), 3);
-    let whole = builder.build(&[cpu.clone()], &keys, &keys)?;
+    let whole = builder.build(std::slice::from_ref(&cpu), &keys, &keys)?;
     let mixed = builder.build(&[one, cpu, two], &keys, &keys)?;
     assert_eq!(mixed.digest()?, whole.digest()?);
     assert_eq!(mixed.to_pairs()?, whole.to_pairs()?);
