@@ -124,7 +124,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// [`TableBuilder::build`], and the numbers in them are those of one shard. If all that is wrong is that keys come more
     /// than once, the least of them is told, whatever the shards.
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[S::Value]) -> Result<Sharded<B, S>> {
-        let which = Which::new(self.shards, self.table.given_seed())?;
+        let which = Which::new(self.shards, self.table.seed)?;
         let builder = match self.capacity {
             Some(pairs) => self.table.clone().capacity(share(pairs, self.shards)),
             None => self.table.clone(),

@@ -117,7 +117,7 @@ pub struct TableBuilder<S: Scheme> {
     scheme: S,
     load: Option<f64>,
     fixed: Option<Fixed>,
-    seed: u64,
+    pub(crate) seed: u64,
     duplicates: Duplicates,
     attempts: u32,
     contents: Contents,
@@ -170,11 +170,6 @@ impl<S: Scheme> TableBuilder<S> {
     /// Refuses parameters that no table can have, before anything is done for one.
     pub(crate) fn check(&self) -> Result<()> {
         self.settings().map(drop)
-    }
-
-    /// The seed of all constants.
-    pub(crate) fn given_seed(&self) -> u64 {
-        self.seed
     }
 
     /// The parameters, checked.
