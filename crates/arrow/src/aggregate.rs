@@ -26,7 +26,7 @@ use crate::keys::{Column, Keys};
 use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, present};
 
 /// The digits of the widest decimal of 128 bits.
-const DIGITS: u8 = 38;
+pub(crate) const DIGITS: u8 = 38;
 
 /// What is wanted of the values of a group. Nulls are no values; a group without values has null, and count 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -376,7 +376,8 @@ fn last_rows(ids: &[u32], groups: usize) -> UInt32Array {
     rows.into()
 }
 
-fn scale(of: &DataType) -> i8 {
+/// Digits behind the point of decimals; of whole numbers none.
+pub(crate) fn scale(of: &DataType) -> i8 {
     match of {
         DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => *scale,
         _ => 0,

@@ -126,7 +126,7 @@ pub(crate) fn hash_bits() -> u32 {
     })
 }
 
-fn all_leaves(keys: &Keys) -> Result<Vec<Leaf>> {
+pub(crate) fn all_leaves(keys: &Keys) -> Result<Vec<Leaf>> {
     let mut all = Vec::new();
     for column in keys.columns() {
         all.extend(leaves(column.name(), column.data_type(), column.chunks())?);

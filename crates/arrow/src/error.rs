@@ -1,5 +1,7 @@
 //! Everything that can go wrong, with what to do about it.
 
+use std::path::PathBuf;
+
 use arrow_schema::{ArrowError, DataType};
 
 /// The result of every fallible operation here.
@@ -96,12 +98,31 @@ pub enum Error {
         /// The type of sums.
         sum: DataType,
     },
+    /// A temporary file that cannot be written or read.
+    #[error("temporary files in {}: {source}: free some space there, or name another folder", folder.display())]
+    Spill {
+        /// The folder they are in.
+        folder: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// What koel reports.
     #[error(transparent)]
     Koel(#[from] koel::Error),
     /// What Arrow reports.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
+}
+
+impl Error {
+    /// Whether text did not fit its array, in whichever words Arrow says so: fewer rows have less.
+    pub fn is_too_long(&self) -> bool {
+        match self {
+            Error::Arrow(ArrowError::OffsetOverflowError(_)) => true,
+            Error::Arrow(ArrowError::InvalidArgumentError(what)) => what.contains("offset overflow"),
+            _ => false,
+        }
+    }
 }
 
 /// A cast of a column, by which it can be compared.

@@ -61,6 +61,7 @@ mod canonical;
 mod edge_tests;
 mod encode;
 mod error;
+pub mod external;
 mod finder;
 mod group;
 mod join;

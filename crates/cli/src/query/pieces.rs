@@ -3,8 +3,6 @@
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
-use koel_arrow::Error;
 
 use crate::failure::{Failure, Result};
 use crate::output::RowOptions;
@@ -49,20 +47,11 @@ fn write_range(
     match make(rows.clone()) {
         Ok(batch) => sink.write(&batch),
         // Text of a batch is limited to 2 GiB a column: half of the rows have less.
-        Err(Error::Arrow(error)) if rows.len() > 1 && is_too_long(&error) => {
+        Err(error) if rows.len() > 1 && error.is_too_long() => {
             let middle = rows.start + rows.len() / 2;
             write_range(sink, rows.start..middle, make)?;
             write_range(sink, middle..rows.end, make)
         }
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether text did not fit its array, in whichever words Arrow says so.
-fn is_too_long(error: &ArrowError) -> bool {
-    match error {
-        ArrowError::OffsetOverflowError(_) => true,
-        ArrowError::InvalidArgumentError(what) => what.contains("offset overflow"),
-        _ => false,
     }
 }

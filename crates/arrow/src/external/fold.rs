@@ -1,0 +1,216 @@
+//! Rows of one key, or of few, which are too many to be in memory at once: aggregates piece by piece.
+//!
+//! ```text
+//! piece        the id of each row's key: what a key's bytes are in a map
+//!   counts, sums     added to those of the pieces before (sums.rs)
+//!   all other ones   group_by of the piece by ids: a row an id
+//! finish       group_by of these rows by ids, once more: the least of least values, the first of first ones
+//! ```
+//!
+//! Values that are told apart are not counted here: what is distinct in pieces need not be so in the whole. [`Fold::add_distinct`]
+//! gets distinct rows, which whoever deals the rows makes of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt32Array};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use koel::IdOrder;
+
+use super::group::{GroupBy, Of};
+use super::parts::numbers;
+use super::sums::Sums;
+use super::{Side, batch_of};
+use crate::aggregate::{Aggregation, Function, group_by};
+use crate::canonical::canonical;
+use crate::error::Result;
+use crate::group::{NO_GROUP, NullKeys, distinct, factorize};
+use crate::keys::{Column, Keys};
+use crate::values::{Values, present};
+
+/// Aggregates of rows that come piece by piece.
+pub(super) struct Fold<'a> {
+    group_by: &'a GroupBy<'a>,
+    side: &'a Side,
+    /// The columns of groups, and the number of the first row.
+    schema: SchemaRef,
+    ids: Ids,
+    /// For each aggregate that is added up.
+    sums: Vec<Option<Sums>>,
+    /// For each column of which different values are counted: how many an id has.
+    distinct: HashMap<usize, Vec<i64>>,
+    /// What group_by found of each piece: ids, keys, the number of the first row, aggregates that are not added up.
+    pieces: Vec<RecordBatch>,
+}
+
+impl<'a> Fold<'a> {
+    pub(super) fn new(group_by: &'a GroupBy<'a>, side: &'a Side, schema: &SchemaRef) -> Self {
+        let sums = |(of, at): (&Of, usize)| {
+            let column = of.column.map(|column| side.schema.field(column));
+            Sums::of(of.function, column, schema.field(at).data_type())
+        };
+        let sums = group_by.aggregates.iter().zip(group_by.by.len()..).map(sums).collect();
+        let counted = group_by.aggregates.iter().filter(|of| of.function == Function::DistinctCount);
+        let distinct = counted.filter_map(|of| Some((of.column?, Vec::new()))).collect();
+        Fold { group_by, side, schema: Arc::clone(schema), ids: Ids::default(), sums, distinct, pieces: Vec::new() }
+    }
+
+    /// The columns of which different values are counted.
+    pub(super) fn distinct_columns(&self) -> Vec<usize> {
+        let mut columns: Vec<usize> = self.distinct.keys().copied().collect();
+        columns.sort_unstable();
+        columns
+    }
+
+    /// The next rows.
+    pub(super) fn add(&mut self, batches: Vec<RecordBatch>) -> Result<()> {
+        let columns = self.side.columns(batches)?;
+        let keys = Keys::new(self.side.keys.iter().map(|&key| columns[key].clone()).collect())?;
+        let ids = self.ids.of_rows(self.group_by, &keys)?;
+        for (of, sums) in self.group_by.aggregates.iter().zip(&mut self.sums) {
+            match (sums, of.column.map(|column| &columns[column])) {
+                (Some(sums), Some(column)) if of.function == Function::Count => {
+                    sums.count(&present(column, ids.values()).ids)
+                }
+                (Some(sums), Some(column)) => sums.add(&Values::of(column, ids.values()))?,
+                (Some(sums), None) => sums.count(ids.values()),
+                (None, _) => (),
+            }
+        }
+        let others = self.others().map(|of| of.column.map(|column| (of.function, columns[column].clone())));
+        let piece = self.one_row_an_id(ids, &columns, others.flatten().collect(), NullKeys::Drop)?;
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    /// Different rows of the key and a column.
+    pub(super) fn add_distinct(&mut self, column: usize, rows: &RecordBatch) -> Result<()> {
+        let keys = self.side.keys.len();
+        let column_of = |at: usize| Column::new(self.side.schema.field(at).name(), Arc::clone(rows.column(at)));
+        let values = column_of(keys);
+        let ids = self.ids.of_rows(self.group_by, &Keys::new((0..keys).map(column_of).collect())?)?;
+        let counts = self.distinct.entry(column).or_default();
+        for &id in present(&values, ids.values()).ids.iter().filter(|&&id| id != NO_GROUP) {
+            if counts.len() <= id as usize {
+                counts.resize(id as usize + 1, 0);
+            }
+            counts[id as usize] += 1;
+        }
+        Ok(())
+    }
+
+    /// The groups, with the numbers of their first rows.
+    pub(super) fn finish(mut self) -> Result<RecordBatch> {
+        let Some(first) = self.pieces.first() else { return Ok(RecordBatch::new_empty(self.schema)) };
+        let pieces = concat_batches(&first.schema(), &std::mem::take(&mut self.pieces))?;
+        let [id, columns @ ..] = pieces.columns() else { return Ok(RecordBatch::new_empty(self.schema)) };
+        let ids: UInt32Array = UInt32Array::from(id.to_data());
+        let column = |column: &ArrayRef| Column::new("", Arc::clone(column));
+        let keys = self.side.keys.len();
+        // Keys and numbers stand where pieces have them, one behind the other.
+        let others = self.others().map(|of| of.function).zip(columns[keys + 1..].iter().map(column)).collect();
+        let heads: Vec<Column> = columns[..=keys].iter().map(column).collect();
+        let groups = self.heads_and(ids, &heads, others, NullKeys::Group)?;
+        let numbers_at = keys + 1;
+        let numbered = batch_of(&numbers_schema(), vec![Arc::clone(groups.column(numbers_at))], groups.num_rows())?;
+        let firsts = numbers(&numbered);
+        let mut others = groups.columns()[numbers_at + 1..].iter();
+        let mut found: Vec<ArrayRef> = groups.columns()[1..=keys].to_vec();
+        for ((of, sums), at) in self.group_by.aggregates.iter().zip(self.sums).zip(keys..) {
+            let field = self.schema.field(at);
+            found.push(match (sums, of.column) {
+                (Some(sums), column) => {
+                    sums.finish(column.map(|column| self.side.schema.field(column)), field.data_type(), firsts)?
+                }
+                (None, Some(column)) if of.function == Function::DistinctCount => {
+                    let mut counts = self.distinct.get(&column).cloned().unwrap_or_default();
+                    counts.resize(groups.num_rows(), 0);
+                    Arc::new(Int64Array::from(counts))
+                }
+                (None, _) => others
+                    .next()
+                    .map_or_else(|| arrow_array::new_null_array(field.data_type(), groups.num_rows()), Arc::clone),
+            });
+        }
+        found.push(Arc::clone(groups.column(numbers_at)));
+        let groups = batch_of(&self.schema, found, groups.num_rows())?;
+        // Ids are in the order of first rows.
+        match self.group_by.order {
+            IdOrder::Ascending => {
+                let key = |at: usize| Column::new("", Arc::clone(groups.column(at)));
+                let keys = Keys::new((0..keys).map(key).collect())?;
+                let rows = distinct(self.group_by.device, &keys, IdOrder::Ascending, NullKeys::Group)?;
+                Ok(arrow_select::take::take_record_batch(&groups, &rows)?)
+            }
+            _ => Ok(groups),
+        }
+    }
+
+    /// Aggregates that group_by makes of the whole from those of pieces.
+    fn others(&self) -> impl Iterator<Item = &Of> {
+        let is_other = |of: &&Of| !matches!(of.function, Function::DistinctCount);
+        self.group_by
+            .aggregates
+            .iter()
+            .zip(&self.sums)
+            .filter(|(_, sums)| sums.is_none())
+            .map(|(of, _)| of)
+            .filter(is_other)
+    }
+
+    /// Of rows with all columns: a row an id.
+    fn one_row_an_id(
+        &self,
+        ids: UInt32Array,
+        columns: &[Column],
+        others: Vec<(Function, Column)>,
+        nulls: NullKeys,
+    ) -> Result<RecordBatch> {
+        let mut heads: Vec<Column> = self.side.keys.iter().map(|&key| columns[key].clone()).collect();
+        heads.extend(columns.last().cloned());
+        self.heads_and(ids, &heads, others, nulls)
+    }
+
+    /// A row an id, ids ascending: the first of each of these, and these aggregates.
+    fn heads_and(
+        &self,
+        ids: UInt32Array,
+        heads: &[Column],
+        others: Vec<(Function, Column)>,
+        nulls: NullKeys,
+    ) -> Result<RecordBatch> {
+        let keys = Keys::new(vec![Column::new("", Arc::new(ids))])?;
+        let mut wanted: Vec<Aggregation> =
+            heads.iter().map(|head| Aggregation::new(Function::First, head.clone())).collect();
+        wanted.extend(others.into_iter().map(|(function, column)| Aggregation::new(function, column)));
+        group_by(self.group_by.device, &keys, &wanted, IdOrder::Ascending, nulls)
+    }
+}
+
+fn numbers_schema() -> SchemaRef {
+    super::parts::numbered_schema(&arrow_schema::Schema::empty())
+}
+
+/// Numbers for keys, in the order in which they appear.
+#[derive(Default)]
+struct Ids(HashMap<Box<[u8]>, u32>);
+
+impl Ids {
+    /// The id of each row's key; null for rows in no group.
+    fn of_rows(&mut self, group_by: &GroupBy<'_>, keys: &Keys) -> Result<UInt32Array> {
+        let groups = factorize(group_by.device, keys, IdOrder::FirstSeen, group_by.nulls)?;
+        let columns = groups.keys(keys)?.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+        let bytes = RowConverter::new(fields)?.convert_columns(&columns)?;
+        let mut of_group = Vec::with_capacity(groups.len());
+        for key in &bytes {
+            let next = self.0.len() as u32;
+            of_group.push(*self.0.entry(key.as_ref().into()).or_insert(next));
+        }
+        let of_row = |&code: &u32| of_group.get(code as usize).copied().unwrap_or(NO_GROUP);
+        let ids = groups.codes.values().iter().map(of_row).collect::<Vec<_>>();
+        Ok(UInt32Array::new(ids.into(), groups.codes.nulls().cloned()))
+    }
+}

@@ -1,0 +1,95 @@
+//! Hashes of keys, by which rows are dealt: equal keys have equal hashes, whatever their types.
+//!
+//! ```text
+//! hash = mix( mix( mix(value of the first column) + value of the second ) + .. )
+//! ```
+//!
+//! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; of text the value is a hash of
+//! its bytes. A null has a value of its own; where nulls equal nothing, rows with one are dealt by their numbers, because
+//! they belong nowhere and would fill one part.
+//!
+//! What it is not: a proof of equality. Two keys may share a hash; all that follows is that they are in one part.
+
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::encode::{CHUNK, NullEquality, all_leaves, hash_bits};
+use crate::error::Result;
+use crate::keys::Keys;
+use crate::leaf::{Bytes, Fixed, Leaf, with_values};
+
+/// What stands for a null.
+const NULL: u64 = 0x6e75_6c6c;
+
+/// The hash of each row's key. `first` is the number of the first row.
+pub(super) fn hashes(keys: &Keys, nulls: NullEquality, first: u64) -> Result<Vec<u64>> {
+    let leaves = all_leaves(keys)?;
+    let mut hashes = vec![0; keys.len()];
+    for leaf in &leaves {
+        add(leaf, &mut hashes);
+    }
+    if nulls == NullEquality::NothingEquals {
+        for leaf in &leaves {
+            deal_nulls(leaf, first, &mut hashes);
+        }
+    }
+    let mask = u64::MAX >> (64 - hash_bits());
+    hashes.iter_mut().for_each(|hash| *hash &= mask);
+    Ok(hashes)
+}
+
+/// One value more for each row.
+fn add(leaf: &Leaf, hashes: &mut [u64]) {
+    let mut rest = hashes;
+    for piece in &leaf.pieces {
+        let (own, behind) = rest.split_at_mut(piece.rows);
+        own.par_chunks_mut(CHUNK).enumerate().for_each(|(number, own)| {
+            let rows = number * CHUNK..number * CHUNK + own.len();
+            // What stands under a null may be anything.
+            let before = piece.nulls.as_ref().map(|nulls| (nulls, own.to_vec()));
+            with_values!(
+                &piece.values,
+                |all| own.iter_mut().zip(&all[rows.clone()]).for_each(|(hash, &value)| *hash = mix(*hash, word(value))),
+                |bytes| own.iter_mut().zip(rows.clone()).for_each(|(hash, row)| *hash = mix(*hash, text(bytes, row)))
+            );
+            if let Some((nulls, before)) = before {
+                let of_nulls = own.iter_mut().zip(before).zip(rows).filter(|&(_, row)| nulls.is_null(row));
+                of_nulls.for_each(|((hash, before), _)| *hash = mix(before, NULL));
+            }
+        });
+        rest = behind;
+    }
+}
+
+/// Other hashes of the rows that have a null.
+fn deal_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
+    let mut start = 0;
+    for piece in &leaf.pieces {
+        if let Some(nulls) = &piece.nulls {
+            for row in (0..piece.rows).filter(|&row| nulls.is_null(row)) {
+                hashes[start + row] = mix(NULL, first + (start + row) as u64);
+            }
+        }
+        start += piece.rows;
+    }
+}
+
+fn word<T: Fixed>(value: T) -> u64 {
+    let wide = T::widen(value.whole());
+    wide as u64 ^ ((wide >> 64) as u64).rotate_left(32)
+}
+
+fn text(bytes: &Bytes, row: usize) -> u64 {
+    let strings = &bytes.strings;
+    let at = bytes.keys.as_ref().map_or(row, |keys| keys[row] as usize);
+    // Under a null a dictionary's key may be any number.
+    if at < strings.len() { xxh3_64(strings.get(at)) } else { NULL }
+}
+
+/// The finisher of SplitMix64.
+fn mix(hash: u64, value: u64) -> u64 {
+    let mut z = hash.rotate_left(25).wrapping_add(value).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,220 @@
+//! A join under a limit: what fits is joined at once, and else part by part.
+//!
+//! ```text
+//! right batches  held until they are too many
+//! all held       index; each left batch looks its rows up, and its results go out
+//! too many       right rows dealt, left rows dealt; each pair of parts joined (pair.rs); runs of results merged
+//!                behind them, in right and full joins, right rows without a partner
+//! ```
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use koel::{Any, JoinKind};
+
+use super::merge::{Order, merged};
+use super::pair::{Pairing, RightRows, rest_of};
+use super::parts::Parts;
+use super::{Batches, Held, Limit, Side, Stage, without_numbers};
+use crate::encode::NullEquality;
+use crate::error::{Error, Result};
+use crate::kind::check_types;
+
+/// A column of the result of a join, by its place among those of a side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A left column.
+    Left(usize),
+    /// A right column.
+    Right(usize),
+    /// The key columns of this number: the left one, or where there is no left row the right one. Both are of one type.
+    Key(usize),
+}
+
+/// What is joined, and how.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use koel_arrow::external::{Batches, Join, Limit, Output};
+/// use koel_arrow::{Error, JoinKind, NullEquality};
+///
+/// let batch = |k: Vec<i64>| RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(k)) as ArrayRef)]);
+/// let (left, right) = (batch(vec![3, 1, 2])?, batch(vec![2, 3])?);
+/// let columns = [Output::Left(0), Output::Right(0)];
+/// let join = Join {
+///     device: &koel::auto().backend,
+///     on: &[(0, 0)],
+///     how: JoinKind::Inner,
+///     nulls: NullEquality::NothingEquals,
+///     columns: &columns,
+///     limit: &Limit::new(100_000_000),
+///     watch: &|_| (),
+/// };
+/// let batches = |batch: RecordBatch| Batches::new(batch.schema(), [Ok::<_, Error>(batch)]);
+/// let mut keys = Vec::new();
+/// let rows = join.run(batches(left), batches(right), |batch| {
+///     keys.push(batch.column(0).clone());
+///     Ok(())
+/// })?;
+/// assert_eq!((rows.left, rows.right, rows.joined, rows.spilled), (3, 2, 2, 0));
+/// assert_eq!(keys[0].as_ref(), &Int64Array::from(vec![3, 2]));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Join<'a> {
+    /// Where keys are looked up.
+    pub device: &'a Any,
+    /// The key columns, left and right, by their places.
+    pub on: &'a [(usize, usize)],
+    /// Which rows come out.
+    pub how: JoinKind,
+    /// Whether nulls are equal.
+    pub nulls: NullEquality,
+    /// The columns of the result. In semi and anti joins left ones alone.
+    pub columns: &'a [Output],
+    /// How much memory may be used.
+    pub limit: &'a Limit,
+    /// Is told how far the work is.
+    pub watch: &'a dyn Fn(Stage),
+}
+
+/// How many rows there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinedRows {
+    /// Left rows.
+    pub left: u64,
+    /// Right rows.
+    pub right: u64,
+    /// Rows of the result.
+    pub joined: u64,
+    /// Bytes written to temporary files.
+    pub spilled: u64,
+}
+
+impl Join<'_> {
+    /// The columns of the result of tables with these columns.
+    ///
+    /// # Errors
+    /// [`Error::Arrow`] for a column that is not there, or keys of two types in one column.
+    pub fn schema(&self, left: &Schema, right: &Schema) -> Result<SchemaRef> {
+        let wrong = |what: String| Error::Arrow(ArrowError::SchemaError(what));
+        let field = |of: &Schema, at: usize| match of.fields().get(at) {
+            Some(field) => Ok(Arc::new(plain(field))),
+            None => Err(wrong(format!("column {at} of {}", of.fields().len()))),
+        };
+        let fields = self.columns.iter().map(|column| match *column {
+            Output::Left(at) => field(left, at),
+            Output::Right(_) if !self.how.has_right() => Err(wrong(format!("a right column of a {} join", self.how))),
+            Output::Right(at) => field(right, at),
+            Output::Key(number) => {
+                let &(own, other) = self.on.get(number).ok_or_else(|| wrong(format!("key {number}")))?;
+                let (own, other) = (field(left, own)?, field(right, other)?);
+                match own.data_type() == other.data_type() {
+                    true => Ok(own),
+                    false => Err(wrong(format!("a column of keys of {} and {}", own.data_type(), other.data_type()))),
+                }
+            }
+        });
+        Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
+    }
+
+    /// Joins two tables. The result is handed on batch by batch, in the order of left rows, then of right rows.
+    ///
+    /// Cost: where the right table fits, that of a join in memory, and left rows are never held. Else each row of both tables,
+    /// and each of the result, is also written to a temporary file and read back, once; more than once, where the right
+    /// table is more than 32 times the limit, or where the rows of one right key do not fit: then the left rows of its part
+    /// are read again for each piece of them.
+    ///
+    /// # Errors
+    /// As [`join`](fn@crate::join), [`Error::Spill`], and those of the tables and of `take`, after which nothing more is
+    /// done. Temporary files are gone then.
+    pub fn run<E: From<Error>>(
+        &self,
+        left: Batches<'_, E>,
+        right: Batches<'_, E>,
+        mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<JoinedRows, E> {
+        let schema = self.schema(&left.schema, &right.schema)?;
+        let (left_keys, right_keys) = self.on.iter().copied().unzip();
+        let mut left_side = Side::new(&left.schema, left_keys)?;
+        let mut right_side = Side::new(&right.schema, right_keys)?;
+        let empty = |side: &Side| RecordBatch::new_empty(Arc::clone(&side.schema));
+        check_types(&left_side.keys_of(&empty(&left_side))?, &right_side.keys_of(&empty(&right_side))?)?;
+        let limit = self.limit.of(self.device);
+        let mut sizes = JoinedRows::default();
+        let mut take = |sizes: &mut JoinedRows, batch: RecordBatch| {
+            sizes.joined += batch.num_rows() as u64;
+            take(batch)
+        };
+
+        let mut held = Held::default();
+        let mut dealt: Option<Parts> = None;
+        for batch in right.batches {
+            let batch = right_side.numbered(&batch?)?;
+            match &mut dealt {
+                Some(parts) => parts.deal(&right_side, &batch, self.nulls)?,
+                None => held.push(batch),
+            }
+            if dealt.is_none() && !limit.fits(held.rows, held.bytes) {
+                (self.watch)(Stage::Dealing);
+                let mut parts = Parts::new(&limit)?;
+                for batch in std::mem::take(&mut held).batches {
+                    parts.deal(&right_side, &batch, self.nulls)?;
+                }
+                dealt = Some(parts);
+            }
+        }
+        sizes.right = right_side.rows;
+
+        let pairing = Pairing::new(self, &schema, limit);
+        let Some(mut right_parts) = dealt else {
+            let mut rows = RightRows::new(&pairing, &right_side, held.batches)?;
+            for batch in left.batches {
+                let batch = left_side.numbered(&batch?)?;
+                pairing.whole(&left_side, &batch, &mut rows, |batch| {
+                    take(&mut sizes, without_numbers(&schema, &batch)?)
+                })?;
+            }
+            sizes.left = left_side.rows;
+            rest_of(&pairing, &rows, |batch| take(&mut sizes, without_numbers(&schema, &batch)?))?;
+            return Ok(sizes);
+        };
+
+        let mut left_parts = Parts::new(&pairing.limit)?;
+        for batch in left.batches {
+            let batch = left_side.numbered(&batch?)?;
+            left_parts.deal(&left_side, &batch, self.nulls)?;
+        }
+        sizes.left = left_side.rows;
+        let mut results = pairing.results()?;
+        for part in 0..left_parts.parts.len() {
+            (self.watch)(Stage::Part(part + 1, left_parts.parts.len()));
+            pairing.join((&left_side, &mut left_parts), (&right_side, &mut right_parts), part, &mut results)?;
+        }
+        sizes.spilled = left_parts.spill.bytes() + right_parts.spill.bytes() + results.bytes();
+        drop((left_parts, right_parts));
+        (self.watch)(Stage::Merging);
+        for (spill, runs) in results.into_runs() {
+            merged(spill, runs, &pairing.numbered, &Order::Numbers, &pairing.limit, |batch| {
+                take(&mut sizes, without_numbers(&schema, &batch)?)
+            })?;
+        }
+        Ok(sizes)
+    }
+}
+
+/// A field as it comes out: any row of an outer join may be null.
+fn plain(field: &Field) -> Field {
+    let data_type: DataType = crate::plain::plain_type(field.data_type());
+    field.clone().with_data_type(data_type).with_nullable(true)
+}
+
+impl std::fmt::Debug for Join<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Join");
+        shown.field("on", &self.on).field("how", &self.how).field("columns", &self.columns);
+        shown.field("limit", &self.limit).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,272 @@
+//! Results of parts, each in order, put in one order.
+//!
+//! ```text
+//! run      the results of a part: blocks of a spill, in the order of their keys. A key is in the last column
+//! round    up to the least of the last keys of the blocks that are read, nothing can come in between any more:
+//!          all rows up to it, of all runs, in the order of keys; equal keys in the order of runs
+//! ```
+//!
+//! What is held is a block of each run, and rows on their way out.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch};
+use arrow_row::{RowConverter, Rows};
+use arrow_schema::SchemaRef;
+use arrow_select::interleave::interleave;
+use rayon::prelude::*;
+
+use super::parts::numbers;
+use super::spill::{Block, Encoded, Spill};
+use super::{Limit, bytes_of};
+use crate::error::{Error, Result};
+
+/// Rows of a batch of the result.
+pub(super) const ROWS: usize = 1 << 16;
+
+/// Runs that are merged at a time.
+const MOST_RUNS: usize = 128;
+
+/// The results of a part.
+pub(super) type Run = Vec<Block>;
+
+/// By what results are in order.
+pub(super) enum Order<'a> {
+    /// The numbers in their last column.
+    Numbers,
+    /// Bytes that these columns of theirs make.
+    Bytes(&'a RowConverter, &'a (dyn Fn(&RecordBatch) -> Result<Vec<Arc<dyn Array>>> + 'a)),
+}
+
+/// The keys of a block.
+enum Keys {
+    Numbers,
+    Bytes(Rows),
+}
+
+/// A block that is read.
+struct Open {
+    batch: RecordBatch,
+    keys: Keys,
+}
+
+impl Open {
+    fn is_behind(&self, row: usize, other: &Open, of: usize) -> bool {
+        match (&self.keys, &other.keys) {
+            (Keys::Bytes(own), Keys::Bytes(others)) => own.row(row) > others.row(of),
+            _ => numbers(&self.batch)[row] > numbers(&other.batch)[of],
+        }
+    }
+}
+
+/// The rows of all runs in one order, batch after batch, with the column of their keys. Runs of equal keys stand behind each
+/// other as they do there.
+pub(super) fn merged<E: From<Error>>(
+    mut spill: Spill,
+    mut runs: Vec<Run>,
+    schema: &SchemaRef,
+    order: &Order<'_>,
+    limit: &Limit,
+    mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    // Neighbours become one run where there are too many to read a block of each.
+    while runs.len() > MOST_RUNS {
+        let mut fewer = Spill::new(limit.folder())?;
+        let mut merged = Vec::with_capacity(runs.len().div_ceil(MOST_RUNS));
+        for runs in runs.chunks(MOST_RUNS) {
+            let mut merge = Merge::new(&mut spill, runs.to_vec(), schema, order)?;
+            let mut run = Run::new();
+            while let Some(batch) = merge.next()? {
+                write(&mut fewer, &mut run, &batch, limit)?;
+            }
+            merged.push(run);
+        }
+        (spill, runs) = (fewer, merged);
+    }
+    let mut merge = Merge::new(&mut spill, runs, schema, order)?;
+    while let Some(batch) = merge.next()? {
+        take(batch)?;
+    }
+    Ok(())
+}
+
+/// Writes rows of a run, in blocks of which one of each run fits.
+pub(super) fn write(spill: &mut Spill, run: &mut Run, batch: &RecordBatch, limit: &Limit) -> Result<()> {
+    let bytes = bytes_of(batch).div_ceil(batch.num_rows().max(1) as u64);
+    let rows = (limit.block_bytes() / bytes.max(1)).clamp(1, ROWS as u64) as usize;
+    for start in (0..batch.num_rows()).step_by(rows) {
+        let piece = batch.slice(start, rows.min(batch.num_rows() - start));
+        run.push(spill.write(&Encoded::of(&piece)?)?);
+    }
+    Ok(())
+}
+
+/// Runs on their way into one.
+struct Merge<'a> {
+    spill: &'a mut Spill,
+    runs: Vec<std::vec::IntoIter<Block>>,
+    order: &'a Order<'a>,
+    /// The block of each run that is read, and the next row in it.
+    open: Vec<Option<(usize, usize)>>,
+    blocks: Vec<Open>,
+    /// Rows that are next, as block and row.
+    next: Vec<(usize, usize)>,
+    schema: SchemaRef,
+}
+
+impl<'a> Merge<'a> {
+    /// Of runs whose batches have this schema.
+    fn new(spill: &'a mut Spill, runs: Vec<Run>, schema: &SchemaRef, order: &'a Order<'a>) -> Result<Self> {
+        let (open, runs) = (vec![None; runs.len()], runs.into_iter().map(Vec::into_iter).collect());
+        let schema = Arc::clone(schema);
+        let mut merge = Merge { spill, runs, order, open, blocks: Vec::new(), next: Vec::new(), schema };
+        for run in 0..merge.runs.len() {
+            merge.advance(run)?;
+        }
+        Ok(merge)
+    }
+
+    /// The next rows; none at the end.
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        while self.next.len() < ROWS && self.open.iter().any(Option::is_some) {
+            self.round()?;
+        }
+        let mut rows = self.next.len().min(ROWS);
+        if rows == 0 {
+            return Ok(None);
+        }
+        let batch = loop {
+            match self.batch(&self.next[..rows]) {
+                Err(error) if rows > 1 && error.is_too_long() => rows /= 2,
+                batch => break batch?,
+            }
+        };
+        self.next.drain(..rows);
+        self.forget();
+        Ok(Some(batch))
+    }
+
+    /// Reads the next block of a run.
+    fn advance(&mut self, run: usize) -> Result<()> {
+        self.open[run] = None;
+        for block in self.runs[run].by_ref() {
+            let batch = self.spill.read(&block)?;
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            let keys = match self.order {
+                Order::Numbers => Keys::Numbers,
+                Order::Bytes(converter, columns) => Keys::Bytes(converter.convert_columns(&columns(&batch)?)?),
+            };
+            self.blocks.push(Open { batch, keys });
+            self.open[run] = Some((self.blocks.len() - 1, 0));
+            break;
+        }
+        Ok(())
+    }
+
+    /// All rows up to the least of the last ones. Of rows with its key, those of later runs wait: the run that it is of may have
+    /// more of them in its next block, and these come first.
+    fn round(&mut self) -> Result<()> {
+        let last = |(run, open): (usize, &Option<(usize, usize)>)| {
+            open.map(|(block, _)| (run, block, self.blocks[block].batch.num_rows() - 1))
+        };
+        let ends = self.open.iter().enumerate().filter_map(last);
+        let first = ends.reduce(|a, b| match self.blocks[a.1].is_behind(a.2, &self.blocks[b.1], b.2) {
+            true => b,
+            false => a,
+        });
+        let Some((least, end_block, end)) = first else { return Ok(()) };
+        let end_of = &self.blocks[end_block];
+        let start = self.next.len();
+        let mut ended = Vec::new();
+        for (run, open) in self.open.iter_mut().enumerate() {
+            let Some((block, at)) = open else { continue };
+            let (of, rows) = (&self.blocks[*block], self.blocks[*block].batch.num_rows());
+            let waits = |row| match run <= least {
+                true => of.is_behind(row, end_of, end),
+                false => !end_of.is_behind(end, of, row),
+            };
+            let first = *at;
+            // Rows of a block ascend.
+            let mut past = rows;
+            while *at < past {
+                let middle = *at + (past - *at) / 2;
+                if waits(middle) { past = middle } else { *at = middle + 1 }
+            }
+            self.next.extend((first..*at).map(|row| (*block, row)));
+            if *at == rows {
+                ended.push(run);
+            }
+        }
+        self.sort(start);
+        ended.into_iter().try_for_each(|run| self.advance(run))
+    }
+
+    /// Puts the rows from a place on in order: they stand run after run.
+    fn sort(&mut self, start: usize) {
+        let (blocks, rows) = (&self.blocks, &mut self.next[start..]);
+        if let Order::Bytes(..) = self.order {
+            rows.sort_by(|&(a, i), &(b, k)| match (&blocks[a].keys, &blocks[b].keys) {
+                (Keys::Bytes(own), Keys::Bytes(others)) => own.row(i).cmp(&others.row(k)),
+                _ => std::cmp::Ordering::Equal,
+            });
+            return;
+        }
+        let numbers: Vec<&[u64]> = blocks.iter().map(|block| numbers(&block.batch)).collect();
+        let key = |&(block, row): &(usize, usize)| numbers[block][row];
+        let ends = rows.iter().map(key).fold((u64::MAX, 0), |(least, most), key| (least.min(key), most.max(key)));
+        let between = usize::try_from(ends.1.saturating_sub(ends.0)).unwrap_or(usize::MAX);
+        if between > 8 * rows.len() {
+            rows.sort_by_key(key);
+            return;
+        }
+        // Numbers of rows lie close together: where each of them begins is counted.
+        let mut starts = vec![0_usize; between + 2];
+        rows.iter().for_each(|row| starts[(key(row) - ends.0) as usize + 1] += 1);
+        (0..=between).for_each(|i| starts[i + 1] += starts[i]);
+        let unsorted = rows.to_vec();
+        for row in unsorted {
+            let at = &mut starts[(key(&row) - ends.0) as usize];
+            rows[*at] = row;
+            *at += 1;
+        }
+    }
+
+    fn batch(&self, rows: &[(usize, usize)]) -> Result<RecordBatch> {
+        // Only the blocks that have some of the rows.
+        let mut place = vec![usize::MAX; self.blocks.len()];
+        let mut used = Vec::new();
+        let mut places = Vec::with_capacity(rows.len());
+        for &(block, row) in rows {
+            if place[block] == usize::MAX {
+                place[block] = used.len();
+                used.push(&self.blocks[block].batch);
+            }
+            places.push((place[block], row));
+        }
+        let column = |at: usize| {
+            let pieces: Vec<&dyn Array> = used.iter().map(|batch| batch.column(at).as_ref()).collect();
+            Ok(interleave(&pieces, &places)?)
+        };
+        let columns = (0..self.schema.fields().len()).into_par_iter().map(column).collect::<Result<Vec<_>>>()?;
+        super::batch_of(&self.schema, columns, rows.len())
+    }
+
+    /// Drops blocks of which no row is to come.
+    fn forget(&mut self) {
+        let mut kept = vec![false; self.blocks.len()];
+        self.open.iter().flatten().for_each(|&(block, _)| kept[block] = true);
+        self.next.iter().for_each(|&(block, _)| kept[block] = true);
+        let mut places = vec![0; self.blocks.len()];
+        let mut next = 0;
+        for (place, kept) in places.iter_mut().zip(&kept) {
+            *place = next;
+            next += usize::from(*kept);
+        }
+        let mut kept = kept.into_iter();
+        self.blocks.retain(|_| kept.next().unwrap_or(false));
+        self.open.iter_mut().flatten().for_each(|(block, _)| *block = places[*block]);
+        self.next.iter_mut().for_each(|(block, _)| *block = places[*block]);
+    }
+}

@@ -1,0 +1,293 @@
+//! Two parts joined: right rows in pieces that fit, and for each of them all left rows of the part.
+//!
+//! ```text
+//! too large   a right part that does not fit is dealt again, and the left part with it
+//! pieces      rows of one key cannot be dealt: they are taken in pieces
+//!   piece     an index of it; each batch of left rows looks its keys up: pairs, in the order of left rows
+//!   last one  left rows that have found nothing in any piece
+//!             right rows that nothing has found
+//! ```
+//!
+//! Results are runs: each is in the order of the row numbers that stand in its last column, those of left rows, or behind all
+//! of them those of right rows. Pieces come in the order of right rows, and so do their runs.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, UInt32Array, new_null_array};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
+use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take;
+use koel::{JoinKind, NO_ROW};
+use rayon::prelude::*;
+
+use super::join::{Join, Output};
+use super::merge::{ROWS, Run, write};
+use super::parts::{Part, Parts, batched, numbered_schema};
+use super::spill::{Block, Spill};
+use super::{Limit, Side, batch_of};
+use crate::error::{Error, Result};
+use crate::join::RightKeys;
+use crate::keys::{Column, Keys};
+
+/// Results that are found in one look, and not once more for each piece of them.
+const AT_ONCE: usize = 1 << 18;
+
+/// How parts are joined.
+pub(super) struct Pairing<'a> {
+    join: &'a Join<'a>,
+    pub(super) limit: Limit,
+    /// The columns of the result, and the row numbers behind them.
+    pub(super) numbered: SchemaRef,
+}
+
+/// Right rows in memory, and their index.
+pub(super) struct RightRows {
+    columns: Vec<Column>,
+    index: RightKeys,
+    /// Which of them a left row has found, where that matters.
+    seen: Option<BooleanBufferBuilder>,
+}
+
+impl RightRows {
+    pub(super) fn new(pairing: &Pairing<'_>, side: &Side, batches: Vec<RecordBatch>) -> Result<Self> {
+        let columns = side.columns(batches)?;
+        let keys = Keys::new(side.keys.iter().map(|&key| columns[key].clone()).collect())?;
+        let index = RightKeys::new(pairing.join.device, &keys, pairing.join.nulls)?;
+        let seen = pairing.join.how.keeps_right().then(|| bits(keys.len()));
+        Ok(RightRows { columns, index, seen })
+    }
+}
+
+/// Runs of results, in two files: by left rows, and behind them by right rows.
+pub(super) struct Results([(Spill, Vec<Run>); 2]);
+
+impl Results {
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.iter().map(|(spill, _)| spill.bytes()).sum()
+    }
+
+    pub(super) fn into_runs(self) -> [(Spill, Vec<Run>); 2] {
+        self.0
+    }
+}
+
+/// Rows of the result: those of a batch of left rows, those of right rows, or of both, by their places. Where a side is
+/// missing, no row has one of that side.
+struct Found<'a> {
+    left: Option<(&'a RecordBatch, UInt32Array)>,
+    right: Option<(&'a [Column], UInt32Array)>,
+    rows: usize,
+}
+
+impl<'a> Pairing<'a> {
+    pub(super) fn new(join: &'a Join<'a>, schema: &Schema, limit: Limit) -> Self {
+        Pairing { join, limit, numbered: numbered_schema(schema) }
+    }
+
+    pub(super) fn results(&self) -> Result<Results> {
+        let new = || Ok::<_, Error>((Spill::new(self.limit.folder())?, Vec::new()));
+        Ok(Results([new()?, new()?]))
+    }
+
+    /// Joins the parts of this number, or of each what it is dealt into.
+    pub(super) fn join(
+        &self,
+        (left_side, left): (&Side, &mut Parts),
+        (right_side, right): (&Side, &mut Parts),
+        part: usize,
+        results: &mut Results,
+    ) -> Result<()> {
+        let of = &right.parts[part];
+        let is_little = self.limit.fits(of.rows, of.bytes) || left.parts[part].rows == 0;
+        if !is_little && right.can_be_dealt(part) {
+            let own = right.heavy(part, right_side, self.join.nulls)?;
+            let mut left = left.deal_again(part, left_side, self.join.nulls, &self.limit, &own)?;
+            let mut right = right.deal_again(part, right_side, self.join.nulls, &self.limit, &own)?;
+            return (0..right.parts.len())
+                .try_for_each(|part| self.join((left_side, &mut left), (right_side, &mut right), part, results));
+        }
+        let pieces = self.pieces(&right.parts[part]);
+        let mut matched = Matched(bits(left.parts[part].rows as usize));
+        for (number, piece) in pieces.iter().enumerate() {
+            let batches = piece.iter().map(|block| right.spill.read(block)).collect::<Result<_>>()?;
+            let mut rows = RightRows::new(self, right_side, batches)?;
+            let is_last = number + 1 == pieces.len();
+            self.join_piece((left_side, left), part, &mut rows, &mut matched, is_last, results)?;
+            let mut run = Run::new();
+            let [_, (spill, runs)] = &mut results.0;
+            rest_of(self, &rows, |batch| write(spill, &mut run, &batch, &self.limit))?;
+            runs.extend((!run.is_empty()).then_some(run));
+        }
+        Ok(())
+    }
+
+    /// A part's blocks, as many behind each other as fit. A part without rows is one piece of none.
+    fn pieces(&self, part: &Part) -> Vec<Vec<Block>> {
+        let mut pieces = vec![Vec::new()];
+        let (mut rows, mut bytes) = (0, 0);
+        for &block in &part.blocks {
+            (rows, bytes) = (rows + block.rows as u64, bytes + block.bytes());
+            match pieces.last_mut() {
+                Some(piece) if piece.is_empty() || self.limit.fits(rows, bytes) => piece.push(block),
+                _ => {
+                    pieces.push(vec![block]);
+                    (rows, bytes) = (block.rows as u64, block.bytes());
+                }
+            }
+        }
+        pieces
+    }
+
+    /// All left rows of a part among a piece of its right rows.
+    fn join_piece(
+        &self,
+        (side, left): (&Side, &mut Parts),
+        part: usize,
+        right: &mut RightRows,
+        matched: &mut Matched,
+        is_last: bool,
+        results: &mut Results,
+    ) -> Result<()> {
+        let how = self.join.how;
+        let found_by = if how.has_right() { JoinKind::Inner } else { JoinKind::Semi };
+        let keeps_unmatched = how.keeps_left() || how == JoinKind::Anti;
+        let (mut run, mut rest) = (Run::new(), Run::new());
+        let [(spill, runs), _] = &mut results.0;
+        let mut start = 0;
+        let blocks = std::mem::take(&mut left.parts[part].blocks);
+        for blocks in blocks.chunk_by(batched(self.limit.batch_bytes())) {
+            let batches = blocks.iter().map(|block| left.spill.read(block)).collect::<Result<Vec<_>>>()?;
+            let batch = concat_batches(&side.schema, &batches)?;
+            drop(batches);
+            self.found(side, &batch, right, found_by, |mut found| {
+                let Some((_, rows)) = &mut found.left else { return Ok::<_, Error>(()) };
+                if how == JoinKind::Semi {
+                    *rows = matched.new_ones(start, rows);
+                    found.rows = rows.len();
+                }
+                matched.set(start, rows);
+                match how {
+                    JoinKind::Anti => Ok(()),
+                    _ => write(spill, &mut run, &self.assembled(&found)?, &self.limit),
+                }
+            })?;
+            if is_last && keeps_unmatched {
+                let rows = matched.missing(start, batch.num_rows());
+                let found = Found { rows: rows.len(), left: Some((&batch, rows)), right: None };
+                write(spill, &mut rest, &self.assembled(&found)?, &self.limit)?;
+            }
+            start += batch.num_rows();
+        }
+        left.parts[part].blocks = blocks;
+        runs.extend([run, rest].into_iter().filter(|run| !run.is_empty()));
+        Ok(())
+    }
+
+    /// The results of a batch of left rows among all right rows.
+    pub(super) fn whole<E: From<Error>>(
+        &self,
+        side: &Side,
+        left: &RecordBatch,
+        right: &mut RightRows,
+        mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.found(side, left, right, self.join.how, |found| take(self.assembled(&found)?))
+    }
+
+    /// What left rows find, in pieces.
+    fn found<E: From<Error>>(
+        &self,
+        side: &Side,
+        left: &RecordBatch,
+        right: &mut RightRows,
+        how: JoinKind,
+        mut take: impl FnMut(Found<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let probe = right.index.probe(&side.keys_of(left)?, how, AT_ONCE)?;
+        let mut first = 0;
+        while first < probe.len() {
+            let rows = right.index.piece(&probe, first, ROWS)?;
+            first += rows.left.len() as u64;
+            if let Some(seen) = &mut right.seen {
+                rows.right.iter().filter(|&&row| row != NO_ROW).for_each(|&row| seen.set_bit(row as usize, true));
+            }
+            let len = rows.left.len();
+            let right = how.has_right().then(|| (&right.columns[..], maybe_rows(rows.right)));
+            take(Found { left: Some((left, rows.left.into())), right, rows: len })?;
+        }
+        Ok(())
+    }
+
+    /// The columns of rows of the result, and the numbers by which they are in order.
+    fn assembled(&self, found: &Found<'_>) -> Result<RecordBatch> {
+        let left = |at: usize| found.left.as_ref().map(|(batch, rows)| Ok(take(batch.column(at), rows, None)?));
+        let right = |at: usize| found.right.as_ref().map(|(columns, rows)| columns[at].take(rows));
+        let key = |number: usize| {
+            let (own, other) = self.join.on[number];
+            left(own).or_else(|| right(other))
+        };
+        let column = |(at, field): (usize, &Arc<Field>)| {
+            let column = match self.join.columns.get(at) {
+                Some(&Output::Left(at)) => left(at),
+                Some(&Output::Right(at)) => right(at),
+                Some(&Output::Key(number)) => key(number),
+                None => match (&found.left, &found.right) {
+                    (Some((batch, _)), _) => left(batch.num_columns() - 1),
+                    (None, Some((columns, _))) => right(columns.len() - 1),
+                    (None, None) => None,
+                },
+            };
+            column.unwrap_or_else(|| Ok(new_null_array(field.data_type(), found.rows)))
+        };
+        let columns = self.numbered.fields().par_iter().enumerate().map(column).collect::<Result<_>>()?;
+        batch_of(&self.numbered, columns, found.rows)
+    }
+}
+
+/// Hands on the right rows that no left row has found, where they come out.
+pub(super) fn rest_of<E: From<Error>>(
+    pairing: &Pairing<'_>,
+    right: &RightRows,
+    mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let Some(seen) = &right.seen else { return Ok(()) };
+    let rows: Vec<u32> = (0..right.index.len()).filter(|&row| !seen.get_bit(row)).map(|row| row as u32).collect();
+    for rows in rows.chunks(ROWS) {
+        let found = Found { left: None, right: Some((&right.columns, rows.to_vec().into())), rows: rows.len() };
+        take(pairing.assembled(&found)?)?;
+    }
+    Ok(())
+}
+
+/// Which left rows of a part have found a right one.
+struct Matched(BooleanBufferBuilder);
+
+impl Matched {
+    fn set(&mut self, start: usize, rows: &UInt32Array) {
+        rows.values().iter().for_each(|&row| self.0.set_bit(start + row as usize, true));
+    }
+
+    /// Those of these rows that have found none before.
+    fn new_ones(&self, start: usize, rows: &UInt32Array) -> UInt32Array {
+        rows.values().iter().copied().filter(|&row| !self.0.get_bit(start + row as usize)).collect::<Vec<_>>().into()
+    }
+
+    /// The rows of a batch that have found none.
+    fn missing(&self, start: usize, rows: usize) -> UInt32Array {
+        (0..rows as u32).filter(|&row| !self.0.get_bit(start + row as usize)).collect::<Vec<_>>().into()
+    }
+}
+
+/// So many bits, all off.
+fn bits(len: usize) -> BooleanBufferBuilder {
+    let mut bits = BooleanBufferBuilder::new(len);
+    bits.append_n(len, false);
+    bits
+}
+
+/// Row numbers as a column, null where there is no row.
+fn maybe_rows(rows: Vec<u32>) -> UInt32Array {
+    let nulls = rows.contains(&NO_ROW).then(|| NullBuffer::from_iter(rows.iter().map(|&row| row != NO_ROW)));
+    UInt32Array::new(rows.into(), nulls)
+}

@@ -1,0 +1,178 @@
+//! Rows dealt by the hashes of their keys: into parts, each small enough to be worked on in memory.
+//!
+//! ```text
+//! deal     a batch: its rows by part, stable; what a part gets of it is a block of the spill
+//! level    which bits of the hash say the part: 5 at a time, other ones when a part is dealt again
+//! ```
+//!
+//! Equal keys are in one part, and rows of a part stand in their order, because batches come in order and blocks stay so.
+//! Each row carries its number in a last column, by which results are put in order again (merge.rs).
+//!
+//! What it is not: a promise that parts are small. A key that half of all rows have makes a part of half of all rows, at
+//! every level. Such keys get parts of their own ([`Parts::heavy`]), and who works on parts has a way for these.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::take::take_record_batch;
+use rayon::prelude::*;
+
+use super::hash::hashes;
+use super::spill::{Block, Encoded, Spill};
+use super::{Limit, Side};
+use crate::encode::NullEquality;
+use crate::error::Result;
+use crate::plain::{plain, plain_type};
+
+/// Bits of a hash that a level takes, and the parts that these make.
+const BITS: u32 = 5;
+const FAN_OUT: usize = 1 << BITS;
+
+/// After so many levels all bits of a hash are used.
+const LEVELS: u32 = u64::BITS / BITS;
+
+/// Rows of a part.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    pub(super) blocks: Vec<Block>,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    /// The least and the greatest hash.
+    ends: Option<(u64, u64)>,
+}
+
+impl Part {
+    /// Whether all rows have one hash, and so, but by chance, one key.
+    pub(super) fn has_one_key(&self) -> bool {
+        self.ends.is_none_or(|(least, greatest)| least == greatest)
+    }
+}
+
+/// All parts of one side, and where they are.
+pub(super) struct Parts {
+    pub(super) spill: Spill,
+    pub(super) parts: Vec<Part>,
+    level: u32,
+    /// Hashes that have parts of their own, behind the others.
+    own: Vec<u64>,
+}
+
+impl Parts {
+    pub(super) fn new(limit: &Limit) -> Result<Parts> {
+        Parts::of_level(limit, 0, Vec::new())
+    }
+
+    fn of_level(limit: &Limit, level: u32, own: Vec<u64>) -> Result<Parts> {
+        Ok(Parts { spill: Spill::new(limit.folder())?, parts: vec![Part::default(); FAN_OUT + own.len()], level, own })
+    }
+
+    /// Deals the rows of a numbered batch.
+    pub(super) fn deal(&mut self, side: &Side, batch: &RecordBatch, nulls: NullEquality) -> Result<()> {
+        let Some(&first) = numbers(batch).first() else { return Ok(()) };
+        let hashes = hashes(&side.keys_of(batch)?, nulls, first)?;
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.parts.len()];
+        let part_of = |hash: u64| match self.own.iter().position(|&own| own == hash) {
+            Some(own) => FAN_OUT + own,
+            None => (hash >> (self.level * BITS)) as usize % FAN_OUT,
+        };
+        for (row, &hash) in (0..).zip(&hashes) {
+            rows[part_of(hash)].push(row);
+        }
+        let encode = |rows: &Vec<u32>| match rows.is_empty() {
+            true => Ok(None),
+            false => Encoded::of(&take_record_batch(batch, &UInt32Array::from(rows.clone()))?).map(Some),
+        };
+        let encoded: Vec<Option<Encoded>> = rows.par_iter().map(encode).collect::<Result<_>>()?;
+        for ((part, encoded), rows) in self.parts.iter_mut().zip(&encoded).zip(&rows) {
+            let Some(encoded) = encoded else { continue };
+            let block = self.spill.write(encoded)?;
+            part.rows += block.rows as u64;
+            part.bytes += block.bytes();
+            part.blocks.push(block);
+            for &row in rows {
+                let hash = hashes[row as usize];
+                part.ends =
+                    Some(part.ends.map_or((hash, hash), |(least, greatest)| (least.min(hash), greatest.max(hash))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a part can be dealt once more.
+    pub(super) fn can_be_dealt(&self, part: usize) -> bool {
+        self.level + 1 < LEVELS && !self.parts[part].has_one_key()
+    }
+
+    /// Deals a part once more, by other bits, and rows of some hashes into parts of their own.
+    pub(super) fn deal_again(
+        &mut self,
+        part: usize,
+        side: &Side,
+        nulls: NullEquality,
+        limit: &Limit,
+        own: &[u64],
+    ) -> Result<Parts> {
+        let mut parts = Parts::of_level(limit, self.level + 1, own.to_vec())?;
+        for block in &self.parts[part].blocks {
+            parts.deal(side, &self.spill.read(block)?, nulls)?;
+        }
+        Ok(parts)
+    }
+
+    /// Hashes of which a part has so many rows that dealing it again would leave them together: as some of its rows say.
+    pub(super) fn heavy(&mut self, part: usize, side: &Side, nulls: NullEquality) -> Result<Vec<u64>> {
+        const BLOCKS: usize = 16;
+        let Parts { spill, parts, .. } = self;
+        let blocks = &parts[part].blocks;
+        let (mut of_hash, mut rows) = (HashMap::<u64, usize>::new(), 0);
+        for block in blocks.iter().step_by(blocks.len().div_ceil(BLOCKS).max(1)) {
+            let batch = spill.read(block)?;
+            let first = numbers(&batch).first().copied().unwrap_or(0);
+            let hashes = hashes(&side.keys_of(&batch)?, nulls, first)?;
+            hashes.into_iter().for_each(|hash| *of_hash.entry(hash).or_default() += 1);
+            rows += batch.num_rows();
+        }
+        let mut heavy: Vec<u64> =
+            of_hash.into_iter().filter(|&(_, of)| of > rows / FAN_OUT * 2).map(|(hash, _)| hash).collect();
+        heavy.sort_unstable();
+        Ok(heavy)
+    }
+}
+
+/// Whether blocks are read together: those behind each other of so many bytes, or a block alone.
+pub(super) fn batched(most: u64) -> impl FnMut(&Block, &Block) -> bool {
+    let mut bytes = 0;
+    move |block, next| {
+        bytes += block.bytes();
+        let goes_on = bytes + next.bytes() <= most;
+        if !goes_on {
+            bytes = 0;
+        }
+        goes_on
+    }
+}
+
+/// The schema of spilled rows: values in place of dictionaries, and the row's number behind all columns.
+pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
+    let plain = |field: &Arc<Field>| {
+        Arc::new(field.as_ref().clone().with_data_type(plain_type(field.data_type())).with_nullable(true))
+    };
+    let number = Arc::new(Field::new("", DataType::UInt64, false));
+    Arc::new(Schema::new(schema.fields().iter().map(plain).chain([number]).collect::<Vec<_>>()))
+}
+
+/// A batch with the numbers of its rows, from `first` on.
+pub(super) fn numbered(schema: &SchemaRef, batch: &RecordBatch, first: u64) -> Result<RecordBatch> {
+    let mut columns = batch.columns().iter().map(plain).collect::<Result<Vec<ArrayRef>>>()?;
+    columns.push(Arc::new(UInt64Array::from_iter_values(first..first + batch.num_rows() as u64)));
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// The numbers of the rows of a batch that has them.
+pub(super) fn numbers(batch: &RecordBatch) -> &[u64] {
+    batch.columns().last().map_or(&[], |numbers| numbers.as_primitive::<UInt64Type>().values())
+}

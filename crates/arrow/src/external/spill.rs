@@ -1,0 +1,117 @@
+//! Batches in a temporary file: written one behind the other, read back one by one.
+//!
+//! ```text
+//! file     block | block | ..       each block a batch, as a stream of Arrow IPC
+//! Block    where it is, and how many rows it has
+//! ```
+//!
+//! The file has no name (where the system allows that: on Unix and on Windows it does), so it is gone however the process
+//! ends: by an error, a panic, a signal or the loss of power. Nothing is ever read but through the handle that wrote it.
+//!
+//! What it is not: a format. Whoever wrote a block reads it, in the same process.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_ipc::reader::StreamDecoder;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::DataType;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+/// A temporary file of batches.
+pub(super) struct Spill {
+    file: File,
+    folder: PathBuf,
+    end: u64,
+}
+
+/// A batch in a [`Spill`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    start: u64,
+    length: usize,
+    pub(super) rows: usize,
+}
+
+impl Block {
+    /// Bytes in the file, which are about those in memory.
+    pub(super) fn bytes(&self) -> u64 {
+        self.length as u64
+    }
+}
+
+/// A batch as it stands in a file.
+pub(super) struct Encoded {
+    bytes: Vec<u8>,
+    rows: usize,
+}
+
+impl Encoded {
+    pub(super) fn of(batch: &RecordBatch) -> Result<Encoded> {
+        let batch = compact(batch)?;
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+        writer.write(&batch)?;
+        Ok(Encoded { bytes: writer.into_inner()?, rows: batch.num_rows() })
+    }
+}
+
+impl Spill {
+    /// An empty one, in this folder.
+    pub(super) fn new(folder: &Path) -> Result<Spill> {
+        let failed = |source| Error::Spill { folder: folder.into(), source };
+        Ok(Spill { file: tempfile::tempfile_in(folder).map_err(failed)?, folder: folder.into(), end: 0 })
+    }
+
+    /// Bytes that were written.
+    pub(super) fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    pub(super) fn write(&mut self, batch: &Encoded) -> Result<Block> {
+        let start = self.end;
+        let mut put = || {
+            self.file.seek(SeekFrom::Start(start))?;
+            self.file.write_all(&batch.bytes)
+        };
+        put().map_err(|error| self.failed(error))?;
+        self.end += batch.bytes.len() as u64;
+        Ok(Block { start, length: batch.bytes.len(), rows: batch.rows })
+    }
+
+    pub(super) fn read(&mut self, block: &Block) -> Result<RecordBatch> {
+        // Aligned, so that columns need not be copied once more.
+        let mut bytes = MutableBuffer::from_len_zeroed(block.length);
+        let mut get = || {
+            self.file.seek(SeekFrom::Start(block.start))?;
+            self.file.read_exact(&mut bytes)
+        };
+        get().map_err(|error| self.failed(error))?;
+        let (mut bytes, mut decoder) = (Buffer::from(bytes), StreamDecoder::new());
+        // Its schema comes first, and the batch behind it.
+        let batch = decoder.decode(&mut bytes)?;
+        batch.ok_or_else(|| self.failed(io::Error::new(io::ErrorKind::UnexpectedEof, "it has become shorter")))
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Spill { folder: self.folder.clone(), source }
+    }
+}
+
+/// The batch without what it does not use: views of text share buffers, which would be written with each batch.
+fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(|column| -> ArrayRef {
+        match column.data_type() {
+            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+            _ => Arc::clone(column),
+        }
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options)?)
+}

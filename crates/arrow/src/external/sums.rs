@@ -1,0 +1,197 @@
+//! Counts and sums of groups whose values come piece by piece.
+//!
+//! ```text
+//! whole numbers, decimals   the sum of upper and of lower 64 bits, each of which fits: exact, whatever comes on the way
+//! doubles                   blocks of 2^16 values of a group, each with its sum. Sums of aligned blocks are leaves of the tree by
+//!                           which doubles are added up (koel::group::wide), so the whole has the bits of one made at once
+//! ```
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field};
+use koel::{Aggregate, Cpu, group};
+
+use crate::aggregate::{DIGITS, Function, scale};
+use crate::error::{Error, Result};
+use crate::group::NO_GROUP;
+use crate::values::{Numbers, Values};
+
+/// Values of a block of doubles, a power of two.
+const BLOCK: usize = 1 << 16;
+
+/// What is added up of each group, by its id.
+pub(super) struct Sums {
+    function: Function,
+    counts: Vec<i64>,
+    kind: Kind,
+}
+
+enum Kind {
+    Count,
+    Exact(Vec<Exact>),
+    Doubles(Vec<Doubles>),
+}
+
+/// A sum of up to 2^63 numbers of 128 bits.
+#[derive(Clone, Copy, Default)]
+struct Exact {
+    upper: i128,
+    lower: u128,
+}
+
+impl Exact {
+    fn add(&mut self, value: i128) {
+        self.upper += value >> 64;
+        self.lower += u128::from(value as u64);
+    }
+
+    /// The sum, if 128 bits hold it.
+    fn sum(self) -> Option<i128> {
+        let upper = self.upper + (self.lower >> 64) as i128;
+        i64::try_from(upper).ok().map(|upper| i128::from(upper) << 64 | (self.lower & u128::from(u64::MAX)) as i128)
+    }
+}
+
+/// Doubles of one group: sums of whole blocks, and the values of the last one.
+#[derive(Clone, Default)]
+struct Doubles {
+    blocks: Vec<f64>,
+    last: Vec<f64>,
+}
+
+impl Doubles {
+    fn add(&mut self, value: f64) -> Result<()> {
+        self.last.push(value);
+        if self.last.len() == BLOCK {
+            self.blocks.push(sum(&self.last)?);
+            self.last.clear();
+        }
+        Ok(())
+    }
+
+    fn sum(mut self) -> Result<f64> {
+        if !self.last.is_empty() {
+            self.blocks.push(sum(&self.last)?);
+        }
+        sum(&self.blocks)
+    }
+}
+
+/// The sum of doubles by the tree.
+fn sum(values: &[f64]) -> Result<f64> {
+    let sums = group::wide::aggregate(&Cpu::new(), &vec![0; values.len()], 1, values, &[Aggregate::Sum])?.sums;
+    Ok(sums.first().copied().unwrap_or(0.0))
+}
+
+/// The one with this id.
+fn of<T: Clone + Default>(all: &mut Vec<T>, id: u32) -> &mut T {
+    let at = id as usize;
+    if all.len() <= at {
+        all.resize(at + 1, T::default());
+    }
+    &mut all[at]
+}
+
+impl Sums {
+    /// For an aggregate that is added up: of this column, with a result of this type.
+    pub(super) fn of(function: Function, column: Option<&Field>, result: &DataType) -> Option<Self> {
+        let kind = match function {
+            Function::Count => Kind::Count,
+            Function::Sum if *result == DataType::Float64 => Kind::Doubles(Vec::new()),
+            Function::Mean if column.is_some_and(|column| column.data_type().is_floating()) => {
+                Kind::Doubles(Vec::new())
+            }
+            Function::Sum | Function::Mean => Kind::Exact(Vec::new()),
+            _ => return None,
+        };
+        Some(Sums { function, counts: Vec::new(), kind })
+    }
+
+    /// Counts rows by their ids.
+    pub(super) fn count(&mut self, ids: &[u32]) {
+        ids.iter().filter(|&&id| id != NO_GROUP).for_each(|&id| *of(&mut self.counts, id) += 1);
+    }
+
+    /// Adds values to the sums of their groups.
+    pub(super) fn add(&mut self, values: &Values<'_>) -> Result<()> {
+        self.count(&values.ids);
+        let rows = || values.ids.iter().copied().enumerate().filter(|&(_, id)| id != NO_GROUP);
+        let mut exact = |value: &dyn Fn(usize) -> i128| {
+            if let Kind::Exact(sums) = &mut self.kind {
+                rows().for_each(|(row, id)| of(sums, id).add(value(row)));
+            }
+        };
+        match &values.numbers {
+            Numbers::U32(all) => exact(&|row| all[row].into()),
+            Numbers::U64(all) => exact(&|row| all[row].into()),
+            Numbers::I64(all) => exact(&|row| all[row].into()),
+            Numbers::I128(all) => exact(&|row| all[row]),
+            Numbers::F64(all) => {
+                if let Kind::Doubles(sums) = &mut self.kind {
+                    rows().try_for_each(|(row, id)| of(sums, id).add(all[row]))?;
+                }
+            }
+            Numbers::Other => (),
+        }
+        Ok(())
+    }
+
+    /// One value a group, as a column of this type. `firsts` are the first rows of the groups.
+    pub(super) fn finish(mut self, column: Option<&Field>, result: &DataType, firsts: &[u64]) -> Result<ArrayRef> {
+        self.counts.resize(firsts.len(), 0);
+        let nulls = || Some(NullBuffer::from_iter(self.counts.iter().map(|&count| count > 0)));
+        let from = column.map_or(&DataType::Null, Field::data_type);
+        let counts = &self.counts;
+        let mean = |(sum, &count): (f64, &i64)| sum / count as f64;
+        Ok(match self.kind {
+            Kind::Count => Arc::new(Int64Array::from(self.counts)),
+            Kind::Doubles(mut sums) => {
+                sums.resize(firsts.len(), Doubles::default());
+                let sums = sums.into_iter().map(Doubles::sum).collect::<Result<Vec<f64>>>()?;
+                let values = match self.function {
+                    Function::Mean => sums.into_iter().zip(counts).map(mean).collect(),
+                    _ => sums,
+                };
+                Arc::new(Float64Array::new(values.into(), nulls()))
+            }
+            Kind::Exact(mut sums) => {
+                sums.resize(firsts.len(), Exact::default());
+                let of_sums = match (self.function, result) {
+                    (Function::Mean, _) => DataType::Decimal128(DIGITS, scale(from)),
+                    (_, result) => result.clone(),
+                };
+                let fits = |sum: i128| match &of_sums {
+                    _ if self.function == Function::Mean => true,
+                    DataType::Int64 => i64::try_from(sum).is_ok(),
+                    DataType::UInt64 => u64::try_from(sum).is_ok(),
+                    _ => sum.unsigned_abs() < 10_u128.pow(DIGITS.into()),
+                };
+                let name = column.map_or("", |column| column.name());
+                let checked = |(sum, &row): (Exact, &u64)| match sum.sum().filter(|&sum| fits(sum)) {
+                    Some(sum) => Ok(sum),
+                    None => Err(Error::Overflow { column: name.into(), row: row as usize, sum: of_sums.clone() }),
+                };
+                let sums = sums.into_iter().zip(firsts).map(checked).collect::<Result<Vec<i128>>>()?;
+                match (self.function, result) {
+                    (Function::Mean, _) => {
+                        let unit = 10_f64.powi(scale(from).into());
+                        let sums = sums.into_iter().map(|sum| sum as f64 / unit);
+                        Arc::new(Float64Array::new(sums.zip(counts).map(mean).collect(), nulls()))
+                    }
+                    (_, DataType::Int64) => {
+                        Arc::new(Int64Array::new(sums.into_iter().map(|sum| sum as i64).collect(), nulls()))
+                    }
+                    (_, DataType::UInt64) => {
+                        Arc::new(UInt64Array::new(sums.into_iter().map(|sum| sum as u64).collect(), nulls()))
+                    }
+                    _ => {
+                        let sums = Decimal128Array::new(sums.into(), nulls());
+                        Arc::new(sums.with_precision_and_scale(DIGITS, scale(from))?)
+                    }
+                }
+            }
+        })
+    }
+}
