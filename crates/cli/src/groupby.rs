@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     if let Some(by) = &args.columns.by {
         args.rows.check_tables(&paths, &[])?;
-        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone() };
+        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
         let table = KeyedTable {
             inputs: &args.inputs,
             option: "--by",

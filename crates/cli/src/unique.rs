@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     if let Some(on) = &args.columns.on {
         args.rows.check_tables(&paths, inverse.as_slice())?;
-        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone() };
+        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
         let table = KeyedTable {
             inputs: &args.inputs,
             option: "--on",

@@ -31,7 +31,7 @@ pub(super) fn read(
 ) -> Result<()> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|error| name.io(&error))?;
-    let reading = TableReading { header: options.header, text: options.text.clone() };
+    let reading = TableReading { header: options.header, text: options.text.clone(), spool: false };
     let source = Source::of_bytes(name, bytes, &reading)?;
     let Some(keys) = &options.key else {
         let (format, there) = (source.format(), source.columns().join(", "));

@@ -16,6 +16,9 @@ pub(crate) struct TableReading {
     pub(crate) header: Option<Header>,
     #[command(flatten)]
     pub(crate) text: TextReading,
+    /// Whether what can be read once alone, as stdin and what is unpacked, goes into a temporary file and not into memory.
+    #[arg(skip)]
+    pub(crate) spool: bool,
 }
 
 /// How CSV is read, besides its first row.

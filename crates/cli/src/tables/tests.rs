@@ -13,7 +13,7 @@ use super::write::Sink;
 use super::*;
 
 /// A row for each case, of every type that has a form in text.
-fn all_types(with_nulls: bool) -> RecordBatch {
+pub(super) fn all_types(with_nulls: bool) -> RecordBatch {
     let rows = 10;
     let cell = |i: i64| (!with_nulls || i % 3 != 0).then_some(i);
     let all = || (0..rows).map(cell);
@@ -54,7 +54,16 @@ fn read(path: &Path, columns: Option<&[String]>) -> std::result::Result<Table, S
     source.read(columns).map_err(|failure| failure.to_string())
 }
 
-fn write(path: &Path, batches: &[RecordBatch]) -> std::result::Result<(), String> {
+/// The same as a stream.
+fn stream(path: &Path) -> std::result::Result<Table, String> {
+    let source = Source::open(path, &TableReading::default()).map_err(|failure| failure.to_string())?;
+    let stream = source.stream(None).map_err(|failure| failure.to_string())?;
+    let schema = stream.schema().clone();
+    let batches = stream.collect::<crate::failure::Result<Vec<_>>>().map_err(|failure| failure.to_string())?;
+    Ok(Table::of(schema, batches))
+}
+
+pub(super) fn write(path: &Path, batches: &[RecordBatch]) -> std::result::Result<(), String> {
     let sink = Sink::create(Some(path), &batches[0].schema());
     let mut sink = sink.map_err(|failure| failure.to_string())?;
     for batch in batches {
@@ -65,7 +74,7 @@ fn write(path: &Path, batches: &[RecordBatch]) -> std::result::Result<(), String
 
 const NAMES: [&str; 7] = ["t.parquet", "t.arrow", "t.arrows", "t.csv", "t.tsv", "t.csv.gz", "t.csv.zst"];
 
-fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().filter(|name| cfg!(feature = "parquet") || !name.ends_with("parquet"))
 }
 
@@ -165,7 +174,9 @@ fn damage_anywhere_is_no_panic() {
             std::fs::write(&damaged, bytes).expect("works in a folder of its own");
             let found = read(&damaged, None);
             assert!(how != "as it is" || found.is_ok(), "{name}: {found:?}");
-            if let Err(error) = found {
+            let streamed = stream(&damaged);
+            assert_eq!(streamed.is_ok(), found.is_ok(), "{how}: {streamed:?}, and read {found:?}");
+            for error in [found.err(), streamed.err()].into_iter().flatten() {
                 assert!(error.contains("damaged."), "{how}: {error}");
             }
         };

@@ -11,6 +11,8 @@ use rayon::prelude::*;
 
 use crate::progress;
 
+use super::spool;
+
 /// Bytes that a thread reads at a time.
 const PIECE: usize = 4 << 20;
 
@@ -30,20 +32,29 @@ enum Held {
 }
 
 impl Data {
-    /// The bytes of a file. Stdin, `-`, and pipes are read to their end.
-    pub(super) fn open(path: &Path) -> io::Result<Data> {
-        let mut bytes = Vec::new();
+    /// The bytes of a file. Stdin, `-`, and pipes are read to their end: into memory, or into a temporary file.
+    pub(super) fn open(path: &Path, is_spooled: bool) -> io::Result<Data> {
         if path.as_os_str() == "-" {
-            io::stdin().lock().read_to_end(&mut bytes)?;
-            return Ok(bytes.into());
+            return Data::read_once(io::stdin().lock(), is_spooled);
         }
-        let mut file = File::open(path)?;
+        let file = File::open(path)?;
+        if file.metadata()?.is_file() { Data::of_file(file) } else { Data::read_once(file, is_spooled) }
+    }
+
+    /// A plain file, as it is now.
+    pub(super) fn of_file(file: File) -> io::Result<Data> {
         let about = file.metadata()?;
-        if about.is_file() {
-            let changed = about.modified().ok();
-            return Ok(Data(Held::File { file: file.into(), length: about.len(), changed }));
+        let changed = about.modified().ok();
+        Ok(Data(Held::File { file: file.into(), length: about.len(), changed }))
+    }
+
+    /// All that a reader gives, which gives it once.
+    pub(super) fn read_once(mut reader: impl Read, is_spooled: bool) -> io::Result<Data> {
+        if is_spooled {
+            return spool::spooled(&mut reader);
         }
-        file.read_to_end(&mut bytes)?;
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes)?;
         Ok(bytes.into())
     }
 
@@ -109,7 +120,6 @@ impl Data {
         }
     }
 
-    #[cfg(feature = "parquet")]
     /// A reader of all that follows a place, which moves no other.
     pub(super) fn reader(&self, start: u64) -> DataReader {
         DataReader { data: self.clone(), at: start }
@@ -135,14 +145,12 @@ impl From<Vec<u8>> for Data {
     }
 }
 
-/// Reads on from a place, as pages of Parquet are read.
-#[cfg(feature = "parquet")]
+/// Reads on from a place, as pages of Parquet are read, and what is packed.
 pub(super) struct DataReader {
     data: Data,
     at: u64,
 }
 
-#[cfg(feature = "parquet")]
 impl Read for DataReader {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.data.length().saturating_sub(self.at)).unwrap_or(usize::MAX);

@@ -1,15 +1,16 @@
 //! Reading tables: the format is told by the first bytes and, where those do not tell, by name; which columns there are
-//! is known before any rows are read, and only the wanted ones are decoded.
+//! is known before any rows are read, and only the wanted ones are decoded: all rows at once, or as a stream of batches in
+//! little memory.
 //!
 //! ```text
 //! data.rs      the bytes, wherever they are           packed.rs   gzip and zstd around any format
-//! parquet.rs   row groups and columns at once         ipc.rs      Arrow files, batches at once, and streams
+//! parquet/     row groups and columns at once         ipc/        Arrow files, batches at once, and streams
 //! csv/         text, in pieces at once                npy.rs      arrays, records as columns
-//! claims.rs    lengths that Arrow's messages claim
-//! wanted.rs    columns by name, and near names        guarded.rs  panics of decoders are damaged files
+//! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
+//! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are damaged files
+//! wanted.rs    columns by name, and near names
 //! ```
 
-mod claims;
 mod csv;
 mod data;
 mod guarded;
@@ -18,6 +19,11 @@ mod npy;
 mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod sizes;
+mod spool;
+mod stream;
+#[cfg(test)]
+mod tests;
 pub(crate) mod wanted;
 
 use std::path::Path;
@@ -30,6 +36,7 @@ use crate::{memory, progress};
 
 use super::{Table, TableReading};
 use data::Data;
+use stream::Stream;
 
 /// Bytes that tell a format.
 const HEAD: usize = 64 << 10;
@@ -53,7 +60,7 @@ impl Source {
     pub(crate) fn open(path: &Path, options: &TableReading) -> Result<Source> {
         memory::end_when_short();
         let name = Name::of(path);
-        let data = Data::open(path).map_err(|error| name.io(&error))?;
+        let data = Data::open(path, options.spool).map_err(|error| name.io(&error))?;
         Source::of(name, data, options)
     }
 
@@ -66,7 +73,7 @@ impl Source {
     fn of(name: Name, data: Data, options: &TableReading) -> Result<Source> {
         let head = data.head(HEAD).map_err(|error| name.io(&error))?;
         let data = match packed::Packing::of(&head) {
-            Some(packing) => packing.unpacked(&data, &name)?,
+            Some(packing) => packing.unpacked(&data, &name, options.spool)?,
             None => data,
         };
         let head = data.head(HEAD).map_err(|error| name.io(&error))?;
@@ -78,9 +85,9 @@ impl Source {
             [b'P', b'A', b'R', b'E', ..] => {
                 return Err(name.fail("this Parquet file is encrypted: decrypt it first, koel has no keys"));
             }
-            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Form::Ipc(ipc::Ipc::file(&name, data)?),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Form::Ipc(ipc::Ipc::of_file(&name, data)?),
             // A message of a stream begins so, and no text.
-            [0xff, 0xff, 0xff, 0xff, ..] => Form::Ipc(ipc::Ipc::stream(&name, data)?),
+            [0xff, 0xff, 0xff, 0xff, ..] => Form::Ipc(ipc::Ipc::of_stream(&name, data)?),
             [b'F', b'E', b'A', b'1', ..] => {
                 return Err(name.fail("this is Feather of version 1: write it anew as version 2, which is Arrow IPC"));
             }
@@ -181,6 +188,21 @@ impl Source {
             Form::Ipc(ipc) => ipc.read(&self.name, &places),
             Form::Npy(npy) => npy.read(&self.name, &places),
             Form::Csv(csv) => csv.read(&self.name, &places),
+        }
+    }
+
+    /// The columns of these names, or all, batch after batch in the order of rows, never held as a whole: what
+    /// [`Source::read`] gives, but for where batches end. Text is gone through here for its types.
+    #[cfg_attr(not(test), expect(dead_code, reason = "commands with --memory use it"))]
+    pub(crate) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
+        let places = self.places(columns)?;
+        progress::say(format!("reading {}", self.name.shown()));
+        match &self.form {
+            #[cfg(feature = "parquet")]
+            Form::Parquet(parquet) => parquet.stream(&self.name, &places),
+            Form::Ipc(ipc) => ipc.stream(&self.name, &places),
+            Form::Npy(npy) => npy.stream(&self.name, &places),
+            Form::Csv(csv) => csv.stream(&self.name, &places),
         }
     }
 }

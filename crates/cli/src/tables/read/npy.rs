@@ -18,6 +18,7 @@ use crate::progress;
 
 use super::super::{ROWS, Table};
 use super::Data;
+use super::stream::{self, Stream};
 
 /// The name of the column that an array without fields is.
 pub(super) const COLUMN: &str = "column_1";
@@ -94,21 +95,44 @@ impl Npy {
         // `open` has seen that all are there.
         let rows = bytes.get(self.start as usize..).unwrap_or(&[]);
         let rows = rows.get(..self.rows * self.width).unwrap_or(&[]);
-        let schema = Arc::new(self.schema.project(places).map_err(|error| name.fail(error))?);
+        let schema = self.projected(name, places)?;
         let starts: Vec<usize> = (0..self.rows).step_by(ROWS).collect();
         let batch = |&start: &usize| {
             let count = ROWS.min(self.rows - start);
-            let rows = &rows[start * self.width..(start + count) * self.width];
-            let arrays = places.iter().map(|&place| {
-                let text = || name.fail(format!("the field {} is no UTF-8", self.schema.field(place).name()));
-                self.fields[place].array(rows, self.width).ok_or_else(text)
-            });
-            let options = RecordBatchOptions::new().with_row_count(Some(count));
-            let arrays = arrays.collect::<Result<Vec<_>>>()?;
-            RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|error| name.fail(error))
+            self.batch(name, &schema, places, &rows[start * self.width..(start + count) * self.width])
         };
         let batches = starts.par_iter().map(batch).collect::<Result<Vec<_>>>()?;
         Ok(Table::of(schema, batches))
+    }
+
+    pub(super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
+        progress::bytes(self.data.length());
+        let (schema, places) = (self.projected(name, places)?, places.to_vec());
+        let most = stream::rows_of(self.width);
+        let projected = schema.clone();
+        let batches = (0..self.rows).step_by(most).map(move |start| {
+            let count = most.min(self.rows - start);
+            let bytes = self.data.range(self.start + (start * self.width) as u64, count * self.width);
+            let bytes = bytes.map_err(|error| name.io(&error))?;
+            progress::advance_bytes(bytes.len() as u64);
+            self.batch(name, &projected, &places, &bytes)
+        });
+        Ok(Stream::of(schema, batches))
+    }
+
+    fn projected(&self, name: &Name, places: &[usize]) -> Result<SchemaRef> {
+        Ok(Arc::new(self.schema.project(places).map_err(|error| name.fail(error))?))
+    }
+
+    /// Some rows.
+    fn batch(&self, name: &Name, schema: &SchemaRef, places: &[usize], rows: &[u8]) -> Result<RecordBatch> {
+        let arrays = places.iter().map(|&place| {
+            let text = || name.fail(format!("the field {} is no UTF-8", self.schema.field(place).name()));
+            self.fields[place].array(rows, self.width).ok_or_else(text)
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len() / self.width));
+        let arrays = arrays.collect::<Result<Vec<_>>>()?;
+        RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|error| name.fail(error))
     }
 }
 

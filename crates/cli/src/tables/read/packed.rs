@@ -1,13 +1,16 @@
-//! Files that are packed by gzip or zstd: unpacked into memory, all at once.
+//! Files that are packed by gzip or zstd: unpacked all at once, into memory or into a temporary file.
 
-use std::io::{Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 
 use crate::failure::Result;
 use crate::input::Name;
 
 use super::Data;
+
+/// Packed bytes that are read at a time.
+const PIECE: usize = 256 << 10;
 
 /// What a file is packed by.
 #[derive(Clone, Copy)]
@@ -26,24 +29,27 @@ impl Packing {
         }
     }
 
-    /// What is in it.
-    pub(super) fn unpacked(self, packed: &Data, name: &Name) -> Result<Data> {
-        let packed = Cursor::new(packed.whole().map_err(|error| name.io(&error))?);
-        let mut bytes = Vec::new();
+    /// What is in it. Where it goes into a temporary file, neither it nor what is packed is ever in memory.
+    pub(super) fn unpacked(self, packed: &Data, name: &Name, is_spooled: bool) -> Result<Data> {
+        let packed: Box<dyn BufRead> = if is_spooled {
+            Box::new(BufReader::with_capacity(PIECE, packed.reader(0)))
+        } else {
+            Box::new(Cursor::new(packed.whole().map_err(|error| name.io(&error))?))
+        };
         let (read, what, check) = match self {
-            Packing::Gzip => (MultiGzDecoder::new(packed).read_to_end(&mut bytes), "gzip", "gzip -t"),
+            Packing::Gzip => (Data::read_once(MultiGzDecoder::new(packed), is_spooled), "gzip", "gzip -t"),
             Packing::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(packed);
-                (decoder.and_then(|mut decoder| decoder.read_to_end(&mut bytes)), "zstd", "zstd -t")
+                (decoder.and_then(|decoder| Data::read_once(decoder, is_spooled)), "zstd", "zstd -t")
             }
         };
-        match read {
-            Ok(_) => Ok(bytes.into()),
-            Err(error) if error.kind() == std::io::ErrorKind::OutOfMemory => Err(name.io(&error)),
-            Err(error) => {
+        read.map_err(|error| match error.kind() {
+            // Of where it goes, and not of what it is.
+            io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull => name.io(&error),
+            _ => {
                 let advice = format!("get the file anew; `{check}` checks it");
-                Err(name.fail(format!("its {what} data are damaged or cut short ({error}): {advice}")))
+                name.fail(format!("its {what} data are damaged or cut short ({error}): {advice}"))
             }
-        }
+        })
     }
 }

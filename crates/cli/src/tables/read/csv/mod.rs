@@ -4,6 +4,7 @@
 //! text.rs     the text, range by range               cut.rs      ranges of whole rows, whatever stands in quotes
 //! piece.rs    a piece: arrays of its columns, of types that fit it
 //! column.rs   fields on their way to an array        fields.rs   where fields end
+//! stream.rs   types first, then pieces in their order, a few at once
 //! ```
 //!
 //! The type of a column is what all of its fields fit, of the whole file: pieces that fitted a narrower one are read once
@@ -14,6 +15,7 @@ mod column;
 mod cut;
 mod fields;
 mod piece;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -24,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_schema::{Field, Schema};
+use arrow_schema::{Field, Schema, SchemaRef};
 use bytes::Bytes;
 use rayon::prelude::*;
 
@@ -105,22 +107,13 @@ impl Csv {
     }
 
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
-        let wants: Vec<Want> = (0..self.names.len())
-            .map(|i| match self.types[i] {
-                _ if !places.contains(&i) => Want::Nothing,
-                Some(kind) => Want::Named(kind),
-                None => Want::Fitting,
-            })
-            .collect();
+        let wants = self.wants(places);
         let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
         let (pieces, ranges) = self.pieces(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
         // What all pieces fit, and those that fitted something narrower once more.
-        let kinds: Vec<Kind> = (0..self.names.len())
-            .map(|i| match wants[i] {
-                Want::Named(kind) => kind,
-                _ => pieces.iter().fold(Seen::default(), |all, piece| all.and(piece.seen[i])).kind(),
-            })
-            .collect();
+        let mut seen = vec![Seen::default(); self.names.len()];
+        pieces.iter().for_each(|piece| add(&mut seen, &piece.seen));
+        let kinds = kinds(&wants, &seen);
         let pieces: Vec<_> = pieces
             .into_par_iter()
             .zip(&ranges)
@@ -135,15 +128,25 @@ impl Csv {
             .collect();
         let pieces = pieces.into_iter().collect::<std::result::Result<Vec<_>, _>>();
         let pieces = pieces.map_err(|stop| self.told(name, &text, stop))?;
-        let fields = places.iter().map(|&place| Field::new(&self.names[place], kinds[place].data_type(), true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let batches = pieces.into_iter().map(|piece| {
-            let options = RecordBatchOptions::new().with_row_count(Some(piece.rows));
-            let columns = places.iter().filter_map(|&place| piece.arrays[place].clone()).collect();
-            RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|error| name.fail(error))
-        });
-        let batches = batches.collect::<Result<Vec<_>>>()?;
+        let schema = self.schema(places, &kinds);
+        let batches =
+            pieces.into_iter().map(|piece| batch(name, &schema, places, piece)).collect::<Result<Vec<_>>>()?;
         Ok(Table::of(schema, batches))
+    }
+
+    /// What is wanted of each column.
+    fn wants(&self, places: &[usize]) -> Vec<Want> {
+        let want = |i: usize| match self.types[i] {
+            _ if !places.contains(&i) => Want::Nothing,
+            Some(kind) => Want::Named(kind),
+            None => Want::Fitting,
+        };
+        (0..self.names.len()).map(want).collect()
+    }
+
+    fn schema(&self, places: &[usize], kinds: &[Kind]) -> SchemaRef {
+        let fields = places.iter().map(|&place| Field::new(&self.names[place], kinds[place].data_type(), true));
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
     /// All pieces, each of types that fit it, and where they are. Most texts have no quotes: so every line is taken for a
@@ -214,6 +217,24 @@ impl Csv {
             Err(error) => name.io(&error),
         }
     }
+}
+
+/// Adds the classes of more fields to those of each column.
+fn add(all: &mut [Seen], more: &[Seen]) {
+    all.iter_mut().zip(more).for_each(|(all, &more)| *all = all.and(more));
+}
+
+/// The types of columns whose fields are of these classes.
+fn kinds(wants: &[Want], seen: &[Seen]) -> Vec<Kind> {
+    let kind = |(want, seen): (&Want, &Seen)| if let Want::Named(kind) = want { *kind } else { seen.kind() };
+    wants.iter().zip(seen).map(kind).collect()
+}
+
+/// The wanted columns of a piece.
+fn batch(name: &Name, schema: &SchemaRef, places: &[usize], piece: Piece) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(piece.rows));
+    let columns = places.iter().filter_map(|&place| piece.arrays[place].clone()).collect();
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|error| name.fail(error))
 }
 
 /// Why a piece is not there.

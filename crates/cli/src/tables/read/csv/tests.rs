@@ -25,6 +25,17 @@ fn rows(csv: Csv) -> std::result::Result<RecordBatch, String> {
     concat_batches(&table.schema, &table.batches).map_err(|error| error.to_string())
 }
 
+/// The same as a stream.
+fn streamed(text: &[u8], options: &TableReading, size: usize) -> std::result::Result<RecordBatch, String> {
+    let csv = Csv { size: Some(size), ..open(text, options)? };
+    let places: Vec<usize> = (0..csv.names.len()).collect();
+    let name = Name::of("a.csv".as_ref());
+    let stream = csv.stream(&name, &places).map_err(|failure| failure.to_string())?;
+    let schema = stream.schema().clone();
+    let batches = stream.collect::<Result<Vec<_>>>().map_err(|failure| failure.to_string())?;
+    concat_batches(&schema, &batches).map_err(|error| error.to_string())
+}
+
 fn types(batch: &RecordBatch) -> Vec<String> {
     batch.schema().fields().iter().map(|field| field.data_type().to_string()).collect()
 }
@@ -52,6 +63,7 @@ fn pieces_cut_anywhere_are_one() {
         assert!(whole.is_ok(), "{text:?}: {whole:?}");
         for size in 1..=text.len() {
             assert_eq!(read(text.as_bytes(), &options, size), whole, "{text:?} in pieces of {size}");
+            assert_eq!(streamed(text.as_bytes(), &options, size), whole, "{text:?} in pieces of {size}, streamed");
         }
     }
 }
@@ -71,7 +83,7 @@ fn a_file_is_read_in_pieces_as_memory_is() {
     ] {
         std::fs::write(&path, &text).expect("room");
         for size in [1, 7, 4 << 10, 1 << 20] {
-            let data = Data::open(&path).expect("a file");
+            let data = Data::open(&path, false).expect("a file");
             let csv = Csv { data, size: Some(size), ..open(text.as_bytes(), &options).expect("names") };
             assert_eq!(rows(csv), read(text.as_bytes(), &options, size), "{size}");
         }
@@ -84,7 +96,7 @@ fn a_file_that_becomes_shorter_is_an_error() {
     let path = folder.path().join("a.csv");
     let text = "a,b\n".to_owned() + &"1,2\n".repeat(10_000);
     std::fs::write(&path, &text).expect("room");
-    let data = Data::open(&path).expect("a file");
+    let data = Data::open(&path, false).expect("a file");
     let csv = Csv { data, ..open(text.as_bytes(), &TableReading::default()).expect("names") };
     std::fs::write(&path, "a,b\n").expect("room");
     assert!(rows(csv).is_err_and(|error| error.contains("shorter")));
@@ -98,7 +110,7 @@ fn a_file_that_grows_is_read_as_it_was_unless_parts_are_read_twice() {
     for (last, is_refused) in [("2", false), ("2.5", true)] {
         let text = "a\n".to_owned() + &"1\n".repeat(100) + last;
         std::fs::write(&path, &text).expect("room");
-        let data = Data::open(&path).expect("a file");
+        let data = Data::open(&path, false).expect("a file");
         let csv = Csv { data, size: Some(50), ..open(text.as_bytes(), &TableReading::default()).expect("names") };
         std::fs::write(&path, text + "\n7\n").expect("room");
         match rows(csv) {
@@ -106,6 +118,23 @@ fn a_file_that_grows_is_read_as_it_was_unless_parts_are_read_twice() {
             Err(error) => assert!(is_refused && error.contains("changed"), "{error}"),
         }
     }
+}
+
+#[test]
+fn a_file_that_changes_between_its_two_passes_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    let text = "a\n".to_owned() + &"1\n".repeat(1000);
+    std::fs::write(&path, &text).expect("room");
+    let data = Data::open(&path, false).expect("a file");
+    let csv = Csv { data, size: Some(50), ..open(text.as_bytes(), &TableReading::default()).expect("names") };
+    let name = Name::of("a.csv".as_ref());
+    let mut stream = csv.stream(&name, &[0]).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(stream.next().is_some_and(|batch| batch.is_ok()));
+    std::fs::write(&path, "a\n".to_owned() + &"x\n".repeat(1001)).expect("room");
+    let failure = stream.find_map(|batch| batch.err()).map(|failure| failure.to_string());
+    assert!(failure.is_some_and(|said| said.contains("changed")));
+    assert!(stream.next().is_none());
 }
 
 #[test]
@@ -135,6 +164,7 @@ fn types_are_what_all_rows_fit() {
             for size in [16, 1 << 20] {
                 let batch = read(text.as_bytes(), &options, size).expect("rows");
                 assert_eq!(types(&batch), ["Int64", expected], "{fields:?}, {padding} rows before, {size}");
+                assert_eq!(streamed(text.as_bytes(), &options, size), Ok(batch), "{fields:?}, {padding} rows, {size}");
             }
         }
     }
@@ -191,6 +221,7 @@ fn faults_name_their_line() {
         for size in [1, 5, 1 << 20] {
             let error = read(text, &options, size).expect_err("a fault");
             assert!(error.contains(part), "{text:?}, {size}: {error}");
+            assert_eq!(streamed(text, &options, size), Err(error), "{text:?}, {size}");
         }
     }
 }

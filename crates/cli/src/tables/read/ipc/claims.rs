@@ -2,6 +2,8 @@
 //!
 //! Decoders allocate what a message says. Memory that is not there ends the process, and no error can be told then.
 
+use std::ops::Range;
+
 use arrow_ipc::{CompressionType, MessageHeader, RecordBatch, root_as_message};
 
 /// In front of the length of a message, since version 0.15 of the format.
@@ -11,20 +13,12 @@ const CONTINUATION: i32 = -1;
 const LZ4: u64 = 255;
 const ZSTD: u64 = 1 << 15;
 
-/// Goes through all messages of a stream, or of a block of a file, which is a message with its length in front and its body
+/// Goes through all messages of some bytes, as of a block of a file, which is a message with its length in front and its body
 /// behind.
 pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let (length, start) = match (number(rest)?, rest.get(4..)) {
-            (CONTINUATION, Some(more)) => (number(more)?, 8),
-            (length, _) => (length, 4),
-        };
-        if length == 0 {
-            break;
-        }
-        let length = usize::try_from(length).map_err(|_| "a message has a length below 0")?;
-        let end = start + length;
+        let Some(Range { start, end }) = message(rest)? else { break };
         let body =
             check_message(rest.get(start..end).ok_or("a message is cut short")?, rest.get(end..).unwrap_or(&[]))?;
         rest = rest.get(end + body..).unwrap_or(&[]);
@@ -32,10 +26,26 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// Where the message is whose length begins some bytes; none at the end of a stream.
+pub(super) fn message(bytes: &[u8]) -> Result<Option<Range<usize>>, String> {
+    let (length, start) = match (number(bytes)?, bytes.get(4..)) {
+        (CONTINUATION, Some(more)) => (number(more)?, 8),
+        (length, _) => (length, 4),
+    };
+    let length = usize::try_from(length).map_err(|_| "a message has a length below 0")?;
+    Ok((length > 0).then_some(start..start + length))
+}
+
+/// How long a message says that its body is.
+pub(super) fn body_length(message: &[u8]) -> Result<usize, String> {
+    let message = root_as_message(message).map_err(|error| error.to_string())?;
+    Ok(usize::try_from(message.bodyLength()).map_err(|_| "a body has a length below 0")?)
+}
+
 /// A message and all bytes behind it; how many of them are its body.
 fn check_message(message: &[u8], behind: &[u8]) -> Result<usize, String> {
+    let length = body_length(message)?;
     let message = root_as_message(message).map_err(|error| error.to_string())?;
-    let length = usize::try_from(message.bodyLength()).map_err(|_| "a body has a length below 0")?;
     let body = behind.get(..length).ok_or("a body is longer than what is there")?;
     let batch = match message.header_type() {
         MessageHeader::RecordBatch => message.header_as_record_batch(),

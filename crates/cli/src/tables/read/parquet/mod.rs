@@ -1,13 +1,18 @@
 //! Parquet: every wanted column of every row group is decoded by itself, all of them by all threads.
+//!
+//! `stream.rs` decodes them in steps of few rows, as a row group may be all of a file.
+
+mod stream;
 
 use std::io::{self, BufReader};
-use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
 use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::prelude::*;
@@ -55,47 +60,72 @@ impl Parquet {
     }
 
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
-        let projected = self.schema().project(places).map_err(|error| failed(name, &error.to_string()))?;
-        let schema: Arc<Schema> = projected.into();
+        let schema = self.projected(name, places)?;
         let groups: Vec<usize> = self.metadata.metadata().row_groups().iter().map(rows_of).collect();
         let tasks: Vec<_> =
             (0..groups.len()).flat_map(|group| places.iter().map(move |&place| (group, place))).collect();
         let columns: Vec<Vec<ArrayRef>> = tasks
             .par_iter()
             .map(|&(group, place)| {
-                guarded(|| self.column(group, place)).map_err(|reason| {
-                    let column = schema_name(self.schema(), place);
-                    failed(name, &format!("row group {group}, column {column}: {reason}"))
-                })
+                guarded(|| self.column(group, place)).map_err(|reason| self.column_failed(name, group, place, &reason))
             })
             .collect::<Result<_>>()?;
         let mut batches = Vec::new();
         for (group, &rows) in groups.iter().enumerate() {
             let columns = &columns[group * places.len()..][..places.len()];
             for (i, start) in (0..rows).step_by(ROWS).enumerate() {
-                let arrays = columns.iter().map(|column| column.get(i).cloned()).collect::<Option<Vec<_>>>();
-                let options = RecordBatchOptions::new().with_row_count(Some(ROWS.min(rows - start)));
-                let batch = arrays
-                    .ok_or_else(|| "a column ends too early".to_owned())
-                    .and_then(|arrays| {
-                        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
-                        batch.map_err(|error| error.to_string())
-                    })
-                    .map_err(|reason| failed(name, &format!("row group {group}: {reason}")))?;
-                batches.push(batch);
+                let arrays = columns.iter().map(|column| column.get(i).cloned()).collect();
+                batches.push(batch_of(name, group, &schema, arrays, ROWS.min(rows - start))?);
             }
         }
         Ok(Table::of(schema, batches))
     }
 
+    fn projected(&self, name: &Name, places: &[usize]) -> Result<SchemaRef> {
+        let projected = self.schema().project(places).map_err(|error| failed(name, &error.to_string()))?;
+        Ok(projected.into())
+    }
+
+    fn column_failed(&self, name: &Name, group: usize, place: usize, reason: &str) -> Failure {
+        let column = schema_name(self.schema(), place);
+        failed(name, &format!("row group {group}, column {column}: {reason}"))
+    }
+
     /// A column of a row group, as arrays of [`ROWS`] rows and one of those that are left.
     fn column(&self, group: usize, place: usize) -> std::result::Result<Vec<ArrayRef>, String> {
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.data.clone(), self.metadata.clone());
-        let mask = ProjectionMask::roots(builder.parquet_schema(), [place]);
-        let reader = builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(ROWS).build();
-        let batches = reader.map_err(|error| told(&error))?;
+        let batches = self.reader(group, place, ROWS, 0)?;
         batches.map(|batch| Ok(batch.map_err(|error| error.to_string())?.column(0).clone())).collect()
     }
+
+    /// A reader of a column of a row group, from a row on, which gives so many rows at a time.
+    fn reader(
+        &self,
+        group: usize,
+        place: usize,
+        rows: usize,
+        start: usize,
+    ) -> std::result::Result<ParquetRecordBatchReader, String> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.data.clone(), self.metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), [place]);
+        let builder = builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(rows);
+        let builder = if start > 0 { builder.with_offset(start) } else { builder };
+        builder.build().map_err(|error| told(&error))
+    }
+}
+
+/// Rows of a row group; none of a column that ended before.
+fn batch_of(
+    name: &Name,
+    group: usize,
+    schema: &SchemaRef,
+    arrays: Option<Vec<ArrayRef>>,
+    rows: usize,
+) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = arrays.ok_or_else(|| "a column ends too early".to_owned()).and_then(|arrays| {
+        RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|error| error.to_string())
+    });
+    batch.map_err(|reason| failed(name, &format!("row group {group}: {reason}")))
 }
 
 fn rows_of(group: &parquet::file::metadata::RowGroupMetaData) -> usize {

@@ -1,0 +1,138 @@
+//! Text as a stream: the type of a column is known when the last row was seen, so that all of it is read twice. The first
+//! pass keeps the classes of fields and nothing else, and finds all faults; the second has pieces as columns, a few at once.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use rayon::prelude::*;
+
+use super::super::stream::Stream;
+use super::piece::Want;
+use super::text::Text;
+use super::{Csv, LEAST, Seen, Stop, add, batch, cut, kinds};
+use crate::failure::Result;
+use crate::input::Name;
+use crate::progress;
+
+/// The most pieces that are in memory at once, however many threads there are.
+const AT_ONCE: usize = 8;
+/// Pieces that a thread goes through, before it waits for others to have done as many.
+const FOR_EACH: usize = 16;
+
+impl Csv {
+    pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
+        let wants = self.wants(places);
+        let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
+        let (seen, ranges) = self.classes(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
+        let kinds = kinds(&wants, &seen);
+        let schema = self.schema(places, &kinds);
+        let known = wants.iter().zip(kinds).map(|(&want, kind)| match want {
+            Want::Fitting => Want::Known(kind),
+            other => other,
+        });
+        progress::bytes(text.length() as u64);
+        let pieces = Pieces {
+            csv: self,
+            name,
+            wants: known.collect(),
+            places: places.to_vec(),
+            schema: schema.clone(),
+            text,
+            ranges: ranges.into_iter(),
+            ready: VecDeque::new(),
+        };
+        Ok(Stream::of(schema, pieces))
+    }
+
+    /// The classes of all fields of each column whose type is to fit, and where pieces of whole rows are.
+    fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<(Vec<Seen>, Vec<Range<usize>>), Stop> {
+        let start = self.start.min(text.length());
+        let size = self.size.unwrap_or(LEAST);
+        progress::bytes(text.length() as u64);
+        let mut seen = vec![Seen::default(); wants.len()];
+        // Lines are rows up to the first quote. From the piece with that on it takes going through all quotes to know.
+        let mut has_quotes = false;
+        let mut ranges = cut::lines(text, start, size)?;
+        let mut next = 0;
+        while next < ranges.len() {
+            let some = &ranges[next..ranges.len().min(next + at_once() * FOR_EACH)];
+            let classes = |range: &Range<usize>| {
+                text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
+                    Some(_) if !has_quotes => Ok(None),
+                    _ => self.counted(range, bytes, wants).map(|piece| Some(piece.seen)),
+                })?
+            };
+            let found: Vec<_> = some
+                .par_chunks(some.len().div_ceil(at_once()))
+                .flat_map_iter(|pieces| pieces.iter().map(classes))
+                .collect();
+            for classes in found {
+                let Some(classes) = classes? else {
+                    let rest = ranges[next].start;
+                    has_quotes = true;
+                    ranges.truncate(next);
+                    ranges.extend(cut::rows(text, rest, self.delimiter, size)?);
+                    progress::bytes(text.length() as u64);
+                    progress::advance_bytes((rest - start) as u64);
+                    break;
+                };
+                add(&mut seen, &classes);
+                next += 1;
+            }
+        }
+        Ok((seen, ranges))
+    }
+}
+
+/// The pieces that are left.
+struct Pieces<'a> {
+    csv: &'a Csv,
+    name: &'a Name,
+    wants: Vec<Want>,
+    places: Vec<usize>,
+    schema: SchemaRef,
+    text: Text<'a>,
+    ranges: std::vec::IntoIter<Range<usize>>,
+    /// Those that were read at once.
+    ready: VecDeque<RecordBatch>,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        if self.ready.is_empty() {
+            let ranges: Vec<_> = self.ranges.by_ref().take(at_once()).collect();
+            match self.read(&ranges) {
+                Ok(batches) => self.ready = batches,
+                Err(failure) => return Some(Err(failure)),
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+impl Pieces<'_> {
+    fn read(&self, ranges: &[Range<usize>]) -> Result<VecDeque<RecordBatch>> {
+        let piece = |range: &Range<usize>| {
+            self.text
+                .look(range.clone(), |bytes| self.csv.counted(range, bytes, &self.wants))
+                .map_err(Stop::from)
+                .flatten()
+        };
+        let found: Vec<_> = ranges.par_iter().map(piece).collect();
+        // What was seen before and what was read now have to go together; where they do not, faults are no wonder.
+        self.csv.data.check_unchanged().map_err(|error| self.name.io(&error))?;
+        let batches = found.into_iter().map(|piece| {
+            let piece = piece.map_err(|stop| self.csv.told(self.name, &self.text, stop))?;
+            batch(self.name, &self.schema, &self.places, piece)
+        });
+        batches.collect()
+    }
+}
+
+fn at_once() -> usize {
+    rayon::current_num_threads().min(AT_ONCE)
+}

@@ -1,0 +1,185 @@
+//! Arrow IPC: files, whose batches are decoded by all threads from memory, and streams.
+//!
+//! ```text
+//! messages.rs    the messages of a stream, one in memory at a time
+//! claims.rs      lengths that messages claim, before a decoder believes them
+//! ```
+
+mod claims;
+mod messages;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::{FileDecoder, StreamReader, read_footer_length};
+use arrow_ipc::{Block, MetadataVersion, convert, root_as_footer};
+use arrow_schema::{Schema, SchemaRef};
+use rayon::prelude::*;
+
+use crate::failure::{Failure, Result};
+use crate::input::Name;
+
+use super::super::Table;
+use super::Data;
+use super::guarded::guarded;
+use super::stream::Stream;
+use messages::Messages;
+
+/// Bytes at the end of a file: the length of the footer, and `ARROW1`.
+const TRAILER: usize = 10;
+
+/// A file or a stream of which the schema is known.
+pub(super) struct Ipc {
+    data: Data,
+    schema: SchemaRef,
+    /// None of a stream.
+    footer: Option<Footer>,
+}
+
+/// Where the parts of a file are.
+struct Footer {
+    version: MetadataVersion,
+    dictionaries: Vec<Block>,
+    batches: Vec<Block>,
+}
+
+impl Ipc {
+    pub(super) fn of_file(name: &Name, data: Data) -> Result<Ipc> {
+        let footer = || {
+            let length = usize::try_from(data.length()).map_err(|error| error.to_string())?;
+            let range =
+                |start: usize, length: usize| data.range(start as u64, length).map_err(|error| error.to_string());
+            let end = length.checked_sub(TRAILER).ok_or("it ends too early")?;
+            let trailer: [u8; TRAILER] = range(end, TRAILER)?[..].try_into().map_err(|_| "it ends too early")?;
+            let size = read_footer_length(trailer).map_err(|error| error.to_string())?;
+            let start = end.checked_sub(size).ok_or("its footer is longer than the file")?;
+            let bytes = range(start, size)?;
+            let footer = root_as_footer(&bytes).map_err(|error| error.to_string())?;
+            let schema = convert::fb_to_schema(footer.schema().ok_or("its footer has no schema")?);
+            let blocks = |blocks: Option<flat::Blocks<'_>>| blocks.into_iter().flatten().copied().collect();
+            let (dictionaries, batches) = (blocks(footer.dictionaries()), blocks(footer.recordBatches()));
+            Ok((schema, Footer { version: footer.version(), dictionaries, batches }))
+        };
+        let (schema, footer) = guarded(footer).map_err(|reason| damaged(name, &reason))?;
+        Ok(Ipc { data, schema: schema.into(), footer: Some(footer) })
+    }
+
+    pub(super) fn of_stream(name: &Name, data: Data) -> Result<Ipc> {
+        let schema = guarded(|| {
+            let reader = StreamReader::try_new(Messages::of(&data), None).map_err(|error| error.to_string())?;
+            Ok(reader.schema())
+        });
+        Ok(Ipc { schema: schema.map_err(|reason| damaged(name, &reason))?, data, footer: None })
+    }
+
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
+        let wanted = Wanted::of(name, &self.schema, places)?;
+        let decoded = match &self.footer {
+            Some(footer) => self.decoder(footer, &wanted).and_then(|decoder| {
+                let batches = footer.batches.par_iter().filter_map(|block| self.batch(&decoder, block).transpose());
+                batches.collect::<std::result::Result<Vec<_>, _>>()
+            }),
+            None => self.messages(&wanted).and_then(Iterator::collect),
+        };
+        let batches = decoded.map_err(|reason| damaged(name, &reason))?;
+        let in_order = batches.iter().map(|batch| wanted.batch(name, batch)).collect::<Result<Vec<_>>>()?;
+        Ok(Table::of(wanted.schema, in_order))
+    }
+
+    /// One batch of the file is in memory at a time, as large as it is there, and the dictionaries.
+    pub(super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
+        let wanted = Wanted::of(name, &self.schema, places)?;
+        let schema = wanted.schema.clone();
+        let fail = |reason: String| damaged(name, &reason);
+        let decoded: Decoded<'a> = match &self.footer {
+            Some(footer) => {
+                let decoder = self.decoder(footer, &wanted).map_err(fail)?;
+                Box::new(footer.batches.iter().filter_map(move |block| self.batch(&decoder, block).transpose()))
+            }
+            None => Box::new(self.messages(&wanted).map_err(fail)?),
+        };
+        Ok(Stream::of(schema, decoded.map(move |batch| wanted.batch(name, &batch.map_err(fail)?))))
+    }
+
+    /// The decoder of a file's batches, which knows its dictionaries.
+    fn decoder(&self, footer: &Footer, wanted: &Wanted) -> std::result::Result<FileDecoder, String> {
+        let mut decoder =
+            FileDecoder::new(self.schema.clone(), footer.version).with_projection(wanted.ascending.clone());
+        for block in &footer.dictionaries {
+            let bytes = self.block(block)?;
+            guarded(|| decoder.read_dictionary(block, &bytes).map_err(|error| error.to_string()))?;
+        }
+        Ok(decoder)
+    }
+
+    fn batch(&self, decoder: &FileDecoder, block: &Block) -> std::result::Result<Option<RecordBatch>, String> {
+        let bytes = self.block(block)?;
+        guarded(|| decoder.read_record_batch(block, &bytes).map_err(|error| error.to_string()))
+    }
+
+    /// The bytes of a block, whose claims are fine.
+    fn block(&self, block: &Block) -> std::result::Result<Buffer, String> {
+        let length = i64::from(block.metaDataLength()).checked_add(block.bodyLength()).ok_or("no length")?;
+        let (start, length) = (u64::try_from(block.offset()), usize::try_from(length));
+        let (Ok(start), Ok(length)) = (start, length) else { return Err("a block is nowhere".to_owned()) };
+        let bytes = self.data.range(start, length).map_err(|error| error.to_string())?;
+        guarded(|| claims::check(&bytes))?;
+        Ok(Buffer::from(bytes))
+    }
+
+    /// The batches of a stream.
+    fn messages(
+        &self,
+        wanted: &Wanted,
+    ) -> std::result::Result<impl Iterator<Item = std::result::Result<RecordBatch, String>> + Send + use<'_>, String>
+    {
+        let mut reader = guarded(|| {
+            StreamReader::try_new(Messages::of(&self.data), Some(wanted.ascending.clone()))
+                .map_err(|error| error.to_string())
+        })?;
+        Ok(std::iter::from_fn(move || {
+            guarded(|| reader.next().transpose().map_err(|error| error.to_string())).transpose()
+        }))
+    }
+}
+
+/// Batches as they come out of a decoder, or what is wrong with them.
+type Decoded<'a> = Box<dyn Iterator<Item = std::result::Result<RecordBatch, String>> + Send + 'a>;
+
+/// The columns that are wanted. Decoders keep the order of the file.
+struct Wanted {
+    schema: SchemaRef,
+    ascending: Vec<usize>,
+    /// Where each column stands among the ascending ones.
+    order: Vec<usize>,
+}
+
+impl Wanted {
+    fn of(name: &Name, schema: &Schema, places: &[usize]) -> Result<Wanted> {
+        let schema = Arc::new(schema.project(places).map_err(|error| damaged(name, &error.to_string()))?);
+        let mut ascending = places.to_vec();
+        ascending.sort_unstable();
+        let order = places.iter().filter_map(|place| ascending.binary_search(place).ok()).collect();
+        Ok(Wanted { schema, ascending, order })
+    }
+
+    /// A batch in the order in which its columns are wanted.
+    fn batch(&self, name: &Name, decoded: &RecordBatch) -> Result<RecordBatch> {
+        let batch = decoded.project(&self.order).and_then(|batch| batch.with_schema(self.schema.clone()));
+        batch.map_err(|error| damaged(name, &error.to_string()))
+    }
+}
+
+mod flat {
+    /// A list of blocks.
+    pub(super) type Blocks<'a> = flatbuffers::Vector<'a, arrow_ipc::Block>;
+}
+
+fn damaged(name: &Name, reason: &str) -> Failure {
+    name.fail(format!("this Arrow file is damaged, or has parts that koel does not read ({reason}): write it anew"))
+}

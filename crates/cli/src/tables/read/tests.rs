@@ -1,0 +1,221 @@
+//! Streams against what is read as a whole: the same schema and the same rows, in batches that hold to their limits.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::builder::{Int32Builder, ListBuilder, StringDictionaryBuilder};
+use arrow_array::types::Int32Type;
+use arrow_array::*;
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_select::concat::concat_batches;
+
+use super::super::tests::{all_types, names, write};
+use super::*;
+
+fn spooling() -> TableReading {
+    TableReading { spool: true, ..TableReading::default() }
+}
+
+/// That a file is streamed as it is read, and streamed so again.
+fn check(path: &Path, columns: Option<&[String]>, options: &TableReading) {
+    let shown = path.display();
+    let source = Source::open(path, options).unwrap_or_else(|failure| panic!("{shown}: {failure}"));
+    let table = source.read(columns).unwrap_or_else(|failure| panic!("{shown}: {failure}"));
+    for _ in 0..2 {
+        let stream = source.stream(columns).unwrap_or_else(|failure| panic!("{shown}: {failure}"));
+        assert_eq!(*stream.schema(), table.schema, "{shown}");
+        let batches: Vec<_> =
+            stream.map(|batch| batch.unwrap_or_else(|failure| panic!("{shown}: {failure}"))).collect();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), table.rows, "{shown}");
+        for batch in &batches {
+            let (rows, bytes) = (batch.num_rows(), sizes::of_rows(batch));
+            assert_eq!(batch.schema(), table.schema, "{shown}");
+            assert!((1..=stream::ROWS).contains(&rows), "{shown}: {rows} rows");
+            assert!(rows == 1 || bytes <= stream::BYTES, "{shown}: {bytes} bytes of {rows} rows");
+        }
+        if !table.schema.fields().is_empty() {
+            let whole = |batches| concat_batches(&table.schema, batches).expect("one schema");
+            assert!(whole(&batches) == whole(&table.batches), "{shown}");
+        }
+    }
+}
+
+/// So many rows of all types, and of structs, lists and a dictionary.
+fn nested(rows: usize) -> RecordBatch {
+    let plain = all_types(true);
+    let copies = vec![plain.clone(); rows.div_ceil(10)];
+    let plain = concat_batches(&plain.schema(), &copies).expect("one schema").slice(0, rows);
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    let mut names = StringDictionaryBuilder::<Int32Type>::new();
+    for row in 0..rows {
+        match row % 5 {
+            0 => lists.append_null(),
+            length => lists.append_value((0..length as i32).map(|i| (i % 3 != 0).then_some(i))),
+        }
+        names.append_option((row % 7 != 0).then(|| format!("name {}", row % 100)));
+    }
+    let inner: Vec<(&str, ArrayRef)> = vec![
+        ("number", plain.column(0).clone()),
+        ("text", plain.column(7).clone()),
+        ("list", Arc::new(lists.finish())),
+    ];
+    let both: Vec<(&str, ArrayRef)> = vec![
+        ("struct", Arc::new(StructArray::try_from(inner).expect("columns of one length"))),
+        ("dictionary", Arc::new(names.finish())),
+        ("id", Arc::new(UInt32Array::from_iter_values(0..rows as u32))),
+    ];
+    let both = RecordBatch::try_from_iter(both).expect("columns of one length");
+    let fields = plain.schema().fields().iter().chain(both.schema().fields()).cloned().collect::<Vec<_>>();
+    let metadata = [("made".to_owned(), "here".to_owned())].into();
+    let schema = arrow_schema::Schema::new_with_metadata(fields, metadata);
+    RecordBatch::try_new(schema.into(), [plain.columns(), both.columns()].concat()).expect("columns of one length")
+}
+
+#[test]
+fn every_format_is_streamed_as_it_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let small = all_types(true);
+    let large = concat_batches(&small.schema(), &vec![small.clone(); 7000]).expect("one schema");
+    for batches in [vec![small.slice(0, 0)], vec![small.clone(), small.slice(0, 0), small.slice(2, 5)], vec![large]] {
+        for name in names() {
+            let path = folder.path().join(name);
+            write(&path, &batches).unwrap_or_else(|error| panic!("{name}: {error}"));
+            for options in [TableReading::default(), spooling()] {
+                check(&path, None, &options);
+                check(&path, Some(&["text".to_owned(), "int64".to_owned()]), &options);
+                check(&path, Some(&[]), &options);
+            }
+        }
+    }
+}
+
+#[test]
+fn arrays_are_streamed_as_they_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.npy");
+    for rows in [0, 1, stream::ROWS as u64, 3 * stream::ROWS as u64 + 7] {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("a", Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| row * row)))),
+            ("b", Arc::new(Float32Array::from_iter_values((0..rows).map(|row| row as f32)))),
+        ];
+        write(&path, &[RecordBatch::try_from_iter(columns).expect("columns of one length")]).expect("numbers");
+        check(&path, None, &spooling());
+        check(&path, Some(&["b".to_owned()]), &spooling());
+    }
+    // Records of long texts: 400 rows of 50,000 bytes.
+    let header = "{'descr': [('t', '|S50000')], 'fortran_order': False, 'shape': (400,), }\n";
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.bytes());
+    bytes.resize(bytes.len() + 20_000_000, b'x');
+    std::fs::write(&path, bytes).expect("room");
+    check(&path, None, &spooling());
+}
+
+#[test]
+fn arrow_files_are_streamed_as_they_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = nested(100_000);
+    let parts = [all.slice(0, 10), all.slice(10, 0), all.slice(10, 80_000), all.slice(80_010, 19_990)];
+    for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+        let options = || IpcWriteOptions::default().try_with_compression(codec).expect("a codec");
+        let path = folder.path().join("t.arrows");
+        let file = File::create(&path).expect("room");
+        let mut writer = StreamWriter::try_new_with_options(file, &all.schema(), options()).expect("room");
+        parts.iter().try_for_each(|part| writer.write(part)).and_then(|()| writer.finish()).expect("room");
+        check(&path, None, &spooling());
+        check(&path, Some(&["dictionary".to_owned(), "id".to_owned(), "struct".to_owned()]), &spooling());
+        let path = folder.path().join("t.arrow");
+        let file = File::create(&path).expect("room");
+        // A file has one dictionary a column.
+        let mut writer = FileWriter::try_new_with_options(file, &all.schema(), options()).expect("room");
+        parts.iter().try_for_each(|part| writer.write(part)).and_then(|()| writer.finish()).expect("room");
+        check(&path, None, &spooling());
+        check(&path, Some(&["dictionary".to_owned(), "id".to_owned(), "struct".to_owned()]), &spooling());
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn row_groups_of_any_size_are_streamed_as_they_are_read() {
+    use ::parquet::arrow::ArrowWriter;
+    use ::parquet::file::properties::WriterProperties;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    let write = |batch: &RecordBatch, rows: usize| {
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(rows))
+            .set_data_page_row_count_limit(5_000)
+            .build();
+        let file = File::create(&path).expect("room");
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("room");
+        writer.write(batch).expect("room");
+        writer.close().expect("room");
+    };
+    let some = ["id".to_owned(), "struct".to_owned()];
+    for (rows, group) in [(0, 10), (1, 10), (3000, 100), (3000, 128), (100_000, 1 << 20), (100_000, 30_001)] {
+        write(&nested(rows), group);
+        check(&path, None, &TableReading::default());
+        check(&path, Some(&some), &TableReading::default());
+        check(&path, Some(&[]), &TableReading::default());
+    }
+    // One text in the dictionary that is long, and is in a few places of which the metadata tell nothing.
+    let long = "x".repeat(300_000);
+    let texts = (0..20_000).map(|row| if (9_000..9_100).contains(&row) || row > 19_990 { &*long } else { "short" });
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("text", Arc::new(StringArray::from_iter_values(texts))),
+        ("id", Arc::new(Int32Array::from_iter_values(0..20_000))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+    for group in [1 << 20, 3000] {
+        write(&batch, group);
+        check(&path, None, &TableReading::default());
+    }
+}
+
+#[test]
+fn what_is_packed_is_unpacked_into_a_file_as_into_memory() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().expect("a folder");
+    let gzip = |text: &str| {
+        let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        writer.write_all(text.as_bytes()).and_then(|()| writer.finish()).expect("memory")
+    };
+    let zstd = |text: &str| zstd::encode_all(text.as_bytes(), 1).expect("memory");
+    let (first, second) = ("a,b\n".to_owned() + &"1,x\n".repeat(100_000), "2.5,\"y\n\"\n".repeat(1000));
+    for (name, bytes) in [
+        ("a.csv.gz", [gzip(&first), gzip(""), gzip(&second)].concat()),
+        ("a.csv.zst", [zstd(&first), zstd(""), zstd(&second)].concat()),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, &bytes).expect("room");
+        check(&path, None, &spooling());
+        let rows = |options: &TableReading| {
+            Source::open(&path, options).and_then(|source| source.read(None)).map(|table| table.rows)
+        };
+        assert_eq!(rows(&spooling()).ok(), Some(101_000));
+        for damaged in [&bytes[..bytes.len() - 3], &[&bytes[..bytes.len() / 2], b"nothing"].concat()] {
+            std::fs::write(&path, damaged).expect("room");
+            let said = |options: &TableReading| rows(options).err().map(|failure| failure.to_string());
+            assert!(said(&spooling()).is_some_and(|said| said.contains("damaged or cut short")));
+            assert_eq!(said(&spooling()), said(&TableReading::default()));
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pipes_are_streamed_as_files_are() {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    for options in [TableReading::default(), spooling()] {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        let text = "a,b\n".to_owned() + &"1,x\n".repeat(1_000_000) + "2.5,y\n";
+        let writing = std::thread::spawn(move || writer.write_all(text.as_bytes()));
+        check(path.as_ref(), None, &options);
+        assert!(writing.join().is_ok_and(|written| written.is_ok()));
+    }
+}
