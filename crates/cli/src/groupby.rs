@@ -76,7 +76,11 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     if let Some(by) = &args.columns.by {
         args.rows.check_tables(&paths, &[])?;
-        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
+        let reading = TableReading {
+            header: args.reading.header,
+            text: args.reading.text.clone(),
+            spool: args.columns.memory.is_given(),
+        };
         let table = KeyedTable {
             inputs: &args.inputs,
             option: "--by",

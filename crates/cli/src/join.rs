@@ -104,7 +104,11 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     if let Some(on) = &args.columns.on {
         args.output.check_tables(&[&args.left, &args.right], &[])?;
-        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
+        let reading = TableReading {
+            header: args.reading.header,
+            text: args.reading.text.clone(),
+            spool: args.columns.memory.is_given(),
+        };
         let Args { how, columns, output, device, .. } = args;
         let (left, right) = (&*args.left, &*args.right);
         return query::join::Job { left, right, how: *how, on, options: columns, reading: &reading, output, device }

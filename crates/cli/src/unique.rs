@@ -83,7 +83,11 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     if let Some(on) = &args.columns.on {
         args.rows.check_tables(&paths, inverse.as_slice())?;
-        let reading = TableReading { header: args.reading.header, text: args.reading.text.clone(), spool: false };
+        let reading = TableReading {
+            header: args.reading.header,
+            text: args.reading.text.clone(),
+            spool: args.columns.memory.is_given(),
+        };
         let table = KeyedTable {
             inputs: &args.inputs,
             option: "--on",

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::columns::{batch, schema_of};
 use super::keyed::{KeyedTable, NullRows, Opened};
+use super::limited::{self, Memory};
 use super::{check_distinct, pieces};
 use crate::failure::{Failure, Result, Verdict};
 use crate::progress::Progress;
@@ -54,13 +55,16 @@ pub(crate) struct Options {
     #[arg(conflicts_with_all = ["min_count", "kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]
     pub(crate) by: Option<Vec<String>>,
     #[command(flatten)]
-    nulls: NullRows,
+    pub(super) nulls: NullRows,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
 }
 
 impl Options {
     /// Refuses what means nothing without --by.
     pub(crate) fn check_unused(&self) -> Result<()> {
-        super::check_unused("--by", "--drop-nulls", self.nulls.is_given())
+        super::check_unused("--by", "--drop-nulls", self.nulls.is_given())?;
+        super::check_unused("--by", "--memory", self.memory.is_given())
     }
 }
 
@@ -87,6 +91,9 @@ impl Job<'_> {
             }
         }
         let progress = Progress::line();
+        if let Some(limit) = self.options.memory.limit() {
+            return limited::groupby::run(self, &of, &limit, progress);
+        }
         let Opened { device, table, is_text, read_seconds } = self.table.open(&of)?;
 
         progress.say(format!("grouping {}", text::counted(table.rows() as u64, "row")));
@@ -140,7 +147,7 @@ impl Job<'_> {
 }
 
 /// The error, with what helps on the command line: text can be read as other types.
-fn told(error: Error, is_text: bool) -> Failure {
+pub(super) fn told(error: Error, is_text: bool) -> Failure {
     match &error {
         Error::UnsupportedValue { column, .. } if is_text => Failure::Input(format!(
             "{error} (here by --types {column}=int64, {column}=decimal(p,s) or {column}=float64)"

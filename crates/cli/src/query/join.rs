@@ -21,6 +21,7 @@ use koel_arrow::{Column, Joined, Keys, RightKeys, plain_type};
 use serde_json::json;
 
 use super::columns::{Pieces, batch, schema_of};
+use super::limited::{self, Memory};
 use super::types::both_keys;
 use super::{Loaded, Nulls, On, Picked, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
@@ -82,7 +83,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TEXT", default_value = "_right", requires = "on")]
     suffix: String,
     #[command(flatten)]
-    nulls: Nulls,
+    pub(super) nulls: Nulls,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
 }
 
 /// What `koel join` was asked for, with --on.
@@ -98,12 +101,12 @@ pub(crate) struct Job<'a> {
 }
 
 /// A column of the result, and where it comes from.
-struct Out {
-    name: String,
-    from: From,
+pub(super) struct Out {
+    pub(super) name: String,
+    pub(super) from: From,
 }
 
-enum From {
+pub(super) enum From {
     Left(String),
     /// The key of this number.
     Key(usize),
@@ -113,7 +116,8 @@ enum From {
 impl Options {
     /// Refuses what means nothing without --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
-        super::check_unused("--on", "--nulls-equal", self.nulls.is_given())
+        super::check_unused("--on", "--nulls-equal", self.nulls.is_given())?;
+        super::check_unused("--on", "--memory", self.memory.is_given())
     }
 }
 
@@ -130,8 +134,11 @@ impl Job<'_> {
             check_distinct("--columns", asked)?;
         }
         // Which keys have two types is known when text has been read: until then all may, or none.
-        let [left_needed, right_needed] = self.needed(sources);
         let progress = Progress::line();
+        if let Some(limit) = self.options.memory.limit() {
+            return limited::join::run(self, &device, sources, &limit, progress);
+        }
+        let [left_needed, right_needed] = self.needed(sources);
         let start = Instant::now();
         let mut left = Loaded::read(&left_source, &left_needed, Pieces::Many)?;
         let mut right = Loaded::read(&right_source, &right_needed, Pieces::One)?;
@@ -176,7 +183,7 @@ impl Job<'_> {
     }
 
     /// All columns of the result. Key `i` has two types, of which neither can stand for the other, if `differ(i)`.
-    fn columns(&self, [left, right]: [&Source; 2], differ: impl Fn(usize) -> bool) -> Vec<Out> {
+    pub(super) fn columns(&self, [left, right]: [&Source; 2], differ: impl Fn(usize) -> bool) -> Vec<Out> {
         // A key of a row without a left one is that of the right one.
         let is_either = |key: &usize| self.how.keeps_right() && !differ(*key);
         let mut outs: Vec<Out> = Vec::new();
@@ -197,7 +204,7 @@ impl Job<'_> {
     }
 
     /// Those that are asked for, in that order, or all.
-    fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
+    pub(super) fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
         let asked = self.options.columns.as_deref();
         let is_asked = |out: &&Out| asked.is_none_or(|asked| asked.contains(&out.name));
         pieces::check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), "give another --suffix")?;
@@ -211,7 +218,7 @@ impl Job<'_> {
     }
 
     /// The columns of each file that are read: its keys, and what may come out.
-    fn needed(&self, sources: [&Source; 2]) -> [Vec<String>; 2] {
+    pub(super) fn needed(&self, sources: [&Source; 2]) -> [Vec<String>; 2] {
         let mut shown = [Vec::new(), Vec::new()];
         for out in self.columns(sources, |_| true) {
             if self.options.columns.as_ref().is_none_or(|asked| asked.contains(&out.name)) {
@@ -313,7 +320,7 @@ mod tests {
     #[test]
     fn options_of_rows_are_refused_beside_those_of_columns() {
         // What both have, and what columns alone have.
-        const OTHERS: [&str; 17] = [
+        const OTHERS: [&str; 18] = [
             "left",
             "right",
             "how",
@@ -321,6 +328,7 @@ mod tests {
             "columns",
             "suffix",
             "nulls_equal",
+            "memory",
             "delimiter",
             "types",
             "output",

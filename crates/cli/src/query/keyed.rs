@@ -56,8 +56,8 @@ pub(super) struct Opened {
 }
 
 impl KeyedTable<'_> {
-    /// Reads the key columns and these.
-    pub(super) fn open(&self, columns: &[String]) -> Result<Opened> {
+    /// The device, and the file.
+    pub(super) fn source(&self) -> Result<(Any, Source)> {
         let [input] = self.inputs else {
             let option = self.option;
             return Err(Failure::Input(format!(
@@ -68,6 +68,12 @@ impl KeyedTable<'_> {
         let device = self.device.open(&[input])?;
         let source = Source::open(input, self.reading)?;
         self.reading.check(&[&source])?;
+        Ok((device, source))
+    }
+
+    /// Reads the key columns and these.
+    pub(super) fn open(&self, columns: &[String]) -> Result<Opened> {
+        let (device, source) = self.source()?;
         let start = Instant::now();
         let table = Loaded::read(&source, &wanted_columns(columns, self.by), Pieces::Many)?;
         Ok(Opened { device, table, is_text: source.is_text(), read_seconds: start.elapsed().as_secs_f64() })

@@ -6,6 +6,7 @@
 //! columns.rs                                  columns of a file: which are read, as Arrow has them, rows of them by number
 //! types.rs                                    keys of two tables whose types differ
 //! pieces.rs                                   results as they go out
+//! limited/                                    the same commands with --memory: batch by batch, and what does not fit in files
 //! ```
 //!
 //! `koel join`, `groupby` and `unique` come here when columns are named (--on, --by); without names they take rows
@@ -17,6 +18,7 @@ pub(crate) mod groupby;
 pub(crate) mod isin;
 pub(crate) mod join;
 mod keyed;
+mod limited;
 mod pieces;
 mod types;
 pub(crate) mod unique;
@@ -72,6 +74,10 @@ impl From<koel_arrow::Error> for Failure {
     fn from(error: koel_arrow::Error) -> Self {
         match error {
             koel_arrow::Error::Koel(error) => error.into(),
+            koel_arrow::Error::Spill { folder, source } => Failure::Input(format!(
+                "temporary files in {}: {source}: free some space there, or set TMPDIR to another folder",
+                folder.display()
+            )),
             error => Failure::Input(error.to_string()),
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn both_keys(
 }
 
 /// The error, with what helps on the command line: text can be read as other types.
-fn told(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
+pub(super) fn told(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, cast } = &error else { return error.into() };
     let sides = [(left_source, left), (right_source, right)];
     let wider = cast.as_ref().map(|cast| (usize::from(!cast.is_left), &cast.to));

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::columns::{batch, schema_of};
 use super::keyed::{KeyedTable, NullRows, Opened};
+use super::limited::{self, Memory};
 use super::{check_distinct, pieces};
 use crate::failure::{Result, Verdict};
 use crate::progress::Progress;
@@ -31,13 +32,16 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "on")]
     columns: Option<Vec<String>>,
     #[command(flatten)]
-    nulls: NullRows,
+    pub(super) nulls: NullRows,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
 }
 
 impl Options {
     /// Refuses what means nothing without --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
-        super::check_unused("--on", "--drop-nulls", self.nulls.is_given())
+        super::check_unused("--on", "--drop-nulls", self.nulls.is_given())?;
+        super::check_unused("--on", "--memory", self.memory.is_given())
     }
 }
 
@@ -59,6 +63,9 @@ impl Job<'_> {
         let names = shown.iter().map(String::as_str).chain(self.counts.then_some("count"));
         pieces::check_names(names, "--counts adds a column `count`, so leave the other one out by --columns")?;
         let progress = Progress::line();
+        if let Some(limit) = self.options.memory.limit() {
+            return limited::unique::run(self, shown, &limit, progress);
+        }
         let Opened { device, table, read_seconds, .. } = self.table.open(shown)?;
 
         progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));

@@ -21,7 +21,7 @@ mod packed;
 mod parquet;
 mod sizes;
 mod spool;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wanted;
@@ -193,7 +193,6 @@ impl Source {
 
     /// The columns of these names, or all, batch after batch in the order of rows, never held as a whole: what
     /// [`Source::read`] gives, but for where batches end. Text is gone through here for its types.
-    #[cfg_attr(not(test), expect(dead_code, reason = "commands with --memory use it"))]
     pub(crate) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
         let places = self.places(columns)?;
         progress::say(format!("reading {}", self.name.shown()));

@@ -30,15 +30,25 @@ pub(crate) struct Stream<'a> {
     /// Parts of the batch that came last, the next of them at the end.
     parts: Vec<RecordBatch>,
     has_failed: bool,
+    /// Columns of text of which no field has a value, so that nothing tells their types.
+    untyped: Vec<String>,
 }
 
 impl<'a> Stream<'a> {
     /// Batches of this schema, however large they are.
     pub(super) fn of(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'a) -> Stream<'a> {
-        Stream { schema, batches: Box::new(batches), parts: Vec::new(), has_failed: false }
+        Stream { schema, batches: Box::new(batches), parts: Vec::new(), has_failed: false, untyped: Vec::new() }
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "commands with --memory use it"))]
+    pub(super) fn with_untyped(self, untyped: Vec<String>) -> Stream<'a> {
+        Stream { untyped, ..self }
+    }
+
+    /// Whether a column is of text without values: its type is any.
+    pub(crate) fn is_untyped(&self, column: &str) -> bool {
+        self.untyped.iter().any(|untyped| untyped == column)
+    }
+
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }

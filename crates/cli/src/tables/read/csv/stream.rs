@@ -28,6 +28,8 @@ impl Csv {
         let (seen, ranges) = self.classes(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
         let kinds = kinds(&wants, &seen);
         let schema = self.schema(places, &kinds);
+        let is_untyped = |&&place: &&usize| wants[place] == Want::Fitting && seen[place] == Seen::default();
+        let untyped = places.iter().filter(is_untyped).map(|&place| self.names[place].clone()).collect();
         let known = wants.iter().zip(kinds).map(|(&want, kind)| match want {
             Want::Fitting => Want::Known(kind),
             other => other,
@@ -43,7 +45,7 @@ impl Csv {
             ranges: ranges.into_iter(),
             ready: VecDeque::new(),
         };
-        Ok(Stream::of(schema, pieces))
+        Ok(Stream::of(schema, pieces).with_untyped(untyped))
     }
 
     /// The classes of all fields of each column whose type is to fit, and where pieces of whole rows are.

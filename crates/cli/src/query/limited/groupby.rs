@@ -1,0 +1,77 @@
+//! `koel groupby --by --memory`.
+
+use std::time::Instant;
+
+use arrow_schema::{DataType, Field};
+use koel::backend::HashBackend;
+use koel_arrow::external::{GroupBy, Limit, Of};
+use koel_arrow::{Function, plain_type};
+use serde_json::json;
+
+use super::super::columns::{schema_of, wanted_columns};
+use super::super::groupby::{Asked, Job, told};
+use super::super::pieces;
+use super::watched::Watched;
+use super::{Stop, batches, place};
+use crate::failure::{Failure, Result, Verdict};
+use crate::progress::Progress;
+use crate::tables::write::Sink;
+use crate::text;
+
+pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
+    let table = &job.table;
+    let (device, source) = table.source()?;
+    let start = Instant::now();
+    let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
+    // Text without values tells no type, and the sum of no numbers is none.
+    let added = |asked: &&Asked| matches!(asked.function, Function::Sum | Function::Mean);
+    let added = job.aggregates.iter().filter(added).filter_map(|asked| asked.column.as_ref());
+    let mut open = Vec::new();
+    for column in added.filter(|column| stream.is_untyped(column)) {
+        open.push((place(stream.schema(), column)?, DataType::Int64));
+    }
+    let rows = batches(stream, open);
+    let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;
+    let aggregate = |asked: &Asked| {
+        let of = asked.column.as_deref();
+        let usual = || of.map_or("count".into(), |column| format!("{column}_{}", asked.function.name()));
+        let column = of.map(|column| place(rows.schema(), column)).transpose()?;
+        Ok::<_, Failure>(Of { function: asked.function, column, name: asked.name.clone().unwrap_or_else(usual) })
+    };
+    let aggregates = job.aggregates.iter().map(aggregate).collect::<Result<Vec<_>>>()?;
+    let names = table.by.iter().chain(aggregates.iter().map(|of| &of.name)).map(String::as_str);
+    pieces::check_names(names, "name one of them, as in --agg NAME=FUNCTION:COLUMN")?;
+    let watched = Watched::new(progress, table.output, "grouping");
+    let group_by = GroupBy {
+        device: &device,
+        by: &by,
+        aggregates: &aggregates,
+        order: table.order,
+        nulls: job.options.nulls.keys(),
+        limit,
+        watch: &|stage| watched.tell(stage),
+    };
+    let told = |error| told(error, source.is_text());
+    let groups = group_by.schema(rows.schema()).map_err(told)?;
+    // Of key columns the file may say more than their type.
+    let mut fields: Vec<Field> = groups.fields().iter().map(|field| field.as_ref().clone()).collect();
+    for (field, &key) in fields.iter_mut().zip(&by) {
+        let key = rows.schema().field(key);
+        *field = key.clone().with_data_type(plain_type(key.data_type())).with_nullable(true);
+    }
+    let schema = schema_of(fields);
+    let mut sink = Sink::create(table.output.output.as_deref(), &schema)?;
+    let found = group_by.run(rows, |groups| Ok(watched.write(&mut sink, &schema, &groups)?));
+    let found = found.map_err(|stop: Stop| stop.told(told))?;
+    sink.finish()?;
+    watched.end();
+    let all = text::counted(found.rows, "row");
+    table.output.summarize(&format!("{} of {all}", text::counted(found.groups, "group")), || {
+        json!({
+            "rows": found.rows, "groups": found.groups, "order": table.order.name(), "device": device.info().id,
+            "memory": limit.bytes(), "spilled_bytes": found.spilled,
+            "seconds": { "group": start.elapsed().as_secs_f64() },
+        })
+    })?;
+    Ok(Verdict::Fine)
+}

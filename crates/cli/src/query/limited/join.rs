@@ -1,0 +1,91 @@
+//! `koel join --on --memory`.
+
+use std::time::Instant;
+
+use arrow_schema::{DataType, Field};
+use koel::backend::HashBackend;
+use koel::device::Any;
+use koel_arrow::external::{Join, Limit, Output};
+use koel_arrow::{can_be_equal, plain_type};
+use serde_json::json;
+
+use super::super::columns::schema_of;
+use super::super::join::{From, Job};
+use super::super::types::told;
+use super::watched::Watched;
+use super::{Stop, batches, place};
+use crate::failure::{Failure, Result, Verdict};
+use crate::progress::Progress;
+use crate::tables::read::Source;
+use crate::tables::read::stream::Stream;
+use crate::tables::write::Sink;
+use crate::text;
+
+pub(in super::super) fn run(
+    job: &Job<'_>,
+    device: &Any,
+    sources: [&Source; 2],
+    limit: &Limit,
+    progress: Progress,
+) -> Result<Verdict> {
+    let start = Instant::now();
+    let [left_needed, right_needed] = job.needed(sources);
+    let streams = [sources[0].stream(Some(&left_needed))?, sources[1].stream(Some(&right_needed))?];
+    let on =
+        job.on.iter().map(|on| Ok((place(streams[0].schema(), &on.left)?, place(streams[1].schema(), &on.right)?)));
+    let on: Vec<(usize, usize)> = on.collect::<Result<_>>()?;
+    let nulls = open_types(&streams, &on);
+    let [left, right] = streams;
+    let [left_nulls, right_nulls] = nulls;
+    let (left, right) = (batches(left, left_nulls), batches(right, right_nulls));
+    let type_of = |schema: &arrow_schema::Schema, at: usize| plain_type(schema.field(at).data_type());
+    let differ = |key: usize| type_of(left.schema(), on[key].0) != type_of(right.schema(), on[key].1);
+    let outs = job.chosen(job.columns(sources, differ))?;
+    let output = |from: &From| match from {
+        From::Left(name) => Ok::<_, Failure>(Output::Left(place(left.schema(), name)?)),
+        From::Right(name) => Ok(Output::Right(place(right.schema(), name)?)),
+        From::Key(at) => Ok(Output::Key(*at)),
+    };
+    let columns = outs.iter().map(|out| output(&out.from)).collect::<Result<Vec<_>>>()?;
+    let watched = Watched::new(progress, job.output, "joining");
+    let watch = |stage| watched.tell(stage);
+    let nulls = job.options.nulls.equality();
+    let join = Join { device, on: &on, how: job.how, nulls, columns: &columns, limit, watch: &watch };
+    let schema = join.schema(left.schema(), right.schema())?;
+    let named = |(field, name): (&std::sync::Arc<Field>, &String)| field.as_ref().clone().with_name(name);
+    let schema = schema_of(schema.fields().iter().zip(outs.iter().map(|out| &out.name)).map(named).collect());
+    let mut sink = Sink::create(job.output.output.as_deref(), &schema)?;
+    let rows = join.run(left, right, |rows| Ok(watched.write(&mut sink, &schema, &rows)?));
+    let rows = rows.map_err(|stop: Stop| stop.told(|error| told(error, sources)))?;
+    let total = sink.finish()?;
+    watched.end();
+    let sides = [("left row", rows.left), ("right row", rows.right)];
+    let sides = sides.map(|(what, rows)| text::counted(rows, what)).join(" and ");
+    job.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
+        json!({
+            "how": job.how.name(), "left_rows": rows.left, "right_rows": rows.right, "rows": total,
+            "device": device.info().id, "memory": limit.bytes(), "spilled_bytes": rows.spilled,
+            "seconds": { "join": start.elapsed().as_secs_f64() },
+        })
+    })?;
+    Ok(Verdict::Fine)
+}
+
+/// Keys of which nothing tells the type: text without values, and nulls. They are nulls of the other side's type.
+fn open_types([left, right]: &[Stream<'_>; 2], on: &[(usize, usize)]) -> [Vec<(usize, DataType)>; 2] {
+    let mut nulls = [Vec::new(), Vec::new()];
+    for &(own, other) in on {
+        let (own_field, other_field) = (left.schema().field(own), right.schema().field(other));
+        let (own_type, other_type) = (own_field.data_type(), other_field.data_type());
+        let is_open = |stream: &Stream<'_>, field: &Field| {
+            stream.is_untyped(field.name()) || *field.data_type() == DataType::Null
+        };
+        if can_be_equal(own_type, other_type) {
+        } else if is_open(left, own_field) {
+            nulls[0].push((own, other_type.clone()));
+        } else if is_open(right, other_field) {
+            nulls[1].push((other, own_type.clone()));
+        }
+    }
+    nulls
+}

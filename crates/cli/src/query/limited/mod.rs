@@ -1,0 +1,122 @@
+//! Commands on tables with --memory: files are read batch by batch, and what does not fit is in temporary files meanwhile.
+//!
+//! ```text
+//! join.rs, groupby.rs, unique.rs     a command each: what it asks of koel_arrow::external
+//! watched.rs                         its progress, and results on their way out
+//! ```
+//!
+//! What comes out is what comes out without a limit, but that columns of dictionaries are written as their values.
+
+pub(super) mod groupby;
+pub(super) mod join;
+pub(super) mod unique;
+mod watched;
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, new_null_array};
+use arrow_schema::{DataType, Field, SchemaRef};
+use koel_arrow::external::{Batches, Limit};
+
+use super::columns::{batch, schema_of};
+use crate::failure::{Failure, Result};
+use crate::options;
+use crate::tables::read::stream::Stream;
+
+/// The least that a command can do with.
+const LEAST: u64 = 64 << 20;
+
+/// How much memory may be used.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Columns")]
+pub(crate) struct Memory {
+    /// About the most memory that is used, as 300M, 4G or 16Gi, from 64Mi on: what does not fit is in temporary files, in the
+    /// folder TMPDIR. The result is the same [default: all is in memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory: Option<u64>,
+}
+
+impl Memory {
+    pub(crate) fn is_given(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    pub(super) fn limit(&self) -> Option<Limit> {
+        self.memory.map(Limit::new)
+    }
+}
+
+/// Takes `--memory` apart.
+fn bytes(text: &str) -> std::result::Result<u64, String> {
+    match options::count(text.strip_suffix('B').unwrap_or(text))? {
+        bytes if bytes >= LEAST => Ok(bytes),
+        _ => Err(format!("files cannot be read and written in less than {} Mi: give that or more", LEAST >> 20)),
+    }
+}
+
+/// Why work on a stream stopped: errors of koel-arrow are told in words that each command has for them.
+enum Stop {
+    Failure(Failure),
+    Arrow(koel_arrow::Error),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failure(failure)
+    }
+}
+
+impl From<koel_arrow::Error> for Stop {
+    fn from(error: koel_arrow::Error) -> Stop {
+        Stop::Arrow(error)
+    }
+}
+
+impl Stop {
+    fn told(self, tell: impl FnOnce(koel_arrow::Error) -> Failure) -> Failure {
+        match self {
+            Stop::Failure(failure) => failure,
+            Stop::Arrow(error) => tell(error),
+        }
+    }
+}
+
+/// The batches of a file, with nulls of a type in place of some columns.
+fn batches<'a>(stream: Stream<'a>, nulls: Vec<(usize, DataType)>) -> Batches<'a, Stop> {
+    let schema = Arc::clone(stream.schema());
+    if nulls.is_empty() {
+        return Batches::new(schema, stream.map(|batch| Ok(batch?)));
+    }
+    let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    nulls.iter().for_each(|(at, of)| fields[*at].set_data_type(of.clone()));
+    let schema = schema_of(fields);
+    let put = |schema: &SchemaRef, nulls: &[(usize, DataType)], of: RecordBatch| {
+        let mut columns = of.columns().to_vec();
+        nulls.iter().for_each(|(at, data_type)| columns[*at] = new_null_array(data_type, of.num_rows()));
+        Ok::<_, Stop>(batch(schema, columns, of.num_rows())?)
+    };
+    let of_table = Arc::clone(&schema);
+    Batches::new(of_table, stream.map(move |batch| put(&schema, &nulls, batch?)))
+}
+
+/// Where a column of this name is.
+fn place(schema: &SchemaRef, name: &str) -> Result<usize> {
+    schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
+        let there = schema.fields().iter().map(|field| field.name().clone()).collect();
+        koel_arrow::Error::MissingColumn { column: name.into(), there }.into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_bytes_with_or_without_their_letter() {
+        assert_eq!(bytes("300M"), Ok(300_000_000));
+        assert_eq!(bytes("4GB"), Ok(4_000_000_000));
+        assert_eq!(bytes("1.5GiB"), Ok(3 << 29));
+        assert!(bytes("10M").is_err_and(|error| error.contains("64 Mi")));
+        assert!(bytes("much").is_err() && bytes("B").is_err());
+    }
+}
