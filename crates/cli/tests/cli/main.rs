@@ -17,6 +17,7 @@ mod input;
 mod jellyfish;
 mod key_columns;
 mod kmers;
+mod limited;
 mod memory;
 mod pandas;
 mod progress;

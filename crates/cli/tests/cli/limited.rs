@@ -1,0 +1,135 @@
+//! `--memory`: the bytes of a run without it, from inputs that do not fit; and what is left of a run that ends early.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::folder::{Folder, stderr};
+
+/// Rows of which two tables take more than half of the least limit.
+const ROWS: u64 = 800_000;
+
+/// Two tables: numbers with gaps and copies, text, nulls and doubles.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let left = |i: u64| match i % 10 {
+        0 => format!(",text {},{i}\n", i % 300),
+        1..=4 => format!("77,text {},{}.25\n", i % 300, i % 1000),
+        _ => format!("{},text {},{}.5\n", i * 7919 % (ROWS + 1000), i % 300, i % 1000),
+    };
+    let right = |i: u64| format!("{},{i},{}\n", i * 31 % ROWS, ["red", "green", "", "blue"][i as usize % 4]);
+    folder.file("left.csv", "k,t,v\n".to_owned() + &(0..ROWS / 2).map(left).collect::<String>());
+    folder.file("right.csv", "k,c,d\n".to_owned() + &(0..ROWS).map(right).collect::<String>());
+    for name in ["left", "right"] {
+        folder.ok(&format!("convert {name}.csv {name}.parquet"));
+    }
+    folder
+}
+
+/// Runs a command with and without a limit; its summary under the limit.
+fn both(folder: &Folder, arguments: &str, output: &str) -> serde_json::Value {
+    folder.ok(&format!("{arguments} -o free.{output} --device cpu -q"));
+    let said = folder.json(&format!("{arguments} -o limited.{output} --device cpu --memory 64Mi --json"));
+    let read = |name: &str| fs::read(folder.path(&format!("{name}.{output}"))).unwrap();
+    assert!(read("free") == read("limited"), "{arguments} to .{output}");
+    said
+}
+
+#[test]
+fn what_does_not_fit_gives_the_same_bytes() {
+    let folder = folder();
+    for (arguments, output) in [
+        ("join left.parquet right.parquet --on k", "parquet"),
+        ("join left.csv right.csv --on k --how full", "csv"),
+        ("join left.parquet right.csv --on k=c --how right", "arrow"),
+        ("join left.parquet right.parquet --on k --how anti --nulls-equal", "csv"),
+        ("groupby right.csv --by c,d --agg count,sum:k,mean:k", "parquet"),
+        ("unique right.parquet --on k,c --columns d,k --counts --ids ascending", "parquet"),
+    ] {
+        let said = both(&folder, arguments, output);
+        assert!(said["spilled_bytes"].as_u64() > Some(1 << 20), "{arguments}: {said}");
+        assert_eq!(said["memory"], 64 << 20);
+    }
+    // One side fits, and nothing is written but the result.
+    for arguments in [
+        "join right.parquet left.parquet --on k --columns k,v,c",
+        "groupby left.parquet --by t --agg sum:v,min:t,nunique:k --ids ascending",
+        "unique left.parquet --on t --min-count 2000 --drop-nulls",
+    ] {
+        let said = both(&folder, arguments, "csv");
+        assert!(said["spilled_bytes"].is_u64(), "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn packed_files_and_stdin_are_read_under_a_limit_too() {
+    let folder = folder();
+    folder.ok("convert left.csv left.csv.gz");
+    let expected = folder.ok("join left.csv right.csv --on k --how semi --device cpu");
+    let found = folder.ok("join left.csv.gz right.csv --on k --how semi --device cpu --memory 64Mi");
+    assert!(found == expected);
+    let input = fs::File::open(folder.path("right.csv")).unwrap();
+    let mut command = folder.command("join left.csv - --on k --how semi --device cpu --memory 64Mi");
+    let output = command.stdin(input).output().unwrap();
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout) == expected, "{}", stderr(&output));
+}
+
+#[test]
+fn what_a_limit_cannot_do_is_refused() {
+    let folder = Folder::new();
+    folder.file("a.csv", "k,v\n1,2\n,3\n");
+    folder.file("b.csv", "k,w\n,5\n");
+    folder.refused("join a.csv b.csv --on k --memory 1M", "64 Mi");
+    folder.refused("join a.csv b.csv --memory 1G", "--memory is for tables");
+    folder.refused("unique a.csv --memory 1G", "--memory is for tables");
+    folder.refused("groupby a.csv --memory 1G", "--memory is for tables");
+    folder.refused("unique a.csv --on k --memory 1G --inverse ids.csv", "--inverse");
+    // Columns without values have the type of the other side, and sums of none are none.
+    for arguments in [
+        "join a.csv b.csv --on k --how full --nulls-equal",
+        "join b.csv a.csv --on k --how left",
+        "groupby b.csv --by w --agg sum:k,mean:k",
+    ] {
+        let expected = folder.ok(arguments);
+        assert_eq!(folder.ok(&format!("{arguments} --memory 64Mi")), expected, "{arguments}");
+    }
+    folder.file("c.csv", "k\nx\n");
+    let said = |arguments: &str| stderr(&folder.koel(arguments));
+    assert_eq!(said("join a.csv c.csv --on k --memory 64Mi"), said("join a.csv c.csv --on k"));
+    assert_eq!(said("groupby c.csv --by k --agg sum:k --memory 64Mi"), said("groupby c.csv --by k --agg sum:k"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_is_full_is_an_error_and_a_signal_leaves_nothing() {
+    let folder = folder();
+    fs::create_dir(folder.path("temporary")).unwrap();
+    let is_clean = || {
+        let names = |path| fs::read_dir(folder.path(path)).unwrap().map(|entry| entry.unwrap().file_name());
+        let new: Vec<_> = names("").filter(|name| name.to_string_lossy().contains("out")).collect();
+        assert!(names("temporary").count() == 0 && new.is_empty(), "{new:?}");
+    };
+    let arguments = "join left.parquet right.parquet --on k -o out.parquet --device cpu --memory 64Mi";
+    // No file may grow beyond 4 MB.
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg("trap '' XFSZ; ulimit -f 8000; exec \"$0\" \"$@\"").arg(crate::PROGRAM);
+    shell.args(arguments.split_whitespace()).current_dir(folder.path("")).stdin(Stdio::null());
+    let output = shell.env("TMPDIR", folder.path("temporary")).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("koel: temporary files in ") && said.contains("TMPDIR"), "{said}");
+    is_clean();
+    for kill in 0..50 {
+        let mut command = folder.command(arguments);
+        let command = command.env("TMPDIR", folder.path("temporary")).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(7 * kill));
+        let signal = ["-INT", "-TERM", "-KILL"][kill as usize % 3];
+        let sent = Command::new("kill").arg(signal).arg(child.id().to_string()).stderr(Stdio::null()).status();
+        assert!(sent.is_ok());
+        child.wait().unwrap();
+        // It may have ended before, on a fast machine.
+        let _ = fs::remove_file(folder.path("out.parquet"));
+        is_clean();
+    }
+}
