@@ -8,6 +8,7 @@
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::basic::Type;
 use rayon::prelude::*;
 
 use super::super::guarded::guarded;
@@ -19,6 +20,9 @@ use crate::input::Name;
 
 /// Rows of the first step: the metadata may not tell how long the texts of a dictionary become.
 const FIRST: usize = 128;
+/// The most rows of a step with texts: some may be much longer than those before them, and what a step takes is seen when it
+/// was taken.
+const TEXTS: usize = 1 << 14;
 
 impl Parquet {
     pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
@@ -31,26 +35,30 @@ impl Parquet {
             group: 0,
             next: 0,
             size: FIRST,
+            most: stream::ROWS,
             readers: Vec::new(),
             may_grow: true,
         };
         Ok(Stream::of(schema, steps))
     }
 
-    /// How many rows of a row group fit a batch, as its metadata have it.
-    fn fitting(&self, group: usize, places: &[usize]) -> usize {
+    /// The most rows of a row group that a step may have, and how many fit a batch, as its metadata have it.
+    fn fitting(&self, group: usize, places: &[usize]) -> (usize, usize) {
         let metadata = self.metadata.metadata();
         let leaves = metadata.file_metadata().schema_descr();
-        let columns = metadata.row_group(group).columns().iter().enumerate();
-        let wanted = columns.filter(|&(leaf, _)| places.contains(&leaves.get_column_root_idx(leaf)));
-        // Texts of a dictionary are longer than what stands for them; newer files say how long they are.
-        let bytes = wanted.map(|(_, column)| {
-            let bytes = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
-            u64::try_from(bytes).unwrap_or(0)
-        });
-        let bytes = bytes.fold(0, u64::saturating_add);
+        let (mut most, mut bytes) = (stream::ROWS, 0u64);
+        for (leaf, column) in metadata.row_group(group).columns().iter().enumerate() {
+            if places.contains(&leaves.get_column_root_idx(leaf)) {
+                // Texts of a dictionary are longer than what stands for them; newer files say how long they are.
+                let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
+                bytes = bytes.saturating_add(u64::try_from(long).unwrap_or(0));
+                if column.column_type() == Type::BYTE_ARRAY {
+                    most = TEXTS;
+                }
+            }
+        }
         let rows = rows_of(metadata.row_group(group)).max(1);
-        stream::rows_of(usize::try_from(bytes).unwrap_or(usize::MAX) / rows)
+        (most, stream::rows_of(usize::try_from(bytes).unwrap_or(usize::MAX) / rows))
     }
 }
 
@@ -63,8 +71,9 @@ struct Steps<'a> {
     /// The row group that is being read, and its next row.
     group: usize,
     next: usize,
-    /// Rows of a step.
+    /// Rows of a step, and the most that it may have.
     size: usize,
+    most: usize,
     /// One a column; none before a row group is begun, and where steps become others.
     readers: Vec<ParquetRecordBatchReader>,
     /// Whether steps of this row group may become longer.
@@ -93,8 +102,9 @@ impl Steps<'_> {
         if self.readers.len() < self.places.len() {
             if self.next == 0 {
                 let metadata = || Ok(self.parquet.fitting(self.group, &self.places));
-                let fitting = guarded(metadata).map_err(|reason| failed(self.name, &reason))?;
-                self.size = self.size.min(fitting);
+                let (most, fitting) = guarded(metadata).map_err(|reason| failed(self.name, &reason))?;
+                self.most = most;
+                self.size = self.size.min(most).min(fitting);
                 count = count.min(self.size);
             }
             self.open()?;
@@ -110,7 +120,7 @@ impl Steps<'_> {
         let arrays = arrays.collect::<Vec<_>>().into_iter().collect::<Result<Option<Vec<ArrayRef>>>>()?;
         let batch = batch_of(self.name, self.group, &self.schema, arrays, count)?;
         self.next += count;
-        let fitting = stream::rows_of(sizes::of_rows(&batch).div_ceil(count));
+        let fitting = stream::rows_of(sizes::of_rows(&batch).div_ceil(count)).min(self.most);
         let is_too_long = fitting <= self.size / 2;
         if is_too_long || (self.may_grow && fitting >= 2 * self.size) {
             self.readers.clear();
