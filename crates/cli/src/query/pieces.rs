@@ -12,7 +12,7 @@ use crate::tables::write::Sink;
 /// Rows of a join that are looked up at a time: many, for a device that is asked for each.
 pub(super) const CHUNK: usize = 1 << 20;
 /// Rows of a batch of the result: few, so that they are still in a cache when they are written.
-const BATCH: usize = 1 << 17;
+pub(super) const BATCH: usize = 1 << 17;
 
 /// Refuses a result of which two columns would have one name.
 pub(super) fn check_names<'a>(names: impl Iterator<Item = &'a str>, advice: &str) -> Result<()> {

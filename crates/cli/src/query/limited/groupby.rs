@@ -15,7 +15,6 @@ use super::watched::Watched;
 use super::{Stop, batches, place};
 use crate::failure::{Failure, Result, Verdict};
 use crate::progress::Progress;
-use crate::tables::write::Sink;
 use crate::text;
 
 pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
@@ -60,11 +59,10 @@ pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progres
         *field = key.clone().with_data_type(plain_type(key.data_type())).with_nullable(true);
     }
     let schema = schema_of(fields);
-    let mut sink = Sink::create(table.output.output.as_deref(), &schema)?;
-    let found = group_by.run(rows, |groups| Ok(watched.write(&mut sink, &schema, &groups)?));
+    let mut results = watched.results(&schema, limit)?;
+    let found = group_by.run(rows, |groups| Ok(results.write(&groups)?));
     let found = found.map_err(|stop: Stop| stop.told(told))?;
-    sink.finish()?;
-    watched.end();
+    results.finish()?;
     let all = text::counted(found.rows, "row");
     table.output.summarize(&format!("{} of {all}", text::counted(found.groups, "group")), || {
         json!({

@@ -18,7 +18,6 @@ use crate::failure::{Failure, Result, Verdict};
 use crate::progress::Progress;
 use crate::tables::read::Source;
 use crate::tables::read::stream::Stream;
-use crate::tables::write::Sink;
 use crate::text;
 
 pub(in super::super) fn run(
@@ -54,11 +53,10 @@ pub(in super::super) fn run(
     let schema = join.schema(left.schema(), right.schema())?;
     let named = |(field, name): (&std::sync::Arc<Field>, &String)| field.as_ref().clone().with_name(name);
     let schema = schema_of(schema.fields().iter().zip(outs.iter().map(|out| &out.name)).map(named).collect());
-    let mut sink = Sink::create(job.output.output.as_deref(), &schema)?;
-    let rows = join.run(left, right, |rows| Ok(watched.write(&mut sink, &schema, &rows)?));
+    let mut results = watched.results(&schema, limit)?;
+    let rows = join.run(left, right, |rows| Ok(results.write(&rows)?));
     let rows = rows.map_err(|stop: Stop| stop.told(|error| told(error, sources)))?;
-    let total = sink.finish()?;
-    watched.end();
+    let total = results.finish()?;
     let sides = [("left row", rows.left), ("right row", rows.right)];
     let sides = sides.map(|(what, rows)| text::counted(rows, what)).join(" and ");
     job.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {

@@ -18,7 +18,6 @@ use super::watched::Watched;
 use super::{Stop, batches, place};
 use crate::failure::{Failure, Result, Verdict};
 use crate::progress::Progress;
-use crate::tables::write::Sink;
 use crate::text;
 
 pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
@@ -55,7 +54,7 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
         limit,
         watch: &|stage| watched.tell(stage),
     };
-    let mut sink = Sink::create(table.output.output.as_deref(), &schema)?;
+    let mut results = watched.results(&schema, limit)?;
     let least = i64::from(job.min_count);
     let found = group_by.run(rows, |groups| {
         // Keys come out as the first row has them, if they are shown.
@@ -70,11 +69,10 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
                 filter_record_batch(&rows, &kept).map_err(koel_arrow::Error::from)?
             }
         };
-        Ok(watched.write(&mut sink, &schema, &rows)?)
+        Ok(results.write(&rows)?)
     });
     let found = found.map_err(|stop: Stop| stop.told(Failure::from))?;
-    let total = sink.finish()?;
-    watched.end();
+    let total = results.finish()?;
     let all = text::counted(found.rows, "row");
     table.output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
         json!({

@@ -4,9 +4,12 @@ use std::cell::RefCell;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use koel_arrow::external::Stage;
+use arrow_select::coalesce::BatchCoalescer;
+use koel_arrow::Error;
+use koel_arrow::external::{Limit, Stage};
 
 use super::super::columns::batch;
+use super::super::pieces::BATCH;
 use crate::failure::Result;
 use crate::output::RowOptions;
 use crate::progress::Progress;
@@ -36,17 +39,52 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Writes rows under the names that they have in the result.
-    pub(super) fn write(&self, sink: &mut Sink, schema: &SchemaRef, rows: &RecordBatch) -> Result<()> {
-        if self.output.output.is_none() {
+    /// Where rows of this schema go.
+    pub(super) fn results(&'a self, schema: &SchemaRef, limit: &Limit) -> Result<Results<'a>> {
+        let sink = Sink::create(self.output.output.as_deref(), schema)?;
+        let waiting = BatchCoalescer::new(SchemaRef::clone(schema), BATCH);
+        Ok(Results { watched: self, sink, waiting, most: limit.bytes() / 16 })
+    }
+}
+
+/// Rows on their way out, in batches as they are without a limit: where pages of Parquet end is a matter of these.
+pub(super) struct Results<'a> {
+    watched: &'a Watched<'a>,
+    sink: Sink,
+    waiting: BatchCoalescer,
+    /// Bytes of rows that wait.
+    most: u64,
+}
+
+impl Results<'_> {
+    /// Writes rows, under the names that they have in the result.
+    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        if self.watched.output.output.is_none() {
             // Rows on a terminal are progress enough.
-            self.progress.take();
+            self.watched.progress.take();
         }
-        sink.write(&batch(schema, rows.columns().to_vec(), rows.num_rows())?)
+        let rows = batch(&self.waiting.schema(), rows.columns().to_vec(), rows.num_rows())?;
+        self.waiting.push_batch(rows).map_err(Error::from)?;
+        // Long rows do not wait for others.
+        if self.waiting.size() as u64 > self.most {
+            self.waiting.finish_buffered_batch().map_err(Error::from)?;
+        }
+        self.put()
     }
 
-    /// Takes the line away.
-    pub(super) fn end(&self) {
-        self.progress.take();
+    fn put(&mut self) -> Result<()> {
+        while let Some(rows) = self.waiting.next_completed_batch() {
+            self.sink.write(&rows)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and gives the file its name. How many rows were written.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        self.waiting.finish_buffered_batch().map_err(Error::from)?;
+        self.put()?;
+        let rows = self.sink.finish()?;
+        self.watched.progress.take();
+        Ok(rows)
     }
 }
