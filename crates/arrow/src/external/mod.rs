@@ -8,6 +8,7 @@
 //!
 //! hash.rs   hashes of keys            parts.rs   rows dealt by them, each with its number
 //! spill.rs  batches in a file         merge.rs   results of parts in one order, by these numbers
+//! spool.rs  the same for others: a result that is needed twice
 //! ```
 //!
 //! The result is that of [`join`](fn@crate::join) and [`group_by`](crate::group_by), row for row and in the same order: left
@@ -27,6 +28,7 @@ mod merge;
 mod pair;
 mod parts;
 mod spill;
+mod spool;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -43,6 +45,7 @@ use crate::keys::{Column, Keys};
 
 pub use group::{GroupBy, Grouped, Of};
 pub use join::{Join, JoinedRows, Output};
+pub use spool::Spooled;
 
 /// How much memory may be used, and where what does not fit goes.
 ///

@@ -50,6 +50,15 @@ fn what_does_not_fit_gives_the_same_bytes() {
         assert!(said["spilled_bytes"].as_u64() > Some(1 << 20), "{arguments}: {said}");
         assert_eq!(said["memory"], 64 << 20);
     }
+    for options in ["", "--ids ascending --drop-nulls"] {
+        let arguments = format!("unique left.parquet --on k,v {options} -q");
+        folder.ok(&format!("{arguments} --inverse free-ids.parquet -o free-keys.parquet"));
+        folder.ok(&format!("{arguments} --inverse ids.parquet -o keys.parquet --memory 64Mi"));
+        for name in ["ids", "keys"] {
+            let read = |name: String| fs::read(folder.path(&name)).unwrap();
+            assert!(read(format!("{name}.parquet")) == read(format!("free-{name}.parquet")), "{arguments}: {name}");
+        }
+    }
     // One side fits, and nothing is written but the result.
     for arguments in [
         "join right.parquet left.parquet --on k --columns k,v,c",
@@ -83,7 +92,6 @@ fn what_a_limit_cannot_do_is_refused() {
     folder.refused("join a.csv b.csv --memory 1G", "--memory is for tables");
     folder.refused("unique a.csv --memory 1G", "--memory is for tables");
     folder.refused("groupby a.csv --memory 1G", "--memory is for tables");
-    folder.refused("unique a.csv --on k --memory 1G --inverse ids.csv", "--inverse");
     // Columns without values have the type of the other side, and sums of none are none.
     for arguments in [
         "join a.csv b.csv --on k --how full --nulls-equal",

@@ -1,15 +1,25 @@
 //! `koel unique --on --memory`: the first of each shown column, by key.
+//!
+//! ```text
+//! groups    key, shown columns, count: written as they come
+//! --inverse
+//!   groups  in a temporary file, with their ids
+//!   ids     the table once more, joined with it by the key, in the order of the table's rows
+//! ```
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::{DataType, Field};
+use arrow_array::{Array, BooleanArray, RecordBatch, UInt64Array};
+use arrow_schema::{DataType, Field, SchemaRef};
 use arrow_select::filter::filter_record_batch;
+use koel::JoinKind;
 use koel::backend::HashBackend;
-use koel_arrow::external::{GroupBy, Limit, Of};
-use koel_arrow::{Function, plain_type};
+use koel::device::Any;
+use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Spooled};
+use koel_arrow::{Function, NullEquality, NullKeys, plain_type};
 use serde_json::json;
 
 use super::super::columns::{batch, schema_of, wanted_columns};
@@ -18,14 +28,12 @@ use super::watched::Watched;
 use super::{Stop, batches, place};
 use crate::failure::{Failure, Result, Verdict};
 use crate::progress::Progress;
+use crate::tables::read::Source;
+use crate::tables::write::Flushed;
 use crate::text;
 
 pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, progress: Progress) -> Result<Verdict> {
     let table = &job.table;
-    if job.inverse.is_some() {
-        let why = "the id of each row's key is known when all keys are in memory";
-        return Err(Failure::Input(format!("--memory and --inverse: {why}: leave one of them out")));
-    }
     let (device, source) = table.source()?;
     let start = Instant::now();
     let rows = batches(source.stream(Some(&wanted_columns(shown, table.by)))?, Vec::new());
@@ -45,34 +53,60 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
     fields.extend(job.counts.then(|| Field::new("count", DataType::Int64, false)));
     let schema = schema_of(fields);
     let watched = Watched::new(progress, table.output, "finding keys of");
-    let group_by = GroupBy {
-        device: &device,
-        by: &by,
-        aggregates: &aggregates,
-        order: table.order,
-        nulls: job.options.nulls.keys(),
-        limit,
-        watch: &|stage| watched.tell(stage),
+    let watch = |stage| watched.tell(stage);
+    let nulls = job.options.nulls.keys();
+    let group_by =
+        GroupBy { device: &device, by: &by, aggregates: &aggregates, order: table.order, nulls, limit, watch: &watch };
+    // Keys come out as the first row has them, if they are shown.
+    let shown_of = |groups: &RecordBatch| {
+        let columns = groups.columns()[by.len()..][..schema.fields().len()].to_vec();
+        batch(&schema, columns, groups.num_rows())
     };
-    let mut results = watched.results(&schema, limit)?;
     let least = i64::from(job.min_count);
-    let found = group_by.run(rows, |groups| {
-        // Keys come out as the first row has them, if they are shown.
-        let mut columns = groups.columns()[by.len()..].to_vec();
-        let counts = is_counted.then(|| columns[shown.len()].as_primitive::<Int64Type>().clone());
-        columns.truncate(schema.fields().len());
-        let rows: RecordBatch = batch(&schema, columns, groups.num_rows())?;
-        let rows = match counts.filter(|_| least > 1) {
-            None => rows,
-            Some(counts) => {
-                let kept: BooleanArray = counts.values().iter().map(|&count| Some(count >= least)).collect();
-                filter_record_batch(&rows, &kept).map_err(koel_arrow::Error::from)?
+    let (found, total) = match job.inverse {
+        None => {
+            let mut results = watched.results(&schema, limit)?;
+            let found = group_by.run(rows, |groups| {
+                let counts = groups.columns().last().filter(|_| least > 1);
+                let rows = match counts {
+                    None => shown_of(&groups)?,
+                    Some(counts) => {
+                        let counts = counts.as_primitive::<Int64Type>();
+                        let kept: BooleanArray = counts.values().iter().map(|&count| Some(count >= least)).collect();
+                        filter_record_batch(&shown_of(&groups)?, &kept).map_err(koel_arrow::Error::from)?
+                    }
+                };
+                Ok(results.write(&rows)?)
+            });
+            (found.map_err(told)?, results.finish()?)
+        }
+        Some(path) => {
+            let spooled_schema = with_ids(&group_by.schema(rows.schema())?);
+            let mut spooled = Spooled::new(&spooled_schema, limit)?;
+            let mut next = 0;
+            let found = group_by.run(rows, |groups| {
+                let ids = UInt64Array::from_iter_values(next..next + groups.num_rows() as u64);
+                next += groups.num_rows() as u64;
+                let columns = [groups.columns(), &[Arc::new(ids)]].concat();
+                Ok::<_, Stop>(spooled.push(&batch(&spooled_schema, columns, groups.num_rows())?)?)
+            });
+            let found = found.map_err(told)?;
+            let inverse = Inverse { device: &device, source: &source, by: table.by, nulls, limit, watched: &watched };
+            let mut inverse = Some(inverse.write(path, &mut spooled, &spooled_schema, found.groups)?);
+            // Whoever reads stdout may close it, and the numbers are then there.
+            if table.output.output.is_none() {
+                inverse.take().map(Flushed::finish).transpose()?;
             }
-        };
-        Ok(results.write(&rows)?)
-    });
-    let found = found.map_err(|stop: Stop| stop.told(Failure::from))?;
-    let total = results.finish()?;
+            let mut results = watched.results(&schema, limit)?;
+            for groups in spooled.read() {
+                results.write(&shown_of(&groups?)?)?;
+            }
+            // Both files are whole before one has its name.
+            let rows = results.flush()?;
+            inverse.map(Flushed::finish).transpose()?;
+            (found, rows.finish()?)
+        }
+    };
     let all = text::counted(found.rows, "row");
     table.output.summarize(&format!("{} of {all}", text::counted(total, "distinct key")), || {
         json!({
@@ -82,4 +116,60 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
         })
     })?;
     Ok(Verdict::Fine)
+}
+
+fn told(stop: Stop) -> Failure {
+    stop.told(Failure::from)
+}
+
+/// Groups, and the id of each behind them.
+fn with_ids(groups: &SchemaRef) -> SchemaRef {
+    let ids = Field::new("", DataType::UInt64, false);
+    schema_of(groups.fields().iter().map(|field| field.as_ref().clone()).chain([ids]).collect())
+}
+
+/// The ids of a table's rows.
+struct Inverse<'a> {
+    device: &'a Any,
+    source: &'a Source,
+    by: &'a [String],
+    nulls: NullKeys,
+    limit: &'a Limit,
+    watched: &'a Watched<'a>,
+}
+
+impl Inverse<'_> {
+    /// Writes the id of each row's key; null of rows that were left out.
+    fn write(
+        &self,
+        path: &std::path::Path,
+        groups: &mut Spooled,
+        schema: &SchemaRef,
+        count: u64,
+    ) -> Result<Flushed> {
+        let table = batches(self.source.stream(Some(self.by))?, Vec::new());
+        let on: Vec<(usize, usize)> = (0..self.by.len()).map(|key| (key, key)).collect();
+        let drops = self.nulls == NullKeys::Drop;
+        let (how, nulls) = match drops {
+            true => (JoinKind::Left, NullEquality::NothingEquals),
+            false => (JoinKind::Left, NullEquality::NullEquals),
+        };
+        let (columns, watch) = ([Output::Right(schema.fields().len() - 1)], |stage| self.watched.tell(stage));
+        let join =
+            Join { device: self.device, on: &on, how, nulls, columns: &columns, limit: self.limit, watch: &watch };
+        // As without a limit, where there cannot be more.
+        let of_ids = if count <= u32::MAX.into() { DataType::UInt32 } else { DataType::UInt64 };
+        let ids = schema_of(vec![Field::new("id", of_ids.clone(), drops)]);
+        let mut results = self.watched.results_in(Some(path), &ids, self.limit)?;
+        let written = join.run(table, groups.batches(), |rows| {
+            let narrow = rows.column(0).as_primitive::<arrow_array::types::UInt64Type>();
+            let column: Arc<dyn Array> = match of_ids {
+                DataType::UInt32 => Arc::new(narrow.unary::<_, arrow_array::types::UInt32Type>(|id| id as u32)),
+                _ => Arc::clone(rows.column(0)),
+            };
+            Ok::<_, Stop>(results.write(&batch(&ids, vec![column], rows.num_rows())?)?)
+        });
+        written.map_err(told)?;
+        results.flush()
+    }
 }

@@ -1,6 +1,7 @@
 //! Results on their way out, and the line that says what is being done meanwhile.
 
 use std::cell::RefCell;
+use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -13,7 +14,7 @@ use super::super::pieces::BATCH;
 use crate::failure::Result;
 use crate::output::RowOptions;
 use crate::progress::Progress;
-use crate::tables::write::Sink;
+use crate::tables::write::{Flushed, Sink};
 
 /// The line of progress.
 pub(super) struct Watched<'a> {
@@ -40,16 +41,22 @@ impl<'a> Watched<'a> {
     }
 
     /// Where rows of this schema go.
-    pub(super) fn results(&'a self, schema: &SchemaRef, limit: &Limit) -> Result<Results<'a>> {
-        let sink = Sink::create(self.output.output.as_deref(), schema)?;
+    pub(super) fn results(&self, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
+        self.results_in(self.output.output.as_deref(), schema, limit)
+    }
+
+    /// The same, in this file.
+    pub(super) fn results_in(&self, path: Option<&Path>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
+        let ends = path.is_none().then_some(&self.progress);
         let waiting = BatchCoalescer::new(SchemaRef::clone(schema), BATCH);
-        Ok(Results { watched: self, sink, waiting, most: limit.bytes() / 16 })
+        Ok(Results { ends, sink: Sink::create(path, schema)?, waiting, most: limit.bytes() / 16 })
     }
 }
 
 /// Rows on their way out, in batches as they are without a limit: where pages of Parquet end is a matter of these.
 pub(super) struct Results<'a> {
-    watched: &'a Watched<'a>,
+    /// The line, where rows end it: on a terminal they are progress enough.
+    ends: Option<&'a RefCell<Option<Progress>>>,
     sink: Sink,
     waiting: BatchCoalescer,
     /// Bytes of rows that wait.
@@ -59,9 +66,8 @@ pub(super) struct Results<'a> {
 impl Results<'_> {
     /// Writes rows, under the names that they have in the result.
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        if self.watched.output.output.is_none() {
-            // Rows on a terminal are progress enough.
-            self.watched.progress.take();
+        if let Some(progress) = self.ends {
+            progress.take();
         }
         let rows = batch(&self.waiting.schema(), rows.columns().to_vec(), rows.num_rows())?;
         self.waiting.push_batch(rows).map_err(Error::from)?;
@@ -80,11 +86,14 @@ impl Results<'_> {
     }
 
     /// Writes what is left and gives the file its name. How many rows were written.
-    pub(super) fn finish(mut self) -> Result<u64> {
+    pub(super) fn finish(self) -> Result<u64> {
+        self.flush()?.finish()
+    }
+
+    /// Writes what is left.
+    pub(super) fn flush(mut self) -> Result<Flushed> {
         self.waiting.finish_buffered_batch().map_err(Error::from)?;
         self.put()?;
-        let rows = self.sink.finish()?;
-        self.watched.progress.take();
-        Ok(rows)
+        self.sink.flush()
     }
 }

@@ -1,0 +1,63 @@
+//! A table in a temporary file: written once, read as often as need be.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::spill::{Block, Encoded, Spill};
+use super::{Batches, Limit};
+use crate::error::{Error, Result};
+
+/// Batches in a temporary file, which is gone with this.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use koel_arrow::external::{Limit, Spooled};
+///
+/// let batch = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![3, 1, 2])) as ArrayRef)])?;
+/// let mut spooled = Spooled::new(&batch.schema(), &Limit::new(100_000_000))?;
+/// spooled.push(&batch)?;
+/// assert_eq!(spooled.read().collect::<Result<Vec<_>, _>>()?, [batch]);
+/// # Ok::<(), koel_arrow::Error>(())
+/// ```
+pub struct Spooled {
+    schema: SchemaRef,
+    spill: Spill,
+    blocks: Vec<Block>,
+}
+
+impl Spooled {
+    /// For batches of this schema, in the limit's folder.
+    ///
+    /// # Errors
+    /// [`Error::Spill`].
+    pub fn new(schema: &SchemaRef, limit: &Limit) -> Result<Self> {
+        Ok(Spooled { schema: SchemaRef::clone(schema), spill: Spill::new(limit.folder())?, blocks: Vec::new() })
+    }
+
+    /// One batch more.
+    ///
+    /// # Errors
+    /// [`Error::Spill`], or what Arrow reports.
+    pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.blocks.push(self.spill.write(&Encoded::of(batch)?)?);
+        Ok(())
+    }
+
+    /// All batches, in their order.
+    pub fn read(&mut self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+        self.blocks.iter().map(|block| self.spill.read(block))
+    }
+
+    /// The same, as a table of a join or of groups.
+    pub fn batches<E: From<Error>>(&mut self) -> Batches<'_, E> {
+        let schema = SchemaRef::clone(&self.schema);
+        Batches::new(schema, self.read().map(|batch| Ok(batch?)))
+    }
+}
+
+impl std::fmt::Debug for Spooled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spooled").field("schema", &self.schema).field("blocks", &self.blocks.len()).finish_non_exhaustive()
+    }
+}
