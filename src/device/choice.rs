@@ -1,9 +1,7 @@
 //! Which device: listing them, taking the best, taking one by name.
 
 use super::Any;
-#[cfg(feature = "opencl")]
-use crate::backend::DeviceKind;
-use crate::backend::{HashBackend, Listed};
+use crate::backend::{DeviceKind, HashBackend, Listed};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 #[cfg(feature = "opencl")]
@@ -57,7 +55,8 @@ pub fn auto() -> Choice {
 }
 
 /// The devices that a user names: `all` (the CPU and every usable OpenCL device), `auto`, `cpu`, `opencl` (every usable
-/// one), `opencl:N` by number, or `opencl:NAME` by a part of its name. `threads` is for the CPU; without it, all.
+/// one), `gpus` (those of them that are GPUs), `opencl:N` by number, or `opencl:NAME` by a part of its name. `threads` is
+/// for the CPU; without it, all.
 ///
 /// ```
 /// use koel::{HashBackend, device::choose};
@@ -89,11 +88,18 @@ pub fn choose(device: &str, threads: Option<usize>) -> Result<Vec<Any>> {
             }
             Ok(found)
         }
+        "gpus" => {
+            let mut found = usable_opencl();
+            let reason =
+                if found.is_empty() { why_no_opencl() } else { "OpenCL has devices, and none is a GPU".into() };
+            found.retain(|device| device.info().kind == DeviceKind::Gpu);
+            if found.is_empty() { Err(Error::NoDevice { wanted: device.into(), reason }) } else { Ok(found) }
+        }
         _ => match device.strip_prefix("opencl:") {
             Some(which) => one_opencl(which).map(|found| vec![found]),
             None => Err(Error::NoDevice {
                 wanted: device.into(),
-                reason: "give all, auto, cpu, opencl, opencl:NUMBER or opencl:NAME".into(),
+                reason: "give all, auto, cpu, opencl, gpus, opencl:NUMBER or opencl:NAME".into(),
             }),
         },
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! koeltabl    a table, to the end of the file                          `table/file.rs`
 //! koelmult    lists of values, then the table of their keys, as above  `lists.rs`, `multi/file.rs`
-//! koelshrd    the tables of all shards, one behind the other           `sharded/file.rs`
+//! koelshrd    the tables of all shards, one behind the other           `shards.rs`, `sharded/file.rs`
 //! ```
 //!
 //! Sets and compacting tables are files of a table; its settings say which of them it is (`table/settings.rs`). An index
@@ -14,6 +14,7 @@ use std::path::Path;
 
 use super::lists::Lists;
 use super::section::Section;
+use super::shards::Shards;
 use crate::error::Result;
 
 /// The first bytes of a file.
@@ -55,20 +56,38 @@ impl FileKind {
     }
 }
 
-/// The table in a file, whatever the file holds besides: behind the lists of values of a multivalue table, whose bits are
-/// told too, or else all of the file, which may be no table at all.
+/// What a file holds beside a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    /// Lists of values of so many bits.
+    Lists {
+        value_bits: u32,
+    },
+    /// The tables of the other shards; so many are there in all.
+    Shards {
+        count: u32,
+    },
+}
+
+/// The table in a file, and what the file holds besides: behind the lists of values of a multivalue table, or the first of
+/// the shards' tables, or else all of the file, which may be no table at all.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if it begins as a multivalue table and is
-/// none.
-pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Option<u32>)> {
+/// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if it begins as a multivalue table or one in
+/// shards and is none.
+pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Beside)> {
     let mut section = Section::whole(path)?;
     match FileKind::sniffed(&mut section)? {
         Some(FileKind::Multi) => {
             let lists = Lists::open(section)?;
-            let bits = lists.header.value_bits();
-            Ok((lists.into_table(), Some(bits)))
+            let value_bits = lists.header.value_bits();
+            Ok((lists.into_table(), Beside::Lists { value_bits }))
         }
-        Some(FileKind::Table | FileKind::Sharded) | None => Ok((section, None)),
+        Some(FileKind::Sharded) => {
+            let (first, count) = Shards::open(section)?.into_first();
+            Ok((first, Beside::Shards { count }))
+        }
+        Some(FileKind::Table) | None => Ok((section, Beside::Nothing)),
     }
 }

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Read, a file is a plain one (`section.rs`), its first bytes say what it holds (`kind.rs`), and what that is, is read by
-//! the structure it is of; only where the table of a multivalue table begins is known here too (`lists.rs`).
+//! the structure it is of; only where the table of a multivalue table begins is known here too (`lists.rs`), and where those
+//! of a table in shards do (`shards.rs`).
 //!
 //! A pipe, a device or an open descriptor (`/dev/stdout`) cannot be replaced. It is written through.
 //!
@@ -24,6 +25,7 @@ mod kind;
 mod lists;
 mod part;
 mod section;
+mod shards;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -38,9 +40,10 @@ use target::Target;
 
 pub use part::remove_parts_then;
 
-pub(crate) use kind::{FileKind, Magic, table_in};
+pub(crate) use kind::{Beside, FileKind, Magic, table_in};
 pub(crate) use lists::{ALIGNED, Lists, ListsHeader, SUM_BYTES};
 pub(crate) use section::Section;
+pub(crate) use shards::{MOST_SHARDS, Shards, ShardsHeader, gap_after, sum_of};
 
 /// Writes a file that appears under its name only when it is complete.
 pub(crate) fn write_whole<R>(path: &Path, write: impl FnOnce(&mut File) -> Result<R>) -> Result<R> {

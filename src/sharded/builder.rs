@@ -8,7 +8,7 @@ use crate::backend::Runs;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::Scheme;
-use crate::table::{Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
+use crate::table::{Duplicates, HashTable, KeyType, MemoryEstimate, TableBuilder, ValueType, random_seed};
 
 /// Builds tables in shards; made by [`Sharded::builder`].
 ///
@@ -23,7 +23,14 @@ use crate::table::{Duplicates, HashTable, KeyType, TableBuilder, ValueType, rand
 pub struct ShardedBuilder<S: Scheme> {
     table: TableBuilder<S>,
     shards: usize,
-    capacity: Option<usize>,
+    fixed: Option<Fixed>,
+}
+
+/// A size of all shards that batches do not change.
+#[derive(Clone, Copy, Debug)]
+enum Fixed {
+    Pairs(usize),
+    Slots(usize),
 }
 
 /// A shard's columns.
@@ -44,8 +51,8 @@ pub(super) fn columns_of<S: Scheme>(which: &Which, keys: &[S::Key], values: &[S:
     let mut shards: Vec<Columns<S>> = (0..which.shards).map(|_| Columns::default()).collect();
     for columns in shards.iter_mut().filter(|_| keys.len() > MOST_ROWS) {
         // About as many as will come, so that columns need not move when they grow.
-        columns.keys = memory::reserved(share(keys.len(), which.shards))?;
-        columns.values = memory::reserved(share(keys.len(), which.shards))?;
+        columns.keys = memory::reserved(share(keys.len() as u64, which.shards) as usize)?;
+        columns.values = memory::reserved(share(keys.len() as u64, which.shards) as usize)?;
     }
     for (keys, values) in keys.chunks(MOST_ROWS).zip(values.chunks(MOST_ROWS)) {
         let dealt = Dealt::of(which, keys)?;
@@ -59,7 +66,7 @@ pub(super) fn columns_of<S: Scheme>(which: &Which, keys: &[S::Key], values: &[S:
 
 impl<S: Scheme> ShardedBuilder<S> {
     pub(super) fn new(scheme: S, shards: usize) -> Self {
-        ShardedBuilder { table: HashTable::builder(scheme), shards, capacity: None }
+        ShardedBuilder { table: HashTable::builder(scheme), shards, fixed: None }
     }
 
     /// Pairs per slot of each shard, above 0 and up to 1; see [`TableBuilder::load_factor`].
@@ -71,7 +78,13 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// So many pairs fit, for good. Pairs come to shards by chance, so each has room for six standard deviations more than
     /// its share; keys that somebody has chosen for one shard, knowing the seed, need [`seed_at_random`](Self::seed_at_random).
     pub fn capacity(mut self, pairs: usize) -> Self {
-        self.capacity = Some(pairs);
+        self.fixed = Some(Fixed::Pairs(pairs));
+        self
+    }
+
+    /// So many slots, for good, shared out evenly and rounded up; see [`TableBuilder::slots`].
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.fixed = Some(Fixed::Slots(slots));
         self
     }
 
@@ -125,10 +138,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// than once, the least of them is told, whatever the shards.
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[S::Value]) -> Result<Sharded<B, S>> {
         let which = Which::new(self.shards, self.table.seed)?;
-        let builder = match self.capacity {
-            Some(pairs) => self.table.clone().capacity(share(pairs, self.shards)),
-            None => self.table.clone(),
-        };
+        let builder = self.of_shard();
         builder.check()?;
         let devices = some(devices)?;
         let columns = columns_of::<S>(&which, keys, values)?;
@@ -137,18 +147,68 @@ impl<S: Scheme> ShardedBuilder<S> {
         })?;
         Ok(Sharded { which, devices: devices.len(), tables })
     }
+
+    /// What builds a shard, of a number of them that can be.
+    fn of_shard(&self) -> TableBuilder<S> {
+        match self.fixed {
+            Some(Fixed::Pairs(pairs)) => self.table.clone().capacity(share(pairs as u64, self.shards) as usize),
+            Some(Fixed::Slots(slots)) => self.table.clone().slots(slots.div_ceil(self.shards)),
+            None => self.table.clone(),
+        }
+    }
+
+    /// The memory that a table of `pairs` takes on that of so many devices which holds most of it, before it is built; see
+    /// [`TableBuilder::memory_estimate`]. Each shard is taken to hold six standard deviations more than its share, so the
+    /// figures are upper bounds. Of a batch, what was made for the shards before stays until all are done.
+    ///
+    /// ```
+    /// use koel::{Bucketized, Sharded};
+    /// let builder = Sharded::builder(Bucketized::canonical(8), 16);
+    /// let (one, four) = (builder.memory_estimate(16_000_000, 1)?, builder.memory_estimate(16_000_000, 4)?);
+    /// assert_eq!(one.image, 4 * four.image);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), where no such table can exist.
+    pub fn memory_estimate(&self, pairs: u64, devices: usize) -> Result<MemoryEstimate> {
+        Which::new(self.shards, self.table.seed)?;
+        if devices == 0 {
+            return Err(no_device());
+        }
+        let (builder, pairs) = (self.of_shard(), share(pairs, self.shards));
+        let shard = builder.memory_estimate(pairs)?;
+        // Where no shard of twice the pairs can exist, such a batch is refused before it takes memory.
+        let changed = match builder.memory_estimate(pairs.saturating_mul(2)) {
+            Ok(twice) => twice.image,
+            Err(Error::TooLarge { .. }) => shard.image,
+            Err(error) => return Err(error),
+        };
+        let others = (self.shards.div_ceil(devices) - 1) as u64;
+        let beside = |bytes: u64, each: u64| each.saturating_mul(others).saturating_add(bytes);
+        Ok(MemoryEstimate {
+            image: beside(shard.image, shard.image),
+            build: beside(shard.build, shard.image),
+            build_with_copies: beside(shard.build_with_copies, shard.image),
+            insert: beside(shard.insert, shard.image.saturating_add(changed)),
+        })
+    }
 }
 
 /// Refuses no device.
 pub(super) fn some<B>(devices: &[B]) -> Result<&[B]> {
     match devices {
-        [] => Err(Error::parameter("the number of devices", 0, "give one or more")),
+        [] => Err(no_device()),
         devices => Ok(devices),
     }
 }
 
+fn no_device() -> Error {
+    Error::parameter("the number of devices", 0, "give one or more")
+}
+
 /// The pairs that a shard has room for, of a table for so many.
-fn share(pairs: usize, shards: usize) -> usize {
-    let mean = pairs.div_ceil(shards);
+fn share(pairs: u64, shards: usize) -> u64 {
+    let mean = pairs.div_ceil(shards as u64);
     mean.saturating_add(6 * (mean.isqrt() + 1)).min(pairs)
 }

@@ -5,7 +5,7 @@
 //! deal.rs       rows by shard, and answers back in the order of rows
 //! devices.rs    work on all devices at a time
 //! builder.rs    parameters, builds
-//! reading.rs    get, contains, pairs, digest, audit
+//! reading.rs    get, contains, pairs, digest, audit, stats
 //! change.rs     insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs       one file for all shards
 //! replicated.rs the other way to use several devices: the same table on each
@@ -92,6 +92,11 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// The number of the shard that a key is in, or would be.
     pub fn shard_of(&self, key: S::Key) -> usize {
         self.which.of(key)
+    }
+
+    /// Builds of shards that were started again, all together; see [`HashTable::restarts`].
+    pub fn restarts(&self) -> u32 {
+        self.tables.iter().map(HashTable::restarts).sum()
     }
 
     /// The parameters.

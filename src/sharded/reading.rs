@@ -1,4 +1,4 @@
-//! Answers, pairs, and what a table is.
+//! Answers, pairs, and what a table is and looks like inside.
 
 use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{Per, each};
 use crate::scheme::{Audit, Scheme, Value, Violation};
-use crate::table::{Digest, HashTable};
+use crate::table::{Digest, HashTable, Stats};
 
 /// Bits that a thread unpacks at a time.
 const BITS_AT_ONCE: usize = 1 << 14;
@@ -98,6 +98,14 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(all)
     }
 
+    /// All pairs, one after the other; order, cost and errors as [`to_pairs`](Self::to_pairs).
+    ///
+    /// # Errors
+    /// As [`to_pairs`](Self::to_pairs).
+    pub fn iter(&self) -> Result<std::vec::IntoIter<(S::Key, S::Value)>> {
+        Ok(self.to_pairs()?.into_iter())
+    }
+
     /// What the table is: if it is canonical and not worn, a function of contents, parameters, seed and number of shards
     /// alone.
     ///
@@ -120,6 +128,16 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             Ok(audit)
         })?;
         Ok(audits.into_iter().fold(Audit::default(), Audit::join))
+    }
+
+    /// Counts ages, reads and buckets by walking all shards; see [`HashTable::stats`]. Counts are those of all shards
+    /// together, restarts too. What a lookup reads is the mean: of a hit over all keys, of a miss over shards, for a key
+    /// that is absent may be any one's.
+    ///
+    /// # Errors
+    /// What a device reports.
+    pub fn stats(&self) -> Result<Stats> {
+        Ok(Stats::of_shards(&self.of_each(|_, table| table.stats())?))
     }
 
     /// Refuses a key in another shard than its own.

@@ -6,9 +6,9 @@ use crate::backend::Runs;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::hash::SplitMix64;
-use crate::scheme::{Bucketized, Cuckoo, Horton, Plan, Scheme, Signpost};
+use crate::scheme::{Bucketized, Cuckoo, Horton, Kind, Plan, Scheme, Signpost};
 use crate::sharded::{Replicated, Sharded};
-use crate::table::{Duplicates, HashTable};
+use crate::table::{Buckets, Contents, Duplicates, HashTable, KeyType, Stats, read_info};
 
 fn cpus() -> Vec<Vec<Cpu>> {
     let cpu = |threads| Cpu::with_threads(threads).expect("threads");
@@ -44,7 +44,7 @@ where
         assert_eq!(grown.insert(&keys[7000..], &values[7000..])?.added, keys.len() - 7000);
         assert_eq!(grown.digest()?, table.digest()?);
         let mut pairs = table.to_pairs()?;
-        assert_eq!(pairs, grown.to_pairs()?);
+        assert_eq!(pairs, grown.iter()?.collect::<Vec<_>>());
         pairs.sort_unstable();
         let mut expected: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
         expected.sort_unstable();
@@ -169,7 +169,12 @@ fn files_are_opened_on_other_devices() -> Result<()> {
     let said = |result: Result<()>| result.expect_err("refused").to_string();
     assert!(said(Sharded::<Cpu, Bucketized>::open(&cpus()[0], &single).map(drop)).contains("one table"));
     assert!(said(HashTable::<Cpu, Bucketized>::open(&cpus()[0][0], &path).map(drop)).contains("Sharded"));
-    assert!(said(crate::table::read_info(&path).map(drop)).contains("Sharded"));
+    let (info, of_single) = (read_info(&path)?, read_info(&single)?);
+    assert_eq!((info.shards, info.contents, of_single.shards), (Some(5), Contents::Map, None));
+    assert_eq!(
+        (info.scheme, info.kind, info.key_bits, info.key_type),
+        (of_single.scheme, Kind::Canonical, 32, KeyType::Numbers)
+    );
     assert!(said(Sharded::<Cpu, Signpost>::open(&cpus()[0], &path).map(drop)).contains("bucketized"));
     Ok(())
 }
@@ -279,5 +284,65 @@ fn shards_of_another_table_are_refused() -> Result<()> {
         let refused = Sharded::<Cpu, Bucketized>::open(cpu, &path).expect_err("refused").to_string();
         assert!(refused.contains("shard 1") && refused.contains(what), "{refused}");
     }
+    Ok(())
+}
+
+#[test]
+fn statistics_are_those_of_all_shards() -> Result<()> {
+    let keys = keys(20_000, 15);
+    for devices in cpus() {
+        let table = Sharded::builder(Horton::canonical(8), 6).build(&devices, &keys, &keys)?;
+        let (stats, shards) = (table.stats()?, table.shards());
+        let of_shards: Vec<_> = shards.iter().map(HashTable::stats).collect::<Result<_>>()?;
+        assert_eq!((stats.pairs as usize, stats.slots as usize), (table.len(), table.slots()));
+        assert_eq!((stats.restarts, stats.tombstones), (table.restarts(), 0));
+        assert_eq!(stats.bytes, of_shards.iter().map(|shard| shard.bytes).sum());
+        assert_eq!(stats.ages.iter().sum::<u64>(), stats.keys_by_reads.iter().sum());
+        let buckets = |of: &[Buckets]| of.iter().map(Buckets::count).sum::<u64>();
+        assert_eq!(buckets(&stats.buckets), of_shards.iter().map(|shard| buckets(&shard.buckets)).sum());
+        assert_eq!(stats.buckets.len(), of_shards[0].buckets.len());
+        let mut model = of_shards.iter().filter_map(|shard| shard.model);
+        assert!(stats.model.is_some() && model.all(|model| (model.reads_per_hit - stats.reads_per_hit).abs() < 0.1));
+        let near = |of: fn(&Stats) -> f64| of_shards.iter().all(|shard| (of(shard) - of(&stats)).abs() < 0.1);
+        assert!(near(|stats| stats.reads_per_hit) && near(|stats| stats.reads_per_miss));
+    }
+    // One shard is as a table of its own.
+    let table = Sharded::builder(Signpost::new(), 1).build(&cpus()[0], &keys, &keys)?;
+    assert_eq!(table.stats()?, table.shards()[0].stats()?);
+    Ok(())
+}
+
+#[test]
+fn memory_is_estimated_from_above() -> Result<()> {
+    let keys = keys(50_000, 16);
+    let pairs = keys.len() as u64;
+    for builder in [Sharded::builder(Signpost::new(), 8), Sharded::builder(Signpost::new(), 8).capacity(60_000)] {
+        let table = builder.build(&cpus()[1], &keys, &keys)?;
+        let taken = |device: usize| {
+            table.shards().iter().skip(device).step_by(2).map(|shard| 8 * shard.plan().words()).sum::<u64>()
+        };
+        let estimate = builder.memory_estimate(pairs, 2)?;
+        assert!([0, 1].map(taken).iter().all(|&taken| taken <= estimate.image && estimate.image < taken * 6 / 5));
+        let all = builder.memory_estimate(pairs, 1)?;
+        assert_eq!((all.image, builder.memory_estimate(pairs, 8)?.image), (2 * estimate.image, estimate.image / 4));
+        assert!(estimate.image < estimate.build && estimate.build <= estimate.build_with_copies);
+        assert!(estimate.build < estimate.insert && estimate.insert < all.insert);
+        // Devices without a shard change nothing.
+        assert_eq!(builder.memory_estimate(pairs, 9)?, builder.memory_estimate(pairs, 8)?);
+    }
+    let one = Sharded::builder(Cuckoo::canonical(4), 1).memory_estimate(pairs, 1)?;
+    assert_eq!(one, HashTable::builder(Cuckoo::canonical(4)).memory_estimate(pairs)?);
+    assert!(Sharded::builder(Cuckoo::canonical(4), 1).memory_estimate(pairs, 0).is_err());
+    assert!(Sharded::builder(Cuckoo::canonical(4), 0).memory_estimate(pairs, 1).is_err());
+    Ok(())
+}
+
+#[test]
+fn slots_are_shared_out() -> Result<()> {
+    let keys = keys(1000, 17);
+    let builder = Sharded::builder(Cuckoo::canonical(4), 3).slots(4000);
+    let table = builder.build(&cpus()[1], &keys, &keys)?;
+    assert!(table.shards().iter().all(|shard| shard.slots() == 1334));
+    assert!(builder.load_factor(0.5).build(&cpus()[0], &keys, &keys).is_err());
     Ok(())
 }

@@ -10,11 +10,9 @@
 //! one device, on two and on eight.
 
 use crate::error::{Error, Result};
+use crate::file::MOST_SHARDS;
 use crate::scheme::Key;
 use crate::scheme::hash::{MixKeys, MixKeys64, SplitMix64, mix, mix_64, reduce};
-
-/// The most shards of a table. Each is a table of its own, with buckets of its own.
-pub(super) const MOST_SHARDS: usize = 4096;
 
 /// The stream of constants of shards: that of an attempt that no table makes.
 const STREAM: u32 = u32::MAX;

@@ -28,7 +28,7 @@ use super::{HashTable, Image, KeyType, ValueType, inspect};
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
-use crate::file::{FileKind, Section, table_in, write_whole};
+use crate::file::{Beside, FileKind, Section, table_in, write_whole};
 use crate::memory;
 use crate::scheme::{Kind, Plan, Salt, Scheme, SchemeNumber};
 use crate::threads;
@@ -51,10 +51,12 @@ pub struct FileInfo {
     pub key_type: KeyType,
     /// What its values stand for.
     pub value_type: ValueType,
+    /// How many shards it is in, if it is one in shards: then [`Sharded`](crate::Sharded) opens it.
+    pub shards: Option<u32>,
 }
 
 /// Reads what kind of table a file holds, so that it can be opened as that. Of a structure that is more than a table it
-/// is its table that tells.
+/// is its table that tells, of a table in shards the first of them, whose parameters all have.
 ///
 /// Tables of 32-bit keys and values are opened as those of [`AnyScheme`](crate::AnyScheme), others by the bits that are
 /// told here as those of [`BucketizedOf`](crate::scheme::BucketizedOf), or of the scheme whose number it is.
@@ -62,7 +64,7 @@ pub struct FileInfo {
 /// # Errors
 /// [`Error::Io`], or [`Error::BadFile`] if it is no table or its length contradicts its header.
 pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
-    let (section, bits_beside) = table_in(path.as_ref())?;
+    let (section, beside) = table_in(path.as_ref())?;
     let mut source = Source::open(section)?;
     let kind = Kind::from_code(source.header.kind).ok_or_else(|| source.bad("its kind is unknown"))?;
     let trailer = source.trailer()?;
@@ -71,11 +73,14 @@ pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     let SchemeNumber { key_bits, value_bits, .. } = number;
     let widths = Widths { keys: key_bits, values: value_bits.max(u32::BITS) };
     let (key_type, value_type) = trailer.types(widths).map_err(|reason| source.bad(reason))?;
-    if bits_beside.is_some() != (contents == Contents::Multi) {
-        return Err(source.bad("its table belongs to another structure"));
-    }
-    let (scheme, value_bits) = (source.header.scheme, bits_beside.unwrap_or(value_bits));
-    Ok(FileInfo { scheme, kind, contents, key_bits, value_bits, key_type, value_type })
+    let (value_bits, shards) = match (beside, contents) {
+        (Beside::Lists { value_bits }, Contents::Multi) => (value_bits, None),
+        (Beside::Shards { count }, Contents::Map) => (value_bits, Some(count)),
+        (Beside::Nothing, contents) if contents != Contents::Multi => (value_bits, None),
+        _ => return Err(source.bad("its table belongs to another structure")),
+    };
+    let scheme = source.header.scheme;
+    Ok(FileInfo { scheme, kind, contents, key_bits, value_bits, key_type, value_type, shards })
 }
 
 /// A table in a section of a file, whose header has been read and whose length agrees with it.

@@ -53,6 +53,59 @@ pub struct Stats {
     pub model: Option<Model>,
 }
 
+impl Stats {
+    /// Those of a table in shards, from its shards' own.
+    pub(crate) fn of_shards(shards: &[Stats]) -> Stats {
+        let sum = |of: fn(&Stats) -> u64| shards.iter().map(of).sum::<u64>();
+        let counts = |of: fn(&Stats) -> &[u64]| {
+            let mut all = Vec::new();
+            shards.iter().for_each(|shard| add(&mut all, of(shard)));
+            all
+        };
+        let keys_by_reads = counts(|shard| &shard.keys_by_reads);
+        let mut buckets: Vec<Buckets> = Vec::new();
+        for more in shards.iter().flat_map(|shard| &shard.buckets) {
+            match buckets.iter_mut().find(|all| all.name == more.name) {
+                Some(all) => add(&mut all.by_pairs, &more.by_pairs),
+                None => buckets.push(more.clone()),
+            }
+        }
+        Stats {
+            pairs: sum(|shard| shard.pairs),
+            slots: sum(|shard| shard.slots),
+            tombstones: sum(|shard| shard.tombstones),
+            bytes: sum(|shard| shard.bytes),
+            restarts: shards.iter().map(|shard| shard.restarts).sum(),
+            ages: counts(|shard| &shard.ages),
+            reads_per_hit: mean(reads(&keys_by_reads), keys_by_reads.iter().sum()),
+            keys_by_reads,
+            reads_per_miss: shards.iter().map(|shard| shard.reads_per_miss).sum::<f64>() / shards.len().max(1) as f64,
+            bucket_bytes: shards.iter().map(|shard| shard.bucket_bytes).max().unwrap_or(0),
+            buckets,
+            model: model_of_shards(shards),
+        }
+    }
+}
+
+/// Hits are shared out as pairs are, misses and buckets evenly.
+fn model_of_shards(shards: &[Stats]) -> Option<Model> {
+    let models: Vec<Model> = shards.iter().map(|shard| shard.model).collect::<Option<_>>()?;
+    let pairs: u64 = shards.iter().map(|shard| shard.pairs).sum();
+    let of_hits = models.iter().zip(shards).map(|(model, shard)| model.reads_per_hit * shard.pairs as f64);
+    let even = |sum: f64| sum / models.len().max(1) as f64;
+    let type_b: Option<f64> = models.iter().map(|model| model.type_b_share).sum();
+    Some(Model {
+        reads_per_hit: of_hits.sum::<f64>() / pairs.max(1) as f64,
+        reads_per_miss: even(models.iter().map(|model| model.reads_per_miss).sum()),
+        type_b_share: type_b.map(even),
+    })
+}
+
+/// Reads of all keys together, each looked up once.
+fn reads(keys_by_reads: &[u64]) -> u64 {
+    keys_by_reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum()
+}
+
 impl std::fmt::Display for Stats {
     /// A few lines for people; `koel info` writes more.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -140,7 +193,6 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         absent.extend((0..MISSES).map(|_| some_key()).filter(|&key| S::find(plan, &image, key).is_none()));
         let reads_of = |_, keys: &[S::Key]| keys.iter().map(|&key| u64::from(S::reads(plan, &image, key))).sum();
         let miss_reads: u64 = fold(&absent[..], AT_ONCE, reads_of, u64::add);
-        let hit_reads = tally.reads.iter().zip(0..).map(|(&keys, reads)| keys * reads).sum();
         let names = S::bucket_types(plan).iter().copied().chain(std::iter::repeat(""));
         Ok(Stats {
             pairs: self.len() as u64,
@@ -149,8 +201,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             bytes: 8 * plan.words(),
             restarts: plan.attempt(),
             ages: tally.ages,
+            reads_per_hit: mean(reads(&tally.reads), self.image.pairs),
             keys_by_reads: tally.reads,
-            reads_per_hit: mean(hit_reads, self.image.pairs),
             reads_per_miss: mean(miss_reads, absent.len() as u64),
             bucket_bytes: plan.bucket_bytes(),
             buckets: tally.buckets.into_iter().zip(names).map(|(by_pairs, name)| Buckets { name, by_pairs }).collect(),

@@ -1,26 +1,26 @@
 //! `koel build`: a table from a file.
 
+mod report;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
-use serde_json::json;
-
-use koel::backend::{DeviceInfo, HashBackend, Runs};
+use koel::backend::Runs;
 use koel::device::Any;
 use koel::table::Contents;
 use koel::{
-    AnyScheme, CompactingTable, Cuckoo, CuckooSet, Digest, Duplicates, HashSet, HashTable, IdOrder, KeyType,
-    MultiTable, Scheme, ValueType,
+    AnyScheme, CompactingTable, Cuckoo, CuckooSet, Duplicates, HashSet, HashTable, IdOrder, KeyType, MultiTable,
+    Scheme, Sharded, ValueType,
 };
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, Pairs, ReadOptions, Want};
 use super::number::{Numbers, Type, Word};
-use super::options::{self, OneDevice, TableOptions, ValuesOption, of_wide};
+use super::options::{self, SomeDevices, TableOptions, ValuesOption, of_wide};
 use super::progress::Progress;
-use super::scheme::{self, Described};
-use super::structure::{About, Structure, Types, key_type_json, unknown};
-use super::{files, out, text};
+use super::scheme::Described;
+use super::structure::{Types, unknown};
+use super::{files, text};
 
 const EXAMPLES: &str = "\
 INPUT is told by its content, and so is gzip, which may pack any of them:
@@ -56,6 +56,7 @@ Examples:
   koel build genome.fa --kmer 12 -o kmers.koel --table multi
   koel build lane1.fq.gz lane2.fq.gz --kmer 31 --canonical-kmers -o reads.koel --table set
   koel build customers.csv -o ids.koel --table compact --ids ascending
+  koel build huge.npy -o huge.koel --shards 16 --device gpus           or opencl:0,opencl:1, or cpu,opencl:0
   xzcat pairs.csv.xz | koel build - -o pairs.koel --device cpu";
 
 /// Build a table from a file of keys and values
@@ -76,6 +77,10 @@ pub(crate) struct Args {
     table: Contents,
     #[command(flatten)]
     options: TableOptions,
+    /// The table in so many shards, 1 to 4096, each a table of its own, which may stand on several devices; for map. The
+    /// bytes are those of this number of shards, whatever the devices; twice as many shards as devices is a good number
+    #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
+    shards: Option<usize>,
     /// Which key gets which id, for compact: as they first appear, or ascending [default: first]
     #[arg(long, value_name = "ORDER", value_parser = options::id_order(), help_heading = "Table")]
     ids: Option<IdOrder>,
@@ -88,13 +93,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     values: ValuesOption,
     #[command(flatten)]
-    device: OneDevice,
+    device: SomeDevices,
 }
 
 impl Args {
     /// Refuses options of other contents.
     fn check(&self) -> Result<()> {
         let table = self.table.name();
+        if self.shards.is_some() && self.table != Contents::Map {
+            return Err(Failure::Input(format!(
+                "--shards is for --table map, and a {table} is built as one table so far: leave it out"
+            )));
+        }
         self.reading.check_value(self.has_values())?;
         if self.values.values.is_some() && !self.has_values() {
             return Err(Failure::Input(format!(
@@ -139,7 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     files::check(&paths, &outputs)?;
     files::check_summary(args.json, &outputs)?;
-    let device = args.device.open(&paths)?;
+    let devices = args.device.open(&paths, args.shards.is_some())?;
     let to_stdout = files::is_stdout(&args.output);
     let progress = Progress::line();
     let start = Instant::now();
@@ -158,13 +168,14 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let read_seconds = start.elapsed().as_secs_f64();
     let rows = keys.len() as u64;
     progress.say(format!("building a table of {}", text::counted(rows, "row")));
-    let mut job = Build { args, device: &device, types, rows, read_seconds, to_stdout, progress: Some(progress) };
+    let mut job = Build { args, devices: &devices, types, rows, read_seconds, to_stdout, progress: Some(progress) };
     job.run(keys, values)
 }
 
 struct Build<'a> {
     args: &'a Args,
-    device: &'a Any,
+    /// One, but for a table in shards.
+    devices: &'a [Any],
     types: Types,
     rows: u64,
     read_seconds: f64,
@@ -204,11 +215,19 @@ impl Build<'_> {
         S::Key: Word,
         S::Value: Word,
     {
-        let (args, device, value_type) = (self.args, self.device, self.value_type());
+        let (options, devices, rule) = (&self.args.options, self.devices, self.args.duplicates.unwrap_or_default());
+        let (key_type, value_type) = (self.types.key_type, self.value_type());
         let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<S::Value>()?);
-        let builder = args.options.apply(HashTable::builder(scheme)).duplicates(args.duplicates.unwrap_or_default());
-        let builder = builder.key_type(self.types.key_type).value_type(value_type);
-        self.finish(|| builder.build(device, &keys, &values)).map_err(|failure| match failure {
+        let built = if let Some(shards) = self.args.shards {
+            let builder = options.apply(Sharded::builder(scheme, shards)).duplicates(rule);
+            let builder = builder.key_type(key_type).value_type(value_type);
+            self.finish(|| builder.build(devices, &keys, &values))
+        } else {
+            let builder = options.apply(HashTable::builder(scheme)).duplicates(rule);
+            let builder = builder.key_type(key_type).value_type(value_type);
+            self.finish(|| builder.build(&devices[0], &keys, &values))
+        };
+        built.map_err(|failure| match failure {
             // Of keys with a sign the library knows the bits alone.
             Failure::Koel(koel::Error::DuplicateKey { key }) if self.types.keys.is_signed() => {
                 let key = self.types.keys.of_key(key);
@@ -224,13 +243,13 @@ impl Build<'_> {
         Any: Runs<S>,
         S::Key: Word,
     {
-        let (device, keys) = (self.device, keys.into_keys::<S::Key>()?);
+        let (device, keys) = (&self.devices[0], keys.into_keys::<S::Key>()?);
         let builder = self.args.options.apply(HashSet::builder(scheme)).key_type(self.types.key_type);
         self.finish(|| builder.build(device, &keys))
     }
 
     fn compact_of_set(&mut self, scheme: CuckooSet, keys: Numbers) -> Result<Verdict> {
-        let (device, keys) = (self.device, keys.into_keys()?);
+        let (device, keys) = (&self.devices[0], keys.into_keys()?);
         let builder = self.args.options.apply(HashSet::builder(scheme)).key_type(self.types.key_type);
         self.finish::<Cuckoo, _>(|| CompactingTable::from_set(builder.build(device, &keys)?))
     }
@@ -240,7 +259,7 @@ impl Build<'_> {
         Any: Runs<S>,
         S::Key: Word,
     {
-        let (args, device, keys) = (self.args, self.device, keys.into_keys::<S::Key>()?);
+        let (args, device, keys) = (self.args, &self.devices[0], keys.into_keys::<S::Key>()?);
         let builder = args.options.apply(CompactingTable::builder(scheme)).ids(args.ids.unwrap_or_default());
         let builder = builder.key_type(self.types.key_type);
         self.finish(|| builder.build(device, &keys))
@@ -256,7 +275,7 @@ impl Build<'_> {
         Any: Runs<S>,
         S::Key: Word,
     {
-        let (device, value_type) = (self.device, self.value_type());
+        let (device, value_type) = (&self.devices[0], self.value_type());
         let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<V>()?);
         let builder = self.args.options.apply(MultiTable::builder(scheme)).key_type(self.types.key_type).values::<V>();
         self.finish(|| builder.value_type(value_type).build(device, &keys, &values))
@@ -267,95 +286,5 @@ impl Build<'_> {
             Some(kind) if kind.is_signed() => ValueType::Signed,
             _ => ValueType::Numbers,
         }
-    }
-}
-
-/// What was built, and the seconds that it took.
-struct Built {
-    about: About,
-    digest: Digest,
-    device: DeviceInfo,
-    build_seconds: f64,
-    save_seconds: f64,
-}
-
-impl Build<'_> {
-    /// Builds, saves and tells.
-    fn finish<S: Described, T: Structure<Any, S>>(&mut self, build: impl FnOnce() -> koel::Result<T>) -> Result<Verdict>
-    where
-        Any: Runs<S>,
-    {
-        let start = Instant::now();
-        let structure = build()?;
-        self.device.finish()?;
-        let build_seconds = start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        let digest = structure.save(&self.args.output)?;
-        let save_seconds = start.elapsed().as_secs_f64();
-        let device = structure.table().backend().info().clone();
-        let built = Built { about: About::of(&structure), digest, device, build_seconds, save_seconds };
-        // Clears the line before anything is printed there.
-        self.progress = None;
-        if self.args.json { self.print_json(&built) } else { self.print(&built) }?;
-        Ok(Verdict::Fine)
-    }
-
-    fn print_json(&self, built: &Built) -> Result<()> {
-        let (args, about) = (self.args, &built.about);
-        out::print_json(&json!({
-            "output": args.output.display().to_string(), "table": about.contents.name(),
-            "scheme": about.scheme, "kind": args.options.kind.name(),
-            "parameters": scheme::json(&about.parameters), "key_type": key_type_json(self.types.key_type),
-            "types": self.types.json(), "rows": self.rows, "pairs": about.pairs, "keys": about.keys,
-            "slots": about.slots, "load": about.load,
-            "seed": about.seed, "restarts": about.restarts, "digest": built.digest.to_string(),
-            "device": built.device.id, "image_bytes": about.image_bytes, "bytes": about.bytes,
-            "seconds": { "read": self.read_seconds, "build": built.build_seconds, "save": built.save_seconds },
-        }))
-    }
-
-    fn print(&self, built: &Built) -> Result<()> {
-        let (args, about) = (self.args, &built.about);
-        let rows = self.rows;
-        let dropped = match rows.saturating_sub(about.pairs) {
-            0 => String::new(),
-            copies => {
-                format!(" of {} ({} with a key that was there)", text::counted(rows, "row"), text::grouped(copies))
-            }
-        };
-        let summary = format!(
-            "{}: {}{dropped} in {} (load {:.3}), {}\n\
-             table     {}\n\
-             keys      {}\n\
-             {}scheme    {} {}, {}\n\
-             device    {}\n\
-             seed      {}\n\
-             restarts  {}\n\
-             digest    {}\n\
-             time      {:.3} s to read, {:.3} s to build, {:.3} s to save",
-            args.output.display(),
-            about.held,
-            text::counted(about.slots, "slot"),
-            about.load,
-            text::bytes(about.bytes),
-            about.contents.name(),
-            self.types.keys_said(),
-            self.types.values_said(),
-            about.scheme,
-            args.options.kind,
-            scheme::listed(&about.parameters),
-            built.device,
-            about.seed,
-            about.restarts,
-            built.digest,
-            self.read_seconds,
-            built.build_seconds,
-            built.save_seconds,
-        );
-        if self.to_stdout {
-            out::summary(&summary);
-            return Ok(());
-        }
-        if out::is_quiet() { Ok(()) } else { out::print(&summary) }
     }
 }

@@ -8,7 +8,7 @@ use koel::backend::Runs;
 use koel::device::Any;
 use koel::scheme::Audit;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
-use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable};
+use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable, Sharded};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
@@ -42,6 +42,7 @@ struct Info<'a> {
 impl Info<'_> {
     fn run(&self) -> Result<Verdict> {
         match self.info.contents {
+            Contents::Map if self.info.shards.is_some() => of_map!(self.info, |S| self.tell::<S, Sharded<Any, S>>()),
             Contents::Map => of_map!(self.info, |S| self.tell::<S, HashTable<Any, S>>()),
             Contents::Set => of_set!(self.info, |S| self.tell::<S, HashSet<Any, S>>()),
             Contents::Compact => of_numbering_table!(self.info, |S| self.tell::<S, CompactingTable<Any, S>>()),
@@ -62,7 +63,7 @@ impl Info<'_> {
         let facts = Facts {
             about: About::of(&structure),
             audit: structure.audit()?,
-            stats: structure.table().stats()?,
+            stats: structure.stats()?,
             digest: structure.digest()?,
             most_values: structure.most_values()?,
             file_bytes,
@@ -90,7 +91,8 @@ impl Info<'_> {
             "model_reads_per_hit": stats.model.map(|model| model.reads_per_hit),
             "model_reads_per_miss": stats.model.map(|model| model.reads_per_miss),
             "buckets": buckets.collect::<Vec<_>>(),
-            "pairs_beside_the_image": u64::from(about.is_outside), "audit": "ok",
+            "shards": about.by_shard.as_ref().map(Vec::len), "pairs_by_shard": about.by_shard,
+            "pairs_beside_the_image": about.outside, "audit": "ok",
         }))
     }
 
@@ -111,7 +113,7 @@ impl Info<'_> {
         out::print(&format!(
             "{}: {} in {} (load {:.3})\n\
              table     {}{values}\n\
-             keys      {}\n\
+             {}keys      {}\n\
              {}scheme    {} {}, {}\n\
              seed      {}\n\
              restarts  {}\n\
@@ -125,6 +127,7 @@ impl Info<'_> {
             text::counted(stats.slots, "slot"),
             about.load,
             about.contents.name(),
+            about.shards_said(),
             types.keys_said(),
             types.values_said(),
             about.scheme,

@@ -6,7 +6,7 @@
 //! devices, build, lookup, info, join, groupby, unique, convert, verify/     one module a command: its options, then what it does
 //! completions.rs  for shells, and manual pages
 //! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
-//! structure.rs    map, set, compacting and multivalue tables: what a file can hold
+//! structure.rs    map, map in shards, set, compacting and multivalue tables: what a file can hold
 //! scheme/         from option values to a scheme, through the registry; the one place that names schemes
 //! input/          tables as text, .npy, FASTA and FASTQ, streamed;   number/   what their numbers are, and columns of them
 //! tables/         tables of any columns: Parquet, Arrow IPC, CSV, .npy, read and written by all threads

@@ -1,6 +1,7 @@
 //! `koel lookup`: the answers to a file of queries, in its order.
 
 mod ask;
+mod held;
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use serde_json::json;
 use koel::backend::Runs;
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme, Sharded};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, Named, Places, ReadOptions, Sink, Want};
@@ -20,6 +21,7 @@ use super::progress::Progress;
 use super::structure::{Types, of_map, of_multi_table, of_numbering_table, of_set, unknown};
 use super::{out, text};
 use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
+use held::Opened;
 
 /// Queries that are answered at a time; what is in memory is proportional to it.
 const CHUNK: usize = 1 << 20;
@@ -41,6 +43,7 @@ Examples:
   koel lookup pairs.koel queries.csv
   koel lookup pairs.koel queries.csv -o answers.npy
   koel lookup pairs.koel needed.csv --strict > /dev/null && echo all there
+  koel lookup pairs.koel queries.npy -o answers.npy --device gpus
   koel lookup kmers.koel reads.fq.gz -o places.csv
   koel lookup kmers.koel probes.fa --letters --places genome.fa       key,record,offset";
 
@@ -70,9 +73,11 @@ pub(crate) struct Args {
     output: RowOptions,
     #[command(flatten)]
     reading: ReadOptions,
-    /// auto, cpu, opencl:N or opencl:NAME; auto is the CPU where table and queries have less than 1 MiB [default: auto]
-    #[arg(long, help_heading = "Device")]
-    device: Option<String>,
+    /// auto, cpu, gpus (all that OpenCL has), opencl:N or opencl:NAME, or several, separated by commas: the shards of a table
+    /// in shards go to them in turn; another table, of --table map, set or compact, goes to each of them, and they share
+    /// out the queries. auto is the CPU where table and queries have less than 1 MiB [default: auto]
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',', help_heading = "Device")]
+    device: Vec<String>,
     /// Map the file instead of reading it: starts at once, on the CPU, without the checks of checksum and contents; for
     /// tables of --table map. Nothing may write to the file or cut it short meanwhile; replacing it by a new one is fine
     #[arg(long, help_heading = "Device")]
@@ -85,6 +90,22 @@ impl Args {
     /// What is read, but for the files that say where places are.
     fn inputs(&self) -> Vec<&Path> {
         [&[&*self.table], &input::paths(&self.queries)[..]].concat()
+    }
+
+    fn devices(&self) -> Result<Vec<Any>> {
+        let auto = ["auto".to_owned()];
+        options::several_devices(if self.device.is_empty() { &auto } else { &self.device }, &self.inputs())
+    }
+
+    /// The one device of what several do not answer.
+    fn one_of<'a>(&self, devices: &'a [Any], what: &str) -> Result<&'a Any> {
+        match devices {
+            [device] => Ok(device),
+            _ => Err(Failure::Input(format!(
+                "--device {}: one device answers {what}: name one, like cpu or opencl:0",
+                self.device.join(",")
+            ))),
+        }
     }
 
     fn writes_array(&self) -> bool {
@@ -116,6 +137,10 @@ impl Args {
     /// Refuses options of other contents.
     fn check(&self, info: &FileInfo) -> Result<()> {
         self.check_places(info)?;
+        if self.mapped && info.shards.is_some() {
+            let path = self.table.display();
+            return Err(Failure::Input(format!("{path}: --mapped is for tables that are not in shards: leave it out")));
+        }
         let own = [
             ("count", self.count, Contents::Multi),
             ("reverse", self.reverse, Contents::Compact),
@@ -133,8 +158,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
-    let wanted = args.device.as_deref();
-    if args.mapped && wanted.is_some_and(|device| device != "cpu") {
+    if args.mapped && args.device.iter().any(|device| device != "cpu") {
         return Err(Failure::Input("--mapped looks up on the CPU: leave --device out".into()));
     }
     let files: Vec<_> = args.inputs().into_iter().chain(input::paths(&args.places)).collect();
@@ -241,26 +265,32 @@ impl Lookup<'_> {
                 }),
             };
         }
-        let device = options::one_device_for(args.device.as_deref().unwrap_or("auto"), &args.inputs())?;
+        let devices = args.devices()?;
         match self.info.contents {
-            Contents::Map => of_map!(self.info, |S| {
-                let table = HashTable::<Any, S>::open(&device, path)?;
+            Contents::Map if self.info.shards.is_some() => of_map!(self.info, |S| {
+                let table = Sharded::<Any, S>::open(&devices, path)?;
                 answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
             }),
+            Contents::Map => of_map!(self.info, |S| {
+                let table = Opened::<HashTable<Any, S>, S>::open(&devices, path)?;
+                answer(args, queries, types.keys, &mut Values::new(table.held(), "value", self.values()))
+            }),
             Contents::Set => of_set!(self.info, |S| {
-                answer(args, queries, types.keys, &mut Members(&HashSet::<Any, S>::open(&device, path)?))
+                let set = Opened::<HashSet<Any, S>, S>::open(&devices, path)?;
+                answer(args, queries, types.keys, &mut Members(set.held()))
+            }),
+            Contents::Compact if args.reverse => of_numbering_table!(self.info, |S| {
+                let table = CompactingTable::<Any, S>::open(args.one_of(&devices, "--reverse")?, path)?;
+                let shown = args.output.shown(types.keys, queries.k);
+                answer(args, queries, Type::U32, &mut KeysOfIds(&table, types.keys, shown))
             }),
             Contents::Compact => of_numbering_table!(self.info, |S| {
-                let table = CompactingTable::<Any, S>::open(&device, path)?;
-                if args.reverse {
-                    let shown = args.output.shown(types.keys, queries.k);
-                    answer(args, queries, Type::U32, &mut KeysOfIds(&table, types.keys, shown))
-                } else {
-                    answer(args, queries, types.keys, &mut Values::new(table.table(), "id", Type::U32))
-                }
+                let table = Opened::<CompactingTable<Any, S>, S>::open(&devices, path)?;
+                answer(args, queries, types.keys, &mut Values::new(table.held(), "id", Type::U32))
             }),
             Contents::Multi => of_multi_table!(self.info, |S, V| {
-                let table = MultiTable::<Any, S, V>::open(&device, path)?;
+                let device = args.one_of(&devices, "a table of --table multi")?;
+                let table = MultiTable::<Any, S, V>::open(device, path)?;
                 if args.count {
                     answer(args, queries, types.keys, &mut Counts(&table))
                 } else {

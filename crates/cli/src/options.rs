@@ -12,14 +12,14 @@ use koel::{Kind, Load, Scheme};
 use super::failure::{Failure, Result};
 use super::scheme;
 
-pub use device::{OneDevice, Threads, one_device, one_device_for};
+pub use device::{OneDevice, SomeDevices, Threads, one_device, several_devices};
 pub use parameters::{Extent, SchemeOptions};
 pub(crate) use table::of_wide;
 pub use table::{Builder, TableOptions, Wide, scheme_help, usual};
 pub use values::{AnyValuesOption, ValuesOption};
 pub use values::{
     aggregate, by_name, contents, count, duplicates, id_order, join_kind, kind, named_rows_file, pair_count, rows_file,
-    scheme_name, scheme_or_all, table_file,
+    scheme_name, scheme_or_all, shards, table_file,
 };
 
 /// Slots, one way or the other.

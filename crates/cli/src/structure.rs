@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use koel::backend::Runs;
 use koel::scheme::{Audit, Plan};
-use koel::table::{Contents, FileInfo};
-use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme};
+use koel::table::{Contents, FileInfo, Stats};
+use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme, Sharded};
 
 use super::failure::Failure;
 use super::number::{Type, Word};
@@ -29,16 +29,28 @@ pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
 pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
     /// What the pairs of its table are.
     const CONTENTS: Contents;
-    fn open(backend: &B, path: &Path) -> koel::Result<Self>;
+    fn open(device: &B, path: &Path) -> koel::Result<Self>;
     fn save(&self, path: &Path) -> koel::Result<Digest>;
     fn digest(&self) -> koel::Result<Digest>;
     fn audit(&self) -> koel::Result<Audit>;
-    /// The table of its keys.
+    /// The table of its keys; of a table in shards that of the first.
     fn table(&self) -> &HashTable<B, S>;
 
+    /// The tables of its keys: one, or one for each shard.
+    fn tables(&self) -> &[HashTable<B, S>] {
+        std::slice::from_ref(self.table())
+    }
+    /// What its tables look like inside.
+    fn stats(&self) -> koel::Result<Stats> {
+        self.table().stats()
+    }
+    /// Pairs of each shard, of a table in shards.
+    fn pairs_by_shard(&self) -> Option<Vec<u64>> {
+        None
+    }
     /// Pairs of a key and a value; keys, where there are no values.
     fn pairs(&self) -> u64 {
-        self.table().len() as u64
+        self.tables().iter().map(|table| table.len() as u64).sum()
     }
     /// The most values that a key has.
     fn most_values(&self) -> koel::Result<u64> {
@@ -46,7 +58,7 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
     }
     /// Bytes on its device: of the table's image and what stands beside it.
     fn bytes(&self) -> u64 {
-        8 * self.table().plan().words()
+        8 * self.tables().iter().map(|table| table.plan().words()).sum::<u64>()
     }
     /// What [`pairs`](Structure::pairs) counts.
     const COUNTED: &'static str = "key";
@@ -58,10 +70,13 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
 
 macro_rules! structure {
     ($structure:ident$(<$V:ident>)?, $contents:ident $(, $number:ty)? { $($more:item)* }) => {
+        structure!($structure$(<$V>)?, $contents $(, $number)?, |device| device, { $($more)* });
+    };
+    ($structure:ident$(<$V:ident>)?, $contents:ident $(, $number:ty)?, |$device:ident| $on:expr, { $($more:item)* }) => {
         impl<B: Runs<S>, S: Scheme$(<Value = $number>)?$(, $V: Word)?> Structure<B, S> for $structure<B, S$(, $V)?> {
             const CONTENTS: Contents = Contents::$contents;
-            fn open(backend: &B, path: &Path) -> koel::Result<Self> {
-                $structure::open(backend, path)
+            fn open($device: &B, path: &Path) -> koel::Result<Self> {
+                $structure::open($on, path)
             }
             fn save(&self, path: &Path) -> koel::Result<Digest> {
                 $structure::save(self, path)
@@ -81,6 +96,22 @@ structure!(HashTable, Map {
     const COUNTED: &'static str = "pair";
     fn table(&self) -> &HashTable<B, S> {
         self
+    }
+});
+structure!(Sharded, Map, |device| std::slice::from_ref(device), {
+    const COUNTED: &'static str = "pair";
+    fn table(&self) -> &HashTable<B, S> {
+        // There is one shard at least.
+        &self.shards()[0]
+    }
+    fn tables(&self) -> &[HashTable<B, S>] {
+        self.shards()
+    }
+    fn stats(&self) -> koel::Result<Stats> {
+        Sharded::stats(self)
+    }
+    fn pairs_by_shard(&self) -> Option<Vec<u64>> {
+        Some(self.shards().iter().map(|shard| shard.len() as u64).collect())
     }
 });
 structure!(HashSet, Set {
@@ -120,7 +151,10 @@ structure!(MultiTable<V>, Multi, u32 {
 pub struct About {
     pub contents: Contents,
     pub scheme: &'static str,
+    /// Of a table in shards those that all of them have in common.
     pub parameters: Vec<(&'static str, Value)>,
+    /// Pairs of each shard, of a table in shards.
+    pub by_shard: Option<Vec<u64>>,
     /// What is in it, in words.
     pub held: String,
     /// What `pairs` counts.
@@ -135,31 +169,46 @@ pub struct About {
     pub bytes: u64,
     pub image_bytes: u64,
     pub is_worn: bool,
-    /// Whether a pair stands beside the image.
-    pub is_outside: bool,
+    /// Pairs that stand beside an image.
+    pub outside: u64,
 }
 
 impl About {
     pub fn of<B: Runs<S>, S: Described, T: Structure<B, S>>(structure: &T) -> About {
-        let table = structure.table();
-        let plan = table.plan();
+        let (table, tables) = (structure.table(), structure.tables());
+        let sum = |of: fn(&HashTable<B, S>) -> u64| tables.iter().map(of).sum::<u64>();
+        let (keys, slots) = (sum(|table| table.len() as u64), sum(|table| table.slots() as u64));
+        let mut parameters = S::describe(table.plan());
+        for other in tables.iter().skip(1) {
+            let others = S::describe(other.plan());
+            parameters.retain(|parameter| others.contains(parameter));
+        }
         About {
             contents: T::CONTENTS,
             scheme: table.scheme().name(),
-            parameters: S::describe(plan),
+            parameters,
+            by_shard: structure.pairs_by_shard(),
             held: structure.held(),
             counted: T::COUNTED,
             pairs: structure.pairs(),
-            keys: table.len() as u64,
-            slots: table.slots() as u64,
-            load: table.load_factor(),
-            seed: plan.seed(),
-            restarts: table.restarts(),
+            keys,
+            slots,
+            load: (keys as f64 / slots as f64).min(1.0),
+            seed: table.plan().seed(),
+            restarts: tables.iter().map(HashTable::restarts).sum(),
             bytes: structure.bytes(),
-            image_bytes: 8 * plan.words(),
-            is_worn: table.is_worn(),
-            is_outside: plan.outside().is_some(),
+            image_bytes: sum(|table| 8 * table.plan().words()),
+            is_worn: tables.iter().any(HashTable::is_worn),
+            outside: sum(|table| table.plan().outside().is_some().into()),
         }
+    }
+
+    /// A line on the shards, if it is in shards.
+    pub fn shards_said(&self) -> String {
+        let Some(pairs) = &self.by_shard else { return String::new() };
+        let [least, most] = [pairs.iter().min(), pairs.iter().max()].map(|pairs| pairs.copied().unwrap_or(0));
+        let least = if least == most { String::new() } else { format!("{} to ", text::grouped(least)) };
+        format!("shards    {}, of {least}{}\n", text::grouped(pairs.len() as u64), text::counted(most, "pair"))
     }
 }
 

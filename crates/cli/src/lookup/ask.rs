@@ -10,8 +10,9 @@
 //! row stands where it would.
 
 use koel::backend::{Runs, bitmap_words};
-use koel::{CompactingTable, HashSet, HashTable, MultiTable, Scheme};
+use koel::{CompactingTable, MultiTable, Scheme};
 
+use super::held::Held;
 use crate::failure::Result;
 use crate::number::{Number, Type, Word, reserve};
 use crate::output::{Column, Rows, Shown};
@@ -78,22 +79,22 @@ pub(super) trait Ask<K: Word> {
 }
 
 /// One value a key.
-pub(super) struct Values<'t, B: Runs<S>, S: Scheme> {
-    table: &'t HashTable<B, S>,
+pub(super) struct Values<'t, S: Scheme> {
+    table: &'t dyn Held<S>,
     name: &'static str,
     kind: Type,
     values: Vec<S::Value>,
     found: Vec<u32>,
 }
 
-impl<'t, B: Runs<S>, S: Scheme> Values<'t, B, S> {
+impl<'t, S: Scheme> Values<'t, S> {
     /// The values in a table, which are of a type, under a name.
-    pub(super) fn new(table: &'t HashTable<B, S>, name: &'static str, kind: Type) -> Self {
+    pub(super) fn new(table: &'t dyn Held<S>, name: &'static str, kind: Type) -> Self {
         Values { table, name, kind, values: Vec::new(), found: Vec::new() }
     }
 }
 
-impl<B: Runs<S>, S: Scheme> Ask<S::Key> for Values<'_, B, S>
+impl<S: Scheme> Ask<S::Key> for Values<'_, S>
 where
     S::Key: Word,
 {
@@ -124,9 +125,9 @@ fn resize<T: Copy + Default>(words: &mut Vec<T>, len: usize) -> Result<()> {
 }
 
 /// Whether a key is in a set.
-pub(super) struct Members<'t, B: Runs<S>, S: Scheme>(pub(super) &'t HashSet<B, S>);
+pub(super) struct Members<'t, S: Scheme>(pub(super) &'t dyn Held<S>);
 
-impl<B: Runs<S>, S: Scheme> Ask<S::Key> for Members<'_, B, S>
+impl<S: Scheme> Ask<S::Key> for Members<'_, S>
 where
     S::Key: Word,
 {

@@ -48,12 +48,59 @@ impl OneDevice {
     }
 }
 
+/// Where a command works that can use several devices.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Device")]
+pub struct SomeDevices {
+    /// auto, cpu, gpus (all that OpenCL has), opencl:N or opencl:NAME; with --shards also several, separated by commas, to
+    /// which shards go in turn. auto is the best GPU that OpenCL has, or else the CPU, and for inputs of less than 1 MiB
+    /// always the CPU
+    #[arg(long, value_name = "DEVICES", default_value = "auto", value_delimiter = ',')]
+    device: Vec<String>,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+impl SomeDevices {
+    /// The devices for work on these inputs: those that are named, for a table in shards, and otherwise one.
+    pub fn open(&self, inputs: &[&Path], in_shards: bool) -> Result<Vec<Any>> {
+        self.threads.apply()?;
+        let found = several_devices(&self.device, inputs)?;
+        if found.len() > 1 && !in_shards {
+            return Err(Failure::Input(format!(
+                "--device {}: a table on {} devices is one in shards: give --shards P, twice as many as devices or more, or \
+                 name one device",
+                self.device.join(","),
+                found.len()
+            )));
+        }
+        Ok(found)
+    }
+}
+
 /// Inputs below this are worked on before a driver of OpenCL is even loaded, which takes 0.2 s and 80 MB.
 const WORTH_A_DRIVER: u64 = 1 << 20;
 
 /// The one device of that name for work on these inputs.
-pub fn one_device_for(name: &str, inputs: &[&Path]) -> Result<Any> {
-    one_device(if name == "auto" && are_small(inputs) { "cpu" } else { name })
+fn one_device_for(name: &str, inputs: &[&Path]) -> Result<Any> {
+    one_device(for_inputs(name, inputs))
+}
+
+/// The devices of these names for work on these inputs, one or more; several of a name are several devices.
+pub fn several_devices(names: &[String], inputs: &[&Path]) -> Result<Vec<Any>> {
+    let mut all = Vec::new();
+    for name in names {
+        all.extend(choose(for_inputs(name, inputs), None)?);
+    }
+    if all.is_empty() { Err(none_of(&names.join(","))) } else { Ok(all) }
+}
+
+fn for_inputs<'a>(name: &'a str, inputs: &[&Path]) -> &'a str {
+    if name == "auto" && are_small(inputs) { "cpu" } else { name }
+}
+
+fn none_of(name: &str) -> Failure {
+    Failure::Input(format!("no device for {name}: `koel devices` lists what there is"))
 }
 
 /// Whether all of these are plain files, and small ones: of a pipe nobody knows.
@@ -65,10 +112,12 @@ fn are_small(inputs: &[&Path]) -> bool {
 
 /// The one device of that name, for commands that use one.
 pub fn one_device(name: &str) -> Result<Any> {
-    let mut found = choose(name, None)?;
+    let several = || Failure::Input("this command uses one device: give auto, cpu or opencl:0".into());
+    let mut found = choose(name, None).map_err(|error| if name.contains(',') { several() } else { error.into() })?;
     match found.len() {
-        0 => Err(Failure::Input(format!("no device for {name}: `koel devices` lists what there is"))),
-        _ if name == "all" => Err(Failure::Input("this command uses one device: give auto, cpu or opencl:0".into())),
+        0 => Err(none_of(name)),
+        // However many they are here.
+        _ if ["all", "gpus"].contains(&name) => Err(several()),
         _ => Ok(found.swap_remove(0)),
     }
 }

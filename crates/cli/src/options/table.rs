@@ -6,7 +6,7 @@ use koel::join::JoinBuilder;
 use koel::table::{Contents, TableBuilder};
 use koel::{
     AnyScheme, Bucketized, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable,
-    RobinHood, Runs, Scheme, SetBuilder, Signpost,
+    RobinHood, Runs, Scheme, SetBuilder, ShardedBuilder, Signpost,
 };
 
 use super::{SchemeOptions, SizeOptions, kind, scheme_name};
@@ -40,7 +40,7 @@ macro_rules! builders {
         }
     )*};
 }
-builders!(TableBuilder, SetBuilder, CompactingBuilder, MultiBuilder, JoinBuilder);
+builders!(TableBuilder, ShardedBuilder, SetBuilder, CompactingBuilder, MultiBuilder, JoinBuilder);
 
 /// A number of things in memory. What this machine cannot address is too large for a table as well.
 fn words(count: u64) -> usize {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
 use koel::table::Contents;
 use koel::{Aggregate, Duplicates, IdOrder, JoinKind, Kind};
@@ -69,6 +69,11 @@ fn scaled(digits: &str, factor: u64) -> Option<u64> {
 pub fn pair_count(text: &str) -> std::result::Result<u32, String> {
     let most = || format!("{text} is too many: there are 4294967296 keys of 32 bits, and misses need some of them");
     u32::try_from(count(text)?).map_err(|_| most())
+}
+
+/// `--shards`.
+pub fn shards() -> impl TypedValueParser<Value = usize> {
+    RangedU64ValueParser::<usize>::new().range(1..=4096)
 }
 
 /// `--duplicates`.

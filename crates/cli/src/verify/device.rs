@@ -1,7 +1,11 @@
 //! What is verified: the devices that were named; in tests of `verify` with the fault that `KOEL_FAULT` names.
 
-use koel::Result;
-use koel::device::{Any, choose};
+use std::path::Path;
+
+use koel::device::Any;
+
+use crate::failure::Result;
+use crate::options::several_devices;
 
 #[cfg(not(feature = "fault-injection"))]
 pub(super) type Device = Any;
@@ -9,9 +13,9 @@ pub(super) type Device = Any;
 pub(super) type Device = koel::fault::Faulty<Any>;
 
 /// The devices that `--device` names.
-pub(super) fn chosen(named: &str) -> Result<Vec<Device>> {
-    let devices = choose(named, None)?;
+pub(super) fn chosen(named: &[String]) -> Result<Vec<Device>> {
+    let devices = several_devices(named, &[Path::new("-")])?;
     #[cfg(feature = "fault-injection")]
-    let devices = devices.into_iter().map(Device::of_environment).collect::<Result<_>>()?;
+    let devices = devices.into_iter().map(Device::of_environment).collect::<koel::Result<_>>()?;
     Ok(devices)
 }

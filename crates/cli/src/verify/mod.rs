@@ -1,7 +1,7 @@
 //! `koel verify`: does every device of this machine build the right tables and give the right answers?
 //!
 //! ```text
-//! map/       plain tables, for every scheme, kind and data set:
+//! map/       plain tables, for every scheme, kind and data set; or with `--shards` those in shards (`map/shards.rs`):
 //!   reference    (canonical) the scheme's one-key-at-a-time arithmetic, on one host thread, attempt by attempt
 //!   each device  builds for itself from its own upload; audit; answers to every key and as many misses, all compared;
 //!                the image is downloaded: its plan and bytes are the reference's, its digest is every other device's
@@ -44,6 +44,9 @@ Canonical tables must be the same bytes on every device, and those of a sequenti
 must be right on the device that built a table and on every other one it is moved to. Data: random keys (with 0 and
 4294967295), and the 16-mers of the lambda phage genome. Exit code 1 if anything differs.
 
+With --shards tables in so many shards take the place of plain ones: on each device, and on all of them together, with one
+digest and the right answers.
+
 With --table the other structures: sets, compacting and multivalue tables, joins, and aggregates of groups. Their data
 are rows whose keys come again (groups of 1 to 1,025 and random ones), half of all rows of one key, and all distinct.
 Everything they say is compared with ordered maps of the host, results of joins and groups row by row in their order.
@@ -55,6 +58,7 @@ Examples:
   koel verify --table multi,join --scheme cuckoo --n 1M
   koel verify --n 16M --device opencl:0
   koel verify --kind canonical --functions 3 --load 0.9
+  koel verify --shards 16 --device cpu,opencl:0
   koel verify --json > verify.json
   koel verify --table all --report koel-report.json      to send where a device is new or wrong";
 
@@ -71,6 +75,9 @@ pub(crate) struct Args {
     /// What is built of the schemes, separated by commas
     #[arg(long, value_name = "TABLES", value_delimiter = ',', default_value = "map", help_heading = "Table")]
     table: Vec<Which>,
+    /// Maps in so many shards, 1 to 4096, on each device and on all of them together
+    #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
+    shards: Option<usize>,
     #[command(flatten)]
     schemes: SchemeList,
     #[command(flatten)]
@@ -83,9 +90,9 @@ pub(crate) struct Args {
     /// The seed of tables and random keys
     #[arg(long, default_value_t = 1, help_heading = "Data")]
     seed: u64,
-    /// all, auto, cpu, opencl, opencl:N or opencl:NAME
-    #[arg(long, default_value = "all", help_heading = "Device")]
-    device: String,
+    /// all, auto, cpu, opencl, gpus, opencl:N or opencl:NAME, or several, separated by commas
+    #[arg(long, value_name = "DEVICES", default_value = "all", value_delimiter = ',', help_heading = "Device")]
+    device: Vec<String>,
     #[command(flatten)]
     threads: Threads,
 }
@@ -113,6 +120,7 @@ enum Which {
 struct Run<'a> {
     wanted: &'a [Wanted],
     devices: &'a [Device],
+    shards: Option<usize>,
     size: &'a SizeOptions,
     seed: u64,
     progress: &'a Progress,
@@ -131,6 +139,8 @@ struct Findings {
     pairs: Option<u32>,
     /// Rows of what is made of tables, likewise.
     rows_of_tables: Option<u32>,
+    /// Shards of maps, where they are in shards.
+    shards: Option<usize>,
     seed: u64,
     rows: Vec<Row>,
     /// Tables that cannot hold the data, and why.
@@ -144,6 +154,9 @@ struct Findings {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
     args.size.check()?;
+    if args.shards.is_some() && args.table.iter().any(|&table| table != Which::Map) {
+        return Err(Failure::Input("--shards is for --table map alone: leave the other tables out".into()));
+    }
     if let Some(path) = args.report.as_deref() {
         // Now, and not when all is done.
         files::check(&[], &[("stdout", None), ("--report", Some(path))])?;
@@ -159,11 +172,12 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let devices = device::chosen(&args.device)?;
     let asked = |which| args.table.iter().any(|&table| table == which || table == Which::All);
     let tables: Vec<_> = tables::Table::ALL.into_iter().filter(|&(_, which)| asked(which)).collect();
-    let maps = if asked(Which::Map) { map::steps(&wanted, &devices) } else { 0 };
+    let maps = if asked(Which::Map) { map::steps(&wanted, &devices, args.shards) } else { 0 };
     let progress =
         Progress::steps(maps + tables.iter().map(|&(table, _)| tables::steps(table, &wanted, &devices)).sum::<usize>());
     progress.say("compiling kernels");
-    let run = Run { wanted: &wanted, devices: &devices, size: &args.size, seed: args.seed, progress: &progress };
+    let (shards, size, seed) = (args.shards, &args.size, args.seed);
+    let run = Run { wanted: &wanted, devices: &devices, shards, size, seed, progress: &progress };
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     if asked(Which::Map) {
         rows.extend(map::verify(&run, args.n.unwrap_or(DEFAULT_PAIRS))?);
@@ -180,7 +194,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let pairs = asked(Which::Map).then(|| args.n.unwrap_or(DEFAULT_PAIRS));
     let rows_of_tables = (!tables.is_empty()).then(|| args.n.unwrap_or(DEFAULT_ROWS));
     let findings =
-        Findings { pairs, rows_of_tables, seed: args.seed, rows, left_out, devices, refused, opencl: opencl_status() };
+        Findings { pairs, rows_of_tables, shards, seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed =
         if args.json { out::print_json(&report::json(&findings)) } else { out::print(&report::text(&findings)) };

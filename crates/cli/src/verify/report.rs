@@ -92,11 +92,11 @@ pub(super) fn text(findings: &Findings) -> String {
     lines
 }
 
-/// Whether an image had neither another device nor a reference to agree with. Only maps have a reference.
+/// Whether an image had neither another device nor a reference to agree with. Only plain maps have a reference.
 fn uncompared(findings: &Findings) -> bool {
     let alone = findings.devices.len() == 1;
     // Rows of joins and groups are compared one by one.
-    let is_image = |row: &Row| row.digest.is_some() && ["set", "compact", "multi"].contains(&row.table);
+    let is_image = |row: &Row| row.digest.is_some() && ["set", "compact", "multi", "shards"].contains(&row.table);
     alone && findings.rows.iter().any(|row| row.no_reference.is_some() || is_image(row))
 }
 
@@ -148,7 +148,7 @@ pub(super) fn json(findings: &Findings) -> Value {
     let (all, failed) = checks(findings);
     json!({
         "koel": env!("CARGO_PKG_VERSION"), "ok": failed == 0, "checks": all, "failed": failed,
-        "n": findings.pairs, "rows_of_tables": findings.rows_of_tables, "seed": findings.seed, "devices": devices.collect::<Vec<_>>(),
+        "n": findings.pairs, "rows_of_tables": findings.rows_of_tables, "shards": findings.shards, "seed": findings.seed, "devices": devices.collect::<Vec<_>>(),
         "left_out": findings.left_out, "refused": findings.refused, "opencl": findings.opencl, "rows": rows.collect::<Vec<_>>(),
     })
 }

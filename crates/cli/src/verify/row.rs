@@ -17,7 +17,7 @@ pub(super) struct Problem {
 /// The findings on one device.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// `map`, `set`, ..
+    /// `map`, `shards` of one, `set`, ..
     pub(super) table: &'static str,
     pub(super) scheme: &'static str,
     pub(super) kind: Kind,

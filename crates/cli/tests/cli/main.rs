@@ -25,6 +25,7 @@ mod query;
 mod query_edges;
 mod relational;
 mod sequences;
+mod shards;
 #[cfg(unix)]
 mod signals;
 mod tables;

@@ -2,6 +2,7 @@
 
 mod data;
 mod reference;
+mod shards;
 
 use std::time::{Duration, Instant};
 
@@ -95,10 +96,11 @@ where
 }
 
 /// Steps of that for the progress bar.
-pub(super) fn steps(wanted: &[Wanted], devices: &[Device]) -> usize {
+pub(super) fn steps(wanted: &[Wanted], devices: &[Device], shards: Option<usize>) -> usize {
     // Keys of 64 bits have two sets of data, and there are three such tables; and one of u32 keys, or two.
     let wide = wide_schemes(wanted).map(|scheme| if matches!(scheme, Wide::Signpost(_)) { 8 } else { 7 });
-    (wanted.len() * 2 + wide.sum::<usize>()) * (devices.len() + 1)
+    let of_table = shards.map_or(devices.len() + 1, |_| shards::of(devices).count());
+    (wanted.len() * 2 + wide.sum::<usize>()) * of_table
 }
 
 /// What is to be verified, and where.
@@ -127,6 +129,9 @@ impl<K: Word, V: Word> Check<'_, K, V> {
     where
         Device: Runs<S>,
     {
+        if let Some(shards) = self.run.shards {
+            return Ok(self.in_shards(&scheme, shards));
+        }
         let mut rows = Vec::new();
         let reference = self.reference(&scheme, &mut rows)?;
         self.run.progress.step();
@@ -158,7 +163,7 @@ impl<K: Word, V: Word> Check<'_, K, V> {
                 }
                 let what = format!("moved to {}", other.info().id);
                 if let Some(there) = row.attempt(&what, table.to_backend(other)) {
-                    self.answers(&there, &what, row);
+                    self.answers(|queries, values, found| there.get_into(queries, values, found), &what, row);
                 }
             }
         }
@@ -243,7 +248,8 @@ impl<K: Word, V: Word> Check<'_, K, V> {
         row.restarts = table.restarts();
 
         row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
-        if let Some(time) = self.answers(&table, "answers", row) {
+        let get = |queries: &[K], values: &mut [V], found: &mut [u32]| table.get_into(queries, values, found);
+        if let Some(time) = self.answers(get, "answers", row) {
             row.lookup = Some(rate(self.data.queries.len(), time));
         }
         if self.kind == Kind::Canonical {
@@ -289,7 +295,7 @@ impl<K: Word, V: Word> Check<'_, K, V> {
         let Some(table) = row.attempt(what, builder.clone().duplicates(rule).build(device, &rows, &of_rows)) else {
             return;
         };
-        self.answers(&table, what, row);
+        self.answers(|queries, values, found| table.get_into(queries, values, found), what, row);
         if let Some(expected) = row.digest.clone()
             && let Some(digest) = row.attempt(what, table.digest())
         {
@@ -299,19 +305,16 @@ impl<K: Word, V: Word> Check<'_, K, V> {
     }
 
     /// Looks every query up and compares every answer; how long the lookup took, if it went through.
-    fn answers<S: Scheme<Key = K, Value = V>>(
+    fn answers(
         &self,
-        table: &HashTable<Device, S>,
+        get_into: impl FnOnce(&[K], &mut [V], &mut [u32]) -> koel::Result<()>,
         what: &str,
         row: &mut Row,
-    ) -> Option<Duration>
-    where
-        Device: Runs<S>,
-    {
+    ) -> Option<Duration> {
         let queries = &self.data.queries;
         let (mut values, mut found) = answers::poisoned(queries.len());
         let start = Instant::now();
-        let done = table.get_into(queries, &mut values, &mut found);
+        let done = get_into(queries, &mut values, &mut found);
         let time = start.elapsed();
         row.attempt(what, done)?;
         row.expect(what, answers::check(queries, &values, &found, |i| self.data.answer(i)));

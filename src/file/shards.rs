@@ -1,0 +1,156 @@
+//! What stands around the tables in the file of a table in shards: a header before them, and behind them how long they are.
+//!
+//! ```text
+//! offset 0       magic "koelshrd", version u32, shards u32 (P), seed u64, zeros to 64
+//!        64      the files of the shards' tables, one behind the other, each followed by zeros up to a multiple of 64
+//!        then    P x u64: the bytes of each shard's table file
+//!        the end 32 bytes: BLAKE3( digest, the lengths )
+//! ```
+//!
+//! Nothing is read here but the header and the end. The lengths were then seen to be those of the file; the checksum is
+//! compared by whoever knows the digest.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use bytemuck::{Pod, Zeroable};
+
+use super::kind::{FileKind, Magic};
+use super::lists::{ALIGNED, SUM_BYTES};
+use super::section::Section;
+use crate::error::Result;
+use crate::memory;
+
+const VERSION: u32 = 1;
+const HEADER_BYTES: u64 = 64;
+
+/// The most shards of a table. Each is a table of its own, with buckets of its own.
+pub(crate) const MOST_SHARDS: usize = 4096;
+
+/// What the file of a table in shards says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct ShardsHeader {
+    magic: Magic,
+    version: u32,
+    pub(crate) shards: u32,
+    pub(crate) seed: u64,
+    zeros: [u64; 5],
+}
+const _: () = assert!(size_of::<ShardsHeader>() == HEADER_BYTES as usize);
+
+impl ShardsHeader {
+    pub(crate) fn new(shards: usize, seed: u64) -> ShardsHeader {
+        ShardsHeader { magic: FileKind::Sharded.magic(), version: VERSION, shards: shards as u32, seed, zeros: [0; 5] }
+    }
+
+    /// Reads it, and that it can be one.
+    fn read(section: &mut Section<'_>, bytes: u64) -> Result<ShardsHeader> {
+        if bytes < HEADER_BYTES {
+            return Err(section.bad(format!("{bytes} bytes are too few for any table in shards")));
+        }
+        let mut start = [0; HEADER_BYTES as usize];
+        section.file.read_exact(&mut start).map_err(|error| section.io(error))?;
+        let header: ShardsHeader = bytemuck::pod_read_unaligned(&start);
+        match FileKind::of(header.magic) {
+            Some(FileKind::Sharded) => {}
+            Some(_) => return Err(section.bad("it holds one table and not one in shards: open it as what it is")),
+            None => return Err(section.bad("it does not begin with `koelshrd`")),
+        }
+        if header.version != VERSION {
+            let version = header.version;
+            return Err(section.bad(format!("it has format {version}, and this koel reads format {VERSION}")));
+        }
+        if !(1..=MOST_SHARDS as u32).contains(&header.shards) || header.zeros != [0; 5] {
+            return Err(section.bad("its header says what no table in shards has"));
+        }
+        Ok(header)
+    }
+}
+
+/// A file whose header and lengths have been read and agree with the file's own length.
+pub(crate) struct Shards<'a> {
+    pub(crate) section: Section<'a>,
+    pub(crate) header: ShardsHeader,
+    /// Bytes of each shard's table file.
+    lengths: Vec<u64>,
+    sum: [u8; SUM_BYTES as usize],
+}
+
+impl<'a> Shards<'a> {
+    /// Reads what stands around the tables of a whole file.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a table in shards, and
+    /// for one whose lengths are not its own.
+    pub(crate) fn open(mut section: Section<'a>) -> Result<Shards<'a>> {
+        let bytes = section.file_bytes()?;
+        let header = ShardsHeader::read(&mut section, bytes)?;
+        let footer = 8 * u64::from(header.shards) + SUM_BYTES;
+        let wrong = "its lengths contradict each other";
+        let end = bytes.checked_sub(footer).filter(|&end| end >= HEADER_BYTES).ok_or_else(|| section.bad(wrong))?;
+        let mut lengths: Vec<u64> = memory::zeroed(header.shards as usize)?;
+        let mut sum = [0; SUM_BYTES as usize];
+        let file = &mut section.file;
+        let read = file.seek(SeekFrom::Start(end)).and_then(|_| {
+            file.read_exact(bytemuck::cast_slice_mut(&mut lengths))?;
+            file.read_exact(&mut sum)
+        });
+        read.map_err(|error| section.io(error))?;
+        let rounded = |sum: u64, &length: &u64| sum.checked_add(length.checked_next_multiple_of(ALIGNED)?);
+        if lengths.iter().try_fold(HEADER_BYTES, rounded) != Some(end) {
+            return Err(section.bad(wrong));
+        }
+        Ok(Shards { section, header, lengths, sum })
+    }
+
+    /// Where each shard's table file begins, and how long it is.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.lengths.iter().scan(HEADER_BYTES, |next, &length| {
+            let base = *next;
+            *next += length.next_multiple_of(ALIGNED);
+            Some((base, length))
+        })
+    }
+
+    /// The first shard's table, and how many there are.
+    pub(crate) fn into_first(mut self) -> (Section<'a>, u32) {
+        let end = HEADER_BYTES + self.lengths[0];
+        self.section.base = HEADER_BYTES;
+        self.section.end = Some(end);
+        (self.section, self.header.shards)
+    }
+
+    /// Refuses other bytes than zeros between a shard, which so many bytes are of, and what comes next.
+    pub(crate) fn check_gap(&mut self, base: u64, length: u64) -> Result<()> {
+        let mut gap = [0; ALIGNED as usize];
+        let gap = &mut gap[..gap_after(length)];
+        let file = &mut self.section.file;
+        let read = file.seek(SeekFrom::Start(base + length)).and_then(|_| file.read_exact(gap));
+        read.map_err(|error| self.section.io(error))?;
+        if gap.iter().any(|&byte| byte != 0) {
+            return Err(self.section.bad("what stands between its shards is not zero"));
+        }
+        Ok(())
+    }
+
+    /// Refuses a file whose checksum is not that of its lengths and this digest.
+    pub(crate) fn check_sum(&self, digest: &[u8]) -> Result<()> {
+        if sum_of(digest, &self.lengths).as_bytes() != &self.sum {
+            return Err(self.section.bad("its checksum is wrong: it was damaged after it was written"));
+        }
+        Ok(())
+    }
+}
+
+/// The zeros behind a table file of so many bytes.
+pub(crate) fn gap_after(length: u64) -> usize {
+    (length.next_multiple_of(ALIGNED) - length) as usize
+}
+
+/// The checksum of a file whose table has this digest, and whose shards are so long.
+pub(crate) fn sum_of(digest: &[u8], lengths: &[u64]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(digest);
+    hasher.update(bytemuck::cast_slice(lengths));
+    hasher.finalize()
+}
