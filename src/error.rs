@@ -198,6 +198,14 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// A temporary file cannot be written or read.
+    #[error("temporary files in {}: {source}: free some space there, or name another folder", folder.display())]
+    Spill {
+        /// The folder they are in.
+        folder: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// A file that is no table, or a damaged one.
     #[error("{} is not a usable table: {reason}", path.display())]
     BadFile {

@@ -113,7 +113,7 @@ pub use scheme::{
     LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
-pub use sharded::{Replicated, Sharded, ShardedBuilder};
+pub use sharded::{Replicated, Sharded, ShardedBuilder, SpilledBuild};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
 /// The README's example, compiled and run.

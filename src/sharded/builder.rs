@@ -21,8 +21,8 @@ use crate::table::{Duplicates, HashTable, KeyType, MemoryEstimate, TableBuilder,
 /// ```
 #[derive(Clone, Debug)]
 pub struct ShardedBuilder<S: Scheme> {
-    table: TableBuilder<S>,
-    shards: usize,
+    pub(super) table: TableBuilder<S>,
+    pub(super) shards: usize,
     fixed: Option<Fixed>,
 }
 
@@ -149,7 +149,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     }
 
     /// What builds a shard, of a number of them that can be.
-    fn of_shard(&self) -> TableBuilder<S> {
+    pub(super) fn of_shard(&self) -> TableBuilder<S> {
         match self.fixed {
             Some(Fixed::Pairs(pairs)) => self.table.clone().capacity(share(pairs as u64, self.shards) as usize),
             Some(Fixed::Slots(slots)) => self.table.clone().slots(slots.div_ceil(self.shards)),

@@ -6,6 +6,7 @@
 //! A file may be damaged or hostile: `open` compares all lengths with the file's before it reads a shard, opens shards as
 //! table files are opened, and looks whether all are made alike and each key is in its shard.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
@@ -18,17 +19,61 @@ use crate::file::{ALIGNED, Section, Shards, ShardsHeader, gap_after, sum_of, wri
 use crate::scheme::{Plan as _, Scheme};
 use crate::table::{Contents, Digest, HashTable};
 
-impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
-    fn header(&self) -> ShardsHeader {
-        ShardsHeader::new(self.which.shards, self.which.seed)
+/// The digest of a table whose shards have these.
+fn digest_of(which: &Which, shards: &[Digest]) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(bytemuck::bytes_of(&header(which)));
+    shards.iter().for_each(|digest| _ = hasher.update(&digest.bytes()));
+    hasher.finalize().into()
+}
+
+fn header(which: &Which) -> ShardsHeader {
+    ShardsHeader::new(which.shards, which.seed)
+}
+
+/// A file that is being written, shard after shard.
+pub(super) struct Writing<'a> {
+    file: &'a mut File,
+    path: &'a Path,
+    which: &'a Which,
+    digests: Vec<Digest>,
+    lengths: Vec<u64>,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn begin(file: &'a mut File, path: &'a Path, which: &'a Which) -> Result<Self> {
+        let mut writing = Writing { file, path, which, digests: Vec::new(), lengths: Vec::new() };
+        writing.put(bytemuck::bytes_of(&header(which)))?;
+        Ok(writing)
     }
 
+    /// The next shard.
+    pub(super) fn shard<B: Runs<S>, S: Scheme>(&mut self, table: &HashTable<B, S>) -> Result<()> {
+        let (digest, bytes) = table.write_to(self.file, self.path, Contents::Map)?;
+        self.put(&[0; ALIGNED as usize][..gap_after(bytes)])?;
+        self.digests.push(digest);
+        self.lengths.push(bytes);
+        Ok(())
+    }
+
+    /// What stands behind all of them.
+    pub(super) fn end(mut self) -> Result<Digest> {
+        let digest = digest_of(self.which, &self.digests);
+        let lengths = std::mem::take(&mut self.lengths);
+        self.put(bytemuck::cast_slice(&lengths))?;
+        self.put(sum_of(&digest.bytes(), &lengths).as_bytes())?;
+        Ok(digest)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|source| Error::Io { path: self.path.into(), source })
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// The digest of a table whose shards have these.
     pub(super) fn digest_of(&self, shards: &[Digest]) -> Digest {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(bytemuck::bytes_of(&self.header()));
-        shards.iter().for_each(|digest| _ = hasher.update(&digest.bytes()));
-        hasher.finalize().into()
+        digest_of(&self.which, shards)
     }
 
     /// Writes all shards to one file, which another number of devices can open, and another kind of them; what it returns
@@ -40,20 +85,10 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// [`Error::Io`] or what a device reports.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
-        let io = |source| Error::Io { path: path.into(), source };
         write_whole(path, |file| {
-            file.write_all(bytemuck::bytes_of(&self.header())).map_err(io)?;
-            let (mut digests, mut lengths) = (Vec::new(), Vec::new());
-            for table in &self.tables {
-                let (digest, bytes) = table.write_to(file, path, Contents::Map)?;
-                file.write_all(&[0; ALIGNED as usize][..gap_after(bytes)]).map_err(io)?;
-                digests.push(digest);
-                lengths.push(bytes);
-            }
-            let digest = self.digest_of(&digests);
-            file.write_all(bytemuck::cast_slice(&lengths)).map_err(io)?;
-            file.write_all(sum_of(&digest.bytes(), &lengths).as_bytes()).map_err(io)?;
-            Ok(digest)
+            let mut writing = Writing::begin(file, path, &self.which)?;
+            self.tables.iter().try_for_each(|table| writing.shard(table))?;
+            writing.end()
         })
     }
 

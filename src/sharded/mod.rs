@@ -8,6 +8,7 @@
 //! reading.rs    get, contains, pairs, digest, audit, stats
 //! change.rs     insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs       one file for all shards
+//! spilled.rs    builds of more rows than memory holds, into a file
 //! replicated.rs the other way to use several devices: the same table on each
 //! ```
 //!
@@ -28,12 +29,14 @@ mod devices;
 mod file;
 mod reading;
 mod replicated;
+mod spilled;
 #[cfg(test)]
 mod tests;
 mod which;
 
 pub use builder::ShardedBuilder;
 pub use replicated::Replicated;
+pub use spilled::SpilledBuild;
 
 use std::fmt;
 

@@ -346,3 +346,47 @@ fn slots_are_shared_out() -> Result<()> {
     assert!(builder.load_factor(0.5).build(&cpus()[0], &keys, &keys).is_err());
     Ok(())
 }
+
+#[test]
+fn a_spilled_build_has_the_file_of_one_in_memory() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (whole, spilled) = (folder.path().join("whole"), folder.path().join("spilled"));
+    let keys: Vec<u64> = (0..40_000_u64).map(|i| (i * i) % 30_011 << 30).collect();
+    let values: Vec<u32> = (0..40_000).collect();
+    for (shards, rule) in [(1, Duplicates::KeepFirst), (7, Duplicates::KeepLast), (64, Duplicates::KeepFirst)] {
+        let builder = Sharded::builder(Bucketized::canonical(8).of::<u64, u32>(), shards).duplicates(rule);
+        let digest = builder.build(&[Cpu::new()], &keys, &values)?.save(&whole)?;
+        for devices in [vec![Cpu::new()], vec![Cpu::with_threads(1)?, Cpu::with_threads(2)?, Cpu::new()]] {
+            for piece in [9, 1000, 50_000] {
+                let mut build = builder.spilled(folder.path())?;
+                assert!(build.is_empty());
+                for (keys, values) in keys.chunks(piece).zip(values.chunks(piece)).take(50_000) {
+                    build.push(keys, values)?;
+                }
+                assert_eq!((build.len(), build.spilled_bytes()), (40_000, 12 * 40_000));
+                assert_eq!(build.save(&devices, &spilled)?, digest);
+                assert!(std::fs::read(&whole).ok() == std::fs::read(&spilled).ok());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_spilled_build_that_fails_leaves_the_old_file() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    std::fs::write(&path, "old").expect("a file");
+    let builder = Sharded::builder(Bucketized::canonical(8), 5);
+    let mut build = builder.spilled(folder.path())?;
+    build.push(&[9, 8, 7, 6, 5, 4], &[0; 6])?;
+    assert!(matches!(build.push(&[1], &[]), Err(Error::LengthMismatch { .. })));
+    build.push(&[7, 5, 8], &[1; 3])?;
+    assert!(matches!(build.save(&[Cpu::new()], &path), Err(Error::DuplicateKey { key: 5 })));
+    assert!(matches!(builder.spilled(folder.path())?.save::<Cpu>(&[], &path), Err(Error::InvalidParameter { .. })));
+    assert_eq!(std::fs::read(&path).ok().as_deref(), Some(&b"old"[..]));
+    assert_eq!(std::fs::read_dir(folder.path()).map(Iterator::count).ok(), Some(1), "temporary files have no names");
+    let nowhere = builder.spilled(folder.path().join("missing"));
+    assert!(matches!(nowhere, Err(Error::Spill { folder, .. }) if folder.ends_with("missing")));
+    Ok(())
+}

@@ -1,7 +1,5 @@
 //! Everything that can go wrong, with what to do about it.
 
-use std::path::PathBuf;
-
 use arrow_schema::{ArrowError, DataType};
 
 /// The result of every fallible operation here.
@@ -97,14 +95,6 @@ pub enum Error {
         row: usize,
         /// The type of sums.
         sum: DataType,
-    },
-    /// A temporary file that cannot be written or read.
-    #[error("temporary files in {}: {source}: free some space there, or name another folder", folder.display())]
-    Spill {
-        /// The folder they are in.
-        folder: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
     },
     /// What koel reports.
     #[error(transparent)]

@@ -1,6 +1,7 @@
 //! `koel build`: a table from a file.
 
 mod report;
+mod spooled;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -19,8 +20,9 @@ use super::number::{Numbers, Type, Word};
 use super::options::{self, SomeDevices, TableOptions, ValuesOption, of_wide};
 use super::progress::Progress;
 use super::scheme::Described;
-use super::structure::{Types, unknown};
+use super::structure::{About, Types, unknown};
 use super::{files, text};
+use spooled::Spooled;
 
 const EXAMPLES: &str = "\
 INPUT is told by its content, and so is gzip, which may pack any of them:
@@ -59,6 +61,9 @@ Examples:
   koel build huge.npy -o huge.koel --shards 16 --device gpus           or opencl:0,opencl:1, or cpu,opencl:0
   xzcat pairs.csv.xz | koel build - -o pairs.koel --device cpu";
 
+/// Shards of a table that is not built in memory.
+const SHARDS: usize = 64;
+
 /// Build a table from a file of keys and values
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -79,8 +84,14 @@ pub(crate) struct Args {
     options: TableOptions,
     /// The table in so many shards, 1 to 4096, each a table of its own, which may stand on several devices; for map. The
     /// bytes are those of this number of shards, whatever the devices; twice as many shards as devices is a good number
+    /// [default: 1, and with --memory 64]
     #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
     shards: Option<usize>,
+    /// About the most memory that is used, as 300M, 4G or 16Gi, from 64Mi on: rows are in a temporary file, in the folder
+    /// TMPDIR, and shards are built one after the other, on each device one. The bytes are those without it; for --table map
+    /// [default: all is in memory]
+    #[arg(long, value_name = "BYTES", value_parser = options::memory)]
+    memory: Option<u64>,
     /// Which key gets which id, for compact: as they first appear, or ascending [default: first]
     #[arg(long, value_name = "ORDER", value_parser = options::id_order(), help_heading = "Table")]
     ids: Option<IdOrder>,
@@ -100,6 +111,11 @@ impl Args {
     /// Refuses options of other contents.
     fn check(&self) -> Result<()> {
         let table = self.table.name();
+        if self.memory.is_some() && self.table != Contents::Map {
+            return Err(Failure::Input(format!(
+                "--memory is for --table map, and a {table} is built in memory so far: leave it out"
+            )));
+        }
         if self.shards.is_some() && self.table != Contents::Map {
             return Err(Failure::Input(format!(
                 "--shards is for --table map, and a {table} is built as one table so far: leave it out"
@@ -136,6 +152,11 @@ impl Args {
         Ok(())
     }
 
+    /// In how many shards the table is, if it is in shards.
+    fn shards(&self) -> Option<usize> {
+        self.shards.or(self.memory.map(|_| SHARDS))
+    }
+
     /// Whether values of the rows go into the table.
     fn has_values(&self) -> bool {
         !matches!(self.table, Contents::Set | Contents::Compact)
@@ -149,7 +170,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let paths = input::paths(&args.inputs);
     files::check(&paths, &outputs)?;
     files::check_summary(args.json, &outputs)?;
-    let devices = args.device.open(&paths, args.shards.is_some())?;
+    let devices = args.device.open(&paths, args.shards().is_some())?;
     let to_stdout = files::is_stdout(&args.output);
     let progress = Progress::line();
     let start = Instant::now();
@@ -158,18 +179,46 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.say(format!("reading {}", inputs.shown()));
     let kmers = inputs.has_sequences().then(|| args.reading.key_type_of_kmers());
     let want = if args.has_values() { Want::Pairs } else { Want::Keys };
-    let Pairs { keys, values } = inputs.columns(&args.reading.with_values(args.values.values), want)?;
-    let numbers = if keys.kind().is_signed() { KeyType::Signed } else { KeyType::Numbers };
-    let types = Types {
-        key_type: kmers.unwrap_or(numbers),
-        keys: keys.kind(),
-        values: args.has_values().then_some(values.kind()),
+    let reading = args.reading.with_values(args.values.values);
+    let rows = match args.memory {
+        None => Rows::Held(inputs.columns(&reading, want)?),
+        Some(_) => Rows::Spooled(Spooled::read(inputs, &reading, want)?),
     };
+    let (keys, values) = rows.types();
+    let numbers = if keys.is_signed() { KeyType::Signed } else { KeyType::Numbers };
+    let types = Types { key_type: kmers.unwrap_or(numbers), keys, values: args.has_values().then_some(values) };
     let read_seconds = start.elapsed().as_secs_f64();
-    let rows = keys.len() as u64;
-    progress.say(format!("building a table of {}", text::counted(rows, "row")));
-    let mut job = Build { args, devices: &devices, types, rows, read_seconds, to_stdout, progress: Some(progress) };
-    job.run(keys, values)
+    let count = rows.len();
+    progress.say(format!("building a table of {}", text::counted(count, "row")));
+    let mut job =
+        Build { args, devices: &devices, types, rows: count, read_seconds, to_stdout, progress: Some(progress) };
+    match rows {
+        Rows::Held(Pairs { keys, values }) => job.run(keys, values),
+        Rows::Spooled(rows) => job.run_spooled(rows),
+    }
+}
+
+/// The rows of all inputs.
+enum Rows {
+    Held(Pairs),
+    Spooled(Spooled),
+}
+
+impl Rows {
+    /// The types of keys and of values.
+    fn types(&self) -> (Type, Type) {
+        match self {
+            Rows::Held(pairs) => (pairs.keys.kind(), pairs.values.kind()),
+            Rows::Spooled(rows) => rows.types(),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Rows::Held(pairs) => pairs.keys.len() as u64,
+            Rows::Spooled(rows) => rows.len(),
+        }
+    }
 }
 
 struct Build<'a> {
@@ -227,7 +276,55 @@ impl Build<'_> {
             let builder = builder.key_type(key_type).value_type(value_type);
             self.finish(|| builder.build(&devices[0], &keys, &values))
         };
-        built.map_err(|failure| match failure {
+        built.map_err(|failure| self.told(failure))
+    }
+
+    /// Rows that are not in memory, shard by shard.
+    fn run_spooled(&mut self, rows: Spooled) -> Result<Verdict> {
+        let options = &self.args.options;
+        match (self.types.keys.bits(), self.types.values.map_or(0, Type::bits)) {
+            (32, 32) => self.spilled(options.scheme(Contents::Map)?, rows),
+            (64, 64) => of_wide!(options, u64, u64, |scheme| self.spilled(scheme, rows)),
+            (64, _) => of_wide!(options, u64, u32, |scheme| self.spilled(scheme, rows)),
+            _ => of_wide!(options, u32, u64, |scheme| self.spilled(scheme, rows)),
+        }
+    }
+
+    fn spilled<S: Described>(&mut self, scheme: S, rows: Spooled) -> Result<Verdict>
+    where
+        Any: Runs<S>,
+        S::Key: Word,
+        S::Value: Word,
+    {
+        let shards = self.args.shards().unwrap_or(SHARDS);
+        let builder = self.args.options.apply(Sharded::builder(scheme, shards));
+        let builder = builder.duplicates(self.args.duplicates.unwrap_or_default());
+        let builder = builder.key_type(self.types.key_type).value_type(self.value_type());
+        let start = Instant::now();
+        let mut build = builder.spilled(std::env::temp_dir())?;
+        rows.each(|keys, values| {
+            build.push(&keys.into_keys::<S::Key>()?, &values.into_values::<S::Value>()?)?;
+            Ok(())
+        })?;
+        let mut about: Option<About> = None;
+        let progress = self.progress.as_ref();
+        let digest = build.save_watched(self.devices, &self.args.output, |shard, table| {
+            if let Some(progress) = progress {
+                progress.say(format!("shard {} of {shards} is built", shard + 1));
+            }
+            let of_shard = About::of(table);
+            match &mut about {
+                None => about = Some(of_shard.begin_shards()),
+                Some(about) => about.add_shard(&of_shard),
+            }
+        });
+        let digest = digest.map_err(|error| self.told(error.into()))?;
+        // There is one shard at least.
+        about.map_or(Ok(Verdict::Fine), |about| self.tell(about, digest, [start.elapsed().as_secs_f64(), 0.0]))
+    }
+
+    fn told(&self, failure: Failure) -> Failure {
+        match failure {
             // Of keys with a sign the library knows the bits alone.
             Failure::Koel(koel::Error::DuplicateKey { key }) if self.types.keys.is_signed() => {
                 let key = self.types.keys.of_key(key);
@@ -235,7 +332,7 @@ impl Build<'_> {
                 Failure::Input(format!("key {key} is given more than once {advice}"))
             }
             other => other,
-        })
+        }
     }
 
     fn set<S: Described>(&mut self, scheme: S, keys: Numbers) -> Result<Verdict>

@@ -48,6 +48,11 @@ impl fmt::Display for Failure {
         match self {
             Failure::Koel(error @ koel::Error::DuplicateKey { .. }) => write!(f, "{error} (--duplicates first|last)"),
             Failure::Koel(error @ koel::Error::NoDevice { .. }) => write!(f, "{error} (`koel devices` lists them)"),
+            Failure::Koel(koel::Error::Spill { folder, source }) => write!(
+                f,
+                "temporary files in {}: {source}: free some space there, or set TMPDIR to another folder",
+                folder.display()
+            ),
             Failure::Koel(error) => error.fmt(f),
             Failure::Input(message) | Failure::Wrong(message) => f.write_str(message),
             Failure::ClosedPipe => f.write_str("the output was closed"),

@@ -203,6 +203,32 @@ impl About {
         }
     }
 
+    /// What is said of one shard, as the first of a table in shards.
+    pub fn begin_shards(mut self) -> About {
+        self.by_shard = Some(vec![self.pairs]);
+        self
+    }
+
+    /// One shard more, of a table in shards of which no two need be in memory.
+    pub fn add_shard(&mut self, shard: &About) {
+        self.parameters.retain(|parameter| shard.parameters.contains(parameter));
+        self.by_shard.get_or_insert_default().push(shard.pairs);
+        for (sum, of) in [
+            (&mut self.pairs, shard.pairs),
+            (&mut self.keys, shard.keys),
+            (&mut self.slots, shard.slots),
+            (&mut self.bytes, shard.bytes),
+            (&mut self.image_bytes, shard.image_bytes),
+            (&mut self.outside, shard.outside),
+        ] {
+            *sum += of;
+        }
+        self.restarts += shard.restarts;
+        self.is_worn |= shard.is_worn;
+        self.load = (self.keys as f64 / self.slots as f64).min(1.0);
+        self.held = text::counted(self.pairs, self.counted);
+    }
+
     /// A line on the shards, if it is in shards.
     pub fn shards_said(&self) -> String {
         let Some(pairs) = &self.by_shard else { return String::new() };

@@ -108,7 +108,7 @@ impl GroupBy<'_> {
     ///
     /// # Errors
     /// As [`group_by`](crate::group_by); the row of an [`Error::Overflow`] is the least of all such groups' first rows.
-    /// [`Error::Spill`], and those of the table and of `take`, after which nothing more is done. Temporary files are gone
+    /// [`koel::Error::Spill`], and those of the table and of `take`, after which nothing more is done. Temporary files are gone
     /// then.
     pub fn run<E: From<Error>>(
         &self,

@@ -128,7 +128,7 @@ impl Join<'_> {
     /// are read again for each piece of them.
     ///
     /// # Errors
-    /// As [`join`](fn@crate::join), [`Error::Spill`], and those of the tables and of `take`, after which nothing more is
+    /// As [`join`](fn@crate::join), [`koel::Error::Spill`], and those of the tables and of `take`, after which nothing more is
     /// done. Temporary files are gone then.
     pub fn run<E: From<Error>>(
         &self,

@@ -64,7 +64,7 @@ impl Encoded {
 impl Spill {
     /// An empty one, in this folder.
     pub(super) fn new(folder: &Path) -> Result<Spill> {
-        let failed = |source| Error::Spill { folder: folder.into(), source };
+        let failed = |source| koel::Error::Spill { folder: folder.into(), source };
         Ok(Spill { file: tempfile::tempfile_in(folder).map_err(failed)?, folder: folder.into(), end: 0 })
     }
 
@@ -99,7 +99,7 @@ impl Spill {
     }
 
     fn failed(&self, source: io::Error) -> Error {
-        Error::Spill { folder: self.folder.clone(), source }
+        koel::Error::Spill { folder: self.folder.clone(), source }.into()
     }
 }
 

@@ -30,7 +30,7 @@ impl Spooled {
     /// For batches of this schema, in the limit's folder.
     ///
     /// # Errors
-    /// [`Error::Spill`].
+    /// [`koel::Error::Spill`].
     pub fn new(schema: &SchemaRef, limit: &Limit) -> Result<Self> {
         Ok(Spooled { schema: SchemaRef::clone(schema), spill: Spill::new(limit.folder())?, blocks: Vec::new() })
     }
@@ -38,7 +38,7 @@ impl Spooled {
     /// One batch more.
     ///
     /// # Errors
-    /// [`Error::Spill`], or what Arrow reports.
+    /// [`koel::Error::Spill`], or what Arrow reports.
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.blocks.push(self.spill.write(&Encoded::of(batch)?)?);
         Ok(())
@@ -58,6 +58,9 @@ impl Spooled {
 
 impl std::fmt::Debug for Spooled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Spooled").field("schema", &self.schema).field("blocks", &self.blocks.len()).finish_non_exhaustive()
+        f.debug_struct("Spooled")
+            .field("schema", &self.schema)
+            .field("blocks", &self.blocks.len())
+            .finish_non_exhaustive()
     }
 }

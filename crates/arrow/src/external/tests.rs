@@ -386,7 +386,10 @@ fn what_cannot_be_is_refused_before_rows_are_read() {
     };
     let rows = table(17, 100, 9, 0);
     let refused = group_by.run(batches(&rows, 10), |_| Ok(())).expect_err("no such folder");
-    assert!(matches!(&refused, Error::Spill { folder, .. } if folder.ends_with("at/all")), "{refused}");
+    assert!(
+        matches!(&refused, Error::Koel(koel::Error::Spill { folder, .. }) if folder.ends_with("at/all")),
+        "{refused}"
+    );
     let nulls = new_null_array(&DataType::Int64, 3);
     assert_eq!(
         hash::hashes(&Keys::of_arrays(&[nulls]).expect("keys"), NullEquality::NullEquals, 0)

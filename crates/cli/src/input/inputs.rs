@@ -65,12 +65,8 @@ impl<'a> Inputs<'a> {
             Want::Keys => self.into_sink(options, want, &mut pairs.keys, true)?,
             Want::Pairs => self.into_sink(options, want, &mut pairs, true)?,
         }
-        let wide = |column: &Numbers| !column.is_named() && column.kind() != Type::U32;
-        let said = [("keys", &pairs.keys), ("values", &pairs.values)].into_iter().filter(|(_, column)| wide(column));
-        let said: Vec<_> = said.map(|(what, column)| format!("{what} are {}", column.kind().name())).collect();
-        if !said.is_empty() && !out::is_quiet() {
-            progress::note(&format!("{shown}: {}, the narrowest type that holds them", said.join(", ")));
-        }
+        let found = |column: &Numbers| (!column.is_named()).then_some(column.kind());
+        note_types(&shown, [found(&pairs.keys), found(&pairs.values)]);
         Ok(pairs)
     }
 
@@ -114,6 +110,16 @@ impl<'a> Inputs<'a> {
 impl<'a> From<Input<'a>> for Inputs<'a> {
     fn from(input: Input<'a>) -> Inputs<'a> {
         Inputs(vec![input])
+    }
+}
+
+/// Says on stderr of which types keys and values are, where the numbers alone say it and it is not u32.
+pub fn note_types(shown: &str, found: [Option<Type>; 2]) {
+    let said = ["keys", "values"].into_iter().zip(found);
+    let said = said.filter_map(|(what, kind)| kind.filter(|&kind| kind != Type::U32).map(|kind| (what, kind.name())));
+    let said: Vec<_> = said.map(|(what, kind)| format!("{what} are {kind}")).collect();
+    if !said.is_empty() && !out::is_quiet() {
+        progress::note(&format!("{shown}: {}, the narrowest type that holds them", said.join(", ")));
     }
 }
 

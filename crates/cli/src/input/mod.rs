@@ -34,7 +34,7 @@ use format::Format;
 use window::{Sequences, Windows};
 
 pub use batch::{Pairs, Sink};
-pub use inputs::{Inputs, paths};
+pub use inputs::{Inputs, note_types, paths};
 pub use letters::of_kmer as letters_of;
 pub(crate) use npy::header as npy_header;
 pub use options::{Header, OtherLetters, ReadOptions};

@@ -52,6 +52,17 @@ pub fn count(text: &str) -> std::result::Result<u64, String> {
     scaled(digits, factor).ok_or_else(advice)
 }
 
+/// The least memory that a command can do with.
+const LEAST_MEMORY: u64 = 64 << 20;
+
+/// Bytes of memory: a count, and a B behind it or not.
+pub fn memory(text: &str) -> std::result::Result<u64, String> {
+    match count(text.strip_suffix('B').unwrap_or(text))? {
+        bytes if bytes >= LEAST_MEMORY => Ok(bytes),
+        _ => Err(format!("files cannot be read and written in less than {} Mi: give that or more", LEAST_MEMORY >> 20)),
+    }
+}
+
 /// A decimal number times a factor, if that is a whole number.
 fn scaled(digits: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -194,6 +205,15 @@ pub fn by_name<T: Copy>(what: &str, all: &[T], name_of: fn(T) -> &'static str, n
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_in_bytes_with_or_without_their_letter() {
+        assert_eq!(memory("300M"), Ok(300_000_000));
+        assert_eq!(memory("4GB"), Ok(4_000_000_000));
+        assert_eq!(memory("1.5GiB"), Ok(3 << 29));
+        assert!(memory("10M").is_err_and(|error| error.contains("64 Mi")));
+        assert!(memory("much").is_err() && memory("B").is_err());
+    }
 
     #[test]
     fn counts_take_the_short_forms() {

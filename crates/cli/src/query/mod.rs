@@ -74,10 +74,6 @@ impl From<koel_arrow::Error> for Failure {
     fn from(error: koel_arrow::Error) -> Self {
         match error {
             koel_arrow::Error::Koel(error) => error.into(),
-            koel_arrow::Error::Spill { folder, source } => Failure::Input(format!(
-                "temporary files in {}: {source}: free some space there, or set TMPDIR to another folder",
-                folder.display()
-            )),
             error => Failure::Input(error.to_string()),
         }
     }

@@ -71,6 +71,38 @@ fn what_does_not_fit_gives_the_same_bytes() {
 }
 
 #[test]
+fn tables_are_built_under_a_limit_to_the_same_bytes() {
+    let folder = Folder::new();
+    folder.million_pairs("pairs.csv");
+    let far = |i: u64| format!("{},{}\n", (i * i) << 20, i as i64 - 5000);
+    folder.file("far.csv", (0..20_000).map(far).collect::<String>());
+    folder.file("genome.fa", ">g\n".to_owned() + &"ACGTTGCAAGCTAGGATC".repeat(300) + "\n");
+    for arguments in [
+        "build pairs.csv",
+        "build far.csv --scheme signpost",
+        "build far.csv far.csv --duplicates last --values i64 --load 0.7",
+        "build genome.fa --kmer 9 --duplicates first --shards 5",
+    ] {
+        let shards = if arguments.contains("--shards") { "" } else { "--shards 64" };
+        folder.ok(&format!("{arguments} {shards} -o free.koel --device cpu -q"));
+        let said = folder.ok(&format!("{arguments} -o limited.koel --device cpu --memory 64Mi"));
+        let read = |name: &str| fs::read(folder.path(name)).unwrap();
+        assert!(read("free.koel") == read("limited.koel"), "{arguments}");
+        let digest = folder.json("info free.koel --json")["digest"].as_str().unwrap().to_owned();
+        assert!(said.contains(&digest) && said.contains("shards"), "{said}");
+    }
+    let both = |arguments: &str| {
+        let said = |more: &str| stderr(&folder.koel(&format!("{arguments} -o no.koel --device cpu {more}")));
+        assert_eq!(said("--memory 64Mi"), said("--shards 64"), "{arguments}");
+        assert!(!folder.path("no.koel").exists());
+    };
+    both("build far.csv pairs.csv far.csv");
+    folder.file("signed.csv", "-3,1\n-3,2\n5,1\n5,2\n");
+    both("build signed.csv");
+    folder.refused("build pairs.csv -o no.koel --table set --memory 1G", "--memory is for --table map");
+}
+
+#[test]
 fn packed_files_and_stdin_are_read_under_a_limit_too() {
     let folder = folder();
     folder.ok("convert left.csv left.csv.gz");

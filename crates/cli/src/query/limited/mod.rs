@@ -23,16 +23,13 @@ use crate::failure::{Failure, Result};
 use crate::options;
 use crate::tables::read::stream::Stream;
 
-/// The least that a command can do with.
-const LEAST: u64 = 64 << 20;
-
 /// How much memory may be used.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Memory {
     /// About the most memory that is used, as 300M, 4G or 16Gi, from 64Mi on: what does not fit is in temporary files, in the
     /// folder TMPDIR. The result is the same [default: all is in memory]
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = options::memory)]
     memory: Option<u64>,
 }
 
@@ -43,14 +40,6 @@ impl Memory {
 
     pub(super) fn limit(&self) -> Option<Limit> {
         self.memory.map(Limit::new)
-    }
-}
-
-/// Takes `--memory` apart.
-fn bytes(text: &str) -> std::result::Result<u64, String> {
-    match options::count(text.strip_suffix('B').unwrap_or(text))? {
-        bytes if bytes >= LEAST => Ok(bytes),
-        _ => Err(format!("files cannot be read and written in less than {} Mi: give that or more", LEAST >> 20)),
     }
 }
 
@@ -105,18 +94,4 @@ fn place(schema: &SchemaRef, name: &str) -> Result<usize> {
         let there = schema.fields().iter().map(|field| field.name().clone()).collect();
         koel_arrow::Error::MissingColumn { column: name.into(), there }.into()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_bytes_with_or_without_their_letter() {
-        assert_eq!(bytes("300M"), Ok(300_000_000));
-        assert_eq!(bytes("4GB"), Ok(4_000_000_000));
-        assert_eq!(bytes("1.5GiB"), Ok(3 << 29));
-        assert!(bytes("10M").is_err_and(|error| error.contains("64 Mi")));
-        assert!(bytes("much").is_err() && bytes("B").is_err());
-    }
 }

@@ -140,13 +140,7 @@ struct Inverse<'a> {
 
 impl Inverse<'_> {
     /// Writes the id of each row's key; null of rows that were left out.
-    fn write(
-        &self,
-        path: &std::path::Path,
-        groups: &mut Spooled,
-        schema: &SchemaRef,
-        count: u64,
-    ) -> Result<Flushed> {
+    fn write(&self, path: &std::path::Path, groups: &mut Spooled, schema: &SchemaRef, count: u64) -> Result<Flushed> {
         let table = batches(self.source.stream(Some(self.by))?, Vec::new());
         let on: Vec<(usize, usize)> = (0..self.by.len()).map(|key| (key, key)).collect();
         let drops = self.nulls == NullKeys::Drop;

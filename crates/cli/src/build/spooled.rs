@@ -1,0 +1,106 @@
+//! Rows in a temporary file, until it is known of which types they are: of text that is so behind its last row.
+//!
+//! Each row is two words of 64 bits, and numbers are exact in them. The file has no name, so it is gone however the command
+//! ends.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, Write};
+
+use crate::failure::Result;
+use crate::input::{Inputs, Named, ReadOptions, Sink, Want, note_types};
+use crate::number::{Number, Numbers, Span, Type};
+
+/// Rows that are handed on at a time.
+const ROWS: usize = 1 << 18;
+
+/// The bytes of a row.
+const BYTES: usize = 16;
+
+/// Rows of all inputs.
+pub(super) struct Spooled {
+    file: BufWriter<File>,
+    columns: [Column; 2],
+    rows: u64,
+}
+
+/// What is known of a column.
+#[derive(Clone, Copy)]
+struct Column {
+    named: Option<Type>,
+    span: Span,
+}
+
+impl Column {
+    fn kind(&self) -> Type {
+        self.named.or(self.span.narrowest()).unwrap_or(Type::I64)
+    }
+}
+
+impl Spooled {
+    pub(super) fn read(inputs: Inputs<'_>, options: &ReadOptions, want: Want) -> Result<Spooled> {
+        let file = tempfile::tempfile().map_err(spill)?;
+        let columns = [Column { named: None, span: Span::EMPTY }; 2];
+        let mut rows = Spooled { file: BufWriter::with_capacity(1 << 20, file), columns, rows: 0 };
+        let shown = inputs.shown();
+        inputs.read(options, want, &mut rows)?;
+        rows.file.flush().map_err(spill)?;
+        note_types(&shown, rows.columns.map(|column| column.named.is_none().then(|| column.kind())));
+        Ok(rows)
+    }
+
+    /// The types of keys and of values.
+    pub(super) fn types(&self) -> (Type, Type) {
+        (self.columns[0].kind(), self.columns[1].kind())
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// Hands on all rows, some at a time.
+    pub(super) fn each(self, mut take: impl FnMut(Numbers, Numbers) -> Result<()>) -> Result<()> {
+        let (kinds, mut left) = (self.types(), self.rows);
+        let mut file = self.file.into_inner().map_err(|error| spill(error.into_error()))?;
+        file.rewind().map_err(spill)?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        let mut bytes = vec![0; BYTES * ROWS];
+        while left > 0 {
+            let rows = left.min(ROWS as u64) as usize;
+            let bytes = &mut bytes[..BYTES * rows];
+            file.read_exact(bytes).map_err(spill)?;
+            let words: Vec<u64> = bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+            let column = |at: usize, kind: Type| -> Result<Numbers> {
+                let mut column = Numbers::default();
+                column.begin(Some(kind));
+                let numbers: Vec<Number> = words.iter().skip(at).step_by(2).map(|&word| kind.number(word)).collect();
+                column.append(&numbers)?;
+                Ok(column)
+            };
+            take(column(0, kinds.0)?, column(1, kinds.1)?)?;
+            left -= rows as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Spooled {
+    fn begin(&mut self, named: Named) -> Result<()> {
+        (self.columns[0].named, self.columns[1].named) = (named.keys, named.values);
+        Ok(())
+    }
+
+    fn append(&mut self, keys: &[Number], values: &[Number]) -> Result<()> {
+        self.columns[0].span = self.columns[0].span.and(Span::of(keys));
+        self.columns[1].span = self.columns[1].span.and(Span::of(values));
+        for (&key, &value) in keys.iter().zip(values) {
+            let row = u128::from(key as u64) | u128::from(value as u64) << 64;
+            self.file.write_all(&row.to_le_bytes()).map_err(spill)?;
+        }
+        self.rows += keys.len() as u64;
+        Ok(())
+    }
+}
+
+fn spill(source: std::io::Error) -> koel::Error {
+    koel::Error::Spill { folder: std::env::temp_dir(), source }
+}

@@ -1,0 +1,232 @@
+//! Builds of more rows than memory holds: rows go to a temporary file, and each shard is built from there.
+//!
+//! ```text
+//! push     some rows: dealt by shard, and written behind those before them; of each shard it is kept where they are
+//! save     as many shards at a time as there are devices: their rows read, their tables built, written to the file
+//! ```
+//!
+//! The file is that of [`Sharded::save`](super::Sharded::save) after [`ShardedBuilder::build`] of all rows, byte for byte. Rows of a shard come in
+//! their order, so rules for duplicates mean the same.
+//!
+//! The temporary file has no name, so it is gone however the process ends. What is in memory is what is pushed, twice, and
+//! then the rows and the tables of the shards that are being built.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::ShardedBuilder;
+use super::builder::{Columns, some};
+use super::deal::Dealt;
+use super::devices::on_devices;
+use super::file::Writing;
+use super::which::Which;
+use crate::backend::{Runs, Word};
+use crate::error::{Error, Result};
+use crate::file::write_whole;
+use crate::memory;
+use crate::scheme::Scheme;
+use crate::table::{Digest, HashTable};
+
+/// Rows that are dealt at a time.
+const ROWS: usize = 1 << 20;
+
+/// Rows on their way into a table in shards that is too large for memory; made by [`ShardedBuilder::spilled`].
+pub struct SpilledBuild<S: Scheme> {
+    builder: ShardedBuilder<S>,
+    which: Which,
+    spill: Spill,
+    /// Where the rows of each shard are.
+    shards: Vec<Vec<Piece>>,
+    rows: u64,
+}
+
+/// Rows of one shard that stand behind each other in the temporary file.
+struct Piece {
+    keys: u64,
+    values: u64,
+    rows: usize,
+}
+
+/// A temporary file, and how much is in it.
+struct Spill {
+    file: File,
+    folder: PathBuf,
+    end: u64,
+}
+
+impl Spill {
+    fn new(folder: &Path) -> Result<Spill> {
+        let failed = |source| Error::Spill { folder: folder.into(), source };
+        Ok(Spill { file: tempfile::tempfile_in(folder).map_err(failed)?, folder: folder.into(), end: 0 })
+    }
+
+    /// Writes a column behind all others; where it begins.
+    fn write<T: Word>(&mut self, column: &[T]) -> Result<u64> {
+        let (start, bytes) = (self.end, bytemuck::cast_slice(column));
+        let written = self.file.seek(SeekFrom::Start(start)).and_then(|_| self.file.write_all(bytes));
+        written.map_err(|error| self.failed(error))?;
+        self.end += bytes.len() as u64;
+        Ok(start)
+    }
+
+    fn read<T: Word>(&mut self, start: u64, column: &mut [T]) -> Result<()> {
+        let bytes = bytemuck::cast_slice_mut(column);
+        let read = self.file.seek(SeekFrom::Start(start)).and_then(|_| self.file.read_exact(bytes));
+        read.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Spill { folder: self.folder.clone(), source }
+    }
+}
+
+impl<S: Scheme> ShardedBuilder<S> {
+    /// Starts a build of rows that do not fit in memory, with its temporary file in this folder, as
+    /// [`std::env::temp_dir`].
+    ///
+    /// ```
+    /// use koel::{Bucketized, Cpu, Sharded};
+    /// let folder = std::env::temp_dir().join(format!("koel-doc-spilled-{}", std::process::id()));
+    /// let builder = Sharded::builder(Bucketized::canonical(8), 16);
+    /// let mut build = builder.spilled(std::env::temp_dir())?;
+    /// for piece in 0..10 {
+    ///     let keys: Vec<u32> = (0..1000).map(|i| 1000 * piece + i).collect();
+    ///     build.push(&keys, &keys)?;
+    /// }
+    /// let digest = build.save(&[Cpu::new()], &folder)?;
+    /// assert_eq!(Sharded::<Cpu, Bucketized>::open(&[Cpu::new()], &folder)?.digest()?, digest);
+    /// # std::fs::remove_file(folder).ok();
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for a number of shards that cannot be; [`Error::Spill`].
+    pub fn spilled(&self, folder: impl AsRef<Path>) -> Result<SpilledBuild<S>> {
+        let which = Which::new(self.shards, self.table.seed)?;
+        self.of_shard().check()?;
+        let shards = (0..self.shards).map(|_| Vec::new()).collect();
+        Ok(SpilledBuild { builder: self.clone(), which, spill: Spill::new(folder.as_ref())?, shards, rows: 0 })
+    }
+}
+
+impl<S: Scheme> SpilledBuild<S> {
+    /// Rows that were pushed.
+    pub fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Bytes in the temporary file.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spill.end
+    }
+
+    /// Pairs `keys[i]` with `values[i]`, behind those before them.
+    ///
+    /// Cost: they are dealt by the threads of this machine and written, keys and values once.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::OutOfMemory`]; [`Error::Spill`], after which some of them are there and some are
+    /// not.
+    pub fn push(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<()> {
+        Error::check_length("values", values.len(), keys.len())?;
+        for (keys, values) in keys.chunks(ROWS).zip(values.chunks(ROWS)) {
+            let dealt = Dealt::of(&self.which, keys)?;
+            let (mut of_keys, mut of_values) = (memory::reserved(keys.len())?, memory::reserved(keys.len())?);
+            for shard in 0..self.which.shards {
+                dealt.append(shard, keys, &mut of_keys)?;
+                dealt.append(shard, values, &mut of_values)?;
+            }
+            let (mut keys, mut values) = (self.spill.write(&of_keys)?, self.spill.write(&of_values)?);
+            for (shard, pieces) in self.shards.iter_mut().enumerate() {
+                let rows = dealt.len(shard);
+                if rows > 0 {
+                    memory::reserve(pieces, 1)?;
+                    pieces.push(Piece { keys, values, rows });
+                }
+                keys += (rows * size_of::<S::Key>()) as u64;
+                values += (rows * size_of::<S::Value>()) as u64;
+            }
+            self.rows += of_keys.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Builds the table, its shards on these devices in turn, and writes it to a file, which
+    /// [`Sharded::open`](super::Sharded::open) opens.
+    ///
+    /// Cost: each row is read once; of each device one shard is in memory at a time.
+    ///
+    /// # Errors
+    /// As [`ShardedBuilder::build`] and [`Sharded::save`](super::Sharded::save); [`Error::Spill`]. An old file is then as it was.
+    pub fn save<B: Runs<S>>(self, devices: &[B], path: impl AsRef<Path>) -> Result<Digest> {
+        self.save_watched(devices, path, |_, _| {})
+    }
+
+    /// The same; `watch` is told of each shard that is written, its number among how many.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn save_watched<B: Runs<S>>(
+        self,
+        devices: &[B],
+        path: impl AsRef<Path>,
+        mut watch: impl FnMut(usize, &HashTable<B, S>),
+    ) -> Result<Digest> {
+        let (path, devices) = (path.as_ref(), some(devices)?);
+        let SpilledBuild { builder, which, mut spill, shards: pieces, .. } = self;
+        let builder = builder.of_shard();
+        write_whole(path, |file| {
+            let mut writing = Writing::begin(file, path, &which)?;
+            // Of keys that come more than once the least is told, whatever the shards: so all are built.
+            let mut least: Option<u64> = None;
+            for first in (0..which.shards).step_by(devices.len()) {
+                let shards = first..which.shards.min(first + devices.len());
+                let columns =
+                    shards.clone().map(|shard| columns::<S>(&mut spill, &pieces[shard])).collect::<Result<_>>()?;
+                let built = on_devices(devices.len(), columns, |at, Columns { keys, values }| {
+                    builder.build(&devices[at], &keys, &values)
+                });
+                match built {
+                    Err(Error::DuplicateKey { key }) => least = Some(least.map_or(key, |least| least.min(key))),
+                    _ if least.is_some() => {}
+                    built => {
+                        for (shard, table) in shards.zip(built?) {
+                            writing.shard(&table)?;
+                            watch(shard, &table);
+                        }
+                    }
+                }
+            }
+            match least {
+                Some(key) => Err(Error::DuplicateKey { key }),
+                None => writing.end(),
+            }
+        })
+    }
+}
+
+/// The rows of a shard.
+fn columns<S: Scheme>(spill: &mut Spill, pieces: &[Piece]) -> Result<Columns<S>> {
+    let rows = pieces.iter().map(|piece| piece.rows).sum();
+    let mut columns = Columns { keys: memory::zeroed(rows)?, values: memory::zeroed(rows)? };
+    let (mut keys, mut values) = (&mut columns.keys[..], &mut columns.values[..]);
+    for piece in pieces {
+        spill.read(piece.keys, keys.split_off_mut(..piece.rows).unwrap_or_default())?;
+        spill.read(piece.values, values.split_off_mut(..piece.rows).unwrap_or_default())?;
+    }
+    Ok(columns)
+}
+
+impl<S: Scheme> std::fmt::Debug for SpilledBuild<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("SpilledBuild");
+        shown.field("rows", &self.rows).field("shards", &self.which.shards).field("spilled_bytes", &self.spill.end);
+        shown.finish_non_exhaustive()
+    }
+}
