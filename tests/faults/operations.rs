@@ -3,7 +3,8 @@
 use koel::backend::Probe;
 use koel::group::{group_by, wide};
 use koel::{
-    Aggregate, Bucketized, Cuckoo, Duplicates, Error, HashBackend, HashTable, IdOrder, JoinKind, OpenCl, Result, join,
+    Aggregate, Any, Bucketized, Cpu, Cuckoo, Digest, Duplicates, Error, HashBackend, HashTable, IdOrder, JoinKind,
+    OpenCl, Result, Sharded, join,
 };
 
 /// Pairs of a table: enough for several work-groups, and no more.
@@ -122,6 +123,36 @@ on_a_table! {
         let right = |i: usize| is_found(i) == (i < PAIRS as usize) && (!is_found(i) || got[i] == values(i as u32, 1)[0]);
         Ok((0..MANY as usize).all(right))
     };
+}
+
+/// A batch into a table in shards, of which this device has every second one and the CPU the others.
+pub struct Shards(Sharded<Any, Bucketized>, Digest);
+
+impl Operation for Shards {
+    fn prepare(device: &OpenCl) -> Result<Self> {
+        let devices = [Any::Cpu(Cpu::with_threads(1)?), Any::OpenCl(device.clone())];
+        let builder = Sharded::builder(Bucketized::canonical(8), 4).capacity(2 * PAIRS as usize);
+        let table = builder.build(&devices, &keys(0, PAIRS), &values(0, PAIRS))?;
+        let digest = table.digest()?;
+        Ok(Shards(table, digest))
+    }
+
+    fn run(&mut self) -> Result<bool> {
+        let Shards(table, digest) = self;
+        table.upsert(&keys(PAIRS - 9, 200), &values(PAIRS - 9, 200))?;
+        *digest = table.digest()?;
+        let got = table.get(&keys(0, 2 * PAIRS))?;
+        let expected = (0..2 * PAIRS).map(|i| (i < PAIRS + 191).then(|| values(i, 1)[0]));
+        table.audit()?;
+        Ok(got.into_iter().eq(expected))
+    }
+
+    /// The batch is in all shards, where a later step failed, or in none.
+    fn unchanged(&self) -> Result<bool> {
+        let whole = [PAIRS as usize, PAIRS as usize + 191].contains(&self.0.len());
+        self.0.audit()?;
+        Ok(whole && (self.0.len() > PAIRS as usize || self.0.digest()? == self.1))
+    }
 }
 
 /// A long transfer each way.
