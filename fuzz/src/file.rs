@@ -14,6 +14,8 @@ const SETTINGS: usize = 48;
 const SUM: usize = 32;
 /// Bytes before the lists of a multivalue table.
 const MULTI_HEADER: usize = 64;
+/// Bytes before the tables of shards.
+const SHARDS_HEADER: usize = 64;
 
 /// One device for all inputs: two threads, because races are a part of what is tested.
 pub(crate) fn cpu() -> Cpu {
@@ -21,9 +23,10 @@ pub(crate) fn cpu() -> Cpu {
     DEVICE.clone()
 }
 
-/// Gives the bytes of a table's file the checksum that `open` wants, so that it goes on to the plan and the image.
-pub(crate) fn reseal_table(bytes: &mut [u8]) {
-    let Some(latest) = bytes.len().checked_sub(SETTINGS) else { return };
+/// Gives the bytes of a table's file the checksum that `open` wants, so that it goes on to the plan and the image. The
+/// table's digest, unless it is too short for any.
+fn reseal_table(bytes: &mut [u8]) -> Option<blake3::Hash> {
+    let latest = bytes.len().checked_sub(SETTINGS)?;
     // Where the header says that the image ends, if that can be.
     let words = usize::try_from(number(bytes, 32)).unwrap_or(usize::MAX);
     let end = words.saturating_mul(8).saturating_add(HEADER).min(latest);
@@ -31,6 +34,7 @@ pub(crate) fn reseal_table(bytes: &mut [u8]) {
     let mut hasher = blake3::Hasher::new();
     hasher.update(digest.as_bytes()).update(&bytes[end..sum_at]);
     bytes[sum_at..].copy_from_slice(hasher.finalize().as_bytes());
+    Some(digest)
 }
 
 /// The number at this place; 0 behind the end.
@@ -38,11 +42,40 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |number| u64::from_le_bytes(number.try_into().expect("8 bytes")))
 }
 
-/// The same for any file: that of a multivalue table has a checksum behind its lists, and the table behind it.
+/// The same for any file: those of multivalue tables and of tables in shards have tables in them, and checksums of their
+/// own.
 pub(crate) fn reseal(bytes: &mut [u8]) {
-    if !bytes.starts_with(b"koelmult") {
-        return reseal_table(bytes);
+    if bytes.starts_with(b"koelmult") {
+        reseal_multi(bytes);
+    } else if bytes.starts_with(b"koelshrd") {
+        let _ = reseal_shards(bytes);
+    } else {
+        let _ = reseal_table(bytes);
     }
+}
+
+/// Of all shards, and of the whole, where the lengths behind them are possible.
+fn reseal_shards(bytes: &mut [u8]) -> Option<()> {
+    let lengths = usize::try_from(number(bytes, 8) >> 32).ok()?.checked_mul(8)?;
+    let sum_at = bytes.len().checked_sub(SUM)?;
+    let end = sum_at.checked_sub(lengths).filter(|&end| end >= SHARDS_HEADER)?;
+    let mut whole = blake3::Hasher::new();
+    whole.update(&bytes[..SHARDS_HEADER]);
+    let mut base = SHARDS_HEADER;
+    for at in (end..sum_at).step_by(8) {
+        let length = usize::try_from(number(bytes, at)).ok()?;
+        let next = base.checked_add(length.checked_next_multiple_of(64)?).filter(|&next| next <= end)?;
+        whole.update(reseal_table(&mut bytes[base..base + length])?.as_bytes());
+        base = next;
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(whole.finalize().as_bytes()).update(&bytes[end..sum_at]);
+    bytes[sum_at..].copy_from_slice(hasher.finalize().as_bytes());
+    Some(())
+}
+
+/// Of the lists, and of the table behind them.
+fn reseal_multi(bytes: &mut [u8]) {
     let lists = number(bytes, 16).saturating_add(number(bytes, 24)).saturating_add(1).saturating_mul(4);
     let sum_at = usize::try_from(lists).unwrap_or(usize::MAX).saturating_add(MULTI_HEADER);
     let Some(rest) = bytes.len().checked_sub(sum_at).filter(|&rest| rest >= SUM) else { return };
@@ -50,7 +83,7 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
     bytes[sum_at..sum_at + SUM].copy_from_slice(sum.as_bytes());
     let base = (sum_at + SUM).next_multiple_of(64);
     if rest > base - sum_at {
-        reseal_table(&mut bytes[base..]);
+        let _ = reseal_table(&mut bytes[base..]);
     }
 }
 

@@ -4,7 +4,8 @@
 //! ```text
 //! table.rs     table files of every scheme
 //! multi.rs     files of sets, compacting tables and multivalue tables
-//! file.rs      what both need: right checksums, a file for the bytes, keys to query
+//! sharded.rs   files of tables in shards
+//! file.rs      what these need: right checksums, a file for the bytes, keys to query
 //! npy.rs, columns.rs, fasta.rs      inputs of the command, each beside a second reader that is too simple to be wrong
 //! named.rs     tables of named columns, in every format that the command reads
 //! input.rs     what the other inputs need
@@ -25,6 +26,7 @@ pub mod mutate;
 mod named;
 mod npy;
 pub mod seeds;
+mod sharded;
 mod table;
 
 pub use columns::columns;
@@ -32,6 +34,7 @@ pub use fasta::fasta;
 pub use multi::multi;
 pub use named::named;
 pub use npy::npy;
+pub use sharded::sharded;
 pub use table::table;
 
 /// A target by its name.
@@ -48,6 +51,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "table", run: table, seeds: seeds::tables },
     Target { name: "multi", run: multi, seeds: seeds::structures },
+    Target { name: "sharded", run: sharded, seeds: seeds::shards },
     Target { name: "npy", run: npy, seeds: npy::seeds },
     Target { name: "columns", run: columns, seeds: columns::seeds },
     Target { name: "fasta", run: fasta, seeds: fasta::seeds },

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use koel::scheme::{FIRST_SALTED, Kind, Request, Scheme as _};
-use koel::{AnyScheme, Bucketized, CompactingTable, HashSet, HashTable, JoinIndex, MultiTable};
+use koel::{AnyScheme, Bucketized, CompactingTable, HashSet, HashTable, JoinIndex, MultiTable, Sharded};
 
 use crate::file::{Scratch, cpu};
 
@@ -70,6 +70,19 @@ fn of_structures(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
     seeds.push((name(scheme, "index"), file(|to| index.save(to.path()))));
 }
 
+fn of_shards(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
+    let keys = keys_of(scheme);
+    let greatest = scheme.limits().greatest_value();
+    let values: Vec<u32> = keys.iter().map(|key| (!key).min(greatest)).collect();
+    let mut table = Sharded::builder(scheme.clone(), 3).build(&[cpu()], &keys, &values).expect("a table");
+    seeds.push((name(scheme, "shards"), file(|to| table.save(to.path()))));
+    table.remove(&keys[..3]).expect("keys to remove");
+    seeds.push((name(scheme, "worn"), file(|to| table.save(to.path()))));
+    // The key that marks empty slots, and a shard with nothing in it or two.
+    let few = Sharded::builder(scheme.clone(), 4).capacity(9).build(&[cpu()], &keys[10..], &values[10..]);
+    seeds.push((name(scheme, "capacity"), file(|to| few.expect("a table").save(to.path()))));
+}
+
 /// A table whose keys fail every attempt before the salted ones: for each of them nine whose buckets are all among two
 /// of four slots.
 fn salted() -> Named {
@@ -101,4 +114,9 @@ pub fn tables() -> Vec<(String, Vec<u8>)> {
 /// Files of sets, compacting tables, multivalue tables and indices of joins.
 pub fn structures() -> Vec<(String, Vec<u8>)> {
     of_every_scheme(of_structures)
+}
+
+/// Files of tables in shards: as built, with keys removed, and with shards that are empty.
+pub fn shards() -> Vec<(String, Vec<u8>)> {
+    of_every_scheme(of_shards)
 }
