@@ -35,8 +35,9 @@
 //!
 //! # Limits
 //!
-//! A table has at most 2^32 - 2 rows, because rows have numbers of 32 bits; a longer one is [`koel::Error::TooLarge`]. The result
-//! of a join may have any number of rows ([`RightKeys::join_pieces`]).
+//! A table in memory has at most 2^32 - 2 rows, because rows have numbers of 32 bits; a longer one is [`koel::Error::TooLarge`].
+//! The result of a join may have any number of rows ([`RightKeys::join_pieces`]). In [`external`] tables may have any number of rows,
+//! and need not fit in memory.
 //!
 //! # What is where
 //!
@@ -47,6 +48,7 @@
 //! encode.rs, own.rs       plain values as one word a row;  strings.rs, finder.rs: numbers for strings and for words
 //! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys batch by batch
 //! aggregate.rs, values.rs sums, extremes, means of groups;  take.rs: rows of columns by number
+//! external/               joins and groups under a memory limit
 //! canonical.rs            floats by which ascending groups are ordered;  plain.rs: dictionaries exchanged for their values
 //! ```
 //!
