@@ -50,6 +50,7 @@
 //! | [`JoinIndex`], [`fn@join`] | joins of two columns, as pairs of row numbers in one order on every device |
 //! | [`ColumnIndex`] | the same of a right column that is at hand: made sooner, without a file |
 //! | [`Sharded`], [`Replicated`] | one table over several devices; the same one on each |
+//! | [`ShardedFile`], [`SpilledBuild`] | a table in shards that is larger than memory: asked in its file, and built into one |
 //! | [`group`] | distinct keys, inverse indices, counts, sums, least and greatest values by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
 //! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |
@@ -113,7 +114,7 @@ pub use scheme::{
     LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
-pub use sharded::{Replicated, Sharded, ShardedBuilder, SpilledBuild};
+pub use sharded::{Replicated, Sharded, ShardedBuilder, ShardedFile, SpilledBuild};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
 /// The README's example, compiled and run.

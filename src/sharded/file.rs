@@ -12,6 +12,7 @@ use std::path::Path;
 
 use super::Sharded;
 use super::builder::some;
+use super::reading::has_own_keys;
 use super::which::Which;
 use crate::backend::Runs;
 use crate::error::{Error, Result};
@@ -103,32 +104,64 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
         let devices = some(devices)?;
         let mut file = Shards::open(Section::whole(path.as_ref())?)?;
-        let which = Which::new(file.header.shards as usize, file.header.seed)?;
-        let (mut tables, mut digests) = (Vec::<HashTable<B, S>>::new(), Vec::new());
-        let places: Vec<_> = file.places().collect();
-        for (shard, (base, length)) in places.into_iter().enumerate() {
-            let device = &devices[shard % devices.len()];
-            let opened = HashTable::open_with_digest(device, file.section.part(base, length)?, Contents::Map);
-            let (table, digest) = opened.map_err(|error| match error {
-                Error::BadFile { reason, .. } => file.section.bad(format!("shard {shard}: {reason}")),
-                other => other,
-            })?;
-            if table.plan().seed() != which.seed {
-                return Err(file.section.bad(format!("shard {shard} has another seed than the table")));
-            }
+        let mut tables = Vec::<HashTable<B, S>>::new();
+        let (which, _) = each_shard(&mut file, devices, |table, section| {
             if tables.first().is_some_and(|first| !table.is_made_as(first)) {
-                return Err(file.section.bad(format!("shard {shard} has other parameters or settings than shard 0")));
+                return Err(section.bad(strange(tables.len())));
             }
-            file.check_gap(base, length)?;
-            digests.push(digest);
             tables.push(table);
-        }
+            Ok(())
+        })?;
         let table = Sharded { which, devices: devices.len(), tables };
-        file.check_sum(&table.digest_of(&digests).bytes())?;
-        table.of_each(|shard, table_of| table.has_own_keys(shard, table_of)).map_err(|error| match error {
+        table.of_each(|shard, of| has_own_keys(&table.which, shard, of)).map_err(|error| match error {
             Error::Damaged(violation) => file.section.bad(violation.to_string()),
             other => other,
         })?;
         Ok(table)
+    }
+}
+
+/// What is said of a shard that does not go with the first one.
+pub(super) fn strange(shard: usize) -> String {
+    format!("shard {shard} has other parameters or settings than shard 0")
+}
+
+/// Opens each shard on one of these devices, checks it and all that stands around it, and hands it on; the digest of all.
+pub(super) fn each_shard<B: Runs<S>, S: Scheme>(
+    file: &mut Shards<'_>,
+    devices: &[B],
+    mut take: impl FnMut(HashTable<B, S>, &Section<'_>) -> Result<()>,
+) -> Result<(Which, Digest)> {
+    let which = Which::new(file.header.shards as usize, file.header.seed)?;
+    let places: Vec<_> = file.places().collect();
+    let mut digests = Vec::with_capacity(places.len());
+    for (shard, (base, length)) in places.into_iter().enumerate() {
+        let device = &devices[shard % devices.len()];
+        let (table, digest) = shard_of(&file.section, device, shard, (base, length), which.seed)?;
+        file.check_gap(base, length)?;
+        digests.push(digest);
+        take(table, &file.section)?;
+    }
+    let digest = digest_of(&which, &digests);
+    file.check_sum(&digest.bytes())?;
+    Ok((which, digest))
+}
+
+/// One shard of a file, whose table file begins at a place and has a length.
+pub(super) fn shard_of<B: Runs<S>, S: Scheme>(
+    section: &Section<'_>,
+    device: &B,
+    shard: usize,
+    (base, length): (u64, u64),
+    seed: u64,
+) -> Result<(HashTable<B, S>, Digest)> {
+    let opened = HashTable::open_with_digest(device, section.part(base, length)?, Contents::Map);
+    let (table, digest) = opened.map_err(|error| match error {
+        Error::BadFile { reason, .. } => section.bad(format!("shard {shard}: {reason}")),
+        other => other,
+    })?;
+    match table.plan().seed() == seed {
+        true => Ok((table, digest)),
+        false => Err(section.bad(format!("shard {shard} has another seed than the table"))),
     }
 }

@@ -8,6 +8,7 @@
 //! reading.rs    get, contains, pairs, digest, audit, stats
 //! change.rs     insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs       one file for all shards
+//! resting.rs    lookups in a file whose shards do not fit in memory together
 //! spilled.rs    builds of more rows than memory holds, into a file
 //! replicated.rs the other way to use several devices: the same table on each
 //! ```
@@ -29,6 +30,7 @@ mod devices;
 mod file;
 mod reading;
 mod replicated;
+mod resting;
 mod spilled;
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,7 @@ mod which;
 
 pub use builder::ShardedBuilder;
 pub use replicated::Replicated;
+pub use resting::ShardedFile;
 pub use spilled::SpilledBuild;
 
 use std::fmt;

@@ -3,12 +3,13 @@
 use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
+use super::which::Which;
 use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{Per, each};
-use crate::scheme::{Audit, Scheme, Value, Violation};
+use crate::scheme::{Audit, Key, Scheme, Value, Violation};
 use crate::table::{Digest, HashTable, Stats};
 
 /// Bits that a thread unpacks at a time.
@@ -43,13 +44,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
             let items = dealt.cut(&mut words).into_iter().zip(dealt.cut(&mut hits)).collect();
             on_devices(self.devices, items, |shard, (words, hits): (&mut [S::Value], &mut [u8])| {
-                let (mine, mut bits) =
-                    (self.of_shard(&dealt, shard, queries)?, memory::zeroed(bitmap_words(words.len()))?);
-                if !mine.is_empty() {
-                    self.tables[shard].get_into(&mine, words, &mut bits)?;
-                    unpack(&bits, hits);
-                }
-                Ok(())
+                answer(&self.tables[shard], &of_shard(&dealt, shard, queries)?, words, hits)
             })?;
             dealt.bring_back(&words, &hits, values, found);
         }
@@ -66,7 +61,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             let dealt = Dealt::of(&self.which, queries)?;
             let (mut hits, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
             on_devices(self.devices, dealt.cut(&mut hits), |shard, hits: &mut [u8]| {
-                let mine = self.of_shard(&dealt, shard, queries)?;
+                let mine = of_shard(&dealt, shard, queries)?;
                 if !mine.is_empty() {
                     hits.iter_mut()
                         .zip(self.tables[shard].contains(&mine)?)
@@ -78,12 +73,6 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             make(&mut all, queries.len(), |i| found[i / 32] >> (i % 32) & 1 == 1)?;
         }
         Ok(all)
-    }
-
-    fn of_shard(&self, dealt: &Dealt, shard: usize, queries: &[S::Key]) -> Result<Vec<S::Key>> {
-        let mut mine = memory::reserved(dealt.len(shard))?;
-        dealt.append(shard, queries, &mut mine)?;
-        Ok(mine)
     }
 
     /// All pairs, shard by shard, those of a shard as [`HashTable::to_pairs`](crate::HashTable::to_pairs) has them: the same
@@ -124,7 +113,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     pub fn audit(&self) -> Result<Audit> {
         let audits = self.of_each(|shard, table| {
             let audit = table.audit()?;
-            self.has_own_keys(shard, table)?;
+            has_own_keys(&self.which, shard, table)?;
             Ok(audit)
         })?;
         Ok(audits.into_iter().fold(Audit::default(), Audit::join))
@@ -140,14 +129,6 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(Stats::of_shards(&self.of_each(|_, table| table.stats())?))
     }
 
-    /// Refuses a key in another shard than its own.
-    pub(super) fn has_own_keys(&self, shard: usize, table: &HashTable<B, S>) -> Result<()> {
-        match table.to_pairs()?.iter().find(|pair| self.which.of(pair.0) != shard) {
-            Some(&(key, _)) => Err(Violation::Stray { shard: shard as u64, key: key.into() }.into()),
-            None => Ok(()),
-        }
-    }
-
     /// What `work` makes of each shard, on all devices at a time.
     pub(super) fn of_each<R: Send>(
         &self,
@@ -155,6 +136,36 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     ) -> Result<Vec<R>> {
         on_devices(self.devices, self.tables.iter().collect(), work)
     }
+}
+
+/// Refuses a key in another shard than its own.
+pub(super) fn has_own_keys<B: Runs<S>, S: Scheme>(which: &Which, shard: usize, table: &HashTable<B, S>) -> Result<()> {
+    match table.to_pairs()?.iter().find(|pair| which.of(pair.0) != shard) {
+        Some(&(key, _)) => Err(Violation::Stray { shard: shard as u64, key: key.into() }.into()),
+        None => Ok(()),
+    }
+}
+
+/// The queries of a shard.
+pub(super) fn of_shard<K: Key>(dealt: &Dealt, shard: usize, queries: &[K]) -> Result<Vec<K>> {
+    let mut mine = memory::reserved(dealt.len(shard))?;
+    dealt.append(shard, queries, &mut mine)?;
+    Ok(mine)
+}
+
+/// What a shard's table says to these queries: their values, and a byte for each that is found.
+pub(super) fn answer<B: Runs<S>, S: Scheme>(
+    table: &HashTable<B, S>,
+    queries: &[S::Key],
+    values: &mut [S::Value],
+    hits: &mut [u8],
+) -> Result<()> {
+    if !queries.is_empty() {
+        let mut bits = memory::zeroed(bitmap_words(queries.len()))?;
+        table.get_into(queries, values, &mut bits)?;
+        unpack(&bits, hits);
+    }
+    Ok(())
 }
 
 /// The value of each query that is found.

@@ -6,8 +6,9 @@ use crate::backend::Runs;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scheme::hash::SplitMix64;
+use crate::scheme::signpost::SignpostOf;
 use crate::scheme::{Bucketized, Cuckoo, Horton, Kind, Plan, Scheme, Signpost};
-use crate::sharded::{Replicated, Sharded};
+use crate::sharded::{Replicated, Sharded, ShardedFile};
 use crate::table::{Buckets, Contents, Duplicates, HashTable, KeyType, Stats, read_info};
 
 fn cpus() -> Vec<Vec<Cpu>> {
@@ -388,5 +389,39 @@ fn a_spilled_build_that_fails_leaves_the_old_file() -> Result<()> {
     assert_eq!(std::fs::read_dir(folder.path()).map(Iterator::count).ok(), Some(1), "temporary files have no names");
     let nowhere = builder.spilled(folder.path().join("missing"));
     assert!(matches!(nowhere, Err(Error::Spill { folder, .. }) if folder.ends_with("missing")));
+    Ok(())
+}
+
+#[test]
+fn a_table_answers_from_its_file_as_it_does_from_memory() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let keys: Vec<u64> = (0..20_000_u64).map(|i| i << 31).collect();
+    let queries: Vec<u64> = (0..30_000_u64).map(|i| (i * 3) << 30).collect();
+    let table = Sharded::builder(Signpost::new().of::<u64, u64>(), 6).build(&[Cpu::new()], &keys, &keys)?;
+    let digest = table.save(&path)?;
+    for devices in [vec![Cpu::new()], vec![Cpu::with_threads(1)?, Cpu::with_threads(2)?, Cpu::new(), Cpu::new()]] {
+        let file = ShardedFile::<Cpu, SignpostOf<u64, u64>>::open(&devices, &path)?;
+        assert_eq!((file.len(), file.shards(), file.digest(), file.is_empty()), (20_000, 6, digest, false));
+        assert_eq!(file.get(&queries)?, table.get(&queries)?);
+        assert_eq!(file.contains(&queries)?, table.contains(&queries)?);
+        assert_eq!((file.get(&[])?, file.get(&[keys[5]])?), (vec![], vec![Some(keys[5])]));
+        let short = file.get_into(&queries, &mut [0; 3], &mut []);
+        assert!(matches!(short, Err(Error::LengthMismatch { .. })));
+    }
+    // A file that takes its name is another one; bytes that change in it are an error.
+    let file = ShardedFile::<Cpu, SignpostOf<u64, u64>>::open(&[Cpu::new()], &path)?;
+    let bytes = std::fs::read(&path).expect("a file");
+    std::fs::rename(&path, folder.path().join("old")).expect("a folder");
+    std::fs::write(&path, "new").expect("a file");
+    assert_eq!(file.contains(&queries)?, table.contains(&queries)?);
+    let mut damaged = bytes;
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    std::fs::write(folder.path().join("old"), &damaged).expect("a file");
+    assert!(matches!(file.get(&queries), Err(Error::BadFile { .. })));
+    std::fs::write(&path, &damaged).expect("a file");
+    let opened = ShardedFile::<Cpu, SignpostOf<u64, u64>>::open(&[Cpu::new()], &path);
+    assert!(matches!(opened, Err(Error::BadFile { .. })));
     Ok(())
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use koel::backend::Runs;
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme, Sharded};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme, Sharded, ShardedFile};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Inputs, Named, Places, ReadOptions, Sink, Want};
@@ -82,6 +82,11 @@ pub(crate) struct Args {
     /// tables of --table map. Nothing may write to the file or cut it short meanwhile; replacing it by a new one is fine
     #[arg(long, help_heading = "Device")]
     mapped: bool,
+    /// About the most memory that is used, as 300M, 4G or 16Gi, from 64Mi on, for a table in shards: shards stay in its file,
+    /// and come into memory one by one, on each device one, for as many queries at a time as fit. A shard and its queries
+    /// take what they take [default: the table is in memory]
+    #[arg(long, value_name = "BYTES", value_parser = options::memory, help_heading = "Device")]
+    memory: Option<u64>,
     #[command(flatten)]
     threads: Threads,
 }
@@ -106,6 +111,13 @@ impl Args {
                 self.device.join(",")
             ))),
         }
+    }
+
+    /// Queries that are answered at a time.
+    fn chunk(&self) -> usize {
+        /// What a query takes: itself twice, its answer twice, and where it was.
+        const BYTES: u64 = 48;
+        self.memory.map_or(CHUNK, |memory| (memory / 4 / BYTES) as usize)
     }
 
     fn writes_array(&self) -> bool {
@@ -140,6 +152,12 @@ impl Args {
         if self.mapped && info.shards.is_some() {
             let path = self.table.display();
             return Err(Failure::Input(format!("{path}: --mapped is for tables that are not in shards: leave it out")));
+        }
+        if self.memory.is_some() && info.shards.is_none() {
+            let path = self.table.display();
+            return Err(Failure::Input(format!(
+                "{path}: --memory is for tables in shards (`koel build --shards` or `--memory`): leave it out"
+            )));
         }
         let own = [
             ("count", self.count, Contents::Multi),
@@ -267,6 +285,10 @@ impl Lookup<'_> {
         }
         let devices = args.devices()?;
         match self.info.contents {
+            Contents::Map if args.memory.is_some() => of_map!(self.info, |S| {
+                let table = ShardedFile::<Any, S>::open(&devices, path)?;
+                answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
+            }),
             Contents::Map if self.info.shards.is_some() => of_map!(self.info, |S| {
                 let table = Sharded::<Any, S>::open(&devices, path)?;
                 answer(args, queries, types.keys, &mut Values::new(&table, "value", self.values()))
@@ -374,7 +396,7 @@ impl<K: Word> Sink for Answers<'_, K> {
 
     fn append(&mut self, keys: &[Number], _: &[Number]) -> Result<()> {
         keys.iter().try_for_each(|&key| self.queries.push(key))?;
-        if self.queries.len() >= CHUNK { self.flush() } else { Ok(()) }
+        if self.queries.len() >= self.args.chunk() { self.flush() } else { Ok(()) }
     }
 }
 

@@ -1,10 +1,11 @@
-//! Where a table that is asked for values stands: on one device, on several in shards, or the same on each of several.
+//! Where a table that is asked for values stands: on one device, on several in shards, in a file in shards, or the same on
+//! each of several.
 
 use std::path::Path;
 
 use koel::backend::Runs;
 use koel::device::Any;
-use koel::{Cpu, HashTable, Replicated, Scheme, Sharded};
+use koel::{Cpu, HashTable, Replicated, Scheme, Sharded, ShardedFile};
 
 use crate::structure::Structure;
 
@@ -26,7 +27,7 @@ macro_rules! held {
         }
     )*};
 }
-held!(HashTable, Sharded, Replicated);
+held!(HashTable, Sharded, ShardedFile, Replicated);
 
 /// A structure's table that is no table in shards.
 pub(super) enum Opened<T, S: Scheme>

@@ -41,7 +41,7 @@ fn what_does_not_fit_gives_the_same_bytes() {
     for (arguments, output) in [
         ("join left.parquet right.parquet --on k", "parquet"),
         ("join left.csv right.csv --on k --how full", "csv"),
-        ("join left.parquet right.csv --on k=c --how right", "arrow"),
+        ("join left.parquet right.csv --on k=c --how right", "csv"),
         ("join left.parquet right.parquet --on k --how anti --nulls-equal", "csv"),
         ("groupby right.csv --by c,d --agg count,sum:k,mean:k", "parquet"),
         ("unique right.parquet --on k,c --columns d,k --counts --ids ascending", "parquet"),
@@ -50,6 +50,11 @@ fn what_does_not_fit_gives_the_same_bytes() {
         assert!(said["spilled_bytes"].as_u64() > Some(1 << 20), "{arguments}: {said}");
         assert_eq!(said["memory"], 64 << 20);
     }
+    // What stands under nulls may be anything in this format.
+    folder.ok("join left.parquet right.csv --on k=c --how right -o limited.arrow --memory 64Mi --device cpu -q");
+    folder.ok("convert limited.arrow limited.csv");
+    folder.ok("join left.parquet right.csv --on k=c --how right -o free.csv --device cpu -q");
+    assert!(fs::read(folder.path("free.csv")).unwrap() == fs::read(folder.path("limited.csv")).unwrap());
     for options in ["", "--ids ascending --drop-nulls"] {
         let arguments = format!("unique left.parquet --on k,v {options} -q");
         folder.ok(&format!("{arguments} --inverse free-ids.parquet -o free-keys.parquet"));
@@ -91,6 +96,13 @@ fn tables_are_built_under_a_limit_to_the_same_bytes() {
         let digest = folder.json("info free.koel --json")["digest"].as_str().unwrap().to_owned();
         assert!(said.contains(&digest) && said.contains("shards"), "{said}");
     }
+    // Far more queries than are asked at a time.
+    folder.ok("build pairs.csv -o t.koel --shards 3 --device cpu -q");
+    let expected = folder.ok("lookup t.koel pairs.csv --device cpu");
+    assert!(folder.ok("lookup t.koel pairs.csv --device cpu,cpu --memory 64Mi") == expected);
+    folder.file("one.csv", "5,1\n7,2\n");
+    folder.ok("build one.csv -o one.koel --device cpu -q");
+    folder.refused("lookup one.koel one.csv --memory 64Mi", "--memory is for tables in shards");
     let both = |arguments: &str| {
         let said = |more: &str| stderr(&folder.koel(&format!("{arguments} -o no.koel --device cpu {more}")));
         assert_eq!(said("--memory 64Mi"), said("--shards 64"), "{arguments}");

@@ -49,11 +49,12 @@ impl<'a> Watched<'a> {
     pub(super) fn results_in(&self, path: Option<&Path>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
         let ends = path.is_none().then_some(&self.progress);
         let waiting = BatchCoalescer::new(SchemaRef::clone(schema), BATCH);
-        Ok(Results { ends, sink: Sink::create(path, schema)?, waiting, most: limit.bytes() / 16 })
+        Ok(Results { ends, sink: Sink::create(path, schema)?, waiting, most: limit.bytes() / 4 })
     }
 }
 
-/// Rows on their way out, in batches as they are without a limit: where pages of Parquet end is a matter of these.
+/// Rows on their way out, in batches as they are without a limit, if rows are not very long: where pages of Parquet end is a
+/// matter of these.
 pub(super) struct Results<'a> {
     /// The line, where rows end it: on a terminal they are progress enough.
     ends: Option<&'a RefCell<Option<Progress>>>,

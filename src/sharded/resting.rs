@@ -1,0 +1,175 @@
+//! Lookups in a table whose shards stay in its file: of each device one is in memory at a time.
+//!
+//! ```text
+//! open     goes through the file once, shard by shard, and checks all of it
+//! get      queries are dealt; the shards that have some come from the file, as many at a time as there are devices, are
+//!          asked, and go again; answers are brought back
+//! ```
+//!
+//! So each call reads the file: give as many queries at a time as fit. The file is held open, and another one under its name
+//! is no matter; one that is written over meanwhile is an error, as each shard has a checksum.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::builder::some;
+use super::deal::{Dealt, MOST_ROWS};
+use super::devices::on_devices;
+use super::file::{each_shard, shard_of, strange};
+use super::reading::{answer, has_own_keys, of_shard, options};
+use super::which::Which;
+use crate::backend::{Runs, bitmap_words};
+use crate::error::{Error, Result};
+use crate::file::{Section, Shards};
+use crate::memory;
+use crate::scheme::Scheme;
+use crate::table::{Digest, HashTable};
+
+/// A table in shards that is asked in its file.
+///
+/// ```
+/// use koel::{Bucketized, Cpu, Sharded, ShardedFile};
+/// let path = std::env::temp_dir().join(format!("koel-doc-resting-{}", std::process::id()));
+/// let (keys, values): (Vec<u32>, Vec<u32>) = (0..1000).map(|i| (7 * i, i)).unzip();
+/// Sharded::builder(Bucketized::canonical(8), 4).build(&[Cpu::new()], &keys, &values)?.save(&path)?;
+/// let file = ShardedFile::<Cpu, Bucketized>::open(&[Cpu::new()], &path)?;
+/// assert_eq!((file.len(), file.get(&[70, 71])?), (1000, vec![Some(10), None]));
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), koel::Error>(())
+/// ```
+pub struct ShardedFile<B: Runs<S>, S: Scheme> {
+    path: PathBuf,
+    file: std::fs::File,
+    which: Which,
+    /// Where each shard's table file is, and how long.
+    places: Vec<(u64, u64)>,
+    devices: Vec<B>,
+    len: u64,
+    digest: Digest,
+    scheme: std::marker::PhantomData<fn() -> S>,
+}
+
+impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
+    /// Opens a file that [`Sharded::save`](super::Sharded::save) wrote, and checks everything in it.
+    ///
+    /// Cost: that of [`Sharded::open`](super::Sharded::open); in memory are two shards at most.
+    ///
+    /// # Errors
+    /// As [`Sharded::open`](super::Sharded::open).
+    pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
+        let (path, devices) = (path.as_ref(), some(devices)?.to_vec());
+        let mut file = Shards::open(Section::whole(path)?)?;
+        let places: Vec<_> = file.places().collect();
+        let of_keys = Which::new(file.header.shards as usize, file.header.seed)?;
+        let (mut first, mut shard, mut len) = (None::<HashTable<B, S>>, 0, 0);
+        let (which, digest) = each_shard(&mut file, &devices[..1], |table, section| {
+            if first.as_ref().is_some_and(|first| !table.is_made_as(first)) {
+                return Err(section.bad(strange(shard)));
+            }
+            has_own_keys(&of_keys, shard, &table).map_err(|error| match error {
+                Error::Damaged(violation) => section.bad(violation.to_string()),
+                other => other,
+            })?;
+            len += table.len() as u64;
+            shard += 1;
+            first.get_or_insert(table);
+            Ok(())
+        })?;
+        let (path, file) = (path.into(), file.section.file);
+        Ok(ShardedFile { path, file, which, places, devices, len, digest, scheme: std::marker::PhantomData })
+    }
+
+    /// The number of pairs.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of shards.
+    pub fn shards(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The digest of the table, as [`Sharded::digest`](super::Sharded::digest).
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The value of each query, in their order.
+    ///
+    /// Cost: the shards that have queries are read from the file, checked and put on a device; for few queries that is all
+    /// there is to it.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::BadFile`] for a file that was written over meanwhile; [`Error::OutOfMemory`] or what a device
+    /// reports.
+    pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Option<S::Value>>> {
+        let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
+        self.get_into(queries, &mut values, &mut found)?;
+        options(&values, &found)
+    }
+
+    /// [`get`](Self::get) into slices of the caller: `values[i]` is the value or 0, and bit `i % 32` of `found[i / 32]` tells
+    /// which.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
+    /// whole words; otherwise as [`get`](Self::get).
+    pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
+        Error::check_length("values", values.len(), queries.len())?;
+        Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
+        let columns = values.chunks_mut(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32));
+        for (queries, (values, found)) in queries.chunks(MOST_ROWS).zip(columns) {
+            let dealt = Dealt::of(&self.which, queries)?;
+            let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
+            let parts = dealt.cut(&mut words).into_iter().zip(dealt.cut(&mut hits)).enumerate();
+            let mut parts = parts.filter(|&(shard, _)| dealt.len(shard) > 0);
+            loop {
+                let some: Vec<_> = parts.by_ref().take(self.devices.len()).collect();
+                if some.is_empty() {
+                    break;
+                }
+                let opened = some.into_iter().enumerate().map(|(at, (shard, part))| {
+                    let table = self.table(&self.devices[at], shard)?;
+                    Ok((table, of_shard(&dealt, shard, queries)?, part))
+                });
+                let opened = opened.collect::<Result<Vec<_>>>()?;
+                on_devices(self.devices.len(), opened, |_, (table, mine, (words, hits))| {
+                    answer(&table, &mine, words, hits)
+                })?;
+            }
+            dealt.bring_back(&words, &hits, values, found);
+        }
+        Ok(())
+    }
+
+    /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
+        let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
+        self.get_into(queries, &mut values, &mut found)?;
+        let mut all = memory::reserved(queries.len())?;
+        all.extend((0..queries.len()).map(|i| found[i / 32] >> (i % 32) & 1 == 1));
+        Ok(all)
+    }
+
+    fn table(&self, device: &B, shard: usize) -> Result<HashTable<B, S>> {
+        let file = self.file.try_clone().map_err(|source| Error::Io { path: self.path.clone(), source })?;
+        let section = Section { path: &self.path, file, base: 0, end: None };
+        Ok(shard_of(&section, device, shard, self.places[shard], self.which.seed)?.0)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> fmt::Debug for ShardedFile<B, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ShardedFile");
+        shown.field("path", &self.path).field("len", &self.len).field("shards", &self.places.len());
+        shown.field("devices", &self.devices.len()).finish_non_exhaustive()
+    }
+}
