@@ -91,7 +91,7 @@ pub(super) fn on_devices<T: Send, R: Send>(
 }
 
 /// Whether an error follows from what a shard holds, or is to hold, and so comes on every device and every time.
-fn is_of_contents(error: &Error) -> bool {
+pub(super) fn is_of_contents(error: &Error) -> bool {
     matches!(
         error,
         Error::DuplicateKey { .. }

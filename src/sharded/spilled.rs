@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use super::ShardedBuilder;
 use super::builder::{Columns, some};
 use super::deal::Dealt;
-use super::devices::on_devices;
+use super::devices::{is_of_contents, on_devices};
 use super::file::Writing;
 use super::which::Which;
 use crate::backend::{Runs, Word};
@@ -184,9 +184,9 @@ impl<S: Scheme> SpilledBuild<S> {
         write_whole(path, |file| {
             let mut writing = Writing::begin(file, path, &which)?;
             // Of keys that come more than once the least is told, whatever the shards: so all are built.
-            let mut least: Option<u64> = None;
-            for first in (0..which.shards).step_by(devices.len()) {
-                let shards = first..which.shards.min(first + devices.len());
+            let (mut least, mut first): (Option<u64>, Option<Error>) = (None, None);
+            for start in (0..which.shards).step_by(devices.len()) {
+                let shards = start..which.shards.min(start + devices.len());
                 let columns =
                     shards.clone().map(|shard| columns::<S>(&mut spill, &pieces[shard])).collect::<Result<_>>()?;
                 let built = on_devices(devices.len(), columns, |at, Columns { keys, values }| {
@@ -194,7 +194,8 @@ impl<S: Scheme> SpilledBuild<S> {
                 });
                 match built {
                     Err(Error::DuplicateKey { key }) => least = Some(least.map_or(key, |least| least.min(key))),
-                    _ if least.is_some() => {}
+                    Err(error) if is_of_contents(&error) => first = first.or(Some(error)),
+                    _ if least.is_some() || first.is_some() => drop(built?),
                     built => {
                         for (shard, table) in shards.zip(built?) {
                             writing.shard(&table)?;
@@ -203,8 +204,8 @@ impl<S: Scheme> SpilledBuild<S> {
                     }
                 }
             }
-            match least {
-                Some(key) => Err(Error::DuplicateKey { key }),
+            match least.map(|key| Error::DuplicateKey { key }).or(first) {
+                Some(error) => Err(error),
                 None => writing.end(),
             }
         })

@@ -49,6 +49,7 @@
 //! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys batch by batch
 //! aggregate.rs, values.rs sums, extremes, means of groups;  take.rs: rows of columns by number
 //! external/               joins and groups under a memory limit
+//! sizes.rs                what rows take in memory
 //! canonical.rs            floats by which ascending groups are ordered;  plain.rs: dictionaries exchanged for their values
 //! ```
 //!
@@ -73,6 +74,7 @@ mod leaf;
 mod own;
 mod plain;
 mod probe;
+mod sizes;
 mod strings;
 mod take;
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `koel build`: a table from a file.
 
 mod report;
-mod spooled;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -11,18 +10,17 @@ use koel::device::Any;
 use koel::table::Contents;
 use koel::{
     AnyScheme, CompactingTable, Cuckoo, CuckooSet, Duplicates, HashSet, HashTable, IdOrder, KeyType, MultiTable,
-    Scheme, Sharded, ValueType,
+    Scheme, Sharded, ShardedBuilder, ValueType,
 };
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, Inputs, Pairs, ReadOptions, Want};
+use super::input::{self, Inputs, Pairs, ReadOptions, Spooled, Want};
 use super::number::{Numbers, Type, Word};
 use super::options::{self, SomeDevices, TableOptions, ValuesOption, of_wide};
 use super::progress::Progress;
 use super::scheme::Described;
 use super::structure::{About, Types, unknown};
 use super::{files, text};
-use spooled::Spooled;
 
 const EXAMPLES: &str = "\
 INPUT is told by its content, and so is gzip, which may pack any of them:
@@ -300,12 +298,13 @@ impl Build<'_> {
         let builder = self.args.options.apply(Sharded::builder(scheme, shards));
         let builder = builder.duplicates(self.args.duplicates.unwrap_or_default());
         let builder = builder.key_type(self.types.key_type).value_type(self.value_type());
+        self.check_memory(&builder)?;
         let start = Instant::now();
         let mut build = builder.spilled(std::env::temp_dir())?;
-        rows.each(|keys, values| {
+        for block in rows.blocks()? {
+            let (keys, values) = block?;
             build.push(&keys.into_keys::<S::Key>()?, &values.into_values::<S::Value>()?)?;
-            Ok(())
-        })?;
+        }
         let mut about: Option<About> = None;
         let progress = self.progress.as_ref();
         let digest = build.save_watched(self.devices, &self.args.output, |shard, table| {
@@ -321,6 +320,25 @@ impl Build<'_> {
         let digest = digest.map_err(|error| self.told(error.into()))?;
         // There is one shard at least.
         about.map_or(Ok(Verdict::Fine), |about| self.tell(about, digest, [start.elapsed().as_secs_f64(), 0.0]))
+    }
+
+    /// Refuses shards of which one a device does not fit.
+    fn check_memory<S: Scheme>(&self, builder: &ShardedBuilder<S>) -> Result<()> {
+        let shards = self.args.shards().unwrap_or(SHARDS) as u64;
+        // Of as many devices as shards each has one: its rows and its table.
+        let shard = builder.memory_estimate(self.rows, shards as usize)?;
+        let columns = self.rows.div_ceil(shards) * (size_of::<S::Key>() + size_of::<S::Value>()) as u64;
+        let bytes = (shard.build_with_copies + columns).saturating_mul(self.devices.len() as u64);
+        let memory = self.args.memory.unwrap_or(u64::MAX);
+        if bytes <= memory {
+            return Ok(());
+        }
+        let enough = shards.saturating_mul(bytes.div_ceil(memory)).next_power_of_two();
+        Err(Failure::Input(format!(
+            "--memory: {} of {shards} take about {} while they are built: give --shards {enough}, or more memory",
+            text::counted(self.devices.len() as u64, "shard"),
+            text::bytes(bytes),
+        )))
     }
 
     fn told(&self, failure: Failure) -> Failure {

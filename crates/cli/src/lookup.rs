@@ -2,6 +2,7 @@
 
 mod ask;
 mod held;
+mod queries;
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +11,10 @@ use serde_json::json;
 use koel::backend::Runs;
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, KeyType, MultiTable, Scheme, Sharded, ShardedFile};
+use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable, Scheme, Sharded, ShardedFile};
 
 use super::failure::{Failure, Result, Verdict};
-use super::input::{self, Inputs, Named, Places, ReadOptions, Sink, Want};
+use super::input::{self, Named, Places, ReadOptions, Sink, Want};
 use super::number::{Number, Type, Word};
 use super::options::{self, Threads};
 use super::output::{Column, FileForm, RowOptions, Rows, form_of};
@@ -22,6 +23,7 @@ use super::structure::{Types, of_map, of_multi_table, of_numbering_table, of_set
 use super::{out, text};
 use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
 use held::Opened;
+use queries::{Queries, k_of};
 
 /// Queries that are answered at a time; what is in memory is proportional to it.
 const CHUNK: usize = 1 << 20;
@@ -184,69 +186,6 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let info = read_info(&args.table)?;
     args.check(&info)?;
     Lookup { args, info: &info }.run()
-}
-
-/// A file of queries, and how it is read.
-struct Queries<'a> {
-    inputs: Inputs<'a>,
-    reading: ReadOptions,
-    /// Letters of the table's keys, if they are k-mers.
-    k: Option<u32>,
-}
-
-impl<'a> Queries<'a> {
-    /// Opens the file. Letters become keys as the table's own keys did, so the number of letters must be known.
-    fn open(args: &Args, info: &FileInfo) -> Result<Queries<'a>> {
-        let (key_type, mut reading) = (info.key_type, args.reading.clone());
-        let are = if args.reverse {
-            "the queries of --reverse are ids, which are numbers".into()
-        } else {
-            format!("the keys of {} are {}", args.table.display(), Types::of(info).keys_said())
-        };
-        // Older tables do not know that their keys are k-mers: there the user may say so.
-        let may_be_kmers = key_type == KeyType::Numbers && !args.reverse;
-        let is_canonical = matches!(key_type, KeyType::CanonicalKmers { .. }) && !args.reverse;
-        if reading.canonical_kmers && !is_canonical {
-            let not = "and not canonical ones";
-            return Err(Failure::Input(format!("--canonical-kmers: {are}, {not}: leave it out")));
-        }
-        reading.canonical_kmers = is_canonical;
-        match (k_of(key_type), reading.kmer) {
-            (Some(k), None) if !args.reverse => (reading.kmer, reading.letters) = (Some(k), true),
-            (Some(k), Some(kmer)) if kmer == k && !args.reverse => reading.letters = true,
-            (_, Some(kmer)) if !may_be_kmers => {
-                return Err(Failure::Input(format!("--kmer {kmer}: {are}: leave it out")));
-            }
-            _ => {}
-        }
-        let inputs = Inputs::open(&args.queries)?;
-        inputs.check(&reading)?;
-        reading.check_value(false)?;
-        if inputs.has_sequences() && reading.kmer.is_none() {
-            let advice = if may_be_kmers {
-                "give --kmer K if they are k-mers of K letters all the same"
-            } else {
-                "give numbers, as CSV, TSV or .npy"
-            };
-            return Err(Failure::Input(format!("{}: these are sequences, and {are}: {advice}", inputs.shown())));
-        }
-        // Of a table that does not know that its keys are k-mers, the user may say so.
-        let k = k_of(key_type).or(reading.kmer.filter(|_| inputs.has_sequences()));
-        args.output.check_letters(k)?;
-        if args.writes_array() && reading.keys.is_none() && inputs.is_text() {
-            // An array has one type, which has to be known before the last query is.
-            reading.keys = Some(if args.reverse { Type::U32 } else { Types::of(info).keys });
-        }
-        Ok(Queries { inputs, reading, k })
-    }
-}
-
-/// Letters of keys, if they are k-mers.
-fn k_of(key_type: KeyType) -> Option<u32> {
-    match key_type {
-        KeyType::Kmers { k } | KeyType::CanonicalKmers { k } => Some(k),
-        _ => None,
-    }
 }
 
 /// Maps a table.

@@ -17,7 +17,7 @@ use super::number::{Number, Numbers, Type, Word};
 use super::options::{self, OneDevice};
 use super::output::{Column, RowOptions, Rows, Shown};
 use super::progress::Progress;
-use super::query::{self, KeyedTable};
+use super::query::{self, KeyedTable, limited};
 use super::tables::TableReading;
 use super::text;
 
@@ -118,6 +118,22 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let device = args.device.open(&paths)?;
     let progress = Progress::line();
     progress.say(format!("reading {}", inputs.shown()));
+    if let Some(limit) = args.columns.memory.limit() {
+        if inverse.is_some() {
+            let why = "the ids of rows without named columns are made in memory";
+            return Err(Failure::Input(format!("--memory and --inverse: {why}: leave one of them out, or give --on")));
+        }
+        let job = limited::keys::Keys {
+            counts: args.counts,
+            min_count: args.min_count.unwrap_or(1),
+            order: args.ids,
+            output: &args.rows,
+            device: &device,
+            limit: &limit,
+            k,
+        };
+        return job.run(inputs, &args.reading, progress);
+    }
     let start = Instant::now();
     let keys = inputs.columns(&args.reading, Want::Keys)?.keys;
     let (kind, shown) = (keys.kind(), args.rows.shown(keys.kind(), k));

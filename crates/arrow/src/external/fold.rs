@@ -21,6 +21,7 @@ use koel::IdOrder;
 
 use super::group::{GroupBy, Of};
 use super::parts::numbers;
+use super::spill::copied;
 use super::sums::Sums;
 use super::{Side, batch_of};
 use crate::aggregate::{Aggregation, Function, group_by};
@@ -81,7 +82,8 @@ impl<'a> Fold<'a> {
         }
         let others = self.others().map(|of| of.column.map(|column| (of.function, columns[column].clone())));
         let piece = self.one_row_an_id(ids, &columns, others.flatten().collect(), NullKeys::Drop)?;
-        self.pieces.push(piece);
+        // A row a key, which would keep the buffers of all rows otherwise.
+        self.pieces.push(copied(&piece)?);
         Ok(())
     }
 

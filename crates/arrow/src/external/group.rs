@@ -16,6 +16,7 @@ use arrow_schema::{ArrowError, Schema, SchemaRef, SortOptions};
 use koel::{Any, IdOrder};
 
 use super::fold::Fold;
+use super::hash::Hashing;
 use super::merge::{Order, ROWS, Run, merged, write};
 use super::parts::{Parts, batched, numbers};
 use super::spill::Spill;
@@ -107,7 +108,8 @@ impl GroupBy<'_> {
     /// and read back, once for every factor of 32 between the table and the limit, and each group once.
     ///
     /// # Errors
-    /// As [`group_by`](crate::group_by); the row of an [`Error::Overflow`] is the least of all such groups' first rows.
+    /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one such group, and of groups by first appearance the
+    /// first.
     /// [`koel::Error::Spill`], and those of the table and of `take`, after which nothing more is done. Temporary files are gone
     /// then.
     pub fn run<E: From<Error>>(
@@ -116,9 +118,8 @@ impl GroupBy<'_> {
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<Grouped, E> {
         let mut side = Side::new(&table.schema, self.by.to_vec())?;
-        let limit = self.limit.of(self.device);
-        let job =
-            Job { group_by: self, nulls: self.equality(), schema: self.numbered(&side, Vec::new())?.schema(), limit };
+        let (limit, hashing) = (self.limit.of(self.device, self.aggregates.len()), Hashing::new(self.equality()));
+        let job = Job { group_by: self, hashing, schema: self.numbered(&side, Vec::new())?.schema(), limit };
         let schema: SchemaRef = without_numbers_of(&job.schema);
         let mut sizes = Grouped::default();
         let mut take = |sizes: &mut Grouped, batch: RecordBatch| {
@@ -128,16 +129,17 @@ impl GroupBy<'_> {
         let mut held = Held::default();
         let mut dealt: Option<Parts> = None;
         for batch in table.batches {
-            let batch = side.numbered(&batch?)?;
-            match &mut dealt {
-                Some(parts) => parts.deal(&side, &batch, job.nulls)?,
-                None => held.push(batch),
+            for batch in side.numbered(&batch?)? {
+                match &mut dealt {
+                    Some(parts) => parts.deal(&side, &batch, hashing)?,
+                    None => held.push(batch)?,
+                }
             }
             if dealt.is_none() && !job.limit.fits(held.rows, held.bytes) {
                 (self.watch)(Stage::Dealing);
                 let mut parts = Parts::new(&job.limit)?;
                 for batch in std::mem::take(&mut held).batches {
-                    parts.deal(&side, &batch, job.nulls)?;
+                    parts.deal(&side, &batch, job.hashing)?;
                 }
                 dealt = Some(parts);
             }
@@ -235,7 +237,7 @@ fn converter(schema: &Schema, keys: usize) -> Result<RowConverter> {
 /// How parts are grouped.
 struct Job<'a> {
     group_by: &'a GroupBy<'a>,
-    nulls: NullEquality,
+    hashing: Hashing,
     /// The columns of groups, and the number of the first row.
     schema: SchemaRef,
     limit: Limit,
@@ -281,8 +283,8 @@ impl Job<'_> {
             return results.put(self.group_by.numbered(side, batches), &self.limit);
         }
         if parts.can_be_dealt(part) {
-            let own = parts.heavy(part, side, self.nulls)?;
-            let mut parts = parts.deal_again(part, side, self.nulls, &self.limit, &own)?;
+            let own = parts.heavy(part, side, self.hashing)?;
+            let mut parts = parts.deal_again(part, side, self.hashing, &self.limit, &own)?;
             return (0..parts.parts.len()).try_for_each(|part| self.part(side, &mut parts, part, results));
         }
         let mut fold = Fold::new(self.group_by, side, &self.schema);

@@ -1,17 +1,17 @@
 //! Hashes of keys, by which rows are dealt: equal keys have equal hashes, whatever their types.
 //!
 //! ```text
-//! hash = mix( mix( mix(value of the first column) + value of the second ) + .. )
+//! hash = mix( mix( mix(seed + value of the first column) + value of the second ) + .. )
 //! ```
 //!
 //! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; of text the value is a hash of
 //! its bytes. A null has a value of its own; where nulls equal nothing, rows with one are dealt by their numbers, because
 //! they belong nowhere and would fill one part.
 //!
-//! What it is not: a proof of equality. Two keys may share a hash; all that follows is that they are in one part.
+//! What it is not: a proof of equality. Two keys may share a hash, and are in one part then.
 
 use rayon::prelude::*;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::encode::{CHUNK, NullEquality, all_leaves, hash_bits};
 use crate::error::Result;
@@ -21,43 +21,64 @@ use crate::leaf::{Bytes, Fixed, Leaf, with_values};
 /// What stands for a null.
 const NULL: u64 = 0x6e75_6c6c;
 
-/// The hash of each row's key. `first` is the number of the first row.
-pub(super) fn hashes(keys: &Keys, nulls: NullEquality, first: u64) -> Result<Vec<u64>> {
-    let leaves = all_leaves(keys)?;
-    let mut hashes = vec![0; keys.len()];
-    for leaf in &leaves {
-        add(leaf, &mut hashes);
-    }
-    if nulls == NullEquality::NothingEquals {
-        for leaf in &leaves {
-            deal_nulls(leaf, first, &mut hashes);
-        }
-    }
-    let mask = u64::MAX >> (64 - hash_bits());
-    hashes.iter_mut().for_each(|hash| *hash &= mask);
-    Ok(hashes)
+/// How keys are hashed, in one run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hashing {
+    pub(super) nulls: NullEquality,
+    seed: u64,
 }
 
-/// One value more for each row.
-fn add(leaf: &Leaf, hashes: &mut [u64]) {
-    let mut rest = hashes;
-    for piece in &leaf.pieces {
-        let (own, behind) = rest.split_at_mut(piece.rows);
-        own.par_chunks_mut(CHUNK).enumerate().for_each(|(number, own)| {
-            let rows = number * CHUNK..number * CHUNK + own.len();
-            // What stands under a null may be anything.
-            let before = piece.nulls.as_ref().map(|nulls| (nulls, own.to_vec()));
-            with_values!(
-                &piece.values,
-                |all| own.iter_mut().zip(&all[rows.clone()]).for_each(|(hash, &value)| *hash = mix(*hash, word(value))),
-                |bytes| own.iter_mut().zip(rows.clone()).for_each(|(hash, row)| *hash = mix(*hash, text(bytes, row)))
-            );
-            if let Some((nulls, before)) = before {
-                let of_nulls = own.iter_mut().zip(before).zip(rows).filter(|&(_, row)| nulls.is_null(row));
-                of_nulls.for_each(|((hash, before), _)| *hash = mix(before, NULL));
+impl Hashing {
+    /// By a seed that nobody knows, so that nobody can choose keys that all come to one part. No result depends on it.
+    pub(super) fn new(nulls: NullEquality) -> Self {
+        // Without randomness work is as right, and keys may be chosen against it.
+        Hashing { nulls, seed: koel::random_seed().unwrap_or(0) }
+    }
+
+    /// The hash of each row's key. `first` is the number of the first row.
+    pub(super) fn hashes(&self, keys: &Keys, first: u64) -> Result<Vec<u64>> {
+        let leaves = all_leaves(keys)?;
+        let mut hashes = vec![self.seed; keys.len()];
+        for leaf in &leaves {
+            self.add(leaf, &mut hashes);
+        }
+        if self.nulls == NullEquality::NothingEquals {
+            for leaf in &leaves {
+                deal_nulls(leaf, first, &mut hashes);
             }
-        });
-        rest = behind;
+        }
+        let mask = u64::MAX >> (64 - hash_bits());
+        hashes.iter_mut().for_each(|hash| *hash &= mask);
+        Ok(hashes)
+    }
+
+    /// One value more for each row.
+    fn add(&self, leaf: &Leaf, hashes: &mut [u64]) {
+        let mut rest = hashes;
+        for piece in &leaf.pieces {
+            let (own, behind) = rest.split_at_mut(piece.rows);
+            own.par_chunks_mut(CHUNK).enumerate().for_each(|(number, own)| {
+                let rows = number * CHUNK..number * CHUNK + own.len();
+                // What stands under a null may be anything.
+                let before = piece.nulls.as_ref().map(|nulls| (nulls, own.to_vec()));
+                with_values!(
+                    &piece.values,
+                    |all| own
+                        .iter_mut()
+                        .zip(&all[rows.clone()])
+                        .for_each(|(hash, &value)| *hash = mix(*hash, word(value))),
+                    |bytes| own
+                        .iter_mut()
+                        .zip(rows.clone())
+                        .for_each(|(hash, row)| *hash = mix(*hash, text(bytes, row, self.seed)))
+                );
+                if let Some((nulls, before)) = before {
+                    let of_nulls = own.iter_mut().zip(before).zip(rows).filter(|&(_, row)| nulls.is_null(row));
+                    of_nulls.for_each(|((hash, before), _)| *hash = mix(before, NULL));
+                }
+            });
+            rest = behind;
+        }
     }
 }
 
@@ -79,11 +100,11 @@ fn word<T: Fixed>(value: T) -> u64 {
     wide as u64 ^ ((wide >> 64) as u64).rotate_left(32)
 }
 
-fn text(bytes: &Bytes, row: usize) -> u64 {
+fn text(bytes: &Bytes, row: usize, seed: u64) -> u64 {
     let strings = &bytes.strings;
     let at = bytes.keys.as_ref().map_or(row, |keys| keys[row] as usize);
     // Under a null a dictionary's key may be any number.
-    if at < strings.len() { xxh3_64(strings.get(at)) } else { NULL }
+    if at < strings.len() { xxh3_64_with_seed(strings.get(at), seed) } else { NULL }
 }
 
 /// The finisher of SplitMix64.

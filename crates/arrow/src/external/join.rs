@@ -13,9 +13,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use koel::{Any, JoinKind};
 
+use super::hash::Hashing;
 use super::merge::{Order, merged};
 use super::pair::{Pairing, RightRows, rest_of};
-use super::parts::Parts;
+use super::parts::{Parts, result_type};
 use super::{Batches, Held, Limit, Side, Stage, without_numbers};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
@@ -123,9 +124,9 @@ impl Join<'_> {
     /// Joins two tables. The result is handed on batch by batch, in the order of left rows, then of right rows.
     ///
     /// Cost: where the right table fits, that of a join in memory, and left rows are never held. Else each row of both tables,
-    /// and each of the result, is also written to a temporary file and read back, once; more than once, where the right
-    /// table is more than 32 times the limit, or where the rows of one right key do not fit: then the left rows of its part
-    /// are read again for each piece of them.
+    /// and each of the result, is also written to a temporary file and read back, once; once more for each factor of 32
+    /// between the right table and the limit. Where the rows of one right key do not fit, the left rows of that key are read
+    /// again for each piece of them.
     ///
     /// # Errors
     /// As [`join`](fn@crate::join), [`koel::Error::Spill`], and those of the tables and of `take`, after which nothing more is
@@ -142,7 +143,7 @@ impl Join<'_> {
         let mut right_side = Side::new(&right.schema, right_keys)?;
         let empty = |side: &Side| RecordBatch::new_empty(Arc::clone(&side.schema));
         check_types(&left_side.keys_of(&empty(&left_side))?, &right_side.keys_of(&empty(&right_side))?)?;
-        let limit = self.limit.of(self.device);
+        let (limit, hashing) = (self.limit.of(self.device, 0), Hashing::new(self.nulls));
         let mut sizes = JoinedRows::default();
         let mut take = |sizes: &mut JoinedRows, batch: RecordBatch| {
             sizes.joined += batch.num_rows() as u64;
@@ -152,30 +153,32 @@ impl Join<'_> {
         let mut held = Held::default();
         let mut dealt: Option<Parts> = None;
         for batch in right.batches {
-            let batch = right_side.numbered(&batch?)?;
-            match &mut dealt {
-                Some(parts) => parts.deal(&right_side, &batch, self.nulls)?,
-                None => held.push(batch),
+            for batch in right_side.numbered(&batch?)? {
+                match &mut dealt {
+                    Some(parts) => parts.deal(&right_side, &batch, hashing)?,
+                    None => held.push(batch)?,
+                }
             }
             if dealt.is_none() && !limit.fits(held.rows, held.bytes) {
                 (self.watch)(Stage::Dealing);
                 let mut parts = Parts::new(&limit)?;
                 for batch in std::mem::take(&mut held).batches {
-                    parts.deal(&right_side, &batch, self.nulls)?;
+                    parts.deal(&right_side, &batch, hashing)?;
                 }
                 dealt = Some(parts);
             }
         }
         sizes.right = right_side.rows;
 
-        let pairing = Pairing::new(self, &schema, limit);
+        let pairing = Pairing::new(self, &schema, limit, hashing);
         let Some(mut right_parts) = dealt else {
             let mut rows = RightRows::new(&pairing, &right_side, held.batches)?;
             for batch in left.batches {
-                let batch = left_side.numbered(&batch?)?;
-                pairing.whole(&left_side, &batch, &mut rows, |batch| {
-                    take(&mut sizes, without_numbers(&schema, &batch)?)
-                })?;
+                for batch in left_side.numbered(&batch?)? {
+                    pairing.whole(&left_side, &batch, &mut rows, |batch| {
+                        take(&mut sizes, without_numbers(&schema, &batch)?)
+                    })?;
+                }
             }
             sizes.left = left_side.rows;
             rest_of(&pairing, &rows, |batch| take(&mut sizes, without_numbers(&schema, &batch)?))?;
@@ -184,8 +187,9 @@ impl Join<'_> {
 
         let mut left_parts = Parts::new(&pairing.limit)?;
         for batch in left.batches {
-            let batch = left_side.numbered(&batch?)?;
-            left_parts.deal(&left_side, &batch, self.nulls)?;
+            for batch in left_side.numbered(&batch?)? {
+                left_parts.deal(&left_side, &batch, hashing)?;
+            }
         }
         sizes.left = left_side.rows;
         let mut results = pairing.results()?;
@@ -207,7 +211,7 @@ impl Join<'_> {
 
 /// A field as it comes out: any row of an outer join may be null.
 fn plain(field: &Field) -> Field {
-    let data_type: DataType = crate::plain::plain_type(field.data_type());
+    let data_type: DataType = result_type(field.data_type());
     field.clone().with_data_type(data_type).with_nullable(true)
 }
 

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use super::parts::numbers;
 use super::spill::{Block, Encoded, Spill};
-use super::{Limit, bytes_of};
+use super::{Limit, row_bytes};
 use crate::error::{Error, Result};
 
 /// Rows of a batch of the result.
@@ -74,7 +74,7 @@ pub(super) fn merged<E: From<Error>>(
         let mut fewer = Spill::new(limit.folder())?;
         let mut merged = Vec::with_capacity(runs.len().div_ceil(MOST_RUNS));
         for runs in runs.chunks(MOST_RUNS) {
-            let mut merge = Merge::new(&mut spill, runs.to_vec(), schema, order)?;
+            let mut merge = Merge::new(&mut spill, runs.to_vec(), schema, order, limit)?;
             let mut run = Run::new();
             while let Some(batch) = merge.next()? {
                 write(&mut fewer, &mut run, &batch, limit)?;
@@ -83,7 +83,7 @@ pub(super) fn merged<E: From<Error>>(
         }
         (spill, runs) = (fewer, merged);
     }
-    let mut merge = Merge::new(&mut spill, runs, schema, order)?;
+    let mut merge = Merge::new(&mut spill, runs, schema, order, limit)?;
     while let Some(batch) = merge.next()? {
         take(batch)?;
     }
@@ -92,7 +92,7 @@ pub(super) fn merged<E: From<Error>>(
 
 /// Writes rows of a run, in blocks of which one of each run fits.
 pub(super) fn write(spill: &mut Spill, run: &mut Run, batch: &RecordBatch, limit: &Limit) -> Result<()> {
-    let bytes = bytes_of(batch).div_ceil(batch.num_rows().max(1) as u64);
+    let bytes = (row_bytes(batch) as u64).div_ceil(batch.num_rows().max(1) as u64);
     let rows = (limit.block_bytes() / bytes.max(1)).clamp(1, ROWS as u64) as usize;
     for start in (0..batch.num_rows()).step_by(rows) {
         let piece = batch.slice(start, rows.min(batch.num_rows() - start));
@@ -111,15 +111,27 @@ struct Merge<'a> {
     blocks: Vec<Open>,
     /// Rows that are next, as block and row.
     next: Vec<(usize, usize)>,
+    /// The numbers of those that a round found.
+    keys: Vec<u64>,
     schema: SchemaRef,
+    /// Bytes of a batch, and of a row of the blocks so far.
+    bytes: u64,
+    row: u64,
 }
 
 impl<'a> Merge<'a> {
     /// Of runs whose batches have this schema.
-    fn new(spill: &'a mut Spill, runs: Vec<Run>, schema: &SchemaRef, order: &'a Order<'a>) -> Result<Self> {
+    fn new(
+        spill: &'a mut Spill,
+        runs: Vec<Run>,
+        schema: &SchemaRef,
+        order: &'a Order<'a>,
+        limit: &Limit,
+    ) -> Result<Self> {
         let (open, runs) = (vec![None; runs.len()], runs.into_iter().map(Vec::into_iter).collect());
         let schema = Arc::clone(schema);
-        let mut merge = Merge { spill, runs, order, open, blocks: Vec::new(), next: Vec::new(), schema };
+        let (blocks, next, bytes) = (Vec::new(), Vec::new(), 2 * limit.batch_bytes());
+        let mut merge = Merge { spill, runs, order, open, blocks, next, keys: Vec::new(), schema, bytes, row: 1 };
         for run in 0..merge.runs.len() {
             merge.advance(run)?;
         }
@@ -128,10 +140,10 @@ impl<'a> Merge<'a> {
 
     /// The next rows; none at the end.
     fn next(&mut self) -> Result<Option<RecordBatch>> {
-        while self.next.len() < ROWS && self.open.iter().any(Option::is_some) {
+        while self.next.len() < self.at_once() && self.open.iter().any(Option::is_some) {
             self.round()?;
         }
-        let mut rows = self.next.len().min(ROWS);
+        let mut rows = self.next.len().min(self.at_once());
         if rows == 0 {
             return Ok(None);
         }
@@ -146,6 +158,11 @@ impl<'a> Merge<'a> {
         Ok(Some(batch))
     }
 
+    /// Rows of a batch.
+    fn at_once(&self) -> usize {
+        (self.bytes / self.row).clamp(1, ROWS as u64) as usize
+    }
+
     /// Reads the next block of a run.
     fn advance(&mut self, run: usize) -> Result<()> {
         self.open[run] = None;
@@ -154,6 +171,7 @@ impl<'a> Merge<'a> {
             if batch.num_rows() == 0 {
                 continue;
             }
+            self.row = self.row.max(block.bytes() / batch.num_rows() as u64).max(1);
             let keys = match self.order {
                 Order::Numbers => Keys::Numbers,
                 Order::Bytes(converter, columns) => Keys::Bytes(converter.convert_columns(&columns(&batch)?)?),
@@ -195,6 +213,9 @@ impl<'a> Merge<'a> {
                 if waits(middle) { past = middle } else { *at = middle + 1 }
             }
             self.next.extend((first..*at).map(|row| (*block, row)));
+            if let Order::Numbers = self.order {
+                self.keys.extend_from_slice(&numbers(&of.batch)[first..*at]);
+            }
             if *at == rows {
                 ended.push(run);
             }
@@ -205,7 +226,7 @@ impl<'a> Merge<'a> {
 
     /// Puts the rows from a place on in order: they stand run after run.
     fn sort(&mut self, start: usize) {
-        let (blocks, rows) = (&self.blocks, &mut self.next[start..]);
+        let (blocks, rows, keys) = (&self.blocks, &mut self.next[start..], std::mem::take(&mut self.keys));
         if let Order::Bytes(..) = self.order {
             rows.sort_by(|&(a, i), &(b, k)| match (&blocks[a].keys, &blocks[b].keys) {
                 (Keys::Bytes(own), Keys::Bytes(others)) => own.row(i).cmp(&others.row(k)),
@@ -213,21 +234,21 @@ impl<'a> Merge<'a> {
             });
             return;
         }
-        let numbers: Vec<&[u64]> = blocks.iter().map(|block| numbers(&block.batch)).collect();
-        let key = |&(block, row): &(usize, usize)| numbers[block][row];
-        let ends = rows.iter().map(key).fold((u64::MAX, 0), |(least, most), key| (least.min(key), most.max(key)));
+        let ends = keys.iter().fold((u64::MAX, 0), |(least, most), &key| (key.min(least), key.max(most)));
         let between = usize::try_from(ends.1.saturating_sub(ends.0)).unwrap_or(usize::MAX);
+        let unsorted = rows.to_vec();
         if between > 8 * rows.len() {
-            rows.sort_by_key(key);
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            order.sort_by_key(|&at| keys[at]);
+            rows.iter_mut().zip(order).for_each(|(row, at)| *row = unsorted[at]);
             return;
         }
         // Numbers of rows lie close together: where each of them begins is counted.
         let mut starts = vec![0_usize; between + 2];
-        rows.iter().for_each(|row| starts[(key(row) - ends.0) as usize + 1] += 1);
+        keys.iter().for_each(|key| starts[(key - ends.0) as usize + 1] += 1);
         (0..=between).for_each(|i| starts[i + 1] += starts[i]);
-        let unsorted = rows.to_vec();
-        for row in unsorted {
-            let at = &mut starts[(key(&row) - ends.0) as usize];
+        for (key, row) in keys.iter().zip(unsorted) {
+            let at = &mut starts[(key - ends.0) as usize];
             rows[*at] = row;
             *at += 1;
         }

@@ -13,9 +13,9 @@
 //!
 //! The result is that of [`join`](fn@crate::join) and [`group_by`](crate::group_by), row for row and in the same order: left
 //! rows are put in order again by their numbers, and each left row, and each key, is in one part. There may be more than
-//! 2^32 rows, since a row's number has 64 bits here; a part has fewer.
+//! 2^32 rows, since a row's number has 64 bits here.
 //!
-//! Columns of dictionaries come out as their values.
+//! Columns of dictionaries come out as their values ([`result_type`]).
 //!
 //! What it is not: a way to use less memory than a batch of each side takes, or than rows of one key take in each other's
 //! product. The limit is what is kept to, not what is allocated at once.
@@ -36,7 +36,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use koel::{Any, HashBackend};
 
@@ -45,7 +45,10 @@ use crate::keys::{Column, Keys};
 
 pub use group::{GroupBy, Grouped, Of};
 pub use join::{Join, JoinedRows, Output};
+pub use parts::result_type;
 pub use spool::Spooled;
+
+pub use crate::sizes::row_bytes;
 
 /// How much memory may be used, and where what does not fit goes.
 ///
@@ -58,7 +61,14 @@ pub use spool::Spooled;
 pub struct Limit {
     bytes: u64,
     folder: PathBuf,
+    /// What is made of a row besides its columns.
+    of_row: u64,
 }
+
+/// Words, a table of them, lists of rows, and room to build these.
+const OF_A_ROW: u64 = 48;
+/// Values of an aggregate, and what comes of them.
+const OF_AN_AGGREGATE: u64 = 24;
 
 impl Limit {
     /// So many bytes. Temporary files are in the system's folder for them.
@@ -66,7 +76,7 @@ impl Limit {
     /// What is counted are columns and the tables made of their keys. A process takes some 50 MB besides, and more with a
     /// driver of OpenCL.
     pub fn new(bytes: u64) -> Self {
-        Limit { bytes, folder: std::env::temp_dir() }
+        Limit { bytes, folder: std::env::temp_dir(), of_row: OF_A_ROW }
     }
 
     /// With temporary files in this folder. They have no names there, and go with the process.
@@ -85,17 +95,16 @@ impl Limit {
         &self.folder
     }
 
-    /// The same, and no more than half of a device's memory.
-    fn of(&self, device: &Any) -> Limit {
+    /// The same, and no more than half of a device's memory, for rows of which so many aggregates are made.
+    fn of(&self, device: &Any, aggregates: usize) -> Limit {
         let most = device.info().memory.map_or(u64::MAX, |bytes| bytes / 2);
-        Limit { bytes: self.bytes.min(most), ..self.clone() }
+        let of_row = OF_A_ROW + OF_AN_AGGREGATE * aggregates as u64;
+        Limit { bytes: self.bytes.min(most), of_row, ..self.clone() }
     }
 
     /// Whether so many rows can be worked on at once: their columns, and what is made of them.
     fn fits(&self, rows: u64, bytes: u64) -> bool {
-        /// Words, a table of them, lists of rows, and room to build these.
-        const OF_A_ROW: u64 = 48;
-        rows < ROWS_OF_A_PART && bytes.saturating_add(rows * OF_A_ROW) <= self.bytes / 2
+        rows < ROWS_OF_A_PART && bytes.saturating_add(rows * self.of_row) <= self.bytes / 2
     }
 
     /// Bytes of a block of results: a block of each run is in memory while they are merged.
@@ -174,11 +183,11 @@ impl Side {
         Ok(side)
     }
 
-    /// The next batch, with numbers.
-    fn numbered(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let batch = parts::numbered(&self.schema, batch, self.rows)?;
+    /// The next batch, with numbers; none of no rows.
+    fn numbered(&mut self, batch: &RecordBatch) -> Result<Vec<RecordBatch>> {
+        let batches = parts::numbered(&self.schema, batch, self.rows)?;
         self.rows += batch.num_rows() as u64;
-        Ok(batch)
+        Ok(batches)
     }
 
     fn keys_of(&self, batch: &RecordBatch) -> Result<Keys> {
@@ -192,7 +201,6 @@ impl Side {
         for batch in batches {
             columns.iter_mut().zip(batch.columns()).for_each(|(pieces, column)| pieces.push(Arc::clone(column)));
         }
-        // Pieces of a column are dropped before the next one is put together.
         let column = |(pieces, field): (Vec<ArrayRef>, &Arc<arrow_schema::Field>)| {
             let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
             Ok(column.one_piece().unwrap_or(column))
@@ -210,20 +218,19 @@ struct Held {
 }
 
 impl Held {
-    fn push(&mut self, batch: RecordBatch) {
+    fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let bytes = row_bytes(&batch) as u64;
+        // A slice of something much larger would keep all of that.
+        let is_part = batch.get_array_memory_size() as u64 > 2 * bytes + SMALL;
         self.rows += batch.num_rows() as u64;
-        self.bytes += bytes_of(&batch);
-        self.batches.push(batch);
+        self.bytes += bytes;
+        self.batches.push(if is_part { spill::copied(&batch)? } else { batch });
+        Ok(())
     }
 }
 
-/// Bytes of the rows of a batch, without what else is in its buffers.
-fn bytes_of(batch: &RecordBatch) -> u64 {
-    let of = |column: &ArrayRef| {
-        column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()) as u64
-    };
-    batch.columns().iter().map(of).sum()
-}
+/// Bytes that a batch may hold besides its rows.
+const SMALL: u64 = 64 << 10;
 
 /// A batch of so many rows, also of no columns.
 fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {

@@ -21,11 +21,12 @@ use arrow_select::take::take;
 use koel::{JoinKind, NO_ROW};
 use rayon::prelude::*;
 
+use super::hash::Hashing;
 use super::join::{Join, Output};
 use super::merge::{ROWS, Run, write};
 use super::parts::{Part, Parts, batched, numbered_schema};
 use super::spill::{Block, Spill};
-use super::{Limit, Side, batch_of};
+use super::{Limit, Side, batch_of, row_bytes};
 use crate::error::{Error, Result};
 use crate::join::RightKeys;
 use crate::keys::{Column, Keys};
@@ -37,6 +38,7 @@ const AT_ONCE: usize = 1 << 18;
 pub(super) struct Pairing<'a> {
     join: &'a Join<'a>,
     pub(super) limit: Limit,
+    hashing: Hashing,
     /// The columns of the result, and the row numbers behind them.
     pub(super) numbered: SchemaRef,
 }
@@ -47,15 +49,19 @@ pub(super) struct RightRows {
     index: RightKeys,
     /// Which of them a left row has found, where that matters.
     seen: Option<BooleanBufferBuilder>,
+    /// Bytes of a row.
+    row: u64,
 }
 
 impl RightRows {
     pub(super) fn new(pairing: &Pairing<'_>, side: &Side, batches: Vec<RecordBatch>) -> Result<Self> {
+        let bytes: u64 = batches.iter().map(|batch| row_bytes(batch) as u64).sum();
         let columns = side.columns(batches)?;
         let keys = Keys::new(side.keys.iter().map(|&key| columns[key].clone()).collect())?;
         let index = RightKeys::new(pairing.join.device, &keys, pairing.join.nulls)?;
         let seen = pairing.join.how.keeps_right().then(|| bits(keys.len()));
-        Ok(RightRows { columns, index, seen })
+        let row = bytes / (keys.len() as u64).max(1);
+        Ok(RightRows { columns, index, seen, row })
     }
 }
 
@@ -80,9 +86,20 @@ struct Found<'a> {
     rows: usize,
 }
 
+impl Found<'_> {
+    /// Some of the rows.
+    fn some(&self, start: usize, rows: usize) -> Found<'_> {
+        Found {
+            left: self.left.as_ref().map(|(batch, of)| (*batch, of.slice(start, rows))),
+            right: self.right.as_ref().map(|(columns, of)| (*columns, of.slice(start, rows))),
+            rows,
+        }
+    }
+}
+
 impl<'a> Pairing<'a> {
-    pub(super) fn new(join: &'a Join<'a>, schema: &Schema, limit: Limit) -> Self {
-        Pairing { join, limit, numbered: numbered_schema(schema) }
+    pub(super) fn new(join: &'a Join<'a>, schema: &Schema, limit: Limit, hashing: Hashing) -> Self {
+        Pairing { join, limit, hashing, numbered: numbered_schema(schema) }
     }
 
     pub(super) fn results(&self) -> Result<Results> {
@@ -98,17 +115,22 @@ impl<'a> Pairing<'a> {
         part: usize,
         results: &mut Results,
     ) -> Result<()> {
+        if left.parts[part].rows == 0 && !self.join.how.keeps_right() {
+            return Ok(());
+        }
         let of = &right.parts[part];
         let is_little = self.limit.fits(of.rows, of.bytes) || left.parts[part].rows == 0;
         if !is_little && right.can_be_dealt(part) {
-            let own = right.heavy(part, right_side, self.join.nulls)?;
-            let mut left = left.deal_again(part, left_side, self.join.nulls, &self.limit, &own)?;
-            let mut right = right.deal_again(part, right_side, self.join.nulls, &self.limit, &own)?;
+            let own = right.heavy(part, right_side, self.hashing)?;
+            let mut left = left.deal_again(part, left_side, self.hashing, &self.limit, &own)?;
+            let mut right = right.deal_again(part, right_side, self.hashing, &self.limit, &own)?;
             return (0..right.parts.len())
                 .try_for_each(|part| self.join((left_side, &mut left), (right_side, &mut right), part, results));
         }
         let pieces = self.pieces(&right.parts[part]);
-        let mut matched = Matched(bits(left.parts[part].rows as usize));
+        let how = self.join.how;
+        let are_told = how.keeps_left() || matches!(how, JoinKind::Semi | JoinKind::Anti);
+        let mut matched = Matched(are_told.then(|| bits(left.parts[part].rows as usize)));
         for (number, piece) in pieces.iter().enumerate() {
             let batches = piece.iter().map(|block| right.spill.read(block)).collect::<Result<_>>()?;
             let mut rows = RightRows::new(self, right_side, batches)?;
@@ -169,13 +191,13 @@ impl<'a> Pairing<'a> {
                 matched.set(start, rows);
                 match how {
                     JoinKind::Anti => Ok(()),
-                    _ => write(spill, &mut run, &self.assembled(&found)?, &self.limit),
+                    _ => self.put(&found, &mut |rows| write(spill, &mut run, &rows, &self.limit)),
                 }
             })?;
             if is_last && keeps_unmatched {
                 let rows = matched.missing(start, batch.num_rows());
                 let found = Found { rows: rows.len(), left: Some((&batch, rows)), right: None };
-                write(spill, &mut rest, &self.assembled(&found)?, &self.limit)?;
+                self.put::<Error>(&found, &mut |rows| write(spill, &mut rest, &rows, &self.limit))?;
             }
             start += batch.num_rows();
         }
@@ -192,7 +214,28 @@ impl<'a> Pairing<'a> {
         right: &mut RightRows,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        self.found(side, left, right, self.join.how, |found| take(self.assembled(&found)?))
+        self.found(side, left, right, self.join.how, |found| self.put(&found, &mut take))
+    }
+
+    /// Hands on rows of the result: in halves, where text of all of them does not fit one array.
+    fn put<E: From<Error>>(
+        &self,
+        found: &Found<'_>,
+        take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        match self.assembled(found) {
+            Err(error) if found.rows > 1 && error.is_too_long() => {
+                let half = found.rows / 2;
+                self.put(&found.some(0, half), take)?;
+                self.put(&found.some(half, found.rows - half), take)
+            }
+            rows => take(rows?),
+        }
+    }
+
+    /// Rows that are put together at a time, of which a left and a right one take so many bytes.
+    fn at_once(&self, bytes: u64) -> usize {
+        (2 * self.limit.batch_bytes() / bytes.max(1)).clamp(1, ROWS as u64) as usize
     }
 
     /// What left rows find, in pieces.
@@ -205,9 +248,10 @@ impl<'a> Pairing<'a> {
         mut take: impl FnMut(Found<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let probe = right.index.probe(&side.keys_of(left)?, how, AT_ONCE)?;
+        let at_once = self.at_once(row_bytes(left) as u64 / (left.num_rows() as u64).max(1) + right.row);
         let mut first = 0;
         while first < probe.len() {
-            let rows = right.index.piece(&probe, first, ROWS)?;
+            let rows = right.index.piece(&probe, first, at_once)?;
             first += rows.left.len() as u64;
             if let Some(seen) = &mut right.seen {
                 rows.right.iter().filter(|&&row| row != NO_ROW).for_each(|&row| seen.set_bit(row as usize, true));
@@ -253,29 +297,35 @@ pub(super) fn rest_of<E: From<Error>>(
 ) -> std::result::Result<(), E> {
     let Some(seen) = &right.seen else { return Ok(()) };
     let rows: Vec<u32> = (0..right.index.len()).filter(|&row| !seen.get_bit(row)).map(|row| row as u32).collect();
-    for rows in rows.chunks(ROWS) {
+    for rows in rows.chunks(pairing.at_once(right.row)) {
         let found = Found { left: None, right: Some((&right.columns, rows.to_vec().into())), rows: rows.len() };
-        take(pairing.assembled(&found)?)?;
+        pairing.put(&found, &mut take)?;
     }
     Ok(())
 }
 
-/// Which left rows of a part have found a right one.
-struct Matched(BooleanBufferBuilder);
+/// Which left rows of a part have found a right one, where that matters.
+struct Matched(Option<BooleanBufferBuilder>);
 
 impl Matched {
     fn set(&mut self, start: usize, rows: &UInt32Array) {
-        rows.values().iter().for_each(|&row| self.0.set_bit(start + row as usize, true));
+        if let Some(bits) = &mut self.0 {
+            rows.values().iter().for_each(|&row| bits.set_bit(start + row as usize, true));
+        }
+    }
+
+    fn is_set(&self, row: usize) -> bool {
+        self.0.as_ref().is_some_and(|bits| bits.get_bit(row))
     }
 
     /// Those of these rows that have found none before.
     fn new_ones(&self, start: usize, rows: &UInt32Array) -> UInt32Array {
-        rows.values().iter().copied().filter(|&row| !self.0.get_bit(start + row as usize)).collect::<Vec<_>>().into()
+        rows.values().iter().copied().filter(|&row| !self.is_set(start + row as usize)).collect::<Vec<_>>().into()
     }
 
     /// The rows of a batch that have found none.
     fn missing(&self, start: usize, rows: usize) -> UInt32Array {
-        (0..rows as u32).filter(|&row| !self.0.get_bit(start + row as usize)).collect::<Vec<_>>().into()
+        (0..rows as u32).filter(|&row| !self.is_set(start + row as usize)).collect::<Vec<_>>().into()
     }
 }
 

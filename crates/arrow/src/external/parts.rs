@@ -17,16 +17,17 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use rayon::prelude::*;
 
-use super::hash::hashes;
+use super::hash::Hashing;
 use super::spill::{Block, Encoded, Spill};
 use super::{Limit, Side};
-use crate::encode::NullEquality;
 use crate::error::Result;
-use crate::plain::{plain, plain_type};
+use crate::sizes::array_bytes;
 
 /// Bits of a hash that a level takes, and the parts that these make.
 const BITS: u32 = 5;
@@ -71,9 +72,9 @@ impl Parts {
     }
 
     /// Deals the rows of a numbered batch.
-    pub(super) fn deal(&mut self, side: &Side, batch: &RecordBatch, nulls: NullEquality) -> Result<()> {
+    pub(super) fn deal(&mut self, side: &Side, batch: &RecordBatch, hashing: Hashing) -> Result<()> {
         let Some(&first) = numbers(batch).first() else { return Ok(()) };
-        let hashes = hashes(&side.keys_of(batch)?, nulls, first)?;
+        let hashes = hashing.hashes(&side.keys_of(batch)?, first)?;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.parts.len()];
         let part_of = |hash: u64| match self.own.iter().position(|&own| own == hash) {
             Some(own) => FAN_OUT + own,
@@ -112,19 +113,21 @@ impl Parts {
         &mut self,
         part: usize,
         side: &Side,
-        nulls: NullEquality,
+        hashing: Hashing,
         limit: &Limit,
         own: &[u64],
     ) -> Result<Parts> {
         let mut parts = Parts::of_level(limit, self.level + 1, own.to_vec())?;
-        for block in &self.parts[part].blocks {
-            parts.deal(side, &self.spill.read(block)?, nulls)?;
+        // As many at a time as a batch may have, so that blocks do not become ever smaller.
+        for blocks in self.parts[part].blocks.chunk_by(batched(limit.batch_bytes())) {
+            let batches = blocks.iter().map(|block| self.spill.read(block)).collect::<Result<Vec<_>>>()?;
+            parts.deal(side, &concat_batches(&side.schema, &batches)?, hashing)?;
         }
         Ok(parts)
     }
 
     /// Hashes of which a part has so many rows that dealing it again would leave them together: as some of its rows say.
-    pub(super) fn heavy(&mut self, part: usize, side: &Side, nulls: NullEquality) -> Result<Vec<u64>> {
+    pub(super) fn heavy(&mut self, part: usize, side: &Side, hashing: Hashing) -> Result<Vec<u64>> {
         const BLOCKS: usize = 16;
         let Parts { spill, parts, .. } = self;
         let blocks = &parts[part].blocks;
@@ -132,7 +135,7 @@ impl Parts {
         for block in blocks.iter().step_by(blocks.len().div_ceil(BLOCKS).max(1)) {
             let batch = spill.read(block)?;
             let first = numbers(&batch).first().copied().unwrap_or(0);
-            let hashes = hashes(&side.keys_of(&batch)?, nulls, first)?;
+            let hashes = hashing.hashes(&side.keys_of(&batch)?, first)?;
             hashes.into_iter().for_each(|hash| *of_hash.entry(hash).or_default() += 1);
             rows += batch.num_rows();
         }
@@ -158,18 +161,62 @@ pub(super) fn batched(most: u64) -> impl FnMut(&Block, &Block) -> bool {
 
 /// The schema of spilled rows: values in place of dictionaries, and the row's number behind all columns.
 pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
-    let plain = |field: &Arc<Field>| {
-        Arc::new(field.as_ref().clone().with_data_type(plain_type(field.data_type())).with_nullable(true))
+    let flat = |field: &Arc<Field>| {
+        Arc::new(field.as_ref().clone().with_data_type(result_type(field.data_type())).with_nullable(true))
     };
     let number = Arc::new(Field::new("", DataType::UInt64, false));
-    Arc::new(Schema::new(schema.fields().iter().map(plain).chain([number]).collect::<Vec<_>>()))
+    Arc::new(Schema::new(schema.fields().iter().map(flat).chain([number]).collect::<Vec<_>>()))
 }
 
-/// A batch with the numbers of its rows, from `first` on.
-pub(super) fn numbered(schema: &SchemaRef, batch: &RecordBatch, first: u64) -> Result<RecordBatch> {
-    let mut columns = batch.columns().iter().map(plain).collect::<Result<Vec<ArrayRef>>>()?;
-    columns.push(Arc::new(UInt64Array::from_iter_values(first..first + batch.num_rows() as u64)));
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+/// The type of results that come from a column of this type: values in place of dictionaries, at any depth, and text in place
+/// of views within lists and structs. What several rows share would be written with each block otherwise.
+pub fn result_type(data_type: &DataType) -> DataType {
+    flat(data_type, false)
+}
+
+fn flat(data_type: &DataType, is_inner: bool) -> DataType {
+    let field = |field: &Arc<Field>| Arc::new(field.as_ref().clone().with_data_type(flat(field.data_type(), true)));
+    match data_type {
+        DataType::Dictionary(_, values) => flat(values, is_inner),
+        DataType::Utf8View if is_inner => DataType::LargeUtf8,
+        DataType::BinaryView if is_inner => DataType::LargeBinary,
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+        DataType::List(of) => DataType::List(field(of)),
+        DataType::LargeList(of) => DataType::LargeList(field(of)),
+        DataType::FixedSizeList(of, length) => DataType::FixedSizeList(field(of), *length),
+        DataType::Map(of, sorted) => DataType::Map(field(of), *sorted),
+        other => other.clone(),
+    }
+}
+
+/// Bytes of a batch in which dictionaries have become values.
+const PLAIN: usize = 8 << 20;
+
+/// A batch with the numbers of its rows, from `first` on; in several where dictionaries name long values.
+pub(super) fn numbered(schema: &SchemaRef, batch: &RecordBatch, mut first: u64) -> Result<Vec<RecordBatch>> {
+    let rows = (PLAIN / named_bytes(batch).max(1)).max(1);
+    let mut all = Vec::with_capacity(batch.num_rows().div_ceil(rows));
+    for start in (0..batch.num_rows()).step_by(rows) {
+        let batch = batch.slice(start, rows.min(batch.num_rows() - start));
+        let column = |(column, field): (&ArrayRef, &Arc<Field>)| match column.data_type() == field.data_type() {
+            true => Ok(Arc::clone(column)),
+            false => {
+                cast_with_options(column, field.data_type(), &CastOptions { safe: false, ..CastOptions::default() })
+            }
+        };
+        let columns = batch.columns().iter().zip(schema.fields()).map(column);
+        let mut columns = columns.collect::<std::result::Result<Vec<ArrayRef>, _>>()?;
+        columns.push(Arc::new(UInt64Array::from_iter_values(first..first + batch.num_rows() as u64)));
+        all.push(RecordBatch::try_new(Arc::clone(schema), columns)?);
+        first += batch.num_rows() as u64;
+    }
+    Ok(all)
+}
+
+/// About how many bytes a row has of values that its dictionaries name.
+fn named_bytes(batch: &RecordBatch) -> usize {
+    let dictionaries = batch.columns().iter().filter_map(|column| column.as_any_dictionary_opt());
+    dictionaries.map(|of| array_bytes(of.values()) / of.values().len().max(1)).sum()
 }
 
 /// The numbers of the rows of a batch that has them.

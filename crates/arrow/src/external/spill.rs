@@ -13,14 +13,15 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::DataType;
-use std::sync::Arc;
+use arrow_select::take::take_record_batch;
 
 use crate::error::{Error, Result};
 
@@ -101,6 +102,12 @@ impl Spill {
     fn failed(&self, source: io::Error) -> Error {
         koel::Error::Spill { folder: self.folder.clone(), source }.into()
     }
+}
+
+/// The same rows in memory of their own.
+pub(super) fn copied(batch: &RecordBatch) -> Result<RecordBatch> {
+    let rows: UInt32Array = (0..batch.num_rows() as u32).collect::<Vec<_>>().into();
+    compact(&take_record_batch(batch, &rows)?)
 }
 
 /// The batch without what it does not use: views of text share buffers, which would be written with each batch.

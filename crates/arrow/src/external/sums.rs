@@ -98,6 +98,8 @@ impl Sums {
     /// For an aggregate that is added up: of this column, with a result of this type.
     pub(super) fn of(function: Function, column: Option<&Field>, result: &DataType) -> Option<Self> {
         let kind = match function {
+            // Of no column rows are counted.
+            _ if column.is_none() => Kind::Count,
             Function::Count => Kind::Count,
             Function::Sum if *result == DataType::Float64 => Kind::Doubles(Vec::new()),
             Function::Mean if column.is_some_and(|column| column.data_type().is_floating()) => {

@@ -72,6 +72,10 @@ fn batches(of: &RecordBatch, rows: usize) -> Batches<'static, Error> {
     Batches::new(of.schema(), pieces.into_iter().map(Ok))
 }
 
+fn flat(column: &ArrayRef) -> Result<ArrayRef> {
+    Ok(arrow_cast::cast(column, &result_type(column.data_type()))?)
+}
+
 fn keys(of: &RecordBatch, places: &[usize]) -> Keys {
     let column = |&at: &usize| Column::new(of.schema().field(at).name(), Arc::clone(of.column(at)));
     Keys::new(places.iter().map(column).collect()).expect("keys")
@@ -86,7 +90,7 @@ fn whole(schema: &SchemaRef, batches: &[RecordBatch]) -> RecordBatch {
 fn expected(left: &RecordBatch, right: &RecordBatch, join: &Join<'_>) -> Result<Vec<ArrayRef>> {
     let (left_keys, right_keys): (Vec<usize>, Vec<usize>) = join.on.iter().copied().unzip();
     let rows = crate::join(join.device, &keys(left, &left_keys), &keys(right, &right_keys), join.how, join.nulls)?;
-    let plain = |column: ArrayRef| crate::plain::plain(&column);
+    let plain = |column: ArrayRef| flat(&column);
     let take = |of: &RecordBatch, at: usize, rows: &arrow_array::UInt32Array| {
         plain(arrow_select::take::take(of.column(at), rows, None)?)
     };
@@ -247,7 +251,7 @@ fn check_groups(table: &RecordBatch, by: &[usize], limits: &[u64]) -> Result<()>
             for ((found, expected), field) in
                 found.columns().iter().zip(expected.columns()).zip(expected.schema().fields())
             {
-                let expected = crate::plain::plain(expected)?;
+                let expected = flat(expected)?;
                 assert!(*found == expected, "{order:?}, {nulls:?}, {bytes} bytes, {}", field.name());
             }
         }
@@ -262,6 +266,73 @@ fn groups_are_those_of_memory() -> Result<()> {
     check_groups(&with_decimals(&table(13, 3000, 40, 9)), &[0, 2], &LIMITS)?;
     check_groups(&with_decimals(&table(23, 200, 60, 3)), &[0], &ALL_LIMITS)?;
     check_groups(&with_decimals(&table(14, 0, 1, 0)), &[0], &LIMITS)
+}
+
+#[test]
+fn aggregates_of_no_column_count_rows() -> Result<()> {
+    let (device, table) = (device(), table(18, 3000, 4, 9));
+    let of = |function, column| Of { function, column, name: format!("{function:?} {column:?}") };
+    let aggregates = [of(Function::Min, None), of(Function::Max, Some(5)), of(Function::Sum, None)];
+    let mut all = Vec::new();
+    for bytes in [1 << 40, 100_000] {
+        let limit = Limit::new(bytes);
+        let (order, nulls) = (IdOrder::FirstSeen, NullKeys::Group);
+        let group_by =
+            GroupBy { device: &device, by: &[0], aggregates: &aggregates, order, nulls, limit: &limit, watch: &|_| () };
+        let mut found = Vec::new();
+        group_by.run(batches(&table, 300), |batch| {
+            found.push(batch);
+            Ok::<_, Error>(())
+        })?;
+        all.push(whole(&group_by.schema(&table.schema())?, &found));
+    }
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[0].column(1), all[0].column(3));
+    Ok(())
+}
+
+/// Lists of names in a dictionary, and of views; texts of which a batch has more than a limit.
+#[test]
+fn lists_and_long_texts_go_to_files_and_back() -> Result<()> {
+    use arrow_array::builder::{ListBuilder, StringDictionaryBuilder, StringViewBuilder};
+    let rows = 3000;
+    let mut names = ListBuilder::new(StringDictionaryBuilder::<Int32Type>::new());
+    let mut views = ListBuilder::new(StringViewBuilder::new());
+    for row in 0..rows {
+        (0..row % 4).for_each(|i| names.values().append_value(format!("name {}", (row + i) % 100)));
+        (0..row % 3).for_each(|i| views.values().append_value(format!("a view of a text that is long {row} {i}")));
+        names.append(row % 7 > 0);
+        views.append(true);
+    }
+    let long: StringArray = (0..rows).map(|row| Some("long ".repeat(row % 500))).collect();
+    let key: Int64Array = (0..rows as i64).map(|row| Some(row * 7 % 1000)).collect();
+    let columns: [(&str, ArrayRef); 4] = [
+        ("key", Arc::new(key)),
+        ("names", Arc::new(names.finish())),
+        ("views", Arc::new(views.finish())),
+        ("long", Arc::new(long)),
+    ];
+    let table = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))?;
+    let device = device();
+    let outputs = [Output::Left(1), Output::Right(2), Output::Right(1), Output::Left(3), Output::Right(3)];
+    let mut all: Vec<RecordBatch> = Vec::new();
+    for bytes in [1 << 40, 1_500_000, 200_000] {
+        let limit = Limit::new(bytes);
+        let (on, how, nulls) = (&[(0, 0)][..], JoinKind::Inner, NullEquality::NothingEquals);
+        let join = Join { device: &device, on, how, nulls, columns: &outputs, limit: &limit, watch: &|_| () };
+        let mut found = Vec::new();
+        let sizes = join.run(batches(&table, 500), batches(&table, 700), |batch| {
+            found.push(batch);
+            Ok::<_, Error>(())
+        })?;
+        assert_eq!((sizes.joined, sizes.spilled > 0), (9000, bytes < 1 << 40));
+        all.push(whole(&join.schema(&table.schema(), &table.schema())?, &found));
+    }
+    assert!(all[0] == all[1] && all[1] == all[2]);
+    let rows: arrow_array::UInt32Array = (0..9000).map(|row| row / 3).collect::<Vec<_>>().into();
+    let names = flat(&arrow_select::take::take(table.column(1), &rows, None)?)?;
+    assert!(all[0].column(0) == &names);
+    Ok(())
 }
 
 #[test]
@@ -392,7 +463,8 @@ fn what_cannot_be_is_refused_before_rows_are_read() {
     );
     let nulls = new_null_array(&DataType::Int64, 3);
     assert_eq!(
-        hash::hashes(&Keys::of_arrays(&[nulls]).expect("keys"), NullEquality::NullEquals, 0)
+        hash::Hashing::new(NullEquality::NullEquals)
+            .hashes(&Keys::of_arrays(&[nulls]).expect("keys"), 0)
             .map(|of| of[0] == of[2])
             .ok(),
         Some(true)

@@ -19,6 +19,7 @@ mod npy;
 mod options;
 mod places;
 mod records;
+mod spooled;
 mod table;
 mod window;
 
@@ -39,6 +40,7 @@ pub use letters::of_kmer as letters_of;
 pub(crate) use npy::header as npy_header;
 pub use options::{Header, OtherLetters, ReadOptions};
 pub use places::Places;
+pub(crate) use spooled::Spooled;
 
 /// Bytes that are looked at to tell formats apart.
 const HEAD: usize = 64 << 10;

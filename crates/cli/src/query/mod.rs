@@ -18,7 +18,7 @@ pub(crate) mod groupby;
 pub(crate) mod isin;
 pub(crate) mod join;
 mod keyed;
-mod limited;
+pub(crate) mod limited;
 mod pieces;
 mod types;
 pub(crate) mod unique;

@@ -40,8 +40,7 @@ pub(crate) struct Options {
 impl Options {
     /// Refuses what means nothing without --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
-        super::check_unused("--on", "--drop-nulls", self.nulls.is_given())?;
-        super::check_unused("--on", "--memory", self.memory.is_given())
+        super::check_unused("--on", "--drop-nulls", self.nulls.is_given())
     }
 }
 

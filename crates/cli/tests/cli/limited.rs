@@ -76,6 +76,24 @@ fn what_does_not_fit_gives_the_same_bytes() {
 }
 
 #[test]
+fn keys_without_names_are_counted_under_a_limit() {
+    let folder = Folder::new();
+    let letters =
+        (0..900_000_u64).map(|i| ['A', 'C', 'G', 'T'][(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize % 4]);
+    folder.file("genome.fa", ">g\n".to_owned() + &letters.collect::<String>() + "\n");
+    folder.file("signed.csv", (0..5000).map(|i| format!("{}\n", i % 700 - 300)).collect::<String>());
+    for (arguments, output) in [
+        ("unique genome.fa --kmer 31 --canonical-kmers --counts --min-count 1 --letters", "tsv"),
+        ("unique genome.fa --kmer 11 --counts --min-count 2 --ids ascending", "npy"),
+        ("unique signed.csv signed.csv --counts --ids ascending", "csv"),
+        ("unique signed.csv", "npy"),
+    ] {
+        let said = both(&folder, arguments, output);
+        assert_eq!(said["spilled_bytes"].as_u64() > Some(0), arguments.contains("genome"), "{arguments}: {said}");
+    }
+}
+
+#[test]
 fn tables_are_built_under_a_limit_to_the_same_bytes() {
     let folder = Folder::new();
     folder.million_pairs("pairs.csv");
@@ -111,6 +129,7 @@ fn tables_are_built_under_a_limit_to_the_same_bytes() {
     both("build far.csv pairs.csv far.csv");
     folder.file("signed.csv", "-3,1\n-3,2\n5,1\n5,2\n");
     both("build signed.csv");
+    folder.refused("build pairs.csv -o no.koel --shards 1 --load 0.01 --memory 64Mi --device cpu", "give --shards");
     folder.refused("build pairs.csv -o no.koel --table set --memory 1G", "--memory is for --table map");
 }
 
@@ -134,13 +153,15 @@ fn what_a_limit_cannot_do_is_refused() {
     folder.file("b.csv", "k,w\n,5\n");
     folder.refused("join a.csv b.csv --on k --memory 1M", "64 Mi");
     folder.refused("join a.csv b.csv --memory 1G", "--memory is for tables");
-    folder.refused("unique a.csv --memory 1G", "--memory is for tables");
+    folder.refused("unique a.csv --memory 1G --inverse ids.csv", "--inverse");
     folder.refused("groupby a.csv --memory 1G", "--memory is for tables");
     // Columns without values have the type of the other side, and sums of none are none.
     for arguments in [
         "join a.csv b.csv --on k --how full --nulls-equal",
         "join b.csv a.csv --on k --how left",
-        "groupby b.csv --by w --agg sum:k,mean:k",
+        "groupby b.csv --by w --agg sum:k,mean:k,first:k,min:k",
+        "groupby b.csv --by k --agg sum:w",
+        "groupby b.csv --by w --agg sum:k --types k=float64",
     ] {
         let expected = folder.ok(arguments);
         assert_eq!(folder.ok(&format!("{arguments} --memory 64Mi")), expected, "{arguments}");

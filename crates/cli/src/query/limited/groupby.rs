@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use arrow_schema::{DataType, Field};
+use arrow_schema::Field;
 use koel::backend::HashBackend;
-use koel_arrow::external::{GroupBy, Limit, Of};
-use koel_arrow::{Function, plain_type};
+use koel_arrow::Function;
+use koel_arrow::external::{GroupBy, Limit, Of, result_type};
 use serde_json::json;
 
 use super::super::columns::{schema_of, wanted_columns};
 use super::super::groupby::{Asked, Job, told};
 use super::super::pieces;
 use super::watched::Watched;
-use super::{Stop, batches, place};
+use super::{Stop, place, with_nulls};
 use crate::failure::{Failure, Result, Verdict};
 use crate::progress::Progress;
 use crate::text;
@@ -23,21 +23,24 @@ pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progres
     let start = Instant::now();
     let stream = source.stream(Some(&wanted_columns(of, table.by)))?;
     // Text without values tells no type, and the sum of no numbers is none.
-    let added = |asked: &&Asked| matches!(asked.function, Function::Sum | Function::Mean);
-    let added = job.aggregates.iter().filter(added).filter_map(|asked| asked.column.as_ref());
-    let mut open = Vec::new();
-    for column in added.filter(|column| stream.is_untyped(column)) {
-        open.push((place(stream.schema(), column)?, DataType::Int64));
-    }
-    let rows = batches(stream, open);
+    let is_open = |asked: &Asked| {
+        matches!(asked.function, Function::Sum | Function::Mean)
+            && asked.column.as_ref().is_some_and(|column| stream.is_untyped(column))
+    };
+    let open: Vec<bool> = job.aggregates.iter().map(is_open).collect();
+    let nulls = stream.schema().fields().len();
+    let rows = with_nulls(stream);
     let by = table.by.iter().map(|name| place(rows.schema(), name)).collect::<Result<Vec<_>>>()?;
-    let aggregate = |asked: &Asked| {
+    let aggregate = |(asked, &is_open): (&Asked, &bool)| {
         let of = asked.column.as_deref();
         let usual = || of.map_or("count".into(), |column| format!("{column}_{}", asked.function.name()));
-        let column = of.map(|column| place(rows.schema(), column)).transpose()?;
+        let column = match is_open {
+            true => Some(nulls),
+            false => of.map(|column| place(rows.schema(), column)).transpose()?,
+        };
         Ok::<_, Failure>(Of { function: asked.function, column, name: asked.name.clone().unwrap_or_else(usual) })
     };
-    let aggregates = job.aggregates.iter().map(aggregate).collect::<Result<Vec<_>>>()?;
+    let aggregates = job.aggregates.iter().zip(&open).map(aggregate).collect::<Result<Vec<_>>>()?;
     let names = table.by.iter().chain(aggregates.iter().map(|of| &of.name)).map(String::as_str);
     pieces::check_names(names, "name one of them, as in --agg NAME=FUNCTION:COLUMN")?;
     let watched = Watched::new(progress, table.output, "grouping");
@@ -56,7 +59,7 @@ pub(in super::super) fn run(job: &Job<'_>, of: &[String], limit: &Limit, progres
     let mut fields: Vec<Field> = groups.fields().iter().map(|field| field.as_ref().clone()).collect();
     for (field, &key) in fields.iter_mut().zip(&by) {
         let key = rows.schema().field(key);
-        *field = key.clone().with_data_type(plain_type(key.data_type())).with_nullable(true);
+        *field = key.clone().with_data_type(result_type(key.data_type())).with_nullable(true);
     }
     let schema = schema_of(fields);
     let mut results = watched.results(&schema, limit)?;

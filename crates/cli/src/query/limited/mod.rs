@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs     a command each: what it asks of koel_arrow::external
+//! keys.rs                            `koel unique` of keys that have no name
 //! watched.rs                         its progress, and results on their way out
 //! ```
 //!
@@ -11,6 +12,7 @@
 
 pub(super) mod groupby;
 pub(super) mod join;
+pub(crate) mod keys;
 pub(super) mod unique;
 mod watched;
 
@@ -40,7 +42,7 @@ impl Memory {
         self.memory.is_some()
     }
 
-    pub(super) fn limit(&self) -> Option<Limit> {
+    pub(crate) fn limit(&self) -> Option<Limit> {
         self.memory.map(Limit::new)
     }
 }
@@ -88,6 +90,19 @@ fn batches<'a>(stream: Stream<'a>, nulls: Vec<(usize, DataType)>) -> Batches<'a,
     };
     let of_table = Arc::clone(&schema);
     Batches::new(of_table, stream.map(move |batch| put(&schema, &nulls, batch?)))
+}
+
+/// The batches of a file, with a column of nulls behind all others.
+fn with_nulls<'a>(stream: Stream<'a>) -> Batches<'a, Stop> {
+    let fields = stream.schema().fields().iter().map(|field| field.as_ref().clone());
+    let schema = schema_of(fields.chain([Field::new("", DataType::Int64, true)]).collect());
+    let of_table = Arc::clone(&schema);
+    let put = move |of: Result<RecordBatch>| {
+        let of = of?;
+        let nulls = new_null_array(&DataType::Int64, of.num_rows());
+        Ok::<_, Stop>(batch(&schema, [of.columns(), &[nulls]].concat(), of.num_rows())?)
+    };
+    Batches::new(of_table, stream.map(put))
 }
 
 /// Where a column of this name is.

@@ -18,8 +18,8 @@ use arrow_select::filter::filter_record_batch;
 use koel::JoinKind;
 use koel::backend::HashBackend;
 use koel::device::Any;
-use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Spooled};
-use koel_arrow::{Function, NullEquality, NullKeys, plain_type};
+use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Spooled, result_type};
+use koel_arrow::{Function, NullEquality, NullKeys};
 use serde_json::json;
 
 use super::super::columns::{batch, schema_of, wanted_columns};
@@ -47,7 +47,7 @@ pub(in super::super) fn run(job: &Job<'_>, shown: &[String], limit: &Limit, prog
     aggregates.extend(is_counted.then(|| Of { function: Function::Count, column: None, name: "count".into() }));
     let field = |name: &String| {
         let field = rows.schema().field(place(rows.schema(), name)?);
-        Ok::<_, Failure>(field.clone().with_data_type(plain_type(field.data_type())).with_nullable(true))
+        Ok::<_, Failure>(field.clone().with_data_type(result_type(field.data_type())).with_nullable(true))
     };
     let mut fields = shown.iter().map(field).collect::<Result<Vec<_>>>()?;
     fields.extend(job.counts.then(|| Field::new("count", DataType::Int64, false)));
@@ -144,13 +144,17 @@ impl Inverse<'_> {
         let table = batches(self.source.stream(Some(self.by))?, Vec::new());
         let on: Vec<(usize, usize)> = (0..self.by.len()).map(|key| (key, key)).collect();
         let drops = self.nulls == NullKeys::Drop;
-        let (how, nulls) = match drops {
-            true => (JoinKind::Left, NullEquality::NothingEquals),
-            false => (JoinKind::Left, NullEquality::NullEquals),
-        };
+        let nulls = if drops { NullEquality::NothingEquals } else { NullEquality::NullEquals };
         let (columns, watch) = ([Output::Right(schema.fields().len() - 1)], |stage| self.watched.tell(stage));
-        let join =
-            Join { device: self.device, on: &on, how, nulls, columns: &columns, limit: self.limit, watch: &watch };
+        let join = Join {
+            device: self.device,
+            on: &on,
+            how: JoinKind::Left,
+            nulls,
+            columns: &columns,
+            limit: self.limit,
+            watch: &watch,
+        };
         // As without a limit, where there cannot be more.
         let of_ids = if count <= u32::MAX.into() { DataType::UInt32 } else { DataType::UInt64 };
         let ids = schema_of(vec![Field::new("id", of_ids.clone(), drops)]);

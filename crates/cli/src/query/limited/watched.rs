@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use arrow_select::coalesce::BatchCoalescer;
 use koel_arrow::Error;
-use koel_arrow::external::{Limit, Stage};
+use koel_arrow::external::{Limit, Stage, row_bytes};
 
 use super::super::columns::batch;
 use super::super::pieces::BATCH;
@@ -40,6 +40,13 @@ impl<'a> Watched<'a> {
         }
     }
 
+    /// Takes the line away where rows go to a terminal: they are progress enough.
+    pub(super) fn rows_come(&self) {
+        if self.output.output.is_none() {
+            self.progress.take();
+        }
+    }
+
     /// Where rows of this schema go.
     pub(super) fn results(&self, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
         self.results_in(self.output.output.as_deref(), schema, limit)
@@ -47,18 +54,24 @@ impl<'a> Watched<'a> {
 
     /// The same, in this file.
     pub(super) fn results_in(&self, path: Option<&Path>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
-        let ends = path.is_none().then_some(&self.progress);
+        // On a terminal nothing comes before the first row, in case that there is none for an error.
+        let sink = path.map(|path| Sink::create(Some(path), schema)).transpose()?;
         let waiting = BatchCoalescer::new(SchemaRef::clone(schema), BATCH);
-        Ok(Results { ends, sink: Sink::create(path, schema)?, waiting, most: limit.bytes() / 4 })
+        Ok(Results { progress: &self.progress, sink, waiting, most: (limit.bytes() / 4).min(MOST) })
     }
 }
+
+/// The most bytes of rows that wait: texts of a batch are at most 2 GiB long.
+const MOST: u64 = 256 << 20;
+/// Bytes of rows that are put to them at a time.
+const AT_ONCE: usize = 4 << 20;
 
 /// Rows on their way out, in batches as they are without a limit, if rows are not very long: where pages of Parquet end is a
 /// matter of these.
 pub(super) struct Results<'a> {
-    /// The line, where rows end it: on a terminal they are progress enough.
-    ends: Option<&'a RefCell<Option<Progress>>>,
-    sink: Sink,
+    progress: &'a RefCell<Option<Progress>>,
+    /// That of stdout comes with the first rows.
+    sink: Option<Sink>,
     waiting: BatchCoalescer,
     /// Bytes of rows that wait.
     most: u64,
@@ -67,23 +80,38 @@ pub(super) struct Results<'a> {
 impl Results<'_> {
     /// Writes rows, under the names that they have in the result.
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        if let Some(progress) = self.ends {
-            progress.take();
-        }
         let rows = batch(&self.waiting.schema(), rows.columns().to_vec(), rows.num_rows())?;
-        self.waiting.push_batch(rows).map_err(Error::from)?;
-        // Long rows do not wait for others.
-        if self.waiting.size() as u64 > self.most {
-            self.waiting.finish_buffered_batch().map_err(Error::from)?;
+        let count = (AT_ONCE / (row_bytes(&rows) / rows.num_rows().max(1)).max(1)).max(1);
+        for start in (0..rows.num_rows()).step_by(count) {
+            let some = rows.slice(start, count.min(rows.num_rows() - start));
+            self.waiting.push_batch(some).map_err(Error::from)?;
+            // Long rows do not wait for others.
+            if self.waiting.size() as u64 > self.most {
+                self.waiting.finish_buffered_batch().map_err(Error::from)?;
+            }
+            self.put()?;
         }
-        self.put()
+        Ok(())
     }
 
     fn put(&mut self) -> Result<()> {
         while let Some(rows) = self.waiting.next_completed_batch() {
-            self.sink.write(&rows)?;
+            let mut sink = self.opened()?;
+            sink.write(&rows)?;
+            self.sink = Some(sink);
         }
         Ok(())
+    }
+
+    /// Where rows go.
+    fn opened(&mut self) -> Result<Sink> {
+        self.sink.take().map_or_else(
+            || {
+                self.progress.take();
+                Sink::create(None, &self.waiting.schema())
+            },
+            Ok,
+        )
     }
 
     /// Writes what is left and gives the file its name. How many rows were written.
@@ -95,6 +123,6 @@ impl Results<'_> {
     pub(super) fn flush(mut self) -> Result<Flushed> {
         self.waiting.finish_buffered_batch().map_err(Error::from)?;
         self.put()?;
-        self.sink.flush()
+        self.opened()?.flush()
     }
 }

@@ -19,7 +19,6 @@ mod npy;
 mod packed;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod sizes;
 mod spool;
 pub(crate) mod stream;
 #[cfg(test)]
@@ -196,13 +195,15 @@ impl Source {
     pub(crate) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
         let places = self.places(columns)?;
         progress::say(format!("reading {}", self.name.shown()));
-        match &self.form {
+        let (stream, data) = match &self.form {
             #[cfg(feature = "parquet")]
-            Form::Parquet(parquet) => parquet.stream(&self.name, &places),
-            Form::Ipc(ipc) => ipc.stream(&self.name, &places),
-            Form::Npy(npy) => npy.stream(&self.name, &places),
-            Form::Csv(csv) => csv.stream(&self.name, &places),
-        }
+            Form::Parquet(parquet) => (parquet.stream(&self.name, &places)?, parquet.data()),
+            Form::Ipc(ipc) => (ipc.stream(&self.name, &places)?, ipc.data()),
+            Form::Npy(npy) => (npy.stream(&self.name, &places)?, npy.data()),
+            Form::Csv(csv) => return csv.stream(&self.name, &places),
+        };
+        // Who reads it twice has to find the same.
+        Ok(stream.checked(|| data.check_unchanged().map_err(|error| self.name.io(&error))))
     }
 }
 

@@ -85,6 +85,10 @@ impl Npy {
         Ok(Npy { data, schema: Arc::new(Schema::new(columns)), fields, start, width, rows })
     }
 
+    pub(super) fn data(&self) -> &Data {
+        &self.data
+    }
+
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }

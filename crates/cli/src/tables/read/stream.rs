@@ -6,8 +6,8 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::sizes;
 use crate::failure::Result;
+use koel_arrow::external::row_bytes;
 
 /// The most rows of a batch.
 pub(super) const ROWS: usize = 1 << 16;
@@ -30,21 +30,35 @@ pub(crate) struct Stream<'a> {
     /// Parts of the batch that came last, the next of them at the end.
     parts: Vec<RecordBatch>,
     has_failed: bool,
-    /// Columns of text of which no field has a value, so that nothing tells their types.
+    /// Columns of text of which no field has a value, so that nothing tells their types but what the user says.
     untyped: Vec<String>,
+    /// What is to be so at the end.
+    at_end: Option<Box<dyn FnOnce() -> Result<()> + Send + 'a>>,
 }
 
 impl<'a> Stream<'a> {
     /// Batches of this schema, however large they are.
     pub(super) fn of(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'a) -> Stream<'a> {
-        Stream { schema, batches: Box::new(batches), parts: Vec::new(), has_failed: false, untyped: Vec::new() }
+        Stream {
+            schema,
+            batches: Box::new(batches),
+            parts: Vec::new(),
+            has_failed: false,
+            untyped: Vec::new(),
+            at_end: None,
+        }
+    }
+
+    /// With something that is looked at behind the last batch.
+    pub(super) fn checked(self, at_end: impl FnOnce() -> Result<()> + Send + 'a) -> Stream<'a> {
+        Stream { at_end: Some(Box::new(at_end)), ..self }
     }
 
     pub(super) fn with_untyped(self, untyped: Vec<String>) -> Stream<'a> {
         Stream { untyped, ..self }
     }
 
-    /// Whether a column is of text without values: its type is any.
+    /// Whether a column is of text and has no value.
     pub(crate) fn is_untyped(&self, column: &str) -> bool {
         self.untyped.iter().any(|untyped| untyped == column)
     }
@@ -60,7 +74,8 @@ impl Iterator for Stream<'_> {
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         while !self.has_failed {
             let Some(part) = self.parts.pop() else {
-                match self.batches.next()? {
+                let next = self.batches.next().or_else(|| self.at_end.take().and_then(|check| check().err()).map(Err));
+                match next? {
                     Ok(batch) => self.parts.push(batch),
                     Err(failure) => {
                         self.has_failed = true;
@@ -70,7 +85,7 @@ impl Iterator for Stream<'_> {
                 continue;
             };
             let rows = part.num_rows();
-            if rows > ROWS || (rows > 1 && sizes::of_rows(&part) > BYTES) {
+            if rows > ROWS || (rows > 1 && row_bytes(&part) > BYTES) {
                 // In halves, as rows at its end may be much longer than those at its begin.
                 let half = rows.div_ceil(2);
                 let half = if half >= WORD { half.next_multiple_of(WORD).min(rows - 1) } else { half };
@@ -114,7 +129,7 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
         let batch = RecordBatch::try_from_iter([("a", texts)]).expect("a column");
         let found = batches(&batch);
-        assert!(found.iter().all(|batch| batch.num_rows() == 1 || sizes::of_rows(batch) <= BYTES));
+        assert!(found.iter().all(|batch| batch.num_rows() == 1 || row_bytes(batch) <= BYTES));
         assert!(found[0].num_rows() >= 500 && found.len() < 20);
         assert_eq!(concat_batches(&batch.schema(), &found).expect("one schema"), batch);
     }

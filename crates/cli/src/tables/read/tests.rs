@@ -30,7 +30,7 @@ fn check(path: &Path, columns: Option<&[String]>, options: &TableReading) {
             stream.map(|batch| batch.unwrap_or_else(|failure| panic!("{shown}: {failure}"))).collect();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), table.rows, "{shown}");
         for batch in &batches {
-            let (rows, bytes) = (batch.num_rows(), sizes::of_rows(batch));
+            let (rows, bytes) = (batch.num_rows(), row_bytes(batch));
             assert_eq!(batch.schema(), table.schema, "{shown}");
             assert!((1..=stream::ROWS).contains(&rows), "{shown}: {rows} rows");
             assert!(rows == 1 || bytes <= stream::BYTES, "{shown}: {bytes} bytes of {rows} rows");

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
@@ -25,11 +25,11 @@ impl Csv {
     pub(in super::super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
         let wants = self.wants(places);
         let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
-        let (seen, ranges) = self.classes(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
+        let (seen, has_values, ranges) = self.classes(&text, &wants).map_err(|stop| self.told(name, &text, stop))?;
         let kinds = kinds(&wants, &seen);
         let schema = self.schema(places, &kinds);
-        let is_untyped = |&&place: &&usize| wants[place] == Want::Fitting && seen[place] == Seen::default();
-        let untyped = places.iter().filter(is_untyped).map(|&place| self.names[place].clone()).collect();
+        let untyped =
+            places.iter().filter(|&&place| !has_values[place]).map(|&place| self.names[place].clone()).collect();
         let known = wants.iter().zip(kinds).map(|(&want, kind)| match want {
             Want::Fitting => Want::Known(kind),
             other => other,
@@ -48,12 +48,13 @@ impl Csv {
         Ok(Stream::of(schema, pieces).with_untyped(untyped))
     }
 
-    /// The classes of all fields of each column whose type is to fit, and where pieces of whole rows are.
-    fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<(Vec<Seen>, Vec<Range<usize>>), Stop> {
+    /// The classes of all fields of each column whose type is to fit, whether a wanted column has a value, and where pieces of
+    /// whole rows are.
+    fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<Classes, Stop> {
         let start = self.start.min(text.length());
         let size = self.size.unwrap_or(LEAST);
         progress::bytes(text.length() as u64);
-        let mut seen = vec![Seen::default(); wants.len()];
+        let (mut seen, mut has_values) = (vec![Seen::default(); wants.len()], vec![false; wants.len()]);
         // Lines are rows up to the first quote. From the piece with that on it takes going through all quotes to know.
         let mut has_quotes = false;
         let mut ranges = cut::lines(text, start, size)?;
@@ -63,7 +64,11 @@ impl Csv {
             let classes = |range: &Range<usize>| {
                 text.look(range.clone(), |bytes| match memchr::memchr(b'"', bytes) {
                     Some(_) if !has_quotes => Ok(None),
-                    _ => self.counted(range, bytes, wants).map(|piece| Some(piece.seen)),
+                    _ => self.counted(range, bytes, wants).map(|piece| {
+                        let are_there =
+                            |array: &Option<ArrayRef>| array.as_ref().is_some_and(|of| of.null_count() < of.len());
+                        Some((piece.seen, piece.arrays.iter().map(are_there).collect::<Vec<_>>()))
+                    }),
                 })?
             };
             let found: Vec<_> = some
@@ -80,13 +85,17 @@ impl Csv {
                     progress::advance_bytes((rest - start) as u64);
                     break;
                 };
-                add(&mut seen, &classes);
+                add(&mut seen, &classes.0);
+                has_values.iter_mut().zip(classes.1).for_each(|(has, more)| *has |= more);
                 next += 1;
             }
         }
-        Ok((seen, ranges))
+        Ok((seen, has_values, ranges))
     }
 }
+
+/// What the first pass keeps.
+type Classes = (Vec<Seen>, Vec<bool>, Vec<Range<usize>>);
 
 /// The pieces that are left.
 struct Pieces<'a> {

@@ -55,6 +55,10 @@ impl Parquet {
         Ok(Parquet { data, metadata })
     }
 
+    pub(super) fn data(&self) -> &Data {
+        &self.data
+    }
+
     pub(super) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }

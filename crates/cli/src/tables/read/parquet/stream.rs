@@ -7,12 +7,12 @@
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
+use koel_arrow::external::row_bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::basic::Type;
 use rayon::prelude::*;
 
 use super::super::guarded::guarded;
-use super::super::sizes;
 use super::super::stream::{self, Stream};
 use super::{Parquet, batch_of, failed, rows_of};
 use crate::failure::Result;
@@ -120,7 +120,7 @@ impl Steps<'_> {
         let arrays = arrays.collect::<Vec<_>>().into_iter().collect::<Result<Option<Vec<ArrayRef>>>>()?;
         let batch = batch_of(self.name, self.group, &self.schema, arrays, count)?;
         self.next += count;
-        let fitting = stream::rows_of(sizes::of_rows(&batch).div_ceil(count)).min(self.most);
+        let fitting = stream::rows_of(row_bytes(&batch).div_ceil(count)).min(self.most);
         let is_too_long = fitting <= self.size / 2;
         if is_too_long || (self.may_grow && fitting >= 2 * self.size) {
             self.readers.clear();

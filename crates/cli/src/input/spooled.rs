@@ -6,8 +6,8 @@
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
 
+use super::{Inputs, Named, ReadOptions, Sink, Want, note_types};
 use crate::failure::Result;
-use crate::input::{Inputs, Named, ReadOptions, Sink, Want, note_types};
 use crate::number::{Number, Numbers, Span, Type};
 
 /// Rows that are handed on at a time.
@@ -17,7 +17,7 @@ const ROWS: usize = 1 << 18;
 const BYTES: usize = 16;
 
 /// Rows of all inputs.
-pub(super) struct Spooled {
+pub(crate) struct Spooled {
     file: BufWriter<File>,
     columns: [Column; 2],
     rows: u64,
@@ -37,7 +37,7 @@ impl Column {
 }
 
 impl Spooled {
-    pub(super) fn read(inputs: Inputs<'_>, options: &ReadOptions, want: Want) -> Result<Spooled> {
+    pub(crate) fn read(inputs: Inputs<'_>, options: &ReadOptions, want: Want) -> Result<Spooled> {
         let file = tempfile::tempfile().map_err(spill)?;
         let columns = [Column { named: None, span: Span::EMPTY }; 2];
         let mut rows = Spooled { file: BufWriter::with_capacity(1 << 20, file), columns, rows: 0 };
@@ -49,38 +49,40 @@ impl Spooled {
     }
 
     /// The types of keys and of values.
-    pub(super) fn types(&self) -> (Type, Type) {
+    pub(crate) fn types(&self) -> (Type, Type) {
         (self.columns[0].kind(), self.columns[1].kind())
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.rows
     }
 
-    /// Hands on all rows, some at a time.
-    pub(super) fn each(self, mut take: impl FnMut(Numbers, Numbers) -> Result<()>) -> Result<()> {
+    /// Keys and values of all rows, some at a time.
+    pub(crate) fn blocks(self) -> Result<impl Iterator<Item = Result<(Numbers, Numbers)>>> {
         let (kinds, mut left) = (self.types(), self.rows);
         let mut file = self.file.into_inner().map_err(|error| spill(error.into_error()))?;
         file.rewind().map_err(spill)?;
         let mut file = BufReader::with_capacity(1 << 20, file);
         let mut bytes = vec![0; BYTES * ROWS];
-        while left > 0 {
+        Ok(std::iter::from_fn(move || {
             let rows = left.min(ROWS as u64) as usize;
-            let bytes = &mut bytes[..BYTES * rows];
-            file.read_exact(bytes).map_err(spill)?;
-            let words: Vec<u64> = bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
-            let column = |at: usize, kind: Type| -> Result<Numbers> {
-                let mut column = Numbers::default();
-                column.begin(Some(kind));
-                let numbers: Vec<Number> = words.iter().skip(at).step_by(2).map(|&word| kind.number(word)).collect();
-                column.append(&numbers)?;
-                Ok(column)
-            };
-            take(column(0, kinds.0)?, column(1, kinds.1)?)?;
             left -= rows as u64;
-        }
-        Ok(())
+            (rows > 0).then(|| {
+                let bytes = &mut bytes[..BYTES * rows];
+                file.read_exact(bytes).map_err(spill)?;
+                Ok((column(bytes, 0, kinds.0)?, column(bytes, 1, kinds.1)?))
+            })
+        }))
     }
+}
+
+/// The column of this number, of rows as they are in the file.
+fn column(bytes: &[u8], at: usize, kind: Type) -> Result<Numbers> {
+    let mut column = Numbers::default();
+    column.begin(Some(kind));
+    let words = bytes.as_chunks().0.iter().skip(at).step_by(2);
+    column.append(&words.map(|&word| kind.number(u64::from_le_bytes(word))).collect::<Vec<Number>>())?;
+    Ok(column)
 }
 
 impl Sink for Spooled {

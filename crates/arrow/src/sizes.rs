@@ -10,15 +10,16 @@ const UNKNOWN: usize = 16;
 /// Views of texts that are in them hold as many bytes.
 const INLINE: usize = 12;
 
-/// About how many bytes the rows of a batch take.
-pub(super) fn of_rows(batch: &RecordBatch) -> usize {
-    batch.columns().iter().map(|column| of(column)).sum()
+/// About how many bytes the rows of a batch take, without what else is in their buffers. Values that a dictionary names are not
+/// counted.
+pub fn row_bytes(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(|column| array_bytes(column)).sum()
 }
 
-/// About how many bytes an array takes. Values that a dictionary names are there once, for all batches.
-pub(super) fn of(array: &dyn Array) -> usize {
+/// About how many bytes an array takes.
+pub(crate) fn array_bytes(array: &dyn Array) -> usize {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
-        return of(dictionary.keys());
+        return array_bytes(dictionary.keys());
     }
     let rows = array.len();
     let nulls = if array.nulls().is_some() { rows.div_ceil(8) } else { 0 };
@@ -38,8 +39,8 @@ pub(super) fn of(array: &dyn Array) -> usize {
                 8 * rows + within(array.as_list::<i64>().values(), array.as_list::<i64>().offsets())
             }
             DataType::Map(..) => 4 * rows + within(array.as_map().entries(), array.as_map().offsets()),
-            DataType::FixedSizeList(..) => of(array.as_fixed_size_list().values()),
-            DataType::Struct(_) => array.as_struct().columns().iter().map(|column| of(column)).sum(),
+            DataType::FixedSizeList(..) => array_bytes(array.as_fixed_size_list().values()),
+            DataType::Struct(_) => array.as_struct().columns().iter().map(|column| array_bytes(column)).sum(),
             other => rows * other.primitive_width().unwrap_or(UNKNOWN),
         }
 }
@@ -53,7 +54,7 @@ fn between<T: Copy + TryInto<usize>>(offsets: &[T]) -> (usize, usize) {
 
 fn within<T: Copy + TryInto<usize>>(values: &dyn Array, offsets: &[T]) -> usize {
     let (first, length) = between(offsets);
-    of(&values.slice(first, length))
+    array_bytes(&values.slice(first, length))
 }
 
 fn of_views(views: &[u128]) -> usize {
@@ -94,7 +95,7 @@ mod tests {
             (Arc::new(both), 4 * 12 + 203, 2 * 12 + 103),
         ];
         for (array, all, last) in cases {
-            assert_eq!((of(&array), of(&array.slice(2, 2))), (all, last), "{}", array.data_type());
+            assert_eq!((array_bytes(&array), array_bytes(&array.slice(2, 2))), (all, last), "{}", array.data_type());
         }
     }
 }

@@ -1,0 +1,73 @@
+//! Queries: files that are read as the keys of a table were.
+
+use koel::KeyType;
+use koel::table::FileInfo;
+
+use super::Args;
+use crate::failure::{Failure, Result};
+use crate::input::{Inputs, ReadOptions};
+use crate::number::Type;
+use crate::structure::Types;
+
+/// A file of queries, and how it is read.
+pub(super) struct Queries<'a> {
+    pub(super) inputs: Inputs<'a>,
+    pub(super) reading: ReadOptions,
+    /// Letters of the table's keys, if they are k-mers.
+    pub(super) k: Option<u32>,
+}
+
+impl<'a> Queries<'a> {
+    /// Opens the file. Letters become keys as the table's own keys did, so the number of letters must be known.
+    pub(super) fn open(args: &Args, info: &FileInfo) -> Result<Queries<'a>> {
+        let (key_type, mut reading) = (info.key_type, args.reading.clone());
+        let are = if args.reverse {
+            "the queries of --reverse are ids, which are numbers".into()
+        } else {
+            format!("the keys of {} are {}", args.table.display(), Types::of(info).keys_said())
+        };
+        // Older tables do not know that their keys are k-mers: there the user may say so.
+        let may_be_kmers = key_type == KeyType::Numbers && !args.reverse;
+        let is_canonical = matches!(key_type, KeyType::CanonicalKmers { .. }) && !args.reverse;
+        if reading.canonical_kmers && !is_canonical {
+            let not = "and not canonical ones";
+            return Err(Failure::Input(format!("--canonical-kmers: {are}, {not}: leave it out")));
+        }
+        reading.canonical_kmers = is_canonical;
+        match (k_of(key_type), reading.kmer) {
+            (Some(k), None) if !args.reverse => (reading.kmer, reading.letters) = (Some(k), true),
+            (Some(k), Some(kmer)) if kmer == k && !args.reverse => reading.letters = true,
+            (_, Some(kmer)) if !may_be_kmers => {
+                return Err(Failure::Input(format!("--kmer {kmer}: {are}: leave it out")));
+            }
+            _ => {}
+        }
+        let inputs = Inputs::open(&args.queries)?;
+        inputs.check(&reading)?;
+        reading.check_value(false)?;
+        if inputs.has_sequences() && reading.kmer.is_none() {
+            let advice = if may_be_kmers {
+                "give --kmer K if they are k-mers of K letters all the same"
+            } else {
+                "give numbers, as CSV, TSV or .npy"
+            };
+            return Err(Failure::Input(format!("{}: these are sequences, and {are}: {advice}", inputs.shown())));
+        }
+        // Of a table that does not know that its keys are k-mers, the user may say so.
+        let k = k_of(key_type).or(reading.kmer.filter(|_| inputs.has_sequences()));
+        args.output.check_letters(k)?;
+        if args.writes_array() && reading.keys.is_none() && inputs.is_text() {
+            // An array has one type, which has to be known before the last query is.
+            reading.keys = Some(if args.reverse { Type::U32 } else { Types::of(info).keys });
+        }
+        Ok(Queries { inputs, reading, k })
+    }
+}
+
+/// Letters of keys, if they are k-mers.
+pub(super) fn k_of(key_type: KeyType) -> Option<u32> {
+    match key_type {
+        KeyType::Kmers { k } | KeyType::CanonicalKmers { k } => Some(k),
+        _ => None,
+    }
+}
