@@ -217,6 +217,7 @@ impl Job<'_> {
         };
         // A group all of whose values are null has none.
         let nulls = counts.as_ref().map(|counts| NullBuffer::from_iter(counts.iter().map(|&count| count > 0)));
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         match (self.function, &values.numbers) {
             (Function::Sum, numbers) if self.may_be_added() => self.sum(ids, numbers, nulls),
             (Function::Mean, numbers) if self.may_be_added() => {

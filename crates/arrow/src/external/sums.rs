@@ -143,7 +143,8 @@ impl Sums {
     /// One value a group, as a column of this type. `firsts` are the first rows of the groups.
     pub(super) fn finish(mut self, column: Option<&Field>, result: &DataType, firsts: &[u64]) -> Result<ArrayRef> {
         self.counts.resize(firsts.len(), 0);
-        let nulls = || Some(NullBuffer::from_iter(self.counts.iter().map(|&count| count > 0)));
+        let nulls = NullBuffer::from_iter(self.counts.iter().map(|&count| count > 0));
+        let nulls = || Some(nulls.clone()).filter(|nulls| nulls.null_count() > 0);
         let from = column.map_or(&DataType::Null, Field::data_type);
         let counts = &self.counts;
         let mean = |(sum, &count): (f64, &i64)| sum / count as f64;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    Array, ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
     StringViewArray, UInt64Array, new_null_array,
 };
 use arrow_schema::DataType;

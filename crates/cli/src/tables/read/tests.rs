@@ -10,6 +10,7 @@ use arrow_array::*;
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_select::concat::concat_batches;
+use koel_arrow::external::row_bytes;
 
 use super::super::tests::{all_types, names, write};
 use super::*;
