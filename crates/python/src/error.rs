@@ -77,6 +77,7 @@ fn of_koel(error: Error) -> PyErr {
         Error::SumTooLarge { .. } => PyOverflowError::new_err(text),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
         Error::Io { path, source } => of_io(&path, &source),
+        Error::Spill { folder, source } => of_io(&folder, &source),
         Error::NoDevice { .. } | Error::Unsupported { .. } | Error::Device { .. } | Error::Compile { .. } => {
             DeviceError::new_err(text)
         }
