@@ -352,7 +352,7 @@ fn slots_are_shared_out() -> Result<()> {
 fn a_spilled_build_has_the_file_of_one_in_memory() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let (whole, spilled) = (folder.path().join("whole"), folder.path().join("spilled"));
-    let keys: Vec<u64> = (0..40_000_u64).map(|i| (i * i) % 30_011 << 30).collect();
+    let keys: Vec<u64> = (0..40_000_u64).map(|i| ((i * i) % 30_011) << 30).collect();
     let values: Vec<u32> = (0..40_000).collect();
     for (shards, rule) in [(1, Duplicates::KeepFirst), (7, Duplicates::KeepLast), (64, Duplicates::KeepFirst)] {
         let builder = Sharded::builder(Bucketized::canonical(8).of::<u64, u32>(), shards).duplicates(rule);

@@ -22,7 +22,6 @@ use super::parts::{Parts, batched, numbers};
 use super::spill::Spill;
 use super::{Batches, Held, Limit, Side, Stage, without_numbers};
 use crate::aggregate::{Aggregation, Function, group_by};
-use crate::canonical::canonical;
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
@@ -163,11 +162,9 @@ impl GroupBy<'_> {
         sizes.spilled = parts.spill.bytes() + results.spill.bytes();
         drop(parts);
         (self.watch)(Stage::Merging);
-        let keys =
-            |batch: &RecordBatch| batch.columns()[..self.by.len()].iter().map(canonical).collect::<Result<Vec<_>>>();
         let converter = converter(&job.schema, self.by.len())?;
         let order = match self.order {
-            IdOrder::Ascending => Order::Bytes(&converter, &keys),
+            IdOrder::Ascending => Order::Bytes(&converter, self.by.len()),
             _ => Order::Numbers,
         };
         merged(results.spill, results.runs, &job.schema, &order, &job.limit, |batch| {

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use super::parts::numbers;
 use super::spill::{Block, Encoded, Spill};
 use super::{Limit, row_bytes};
+use crate::canonical::canonical;
 use crate::error::{Error, Result};
 
 /// Rows of a batch of the result.
@@ -34,8 +35,8 @@ pub(super) type Run = Vec<Block>;
 pub(super) enum Order<'a> {
     /// The numbers in their last column.
     Numbers,
-    /// Bytes that these columns of theirs make.
-    Bytes(&'a RowConverter, &'a (dyn Fn(&RecordBatch) -> Result<Vec<Arc<dyn Array>>> + 'a)),
+    /// Bytes that their first columns make, so many of them.
+    Bytes(&'a RowConverter, usize),
 }
 
 /// The keys of a block.
@@ -174,7 +175,10 @@ impl<'a> Merge<'a> {
             self.row = self.row.max(block.bytes() / batch.num_rows() as u64).max(1);
             let keys = match self.order {
                 Order::Numbers => Keys::Numbers,
-                Order::Bytes(converter, columns) => Keys::Bytes(converter.convert_columns(&columns(&batch)?)?),
+                Order::Bytes(converter, keys) => {
+                    let keys = batch.columns()[..*keys].iter().map(canonical).collect::<Result<Vec<_>>>()?;
+                    Keys::Bytes(converter.convert_columns(&keys)?)
+                }
             };
             self.blocks.push(Open { batch, keys });
             self.open[run] = Some((self.blocks.len() - 1, 0));
