@@ -140,7 +140,7 @@ impl Parts {
             rows += batch.num_rows();
         }
         let mut heavy: Vec<u64> =
-            of_hash.into_iter().filter(|&(_, of)| of > rows / FAN_OUT * 2).map(|(hash, _)| hash).collect();
+            of_hash.into_iter().filter(|&(_, of)| of * FAN_OUT > 2 * rows).map(|(hash, _)| hash).collect();
         heavy.sort_unstable();
         Ok(heavy)
     }

@@ -86,6 +86,22 @@ fn whole(schema: &SchemaRef, batches: &[RecordBatch]) -> RecordBatch {
     concat_batches(schema, batches).expect("one schema")
 }
 
+/// Groups by the first column, as they first appear.
+fn first_seen<'a>(device: &'a Any, aggregates: &'a [Of], limit: &'a Limit) -> GroupBy<'a> {
+    let (order, nulls) = (IdOrder::FirstSeen, NullKeys::Group);
+    GroupBy { device, by: &[0], aggregates, order, nulls, limit, watch: &|_| () }
+}
+
+/// All groups of a table that comes in batches of so many rows.
+fn grouped(group_by: &GroupBy<'_>, table: &RecordBatch, rows: usize) -> Result<RecordBatch> {
+    let mut found = Vec::new();
+    group_by.run(batches(table, rows), |batch| {
+        found.push(batch);
+        Ok::<_, Error>(())
+    })?;
+    Ok(whole(&group_by.schema(&table.schema())?, &found))
+}
+
 /// What a join in memory gives.
 fn expected(left: &RecordBatch, right: &RecordBatch, join: &Join<'_>) -> Result<Vec<ArrayRef>> {
     let (left_keys, right_keys): (Vec<usize>, Vec<usize>) = join.on.iter().copied().unzip();
@@ -276,15 +292,7 @@ fn aggregates_of_no_column_count_rows() -> Result<()> {
     let mut all = Vec::new();
     for bytes in [1 << 40, 100_000] {
         let limit = Limit::new(bytes);
-        let (order, nulls) = (IdOrder::FirstSeen, NullKeys::Group);
-        let group_by =
-            GroupBy { device: &device, by: &[0], aggregates: &aggregates, order, nulls, limit: &limit, watch: &|_| () };
-        let mut found = Vec::new();
-        group_by.run(batches(&table, 300), |batch| {
-            found.push(batch);
-            Ok::<_, Error>(())
-        })?;
-        all.push(whole(&group_by.schema(&table.schema())?, &found));
+        all.push(grouped(&first_seen(&device, &aggregates, &limit), &table, 300)?);
     }
     assert_eq!(all[0], all[1]);
     assert_eq!(all[0].column(1), all[0].column(3));
@@ -350,21 +358,8 @@ fn doubles_of_one_key_are_added_up_by_the_tree() -> Result<()> {
         [Function::Sum, Function::Mean].map(|function| Of { function, column: Some(1), name: function.name().into() });
     let run = |bytes| -> Result<RecordBatch> {
         let limit = Limit::new(bytes);
-        let group_by = GroupBy {
-            device: &device,
-            by: &[0],
-            aggregates: &aggregates,
-            order: IdOrder::FirstSeen,
-            nulls: NullKeys::Group,
-            limit: &limit,
-            watch: &|_| (),
-        };
-        let mut found = Vec::new();
-        group_by.run(batches(&table, 5000), |batch| {
-            found.push(batch);
-            Ok::<_, Error>(())
-        })?;
-        Ok(whole(&group_by.schema(&table.schema())?, &found))
+        let group_by = first_seen(&device, &aggregates, &limit);
+        grouped(&group_by, &table, 5000)
     };
     let whole = run(1 << 40)?;
     assert_eq!(run(200_000)?, whole);
@@ -383,15 +378,7 @@ fn a_sum_that_does_not_fit_names_the_first_such_group() -> Result<()> {
     let aggregates = [Of { function: Function::Sum, column: Some(1), name: "sum".into() }];
     let run = |bytes| {
         let limit = Limit::new(bytes);
-        let group_by = GroupBy {
-            device: &device,
-            by: &[0],
-            aggregates: &aggregates,
-            order: IdOrder::FirstSeen,
-            nulls: NullKeys::Group,
-            limit: &limit,
-            watch: &|_| (),
-        };
+        let group_by = first_seen(&device, &aggregates, &limit);
         group_by.run(batches(&table, 900), |_| Ok::<_, Error>(())).expect_err("too large a sum")
     };
     let whole = run(1 << 40).to_string();
@@ -407,15 +394,7 @@ fn errors_of_tables_and_of_takers_end_the_work() -> Result<()> {
     for bytes in LIMITS {
         let limit = Limit::new(bytes);
         let aggregates = [];
-        let group_by = GroupBy {
-            device: &device,
-            by: &[0],
-            aggregates: &aggregates,
-            order: IdOrder::FirstSeen,
-            nulls: NullKeys::Group,
-            limit: &limit,
-            watch: &|_| (),
-        };
+        let group_by = first_seen(&device, &aggregates, &limit);
         let failing = [Ok(table.clone()), Err(Error::KeyCount { left: 8, right: 9 })];
         let ends = group_by.run(Batches::new(table.schema(), failing), |_| Ok(()));
         assert!(matches!(ends, Err(Error::KeyCount { left: 8, right: 9 })));
@@ -446,15 +425,7 @@ fn what_cannot_be_is_refused_before_rows_are_read() {
     assert!(matches!(join(&[], &[]), Error::KeyCount { .. }));
     let folder = Limit::new(1).in_folder("/nowhere/at/all");
     let aggregates = [];
-    let group_by = GroupBy {
-        device: &device,
-        by: &[0],
-        aggregates: &aggregates,
-        order: IdOrder::FirstSeen,
-        nulls: NullKeys::Group,
-        limit: &folder,
-        watch: &|_| (),
-    };
+    let group_by = first_seen(&device, &aggregates, &folder);
     let rows = table(17, 100, 9, 0);
     let refused = group_by.run(batches(&rows, 10), |_| Ok(())).expect_err("no such folder");
     assert!(
