@@ -65,14 +65,17 @@ impl SomeDevices {
     /// The devices for work on these inputs: those that are named, for a table in shards, and otherwise one.
     pub fn open(&self, inputs: &[&Path], in_shards: bool) -> Result<Vec<Any>> {
         self.threads.apply()?;
-        let found = several_devices(&self.device, inputs)?;
-        if found.len() > 1 && !in_shards {
+        // However many they are here.
+        if !in_shards && (self.device.len() > 1 || self.device.iter().any(|name| names_several(name))) {
             return Err(Failure::Input(format!(
-                "--device {}: a table on {} devices is one in shards: give --shards P, twice as many as devices or more, or \
-                 name one device",
-                self.device.join(","),
-                found.len()
+                "--device {}: a table on several devices is one in shards: give --shards P, twice as many as devices or \
+                 more, or name one device",
+                self.device.join(",")
             )));
+        }
+        let mut found = several_devices(&self.device, inputs)?;
+        if !in_shards {
+            found.truncate(1);
         }
         Ok(found)
     }
@@ -99,6 +102,11 @@ fn for_inputs<'a>(name: &'a str, inputs: &[&Path]) -> &'a str {
     if name == "auto" && are_small(inputs) { "cpu" } else { name }
 }
 
+/// Whether a name stands for all devices of a sort, of which there may be one.
+fn names_several(name: &str) -> bool {
+    ["all", "gpus"].contains(&name)
+}
+
 fn none_of(name: &str) -> Failure {
     Failure::Input(format!("no device for {name}: `koel devices` lists what there is"))
 }
@@ -117,7 +125,7 @@ pub fn one_device(name: &str) -> Result<Any> {
     match found.len() {
         0 => Err(none_of(name)),
         // However many they are here.
-        _ if ["all", "gpus"].contains(&name) => Err(several()),
+        _ if names_several(name) => Err(several()),
         _ => Ok(found.swap_remove(0)),
     }
 }

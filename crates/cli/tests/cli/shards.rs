@@ -227,7 +227,7 @@ fn what_cannot_be_in_shards_is_refused() {
     }
     folder.refused(
         "build pairs.csv -o t.koel --device cpu,cpu",
-        "a table on 2 devices is one in shards: give --shards P",
+        "a table on several devices is one in shards: give --shards P",
     );
     folder.refused("build pairs.csv -o t.koel --device cpu,vax --shards 4", "no device for vax");
     folder.refused("build pairs.csv -o t.koel --shards 2 --slots 60", "do not fit");
