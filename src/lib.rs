@@ -50,6 +50,8 @@
 //! | [`JoinIndex`], [`fn@join`] | joins of two columns, as pairs of row numbers in one order on every device |
 //! | [`ColumnIndex`] | the same of a right column that is at hand: made sooner, without a file |
 //! | [`Sharded`], [`Replicated`] | one table over several devices; the same one on each |
+//! | [`ShardedSet`], [`ShardedMulti`], [`ShardedIndex`] | sets, multivalue tables and joins over several devices |
+//! | [`sharded::group`] | distinct keys, inverse indices and aggregates over several devices |
 //! | [`ShardedFile`], [`SpilledBuild`] | a table in shards that is larger than memory: asked in its file, and built into one |
 //! | [`group`] | distinct keys, inverse indices, counts, sums, least and greatest values by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | the devices, by type, by name, or the best |
@@ -114,7 +116,10 @@ pub use scheme::{
     LookupMode, Perfect, Quadratic, Reinsertion, RobinHood, Scheme, Sequence, Signpost, Sorted,
 };
 pub use set::{HashSet, SetBuilder};
-pub use sharded::{Replicated, Sharded, ShardedBuilder, ShardedFile, SpilledBuild};
+pub use sharded::{
+    Replicated, Sharded, ShardedBuilder, ShardedFile, ShardedIndex, ShardedMulti, ShardedSet, SpilledBuild,
+    WideJoinRows,
+};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
 /// The README's example, compiled and run.

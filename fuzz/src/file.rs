@@ -46,7 +46,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
 /// own.
 pub(crate) fn reseal(bytes: &mut [u8]) {
     if bytes.starts_with(b"koelmult") {
-        reseal_multi(bytes);
+        let _ = reseal_multi(bytes);
     } else if bytes.starts_with(b"koelshrd") {
         let _ = reseal_shards(bytes);
     } else {
@@ -65,7 +65,9 @@ fn reseal_shards(bytes: &mut [u8]) -> Option<()> {
     for at in (end..sum_at).step_by(8) {
         let length = usize::try_from(number(bytes, at)).ok()?;
         let next = base.checked_add(length.checked_next_multiple_of(64)?).filter(|&next| next <= end)?;
-        whole.update(reseal_table(&mut bytes[base..base + length])?.as_bytes());
+        let shard = &mut bytes[base..base + length];
+        let digest = if shard.starts_with(b"koelmult") { reseal_multi(shard) } else { reseal_table(shard) };
+        whole.update(digest?.as_bytes());
         base = next;
     }
     let mut hasher = blake3::Hasher::new();
@@ -74,17 +76,26 @@ fn reseal_shards(bytes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Of the lists, and of the table behind them.
-fn reseal_multi(bytes: &mut [u8]) {
-    let lists = number(bytes, 16).saturating_add(number(bytes, 24)).saturating_add(1).saturating_mul(4);
-    let sum_at = usize::try_from(lists).unwrap_or(usize::MAX).saturating_add(MULTI_HEADER);
-    let Some(rest) = bytes.len().checked_sub(sum_at).filter(|&rest| rest >= SUM) else { return };
+/// Of the lists, and of the table behind them; the digest of both, if they are long enough for any.
+fn reseal_multi(bytes: &mut [u8]) -> Option<blake3::Hash> {
+    let (is_wide, keys, pairs) = (number(bytes, 8) & 0xff == 2, number(bytes, 16), number(bytes, 24));
+    let starts = keys.checked_add(1)?.checked_mul(4)?;
+    let values = if is_wide {
+        starts.checked_next_multiple_of(8)?.checked_add(pairs.checked_mul(8)?)
+    } else {
+        starts.checked_add(pairs.checked_mul(4)?)
+    };
+    let sum_at = usize::try_from(values?).ok()?.checked_add(MULTI_HEADER)?;
+    let rest = bytes.len().checked_sub(sum_at).filter(|&rest| rest >= SUM)?;
     let sum = blake3::hash(&bytes[..sum_at]);
     bytes[sum_at..sum_at + SUM].copy_from_slice(sum.as_bytes());
     let base = (sum_at + SUM).next_multiple_of(64);
-    if rest > base - sum_at {
-        let _ = reseal_table(&mut bytes[base..]);
+    if rest <= base - sum_at {
+        return None;
     }
+    let mut whole = blake3::Hasher::new();
+    whole.update(sum.as_bytes()).update(reseal_table(&mut bytes[base..])?.as_bytes());
+    Some(whole.finalize())
 }
 
 /// A file that is deleted with it, in memory where there is such a folder.

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use koel::scheme::{FIRST_SALTED, Kind, Request, Scheme as _};
-use koel::{AnyScheme, Bucketized, CompactingTable, HashSet, HashTable, JoinIndex, MultiTable, Sharded};
+use koel::{
+    AnyScheme, Bucketized, CompactingTable, HashSet, HashTable, JoinIndex, MultiTable, Sharded, ShardedIndex,
+    ShardedMulti, ShardedSet,
+};
 
 use crate::file::{Scratch, cpu};
 
@@ -83,6 +86,21 @@ fn of_shards(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
     seeds.push((name(scheme, "capacity"), file(|to| few.expect("a table").save(to.path()))));
 }
 
+fn of_structures_in_shards(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
+    let keys = keys_of(scheme);
+    let again = [&keys[..], &keys[..5], &keys[2..4]].concat();
+    let set = ShardedSet::builder(scheme.clone(), 3).build(&[cpu()], &again).expect("a set");
+    seeds.push((name(scheme, "set"), file(|to| set.save(to.path()))));
+    if scheme.limits().value_bits < 16 {
+        return;
+    }
+    let rows: Vec<u32> = (0..again.len() as u32).collect();
+    let multi = ShardedMulti::builder(scheme.clone(), 3).build(&[cpu()], &again, &rows).expect("a table");
+    seeds.push((name(scheme, "multi"), file(|to| multi.save(to.path()))));
+    let index = ShardedIndex::builder(scheme.clone(), 2).build(&[cpu()], &again).expect("an index");
+    seeds.push((name(scheme, "index"), file(|to| index.save(to.path()))));
+}
+
 /// A table whose keys fail every attempt before the salted ones: for each of them nine whose buckets are all among two
 /// of four slots.
 fn salted() -> Named {
@@ -116,7 +134,10 @@ pub fn structures() -> Vec<(String, Vec<u8>)> {
     of_every_scheme(of_structures)
 }
 
-/// Files of tables in shards: as built, with keys removed, and with shards that are empty.
+/// Files of tables in shards: as built, with keys removed, and with shards that are empty; and of sets, multivalue tables and
+/// indices of joins.
 pub fn shards() -> Vec<(String, Vec<u8>)> {
-    of_every_scheme(of_shards)
+    let mut seeds = of_every_scheme(of_shards);
+    seeds.extend(of_every_scheme(of_structures_in_shards));
+    seeds
 }

@@ -1,12 +1,15 @@
-//! `sharded`: the bytes are a file of a table in shards.
+//! `sharded`: the bytes are a file of a table, a set, a multivalue table or an index of a join in shards.
 //!
-//! What is opened, on one device or on two, must be a map of the pairs that it decodes to: lookups, digest, save and open,
-//! upsert, remove, compact, rebuild. A change is made in all shards or in none.
+//! What is opened, on one device or on two, must be what it decodes to: lookups, digest, save and open, upsert, remove,
+//! compact, rebuild. A change is made in all shards or in none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use koel::table::{Contents, read_info};
-use koel::{AnyScheme, Cpu, DeviceBuffer, Error, Scheme as _, Sharded};
+use koel::scheme::Value;
+use koel::table::{Contents, FileInfo, read_info};
+use koel::{
+    AnyScheme, Cpu, DeviceBuffer, Error, JoinKind, Scheme as _, Sharded, ShardedIndex, ShardedMulti, ShardedSet,
+};
 
 use crate::file::{Scratch, absent_keys, cpu, may_refuse, reseal};
 use crate::memory;
@@ -30,10 +33,110 @@ pub fn sharded(data: &[u8]) {
             // Of a file of another kind, or of another width, it is told as well.
             (Err(error), info) => {
                 assert!(matches!(error, Error::BadFile { .. }), "{error}");
-                info.map_or_else(|error| assert!(matches!(error, Error::BadFile { .. }), "{error}"), drop);
+                match info {
+                    Ok(info) if info.shards.is_some() => of_other_contents(&info, &file),
+                    Ok(_) => {}
+                    Err(error) => assert!(matches!(error, Error::BadFile { .. }), "{error}"),
+                }
             }
         }
     });
+}
+
+fn of_other_contents(info: &FileInfo, file: &Scratch) {
+    fn sound<T>(result: koel::Result<T>) -> Option<T> {
+        result.map_err(|error| assert!(matches!(error, Error::BadFile { .. }), "{error}")).ok()
+    }
+    let (devices, path) = ([cpu(), cpu()], file.path());
+    match (info.contents, info.value_bits) {
+        (Contents::Set, _) => {
+            if let Some(set) = sound(ShardedSet::<Cpu, AnyScheme>::open(&devices, path)) {
+                check_set(set);
+            }
+        }
+        (Contents::Multi, 32) => {
+            if let Some(table) = sound(ShardedMulti::<Cpu, AnyScheme>::open(&devices, path)) {
+                check_lists(table);
+            }
+        }
+        (Contents::Multi, _) => {
+            if let Some(table) = sound(ShardedMulti::<Cpu, AnyScheme, u64>::open(&devices, path)) {
+                check_lists(table);
+            }
+            if let Some(index) = sound(ShardedIndex::<Cpu, AnyScheme>::open(&devices, path)) {
+                check_index(&index);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_set(mut set: ShardedSet<Cpu, AnyScheme>) {
+    let keys = set.to_keys().expect("keys of an audited set");
+    let mut model: BTreeSet<u32> = keys.iter().copied().collect();
+    assert_eq!((model.len(), set.len()), (keys.len(), keys.len()), "a key twice");
+    let absent = absent_keys(|key| model.contains(&key), keys.iter().copied());
+    assert!(!set.contains(&absent).expect("an answer").contains(&true), "misses");
+    let some: Vec<u32> = absent.into_iter().take(9).chain(keys.iter().copied().step_by(2).take(20)).collect();
+    match set.insert(&some) {
+        Ok(_) => model.extend(some),
+        Err(error) => assert!(may_refuse(&error), "insert: {error}"),
+    }
+    let gone: Vec<u32> = model.iter().copied().step_by(3).take(20).collect();
+    match set.remove(&gone) {
+        Ok(_) => model.retain(|key| !gone.contains(key)),
+        Err(error) => assert!(may_refuse(&error), "remove: {error}"),
+    }
+    assert_eq!(set.to_keys().expect("keys").into_iter().collect::<BTreeSet<_>>(), model);
+    let saved = Scratch::new();
+    let digest = set.save(saved.path()).expect("room for a small file");
+    let again = ShardedSet::<Cpu, AnyScheme>::open(&[cpu()], saved.path()).expect("a file that was just saved");
+    assert_eq!(again.digest().expect("a digest"), digest);
+}
+
+fn check_lists<V: Value>(mut table: ShardedMulti<Cpu, AnyScheme, V>) {
+    let mut pairs = table.to_pairs().expect("pairs of an audited table");
+    let keys: BTreeSet<u32> = pairs.iter().map(|pair| pair.0).collect();
+    assert_eq!((table.len(), table.keys_len()), (pairs.len(), keys.len()));
+    let asked: Vec<u32> =
+        keys.iter().copied().chain(absent_keys(|key| keys.contains(&key), keys.iter().copied())).collect();
+    let is_as_told = |table: &ShardedMulti<Cpu, AnyScheme, V>, pairs: &[(u32, V)]| {
+        let (counts, found) = (table.count(&asked).expect("counts"), table.retrieve(&asked).expect("values"));
+        for (i, &key) in asked.iter().enumerate() {
+            let of_key: Vec<V> = pairs.iter().filter(|pair| pair.0 == key).map(|pair| pair.1).collect();
+            assert_eq!((counts[i] as usize, found.of(i)), (of_key.len(), &of_key[..]), "key {key}");
+        }
+    };
+    is_as_told(&table, &pairs);
+    let some: Vec<u32> = asked.iter().copied().step_by(3).take(20).collect();
+    match table.insert(&some, &vec![V::default(); some.len()]) {
+        Ok(()) => pairs.extend(some.iter().map(|&key| (key, V::default()))),
+        Err(error) => assert!(may_refuse(&error), "insert: {error}"),
+    }
+    is_as_told(&table, &pairs);
+    match table.remove(&some) {
+        Ok(removed) => {
+            pairs.retain(|pair| !some.contains(&pair.0));
+            assert_eq!((removed > 0, table.len()), (!some.is_empty(), pairs.len()), "removed");
+        }
+        Err(error) => assert!(may_refuse(&error), "remove: {error}"),
+    }
+    is_as_told(&table, &pairs);
+    let saved = Scratch::new();
+    let digest = table.save(saved.path()).expect("room for a small file");
+    let again = ShardedMulti::<Cpu, AnyScheme, V>::open(&[cpu()], saved.path()).expect("a file that was just saved");
+    assert_eq!(again.digest().expect("a digest"), digest);
+}
+
+fn check_index(index: &ShardedIndex<Cpu, AnyScheme>) {
+    let pairs = index.rows().to_pairs().expect("pairs of an audited index");
+    let mut right = vec![0; pairs.len()];
+    pairs.iter().for_each(|&(key, row)| right[row as usize] = key);
+    let left: Vec<u32> = right.iter().map(|key| key ^ 1).chain(right.iter().copied()).collect();
+    for kind in JoinKind::ALL {
+        let expected = koel::sharded::join(&[cpu()], &left, &right, kind).expect("a join");
+        assert_eq!(index.join(&left, kind).expect("a join"), expected, "{kind}");
+    }
 }
 
 fn opened(mut table: Table) {

@@ -5,7 +5,7 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::group::{IdOrder, distinct_keys};
 use crate::scheme::Scheme;
-use crate::table::{Contents, HashTable, TableBuilder, table_settings};
+use crate::table::{Contents, HashTable, TableBuilder, table_estimate, table_settings};
 
 /// Builds compacting tables; made by [`CompactingTable::builder`].
 ///
@@ -26,6 +26,7 @@ pub struct CompactingBuilder<S: Scheme> {
 }
 
 table_settings!(CompactingBuilder, "Distinct keys");
+table_estimate!(CompactingBuilder);
 
 impl<S: Scheme<Value = u32>> CompactingBuilder<S> {
     pub(super) fn new(scheme: S) -> Self {

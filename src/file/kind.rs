@@ -3,13 +3,13 @@
 //! ```text
 //! koeltabl    a table, to the end of the file                          `table/file.rs`
 //! koelmult    lists of values, then the table of their keys, as above  `lists.rs`, `multi/file.rs`
-//! koelshrd    the tables of all shards, one behind the other           `shards.rs`, `sharded/file.rs`
+//! koelshrd    the files of all shards, each as above, behind another   `shards.rs`, `sharded/file.rs`
 //! ```
 //!
 //! Sets and compacting tables are files of a table; its settings say which of them it is (`table/settings.rs`). An index
 //! of a join is the file of a multivalue table.
 
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::lists::Lists;
@@ -50,8 +50,12 @@ impl FileKind {
     /// Reads the first bytes of a section, and goes back to them. A section too short for any has none.
     fn sniffed(section: &mut Section<'_>) -> Result<Option<FileKind>> {
         let mut start = Vec::with_capacity(size_of::<Magic>());
-        let read = (&mut section.file).take(size_of::<Magic>() as u64).read_to_end(&mut start);
-        read.and_then(|_| section.file.rewind()).map_err(|error| section.io(error))?;
+        let from = SeekFrom::Start(section.base);
+        let read = section.file.seek(from).and_then(|_| {
+            (&mut section.file).take(size_of::<Magic>() as u64).read_to_end(&mut start)?;
+            section.file.seek(from)
+        });
+        read.map_err(|error| section.io(error))?;
         Ok(Magic::try_from(start).ok().and_then(FileKind::of))
     }
 }
@@ -64,9 +68,10 @@ pub(crate) enum Beside {
     Lists {
         value_bits: u32,
     },
-    /// The tables of the other shards; so many are there in all.
+    /// The tables of the other shards, so many in all; and before each, of multivalue tables, lists of values of so many bits.
     Shards {
         count: u32,
+        value_bits: Option<u32>,
     },
 }
 
@@ -85,8 +90,13 @@ pub(crate) fn table_in(path: &Path) -> Result<(Section<'_>, Beside)> {
             Ok((lists.into_table(), Beside::Lists { value_bits }))
         }
         Some(FileKind::Sharded) => {
-            let (first, count) = Shards::open(section)?.into_first();
-            Ok((first, Beside::Shards { count }))
+            let (mut first, count) = Shards::open(section)?.into_first();
+            if FileKind::sniffed(&mut first)? != Some(FileKind::Multi) {
+                return Ok((first, Beside::Shards { count, value_bits: None }));
+            }
+            let lists = Lists::open(first)?;
+            let value_bits = Some(lists.header.value_bits());
+            Ok((lists.into_table(), Beside::Shards { count, value_bits }))
         }
         Some(FileKind::Table) | None => Ok((section, Beside::Nothing)),
     }

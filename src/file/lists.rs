@@ -12,7 +12,7 @@
 //!
 //! Nothing is read here but the header. The file was then seen to be long enough for what the header speaks of.
 
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 
 use bytemuck::{Pod, Zeroable};
 
@@ -81,23 +81,25 @@ pub(crate) struct Lists<'a> {
     pub(crate) starts: usize,
     /// How many.
     pub(crate) values: usize,
-    /// Where the table begins.
+    /// Where the table begins in the file.
     pub(crate) base: u64,
 }
 
 impl<'a> Lists<'a> {
-    /// Reads the header of a whole file.
+    /// Reads the header of a section.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) for no file of a multivalue table, and
     /// for one too short for its lists.
     pub(crate) fn open(mut section: Section<'a>) -> Result<Lists<'a>> {
-        let length = section.file_bytes()?;
+        let length = section.bytes()?;
         if length < HEADER_BYTES as u64 {
             return Err(section.bad(format!("{length} bytes are too few for any multivalue table")));
         }
         let mut start = [0; HEADER_BYTES];
-        section.file.read_exact(&mut start).map_err(|error| section.io(error))?;
+        let from = SeekFrom::Start(section.base);
+        let read = section.file.seek(from).and_then(|_| section.file.read_exact(&mut start));
+        read.map_err(|error| section.io(error))?;
         let header: ListsHeader = bytemuck::pod_read_unaligned(&start);
         let ListsHeader { magic, version, keys, pairs, .. } = header;
         if FileKind::of(magic) != Some(FileKind::Multi) {
@@ -119,6 +121,7 @@ impl<'a> Lists<'a> {
         if length < base {
             return Err(section.bad(format!("its header speaks of {pairs} pairs, which {length} bytes do not hold")));
         }
+        let base = section.base + base;
         Ok(Lists { section, header, starts, values, base })
     }
 

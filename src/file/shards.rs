@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! offset 0       magic "koelshrd", version u32, shards u32 (P), seed u64, zeros to 64
-//!        64      the files of the shards' tables, one behind the other, each followed by zeros up to a multiple of 64
-//!        then    P x u64: the bytes of each shard's table file
+//!        64      the shards' files, `koeltabl` or `koelmult`, one behind the other, each followed by zeros up to a multiple
+//!                of 64
+//!        then    P x u64: the bytes of each shard's file
 //!        the end 32 bytes: BLAKE3( digest, the lengths )
 //! ```
 //!
@@ -71,7 +72,7 @@ impl ShardsHeader {
 pub(crate) struct Shards<'a> {
     pub(crate) section: Section<'a>,
     pub(crate) header: ShardsHeader,
-    /// Bytes of each shard's table file.
+    /// Bytes of each shard's file.
     lengths: Vec<u64>,
     sum: [u8; SUM_BYTES as usize],
 }
@@ -103,7 +104,7 @@ impl<'a> Shards<'a> {
         Ok(Shards { section, header, lengths, sum })
     }
 
-    /// Where each shard's table file begins, and how long it is.
+    /// Where each shard's file begins, and how long it is.
     pub(crate) fn places(&self) -> impl Iterator<Item = (u64, u64)> {
         self.lengths.iter().scan(HEADER_BYTES, |next, &length| {
             let base = *next;
@@ -142,7 +143,7 @@ impl<'a> Shards<'a> {
     }
 }
 
-/// The zeros behind a table file of so many bytes.
+/// The zeros behind a shard's file of so many bytes.
 pub(crate) fn gap_after(length: u64) -> usize {
     (length.next_multiple_of(ALIGNED) - length) as usize
 }

@@ -5,7 +5,7 @@ use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::multi::{Grouped, MultiBuilder};
 use crate::scheme::Scheme;
-use crate::table::{HashTable, TableBuilder, table_settings};
+use crate::table::{HashTable, TableBuilder, table_estimate, table_settings};
 
 /// Builds indices for joins; made by [`JoinIndex::builder`].
 ///
@@ -21,6 +21,7 @@ pub struct JoinBuilder<S: Scheme> {
 }
 
 table_settings!(JoinBuilder, "Distinct keys");
+table_estimate!(JoinBuilder);
 
 impl<S: Scheme<Value = u32>> JoinBuilder<S> {
     pub(super) fn new(scheme: S) -> Self {

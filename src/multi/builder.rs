@@ -16,7 +16,7 @@ use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::{Key, Scheme, Value};
-use crate::table::{Contents, HashTable, TableBuilder, ValueType, table_settings};
+use crate::table::{Contents, HashTable, TableBuilder, ValueType, table_estimate, table_settings};
 
 /// Builds multivalue tables; made by [`MultiTable::builder`].
 ///
@@ -44,6 +44,7 @@ pub(crate) struct Grouped<B: HashBackend, K: Key, V: Value = u32> {
 }
 
 table_settings!(MultiBuilder<V: Value>, "Distinct keys");
+table_estimate!(MultiBuilder<V: Value>);
 
 impl<S: Scheme<Value = u32>> MultiBuilder<S> {
     pub(crate) fn new(scheme: S) -> Self {

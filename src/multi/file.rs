@@ -3,6 +3,7 @@
 //! As with table files, nothing is allocated before the file was seen to be long enough for it, and a right checksum
 //! says nothing about sense: what was read is audited too.
 
+use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use super::digest::joined;
 use crate::backend::Runs;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
-use crate::file::{ALIGNED, Lists, SUM_BYTES, Section, write_whole};
+use crate::file::{ALIGNED, Lists, SUM_BYTES, Section, gap_after, write_whole};
 use crate::memory;
 use crate::scheme::{Scheme, Value};
 use crate::table::{Contents, Digest, HashTable};
@@ -38,19 +39,23 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// [`Error::Io`], or what the device reports. A file that had the name before is then untouched.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
+        write_whole(path, |file| Ok(self.write_to(file, path)?.0))
+    }
+
+    /// Writes the table at the file's end; its path is for messages. The digest, and how many bytes it wrote.
+    pub(crate) fn write_to(&self, file: &mut File, path: &Path) -> Result<(Digest, u64)> {
         let io = |source| Error::Io { path: path.into(), source };
-        write_whole(path, |file| {
-            let mut written = 0;
-            let sum = self.sum(|bytes| {
-                written += bytes.len() as u64;
-                file.write_all(bytes).map_err(io)
-            })?;
-            file.write_all(&sum).map_err(io)?;
-            written += SUM_BYTES;
-            let gap = written.next_multiple_of(ALIGNED) - written;
-            file.write_all(&[0; ALIGNED as usize][..gap as usize]).map_err(io)?;
-            Ok(joined(sum, self.table.write_to(file, path, Contents::Multi)?.0))
-        })
+        let mut written = 0;
+        let sum = self.sum(|bytes| {
+            written += bytes.len() as u64;
+            file.write_all(bytes).map_err(io)
+        })?;
+        file.write_all(&sum).map_err(io)?;
+        written += SUM_BYTES;
+        let gap = gap_after(written);
+        file.write_all(&[0; ALIGNED as usize][..gap]).map_err(io)?;
+        let (digest, of_table) = self.table.write_to(file, path, Contents::Multi)?;
+        Ok((joined(sum, digest), written + gap as u64 + of_table))
     }
 
     /// Opens a file, checks everything in it, and puts the table on a device.
@@ -61,34 +66,42 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is no multivalue table of this scheme and of such values, is
     /// damaged, or contradicts itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        Self::open_with(backend, path, |section| HashTable::open_part(backend, section, Contents::Multi))
+        Ok(Self::open_with_digest(backend, Section::whole(path.as_ref())?)?.0)
     }
 
-    /// Reads and checks all but the table, which `open_table` is given.
-    fn open_with(
+    /// The same of a section, and the digest.
+    pub(crate) fn open_with_digest(backend: &B, section: Section<'_>) -> Result<(Self, Digest)> {
+        let (table, sum, of_table) =
+            Self::open_with(backend, section, |part| HashTable::open_with_digest(backend, part, Contents::Multi))?;
+        Ok((table, joined(sum, of_table)))
+    }
+
+    /// Reads and checks all but the table, which `open_table` is given. The table, the sum of what stands beside the keys'
+    /// one, and what `open_table` says of that.
+    fn open_with<T>(
         backend: &B,
-        path: &Path,
-        open_table: impl FnOnce(Section<'_>) -> Result<HashTable<B, S>>,
-    ) -> Result<Self> {
+        section: Section<'_>,
+        open_table: impl FnOnce(Section<'_>) -> Result<(HashTable<B, S>, T)>,
+    ) -> Result<(Self, [u8; SUM_BYTES as usize], T)> {
+        let path = section.path;
         let bad = |reason: &str| Error::BadFile { path: path.into(), reason: reason.into() };
         threads::ready()?;
-        let mut source = Source::open(path)?;
+        let mut source = Source::open(section)?;
         source.lists.check_values::<V>()?;
         let starts: Vec<u32> = source.column(source.lists.starts)?;
         let gap: Vec<u8> = source.column(source.lists.header.gap().len())?;
         let values: Vec<V> = source.column(source.lists.values)?;
-        if !source.is_sound()? {
+        let Some(sum) = source.sound_sum()? else {
             return Err(bad("its checksum is wrong: it was damaged after it was written"));
-        }
+        };
         if gap.iter().any(|&byte| byte != 0) {
             return Err(bad("what stands between its columns is not zero"));
         }
-        let table = open_table(source.lists.into_table())?;
+        let (table, said) = open_table(source.lists.into_table())?;
         let pairs = values.len();
         let table = MultiTable { table, starts: backend.upload(&starts)?, values: backend.upload(&values)?, pairs };
         table.check_runs(&starts)?.map_err(|violation| bad(&violation.to_string()))?;
-        Ok(table)
+        Ok((table, sum, said))
     }
 }
 
@@ -106,11 +119,11 @@ where
     /// As [`open`](Self::open), but the checksum of the table of the keys is not looked at.
     #[expect(unsafe_code, reason = "nobody here can know who else writes to a file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
         // SAFETY: the caller's promise.
-        Self::open_with(backend, path, |section| unsafe {
-            HashTable::open_mapped_part(backend, section, Contents::Multi)
-        })
+        let opened = Self::open_with(backend, Section::whole(path.as_ref())?, |section| unsafe {
+            Ok((HashTable::open_mapped_part(backend, section, Contents::Multi)?, ()))
+        });
+        Ok(opened?.0)
     }
 }
 
@@ -122,8 +135,8 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn open(path: &'a Path) -> Result<Source<'a>> {
-        let lists = Lists::open(Section::whole(path)?)?;
+    fn open(section: Section<'a>) -> Result<Source<'a>> {
+        let lists = Lists::open(section)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(bytemuck::bytes_of(&lists.header));
         Ok(Source { lists, hasher })
@@ -139,8 +152,8 @@ impl<'a> Source<'a> {
         Ok(column)
     }
 
-    /// Whether the checksum, which stands behind the columns, is that of all before it, and zeros lead up to the table.
-    fn is_sound(&mut self) -> Result<bool> {
+    /// The checksum, which stands behind the columns, if it is that of all before it, and zeros lead up to the table.
+    fn sound_sum(&mut self) -> Result<Option<[u8; SUM_BYTES as usize]>> {
         let base = self.lists.base;
         let Section { file, .. } = &mut self.lists.section;
         let read = file.stream_position().and_then(|at| {
@@ -149,6 +162,7 @@ impl<'a> Source<'a> {
         });
         let rest = read.map_err(|error| self.lists.section.io(error))?;
         let (sum, zeros) = rest.split_at(rest.len().min(SUM_BYTES as usize));
-        Ok(sum == self.hasher.finalize().as_bytes() && zeros.iter().all(|&zero| zero == 0))
+        let expected = *self.hasher.finalize().as_bytes();
+        Ok((sum == expected && zeros.iter().all(|&zero| zero == 0)).then_some(expected))
     }
 }

@@ -43,8 +43,17 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// As [`insert`](Self::insert), and [`Error::WrongDevice`].
     pub fn insert_on(&mut self, keys: &B::Buffer<S::Key>, values: &B::Buffer<V>) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
+        if let Some(all) = self.inserting_on(keys, values)? {
+            self.backend().finish()?;
+            *self = all;
+        }
+        Ok(())
+    }
+
+    /// The table with these pairs added, if there are any, made beside it.
+    pub(crate) fn inserting_on(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<V>) -> Result<Option<Self>> {
         if keys.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         Error::check_rows("pairs of a multivalue table", self.len().saturating_add(keys.len()))?;
         let backend = self.backend();
@@ -52,10 +61,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         let values = backend.concat(&self.values, values)?;
         let grouped = Grouped::<B, S::Key, V>::of(backend, &keys, &values)?;
         drop((keys, values));
-        let all = MultiBuilder::of(self.table.builder_like()).build_grouped(backend, grouped)?;
-        backend.finish()?;
-        *self = all;
-        Ok(())
+        MultiBuilder::of(self.table.builder_like()).build_grouped(backend, grouped).map(Some)
     }
 
     /// The key of each value, in the order of the values.

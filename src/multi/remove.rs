@@ -48,21 +48,26 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// # Errors
     /// As [`remove`](Self::remove), and [`crate::Error::WrongDevice`].
     pub fn remove_on(&mut self, keys: &B::Buffer<S::Key>) -> Result<usize> {
+        let Some(rest) = self.removing_on(keys)? else { return Ok(0) };
+        self.backend().finish()?;
+        let before = self.len();
+        *self = rest;
+        Ok(before.saturating_sub(self.len()))
+    }
+
+    /// The table without these keys, if it has one of them, made beside it.
+    pub(crate) fn removing_on(&self, keys: &B::Buffer<S::Key>) -> Result<Option<Self>> {
         let backend = self.backend();
         let gone = self.runs_of(keys)?;
         let unique = self.keys_on()?;
         let numbers = backend.iota(unique.len())?;
         let (keys, kept) = backend.select_pairs(&gone, false, &unique, &numbers)?;
         if kept.len() == unique.len() {
-            return Ok(0);
+            return Ok(None);
         }
         drop((gone, unique, numbers));
         let grouped = self.runs_kept(keys, &kept)?;
-        let before = self.len();
-        let rest = MultiBuilder::of(self.table.builder_like()).build_grouped(backend, grouped)?;
-        backend.finish()?;
-        *self = rest;
-        Ok(before.saturating_sub(self.len()))
+        MultiBuilder::of(self.table.builder_like()).build_grouped(backend, grouped).map(Some)
     }
 
     /// A bitmap of the runs that these keys have.

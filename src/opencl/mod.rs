@@ -101,7 +101,7 @@ impl Inner {
     ) -> Inner {
         let (clocks, pool) = (timing::Clocks::of(&queue), Arc::new(pool::Pool::of(&info)));
         let (ledger, programs, shape) = (Ledger::default(), Mutex::default(), Mutex::default());
-        let (staging, route) = (Arc::new(staging::Staging::new(staged)), Mutex::default());
+        let (staging, route) = (Arc::new(staging::Staging::new(staged, info.driver.clone())), Mutex::default());
         Inner { info, ledger, context, queue, device, sizes, programs, clocks, pool, staging, shape, route }
     }
 }

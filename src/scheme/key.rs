@@ -10,7 +10,7 @@ use crate::backend::Word;
 pub trait Key: Word + Hash + Default + fmt::Display {
     /// The table by which keys of a column are told apart and numbered: a row number for each. Its builds leave a key that
     /// comes again in one cell, with the greatest of its values.
-    type Rows: Scheme<Key = Self, Value = u32>;
+    type Rows: Scheme<Key = Self, Value = u32> + Default;
 }
 
 /// The values that tables can have: `u32` and `u64`.

@@ -4,7 +4,7 @@ use super::HashSet;
 use crate::backend::{DeviceBuffer, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
-use crate::table::{Contents, Duplicates, HashTable, TableBuilder, table_settings};
+use crate::table::{Contents, Duplicates, HashTable, TableBuilder, table_estimate, table_settings};
 
 /// Builds sets; made by [`HashSet::builder`].
 ///
@@ -21,6 +21,7 @@ pub struct SetBuilder<S: Scheme> {
 }
 
 table_settings!(SetBuilder, "Keys");
+table_estimate!(SetBuilder);
 
 impl<S: Scheme> SetBuilder<S> {
     pub(super) fn new(scheme: S) -> Self {

@@ -73,14 +73,22 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// [`Error::Io`]; [`Error::BadFile`] for a file that holds no set of this scheme, is damaged, or contradicts
     /// itself; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let table = HashTable::open_part(backend, Section::whole(path)?, Contents::Set)?;
-        // Equal sets would differ otherwise.
-        if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != S::Value::default() {
-            return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
-        }
-        Ok(HashSet { table })
+        Ok(HashSet { table: open_with_digest(backend, Section::whole(path.as_ref())?)?.0 })
     }
+}
+
+/// The table of a set in a section of a file, and its digest.
+pub(crate) fn open_with_digest<B: Runs<S>, S: Scheme>(
+    backend: &B,
+    section: Section<'_>,
+) -> Result<(HashTable<B, S>, Digest)> {
+    let path = section.path;
+    let (table, digest) = HashTable::open_with_digest(backend, section, Contents::Set)?;
+    // Equal sets would differ otherwise.
+    if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != S::Value::default() {
+        return Err(Error::BadFile { path: path.into(), reason: "it is a set, and its keys have values".into() });
+    }
+    Ok((table, digest))
 }
 
 impl<S: Scheme> HashSet<Cpu, S>

@@ -19,6 +19,8 @@ mod reading;
 
 pub use builder::SetBuilder;
 
+pub(crate) use file::open_with_digest;
+
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::Result;

@@ -3,12 +3,15 @@
 use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
+use super::file::digest_of;
 use super::which::Which;
-use crate::backend::Runs;
+use crate::backend::{Runs, Word};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::scheme::Scheme;
-use crate::table::{Duplicates, HashTable, KeyType, MemoryEstimate, TableBuilder, ValueType, random_seed};
+use crate::parallel::fold;
+use crate::scheme::{Key, Scheme};
+use crate::table::{Digest, Duplicates, HashTable, KeyType, MemoryEstimate, TableBuilder, ValueType, random_seed};
+use crate::threads;
 
 /// Builds tables in shards; made by [`Sharded::builder`].
 ///
@@ -33,27 +36,22 @@ enum Fixed {
     Slots(usize),
 }
 
-/// A shard's columns.
-pub(super) struct Columns<S: Scheme> {
-    pub(super) keys: Vec<S::Key>,
-    pub(super) values: Vec<S::Value>,
-}
+/// Keys that a thread looks at at a time.
+const KEYS_AT_ONCE: usize = 1 << 14;
 
-impl<S: Scheme> Default for Columns<S> {
-    fn default() -> Self {
-        Columns { keys: Vec::new(), values: Vec::new() }
-    }
+/// A shard's columns.
+pub(super) struct Columns<K, V> {
+    pub(super) keys: Vec<K>,
+    pub(super) values: Vec<V>,
 }
 
 /// The columns of each shard, pairs in their order.
-pub(super) fn columns_of<S: Scheme>(which: &Which, keys: &[S::Key], values: &[S::Value]) -> Result<Vec<Columns<S>>> {
+pub(super) fn columns_of<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V]) -> Result<Vec<Columns<K, V>>> {
     Error::check_length("values", values.len(), keys.len())?;
-    let mut shards: Vec<Columns<S>> = (0..which.shards).map(|_| Columns::default()).collect();
-    for columns in shards.iter_mut().filter(|_| keys.len() > MOST_ROWS) {
-        // About as many as will come, so that columns need not move when they grow.
-        columns.keys = memory::reserved(share(keys.len() as u64, which.shards) as usize)?;
-        columns.values = memory::reserved(share(keys.len() as u64, which.shards) as usize)?;
-    }
+    // About as many as will come, so that columns need not move when they grow.
+    let room = if keys.len() > MOST_ROWS { share(keys.len() as u64, which.shards) as usize } else { 0 };
+    let empty = |_| Ok(Columns { keys: memory::reserved(room)?, values: memory::reserved(room)? });
+    let mut shards = (0..which.shards).map(empty).collect::<Result<Vec<Columns<K, V>>>>()?;
     for (keys, values) in keys.chunks(MOST_ROWS).zip(values.chunks(MOST_ROWS)) {
         let dealt = Dealt::of(which, keys)?;
         for (shard, columns) in shards.iter_mut().enumerate() {
@@ -64,9 +62,25 @@ pub(super) fn columns_of<S: Scheme>(which: &Which, keys: &[S::Key], values: &[S:
     Ok(shards)
 }
 
+/// The keys of each shard, in their order.
+pub(super) fn keys_of<K: Key>(which: &Which, keys: &[K]) -> Result<Vec<Vec<K>>> {
+    let room = if keys.len() > MOST_ROWS { share(keys.len() as u64, which.shards) as usize } else { 0 };
+    let mut shards = (0..which.shards).map(|_| memory::reserved(room)).collect::<Result<Vec<Vec<K>>>>()?;
+    for keys in keys.chunks(MOST_ROWS) {
+        let dealt = Dealt::of(which, keys)?;
+        shards.iter_mut().enumerate().try_for_each(|(shard, mine)| dealt.append(shard, keys, mine))?;
+    }
+    Ok(shards)
+}
+
 impl<S: Scheme> ShardedBuilder<S> {
     pub(super) fn new(scheme: S, shards: usize) -> Self {
-        ShardedBuilder { table: HashTable::builder(scheme), shards, fixed: None }
+        ShardedBuilder::of(HashTable::builder(scheme), shards)
+    }
+
+    /// A builder of tables in shards with the parameters of tables.
+    pub(super) fn of(table: TableBuilder<S>, shards: usize) -> Self {
+        ShardedBuilder { table, shards, fixed: None }
     }
 
     /// Pairs per slot of each shard, above 0 and up to 1; see [`TableBuilder::load_factor`].
@@ -137,15 +151,76 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// [`TableBuilder::build`], and the numbers in them are those of one shard. If all that is wrong is that keys come more
     /// than once, the least of them is told, whatever the shards.
     pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[S::Value]) -> Result<Sharded<B, S>> {
-        let which = Which::new(self.shards, self.table.seed)?;
-        let builder = self.of_shard();
-        builder.check()?;
-        let devices = some(devices)?;
-        let columns = columns_of::<S>(&which, keys, values)?;
-        let tables = on_devices(devices.len(), columns, |shard, Columns { keys, values }| {
+        let which = self.which()?;
+        let (builder, devices) = (self.of_shard(), some(devices)?);
+        let tables = built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
+            builder.build(device, &keys, &values)
+        })?;
+        Ok(Sharded { which, devices: devices.len(), tables })
+    }
+
+    /// Builds a table of columns that are dealt already: `columns` gives those of each shard, when it is that shard's turn.
+    /// For rows that come by shard, as files of theirs, or that are made on the way; so no more is in memory than the
+    /// columns of as many shards as there are devices. [`shard_of`](Self::shard_of) tells where a key belongs.
+    ///
+    /// ```
+    /// use koel::{Bucketized, Cpu, Sharded};
+    /// let builder = Sharded::builder(Bucketized::canonical(8), 4);
+    /// let shard_of = builder.shard_of()?;
+    /// let table = builder.build_dealt(&[Cpu::new()], |shard| {
+    ///     Ok((0..1000).filter(|&key| shard_of(key) == shard).map(|key| (key, 2 * key)).unzip())
+    /// })?;
+    /// assert_eq!((table.len(), table.get(&[7])?), (1000, vec![Some(14)]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and those of `columns`; [`Error::InvalidParameter`] for a key of another shard.
+    pub fn build_dealt<B: Runs<S>>(
+        &self,
+        devices: &[B],
+        columns: impl Fn(usize) -> Result<(Vec<S::Key>, Vec<S::Value>)> + Sync,
+    ) -> Result<Sharded<B, S>> {
+        let which = self.which()?;
+        let (builder, devices) = (self.of_shard(), some(devices)?);
+        let tables = on_devices(devices.len(), (0..which.shards).collect(), |_, shard| {
+            let (keys, values) = columns(shard)?;
+            threads::ready()?;
+            let first_strange = |_, keys: &[S::Key]| keys.iter().copied().find(|&key| which.of(key) != shard);
+            let strange = fold(&keys[..], KEYS_AT_ONCE, first_strange, Option::or);
+            if let Some(key) = strange {
+                let advice = "`shard_of` tells where a key belongs";
+                return Err(Error::parameter("a key of another shard", key, advice));
+            }
             builder.build(&devices[shard % devices.len()], &keys, &values)
         })?;
         Ok(Sharded { which, devices: devices.len(), tables })
+    }
+
+    /// The function that tells the number of the shard that a key is in.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for a number of shards that cannot be.
+    pub fn shard_of(&self) -> Result<impl Fn(S::Key) -> usize + Copy + Send + Sync + use<S>> {
+        let which = Which::new(self.shards, self.table.seed)?;
+        Ok(move |key| which.of(key))
+    }
+
+    /// The digest of a table whose shards have these, in their order.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] for another number of digests than of shards; as [`shard_of`](Self::shard_of).
+    pub fn digest_of(&self, shards: &[Digest]) -> Result<Digest> {
+        let which = Which::new(self.shards, self.table.seed)?;
+        Error::check_length("digests", shards.len(), self.shards)?;
+        Ok(digest_of(&which, shards))
+    }
+
+    /// Where keys go, of parameters that a table can have.
+    pub(super) fn which(&self) -> Result<Which> {
+        let which = Which::new(self.shards, self.table.seed)?;
+        self.of_shard().check()?;
+        Ok(which)
     }
 
     /// What builds a shard, of a number of them that can be.
@@ -193,6 +268,15 @@ impl<S: Scheme> ShardedBuilder<S> {
             insert: beside(shard.insert, shard.image.saturating_add(changed)),
         })
     }
+}
+
+/// What `build` makes of the columns of each shard, on these devices in turn.
+pub(super) fn built<B: Sync, C: Send, T: Send>(
+    devices: &[B],
+    columns: Vec<C>,
+    build: impl Fn(&B, C) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    on_devices(devices.len(), columns, |shard, columns| build(&devices[shard % devices.len()], columns))
 }
 
 /// Refuses no device.

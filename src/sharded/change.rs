@@ -1,8 +1,7 @@
 //! Changes, of all shards or of none: each is made beside its table, and the tables take them when all went well.
 
 use super::Sharded;
-use super::builder::{Columns, columns_of};
-use super::deal::{Dealt, MOST_ROWS};
+use super::builder::{Columns, columns_of, keys_of};
 use super::devices::on_devices;
 use crate::backend::Runs;
 use crate::error::Result;
@@ -19,7 +18,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// As [`HashTable::insert`], with the numbers of one shard; if all that is wrong is that keys come more than once, the
     /// least of them is told, whatever the shards.
     pub fn insert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
-        self.changed_by(keys, values, |table, columns| table.inserting(&columns.keys, &columns.values))
+        let columns = columns_of(&self.which, keys, values)?;
+        self.changed_by(columns, |table, Columns { keys, values }| table.inserting(&keys, &values))
     }
 
     /// Inserts pairs, and overwrites the values of known keys; see [`HashTable::upsert`]. Cost and errors as
@@ -28,17 +28,17 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// As [`insert`](Self::insert).
     pub fn upsert(&mut self, keys: &[S::Key], values: &[S::Value]) -> Result<Inserted> {
-        self.changed_by(keys, values, |table, columns| table.upserting(&columns.keys, &columns.values))
+        let columns = columns_of(&self.which, keys, values)?;
+        self.changed_by(columns, |table, Columns { keys, values }| table.upserting(&keys, &values))
     }
 
-    fn changed_by(
+    /// Has each shard's table changed by its columns.
+    pub(super) fn changed_by<C: Send>(
         &mut self,
-        keys: &[S::Key],
-        values: &[S::Value],
-        change: impl Fn(&HashTable<B, S>, &Columns<S>) -> Result<Option<Change<B, S>>> + Sync,
+        columns: Vec<C>,
+        change: impl Fn(&HashTable<B, S>, C) -> Result<Option<Change<B, S>>> + Sync,
     ) -> Result<Inserted> {
-        let columns = columns_of::<S>(&self.which, keys, values)?;
-        let changes = on_devices(self.devices, columns, |shard, columns| change(&self.tables[shard], &columns))?;
+        let changes = on_devices(self.devices, columns, |shard, columns| change(&self.tables[shard], columns))?;
         let mut inserted = Inserted::default();
         for of_shard in changes.iter().flatten().map(Change::inserted) {
             inserted.added += of_shard.added;
@@ -54,13 +54,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// As [`HashTable::remove`].
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
-        let mut shards: Vec<Vec<S::Key>> = (0..self.which.shards).map(|_| Vec::new()).collect();
-        for keys in keys.chunks(MOST_ROWS) {
-            let dealt = Dealt::of(&self.which, keys)?;
-            for (shard, mine) in shards.iter_mut().enumerate() {
-                dealt.append(shard, keys, mine)?;
-            }
-        }
+        let shards = keys_of(&self.which, keys)?;
         let before = self.len();
         let changes = on_devices(self.devices, shards, |shard, keys| self.tables[shard].removing(&keys))?;
         self.take(changes)?;

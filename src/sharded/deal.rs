@@ -15,6 +15,7 @@ use super::which::Which;
 use crate::backend::Word;
 use crate::error::Result;
 use crate::memory;
+use crate::multi::Retrieved;
 use crate::parallel::{Per, append, collect, each};
 use crate::scheme::Key;
 use crate::threads;
@@ -116,6 +117,14 @@ impl Dealt {
         Ok(())
     }
 
+    /// The numbers of a shard's rows, of which the first of all has this one, behind what is there of it already.
+    pub(super) fn append_rows(&self, shard: usize, first: u64, to: &mut Vec<u64>) -> Result<()> {
+        let rows = &self.rows[self.starts[shard]..self.starts[shard + 1]];
+        memory::reserve(to, rows.len())?;
+        append(to, rows.len(), COPIED_AT_ONCE, |i| first + u64::from(rows[i]));
+        Ok(())
+    }
+
     /// Cuts what stands in the order of shards into one piece a shard.
     pub(super) fn cut<'a, T>(&self, mut dealt: &'a mut [T]) -> Vec<&'a mut [T]> {
         (0..self.starts.len() - 1).map(|shard| dealt.split_off_mut(..self.len(shard)).unwrap_or_default()).collect()
@@ -126,6 +135,29 @@ impl Dealt {
         each((to, Per(32, found), Per(CHUNK, &self.chunks[..])), CHUNK, |_, (to, Per(_, found), Per(_, chunks))| {
             to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = dealt[place]);
             self.bits(&chunks[0], hits, found);
+        });
+    }
+
+    /// The same of words alone.
+    pub(super) fn bring_words_back<T: Word>(&self, dealt: &[T], to: &mut [T]) {
+        each((to, Per(CHUNK, &self.chunks[..])), CHUNK, |_, (to, Per(_, chunks))| {
+            to.iter_mut().zip(self.places(&chunks[0])).for_each(|(to, place)| *to = dealt[place]);
+        });
+    }
+
+    /// The same of lists: of each shard those of its rows. `offsets` has where each row's begins in `to`, and the end.
+    pub(super) fn bring_lists_back<T: Word>(&self, dealt: &[Retrieved<T>], offsets: &[u64], mut to: &mut [T]) {
+        let rows = offsets.len().saturating_sub(1);
+        let ends = (1..=self.chunks.len()).map(|chunk| (chunk * CHUNK).min(rows));
+        let lengths = ends.map(|end| (offsets[end] - offsets[end.saturating_sub(1) / CHUNK * CHUNK]) as usize);
+        let mut pieces: Vec<&mut [T]> = lengths.map(|len| to.split_off_mut(..len).unwrap_or_default()).collect();
+        each((&mut pieces[..], &self.chunks[..]), 1, |_, (pieces, chunks): (&mut [&mut [T]], &[Chunk])| {
+            let mut at = 0;
+            for (place, &shard) in self.places(&chunks[0]).zip(&chunks[0].shards) {
+                let list = dealt[usize::from(shard)].of(place - self.starts[usize::from(shard)]);
+                pieces[0][at..at + list.len()].copy_from_slice(list);
+                at += list.len();
+            }
         });
     }
 
@@ -182,6 +214,32 @@ mod tests {
             let mut bits = vec![u32::MAX; found.len()];
             dealt.bring_bits_back(&hits, &mut bits);
             assert_eq!(bits, found);
+            let mut words = vec![7; rows];
+            dealt.bring_words_back(&all, &mut words);
+            assert_eq!(words, numbers);
+            let mut places = Vec::new();
+            (0..shards).try_for_each(|shard| dealt.append_rows(shard, 5, &mut places))?;
+            assert!(places.iter().map(|row| row - 5).eq(all.iter().map(|&row| row.into())));
+            // Of row i so many of itself: 0, 1, 2, 0, ..
+            let mut rest = &all[..];
+            let lists: Vec<Retrieved> = (0..shards)
+                .map(|shard| {
+                    let mut list = Retrieved { offsets: vec![0], values: Vec::new() };
+                    for &row in rest.split_off(..dealt.len(shard)).unwrap_or_default() {
+                        list.values.extend((0..row % 3).map(|_| row));
+                        list.offsets.push(list.values.len() as u64);
+                    }
+                    list
+                })
+                .collect();
+            let (mut offsets, mut expected) = (vec![0], Vec::new());
+            for row in numbers {
+                expected.extend((0..row % 3).map(|_| row));
+                offsets.push(expected.len() as u64);
+            }
+            let mut to = vec![0; expected.len()];
+            dealt.bring_lists_back(&lists, &offsets, &mut to);
+            assert_eq!(to, expected);
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use super::Sharded;
 use super::builder::some;
+use super::devices::on_devices;
 use super::reading::has_own_keys;
 use super::which::Which;
 use crate::backend::Runs;
@@ -21,7 +22,7 @@ use crate::scheme::{Plan as _, Scheme};
 use crate::table::{Contents, Digest, HashTable};
 
 /// The digest of a table whose shards have these.
-fn digest_of(which: &Which, shards: &[Digest]) -> Digest {
+pub(super) fn digest_of(which: &Which, shards: &[Digest]) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(bytemuck::bytes_of(&header(which)));
     shards.iter().for_each(|digest| _ = hasher.update(&digest.bytes()));
@@ -48,9 +49,14 @@ impl<'a> Writing<'a> {
         Ok(writing)
     }
 
-    /// The next shard.
-    pub(super) fn shard<B: Runs<S>, S: Scheme>(&mut self, table: &HashTable<B, S>) -> Result<()> {
-        let (digest, bytes) = table.write_to(self.file, self.path, Contents::Map)?;
+    /// The next shard, a table.
+    pub(super) fn table<B: Runs<S>, S: Scheme>(&mut self, table: &HashTable<B, S>) -> Result<()> {
+        self.shard(|file, path| table.write_to(file, path, table.contents()))
+    }
+
+    /// The next shard: `write` says its digest, and how many bytes it wrote.
+    pub(super) fn shard(&mut self, write: impl FnOnce(&mut File, &Path) -> Result<(Digest, u64)>) -> Result<()> {
+        let (digest, bytes) = write(self.file, self.path)?;
         self.put(&[0; ALIGNED as usize][..gap_after(bytes)])?;
         self.digests.push(digest);
         self.lengths.push(bytes);
@@ -72,11 +78,6 @@ impl<'a> Writing<'a> {
 }
 
 impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
-    /// The digest of a table whose shards have these.
-    pub(super) fn digest_of(&self, shards: &[Digest]) -> Digest {
-        digest_of(&self.which, shards)
-    }
-
     /// Writes all shards to one file, which another number of devices can open, and another kind of them; what it returns
     /// is the [`digest`](Self::digest). An old file is replaced when all is written.
     ///
@@ -88,7 +89,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         let path = path.as_ref();
         write_whole(path, |file| {
             let mut writing = Writing::begin(file, path, &self.which)?;
-            self.tables.iter().try_for_each(|table| writing.shard(table))?;
+            self.tables.iter().try_for_each(|table| writing.table(table))?;
             writing.end()
         })
     }
@@ -102,23 +103,41 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// [`Error::InvalidParameter`] for no device; [`Error::Io`]; [`Error::BadFile`] for a file that is no table in shards of
     /// this scheme, or is damaged; [`Error::OutOfMemory`] or what a device reports.
     pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
-        let devices = some(devices)?;
-        let mut file = Shards::open(Section::whole(path.as_ref())?)?;
-        let mut tables = Vec::<HashTable<B, S>>::new();
-        let (which, _) = each_shard(&mut file, devices, |table, section| {
-            if tables.first().is_some_and(|first| !table.is_made_as(first)) {
-                return Err(section.bad(strange(tables.len())));
-            }
-            tables.push(table);
-            Ok(())
-        })?;
-        let table = Sharded { which, devices: devices.len(), tables };
-        table.of_each(|shard, of| has_own_keys(&table.which, shard, of)).map_err(|error| match error {
-            Error::Damaged(violation) => file.section.bad(violation.to_string()),
-            other => other,
-        })?;
-        Ok(table)
+        Self::open_by(devices, path.as_ref(), |device, part| HashTable::open_with_digest(device, part, Contents::Map))
     }
+
+    /// The same by `open`, which opens one shard.
+    pub(super) fn open_by(
+        devices: &[B],
+        path: &Path,
+        open: impl Fn(&B, Section<'_>) -> Result<(HashTable<B, S>, Digest)>,
+    ) -> Result<Self> {
+        let (which, tables) = all_shards(devices, path, open, |table| table)?;
+        Ok(Sharded { which, devices: devices.len(), tables })
+    }
+}
+
+/// Opens a file by `open`, which opens one shard, checks everything in it, and puts the shards on these devices in turn;
+/// `keys` is the table of a shard's keys.
+pub(super) fn all_shards<B: Runs<S>, S: Scheme, T: Send + Sync>(
+    devices: &[B],
+    path: &Path,
+    open: impl Fn(&B, Section<'_>) -> Result<(T, Digest)>,
+    keys: impl Fn(&T) -> &HashTable<B, S> + Sync,
+) -> Result<(Which, Vec<T>)> {
+    let devices = some(devices)?;
+    let mut file = Shards::open(Section::whole(path)?)?;
+    let mut all = Vec::<T>::new();
+    let (which, _) = each_shard(&mut file, devices, &open, &keys, |shard, section| {
+        if all.first().is_some_and(|first| !keys(&shard).is_made_as(keys(first))) {
+            return Err(section.bad(strange(all.len())));
+        }
+        all.push(shard);
+        Ok(())
+    })?;
+    on_devices(devices.len(), all.iter().collect(), |number, shard| has_own_keys(&which, number, keys(shard)))
+        .map_err(|error| damaged(&file.section, error))?;
+    Ok((which, all))
 }
 
 /// What is said of a shard that does not go with the first one.
@@ -126,42 +145,44 @@ pub(super) fn strange(shard: usize) -> String {
     format!("shard {shard} has other parameters or settings than shard 0")
 }
 
-/// Opens each shard on one of these devices, checks it and all that stands around it, and hands it on; the digest of all.
-pub(super) fn each_shard<B: Runs<S>, S: Scheme>(
+/// Damage as an error of the file that it is in.
+pub(super) fn damaged(section: &Section<'_>, error: Error) -> Error {
+    match error {
+        Error::Damaged(violation) => section.bad(violation.to_string()),
+        other => other,
+    }
+}
+
+/// Opens each shard on one of these devices, checks it and all that stands around it, and hands it on; the digest of each.
+pub(super) fn each_shard<B: Runs<S>, S: Scheme, T>(
     file: &mut Shards<'_>,
     devices: &[B],
-    mut take: impl FnMut(HashTable<B, S>, &Section<'_>) -> Result<()>,
-) -> Result<(Which, Digest)> {
+    open: impl Fn(&B, Section<'_>) -> Result<(T, Digest)>,
+    keys: impl Fn(&T) -> &HashTable<B, S>,
+    mut take: impl FnMut(T, &Section<'_>) -> Result<()>,
+) -> Result<(Which, Vec<Digest>)> {
     let which = Which::new(file.header.shards as usize, file.header.seed)?;
     let places: Vec<_> = file.places().collect();
     let mut digests = Vec::with_capacity(places.len());
-    for (shard, (base, length)) in places.into_iter().enumerate() {
-        let device = &devices[shard % devices.len()];
-        let (table, digest) = shard_of(&file.section, device, shard, (base, length), which.seed)?;
+    for (number, (base, length)) in places.into_iter().enumerate() {
+        let device = &devices[number % devices.len()];
+        let part = file.section.part(base, length)?;
+        let (shard, digest) = of_shard(&file.section, number, open(device, part))?;
+        if keys(&shard).plan().seed() != which.seed {
+            return Err(file.section.bad(format!("shard {number} has another seed than the table")));
+        }
         file.check_gap(base, length)?;
         digests.push(digest);
-        take(table, &file.section)?;
+        take(shard, &file.section)?;
     }
-    let digest = digest_of(&which, &digests);
-    file.check_sum(&digest.bytes())?;
-    Ok((which, digest))
+    file.check_sum(&digest_of(&which, &digests).bytes())?;
+    Ok((which, digests))
 }
 
-/// One shard of a file, whose table file begins at a place and has a length.
-pub(super) fn shard_of<B: Runs<S>, S: Scheme>(
-    section: &Section<'_>,
-    device: &B,
-    shard: usize,
-    (base, length): (u64, u64),
-    seed: u64,
-) -> Result<(HashTable<B, S>, Digest)> {
-    let opened = HashTable::open_with_digest(device, section.part(base, length)?, Contents::Map);
-    let (table, digest) = opened.map_err(|error| match error {
+/// What a shard's file gave, or what is wrong with it as an error that tells the shard.
+pub(super) fn of_shard<T>(section: &Section<'_>, shard: usize, opened: Result<T>) -> Result<T> {
+    opened.map_err(|error| match error {
         Error::BadFile { reason, .. } => section.bad(format!("shard {shard}: {reason}")),
         other => other,
-    })?;
-    match table.plan().seed() == seed {
-        true => Ok((table, digest)),
-        false => Err(section.bad(format!("shard {shard} has another seed than the table"))),
-    }
+    })
 }

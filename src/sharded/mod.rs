@@ -1,4 +1,4 @@
-//! One hash table over several devices: shards, each a table of its own.
+//! One hash table over several devices: shards, each a table of its own; and joins and groups over several devices.
 //!
 //! ```text
 //! which.rs      which shard a key is in
@@ -9,8 +9,14 @@
 //! change.rs     insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs       one file for all shards
 //! resting.rs    lookups in a file whose shards do not fit in memory together
+//! host.rs       lookups by devices whose memory they do not fit in
 //! spilled.rs    builds of more rows than memory holds, into a file
 //! replicated.rs the other way to use several devices: the same table on each
+//!
+//! set.rs        sets: tables in shards whose values say nothing
+//! multi/        multivalue tables
+//! join.rs       indices of right columns, which are multivalue tables of row numbers, and joins
+//! group.rs      distinct keys, ids and aggregates of columns: pieces by key, which nobody sees afterwards
 //! ```
 //!
 //! ```text
@@ -28,26 +34,46 @@ mod change;
 mod deal;
 mod devices;
 mod file;
+pub mod group;
+mod host;
+mod join;
+mod multi;
 mod reading;
 mod replicated;
 mod resting;
+mod set;
 mod spilled;
 #[cfg(test)]
 mod tests;
 mod which;
 
 pub use builder::ShardedBuilder;
+pub use host::ShardedHost;
+pub use join::{NO_ROW, ShardedIndex, ShardedIndexBuilder, WideJoinRows, join};
+pub use multi::{ShardedMulti, ShardedMultiBuilder};
 pub use replicated::Replicated;
 pub use resting::ShardedFile;
+pub use set::{ShardedSet, ShardedSetBuilder};
 pub use spilled::SpilledBuild;
 
 use std::fmt;
 
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
+use crate::file::MOST_SHARDS;
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::{HashTable, KeyType, ValueType};
 use which::Which;
+
+/// Rows of a piece of a column that is not to be a table: few enough for a device, and for numbers of 32 bits.
+const ROWS_OF_A_PIECE: usize = 1 << 27;
+
+/// How many pieces so many rows are dealt to that so many devices work on: as many of each.
+fn pieces_of(devices: usize, rows: usize) -> usize {
+    let devices = devices.clamp(1, MOST_SHARDS);
+    let of_each = rows.div_ceil(devices.saturating_mul(ROWS_OF_A_PIECE)).max(1);
+    devices * of_each.min(MOST_SHARDS / devices)
+}
 
 /// A hash table in shards, on one device or several; made by [`Sharded::builder`].
 ///

@@ -3,6 +3,7 @@
 use super::Sharded;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
+use super::file::digest_of;
 use super::which::Which;
 use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
@@ -103,7 +104,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// # Errors
     /// What a device reports.
     pub fn digest(&self) -> Result<Digest> {
-        Ok(self.digest_of(&self.of_each(|_, table| table.digest())?))
+        Ok(digest_of(&self.which, &self.of_each(|_, table| table.digest())?))
     }
 
     /// Checks every invariant of every shard, and that each key is in its own.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::builder::some;
 use super::deal::{Dealt, MOST_ROWS};
 use super::devices::on_devices;
-use super::file::{each_shard, shard_of, strange};
+use super::file::{self, damaged, digest_of, each_shard, strange};
 use super::reading::{answer, has_own_keys, of_shard, options};
 use super::which::Which;
 use crate::backend::{Runs, bitmap_words};
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::file::{Section, Shards};
 use crate::memory;
 use crate::scheme::Scheme;
-use crate::table::{Digest, HashTable};
+use crate::table::{Contents, Digest, HashTable};
 
 /// A table in shards that is asked in its file.
 ///
@@ -41,11 +41,11 @@ pub struct ShardedFile<B: Runs<S>, S: Scheme> {
     path: PathBuf,
     file: std::fs::File,
     which: Which,
-    /// Where each shard's table file is, and how long.
+    /// Where each shard's file is, and how long.
     places: Vec<(u64, u64)>,
+    digests: Vec<Digest>,
     devices: Vec<B>,
     len: u64,
-    digest: Digest,
     scheme: std::marker::PhantomData<fn() -> S>,
 }
 
@@ -62,21 +62,25 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         let places: Vec<_> = file.places().collect();
         let of_keys = Which::new(file.header.shards as usize, file.header.seed)?;
         let (mut first, mut shard, mut len) = (None::<HashTable<B, S>>, 0, 0);
-        let (which, digest) = each_shard(&mut file, &devices[..1], |table, section| {
-            if first.as_ref().is_some_and(|first| !table.is_made_as(first)) {
-                return Err(section.bad(strange(shard)));
-            }
-            has_own_keys(&of_keys, shard, &table).map_err(|error| match error {
-                Error::Damaged(violation) => section.bad(violation.to_string()),
-                other => other,
-            })?;
-            len += table.len() as u64;
-            shard += 1;
-            first.get_or_insert(table);
-            Ok(())
-        })?;
+        let open = |device: &B, part: Section<'_>| HashTable::open_with_digest(device, part, Contents::Map);
+        let (which, digests) = each_shard(
+            &mut file,
+            &devices[..1],
+            open,
+            |table| table,
+            |table, section| {
+                if first.as_ref().is_some_and(|first| !table.is_made_as(first)) {
+                    return Err(section.bad(strange(shard)));
+                }
+                has_own_keys(&of_keys, shard, &table).map_err(|error| damaged(section, error))?;
+                len += table.len() as u64;
+                shard += 1;
+                first.get_or_insert(table);
+                Ok(())
+            },
+        )?;
         let (path, file) = (path.into(), file.section.file);
-        Ok(ShardedFile { path, file, which, places, devices, len, digest, scheme: std::marker::PhantomData })
+        Ok(ShardedFile { path, file, which, places, digests, devices, len, scheme: std::marker::PhantomData })
     }
 
     /// The number of pairs.
@@ -96,7 +100,7 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
 
     /// The digest of the table, as [`Sharded::digest`](super::Sharded::digest).
     pub fn digest(&self) -> Digest {
-        self.digest
+        digest_of(&self.which, &self.digests)
     }
 
     /// The value of each query, in their order.
@@ -120,31 +124,11 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     /// [`Error::LengthMismatch`] unless `values` is as long as `queries` and `found` has one bit for each, rounded up to
     /// whole words; otherwise as [`get`](Self::get).
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
-        Error::check_length("values", values.len(), queries.len())?;
-        Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
-        let columns = values.chunks_mut(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32));
-        for (queries, (values, found)) in queries.chunks(MOST_ROWS).zip(columns) {
-            let dealt = Dealt::of(&self.which, queries)?;
-            let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
-            let parts = dealt.cut(&mut words).into_iter().zip(dealt.cut(&mut hits)).enumerate();
-            let mut parts = parts.filter(|&(shard, _)| dealt.len(shard) > 0);
-            loop {
-                let some: Vec<_> = parts.by_ref().take(self.devices.len()).collect();
-                if some.is_empty() {
-                    break;
-                }
-                let opened = some.into_iter().enumerate().map(|(at, (shard, part))| {
-                    let table = self.table(&self.devices[at], shard)?;
-                    Ok((table, of_shard(&dealt, shard, queries)?, part))
-                });
-                let opened = opened.collect::<Result<Vec<_>>>()?;
-                on_devices(self.devices.len(), opened, |_, (table, mine, (words, hits))| {
-                    answer(&table, &mine, words, hits)
-                })?;
-            }
-            dealt.bring_back(&words, &hits, values, found);
-        }
-        Ok(())
+        // A file has one place where it is read next, so shards come one after the other.
+        let bring = |shards: &[usize]| {
+            self.devices.iter().zip(shards).map(|(device, &shard)| self.table(device, shard)).collect()
+        };
+        answered(&self.which, self.devices.len(), bring, queries, values, found)
     }
 
     /// Whether each query is there, in their order; cost and errors as [`get`](Self::get).
@@ -162,8 +146,48 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
     fn table(&self, device: &B, shard: usize) -> Result<HashTable<B, S>> {
         let file = self.file.try_clone().map_err(|source| Error::Io { path: self.path.clone(), source })?;
         let section = Section { path: &self.path, file, base: 0, end: None };
-        Ok(shard_of(&section, device, shard, self.places[shard], self.which.seed)?.0)
+        let (base, length) = self.places[shard];
+        let opened = HashTable::open_with_digest(device, section.part(base, length)?, Contents::Map);
+        let (table, digest) = file::of_shard(&section, shard, opened)?;
+        // One that was put in its place meanwhile may be sound too.
+        match digest == self.digests[shard] {
+            true => Ok(table),
+            false => Err(section.bad(format!("shard {shard} was written over after it was opened"))),
+        }
     }
+}
+
+/// Answers queries by shards that `bring` puts on devices for as long as they are asked: as many at a time as there are
+/// devices, each on its own, and none that has no queries.
+pub(super) fn answered<B: Runs<S>, S: Scheme>(
+    which: &Which,
+    devices: usize,
+    bring: impl Fn(&[usize]) -> Result<Vec<HashTable<B, S>>>,
+    queries: &[S::Key],
+    values: &mut [S::Value],
+    found: &mut [u32],
+) -> Result<()> {
+    Error::check_length("values", values.len(), queries.len())?;
+    Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
+    let columns = values.chunks_mut(MOST_ROWS).zip(found.chunks_mut(MOST_ROWS / 32));
+    for (queries, (values, found)) in queries.chunks(MOST_ROWS).zip(columns) {
+        let dealt = Dealt::of(which, queries)?;
+        let (mut words, mut hits) = (memory::zeroed(queries.len())?, memory::zeroed(queries.len())?);
+        let parts = dealt.cut(&mut words).into_iter().zip(dealt.cut(&mut hits)).enumerate();
+        let mut parts = parts.filter(|&(shard, _)| dealt.len(shard) > 0);
+        loop {
+            let (shards, some): (Vec<_>, Vec<_>) = parts.by_ref().take(devices).unzip();
+            if shards.is_empty() {
+                break;
+            }
+            let some = bring(&shards)?.into_iter().zip(shards).zip(some).collect();
+            on_devices(devices, some, |_, ((table, shard), (words, hits))| {
+                answer(&table, &of_shard(&dealt, shard, queries)?, words, hits)
+            })?;
+        }
+        dealt.bring_back(&words, &hits, values, found);
+    }
+    Ok(())
 }
 
 impl<B: Runs<S>, S: Scheme> fmt::Debug for ShardedFile<B, S> {

@@ -103,8 +103,7 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// # Errors
     /// [`Error::InvalidParameter`] for a number of shards that cannot be; [`Error::Spill`].
     pub fn spilled(&self, folder: impl AsRef<Path>) -> Result<SpilledBuild<S>> {
-        let which = Which::new(self.shards, self.table.seed)?;
-        self.of_shard().check()?;
+        let which = self.which()?;
         let shards = (0..self.shards).map(|_| Vec::new()).collect();
         Ok(SpilledBuild { builder: self.clone(), which, spill: Spill::new(folder.as_ref())?, shards, rows: 0 })
     }
@@ -198,7 +197,7 @@ impl<S: Scheme> SpilledBuild<S> {
                     _ if least.is_some() || first.is_some() => drop(built?),
                     built => {
                         for (shard, table) in shards.zip(built?) {
-                            writing.shard(&table)?;
+                            writing.table(&table)?;
                             watch(shard, &table);
                         }
                     }
@@ -213,7 +212,7 @@ impl<S: Scheme> SpilledBuild<S> {
 }
 
 /// The rows of a shard.
-fn columns<S: Scheme>(spill: &mut Spill, pieces: &[Piece]) -> Result<Columns<S>> {
+fn columns<S: Scheme>(spill: &mut Spill, pieces: &[Piece]) -> Result<Columns<S::Key, S::Value>> {
     let rows = pieces.iter().map(|piece| piece.rows).sum();
     let mut columns = Columns { keys: memory::zeroed(rows)?, values: memory::zeroed(rows)? };
     let (mut keys, mut values) = (&mut columns.keys[..], &mut columns.values[..]);

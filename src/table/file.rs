@@ -75,7 +75,8 @@ pub fn read_info(path: impl AsRef<Path>) -> Result<FileInfo> {
     let (key_type, value_type) = trailer.types(widths).map_err(|reason| source.bad(reason))?;
     let (value_bits, shards) = match (beside, contents) {
         (Beside::Lists { value_bits }, Contents::Multi) => (value_bits, None),
-        (Beside::Shards { count }, Contents::Map) => (value_bits, Some(count)),
+        (Beside::Shards { count, value_bits: None }, Contents::Map | Contents::Set) => (value_bits, Some(count)),
+        (Beside::Shards { count, value_bits: Some(bits) }, Contents::Multi) => (bits, Some(count)),
         (Beside::Nothing, contents) if contents != Contents::Multi => (value_bits, None),
         _ => return Err(source.bad("its table belongs to another structure")),
     };
@@ -105,7 +106,7 @@ impl<'a> Source<'a> {
         let header: Header = bytemuck::pod_read_unaligned(&start[..size_of::<Header>()]);
         match FileKind::of(header.magic) {
             Some(FileKind::Table) => {}
-            Some(FileKind::Multi) if base == 0 => {
+            Some(FileKind::Multi) if base == 0 || section.end.is_some() => {
                 return Err(section.bad("it holds a multi where a single table was wanted: open it as what it is"));
             }
             Some(FileKind::Sharded) if base == 0 => {

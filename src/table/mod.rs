@@ -42,7 +42,7 @@ mod sample;
 mod seed;
 mod settings;
 
-pub(crate) use builder_settings::table_settings;
+pub(crate) use builder_settings::{table_estimate, table_settings};
 pub(crate) use change::Change;
 pub(crate) use image::Image;
 
@@ -148,6 +148,11 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The parameters that it was built with.
     pub fn scheme(&self) -> &S {
         &self.scheme
+    }
+
+    /// What the table is to the structure that it is a part of.
+    pub(crate) fn contents(&self) -> Contents {
+        self.settings.contents
     }
 
     /// What the keys stand for: what [`TableBuilder::key_type`] said of them.

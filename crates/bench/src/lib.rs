@@ -30,6 +30,7 @@ mod paper;
 mod peers;
 mod plots;
 mod report;
+mod several;
 mod stages;
 mod tables;
 mod timer;
@@ -111,6 +112,8 @@ Examples:
   koel-bench --paper alcantara2011 --figure 4.4,4.7
   koel-bench --paper breslow --n 2^26 --device opencl --json
   koel-bench --wide --n 2^20,2^26 --queries 2^26 --load 0.9
+  koel-bench --several --device gpus --n 2^26
+  koel-bench --several --device gpus --pieces 2^33
   koel-bench --n 2^16..2^24 --device all --plots folder
   koel-bench --draw docs/plots/rates-gpu.json,docs/plots/rates-cpu.json --plots docs/plots";
 
@@ -173,6 +176,19 @@ pub(crate) struct Args {
         ]
     )]
     wide: Vec<String>,
+    /// One device, and the first two, three, .. of --device together: lookups of a table on each of them, builds and lookups in
+    /// shards, groups and joins; from and to memory of the host
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "all", "wide", "paper", "draw", "plots", "insert", "walk", "stages", "table", "duplicates", "kind", "scheme", "SchemeOptions",
+            "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
+        ]
+    )]
+    several: bool,
+    /// With --several, in place of all that: tables of so many pairs of 64 bits, made shard by shard
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = options::count, requires = "several", conflicts_with = "n")]
+    pieces: Vec<u64>,
     /// The figures of a paper, measured on the device at hand: what each has on its axes. --n is the size of the
     /// largest table [default: such as take a few minutes on two cores]
     #[arg(
@@ -210,11 +226,18 @@ pub(crate) struct Args {
     at_load: Option<f64>,
     #[command(flatten)]
     data: DataOptions,
-    /// auto, all, cpu, opencl, opencl:N or opencl:NAME
+    /// auto, all, cpu, opencl, gpus, opencl:N or opencl:NAME; with --several a list, separated by commas
     #[arg(long, default_value = "auto", help_heading = "Device")]
     device: String,
     #[command(flatten)]
     threads: Threads,
+}
+
+impl Args {
+    /// The names of all devices.
+    fn devices(&self) -> Vec<String> {
+        self.device.split(',').map(str::to_owned).collect()
+    }
 }
 
 /// A scheme to measure, and what it can hold.
@@ -245,10 +268,20 @@ fn run(args: &Args) -> Result<Verdict> {
     if args.all {
         return all::run(args);
     }
-    let devices = koel::device::choose(&args.device, None)?;
+    let devices = if args.several {
+        options::several_devices(&args.devices(), &[])?
+    } else {
+        koel::device::choose(&args.device, None)?
+    };
     let progress = Progress::line();
     if !args.wide.is_empty() {
         let (text, json) = wide::run(args, &devices, &progress)?;
+        drop(progress);
+        return if args.json { Told::Json(json) } else { Told::Text(text) }.with(None, || Ok(Vec::new()));
+    }
+    if args.several {
+        let run = if args.pieces.is_empty() { several::run } else { several::run_pieces };
+        let (text, json) = run(args, &devices, &progress)?;
         drop(progress);
         return if args.json { Told::Json(json) } else { Told::Text(text) }.with(None, || Ok(Vec::new()));
     }

@@ -10,7 +10,7 @@ use koel::device::Any;
 use koel::table::Contents;
 use koel::{
     AnyScheme, CompactingTable, Cuckoo, CuckooSet, Duplicates, HashSet, HashTable, IdOrder, KeyType, MultiTable,
-    Scheme, Sharded, ShardedBuilder, ValueType,
+    Scheme, Sharded, ShardedBuilder, ShardedMulti, ShardedSet, ValueType,
 };
 
 use super::failure::{Failure, Result, Verdict};
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     table: Contents,
     #[command(flatten)]
     options: TableOptions,
-    /// The table in so many shards, 1 to 4096, each a table of its own, which may stand on several devices; for map. The
+    /// The table in so many shards, 1 to 4096, each a table of its own, which may stand on several devices; not for compact. The
     /// bytes are those of this number of shards, whatever the devices; twice as many shards as devices is a good number
     /// [default: 1, and with --memory 64]
     #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
@@ -114,9 +114,9 @@ impl Args {
                 "--memory is for --table map, and a {table} is built in memory so far: leave it out"
             )));
         }
-        if self.shards.is_some() && self.table != Contents::Map {
+        if self.shards.is_some() && self.table == Contents::Compact {
             return Err(Failure::Input(format!(
-                "--shards is for --table map, and a {table} is built as one table so far: leave it out"
+                "--shards is for --table map, set and multi, and a {table} numbers all keys in one table: leave it out"
             )));
         }
         self.reading.check_value(self.has_values())?;
@@ -358,9 +358,14 @@ impl Build<'_> {
         Any: Runs<S>,
         S::Key: Word,
     {
-        let (device, keys) = (&self.devices[0], keys.into_keys::<S::Key>()?);
-        let builder = self.args.options.apply(HashSet::builder(scheme)).key_type(self.types.key_type);
-        self.finish(|| builder.build(device, &keys))
+        let (options, devices, key_type) = (&self.args.options, self.devices, self.types.key_type);
+        let keys = keys.into_keys::<S::Key>()?;
+        if let Some(shards) = self.args.shards {
+            let builder = options.apply(ShardedSet::builder(scheme, shards)).key_type(key_type);
+            return self.finish(|| builder.build(devices, &keys));
+        }
+        let builder = options.apply(HashSet::builder(scheme)).key_type(key_type);
+        self.finish(|| builder.build(&devices[0], &keys))
     }
 
     fn compact_of_set(&mut self, scheme: CuckooSet, keys: Numbers) -> Result<Verdict> {
@@ -390,10 +395,15 @@ impl Build<'_> {
         Any: Runs<S>,
         S::Key: Word,
     {
-        let (device, value_type) = (&self.devices[0], self.value_type());
+        let (options, devices) = (&self.args.options, self.devices);
+        let (key_type, value_type) = (self.types.key_type, self.value_type());
         let (keys, values) = (keys.into_keys::<S::Key>()?, values.into_values::<V>()?);
-        let builder = self.args.options.apply(MultiTable::builder(scheme)).key_type(self.types.key_type).values::<V>();
-        self.finish(|| builder.value_type(value_type).build(device, &keys, &values))
+        if let Some(shards) = self.args.shards {
+            let builder = options.apply(ShardedMulti::builder(scheme, shards)).key_type(key_type).values::<V>();
+            return self.finish(|| builder.value_type(value_type).build(devices, &keys, &values));
+        }
+        let builder = options.apply(MultiTable::builder(scheme)).key_type(key_type).values::<V>();
+        self.finish(|| builder.value_type(value_type).build(&devices[0], &keys, &values))
     }
 
     fn value_type(&self) -> ValueType {

@@ -8,7 +8,7 @@ use koel::backend::Runs;
 use koel::device::Any;
 use koel::scheme::Audit;
 use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
-use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable, Sharded};
+use koel::{CompactingTable, Cpu, Digest, HashSet, HashTable, MultiTable, Sharded, ShardedMulti, ShardedSet};
 
 use super::failure::{Failure, Result, Verdict};
 use super::progress::Progress;
@@ -44,8 +44,12 @@ impl Info<'_> {
         match self.info.contents {
             Contents::Map if self.info.shards.is_some() => of_map!(self.info, |S| self.tell::<S, Sharded<Any, S>>()),
             Contents::Map => of_map!(self.info, |S| self.tell::<S, HashTable<Any, S>>()),
+            Contents::Set if self.info.shards.is_some() => of_set!(self.info, |S| self.tell::<S, ShardedSet<Any, S>>()),
             Contents::Set => of_set!(self.info, |S| self.tell::<S, HashSet<Any, S>>()),
             Contents::Compact => of_numbering_table!(self.info, |S| self.tell::<S, CompactingTable<Any, S>>()),
+            Contents::Multi if self.info.shards.is_some() => {
+                of_multi_table!(self.info, |S, V| self.tell::<S, ShardedMulti<Any, S, V>>())
+            }
             Contents::Multi => of_multi_table!(self.info, |S, V| self.tell::<S, MultiTable<Any, S, V>>()),
             other => Err(unknown(other)),
         }

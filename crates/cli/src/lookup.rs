@@ -11,7 +11,9 @@ use serde_json::json;
 use koel::backend::Runs;
 use koel::device::Any;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{CompactingTable, Cpu, HashSet, HashTable, MultiTable, Scheme, Sharded, ShardedFile};
+use koel::{
+    CompactingTable, Cpu, HashSet, HashTable, MultiTable, Scheme, Sharded, ShardedFile, ShardedMulti, ShardedSet,
+};
 
 use super::failure::{Failure, Result, Verdict};
 use super::input::{self, Named, Places, ReadOptions, Sink, Want};
@@ -22,7 +24,7 @@ use super::progress::Progress;
 use super::structure::{Types, of_map, of_multi_table, of_numbering_table, of_set, unknown};
 use super::{out, text};
 use ask::{AllValues, Ask, Asked, Counts, KeysOfIds, Members, Values};
-use held::Opened;
+use held::{HeldLists, Opened};
 use queries::{Queries, k_of};
 
 /// Queries that are answered at a time; what is in memory is proportional to it.
@@ -155,10 +157,10 @@ impl Args {
             let path = self.table.display();
             return Err(Failure::Input(format!("{path}: --mapped is for tables that are not in shards: leave it out")));
         }
-        if self.memory.is_some() && info.shards.is_none() {
+        if self.memory.is_some() && (info.shards.is_none() || info.contents != Contents::Map) {
             let path = self.table.display();
             return Err(Failure::Input(format!(
-                "{path}: --memory is for tables in shards (`koel build --shards` or `--memory`): leave it out"
+                "{path}: --memory is for maps in shards (`koel build --shards` or `--memory`): leave it out"
             )));
         }
         let own = [
@@ -236,6 +238,10 @@ impl Lookup<'_> {
                 let table = Opened::<HashTable<Any, S>, S>::open(&devices, path)?;
                 answer(args, queries, types.keys, &mut Values::new(table.held(), "value", self.values()))
             }),
+            Contents::Set if self.info.shards.is_some() => of_set!(self.info, |S| {
+                let set = ShardedSet::<Any, S>::open(&devices, path)?;
+                answer(args, queries, types.keys, &mut Members(set.table()))
+            }),
             Contents::Set => of_set!(self.info, |S| {
                 let set = Opened::<HashSet<Any, S>, S>::open(&devices, path)?;
                 answer(args, queries, types.keys, &mut Members(set.held()))
@@ -249,16 +255,25 @@ impl Lookup<'_> {
                 let table = Opened::<CompactingTable<Any, S>, S>::open(&devices, path)?;
                 answer(args, queries, types.keys, &mut Values::new(table.held(), "id", Type::U32))
             }),
+            Contents::Multi if self.info.shards.is_some() => of_multi_table!(self.info, |S, V| {
+                let table = ShardedMulti::<Any, S, V>::open(&devices, path)?;
+                self.answer_lists(queries, &table)
+            }),
             Contents::Multi => of_multi_table!(self.info, |S, V| {
-                let device = args.one_of(&devices, "a table of --table multi")?;
+                let device = args.one_of(&devices, "a table of --table multi that is not in shards")?;
                 let table = MultiTable::<Any, S, V>::open(device, path)?;
-                if args.count {
-                    answer(args, queries, types.keys, &mut Counts(&table))
-                } else {
-                    answer(args, queries, types.keys, &mut AllValues(&table, self.values()))
-                }
+                self.answer_lists(queries, &table)
             }),
             other => Err(unknown(other)),
+        }
+    }
+
+    fn answer_lists<K: Word, V: Word>(&self, queries: Queries<'_>, lists: &dyn HeldLists<K, V>) -> Result<Verdict> {
+        let keys = Types::of(self.info).keys;
+        if self.args.count {
+            answer(self.args, queries, keys, &mut Counts(lists))
+        } else {
+            answer(self.args, queries, keys, &mut AllValues(lists, self.values()))
         }
     }
 

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use koel::backend::Runs;
 use koel::scheme::{Audit, Plan};
 use koel::table::{Contents, FileInfo, Stats};
-use koel::{CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme, Sharded};
+use koel::{
+    CompactingTable, Digest, HashSet, HashTable, KeyType, MultiTable, Scheme, Sharded, ShardedMulti, ShardedSet,
+};
 
 use super::failure::Failure;
 use super::number::{Type, Word};
@@ -37,8 +39,8 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
     fn table(&self) -> &HashTable<B, S>;
 
     /// The tables of its keys: one, or one for each shard.
-    fn tables(&self) -> &[HashTable<B, S>] {
-        std::slice::from_ref(self.table())
+    fn tables(&self) -> Vec<&HashTable<B, S>> {
+        vec![self.table()]
     }
     /// What its tables look like inside.
     fn stats(&self) -> koel::Result<Stats> {
@@ -104,8 +106,8 @@ structure!(Sharded, Map, |device| std::slice::from_ref(device), {
         // There is one shard at least.
         &self.shards()[0]
     }
-    fn tables(&self) -> &[HashTable<B, S>] {
-        self.shards()
+    fn tables(&self) -> Vec<&HashTable<B, S>> {
+        self.shards().iter().collect()
     }
     fn stats(&self) -> koel::Result<Stats> {
         Sharded::stats(self)
@@ -117,6 +119,21 @@ structure!(Sharded, Map, |device| std::slice::from_ref(device), {
 structure!(HashSet, Set {
     fn table(&self) -> &HashTable<B, S> {
         self.table()
+    }
+});
+structure!(ShardedSet, Set, |device| std::slice::from_ref(device), {
+    fn table(&self) -> &HashTable<B, S> {
+        // There is one shard at least.
+        &self.table().shards()[0]
+    }
+    fn tables(&self) -> Vec<&HashTable<B, S>> {
+        self.table().shards().iter().collect()
+    }
+    fn stats(&self) -> koel::Result<Stats> {
+        self.table().stats()
+    }
+    fn pairs_by_shard(&self) -> Option<Vec<u64>> {
+        Some(self.table().shards().iter().map(|shard| shard.len() as u64).collect())
     }
 });
 structure!(CompactingTable, Compact, u32 {
@@ -141,6 +158,35 @@ structure!(MultiTable<V>, Multi, u32 {
     fn most_values(&self) -> koel::Result<u64> {
         let starts = self.starts()?;
         Ok(starts.windows(2).map(|run| u64::from(run[1].saturating_sub(run[0]))).max().unwrap_or(0))
+    }
+    fn held(&self) -> String {
+        format!("{} of {}", text::counted(self.pairs(), Self::COUNTED), text::counted(self.keys_len() as u64, "key"))
+    }
+});
+
+structure!(ShardedMulti<V>, Multi, u32, |device| std::slice::from_ref(device), {
+    const COUNTED: &'static str = "pair";
+    fn table(&self) -> &HashTable<B, S> {
+        // There is one shard at least.
+        self.shards()[0].table()
+    }
+    fn tables(&self) -> Vec<&HashTable<B, S>> {
+        self.shards().iter().map(MultiTable::table).collect()
+    }
+    fn stats(&self) -> koel::Result<Stats> {
+        ShardedMulti::stats(self)
+    }
+    fn pairs_by_shard(&self) -> Option<Vec<u64>> {
+        Some(self.shards().iter().map(|shard| shard.len() as u64).collect())
+    }
+    fn pairs(&self) -> u64 {
+        self.len() as u64
+    }
+    fn bytes(&self) -> u64 {
+        self.shards().iter().map(Structure::<B, S>::bytes).sum()
+    }
+    fn most_values(&self) -> koel::Result<u64> {
+        self.shards().iter().try_fold(0, |most, shard| Ok(most.max(Structure::<B, S>::most_values(shard)?)))
     }
     fn held(&self) -> String {
         format!("{} of {}", text::counted(self.pairs(), Self::COUNTED), text::counted(self.keys_len() as u64, "key"))
@@ -176,7 +222,7 @@ pub struct About {
 impl About {
     pub fn of<B: Runs<S>, S: Described, T: Structure<B, S>>(structure: &T) -> About {
         let (table, tables) = (structure.table(), structure.tables());
-        let sum = |of: fn(&HashTable<B, S>) -> u64| tables.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&HashTable<B, S>) -> u64| tables.iter().map(|table| of(table)).sum::<u64>();
         let (keys, slots) = (sum(|table| table.len() as u64), sum(|table| table.slots() as u64));
         let mut parameters = S::describe(table.plan());
         for other in tables.iter().skip(1) {
@@ -195,10 +241,10 @@ impl About {
             slots,
             load: (keys as f64 / slots as f64).min(1.0),
             seed: table.plan().seed(),
-            restarts: tables.iter().map(HashTable::restarts).sum(),
+            restarts: tables.iter().map(|table| table.restarts()).sum(),
             bytes: structure.bytes(),
             image_bytes: sum(|table| 8 * table.plan().words()),
-            is_worn: tables.iter().any(HashTable::is_worn),
+            is_worn: tables.iter().any(|table| table.is_worn()),
             outside: sum(|table| table.plan().outside().is_some().into()),
         }
     }

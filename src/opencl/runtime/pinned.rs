@@ -5,8 +5,8 @@
 //! pinned memory      the bus takes it from where it is
 //! ```
 //!
-//! A device knows the addresses of all such memory that it has given, so slices of it are as good as the whole, and
-//! calls take them like any other slice.
+//! A device knows the addresses of all such memory that it or another device of its driver has given, so slices of it are as
+//! good as the whole, and calls take them like any other slice.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::commands::map_pinned;
 use super::staging::Staging;
 use crate::backend::Word;
 use crate::error::{Error, Result};
-use crate::opencl::{OpenCl, lock};
+use crate::opencl::OpenCl;
 
 /// Words of the host's memory that a device's bus reads and writes at its full rate: see [`OpenCl::pinned`]. A slice in
 /// all else.
@@ -59,7 +59,7 @@ impl<T: Word> std::ops::DerefMut for PinnedVec<T> {
 impl<T: Word> Drop for PinnedVec<T> {
     fn drop(&mut self) {
         if let HostMemory::Mapped { range, staging, .. } = &self.memory {
-            lock(&staging.pinned).retain(|pinned| pinned != range);
+            staging.forget(range);
         }
     }
 }
@@ -71,7 +71,8 @@ impl<T: Word> std::fmt::Debug for PinnedVec<T> {
 }
 
 impl OpenCl {
-    /// Zeros in memory of the host that this device's bus reads and writes at its full rate. Queries that stand in it,
+    /// Zeros in memory of the host that this device's bus reads and writes at its full rate, and the buses of other devices of
+    /// its driver too. Queries that stand in it,
     /// and answers that go there, are transferred as they are, without a copy on the host. Where the driver has no such
     /// memory, it is ordinary memory.
     ///
@@ -101,7 +102,7 @@ impl OpenCl {
         if let Ok(mut map) = map_pinned(&self.0.context, &self.0.queue, len * size_of::<T>()) {
             let Range { start, end } = map.as_mut_ptr_range();
             let range = start as usize..end as usize;
-            lock(&staging.pinned).push(range.clone());
+            staging.note(range.clone());
             return Ok(PinnedVec { len, memory: HostMemory::Mapped { map, range, staging: staging.clone() } });
         }
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);

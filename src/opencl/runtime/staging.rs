@@ -32,9 +32,13 @@ pub(in crate::opencl) struct Staging {
     wanted: bool,
     slots: Mutex<Slots>,
     queues: OnceLock<Option<Queues>>,
-    /// The addresses of all [`PinnedVec`](crate::opencl::PinnedVec)s.
-    pub(in crate::opencl) pinned: Mutex<Vec<Range<usize>>>,
+    /// Of the device.
+    driver: String,
 }
+
+/// The addresses of all [`PinnedVec`](crate::opencl::PinnedVec)s, and whose driver made them: what is pinned for one of its
+/// devices is so for all of them.
+static PINNED: Mutex<Vec<(String, Range<usize>)>> = Mutex::new(Vec::new());
 
 #[derive(Default)]
 struct Slots {
@@ -63,10 +67,19 @@ impl Drop for Slot {
 }
 
 impl Staging {
-    /// Of a device whose long transfers are (or are not) to go by way of it.
-    pub(in crate::opencl) fn new(wanted: bool) -> Staging {
-        let (slots, queues, pinned) = (Mutex::default(), OnceLock::new(), Mutex::default());
-        Staging { wanted, slots, queues, pinned }
+    /// Of a device of this driver, whose long transfers are (or are not) to go by way of it.
+    pub(in crate::opencl) fn new(wanted: bool, driver: String) -> Staging {
+        Staging { wanted, slots: Mutex::default(), queues: OnceLock::new(), driver }
+    }
+
+    /// Takes note of memory that is pinned.
+    pub(in crate::opencl) fn note(&self, range: Range<usize>) {
+        lock(&PINNED).push((self.driver.clone(), range));
+    }
+
+    /// And that it no longer is.
+    pub(in crate::opencl) fn forget(&self, range: &Range<usize>) {
+        lock(&PINNED).retain(|(driver, pinned)| *driver != self.driver || pinned != range);
     }
 
     #[cfg(test)]
@@ -74,11 +87,12 @@ impl Staging {
         lock(&self.slots).made
     }
 
-    /// Whether all of it lies in a [`PinnedVec`](crate::opencl::PinnedVec).
+    /// Whether all of it lies in a [`PinnedVec`](crate::opencl::PinnedVec) that the device's bus reaches.
     pub(in crate::opencl) fn is_pinned<T>(&self, data: &[T]) -> bool {
         let Range { start, end } = data.as_ptr_range();
         let (start, end) = (start as usize, end as usize);
-        lock(&self.pinned).iter().any(|pinned| pinned.start <= start && end <= pinned.end)
+        let holds = |pinned: &Range<usize>| pinned.start <= start && end <= pinned.end;
+        lock(&PINNED).iter().any(|(driver, pinned)| holds(pinned) && *driver == self.driver)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::scheme::{Bucketized, Signpost};
-use crate::{Any, Cpu, Sharded};
+use crate::{Any, Cpu, Sharded, ShardedMulti, ShardedSet, sharded};
 
 /// The CPU, the device, and the device once more in a context of its own.
 fn devices() -> Result<Option<[Any; 3]>> {
@@ -56,5 +56,44 @@ fn wide_signposts_in_shards_are_alike_on_every_device() -> Result<()> {
     assert_eq!(mixed.digest()?, whole.digest()?);
     assert_eq!(mixed.to_pairs()?, whole.to_pairs()?);
     assert_eq!(mixed.get(&[keys[7], 1])?, [Some(keys[7]), None]);
+    Ok(())
+}
+
+#[test]
+fn sets_lists_joins_and_groups_over_cpu_and_devices_are_those_of_cpus() -> Result<()> {
+    let Some([cpu, one, two]) = devices()? else { return Ok(()) };
+    let len = if small() { 400 } else { 12_000 };
+    let column = |seed: u64| noise(seed, len).into_iter().map(|word| u64::from(word % 3000) << 31).collect();
+    let (keys, others): (Vec<u64>, Vec<u64>) = (column(1), column(2));
+    let values: Vec<f64> = noise(3, len).into_iter().map(|word| f64::from(word) * 1e-3).collect();
+    let alone = std::slice::from_ref(&cpu);
+    let (of_set, of_lists) = (
+        ShardedSet::builder(Bucketized::canonical(8).of::<u64, ()>(), 3),
+        ShardedMulti::builder(Bucketized::canonical(8).of::<u64, u32>(), 3).values::<u64>(),
+    );
+    let (set, lists) = (of_set.build(alone, &keys)?, of_lists.build(alone, &keys, &others)?);
+    for devices in [vec![one.clone(), cpu.clone()], vec![cpu.clone(), one, two]] {
+        let mut mixed = of_set.build(&devices, &keys[..len / 2])?;
+        mixed.insert(&keys[len / 2..])?;
+        assert_eq!((mixed.digest()?, mixed.to_keys()?), (set.digest()?, set.to_keys()?));
+        assert_eq!(mixed.contains(&others)?, set.contains(&others)?);
+        let mut mixed = of_lists.build(&devices, &keys[..len / 2], &others[..len / 2])?;
+        mixed.insert(&keys[len / 2..], &others[len / 2..])?;
+        assert_eq!((mixed.digest()?, mixed.retrieve(&others)?), (lists.digest()?, lists.retrieve(&others)?));
+        for kind in crate::JoinKind::ALL {
+            assert_eq!(sharded::join(&devices, &others, &keys, kind)?, sharded::join(alone, &others, &keys, kind)?);
+        }
+        for order in crate::IdOrder::ALL {
+            assert_eq!(
+                sharded::group::factorize(&devices, &keys, order)?,
+                sharded::group::factorize(alone, &keys, order)?
+            );
+            let wanted = &crate::Aggregate::ALL;
+            assert_eq!(
+                sharded::group::group_by(&devices, &keys, &values, wanted, order)?,
+                crate::group::wide::group_by(&cpu, &keys, &values, wanted, order)?
+            );
+        }
+    }
     Ok(())
 }

@@ -203,6 +203,11 @@ impl DataOptions {
         Copies::new(n, count, heavy.unwrap_or(0.0), self.seed, limits)
     }
 
+    /// Queries of a lookup, of tables of so many pairs.
+    pub(super) fn query_count(&self, n: u32) -> u64 {
+        self.queries.unwrap_or(n).into()
+    }
+
     /// The lookups to measure: queries and their hits in a hundred.
     pub(super) fn lookups(&self, n: u32) -> (usize, &[u32]) {
         (self.queries.unwrap_or(n) as usize, &self.hits)

@@ -10,9 +10,9 @@
 //! row stands where it would.
 
 use koel::backend::{Runs, bitmap_words};
-use koel::{CompactingTable, MultiTable, Scheme};
+use koel::{CompactingTable, Scheme};
 
-use super::held::Held;
+use super::held::{Held, HeldLists};
 use crate::failure::Result;
 use crate::number::{Number, Type, Word, reserve};
 use crate::output::{Column, Rows, Shown};
@@ -169,17 +169,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Ask<u32> for KeysOfIds<'_, B, S> {
 }
 
 /// How many values a key has.
-pub(super) struct Counts<'t, B: Runs<S>, S: Scheme<Value = u32>, V: Word>(pub(super) &'t MultiTable<B, S, V>);
+pub(super) struct Counts<'t, K, V>(pub(super) &'t dyn HeldLists<K, V>);
 
-impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> Ask<S::Key> for Counts<'_, B, S, V>
-where
-    S::Key: Word,
-{
+impl<K: Word, V: Word> Ask<K> for Counts<'_, K, V> {
     fn columns(&self, queries: Shown) -> [Column; 2] {
         [Column::of("key", queries), Column::of("count", Type::U32)]
     }
 
-    fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
+    fn answer(&mut self, queries: &Asked<K>, rows: &mut Rows) -> Result<u64> {
         let counts = self.0.count(&queries.keys)?;
         for (query, place) in queries.iter() {
             rows.write(&[query, place.map_or(0, |i| counts[i].into())])?;
@@ -189,26 +186,19 @@ where
 }
 
 /// All values of a key, which are of a type.
-pub(super) struct AllValues<'t, B: Runs<S>, S: Scheme<Value = u32>, V: Word>(
-    pub(super) &'t MultiTable<B, S, V>,
-    pub(super) Type,
-);
+pub(super) struct AllValues<'t, K, V>(pub(super) &'t dyn HeldLists<K, V>, pub(super) Type);
 
-impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> Ask<S::Key> for AllValues<'_, B, S, V>
-where
-    S::Key: Word,
-{
+impl<K: Word, V: Word> Ask<K> for AllValues<'_, K, V> {
     fn columns(&self, queries: Shown) -> [Column; 2] {
         [Column::of("key", queries), Column::maybe("value", "found", self.1)]
     }
 
-    fn answer(&mut self, queries: &Asked<S::Key>, rows: &mut Rows) -> Result<u64> {
+    fn answer(&mut self, queries: &Asked<K>, rows: &mut Rows) -> Result<u64> {
         // Queries without a value are passed over in what is retrieved, and so are those that were not asked.
         let (mut asked, mut hits) = (queries.iter(), 0);
         let mut current: Option<(usize, Number)> = None;
-        for piece in self.0.retrieve_chunks(&queries.keys, VALUES)? {
-            let piece = piece?;
-            for (&place, &value) in piece.queries.iter().zip(&piece.values) {
+        self.0.each_piece(&queries.keys, VALUES, &mut |places, values| {
+            for (&place, &value) in places.iter().zip(values) {
                 let place = place as usize;
                 while current.is_none_or(|(before, _)| before != place) {
                     let Some((query, at)) = asked.next() else { break };
@@ -221,7 +211,8 @@ where
                     rows.write(&[query, self.1.number(value.into())])?;
                 }
             }
-        }
+            Ok(())
+        })?;
         asked.try_for_each(|(missed, _)| rows.write(&[missed]))?;
         Ok(hits)
     }

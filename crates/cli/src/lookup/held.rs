@@ -5,8 +5,10 @@ use std::path::Path;
 
 use koel::backend::Runs;
 use koel::device::Any;
-use koel::{Cpu, HashTable, Replicated, Scheme, Sharded, ShardedFile};
+use koel::{Cpu, HashTable, MultiTable, Replicated, Scheme, Sharded, ShardedFile, ShardedMulti};
 
+use crate::failure::Result;
+use crate::number::{Word, reserve};
 use crate::structure::Structure;
 
 /// A table that has one value a key, wherever it stands. What asks it is compiled once a scheme.
@@ -28,6 +30,54 @@ macro_rules! held {
     )*};
 }
 held!(HashTable, Sharded, ShardedFile, Replicated);
+
+/// A table that has lists of values, wherever it stands.
+pub(super) trait HeldLists<K, V> {
+    fn count(&self, queries: &[K]) -> koel::Result<Vec<u32>>;
+    /// Hands on the values of all queries, about so many at a time, each with the number of its query.
+    fn each_piece(&self, queries: &[K], values: usize, take: &mut dyn FnMut(&[u32], &[V]) -> Result<()>) -> Result<()>;
+}
+
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for MultiTable<B, S, V> {
+    fn count(&self, queries: &[S::Key]) -> koel::Result<Vec<u32>> {
+        MultiTable::count(self, queries)
+    }
+
+    fn each_piece(
+        &self,
+        queries: &[S::Key],
+        values: usize,
+        take: &mut dyn FnMut(&[u32], &[V]) -> Result<()>,
+    ) -> Result<()> {
+        for piece in self.retrieve_chunks(queries, values)? {
+            let piece = piece?;
+            take(&piece.queries, &piece.values)?;
+        }
+        Ok(())
+    }
+}
+
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> HeldLists<S::Key, V> for ShardedMulti<B, S, V> {
+    fn count(&self, queries: &[S::Key]) -> koel::Result<Vec<u32>> {
+        ShardedMulti::count(self, queries)
+    }
+
+    fn each_piece(
+        &self,
+        queries: &[S::Key],
+        values: usize,
+        take: &mut dyn FnMut(&[u32], &[V]) -> Result<()>,
+    ) -> Result<()> {
+        self.retrieve_pieces(queries, values as u64, |first, found| {
+            let mut places = Vec::new();
+            reserve(&mut places, found.values.len())?;
+            for (place, run) in (first as u32..).zip(found.offsets.windows(2)) {
+                places.extend(std::iter::repeat_n(place, (run[1] - run[0]) as usize));
+            }
+            take(&places, &found.values)
+        })
+    }
+}
 
 /// A structure's table that is no table in shards.
 pub(super) enum Opened<T, S: Scheme>

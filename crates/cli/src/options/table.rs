@@ -3,6 +3,7 @@
 use clap::Args;
 
 use koel::join::JoinBuilder;
+use koel::sharded::{ShardedMultiBuilder, ShardedSetBuilder};
 use koel::table::{Contents, TableBuilder};
 use koel::{
     AnyScheme, Bucketized, CompactingBuilder, CompactingTable, Cpu, HashSet, HashTable, Kind, MultiBuilder, MultiTable,
@@ -40,7 +41,16 @@ macro_rules! builders {
         }
     )*};
 }
-builders!(TableBuilder, ShardedBuilder, SetBuilder, CompactingBuilder, MultiBuilder, JoinBuilder);
+builders!(
+    TableBuilder,
+    SetBuilder,
+    CompactingBuilder,
+    MultiBuilder,
+    JoinBuilder,
+    ShardedBuilder,
+    ShardedSetBuilder,
+    ShardedMultiBuilder
+);
 
 /// A number of things in memory. What this machine cannot address is too large for a table as well.
 fn words(count: u64) -> usize {

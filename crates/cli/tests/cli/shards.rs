@@ -89,6 +89,50 @@ fn lookups_are_those_of_one_table() {
 }
 
 #[test]
+fn sets_and_lists_in_shards_are_one_file_and_have_the_answers_of_one() {
+    let folder = Folder::new();
+    // Keys come one to four times.
+    let rows = (0..9000_u32).map(|i| format!("{},{i}\n", key(i % 4000 / (1 + i % 2))));
+    folder.file("rows.csv", rows.collect::<String>());
+    folder.file(
+        "queries.csv",
+        (0..5000).map(|i| format!("{}\n", if i % 3 == 0 { i } else { key(i) })).collect::<String>(),
+    );
+    for (table, rest) in [
+        ("set", ""),
+        ("set", "--keys u64"),
+        ("set", "--scheme signpost"),
+        ("multi", ""),
+        ("multi", "--keys u64 --values u64"),
+        ("multi", "--values u64"),
+    ] {
+        folder.ok(&format!("build rows.csv -o one.koel --table {table} {rest}"));
+        let one = folder.json("info one.koel --json");
+        let counts = if table == "multi" { vec!["", "--count"] } else { vec![""] };
+        let expected: Vec<String> =
+            counts.iter().map(|count| folder.ok(&format!("lookup one.koel queries.csv {count}"))).collect();
+        let mut first: Option<Vec<u8>> = None;
+        for place in places() {
+            let arguments =
+                format!("build rows.csv -o t.koel --table {table} {rest} --shards 5 --device {place} --json");
+            let built = folder.json(&arguments);
+            assert_eq!((&built["table"], built["shards"].as_u64()), (&Value::from(table), Some(5)), "{arguments}");
+            assert_eq!((&built["pairs"], &built["keys"]), (&one["pairs"], &one["keys"]), "{arguments}");
+            let bytes = fs::read(folder.path("t.koel")).unwrap();
+            assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{arguments}");
+            for (count, expected) in counts.iter().zip(&expected) {
+                let found = folder.ok(&format!("lookup t.koel queries.csv {count} --device {place}"));
+                assert_eq!(found, *expected, "{table} {rest} {count} on {place}");
+            }
+        }
+        let told = folder.json("info t.koel --json");
+        assert_eq!((&told["table"], &told["pairs"], &told["keys"]), (&one["table"], &one["pairs"], &one["keys"]));
+        folder.refused("lookup t.koel queries.csv --memory 1G", "--memory is for maps in shards");
+        folder.refused("lookup t.koel queries.csv --mapped", "--mapped is for tables that are not in shards");
+    }
+}
+
+#[test]
 fn sets_and_ids_are_looked_up_on_several_devices() {
     let folder = Folder::new();
     pairs(&folder, 3000);
@@ -216,12 +260,10 @@ fn a_table_in_shards_goes_to_stdout_as_well() {
 fn what_cannot_be_in_shards_is_refused() {
     let folder = Folder::new();
     pairs(&folder, 100);
-    for table in ["set", "compact", "multi"] {
-        folder.refused(
-            &format!("build pairs.csv -o t.koel --table {table} --shards 4"),
-            &format!("--shards is for --table map, and a {table} is built as one table so far: leave it out"),
-        );
-    }
+    folder.refused(
+        "build pairs.csv -o t.koel --table compact --shards 4",
+        "--shards is for --table map, set and multi, and a compact numbers all keys in one table: leave it out",
+    );
     for shards in ["0", "4097", "-1", "x"] {
         folder.refused(&format!("build pairs.csv -o t.koel --shards {shards}"), "--shards");
     }

@@ -56,6 +56,16 @@ pub struct BucketizedOf<K, V> {
     layout: PhantomData<(K, V)>,
 }
 
+/// Canonical tables.
+impl<K, V> Default for BucketizedOf<K, V>
+where
+    (K, V): Layout,
+{
+    fn default() -> Self {
+        Bucketized::default().of()
+    }
+}
+
 impl Bucketized {
     /// The same for keys and values of other types: canonical tables of `u64` keys or values, and sets of `u64` keys
     /// (`of::<u64, ()>()`). A bucket is a line of 64 bytes and has the slots that fit in, whatever number was given.

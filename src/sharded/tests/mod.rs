@@ -11,6 +11,10 @@ use crate::scheme::{Bucketized, Cuckoo, Horton, Kind, Plan, Scheme, Signpost};
 use crate::sharded::{Replicated, Sharded, ShardedFile};
 use crate::table::{Buckets, Contents, Duplicates, HashTable, KeyType, Stats, read_info};
 
+mod groups;
+mod joins;
+mod structures;
+
 fn cpus() -> Vec<Vec<Cpu>> {
     let cpu = |threads| Cpu::with_threads(threads).expect("threads");
     vec![vec![cpu(2)], vec![cpu(1), cpu(2)], vec![cpu(2), cpu(1), cpu(1)]]
@@ -389,6 +393,45 @@ fn a_spilled_build_that_fails_leaves_the_old_file() -> Result<()> {
     assert_eq!(std::fs::read_dir(folder.path()).map(Iterator::count).ok(), Some(1), "temporary files have no names");
     let nowhere = builder.spilled(folder.path().join("missing"));
     assert!(matches!(nowhere, Err(Error::Spill { folder, .. }) if folder.ends_with("missing")));
+    Ok(())
+}
+
+#[test]
+fn columns_may_come_dealt() -> Result<()> {
+    let keys = keys(5000, 2);
+    let builder = Sharded::builder(Bucketized::canonical(8), 6);
+    let shard_of = builder.shard_of()?;
+    let of = |shard: usize| -> (Vec<u32>, Vec<u32>) {
+        keys.iter().filter(|&&key| shard_of(key) == shard).map(|&key| (key, !key)).unzip()
+    };
+    let values: Vec<u32> = keys.iter().map(|key| !key).collect();
+    for devices in cpus() {
+        let table = builder.build_dealt(&devices, |shard| Ok(of(shard)))?;
+        assert_eq!(table.digest()?, builder.build(&devices[..1], &keys, &values)?.digest()?);
+        let of_shards = table.shards().iter().map(HashTable::digest).collect::<Result<Vec<_>>>()?;
+        assert_eq!(builder.digest_of(&of_shards)?, table.digest()?);
+        assert!(matches!(builder.digest_of(&of_shards[1..]), Err(Error::LengthMismatch { .. })));
+        let strange = builder.build_dealt(&devices, |shard| Ok(of(if shard == 4 { 5 } else { shard })));
+        assert!(matches!(strange, Err(Error::InvalidParameter { what: "a key of another shard", .. })), "{strange:?}");
+        let failed = builder.build_dealt(&devices, |_| Err(Error::WrongDevice));
+        assert!(matches!(failed, Err(Error::WrongDevice)));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_table_that_rests_here_is_asked_by_devices() -> Result<()> {
+    let keys = keys(9000, 6);
+    let table = Sharded::builder(Signpost::new(), 7).build(&cpus()[0], &keys, &keys)?;
+    let asked: Vec<u32> = (0..20_000).map(|i| if i % 2 == 0 { i } else { keys[i as usize % keys.len()] }).collect();
+    for devices in cpus() {
+        let by_devices = table.resting(&devices)?;
+        assert_eq!(by_devices.get(&asked)?, table.get(&asked)?);
+        // One shard alone, and none.
+        assert_eq!((by_devices.get(&keys[3..4])?, by_devices.get(&[])?), (vec![Some(keys[3])], vec![]));
+        assert!(matches!(by_devices.get_into(&asked, &mut [0; 3], &mut [0; 1]), Err(Error::LengthMismatch { .. })));
+    }
+    assert!(matches!(table.resting::<Cpu>(&[]), Err(Error::InvalidParameter { .. })));
     Ok(())
 }
 

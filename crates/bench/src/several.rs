@@ -1,0 +1,342 @@
+//! `--several`: what one device does, and what the first two, three, .. of those that are named do together.
+//!
+//! ```text
+//! lookups         the same table on each device, which share out the queries; from and to pinned memory, where there is such
+//! build           columns of the host, dealt by its threads (`build`), or dealt before (`build dealt`)
+//! in shards       lookups in the table that this built, dealt by the host's threads
+//! resting         lookups of a table in the host's memory, whose shards go to the devices
+//! groups, join    columns of the host, keys with four rows each
+//! ```
+//!
+//! All by the clock on the wall, from and to memory of the host, and all answers are compared with the right ones. With
+//! `--pieces` tables of (u64, u64) pairs that are made shard by shard are built instead: such as no single device holds.
+
+use std::time::Duration;
+
+use koel::backend::{HashBackend, bitmap_words};
+use koel::device::Any;
+use koel::scheme::hash::{MixKeys64, mix_64};
+use koel::sharded::{self, group};
+use koel::{Aggregate, Bucketized, Cpu, Digest, HashTable, IdOrder, JoinKind, Replicated, Sharded};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use super::measure::{repeated, wall};
+use super::{Args, wrong};
+use koel_cli::failure::Result;
+use koel_cli::progress::Progress;
+use koel_cli::text;
+
+/// Shards of a table, for each device that is named.
+const SHARDS: usize = 4;
+/// Pairs of a shard that is made on the way.
+const PAIRS_OF_A_PIECE: u64 = 1 << 27;
+/// Rows of a key, where groups are made and joined.
+const ROWS: u64 = 4;
+
+struct Row {
+    what: &'static str,
+    n: u64,
+    devices: usize,
+    count: u64,
+    time: Duration,
+}
+
+impl Row {
+    fn rate(&self) -> f64 {
+        self.count as f64 / self.time.as_secs_f64().max(1e-9)
+    }
+}
+
+/// What was asked for; what is to be said.
+pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
+    let mut rows = Vec::new();
+    for n in args.data.sizes() {
+        for count in 1..=devices.len() {
+            let case = Case { args, n: n.into(), devices: &devices[..count], all: devices.len() };
+            progress.say(format!("{} pairs on {}", text::grouped(n.into()), text::counted(count as u64, "device")));
+            rows.extend(case.rows(progress)?);
+        }
+    }
+    let names: Vec<&str> = devices.iter().map(|device| device.info().id.as_str()).collect();
+    Ok((table(&rows, &names), json(&rows, &names)))
+}
+
+/// A table that is made on the way; its digest.
+pub(super) fn run_pieces(args: &Args, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
+    let mut told = Vec::new();
+    for &n in &args.pieces {
+        told.push(pieces(args, n, devices, progress)?);
+    }
+    Ok((told.iter().map(|(text, _)| text.as_str()).collect(), told.into_iter().map(|(_, json)| json).collect()))
+}
+
+struct Case<'a> {
+    args: &'a Args,
+    n: u64,
+    devices: &'a [Any],
+    /// Devices that are named.
+    all: usize,
+}
+
+/// Memory of the host: pinned for the devices, where one of them has such.
+enum Memory {
+    #[cfg(feature = "opencl")]
+    Pinned(koel::opencl::PinnedVec<u32>),
+    Plain(Vec<u32>),
+}
+
+impl Memory {
+    fn of(devices: &[Any], len: usize) -> Result<Memory> {
+        #[cfg(feature = "opencl")]
+        if let Some(device) =
+            devices.iter().find_map(|device| if let Any::OpenCl(cl) = device { Some(cl) } else { None })
+        {
+            return Ok(Memory::Pinned(device.pinned(len)?));
+        }
+        let _ = devices;
+        Ok(Memory::Plain(vec![0; len]))
+    }
+
+    fn words(&mut self) -> &mut [u32] {
+        match self {
+            #[cfg(feature = "opencl")]
+            Memory::Pinned(words) => words,
+            Memory::Plain(words) => words,
+        }
+    }
+}
+
+/// A bijection of 32 bits: numbers below n are keys, those from n on are not.
+fn key(number: u64) -> u32 {
+    (number as u32).wrapping_mul(0x9e37_79b1)
+}
+
+impl Case<'_> {
+    fn timed(&self, what: &'static str, count: u64, work: impl FnMut() -> Result<Duration>) -> Result<Row> {
+        let time = repeated(self.args.repeats, work)?;
+        Ok(Row { what, n: self.n, devices: self.devices.len(), count, time })
+    }
+
+    fn rows(&self, progress: &Progress) -> Result<Vec<Row>> {
+        let (n, shards) = (self.n, SHARDS * self.all);
+        let load = self.args.load.first().copied().unwrap_or(0.9);
+        let keys: Vec<u32> = (0..n).into_par_iter().map(key).collect();
+        let values: Vec<u32> = keys.par_iter().map(|key| !key).collect();
+        let asked = self.args.data.query_count(self.args.data.sizes().into_iter().max().unwrap_or(1));
+        // Half of the queries hit.
+        let number = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % (2 * n).max(1);
+        let mut memory = [Memory::of(self.devices, asked as usize)?, Memory::of(self.devices, asked as usize)?];
+        let mut bits = Memory::of(self.devices, bitmap_words(asked as usize))?;
+        let [queries, answers] = &mut memory;
+        let (queries, answers, bits) = (queries.words(), answers.words(), bits.words());
+        queries.par_iter_mut().enumerate().for_each(|(i, query)| *query = key(number(i as u64)));
+        let queries = &*queries;
+        let check = |what, answers: &[u32], bits: &[u32]| {
+            let is_right = |i: usize| {
+                let (there, found) = (number(i as u64) < n, bits[i / 32] >> (i % 32) & 1 == 1);
+                there == found && (!there || answers[i] == !queries[i])
+            };
+            match (0..queries.len()).into_par_iter().find_first(|&i| !is_right(i)) {
+                Some(i) => Err(wrong(what, format!("query {i} of key {}", queries[i]))),
+                None => Ok(()),
+            }
+        };
+        let mut rows = Vec::new();
+
+        progress.say("lookups of a table on every device");
+        let here = HashTable::builder(Bucketized::canonical(8)).load_factor(load).build(&Cpu::new(), &keys, &values)?;
+        let replicas = Replicated::of(&here, self.devices)?;
+        drop(here);
+        rows.push(self.timed("lookups", asked, || {
+            let ((), time) = wall(|| Ok(replicas.get_into(queries, answers, bits)?))?;
+            check("lookups", answers, bits)?;
+            Ok(time)
+        })?);
+        drop(replicas);
+
+        progress.say("builds in shards");
+        let builder = Sharded::builder(Bucketized::canonical(8), shards).load_factor(load);
+        let mut table = None;
+        rows.push(self.timed("build", n, || {
+            drop(table.take());
+            let (built, time) = wall(|| Ok(builder.build(self.devices, &keys, &values)?))?;
+            table = Some(built);
+            Ok(time)
+        })?);
+        let Some(table) = table else { return Ok(rows) };
+        let digest = table.digest()?;
+        rows.push(self.timed("lookups in shards", asked, || {
+            let ((), time) = wall(|| Ok(table.get_into(queries, answers, bits)?))?;
+            check("lookups in shards", answers, bits)?;
+            Ok(time)
+        })?);
+        drop(table);
+        rows.push(self.dealt(&builder, &keys, digest)?);
+
+        progress.say("lookups of a table that rests here");
+        let here = builder.build(&[Cpu::new()], &keys, &values)?;
+        let resting = here.resting(self.devices)?;
+        rows.push(self.timed("lookups, resting", asked, || {
+            let ((), time) = wall(|| Ok(resting.get_into(queries, answers, bits)?))?;
+            check("lookups, resting", answers, bits)?;
+            Ok(time)
+        })?);
+        drop((here, values));
+        rows.extend(self.columns(progress)?);
+        Ok(rows)
+    }
+
+    /// Builds of columns that are dealt before.
+    fn dealt(&self, builder: &koel::ShardedBuilder<Bucketized>, keys: &[u32], digest: Digest) -> Result<Row> {
+        let (shard_of, mut columns) = (builder.shard_of()?, Vec::<(Vec<u32>, Vec<u32>)>::new());
+        for &key in keys {
+            let shard = shard_of(key);
+            columns.resize_with(columns.len().max(shard + 1), Default::default);
+            columns[shard].0.push(key);
+            columns[shard].1.push(!key);
+        }
+        self.timed("build dealt", self.n, || {
+            // As they would come from files of their own.
+            let given: Vec<_> = columns.iter().cloned().map(|columns| std::sync::Mutex::new(Some(columns))).collect();
+            let of = |shard: usize| {
+                let mut columns = given.get(shard).and_then(|columns| columns.lock().ok());
+                Ok(columns.as_mut().and_then(|columns| columns.take()).unwrap_or_default())
+            };
+            let (table, time) = wall(|| Ok(builder.build_dealt(self.devices, of)?))?;
+            match table.digest()? == digest {
+                true => Ok(time),
+                false => Err(wrong("build dealt", "another digest".into())),
+            }
+        })
+    }
+
+    /// Groups and joins.
+    fn columns(&self, progress: &Progress) -> Result<Vec<Row>> {
+        progress.say("groups and joins of columns");
+        let (n, distinct) = (self.n, (self.n / ROWS).max(1));
+        let column: Vec<u32> = (0..n).into_par_iter().map(|row| key(row * 7919 % distinct)).collect();
+        let values: Vec<u32> = (0..n).into_par_iter().map(|row| row as u32 & 0xffff).collect();
+        let one = &self.devices[..1];
+        let wanted = &Aggregate::ALL;
+        let right: Vec<u32> = (0..distinct).into_par_iter().map(key).collect();
+        let groups = koel::group::group_by(&one[0], &column, &values, wanted, IdOrder::FirstSeen)?;
+        let rows = koel::join(&one[0], &column, &right, JoinKind::Inner)?;
+        let same = |what, is_same| if is_same { Ok(()) } else { Err(wrong(what, "not those of one device".into())) };
+        let grouped = self.timed("group_by", n, || {
+            let (found, time) =
+                wall(|| Ok(group::group_by(self.devices, &column, &values, wanted, IdOrder::FirstSeen)?))?;
+            same("group_by", found == groups)?;
+            Ok(time)
+        })?;
+        let joined = self.timed("join", n, || {
+            let (found, time) = wall(|| Ok(sharded::join(self.devices, &column, &right, JoinKind::Inner)?))?;
+            let is_same = |wide: &[u64], narrow: &[u32]| {
+                wide.par_iter().eq(narrow.par_iter().map(|&row| u64::from(row)).collect::<Vec<_>>().par_iter())
+            };
+            same("join", is_same(&found.left, &rows.left) && is_same(&found.right, &rows.right))?;
+            Ok(time)
+        })?;
+        Ok(vec![grouped, joined])
+    }
+}
+
+/// Builds a table of n pairs that are made shard by shard, asks it, and builds its shards one after the other on the first
+/// device, to compare the digests.
+fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
+    let shards = (n.div_ceil(PAIRS_OF_A_PIECE) as usize).max(devices.len()).next_multiple_of(devices.len());
+    let load = args.load.first().copied().unwrap_or(0.9);
+    let builder = Sharded::builder(Bucketized::canonical(8).of::<u64, u64>(), shards).load_factor(load);
+    let (key, shard_of) = (|number: u64| mix_64(number, MixKeys64::new(0, 1, 0)), builder.shard_of()?);
+    let columns = |shard: usize| {
+        let keys: Vec<u64> = (0..n).into_par_iter().map(key).filter(|&key| shard_of(key) == shard).collect();
+        let values = keys.par_iter().map(|key| !key).collect();
+        Ok((keys, values))
+    };
+    progress.say(format!("{} pairs in {} shards", text::grouped(n), shards));
+    let (table, built) = wall(|| Ok(builder.build_dealt(devices, columns)?))?;
+    let bytes: u64 = table.shards().iter().map(|shard| 8 * koel::DeviceBuffer::len(shard.image()) as u64).sum();
+    progress.say("lookups");
+    let asked = 1_u64 << 24;
+    let queries: Vec<u64> = (0..asked).map(|i| key(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (2 * n).max(1))).collect();
+    let (mut values, mut found) = (vec![0; queries.len()], vec![0; bitmap_words(queries.len())]);
+    let ((), looked_up) = wall(|| Ok(table.get_into(&queries, &mut values, &mut found)?))?;
+    for i in 0..queries.len() {
+        let there = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % (2 * n).max(1) < n;
+        if there != (found[i / 32] >> (i % 32) & 1 == 1) || there && values[i] != !queries[i] {
+            return Err(wrong("a table in pieces", format!("query {i} of key {}", queries[i])));
+        }
+    }
+    progress.say("digest");
+    let (digest, len) = (table.digest()?, table.len());
+    if len as u64 != n {
+        return Err(wrong("a table in pieces", format!("{len} pairs of {n}")));
+    }
+    drop(table);
+    progress.say("the same shards, one after the other");
+    let mut one_by_one = Vec::new();
+    for shard in 0..shards {
+        let (keys, values) = columns(shard)?;
+        // A table of its own, of the shard's keys.
+        let one = HashTable::builder(Bucketized::canonical(8).of::<u64, u64>()).load_factor(load);
+        one_by_one.push(one.build(&devices[0], &keys, &values)?.digest()?);
+    }
+    let same = builder.digest_of(&one_by_one)? == digest;
+    if !same {
+        return Err(wrong("a table in pieces", "another digest than its shards one after the other".into()));
+    }
+    let text = format!(
+        "{} pairs (u64, u64) in {shards} shards on {}: {:.1} GiB; built in {:.1} s with the making of pairs, {:.2} G lookups/s\n\
+         digest {digest}, also of the shards built one after the other\n",
+        text::grouped(n),
+        text::counted(devices.len() as u64, "device"),
+        bytes as f64 / f64::from(1 << 30),
+        built.as_secs_f64(),
+        asked as f64 / looked_up.as_secs_f64() / 1e9,
+    );
+    let json = json!({
+        "n": n, "shards": shards, "devices": devices.len(), "bytes": bytes, "build_seconds": built.as_secs_f64(),
+        "lookups_per_second": asked as f64 / looked_up.as_secs_f64(), "digest": digest.to_string()
+    });
+    Ok((text, json))
+}
+
+/// How much faster than one device, of the same run.
+fn times_one(rows: &[Row], row: &Row) -> f64 {
+    let one = rows.iter().find(|one| (one.what, one.n, one.devices) == (row.what, row.n, 1));
+    one.map_or(1.0, |one| row.rate() / one.rate())
+}
+
+fn table(rows: &[Row], names: &[&str]) -> String {
+    let mut text = format!(
+        "devices: {}\n\n{:<20} {:>13} {:>7} {:>12} {:>9} {:>9}\n",
+        names.join(", "),
+        "what",
+        "n",
+        "devices",
+        "ms",
+        "G/s",
+        "x one"
+    );
+    for row in rows {
+        let (ms, rate) = (row.time.as_secs_f64() * 1e3, row.rate() / 1e9);
+        let n = text::grouped(row.n);
+        text += &format!(
+            "{:<20} {n:>13} {:>7} {ms:>12.3} {rate:>9.3} {:>9.2}\n",
+            row.what,
+            row.devices,
+            times_one(rows, row)
+        );
+    }
+    text
+}
+
+fn json(rows: &[Row], names: &[&str]) -> Value {
+    let of = |row: &Row| {
+        json!({
+            "what": row.what, "n": row.n, "devices": row.devices, "count": row.count,
+            "seconds": row.time.as_secs_f64(), "per_second": row.rate(), "times_one": times_one(rows, row)
+        })
+    };
+    json!({ "devices": names, "rows": rows.iter().map(of).collect::<Vec<_>>() })
+}

@@ -1,0 +1,253 @@
+//! Groups over several devices: the functions of [`group`](crate::group) for columns of this machine.
+//!
+//! ```text
+//! deal     rows by key, with their numbers: every key is in one piece, with its rows in their order
+//! groups   of each piece, on one of the devices; of each group the number of its first row
+//! merge    by that number, or by key where groups are to ascend
+//! ```
+//!
+//! The result is that of one device, bit for bit: which groups there are and in which order follows from the column, and what
+//! is added up follows from the rows of one group. How many pieces there are is no part of it: as many as devices, and more
+//! where a piece would have too many rows for one. So columns may also be larger than a device's memory, and longer than
+//! 2^32.
+
+use super::builder::{Columns, keys_of, some};
+use super::deal::{Dealt, MOST_ROWS};
+use super::devices::on_devices;
+use super::pieces_of;
+use super::which::Which;
+use crate::backend::{Runs, Word};
+use crate::error::{Error, Result};
+use crate::group::{Aggregate, Groups, IdOrder, Number, check_values, wanted, wide};
+use crate::memory;
+use crate::scheme::Key;
+
+/// What pieces are dealt by: any number would do.
+const SEED: u64 = 0;
+
+/// The distinct keys of a column, each once; see [`group::unique`](crate::group::unique).
+///
+/// ```
+/// use koel::{Cpu, IdOrder, sharded};
+/// let devices = [Cpu::with_threads(1)?, Cpu::with_threads(1)?];
+/// let unique = sharded::group::unique(&devices, &[7_u32, 3, 7, 9], IdOrder::FirstSeen)?;
+/// assert_eq!(unique, [7, 3, 9]);
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::InvalidParameter`] for no device; [`Error::OutOfMemory`] or what a device reports.
+pub fn unique<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<Vec<K>> {
+    let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
+    let found = match order {
+        IdOrder::Ascending => on_devices(devices.len(), keys_of(&which, keys)?, |piece, keys: Vec<K>| {
+            let keys = wide::unique(&devices[piece % devices.len()], &keys, order)?;
+            Ok(Found { places: keys.iter().map(|&key| key.into()).collect(), columns: keys })
+        })?,
+        IdOrder::FirstSeen => on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
+            let (keys, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
+            Ok(Found { places: first_rows(&ids, &rows.values), columns: keys })
+        })?,
+    };
+    let order = Order::of(&found)?;
+    order.column(&found, |keys| &keys[..])
+}
+
+/// The distinct keys of a column, and the number of each row's key among them; see
+/// [`group::factorize`](crate::group::factorize).
+///
+/// ```
+/// use koel::{Cpu, IdOrder, sharded};
+/// let devices = [Cpu::with_threads(1)?, Cpu::with_threads(1)?];
+/// let (unique, ids) = sharded::group::factorize(&devices, &[30_u64, 10, 30], IdOrder::Ascending)?;
+/// assert_eq!((unique, ids), (vec![10, 30], vec![1, 0, 1]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`unique`]; [`Error::TooLarge`] from 2^32 distinct keys on.
+pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdOrder) -> Result<(Vec<K>, Vec<u32>)> {
+    let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
+    let found = on_devices(devices.len(), dealt(&which, keys)?, |piece, rows| {
+        let (unique, ids) = wide::factorize(&devices[piece % devices.len()], &rows.keys, order)?;
+        let places = match order {
+            IdOrder::Ascending => unique.iter().map(|&key| key.into()).collect(),
+            IdOrder::FirstSeen => first_rows(&ids, &rows.values),
+        };
+        Ok(Found { places, columns: (unique, ids) })
+    })?;
+    let order = Order::of(&found)?;
+    Error::check_rows("distinct keys", order.0.len())?;
+    let unique = order.column(&found, |(unique, _)| &unique[..])?;
+    // The number of each key of each piece.
+    let mut numbers =
+        found.iter().map(|found| memory::zeroed(found.places.len())).collect::<Result<Vec<Vec<u32>>>>()?;
+    for (number, &(_, piece, at)) in (0..).zip(&order.0) {
+        numbers[piece as usize][at as usize] = number;
+    }
+    let (mut all, mut next) = (memory::zeroed(keys.len())?, memory::zeroed::<usize>(which.shards)?);
+    for (keys, all) in keys.chunks(MOST_ROWS).zip(all.chunks_mut(MOST_ROWS)) {
+        let dealt = Dealt::of(&which, keys)?;
+        let mut ids = memory::reserved(keys.len())?;
+        for (piece, next) in next.iter_mut().enumerate() {
+            let of_piece = &found[piece].columns.1[*next..*next + dealt.len(piece)];
+            ids.extend(of_piece.iter().map(|&id| numbers[piece][id as usize]));
+            *next += dealt.len(piece);
+        }
+        dealt.bring_words_back(&ids, all);
+    }
+    Ok((unique, all))
+}
+
+/// Groups rows by key, and takes the aggregates of the values of each group; see
+/// [`group::wide::group_by`](crate::group::wide::group_by).
+///
+/// Cost: the columns are dealt by the threads of this machine, which takes their size in memory once more, and 8 bytes a row;
+/// the devices work at the same time.
+///
+/// ```
+/// use koel::{Aggregate, Cpu, IdOrder, sharded};
+/// let devices = [Cpu::with_threads(1)?, Cpu::with_threads(1)?];
+/// let (customers, spent) = ([7_u32, 3, 7], [0.5, 5.0, 1.0]);
+/// let groups =
+///     sharded::group::group_by(&devices, &customers, &spent, &[Aggregate::Sum], IdOrder::FirstSeen)?;
+/// assert_eq!((groups.keys, groups.sums), (vec![7, 3], vec![1.5, 5.0]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::LengthMismatch`]; [`Error::SumTooLarge`] with the first key, in the order of the groups, whose sum does not fit 64
+/// bits; otherwise as [`unique`].
+pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
+    devices: &[B],
+    keys: &[K],
+    values: &[V],
+    aggregates: &[Aggregate],
+    order: IdOrder,
+) -> Result<Groups<K, V>> {
+    check_values(values.len(), keys.len(), aggregates)?;
+    let (which, devices) = (pieces_for(devices, keys.len())?, some(devices)?);
+    let values: &[V::Word] = if wanted(aggregates).values() { bytemuck::cast_slice(values) } else { &[] };
+    let rows = dealt_with(&which, keys, values, order)?;
+    let found = on_devices(devices.len(), rows, |piece, Rows { of: Columns { keys, values: numbers }, values }| {
+        let device = &devices[piece % devices.len()];
+        let values = bytemuck::cast_slice::<V::Word, V>(&values);
+        if order == IdOrder::Ascending {
+            let groups = wide::group_by(device, &keys, values, aggregates, order);
+            return Ok(match groups {
+                Ok(groups) => {
+                    Found { places: groups.keys.iter().map(|&key| key.into()).collect(), columns: Ok(groups) }
+                }
+                // A key is its own place.
+                Err(Error::SumTooLarge { key }) => Found { places: Vec::new(), columns: Err((key, key)) },
+                Err(error) => return Err(error),
+            });
+        }
+        let (unique, ids) = wide::factorize(device, &keys, order)?;
+        let places = first_rows(&ids, &numbers);
+        match wide::aggregate(device, &ids, unique.len(), values, aggregates) {
+            Ok(Groups { counts, sums, mins, maxs, .. }) => {
+                Ok(Found { places, columns: Ok(Groups { keys: unique, counts, sums, mins, maxs }) })
+            }
+            Err(Error::SumTooLarge { key: group }) => {
+                let (place, key) = (places[group as usize], unique[group as usize].into());
+                Ok(Found { places: Vec::new(), columns: Err((place, key)) })
+            }
+            Err(error) => Err(error),
+        }
+    })?;
+    if let Some(&(_, key)) = found.iter().filter_map(|found| found.columns.as_ref().err()).min() {
+        return Err(Error::SumTooLarge { key });
+    }
+    let found: Vec<Found<Groups<K, V>>> = found
+        .into_iter()
+        .filter_map(|Found { places, columns }| Some(Found { places, columns: columns.ok()? }))
+        .collect();
+    let order = Order::of(&found)?;
+    Ok(Groups {
+        keys: order.column(&found, |groups| &groups.keys)?,
+        counts: order.column(&found, |groups| &groups.counts)?,
+        sums: order.column(&found, |groups| &groups.sums)?,
+        mins: order.column(&found, |groups| &groups.mins)?,
+        maxs: order.column(&found, |groups| &groups.maxs)?,
+    })
+}
+
+/// Where keys go, of so many rows on these devices.
+fn pieces_for<B>(devices: &[B], rows: usize) -> Result<Which> {
+    Which::new(pieces_of(devices.len(), rows), SEED)
+}
+
+/// A piece's columns.
+struct Rows<K, V> {
+    /// Keys, and the numbers of their rows: none where nobody asks for them.
+    of: Columns<K, u64>,
+    values: Vec<V>,
+}
+
+/// Keys of each piece with the numbers of their rows.
+fn dealt<K: Key>(which: &Which, keys: &[K]) -> Result<Vec<Columns<K, u64>>> {
+    let rows = dealt_with::<K, u32>(which, keys, &[], IdOrder::FirstSeen)?;
+    Ok(rows.into_iter().map(|rows| rows.of).collect())
+}
+
+/// The columns of each piece.
+fn dealt_with<K: Key, V: Word>(which: &Which, keys: &[K], values: &[V], order: IdOrder) -> Result<Vec<Rows<K, V>>> {
+    let empty = || Rows { of: Columns { keys: Vec::new(), values: Vec::new() }, values: Vec::new() };
+    let mut pieces: Vec<Rows<K, V>> = (0..which.shards).map(|_| empty()).collect();
+    for (number, keys) in keys.chunks(MOST_ROWS).enumerate() {
+        let (dealt, first) = (Dealt::of(which, keys)?, number * MOST_ROWS);
+        for (piece, rows) in pieces.iter_mut().enumerate() {
+            dealt.append(piece, keys, &mut rows.of.keys)?;
+            if order == IdOrder::FirstSeen {
+                dealt.append_rows(piece, first as u64, &mut rows.of.values)?;
+            }
+            if !values.is_empty() {
+                dealt.append(piece, &values[first..first + keys.len()], &mut rows.values)?;
+            }
+        }
+    }
+    Ok(pieces)
+}
+
+/// The first row of each key, of rows whose keys have these ids by first appearance and which have these numbers.
+fn first_rows(ids: &[u32], numbers: &[u64]) -> Vec<u64> {
+    let mut first = Vec::new();
+    for (&id, &number) in ids.iter().zip(numbers) {
+        if id as usize == first.len() {
+            first.push(number);
+        }
+    }
+    first
+}
+
+/// What a piece has: of each key what it is put in order by, ascending, and other columns.
+struct Found<T> {
+    places: Vec<u64>,
+    columns: T,
+}
+
+/// All keys in their order: the place of each, its piece, and where it is there.
+struct Order(Vec<(u64, u32, u32)>);
+
+impl Order {
+    fn of<T>(found: &[Found<T>]) -> Result<Order> {
+        let mut all = memory::reserved(found.iter().map(|found| found.places.len()).sum())?;
+        for (piece, found) in (0..).zip(found) {
+            all.extend((0..).zip(&found.places).map(|(at, &place)| (place, piece, at)));
+        }
+        all.sort_unstable();
+        Ok(Order(all))
+    }
+
+    /// A column of all keys; empty where nobody asked for it.
+    fn column<T, C: Copy>(&self, found: &[Found<T>], of: impl Fn(&T) -> &[C]) -> Result<Vec<C>> {
+        let columns: Vec<&[C]> = found.iter().map(|found| of(&found.columns)).collect();
+        if columns.iter().all(|column| column.is_empty()) {
+            return Ok(Vec::new());
+        }
+        let mut all = memory::reserved(self.0.len())?;
+        all.extend(self.0.iter().map(|&(_, piece, at)| columns[piece as usize][at as usize]));
+        Ok(all)
+    }
+}

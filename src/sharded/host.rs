@@ -1,0 +1,88 @@
+//! Lookups by devices in a table whose shards rest in this machine's memory: for tables that are larger than the devices'.
+//!
+//! Of each device one shard is on it at a time, for as long as its queries are answered. So a call moves every shard that
+//! has queries: give as many queries at a time as fit.
+
+use std::fmt;
+
+use super::Sharded;
+use super::builder::some;
+use super::devices::on_devices;
+use super::reading::options;
+use super::resting::answered;
+use crate::backend::{Runs, bitmap_words};
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::memory;
+use crate::scheme::Scheme;
+
+/// A table in shards in this machine's memory, asked by other devices; made by [`Sharded::resting`].
+pub struct ShardedHost<'a, B: Runs<S>, S: Scheme>
+where
+    Cpu: Runs<S>,
+{
+    table: &'a Sharded<Cpu, S>,
+    devices: Vec<B>,
+}
+
+impl<S: Scheme> Sharded<Cpu, S>
+where
+    Cpu: Runs<S>,
+{
+    /// Has these devices answer queries, while the shards stay where they are.
+    ///
+    /// ```
+    /// use koel::{Bucketized, Cpu, Sharded, auto};
+    /// let (keys, values): (Vec<u32>, Vec<u32>) = (0..1000).map(|i| (7 * i, i)).unzip();
+    /// let table = Sharded::builder(Bucketized::canonical(8), 8).build(&[Cpu::new()], &keys, &values)?;
+    /// let asked = table.resting(&[auto().backend])?;
+    /// assert_eq!(asked.get(&[70, 71])?, [Some(10), None]);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for no device.
+    pub fn resting<B: Runs<S>>(&self, devices: &[B]) -> Result<ShardedHost<'_, B, S>> {
+        Ok(ShardedHost { table: self, devices: some(devices)?.to_vec() })
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> ShardedHost<'_, B, S>
+where
+    Cpu: Runs<S>,
+{
+    /// The value of each query, in their order.
+    ///
+    /// Cost: the shards that have queries go to a device as they lie, as many at a time as there are devices; for few queries
+    /// that is all there is to it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
+    pub fn get(&self, queries: &[S::Key]) -> Result<Vec<Option<S::Value>>> {
+        let (mut values, mut found) = (memory::zeroed(queries.len())?, memory::zeroed(bitmap_words(queries.len()))?);
+        self.get_into(queries, &mut values, &mut found)?;
+        options(&values, &found)
+    }
+
+    /// [`get`](Self::get) into slices of the caller; see [`Sharded::get_into`].
+    ///
+    /// # Errors
+    /// As [`Sharded::get_into`].
+    pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
+        let bring = |shards: &[usize]| {
+            on_devices(self.devices.len(), shards.to_vec(), |at, shard| {
+                self.table.shards()[shard].to_backend(&self.devices[at])
+            })
+        };
+        answered(&self.table.which, self.devices.len(), bring, queries, values, found)
+    }
+}
+
+impl<B: Runs<S>, S: Scheme> fmt::Debug for ShardedHost<'_, B, S>
+where
+    Cpu: Runs<S>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedHost").field("table", &self.table).field("devices", &self.devices.len()).finish()
+    }
+}

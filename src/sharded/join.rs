@@ -1,0 +1,318 @@
+//! Joins over shards: a right column as a multivalue table in shards, key -> numbers of its rows.
+//!
+//! ```text
+//! build    right rows dealt by key; a shard keeps their numbers, which have 64 bits
+//! join     left rows dealt by key: each is in one shard, and so are its matches. Each shard lists the right rows of its left
+//!          ones; lists are put where left rows stood, so the order is that of one index: left rows, then right rows
+//! right    as an index has it: behind all of them the right rows whose keys no left row has, ascending. Each shard
+//!          remembers which of its keys were asked for
+//! ```
+
+use std::path::Path;
+
+use super::builder::some;
+use super::deal::{Dealt, MOST_ROWS};
+use super::multi::{ShardedMulti, ShardedMultiBuilder};
+use super::pieces_of;
+use crate::backend::{HashBackend, Runs};
+use crate::cpu::Cpu;
+use crate::error::{Error, Result};
+use crate::join::JoinKind;
+use crate::memory;
+use crate::multi::Retrieved;
+use crate::scheme::{Audit, Cuckoo, Key, Scheme, Violation};
+use crate::table::{Digest, table_settings};
+
+/// What stands for the row of a side where an outer join has none.
+pub const NO_ROW: u64 = u64::MAX;
+
+/// Rows of a piece of a result.
+const PIECE: u64 = 1 << 24;
+
+/// Left rows that are looked up at a time.
+const LEFT_ROWS: usize = 1 << 22;
+
+/// A right column of keys in shards, on one device or several, to be joined with any number of left ones; made by
+/// [`ShardedIndex::builder`].
+///
+/// ```
+/// use koel::sharded::NO_ROW;
+/// use koel::{Cpu, Cuckoo, JoinKind, ShardedIndex};
+/// let devices = [Cpu::with_threads(1)?, Cpu::with_threads(1)?];
+/// let index = ShardedIndex::builder(Cuckoo::default(), 4).build(&devices, &[30, 10, 30])?;
+/// let rows = index.join(&[10, 20, 30], JoinKind::Left)?;
+/// assert_eq!((rows.left, rows.right), (vec![0, 1, 2, 2], vec![1, NO_ROW, 0, 2]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+pub struct ShardedIndex<B: HashBackend, S: Scheme = Cuckoo> {
+    rows: ShardedMulti<B, S, u64>,
+}
+
+/// Rows of a join, by their numbers, of which there may be 2^32 and more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WideJoinRows {
+    /// The left row of each row of the result, or [`NO_ROW`].
+    pub left: Vec<u64>,
+    /// The right row, or [`NO_ROW`]. Empty in semi and anti joins, which speak of left rows alone.
+    pub right: Vec<u64>,
+}
+
+/// Builds indices in shards; made by [`ShardedIndex::builder`]. Numbers of keys and slots are those of all shards together.
+#[derive(Clone, Debug)]
+pub struct ShardedIndexBuilder<S: Scheme> {
+    table: ShardedMultiBuilder<S, u64>,
+}
+
+table_settings!(ShardedIndexBuilder, "Distinct keys");
+
+/// Written for one backend so that `ShardedIndex::builder(..)` needs no type; it builds on any.
+impl<S: Scheme<Value = u32>> ShardedIndex<Cpu, S> {
+    /// Starts an index of so many shards, 1 to 4096; see [`Sharded::builder`](super::Sharded::builder).
+    pub fn builder(scheme: S, shards: usize) -> ShardedIndexBuilder<S> {
+        ShardedIndexBuilder { table: ShardedMultiBuilder::new(scheme, shards).values() }
+    }
+}
+
+impl<S: Scheme<Value = u32>> ShardedIndexBuilder<S> {
+    /// Builds an index of the right column of a join, its shards on these devices in turn.
+    ///
+    /// Cost and memory: as [`ShardedMultiBuilder::build`] of the keys and their row numbers, of 64 bits each.
+    ///
+    /// # Errors
+    /// As [`ShardedMultiBuilder::build`].
+    pub fn build<B: Runs<S>>(&self, devices: &[B], right: &[S::Key]) -> Result<ShardedIndex<B, S>> {
+        some(devices)?;
+        let mut rows = memory::reserved(right.len())?;
+        rows.extend(0..right.len() as u64);
+        Ok(ShardedIndex { rows: self.table.build(devices, right, &rows)? })
+    }
+}
+
+impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
+    /// The number of right rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of distinct keys among them.
+    pub fn keys_len(&self) -> usize {
+        self.rows.keys_len()
+    }
+
+    /// The rows of each key.
+    pub fn rows(&self) -> &ShardedMulti<B, S, u64> {
+        &self.rows
+    }
+
+    /// Joins a left column of keys with this one: all rows, in the order of [`JoinIndex::join`](crate::JoinIndex::join).
+    ///
+    /// Cost: left rows are dealt and looked up by all devices, 2^22 at a time, and 16 bytes a row of the result are held.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or what a device reports; [`Error::TooLarge`] if one left row has 2^32 partners.
+    pub fn join(&self, left: &[S::Key], kind: JoinKind) -> Result<WideJoinRows> {
+        let mut all = WideJoinRows::default();
+        self.join_pieces(left, kind, |piece| {
+            memory::reserve(&mut all.left, piece.left.len())?;
+            memory::reserve(&mut all.right, piece.right.len())?;
+            all.left.extend(piece.left);
+            all.right.extend(piece.right);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// [`join`](Self::join), handed on in pieces of about 2^24 rows, in order: for results that are not to be held. A left row
+    /// with more partners than that is in one piece.
+    ///
+    /// ```
+    /// use koel::{Cpu, Cuckoo, JoinKind, ShardedIndex};
+    /// let index = ShardedIndex::builder(Cuckoo::default(), 2).build(&[Cpu::new()], &[30, 10, 30])?;
+    /// let mut joined = 0;
+    /// index.join_pieces(&[30, 30], JoinKind::Inner, |piece| Ok(joined += piece.left.len()))?;
+    /// assert_eq!(joined, 4);
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), and those of `take`, after which nothing more is done.
+    pub fn join_pieces(
+        &self,
+        left: &[S::Key],
+        kind: JoinKind,
+        mut take: impl FnMut(WideJoinRows) -> Result<()>,
+    ) -> Result<()> {
+        let mut asked = if kind.keeps_right() { Some(self.none_asked()?) } else { None };
+        for (number, left) in left.chunks(LEFT_ROWS).enumerate() {
+            let first = (number * LEFT_ROWS) as u64;
+            if let Some(asked) = &mut asked {
+                self.ask(left, asked)?;
+            }
+            if kind.has_right() {
+                self.rows.retrieve_pieces(left, PIECE, |start, found| {
+                    take(listed(found, first + start as u64, kind.keeps_left())?)
+                })?;
+                continue;
+            }
+            let found = self.rows.contains(left)?;
+            let mut rows = memory::reserved(found.len())?;
+            let wanted = kind == JoinKind::Semi;
+            rows.extend((first..).zip(found).filter(|&(_, found)| found == wanted).map(|(row, _)| row));
+            take(WideJoinRows { left: rows, right: Vec::new() })?;
+        }
+        match asked {
+            Some(asked) => self.rest(asked, take),
+            None => Ok(()),
+        }
+    }
+
+    /// Of each shard which of its keys were asked for: none.
+    fn none_asked(&self) -> Result<Vec<Vec<u8>>> {
+        self.rows.shards().iter().map(|shard| memory::zeroed(shard.keys_len())).collect()
+    }
+
+    fn ask(&self, left: &[S::Key], asked: &mut [Vec<u8>]) -> Result<()> {
+        for left in left.chunks(MOST_ROWS) {
+            let dealt = Dealt::of(&self.rows.which, left)?;
+            let found = self.rows.answers(&dealt, left, |shard, mine| shard.table().get(&mine))?;
+            for (asked, found) in asked.iter_mut().zip(found) {
+                found.into_iter().flatten().for_each(|run| asked[run as usize] = 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// The right rows whose keys nobody asked for, ascending.
+    fn rest(&self, asked: Vec<Vec<u8>>, mut take: impl FnMut(WideJoinRows) -> Result<()>) -> Result<()> {
+        let alone = self.rows.of_each(|number, shard| {
+            let (starts, values) = (shard.starts()?, shard.values()?);
+            let mut alone = Vec::new();
+            for (run, _) in starts.windows(2).zip(&asked[number]).filter(|(_, asked)| **asked == 0) {
+                let rows = &values[run[0] as usize..run[1] as usize];
+                memory::reserve(&mut alone, rows.len())?;
+                alone.extend_from_slice(rows);
+            }
+            Ok(alone)
+        })?;
+        let mut rows: Vec<u64> = memory::reserved(alone.iter().map(Vec::len).sum())?;
+        alone.into_iter().for_each(|alone| rows.extend(alone));
+        rows.sort_unstable();
+        for rows in rows.chunks(PIECE as usize) {
+            let (mut left, mut right) = (memory::reserved(rows.len())?, memory::reserved(rows.len())?);
+            left.resize(rows.len(), NO_ROW);
+            right.extend_from_slice(rows);
+            take(WideJoinRows { left, right })?;
+        }
+        Ok(())
+    }
+
+    /// The digest: if the index is canonical, a function of the right column, parameters, seed and number of shards alone.
+    ///
+    /// # Errors
+    /// What a device reports.
+    pub fn digest(&self) -> Result<Digest> {
+        self.rows.digest()
+    }
+
+    /// Checks every invariant of every shard, and that its values are the numbers of rows.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] or what a device reports.
+    pub fn audit(&self) -> Result<Audit> {
+        let audit = self.rows.audit()?;
+        self.check_rows()?;
+        Ok(audit)
+    }
+
+    /// Writes all shards to one file; see [`ShardedMulti::save`].
+    ///
+    /// # Errors
+    /// As [`ShardedMulti::save`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
+        self.rows.save(path)
+    }
+
+    /// Opens a file, checks everything in it, and puts the shards on these devices in turn.
+    ///
+    /// # Errors
+    /// As [`ShardedMulti::open`], and [`Error::BadFile`] for a file whose values are not the numbers of rows.
+    pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let index = ShardedIndex { rows: ShardedMulti::open(devices, path)? };
+        index.check_rows().map_err(|error| match error {
+            Error::Damaged(violation) => Error::BadFile { path: path.into(), reason: violation.to_string() },
+            other => other,
+        })?;
+        Ok(index)
+    }
+
+    fn check_rows(&self) -> Result<()> {
+        let reason = "its values are not the numbers of rows: it is a multivalue table, and no index of a join";
+        let mut there: Vec<u8> = memory::zeroed(self.len())?;
+        for shard in self.rows.shards() {
+            let (starts, values) = (shard.starts()?, shard.values()?);
+            let ascend = starts.windows(2).all(|run| {
+                let run = values.get(run[0] as usize..run[1] as usize).unwrap_or(&[]);
+                run.is_sorted_by(|before, after| before < after)
+            });
+            let once = values.iter().all(|&row| {
+                let place = usize::try_from(row).ok().and_then(|row| there.get_mut(row));
+                place.is_some_and(|place| std::mem::replace(place, 1) == 0)
+            });
+            if !ascend || !once {
+                return Err(Violation::Beside { reason }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows of a join of left rows, of which the first has this number, that have these partners.
+fn listed(found: Retrieved<u64>, first: u64, keeps_left: bool) -> Result<WideJoinRows> {
+    let Retrieved { offsets, values } = found;
+    let counts = || (first..).zip(offsets.windows(2).map(|two| (two[1] - two[0]) as usize));
+    let missing = if keeps_left { counts().filter(|&(_, count)| count == 0).count() } else { 0 };
+    let mut left = memory::reserved(values.len() + missing)?;
+    if missing == 0 {
+        counts().for_each(|(row, count)| left.extend(std::iter::repeat_n(row, count)));
+        return Ok(WideJoinRows { left, right: values });
+    }
+    let (mut right, mut rest) = (memory::reserved(values.len() + missing)?, &values[..]);
+    for (row, count) in counts() {
+        left.extend(std::iter::repeat_n(row, count.max(1)));
+        match rest.split_off(..count) {
+            Some([]) | None => right.push(NO_ROW),
+            Some(rows) => right.extend_from_slice(rows),
+        }
+    }
+    Ok(WideJoinRows { left, right })
+}
+
+/// The join of two columns of keys, over as many shards as there are devices: [`join::wide::join`](crate::join::wide::join)
+/// on several devices.
+///
+/// ```
+/// use koel::{Cpu, JoinKind, sharded};
+/// let devices = [Cpu::with_threads(1)?, Cpu::with_threads(1)?];
+/// let rows = sharded::join(&devices, &[10_u64, 20, 30], &[30, 10, 30], JoinKind::Inner)?;
+/// assert_eq!((rows.left, rows.right), (vec![0, 2, 2], vec![1, 0, 2]));
+/// # Ok::<(), koel::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`ShardedIndexBuilder::build`] and [`ShardedIndex::join`].
+pub fn join<B: Runs<K::Rows>, K: Key>(devices: &[B], left: &[K], right: &[K], kind: JoinKind) -> Result<WideJoinRows> {
+    let shards = pieces_of(devices.len(), right.len());
+    ShardedIndex::builder(K::Rows::default(), shards).build(devices, right)?.join(left, kind)
+}
+
+impl<B: Runs<S>, S: Scheme<Value = u32>> std::fmt::Debug for ShardedIndex<B, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShardedIndex").field("rows", &self.rows).finish()
+    }
+}

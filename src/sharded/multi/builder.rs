@@ -1,0 +1,60 @@
+//! Builds: columns of the host are dealt, and each device builds the multivalue tables of its shards.
+
+use std::marker::PhantomData;
+
+use super::super::ShardedBuilder;
+use super::super::builder::{Columns, built, columns_of, some};
+use super::ShardedMulti;
+use crate::backend::Runs;
+use crate::error::Result;
+use crate::multi::MultiBuilder;
+use crate::scheme::{Scheme, Value};
+use crate::table::{Contents, HashTable, ValueType, table_settings};
+
+/// Builds multivalue tables in shards; made by [`ShardedMulti::builder`]. Numbers of keys and slots are those of all shards
+/// together; see [`ShardedBuilder`].
+#[derive(Clone, Debug)]
+pub struct ShardedMultiBuilder<S: Scheme, V: Value = u32> {
+    table: ShardedBuilder<S>,
+    of: PhantomData<V>,
+}
+
+table_settings!(ShardedMultiBuilder<V: Value>, "Distinct keys");
+
+impl<S: Scheme<Value = u32>> ShardedMultiBuilder<S> {
+    pub(crate) fn new(scheme: S, shards: usize) -> Self {
+        let table = HashTable::builder(scheme).contents(Contents::Multi);
+        ShardedMultiBuilder { table: ShardedBuilder::of(table, shards), of: PhantomData }
+    }
+
+    /// The same of tables whose values are `V`: `u64`, or `u32` again; see [`MultiBuilder::values`].
+    pub fn values<V: Value>(self) -> ShardedMultiBuilder<S, V> {
+        ShardedMultiBuilder { table: self.table, of: PhantomData }
+    }
+}
+
+impl<S: Scheme<Value = u32>, V: Value> ShardedMultiBuilder<S, V> {
+    /// What the values stand for; see [`TableBuilder::value_type`](crate::TableBuilder::value_type).
+    pub fn value_type(mut self, value_type: ValueType) -> Self {
+        self.table = self.table.value_type(value_type);
+        self
+    }
+
+    /// Builds a table in which each of `keys[i]` has `values[i]` among its values, in the order of the input, its shards on
+    /// these devices in turn.
+    ///
+    /// Cost: the columns are dealt by the threads of this machine, which takes their size in memory once more; then as
+    /// many builds as shards ([`MultiBuilder::build`]), those of different devices at the same time.
+    ///
+    /// # Errors
+    /// [`InvalidParameter`](crate::Error::InvalidParameter) for no device, or a number of shards that cannot be; otherwise as
+    /// [`MultiBuilder::build`] of one shard.
+    pub fn build<B: Runs<S>>(&self, devices: &[B], keys: &[S::Key], values: &[V]) -> Result<ShardedMulti<B, S, V>> {
+        let which = self.table.which()?;
+        let (builder, devices) = (MultiBuilder::<S, V>::of(self.table.of_shard()), some(devices)?);
+        let tables = built(devices, columns_of(&which, keys, values)?, |device, Columns { keys, values }| {
+            builder.build(device, &keys, &values)
+        })?;
+        Ok(ShardedMulti { which, devices: devices.len(), tables })
+    }
+}

@@ -1,0 +1,53 @@
+//! Changes, of all shards or of none: each is made beside its table, and the tables are replaced when all went well.
+
+use super::super::builder::{Columns, columns_of, keys_of};
+use super::super::devices::on_devices;
+use super::ShardedMulti;
+use crate::backend::Runs;
+use crate::error::Result;
+use crate::multi::MultiTable;
+use crate::scheme::{Scheme, Value};
+
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
+    /// Adds pairs. The values of a key that is there already come behind those that it has; see [`MultiTable::insert`]. On
+    /// an error the table is as it was.
+    ///
+    /// Cost: a build of each shard that gets pairs, those of different devices at the same time; a second table of each such
+    /// shard, until all are done.
+    ///
+    /// # Errors
+    /// As [`MultiTable::insert`] of one shard.
+    pub fn insert(&mut self, keys: &[S::Key], values: &[V]) -> Result<()> {
+        let columns = columns_of(&self.which, keys, values)?;
+        self.changed_by(columns, |table, Columns { keys, values }| {
+            let backend = table.backend();
+            table.inserting_on(&backend.upload(&keys)?, &backend.upload(&values)?)
+        })
+    }
+
+    /// Takes out all values of these keys, and tells how many there were; see [`MultiTable::remove`]. On an error the table
+    /// is as it was. Cost as [`insert`](Self::insert).
+    ///
+    /// # Errors
+    /// As [`MultiTable::remove`] of one shard.
+    pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
+        let (keys, before) = (keys_of(&self.which, keys)?, self.len());
+        self.changed_by(keys, |table, keys: Vec<S::Key>| table.removing_on(&table.backend().upload(&keys)?))?;
+        Ok(before - self.len())
+    }
+
+    fn changed_by<C: Send>(
+        &mut self,
+        columns: Vec<C>,
+        change: impl Fn(&MultiTable<B, S, V>, C) -> Result<Option<MultiTable<B, S, V>>> + Sync,
+    ) -> Result<()> {
+        let changed = on_devices(self.devices, columns, |shard, columns| change(&self.tables[shard], columns))?;
+        changed.iter().flatten().try_for_each(|table| table.backend().finish())?;
+        for (table, changed) in self.tables.iter_mut().zip(changed) {
+            if let Some(changed) = changed {
+                *table = changed;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! What the table is as bytes: digest, audit, statistics, and one file for all shards, each as a [`MultiTable`]'s file in it.
+
+use std::path::Path;
+
+use super::super::file::{Writing, all_shards, digest_of};
+use super::super::reading::has_own_keys;
+use super::ShardedMulti;
+use crate::backend::Runs;
+use crate::error::Result;
+use crate::file::{Section, write_whole};
+use crate::multi::MultiTable;
+use crate::scheme::{Audit, Scheme, Value};
+use crate::table::{Digest, Stats};
+
+impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
+    /// The digest: if the table is canonical, a function of its pairs, parameters, seed and number of shards alone; of the
+    /// order of pairs only that of the values of each key counts.
+    ///
+    /// Cost: all of it is read to this machine and hashed.
+    ///
+    /// # Errors
+    /// What a device reports.
+    pub fn digest(&self) -> Result<Digest> {
+        Ok(digest_of(&self.which, &self.of_each(|_, table| table.digest())?))
+    }
+
+    /// Checks every invariant of every shard, and that each key is in its own.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`](crate::Error::Damaged) with the first violation in the order of shards, or what a device reports.
+    pub fn audit(&self) -> Result<Audit> {
+        let audits = self.of_each(|shard, table| {
+            let audit = table.audit()?;
+            has_own_keys(&self.which, shard, table.table())?;
+            Ok(audit)
+        })?;
+        Ok(audits.into_iter().fold(Audit::default(), Audit::join))
+    }
+
+    /// Statistics of the tables of the keys; see [`Sharded::stats`](super::super::Sharded::stats).
+    ///
+    /// # Errors
+    /// What a device reports.
+    pub fn stats(&self) -> Result<Stats> {
+        Ok(Stats::of_shards(&self.of_each(|_, table| table.stats())?))
+    }
+
+    /// Writes all shards to one file, which another number of devices can open, and another kind of them; what it returns
+    /// is the [`digest`](Self::digest). An old file is replaced when all is written.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) or what a device reports.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
+        let path = path.as_ref();
+        write_whole(path, |file| {
+            let mut writing = Writing::begin(file, path, &self.which)?;
+            self.tables.iter().try_for_each(|table| writing.shard(|file, path| table.write_to(file, path)))?;
+            writing.end()
+        })
+    }
+
+    /// Opens a file, checks everything in it, and puts the shards on these devices in turn.
+    ///
+    /// # Errors
+    /// As [`Sharded::open`](super::super::Sharded::open) and [`MultiTable::open`].
+    pub fn open(devices: &[B], path: impl AsRef<Path>) -> Result<Self> {
+        let open = |device: &B, part: Section<'_>| MultiTable::open_with_digest(device, part);
+        let (which, tables) = all_shards(devices, path.as_ref(), open, MultiTable::table)?;
+        Ok(ShardedMulti { which, devices: devices.len(), tables })
+    }
+}
