@@ -4,7 +4,7 @@ use koel::backend::Probe;
 use koel::group::{group_by, wide};
 use koel::{
     Aggregate, Any, Bucketized, Cpu, Cuckoo, Digest, Duplicates, Error, HashBackend, HashTable, IdOrder, JoinKind,
-    OpenCl, Result, Sharded, join,
+    OpenCl, Result, Sharded, ShardedMulti, join,
 };
 
 /// Pairs of a table: enough for several work-groups, and no more.
@@ -152,6 +152,36 @@ impl Operation for Shards {
         let whole = [PAIRS as usize, PAIRS as usize + 191].contains(&self.0.len());
         self.0.audit()?;
         Ok(whole && (self.0.len() > PAIRS as usize || self.0.digest()? == self.1))
+    }
+}
+
+/// Values out of a multivalue table in shards, likewise, and others in their place.
+pub struct ShardsOfLists(ShardedMulti<Any, Bucketized>, Digest);
+
+impl Operation for ShardsOfLists {
+    fn prepare(device: &OpenCl) -> Result<Self> {
+        let devices = [Any::OpenCl(device.clone()), Any::Cpu(Cpu::with_threads(1)?)];
+        let builder = ShardedMulti::builder(Bucketized::canonical(8), 4);
+        let table = builder.build(&devices, &keys(0, PAIRS), &values(0, PAIRS))?;
+        let digest = table.digest()?;
+        Ok(ShardsOfLists(table, digest))
+    }
+
+    fn run(&mut self) -> Result<bool> {
+        let ShardsOfLists(table, digest) = self;
+        table.remove(&keys(PAIRS - 9, 200))?;
+        table.insert(&keys(PAIRS - 9, 200), &values(0, 200))?;
+        *digest = table.digest()?;
+        let found = table.retrieve(&keys(PAIRS - 10, 2))?;
+        table.audit()?;
+        Ok(found.offsets == [0, 1, 2] && found.values == [values(PAIRS - 10, 1), values(0, 1)].concat())
+    }
+
+    /// Each change is in all shards, where a later step failed, or in none.
+    fn unchanged(&self) -> Result<bool> {
+        let (len, before) = (self.0.len(), PAIRS as usize);
+        self.0.audit()?;
+        Ok([before, before - 9, before + 191].contains(&len) && (len != before || self.0.digest()? == self.1))
     }
 }
 

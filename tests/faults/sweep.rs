@@ -7,8 +7,8 @@ use koel::{HashBackend, OpenCl};
 
 use crate::driver::{self, KNOWN, NO_MEMORY, References, UNKNOWN, arm, disarm};
 use crate::operations::{
-    Build, Get, GetMany, GetPinned, Group, GroupDoubles, Insert, Join, Operation, Remove, Shards, Timed, Transfer,
-    Upsert, is_right,
+    Build, Get, GetMany, GetPinned, Group, GroupDoubles, Insert, Join, Operation, Remove, Shards, ShardsOfLists, Timed,
+    Transfer, Upsert, is_right,
 };
 use crate::{device, in_child, is_child};
 
@@ -130,6 +130,7 @@ fn every_call_of_every_operation_can_fail() {
             on::<Get>(&device),
             on::<Timed>(&device),
             on::<Shards>(&device),
+            on::<ShardsOfLists>(&device),
             on::<Join>(&device),
             on::<Group>(&device),
             on::<GroupDoubles>(&device),
