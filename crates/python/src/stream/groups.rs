@@ -37,7 +37,7 @@ use crate::run::detached;
 ///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
 ///         device's memory, and half of that is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one), "cpu", "opencl:0", "opencl:NAME".
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
 ///     A `koel.BatchReader` of the key columns and the results. Missing values are passed over: a group of nothing else has null.
@@ -105,7 +105,7 @@ pub(crate) fn group_by_stream(
 ///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
 ///         device's memory, and half of that is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one), "cpu", "opencl:0", "opencl:NAME".
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
 ///     A `koel.BatchReader` with the columns of the table.
@@ -207,7 +207,7 @@ struct Grouping {
 
 impl Grouping {
     fn reader(self, py: Python<'_>, schema: SchemaRef, device: &str) -> PyResult<BatchReader> {
-        let (device, result) = (device_of(py, device)?, Arc::clone(&schema));
+        let (device, result) = (device_of(py, device, self.table.many())?, Arc::clone(&schema));
         let job: Job = Box::new(move |outlet| {
             let device = device.device();
             let Grouping { plan, table, columns, counted } = self;

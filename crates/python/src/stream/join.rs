@@ -42,7 +42,7 @@ use crate::run::detached;
 ///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
 ///         device's memory, and half of that is for rows.
 ///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
-///     device: "auto" (a GPU, if there is one), "cpu", "opencl:0", "opencl:NAME".
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
 ///     A `koel.BatchReader`. Columns of dictionaries come out as their values.
@@ -77,6 +77,7 @@ pub(crate) fn join_stream(
     let asked = columns.map(|columns| names("columns", columns)).transpose()?;
     let nulls = if nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals };
     let (left, right) = (Table::of("left", left)?, Table::of("right", right)?);
+    let rows = left.many().max(right.many());
     let place = |(own, other): &(String, String)| Ok((left.place(own)?, right.place(other)?));
     let on = on.iter().map(place).collect::<Result<Vec<_>>>()?;
 
@@ -99,7 +100,7 @@ pub(crate) fn join_stream(
     let join = join.map_err(Failure::from)?;
     let named = |(field, out): (&std::sync::Arc<Field>, &Out)| field.as_ref().clone().with_name(&out.name);
     let schema = schema_of(join.fields().iter().zip(&outs).map(named).collect());
-    let device = device_of(py, device)?;
+    let device = device_of(py, device, rows)?;
     let result = schema.clone();
     let job: Job = Box::new(move |outlet| {
         let device = device.device();

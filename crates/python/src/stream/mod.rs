@@ -31,9 +31,9 @@ pub(crate) use join::join_stream;
 pub(crate) use reader::{Batch, BatchReader};
 pub(crate) use work::end_streams;
 
-/// A device for tables of which nobody knows the length.
-fn device_of(py: Python<'_>, name: &str) -> PyResult<Chosen> {
-    Ok(py.detach(|| crate::device::device(name, usize::MAX))?)
+/// A device for so many rows.
+fn device_of(py: Python<'_>, name: &str, rows: usize) -> PyResult<Chosen> {
+    Ok(py.detach(|| crate::device::device(name, rows))?)
 }
 
 /// One name, or several; at least one.

@@ -30,6 +30,8 @@ pub(crate) struct Table {
     name: &'static str,
     reader: Box<dyn RecordBatchReader + Send>,
     schema: SchemaRef,
+    /// How many there are, if that is known.
+    rows: Option<usize>,
 }
 
 impl Table {
@@ -37,7 +39,14 @@ impl Table {
     pub(crate) fn of(name: &'static str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let reader = reader_of(name, given)?;
         let schema = reader.schema();
-        Ok(Table { name, reader, schema })
+        // Of pyarrow, of polars. To ask a relation of DuckDB would run its query.
+        let rows = ["num_rows", "height"].iter().find_map(|&rows| given.getattr(rows).ok()?.extract().ok());
+        Ok(Table { name, reader, schema, rows })
+    }
+
+    /// How many rows there are, if that is known, and else that they are many.
+    pub(crate) fn many(&self) -> usize {
+        self.rows.unwrap_or(usize::MAX)
     }
 
     pub(crate) fn schema(&self) -> &Schema {
@@ -127,6 +136,11 @@ impl Picked {
         };
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         Picked { table, columns, schema }
+    }
+
+    /// As [`Table::many`].
+    pub(crate) fn many(&self) -> usize {
+        self.table.many()
     }
 
     /// The needed columns.

@@ -102,7 +102,7 @@ impl Shared {
 
 /// What is told where Python is about to end.
 pub(crate) fn gone() -> PyErr {
-    PyRuntimeError::new_err("Python ends")
+    PyRuntimeError::new_err("Python is about to end, and no more rows come")
 }
 
 impl Work {
