@@ -1,7 +1,7 @@
 """Bulk hash tables for columns: one answer, in one order, on CPU and GPU."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, final, overload
 
 import numpy as np
@@ -37,6 +37,7 @@ Path: TypeAlias = str | os.PathLike[str]
 Rows: TypeAlias = NDArray[np.int64]
 Pairs: TypeAlias = Literal["inner", "left", "right", "outer", "full"]
 Lefts: TypeAlias = Literal["semi", "anti"]
+Names: TypeAlias = str | Sequence[str]
 Function: TypeAlias = Literal["sum", "min", "max", "mean", "count", "nunique"]
 
 class KoelError(Exception):
@@ -155,6 +156,73 @@ def group_by(
     dropna: bool = True,
     device: str = "auto",
 ) -> tuple[Any, dict[str, Any]]: ...
+
+@final
+class Batch:
+    """Some rows of a result, for whichever library reads the PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_schema__(self) -> object: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    def to_pyarrow(self) -> Any: ...
+    def __getitem__(self, name: str) -> Column: ...
+    def __len__(self) -> int: ...
+
+@final
+class BatchReader(Iterator[Batch]):
+    """A result that comes batch by batch, for whichever library reads the PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __next__(self) -> Batch: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    @property
+    def schema(self) -> Any: ...
+    @property
+    def stats(self) -> dict[str, int] | None: ...
+    @property
+    def closed(self) -> bool: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> BatchReader: ...
+    def __exit__(self, *error: object) -> None: ...
+
+def join_stream(
+    left: ArrowLike,
+    right: ArrowLike,
+    on: Names | None = None,
+    how: Pairs | Lefts = "inner",
+    *,
+    left_on: Names | None = None,
+    right_on: Names | None = None,
+    columns: Names | None = None,
+    suffix: str = "_right",
+    nulls_equal: bool = True,
+    memory_limit: int | str | None = None,
+    temp_dir: Path | None = None,
+    device: str = "auto",
+) -> BatchReader: ...
+def group_by_stream(
+    table: ArrowLike,
+    by: Names,
+    aggregates: Mapping[str, Literal["size"] | tuple[str, Function]],
+    *,
+    sort: bool = False,
+    dropna: bool = True,
+    memory_limit: int | str | None = None,
+    temp_dir: Path | None = None,
+    device: str = "auto",
+) -> BatchReader: ...
+def unique_stream(
+    table: ArrowLike,
+    on: Names | None = None,
+    *,
+    sort: bool = False,
+    memory_limit: int | str | None = None,
+    temp_dir: Path | None = None,
+    device: str = "auto",
+) -> BatchReader: ...
 def voxelize(
     points: NDArray[np.float32] | NDArray[np.float64],
     size: tuple[float, float, float] | Sequence[float],

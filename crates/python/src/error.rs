@@ -106,7 +106,10 @@ fn of_arrow(error: koel_arrow::Error) -> PyErr {
         | koel_arrow::Error::TypeMismatch { .. }
         | koel_arrow::Error::UnsupportedValue { .. } => PyTypeError::new_err(text),
         koel_arrow::Error::Overflow { .. } => PyOverflowError::new_err(text),
-        koel_arrow::Error::KeyCount { .. } | koel_arrow::Error::Uneven { .. } => PyValueError::new_err(text),
+        koel_arrow::Error::KeyCount { .. }
+        | koel_arrow::Error::Uneven { .. }
+        | koel_arrow::Error::AmbiguousColumn { .. } => PyValueError::new_err(text),
+        koel_arrow::Error::MissingColumn { .. } => PyKeyError::new_err(text),
         _ => KoelError::new_err(text),
     }
 }

@@ -110,10 +110,9 @@ impl<'py> Wanted<'py> {
         let Ok((column, function)) = what.extract::<(Bound<'py, PyAny>, String)>() else {
             return Err(bad("of another form"));
         };
-        let offered =
-            [Function::Sum, Function::Min, Function::Max, Function::Mean, Function::Count, Function::DistinctCount];
-        let found = offered.into_iter().find(|offered| offered.name() == function);
-        let Some(function) = found else { return Err(bad(&format!("{function:?} of a column"))) };
+        let Some(function) = self::function(&function) else {
+            return Err(bad(&format!("{function:?} of a column")));
+        };
         let mut given = Given::of(&name, &column, Nan::Missing)?;
         if matches!(function, Function::Sum | Function::Mean) && *given.column.data_type() == DataType::Boolean {
             given.column = as_numbers(&given.column)?;
@@ -139,6 +138,12 @@ impl<'py> Wanted<'py> {
             _ => Ok(result),
         }
     }
+}
+
+/// The function of this name, if it is offered.
+pub(crate) fn function(name: &str) -> Option<Function> {
+    use Function::*;
+    [Sum, Min, Max, Mean, Count, DistinctCount].into_iter().find(|offered| offered.name() == name)
 }
 
 /// Flags as the numbers 0 and 1.

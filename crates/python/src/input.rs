@@ -268,7 +268,7 @@ pub(crate) fn refuse_masked(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()
     Err(PyTypeError::new_err(format!("{name} is a masked array, {advice}")))
 }
 
-fn is_of_pandas(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn is_of_pandas(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     let module = given.get_type().module()?;
     // Since pandas 3 its public classes say that they are of `pandas`.
     Ok(module == "pandas" || module.to_str()?.starts_with("pandas."))

@@ -6,6 +6,7 @@
 //! keys.rs       unique, factorize, isin, get_indexer          join.rs, group_by.rs
 //! voxels.rs, kmers.rs   point clouds, sequences
 //! tables/       Table, Set, Index, MultiTable
+//! stream/       join_stream, group_by_stream, unique_stream: tables that come batch by batch, under a memory limit
 //! device.rs     devices by name                               run.rs       without the interpreter's lock, and after forks
 //! error.rs      exceptions
 //! ```
@@ -21,6 +22,7 @@ mod keys;
 mod kmers;
 mod output;
 mod run;
+mod stream;
 mod tables;
 mod text;
 mod voxels;
@@ -46,8 +48,16 @@ fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
         voxels::voxelize,
         voxels::neighbours,
         kmers::kmers,
+        stream::join_stream,
+        stream::group_by_stream,
+        stream::unique_stream,
         device::devices
     );
+    // Before Python ends, threads that may need it have to.
+    let end = wrap_pyfunction!(stream::end_streams, module)?;
+    module.py().import("atexit")?.call_method1("register", (end,))?;
+    module.add_class::<stream::BatchReader>()?;
+    module.add_class::<stream::Batch>()?;
     module.add_class::<output::ArrowColumn>()?;
     module.add_class::<device::Device>()?;
     module.add_class::<tables::Table>()?;

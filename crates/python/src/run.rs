@@ -5,6 +5,7 @@
 //! meanwhile        the thread that called waits, and looks for Ctrl-C now and then, which Python tells its main thread alone;
 //!                  then the work is told to stop, which it is asked about between its pieces
 //! pool             as many threads as the process may use, or as RAYON_NUM_THREADS says; made at the first call
+//! streams          have threads of their own: stream/work.rs
 //! after a fork     the child has none of these threads, so it makes a pool of its own; the parent's is left alone, for its locks
 //!                  may be held by threads that are gone
 //! ```
@@ -30,7 +31,7 @@ pub(crate) const CHUNK: usize = 1 << 14;
 /// Rows of a result that are made between two looks whether to stop.
 pub(crate) const PIECE: usize = 1 << 24;
 /// Between two looks for Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Whether work is wanted no more.
 #[derive(Default)]
@@ -113,10 +114,7 @@ fn pool() -> Result<&'static ThreadPool> {
         {
             return Ok(&pool.threads);
         }
-        let threads = ThreadPoolBuilder::new().thread_name(|i| format!("koel-{i}")).build().map_err(|error| {
-            let advice = "allow more threads or memory, or set RAYON_NUM_THREADS to fewer threads";
-            DeviceError::new_err(format!("cpu, while starting threads: {error}: {advice}"))
-        })?;
+        let threads = threads("koel")?;
         let mine = Box::into_raw(Box::new(Pool { process: process::id(), threads }));
         if POOL.compare_exchange(latest, mine, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // Another thread was sooner.
@@ -127,7 +125,15 @@ fn pool() -> Result<&'static ThreadPool> {
     }
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> PyErr {
+/// As many threads as the process may use.
+pub(crate) fn threads(name: &'static str) -> Result<ThreadPool> {
+    ThreadPoolBuilder::new().thread_name(move |i| format!("{name}-{i}")).build().map_err(|error| {
+        let advice = "allow more threads or memory, or set RAYON_NUM_THREADS to fewer threads";
+        DeviceError::new_err(format!("cpu, while starting threads: {error}: {advice}")).into()
+    })
+}
+
+pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> PyErr {
     let text =
         panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
     KoelError::new_err(format!(

@@ -22,6 +22,16 @@ assert_type(koel.Set(a) | koel.Set(a), koel.Set)
 assert_type(koel.devices()[0].refused, str | None)
 first, second = koel.unique((a, a))
 assert_type(koel.unique([3, 1]), NDArray[Any])
+with koel.join_stream(koel.unique_stream(first), first, "k", "semi", memory_limit="4GB", temp_dir=Path("/tmp")) as reader:
+    assert_type(reader, koel.BatchReader)
+    for batch in reader:
+        assert_type(batch, koel.Batch)
+        assert_type(batch["k"], koel.Column)
+    assert_type(reader.stats, dict[str, int] | None)
+koel.group_by_stream(reader, ["k"], {"x": ("v", "sum"), "n": "size"}, memory_limit=1 << 30)
+koel.unique_stream(reader, device="cpu")
+koel.join_stream(reader, reader, left_on="a", right_on=["b"])
+koel.group_by_stream(reader, "k", {"x": ("v", "median")})  # type: ignore[dict-item]
 koel.unique("text")  # type: ignore[call-overload]
 koel.join(a, a, "cross")  # type: ignore[call-overload]
 koel.Table(a, a, duplicates="both")  # type: ignore[arg-type]

@@ -1,0 +1,227 @@
+//! Groups and distinct rows of tables that come batch by batch.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, SchemaRef};
+use koel::{Any, Cpu, IdOrder};
+use koel_arrow::external::{Grouped, Of, result_type};
+use koel_arrow::{Function, NullKeys};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::plan::GroupPlan;
+use super::reader::BatchReader;
+use super::results::Results;
+use super::table::{As, Picked, Table};
+use super::work::{Counts, Job};
+use super::{check_names, device_of, memory, names, schema_of};
+use crate::error::Result;
+use crate::group_by::function;
+use crate::run::detached;
+
+/// Aggregates by key of a table that may be larger than memory: a row a group.
+///
+/// Nothing is read before the first batch of the result is. If the table does not fit in memory, it is dealt to temporary files
+/// without names, and grouped part by part. The result is the same, in the same order.
+///
+/// Args:
+///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a relation of DuckDB, or what else has
+///         `__arrow_c_stream__` or, for a struct, `__arrow_c_array__`.
+///     by: the name of the key column, or a list of names.
+///     aggregates: for each name of a result its column and function: {"total": ("price", "sum")}. Functions are "sum", "min", "max",
+///         "mean", "count" (values that are not missing) and "nunique" (different ones); "size" alone is the number of rows.
+///     sort: whether groups ascend by key; else they come in the order in which they first appear.
+///     dropna: whether rows with a missing key (null) are in no group. NaN is a value.
+///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
+///         device's memory, and half of that is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     A `koel.BatchReader` of the key columns and the results. Missing values are passed over: a group of nothing else has null.
+///     Sums are int64, uint64, float64 or decimal, and those of floats have the same bits on every device, thread count and run,
+///     under every limit.
+///
+/// >>> import koel, pyarrow as pa
+/// >>> sales = pa.table({"city": ["Oslo", "Bern", "Oslo"], "price": [0.5, 1.0, 2.0]})
+/// >>> groups = koel.group_by_stream(sales, "city", {"total": ("price", "sum"), "rows": "size"}, memory_limit="1GB")
+/// >>> pa.table(groups).to_pydict()
+/// {'city': ['Oslo', 'Bern'], 'total': [2.5, 1.0], 'rows': [2, 1]}
+#[pyfunction]
+#[pyo3(signature = (table, by, aggregates, *, sort=false, dropna=true, memory_limit=None, temp_dir=None, device="auto"))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords of Python")]
+pub(crate) fn group_by_stream(
+    py: Python<'_>,
+    table: &Bound<'_, PyAny>,
+    by: &Bound<'_, PyAny>,
+    aggregates: &Bound<'_, PyAny>,
+    sort: bool,
+    dropna: bool,
+    memory_limit: Option<&Bound<'_, PyAny>>,
+    temp_dir: Option<PathBuf>,
+    device: &str,
+) -> PyResult<BatchReader> {
+    let by = names("by", by)?;
+    let wanted = wanted(aggregates)?;
+    check_names(by.iter().chain(wanted.iter().map(|of| &of.0)).map(String::as_str), "give another name")?;
+    let limit = memory::limit(memory_limit, temp_dir)?;
+    let table = Table::of("table", table)?;
+    let mut picks = Vec::new();
+    let by = by.iter().map(|name| Ok(pick(&mut picks, table.place(name)?, As::Itself))).collect::<Result<Vec<_>>>()?;
+    let aggregate = |(name, of): &Wanted| {
+        let Some((column, function)) = of else {
+            return Ok(Of { function: Function::Count, column: None, name: name.clone() });
+        };
+        let at = table.place(column)?;
+        let is_added = matches!(function, Function::Sum | Function::Mean);
+        let read_as = if is_added && *table.type_of(at) == DataType::Boolean { As::Numbers } else { As::Itself };
+        Ok(Of { function: *function, column: Some(pick(&mut picks, at, read_as)), name: name.clone() })
+    };
+    let aggregates = wanted.iter().map(aggregate).collect::<Result<Vec<_>>>()?;
+    let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
+    let plan = GroupPlan { by, aggregates, order: order(sort), nulls, limit };
+    let table = Picked::new(table, picks);
+    let groups = checked(py, &plan, &table)?;
+    // Of key columns the table may say more than their type.
+    let key = |&at: &usize| plain(table.schema().field(at));
+    let results = groups.fields()[plan.by.len()..].iter().map(|of| of.as_ref().clone());
+    let schema = schema_of(plan.by.iter().map(key).chain(results).collect());
+    let columns = (0..schema.fields().len()).collect();
+    Grouping { plan, table, columns, counted: "groups" }.reader(py, schema, device)
+}
+
+/// The distinct rows of a table that may be larger than memory, or the first row of each key.
+///
+/// Nothing is read before the first batch of the result is. If the table does not fit in memory, it is dealt to temporary files
+/// without names. The result is the same, in the same order.
+///
+/// Args:
+///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a relation of DuckDB, or what else has
+///         `__arrow_c_stream__` or, for a struct, `__arrow_c_array__`.
+///     on: the name of the key column, or a list of names; else all columns are the key. Missing values equal each other.
+///     sort: whether rows ascend by key; else they come in the order of the table.
+///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
+///         device's memory, and half of that is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     A `koel.BatchReader` with the columns of the table.
+///
+/// >>> import koel, pyarrow as pa
+/// >>> visits = pa.table({"city": ["Oslo", "Bern", "Oslo"], "year": [2024, 2020, 2022]})
+/// >>> pa.table(koel.unique_stream(visits, "city")).to_pydict()
+/// {'city': ['Oslo', 'Bern'], 'year': [2024, 2020]}
+#[pyfunction]
+#[pyo3(signature = (table, on=None, *, sort=false, memory_limit=None, temp_dir=None, device="auto"))]
+pub(crate) fn unique_stream(
+    py: Python<'_>,
+    table: &Bound<'_, PyAny>,
+    on: Option<&Bound<'_, PyAny>>,
+    sort: bool,
+    memory_limit: Option<&Bound<'_, PyAny>>,
+    temp_dir: Option<PathBuf>,
+    device: &str,
+) -> PyResult<BatchReader> {
+    let on = on.map(|on| names("on", on)).transpose()?;
+    let limit = memory::limit(memory_limit, temp_dir)?;
+    let table = Table::of("table", table)?;
+    let count = table.schema().fields().len();
+    if count == 0 {
+        return Err(PyValueError::new_err("table has no columns: give one at least"));
+    }
+    let by = match on {
+        Some(on) => {
+            check_names(on.iter().map(String::as_str), "name each once")?;
+            on.iter().map(|name| table.place(name)).collect::<Result<Vec<_>>>()?
+        }
+        None => (0..count).collect(),
+    };
+    // Keys come out as the first row has them, and so do the others.
+    let others: Vec<usize> = (0..count).filter(|at| !by.contains(at)).collect();
+    let first =
+        |&at: &usize| Of { function: Function::First, column: Some(at), name: table.schema().field(at).name().clone() };
+    let aggregates: Vec<Of> = others.iter().map(first).collect();
+    let found: Vec<usize> = by.iter().chain(&others).copied().collect();
+    let columns = (0..count).map(|at| found.iter().position(|&of| of == at).unwrap_or_default()).collect();
+    let schema = schema_of(table.schema().fields().iter().map(|field| plain(field)).collect());
+    let plan = GroupPlan { by, aggregates, order: order(sort), nulls: NullKeys::Group, limit };
+    let table = Picked::new(table, (0..count).map(|at| (at, As::Itself)).collect());
+    checked(py, &plan, &table)?;
+    Grouping { plan, table, columns, counted: "keys" }.reader(py, schema, device)
+}
+
+/// The name of a result, its column and function; of "size" none.
+type Wanted = (String, Option<(String, Function)>);
+
+fn wanted(aggregates: &Bound<'_, PyAny>) -> PyResult<Vec<Wanted>> {
+    let mut wanted = Vec::new();
+    for item in aggregates.call_method0("items")?.try_iter()? {
+        let (name, what): (String, Bound<'_, PyAny>) = item?.extract()?;
+        let of = what.extract::<(String, String)>().ok().and_then(|(column, of)| Some((column, function(&of)?)));
+        if of.is_none() && !what.extract::<String>().is_ok_and(|text| text == "size") {
+            return Err(PyValueError::new_err(format!(
+                "aggregate {name:?} is {}: give (\"column\", \"sum\"), with sum, min, max, mean, count or nunique, or \"size\"",
+                what.repr()?
+            )));
+        }
+        wanted.push((name, of));
+    }
+    Ok(wanted)
+}
+
+/// Where a column is among those that are needed, which it becomes one of.
+fn pick(picks: &mut Vec<(usize, As)>, at: usize, read_as: As) -> usize {
+    let pick = (at, read_as);
+    picks.iter().position(|other| *other == pick).unwrap_or_else(|| {
+        picks.push(pick);
+        picks.len() - 1
+    })
+}
+
+fn order(sort: bool) -> IdOrder {
+    if sort { IdOrder::Ascending } else { IdOrder::FirstSeen }
+}
+
+/// A field as it comes out.
+fn plain(field: &Field) -> Field {
+    field.clone().with_data_type(result_type(field.data_type())).with_nullable(true)
+}
+
+/// The columns of groups; refuses what cannot be grouped, before any row is read.
+fn checked(py: Python<'_>, plan: &GroupPlan, table: &Picked) -> PyResult<SchemaRef> {
+    let schema = table.schema();
+    detached(py, |_| Ok(plan.group_by(&Any::Cpu(Cpu::new()), &|_| ()).schema(schema)?))
+}
+
+struct Grouping {
+    plan: GroupPlan,
+    table: Picked,
+    /// Which columns of groups those of the result are.
+    columns: Vec<usize>,
+    /// What groups are called.
+    counted: &'static str,
+}
+
+impl Grouping {
+    fn reader(self, py: Python<'_>, schema: SchemaRef, device: &str) -> PyResult<BatchReader> {
+        let (device, result) = (device_of(py, device, self.table.many())?, Arc::clone(&schema));
+        let job: Job = Box::new(move |outlet| {
+            let device = device.device();
+            let Grouping { plan, table, columns, counted } = self;
+            let watch = |_| outlet.check_or_unwind();
+            let mut results = Results::new(outlet, &result, &plan.limit);
+            let put = |groups: RecordBatch| results.push(&groups.project(&columns).map_err(koel_arrow::Error::from)?);
+            let found = plan.group_by(&device, &watch).run(table.batches(outlet), put)?;
+            results.flush()?;
+            Ok(counts(&found, counted))
+        });
+        Ok(BatchReader::new(job, schema))
+    }
+}
+
+fn counts(found: &Grouped, counted: &'static str) -> Counts {
+    vec![("rows", found.rows), (counted, found.groups), ("spilled_bytes", found.spilled)]
+}

@@ -1,0 +1,271 @@
+//! Joins of tables that come batch by batch.
+
+use std::path::PathBuf;
+
+use arrow_array::new_empty_array;
+use arrow_schema::{DataType, Field, Schema};
+use koel::{Any, Cpu, JoinKind};
+use koel_arrow::external::Output;
+use koel_arrow::{Column, Keys, NullEquality, can_be_equal, check_types, plain_type};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::plan::JoinPlan;
+use super::reader::BatchReader;
+use super::results::Results;
+use super::table::{As, Picked, Table};
+use super::work::Job;
+use super::{check_names, device_of, memory, names, schema_of};
+use crate::error::{Failure, Result};
+use crate::join::kind;
+use crate::run::detached;
+
+/// Joins two tables that may be larger than memory: rows of both sides whose keys are equal, in the order of left rows, then of
+/// right rows.
+///
+/// Nothing is read before the first batch of the result is. If the right table fits in memory, left rows go through as they come;
+/// else both are dealt to temporary files without names, and joined part by part. The result is the same, in the same order.
+///
+/// Args:
+///     left: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a relation of DuckDB, or what else has
+///         `__arrow_c_stream__` or, for a struct, `__arrow_c_array__`.
+///     right: the other table. Let it be the smaller one.
+///     on: the name of the key column in both tables, or a list of names.
+///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and has their order; "outer", which
+///         keeps all, right rows without a partner last; "semi" and "anti", the left rows with and without a partner.
+///     left_on: in place of `on`, the names in the left table.
+///     right_on: as many names in the right table.
+///     columns: the columns of the result, by the names that they have there; else left ones, then right ones without the keys. In
+///         "right" and "outer" the left key columns have the keys of right rows too; if their types differ, the right ones come too.
+///     suffix: what is put behind the name of a right column that a left one has too.
+///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
+///     memory_limit: about the most memory that may be used, in bytes or as text: "300MB", "4GB", "16GiB". By default it is half of the
+///         device's memory, and half of that is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system, which the environment variable TMPDIR names.
+///     device: "auto" (a GPU, if there is one and rows are many or nobody knows how many), "cpu", "opencl:0", "opencl:NAME".
+///
+/// Returns:
+///     A `koel.BatchReader`. Columns of dictionaries come out as their values.
+///
+/// >>> import koel, pyarrow as pa
+/// >>> people = pa.table({"name": ["Ada", "Max", "Eva"], "city": [20, None, 10]})
+/// >>> cities = pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]})
+/// >>> pa.table(koel.join_stream(people, cities, "city", "left", nulls_equal=False, memory_limit="1GB")).to_pydict()
+/// {'name': ['Ada', 'Max', 'Eva'], 'city': [20, None, 10], 'name_right': ['Oslo', None, 'Bern']}
+#[pyfunction]
+#[pyo3(signature = (left, right, on=None, how="inner", *, left_on=None, right_on=None, columns=None, suffix="_right",
+    nulls_equal=true, memory_limit=None, temp_dir=None, device="auto"))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords of Python")]
+pub(crate) fn join_stream(
+    py: Python<'_>,
+    left: &Bound<'_, PyAny>,
+    right: &Bound<'_, PyAny>,
+    on: Option<&Bound<'_, PyAny>>,
+    how: &str,
+    left_on: Option<&Bound<'_, PyAny>>,
+    right_on: Option<&Bound<'_, PyAny>>,
+    columns: Option<&Bound<'_, PyAny>>,
+    suffix: &str,
+    nulls_equal: bool,
+    memory_limit: Option<&Bound<'_, PyAny>>,
+    temp_dir: Option<PathBuf>,
+    device: &str,
+) -> PyResult<BatchReader> {
+    let (how, is_exchanged) = kind(how)?;
+    let on = key_names(on, left_on, right_on)?;
+    let limit = memory::limit(memory_limit, temp_dir)?;
+    let asked = columns.map(|columns| names("columns", columns)).transpose()?;
+    let nulls = if nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals };
+    let (left, right) = (Table::of("left", left)?, Table::of("right", right)?);
+    let rows = left.many().max(right.many());
+    let place = |(own, other): &(String, String)| Ok((left.place(own)?, right.place(other)?));
+    let on = on.iter().map(place).collect::<Result<Vec<_>>>()?;
+
+    let asking = Asking { left: &left, right: &right, on: &on, how, is_exchanged, suffix };
+    let outs = chosen(asking.outs(), asked)?;
+    let mut picks = [asking.keys(|key| key.0), asking.keys(|key| key.1)];
+    let columns: Vec<Output> = outs.iter().map(|out| out.from.output(&on, is_exchanged, &mut picks)).collect();
+    let place = |side: usize, at: usize| picks[side].iter().position(|pick| pick.0 == at).unwrap_or_default();
+    let mut on: Vec<(usize, usize)> = on.iter().map(|&(own, other)| (place(0, own), place(1, other))).collect();
+    let [left_picks, right_picks] = picks;
+    let (mut left, mut right) = (Picked::new(left, left_picks), Picked::new(right, right_picks));
+    check_keys(py, &left, &right, &on)?;
+    if is_exchanged {
+        std::mem::swap(&mut left, &mut right);
+        on.iter_mut().for_each(|(own, other)| std::mem::swap(own, other));
+    }
+    let plan = JoinPlan { on, how, nulls, columns, limit };
+    // It tells columns alone: no thread is started for it.
+    let join = plan.join(&Any::Cpu(Cpu::of_caller()), &|_| ()).schema(left.schema(), right.schema());
+    let join = join.map_err(Failure::from)?;
+    let named = |(field, out): (&std::sync::Arc<Field>, &Out)| field.as_ref().clone().with_name(&out.name);
+    let schema = schema_of(join.fields().iter().zip(&outs).map(named).collect());
+    let device = device_of(py, device, rows)?;
+    let result = schema.clone();
+    let job: Job = Box::new(move |outlet| {
+        let device = device.device();
+        let watch = |_| outlet.check_or_unwind();
+        let mut results = Results::new(outlet, &result, &plan.limit);
+        let join = plan.join(&device, &watch);
+        let found = join.run(left.batches(outlet), right.batches(outlet), |rows| results.push(&rows))?;
+        results.flush()?;
+        let sides = if is_exchanged { (found.right, found.left) } else { (found.left, found.right) };
+        Ok(vec![
+            ("left_rows", sides.0),
+            ("right_rows", sides.1),
+            ("rows", found.joined),
+            ("spilled_bytes", found.spilled),
+        ])
+    });
+    Ok(BatchReader::new(job, schema))
+}
+
+/// The names of key columns, left and right.
+fn key_names(
+    on: Option<&Bound<'_, PyAny>>,
+    left_on: Option<&Bound<'_, PyAny>>,
+    right_on: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<(String, String)>> {
+    let pairs = match (on, left_on, right_on) {
+        (Some(on), None, None) => names("on", on)?.into_iter().map(|name| (name.clone(), name)).collect(),
+        (None, Some(left), Some(right)) => {
+            let (left, right) = (names("left_on", left)?, names("right_on", right)?);
+            if left.len() != right.len() {
+                let text =
+                    format!("left_on has {} names and right_on {}: give as many of both", left.len(), right.len());
+                return Err(PyValueError::new_err(text));
+            }
+            left.into_iter().zip(right).collect()
+        }
+        _ => return Err(PyTypeError::new_err("which columns are the keys? Give on, or left_on and right_on")),
+    };
+    Ok(pairs)
+}
+
+/// A column of the result, and where it comes from.
+struct Out {
+    name: String,
+    from: From,
+}
+
+/// Columns by their places in the tables.
+enum From {
+    Left(usize),
+    Right(usize),
+    /// The key of this number, of whichever side there is.
+    Key(usize),
+}
+
+impl From {
+    /// The same among the columns that are needed, which it becomes one of.
+    fn output(&self, on: &[(usize, usize)], is_exchanged: bool, picks: &mut [Vec<(usize, As)>; 2]) -> Output {
+        let mut pick = |side: usize, at: usize| {
+            let picks = &mut picks[side];
+            let place = picks.iter().position(|pick| pick.0 == at).unwrap_or(picks.len());
+            if place == picks.len() {
+                picks.push((at, As::Itself));
+            }
+            // To koel the right table of a "right" join is the left one.
+            if (side == 0) == is_exchanged { Output::Right(place) } else { Output::Left(place) }
+        };
+        match *self {
+            From::Left(at) => pick(0, at),
+            From::Right(at) => pick(1, at),
+            From::Key(key) if is_exchanged => pick(1, on[key].1),
+            From::Key(key) => Output::Key(key),
+        }
+    }
+}
+
+struct Asking<'a> {
+    left: &'a Table,
+    right: &'a Table,
+    on: &'a [(usize, usize)],
+    how: JoinKind,
+    is_exchanged: bool,
+    suffix: &'a str,
+}
+
+impl Asking<'_> {
+    /// The types of a key on both sides: one that has nothing but nulls is of the other one's.
+    fn types(&self, (own, other): (usize, usize)) -> (DataType, DataType) {
+        let (own, other) = (self.left.type_of(own), self.right.type_of(other));
+        match (own, other) {
+            _ if can_be_equal(own, other) => (own.clone(), other.clone()),
+            (DataType::Null, _) => (other.clone(), other.clone()),
+            (_, DataType::Null) => (own.clone(), own.clone()),
+            _ => (own.clone(), other.clone()),
+        }
+    }
+
+    /// The key columns of a side, each once.
+    fn keys(&self, side: impl Fn((usize, usize)) -> usize) -> Vec<(usize, As)> {
+        let is_left = side((0, 1)) == 0;
+        let mut picks: Vec<(usize, As)> = Vec::new();
+        for &key in self.on {
+            let (at, types) = (side(key), self.types(key));
+            let (given, wanted) =
+                if is_left { (self.left.type_of(at), types.0) } else { (self.right.type_of(at), types.1) };
+            if picks.iter().all(|pick| pick.0 != at) {
+                picks.push((at, if *given == wanted { As::Itself } else { As::Nulls(wanted) }));
+            }
+        }
+        picks
+    }
+
+    /// All columns of the result.
+    fn outs(&self) -> Vec<Out> {
+        let keeps_right = self.is_exchanged || self.how == JoinKind::Full;
+        let (own, others) = (self.left.schema().fields(), self.right.schema().fields());
+        let has_one_type = |key: usize| {
+            let (own, other) = self.types(self.on[key]);
+            plain_type(&own) == plain_type(&other)
+        };
+        // A key of a row without a left one is that of the right one.
+        let is_either = |key: &usize| keeps_right && has_one_type(*key);
+        let mut outs: Vec<Out> = Vec::new();
+        for (at, field) in own.iter().enumerate() {
+            let key = self.on.iter().position(|on| on.0 == at).filter(is_either);
+            outs.push(Out { name: field.name().clone(), from: key.map_or(From::Left(at), From::Key) });
+        }
+        for (at, field) in others.iter().enumerate().filter(|_| self.how.has_right()) {
+            let key = self.on.iter().position(|on| on.1 == at);
+            if key.is_some_and(|key| !keeps_right || is_either(&key)) {
+                continue;
+            }
+            let is_taken = own.iter().any(|left| left.name() == field.name());
+            let suffix = if is_taken { self.suffix } else { "" };
+            outs.push(Out { name: format!("{}{suffix}", field.name()), from: From::Right(at) });
+        }
+        outs
+    }
+}
+
+/// Those that are asked for, in that order, or all.
+fn chosen(mut outs: Vec<Out>, asked: Option<Vec<String>>) -> Result<Vec<Out>> {
+    let is_asked = |out: &&Out| asked.as_ref().is_none_or(|asked| asked.contains(&out.name));
+    check_names(outs.iter().filter(is_asked).map(|out| out.name.as_str()), "give another suffix")?;
+    let Some(asked) = asked else { return Ok(outs) };
+    check_names(asked.iter().map(String::as_str), "name each once")?;
+    let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
+    let take = |name: &String| match outs.iter().position(|out| out.name == *name) {
+        Some(at) => Ok(outs.swap_remove(at)),
+        None => Err(koel_arrow::Error::MissingColumn { column: name.clone(), there: there.clone() }.into()),
+    };
+    asked.iter().map(take).collect()
+}
+
+/// Refuses keys that cannot be compared, before any row is read.
+fn check_keys(py: Python<'_>, left: &Picked, right: &Picked, on: &[(usize, usize)]) -> PyResult<()> {
+    let keys = |of: &Schema, at: &dyn Fn(&(usize, usize)) -> usize| {
+        let column = |key: &(usize, usize)| {
+            let field = of.field(at(key));
+            koel_arrow::check_key(field.name(), field.data_type())?;
+            Ok(Column::new(field.name(), new_empty_array(field.data_type())))
+        };
+        on.iter().map(column).collect::<koel_arrow::Result<Vec<_>>>()
+    };
+    let lefts = keys(left.schema(), &|key| key.0).map_err(Failure::from)?;
+    let rights = keys(right.schema(), &|key| key.1).map_err(Failure::from)?;
+    detached(py, |_| Ok(check_types(&Keys::new(lefts)?, &Keys::new(rights)?)?))
+}

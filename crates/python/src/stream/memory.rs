@@ -1,0 +1,72 @@
+//! How much memory a stream's work may use, and where its temporary files are.
+
+use std::path::PathBuf;
+
+use koel_arrow::external::Limit;
+use pyo3::exceptions::{PyNotADirectoryError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString};
+
+use crate::error::of_io;
+
+/// With less, a table becomes very many small pieces.
+const LEAST: u64 = 1 << 20;
+
+/// The limit that a caller gives.
+pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) -> PyResult<Limit> {
+    // No device uses more than half of its memory anyway.
+    let bytes = memory.map_or(Ok(u64::MAX), bytes)?;
+    let Some(folder) = folder else { return Ok(Limit::new(bytes)) };
+    let found = std::fs::metadata(&folder).map_err(|error| of_io(&folder, &error))?;
+    if !found.is_dir() {
+        let text = format!("temp_dir is {}, which is no folder: give one for temporary files", folder.display());
+        return Err(PyNotADirectoryError::new_err(text));
+    }
+    Ok(Limit::new(bytes).in_folder(folder))
+}
+
+fn bytes(memory: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let advice =
+        "give bytes, or text like \"300MB\", \"4GB\" or \"16GiB\" (K, M, G are powers of 1000, Ki, Mi, Gi of 1024)";
+    let wrong = || PyValueError::new_err(format!("memory_limit is {memory}: {advice}"));
+    let bytes = if memory.is_instance_of::<PyInt>() {
+        memory.extract::<u64>().map_err(|_| wrong())?
+    } else if memory.is_instance_of::<PyString>() {
+        parsed(&memory.extract::<String>()?).ok_or_else(wrong)?
+    } else {
+        return Err(PyTypeError::new_err(format!("memory_limit is a {}: {advice}", memory.get_type().name()?)));
+    };
+    if bytes < LEAST {
+        return Err(PyValueError::new_err(format!("memory_limit is {bytes} bytes: give 1Mi or more")));
+    }
+    Ok(bytes)
+}
+
+/// What `--memory` of the command takes: 300M, 4GB, 1.5Gi, 5e9, 2^32.
+fn parsed(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 6] =
+        [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("K", 1000), ("M", 1_000_000), ("G", 1_000_000_000)];
+    let plain = text.strip_suffix('B').unwrap_or(text).replace('_', "");
+    if let Some((base, exponent)) = plain.split_once('^') {
+        return base.parse::<u64>().ok()?.checked_pow(exponent.parse().ok()?);
+    }
+    let unit = UNITS.iter().find_map(|&(name, factor)| plain.strip_suffix(name).map(|digits| (digits, factor)));
+    let (digits, factor) = match plain.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, 10u64.checked_pow(exponent.parse().ok()?)?),
+        None => unit.unwrap_or((&plain, 1)),
+    };
+    scaled(digits, factor)
+}
+
+/// A decimal number times a factor, if that is a whole number.
+fn scaled(digits: &str, factor: u64) -> Option<u64> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let parts = 10u64.checked_pow(fraction.len().try_into().ok()?)?;
+    let part = fraction.parse::<u64>().ok()?.checked_mul(factor)?;
+    let whole = whole.parse::<u64>().ok()?.checked_mul(factor)?;
+    part.is_multiple_of(parts).then(|| whole.checked_add(part / parts))?
+}

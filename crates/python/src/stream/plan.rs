@@ -1,0 +1,38 @@
+//! What koel-arrow is asked for: all that is known of a join or of groups before a row is read. The one place that builds its
+//! structs.
+
+use koel::{Any, IdOrder, JoinKind};
+use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Stage};
+use koel_arrow::{NullEquality, NullKeys};
+
+/// A join.
+pub(crate) struct JoinPlan {
+    pub(crate) on: Vec<(usize, usize)>,
+    pub(crate) how: JoinKind,
+    pub(crate) nulls: NullEquality,
+    pub(crate) columns: Vec<Output>,
+    pub(crate) limit: Limit,
+}
+
+impl JoinPlan {
+    pub(crate) fn join<'a>(&'a self, device: &'a Any, watch: &'a dyn Fn(Stage)) -> Join<'a> {
+        let JoinPlan { on, how, nulls, columns, limit } = self;
+        Join { device, on, how: *how, nulls: *nulls, columns, limit, watch }
+    }
+}
+
+/// Groups.
+pub(crate) struct GroupPlan {
+    pub(crate) by: Vec<usize>,
+    pub(crate) aggregates: Vec<Of>,
+    pub(crate) order: IdOrder,
+    pub(crate) nulls: NullKeys,
+    pub(crate) limit: Limit,
+}
+
+impl GroupPlan {
+    pub(crate) fn group_by<'a>(&'a self, device: &'a Any, watch: &'a dyn Fn(Stage)) -> GroupBy<'a> {
+        let GroupPlan { by, aggregates, order, nulls, limit } = self;
+        GroupBy { device, by, aggregates, order: *order, nulls: *nulls, limit, watch }
+    }
+}

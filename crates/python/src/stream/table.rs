@@ -1,0 +1,188 @@
+//! Tables that a caller gives, batch by batch.
+//!
+//! ```text
+//! Table      a stream of batches, of which nothing but the schema has been read
+//! Picked     the columns of it that are needed, some of them as another type
+//! ```
+//!
+//! Batches are read by a thread that does not hold the interpreter's lock, as Arrow's C stream interface has it: a stream that
+//! runs Python takes the lock itself.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
+    new_null_array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use koel_arrow::external::Batches;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
+
+use super::work::Outlet;
+use crate::error::{Failure, KoelError, Result};
+use crate::input::is_of_pandas;
+
+/// A table as it came.
+pub(crate) struct Table {
+    name: &'static str,
+    reader: Box<dyn RecordBatchReader + Send>,
+    schema: SchemaRef,
+    /// How many there are, if that is known.
+    rows: Option<usize>,
+}
+
+impl Table {
+    /// Of an argument with this name.
+    pub(crate) fn of(name: &'static str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let reader = reader_of(name, given)?;
+        let schema = reader.schema();
+        // Of pyarrow, of polars. To ask a relation of DuckDB would run its query.
+        let rows = ["num_rows", "height"].iter().find_map(|&rows| given.getattr(rows).ok()?.extract().ok());
+        Ok(Table { name, reader, schema, rows })
+    }
+
+    /// How many rows there are, if that is known, and else that they are many.
+    pub(crate) fn many(&self) -> usize {
+        self.rows.unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The type of the column at this place.
+    pub(crate) fn type_of(&self, at: usize) -> &DataType {
+        self.schema.field(at).data_type()
+    }
+
+    /// Where a column of this name is.
+    pub(crate) fn place(&self, column: &str) -> Result<usize> {
+        let mut places = (0..).zip(self.schema.fields()).filter(|(_, field)| field.name() == column);
+        match (places.next(), places.next()) {
+            (Some((place, _)), None) => Ok(place),
+            (Some(_), Some(_)) => Err(koel_arrow::Error::AmbiguousColumn { column: column.into() }.into()),
+            (None, _) => {
+                let there = self.schema.fields().iter().map(|field| field.name().clone()).collect();
+                Err(koel_arrow::Error::MissingColumn { column: column.into(), there }.into())
+            }
+        }
+    }
+}
+
+fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+    let no_table = |error: PyErr| {
+        PyTypeError::new_err(format!("{name} cannot be read as a table ({error}): give a table with named columns"))
+    };
+    if is_of_pandas(given)? && given.hasattr("columns")? {
+        let pyarrow = given.py().import("pyarrow").map_err(|_| {
+            PyTypeError::new_err(format!("{name} is of pandas, which koel reads through pyarrow: install pyarrow"))
+        })?;
+        // To Arrow a frame of pandas may have its index as a column more.
+        let keywords = PyDict::new(given.py());
+        keywords.set_item("preserve_index", false)?;
+        let table = pyarrow.getattr("Table")?.call_method("from_pandas", (given,), Some(&keywords))?;
+        return reader_of(name, &table);
+    }
+    if given.hasattr("__arrow_c_stream__")? {
+        // What goes wrong in the library that gives the stream is told in its own words.
+        let stream = given.call_method0("__arrow_c_stream__")?;
+        return PyRecordBatchReader::from_arrow_pycapsule(stream.cast()?)
+            .and_then(PyRecordBatchReader::into_reader)
+            .map_err(no_table);
+    }
+    if given.hasattr("__arrow_c_array__")? {
+        let batch = given.extract::<PyRecordBatch>().map_err(no_table)?.into_inner();
+        let schema = batch.schema();
+        return Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
+    }
+    let text = format!(
+        "{name} is a {} and no table: give a Table or RecordBatchReader of pyarrow, a DataFrame of polars or pandas, a relation of \
+         DuckDB, or what else has __arrow_c_stream__",
+        given.get_type().name()?
+    );
+    Err(PyTypeError::new_err(text))
+}
+
+/// What a column is read as.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum As {
+    Itself,
+    /// Nulls of another type, in place of those that have none.
+    Nulls(DataType),
+    /// Flags as the numbers 0 and 1.
+    Numbers,
+}
+
+/// The columns of a table that are needed.
+pub(crate) struct Picked {
+    table: Table,
+    columns: Vec<(usize, As)>,
+    schema: SchemaRef,
+}
+
+impl Picked {
+    /// Those at these places.
+    pub(crate) fn new(table: Table, columns: Vec<(usize, As)>) -> Self {
+        let field = |(at, how): &(usize, As)| {
+            let field: Field = table.schema.field(*at).clone();
+            match how {
+                As::Itself => field,
+                As::Nulls(of) => field.with_data_type(of.clone()).with_nullable(true),
+                As::Numbers => field.with_data_type(DataType::Int8),
+            }
+        };
+        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        Picked { table, columns, schema }
+    }
+
+    /// As [`Table::many`].
+    pub(crate) fn many(&self) -> usize {
+        self.table.many()
+    }
+
+    /// The needed columns.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// All rows, until they are wanted no more.
+    pub(crate) fn batches(self, outlet: &Outlet) -> Batches<'_, Failure> {
+        let Picked { table: Table { name, mut reader, .. }, columns, schema } = self;
+        let of_table = Arc::clone(&schema);
+        let next = move || -> Option<Result<RecordBatch>> {
+            if let Err(stopped) = outlet.check() {
+                return Some(Err(stopped));
+            }
+            let batch = reader.next()?;
+            Some(batch.map_err(|error| unread(name, error)).and_then(|batch| picked(&columns, &schema, &batch)))
+        };
+        Batches::new(of_table, std::iter::from_fn(next))
+    }
+}
+
+fn picked(columns: &[(usize, As)], schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
+    let rows = batch.num_rows();
+    let column = |(at, how): &(usize, As)| -> ArrayRef {
+        let column = batch.column(*at);
+        match (how, column.as_any().downcast_ref::<BooleanArray>()) {
+            (As::Nulls(of), _) => new_null_array(of, rows),
+            (As::Numbers, Some(flags)) => Arc::new(flags.iter().map(|flag| flag.map(i8::from)).collect::<Int8Array>()),
+            _ => Arc::clone(column),
+        }
+    };
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let columns = columns.iter().map(column).collect();
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(koel_arrow::Error::from)?)
+}
+
+/// The error of whoever gives the rows: through the C interface it is text.
+fn unread(name: &str, error: ArrowError) -> Failure {
+    let text = match error {
+        ArrowError::CDataInterface(text) => text,
+        other => other.to_string(),
+    };
+    KoelError::new_err(format!("{name} could not be read to its end: {text}")).into()
+}
