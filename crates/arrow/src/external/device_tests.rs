@@ -17,8 +17,13 @@ use crate::keys::Column;
 const KINDS: [JoinKind; 6] =
     [JoinKind::Inner, JoinKind::Left, JoinKind::Right, JoinKind::Full, JoinKind::Semi, JoinKind::Anti];
 
+/// CPUs of a thread each: the one that calls, and the last of several has a pool.
 fn cpus(count: usize) -> Vec<Any> {
-    (0..count).map(|_| Any::Cpu(Cpu::with_threads(1).expect("a thread"))).collect()
+    let cpu = |number: usize| match number {
+        0 | 1 => Cpu::of_caller(),
+        _ => Cpu::with_threads(1).expect("a thread"),
+    };
+    (0..count).map(|number| Any::Cpu(cpu(number))).collect()
 }
 
 /// Two and three CPUs.
@@ -90,6 +95,7 @@ fn joins_on_several_devices_are_those_of_one() -> Result<()> {
     let sides = [&table(1, 3000, 2000, 0), &table(2, 6000, 2000, 0)];
     check_joins(sides, &several, &limits, &[(1000, 700), (97, 6000), (3000, 1)])?;
     check_joins(sides, &with_opencl(), &[1 << 40, 400_000], &[(500, 700)])?;
+    let limits = [1 << 40, 400_000];
     // A key that does not fit, on either side.
     check_joins([&table(3, 3000, 6000, 5), &table(4, 6000, 6000, 0)], &several, &limits, &[(700, 900)])?;
     check_joins([&table(5, 600, 20_000, 0), &table(6, 6000, 6000, 6)], &several, &limits, &[(50, 900)])?;
